@@ -17,14 +17,19 @@ pub(crate) fn start() -> std::process::ExitCode {
 
 fn main() -> Result<(), Error> {
     println!("cargo::rerun-if-changed={EXAMPLES}");
-    let to = PathBuf::from(env::var_os("OUT_DIR").ok_or_else(|| Error::other("cargo names no folder"))?);
+    let to =
+        PathBuf::from(env::var_os("OUT_DIR").ok_or_else(|| Error::other("cargo names no folder"))?);
     let (mut modules, mut arms) = (String::new(), String::new());
     for name in copy(Path::new(EXAMPLES), &to, START)? {
         modules += &format!("mod {name};\n");
         arms += &format!("        \"{name}\" => {name}::start(),\n");
     }
-    let start = "fn start(example: &str) -> Option<std::process::ExitCode> {\n    Some(match example {\n";
-    fs::write(to.join("examples.rs"), format!("{modules}\n{start}{arms}        _ => return None,\n    }})\n}}\n"))
+    let start =
+        "fn start(example: &str) -> Option<std::process::ExitCode> {\n    Some(match example {\n";
+    fs::write(
+        to.join("examples.rs"),
+        format!("{modules}\n{start}{arms}        _ => return None,\n    }})\n}}\n"),
+    )
 }
 
 /// Copies Rust files with an end of their own, and folders of modules without; gives the names of the files.
@@ -33,7 +38,9 @@ fn copy(from: &Path, to: &Path, end: &str) -> Result<Vec<String>, Error> {
     let mut names = Vec::new();
     for entry in fs::read_dir(from)? {
         let path = entry?.path();
-        let Some(name) = path.file_name() else { continue };
+        let Some(name) = path.file_name() else {
+            continue;
+        };
         if path.is_dir() {
             copy(&path, &to.join(name), "")?;
         } else {

@@ -58,9 +58,13 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut rows = Rows::default();
-    let wanted = |part: &str| args.iter().all(|arg| arg.starts_with('-')) || args.iter().any(|arg| arg == part);
+    let wanted = |part: &str| {
+        args.iter().all(|arg| arg.starts_with('-')) || args.iter().any(|arg| arg == part)
+    };
     if wanted("time") {
-        TURNS.into_iter().for_each(|turns| time(turns, ROUNDS, &mut rows));
+        TURNS
+            .into_iter()
+            .for_each(|turns| time(turns, ROUNDS, &mut rows));
     }
     if wanted("logs") {
         logs(ROUNDS / 4, &mut rows);
@@ -75,7 +79,10 @@ fn main() -> ExitCode {
 }
 
 fn runtime() -> Runtime {
-    Builder::new_current_thread().enable_all().build().expect("a runtime")
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
 }
 
 /// Measures a lead and the hand in turns, so that both have the same weather.
@@ -90,18 +97,34 @@ fn time(turns: u64, rounds: usize, rows: &mut Rows) {
     }
     let [(lead, least), (hand, by_hand), (idle, without)] = [lead, hand, idle].map(median);
     let over = |lead: f64, hand: f64, idle: f64| (lead - idle - hand) / CHILDREN as f64;
-    let measured =
-        format!("by hand {:.1}, at best {:.1} over it", hand / CHILDREN as f64, over(least, by_hand, without));
+    let measured = format!(
+        "by hand {:.1}, at best {:.1} over it",
+        hand / CHILDREN as f64,
+        over(least, by_hand, without)
+    );
     let limit = if turns == 1 { LIMIT } else { f64::INFINITY };
-    rows.row(&format!("a delegated child, turns: {turns}, us over the hand"), &measured, over(lead, hand, idle), limit);
+    rows.row(
+        &format!("a delegated child, turns: {turns}, us over the hand"),
+        &measured,
+        over(lead, hand, idle),
+        limit,
+    );
 }
 
 /// Measures agents whose records share one log, and the same agents with a log each, for each journal.
 fn logs(rounds: usize, rows: &mut Rows) {
-    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
     // Beside what is built: temporary files of the system may be in memory.
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let sqlite: Arc<dyn Journal> = Arc::new(Sqlite::open(folder.path().join("db")).expect("a database").journal());
+    let sqlite: Arc<dyn Journal> = Arc::new(
+        Sqlite::open(folder.path().join("db"))
+            .expect("a database")
+            .journal(),
+    );
     let mut journals: Vec<(&str, Journals)> = vec![
         ("memory", Box::new(|| Arc::new(MemoryJournal::default()))),
         ("sqlite", Box::new(move || Arc::clone(&sqlite))),
@@ -109,7 +132,9 @@ fn logs(rounds: usize, rows: &mut Rows) {
     match PostgresServer::shared() {
         Ok(server) => {
             let url = server.database().expect("a database");
-            let postgres = runtime.block_on(async { Postgres::connect(url).await }).expect("a connection");
+            let postgres = runtime
+                .block_on(async { Postgres::connect(url).await })
+                .expect("a connection");
             let journal: Arc<dyn Journal> = Arc::new(postgres.journal());
             journals.push(("postgres", Box::new(move || Arc::clone(&journal))));
         }
@@ -119,12 +144,15 @@ fn logs(rounds: usize, rows: &mut Rows) {
         let crew = Crew::new(LONG, Waits::Never).kept_by(journals);
         let (mut one, mut each) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
-            one.push(Spent::best(1, || runtime.block_on(crew.delegated(TOGETHER, TOGETHER))).computed);
+            one.push(
+                Spent::best(1, || runtime.block_on(crew.delegated(TOGETHER, TOGETHER))).computed,
+            );
             each.push(Spent::best(1, || runtime.block_on(crew.by_hand(TOGETHER))).computed);
         }
         let [(one, _), (each, _)] = [one, each].map(median);
         let measured = format!("{:.1} and {:.1} ms of CPU", one / 1e3, each / 1e3);
-        let what = format!("{TOGETHER} children of {LONG} turns in one log over separate logs, {name}");
+        let what =
+            format!("{TOGETHER} children of {LONG} turns in one log over separate logs, {name}");
         rows.row(&what, &measured, one / each, OVER_LOGS);
     }
 }
@@ -143,9 +171,19 @@ fn us(time: Duration) -> f64 {
 fn memory(rows: &mut Rows) {
     for size in SIZES {
         let program = env::current_exe().expect("this program has a path");
-        let told = Command::new(program).args(["waiting", &size.to_string()]).output().expect("a child starts");
-        let each: f64 = String::from_utf8_lossy(&told.stdout).trim().parse().expect("a number");
-        rows.figure(&format!("KB of one of {WAITING} waiting agents, {size} under a lead"), "", each / 1_024.0);
+        let told = Command::new(program)
+            .args(["waiting", &size.to_string()])
+            .output()
+            .expect("a child starts");
+        let each: f64 = String::from_utf8_lossy(&told.stdout)
+            .trim()
+            .parse()
+            .expect("a number");
+        rows.figure(
+            &format!("KB of one of {WAITING} waiting agents, {size} under a lead"),
+            "",
+            each / 1_024.0,
+        );
     }
 }
 
@@ -153,7 +191,9 @@ fn memory(rows: &mut Rows) {
 fn waiting(size: usize) {
     let runtime = runtime();
     runtime.block_on(async {
-        Crew::new(1, Waits::Never).delegated(CHILDREN, CHILDREN).await;
+        Crew::new(1, Waits::Never)
+            .delegated(CHILDREN, CHILDREN)
+            .await;
         let (asked, gate) = (Arc::new(AtomicUsize::new(0)), Gate::default());
         let crew = Arc::new(Crew::new(1, Waits::At(Arc::clone(&asked), gate.clone())));
         let before = resident();
@@ -178,7 +218,15 @@ fn waiting(size: usize) {
 /// How many bytes of memory this program has.
 fn resident() -> usize {
     let status = fs::read_to_string("/proc/self/status").expect("a Linux machine");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the resident memory is told");
-    let kilobytes: usize = line.trim().trim_end_matches(" kB").trim().parse().expect("a number");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .expect("the resident memory is told");
+    let kilobytes: usize = line
+        .trim()
+        .trim_end_matches(" kB")
+        .trim()
+        .parse()
+        .expect("a number");
     kilobytes * 1_024
 }

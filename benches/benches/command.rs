@@ -32,7 +32,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 "#;
 
 fn main() -> ExitCode {
-    let (mut rows, root) = (Rows::default(), Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    let (mut rows, root) = (
+        Rows::default(),
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+    );
     let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..");
     if env::args().any(|arg| arg == "--build") {
         build(&root, &mut rows);
@@ -45,26 +48,52 @@ fn main() -> ExitCode {
 fn run(root: &Path, built: &Path, rows: &mut Rows) {
     let program = built.join("release/adjutant");
     if !program.is_file() {
-        return rows.skipped("a run of the command on the offline model", "`cargo xtask bench` builds it");
+        return rows.skipped(
+            "a run of the command on the offline model",
+            "`cargo xtask bench` builds it",
+        );
     }
     let home = TempDir::new().expect("a folder");
     let mut command = Command::new(program);
-    command.args(["run", "What is this directory, and which crates does it hold?"]).current_dir(root);
+    command
+        .args([
+            "run",
+            "What is this directory, and which crates does it hold?",
+        ])
+        .current_dir(root);
     // Without keys it takes the offline model.
     command.env_clear().env("HOME", home.path());
     done(&mut command);
     let before = computed();
     (0..RUNS).for_each(|_| done(&mut command));
     let ms = (computed() - before) * 1e3 / RUNS as f64;
-    rows.row("a run of the command on the offline model, ms of CPU", &format!("mean of {RUNS}"), ms, RUN);
+    rows.row(
+        "a run of the command on the offline model, ms of CPU",
+        &format!("mean of {RUNS}"),
+        ms,
+        RUN,
+    );
 }
 
 fn build(root: &Path, rows: &mut Rows) {
-    let tree = cargo().current_dir(root).args(TREE.split(' ')).output().expect("cargo runs").stdout;
+    let tree = cargo()
+        .current_dir(root)
+        .args(TREE.split(' '))
+        .output()
+        .expect("cargo runs")
+        .stdout;
     let tree = String::from_utf8_lossy(&tree);
     // Members of the workspace are shown with their folder.
-    let others = tree.lines().filter(|line| !line.contains("(/")).filter_map(|line| line.split(' ').next());
-    rows.row("hello: crates of others", "", others.collect::<BTreeSet<_>>().len() as f64, CRATES);
+    let others = tree
+        .lines()
+        .filter(|line| !line.contains("(/"))
+        .filter_map(|line| line.split(' ').next());
+    rows.row(
+        "hello: crates of others",
+        "",
+        others.collect::<BTreeSet<_>>().len() as f64,
+        CRATES,
+    );
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let at = |file: &str| folder.path().join(file);
     let manifest = format!(
@@ -77,10 +106,28 @@ fn build(root: &Path, rows: &mut Rows) {
     fs::write(at("src/main.rs"), HELLO).expect("a file");
     fs::copy(root.join("Cargo.lock"), at("Cargo.lock")).expect("a file");
     let before = computed();
-    done(cargo().current_dir(folder.path()).args(["build", "--quiet", "--offline", "--target-dir", "target"]));
-    rows.row("hello: a debug build, s of CPU", "", computed() - before, SECONDS);
-    let bytes = fs::metadata(at("target/debug/hello")).expect("it is built").len();
-    rows.row("hello: the debug binary, MB", "", bytes as f64 / 1e6, MEGABYTES);
+    done(cargo().current_dir(folder.path()).args([
+        "build",
+        "--quiet",
+        "--offline",
+        "--target-dir",
+        "target",
+    ]));
+    rows.row(
+        "hello: a debug build, s of CPU",
+        "",
+        computed() - before,
+        SECONDS,
+    );
+    let bytes = fs::metadata(at("target/debug/hello"))
+        .expect("it is built")
+        .len();
+    rows.row(
+        "hello: the debug binary, MB",
+        "",
+        bytes as f64 / 1e6,
+        MEGABYTES,
+    );
 }
 
 fn cargo() -> Command {
@@ -89,7 +136,11 @@ fn cargo() -> Command {
 
 fn done(command: &mut Command) {
     let output = command.output().expect("a program starts");
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// How many seconds the children that have ended computed, and theirs.
@@ -99,5 +150,8 @@ fn computed() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").expect("a Linux machine");
     let (_, fields) = stat.rsplit_once(')').expect("the name is told");
     let fields = fields.split_whitespace().skip(13).take(2);
-    fields.map(|field| field.parse::<f64>().expect("a number")).sum::<f64>() / 100.0
+    fields
+        .map(|field| field.parse::<f64>().expect("a number"))
+        .sum::<f64>()
+        / 100.0
 }

@@ -58,7 +58,9 @@ fn main() -> ExitCode {
         turn::calls(&mut rows);
     }
     if wanted("children") {
-        ["one after the other", "together"].into_iter().for_each(|how| children(how, &mut rows));
+        ["one after the other", "together"]
+            .into_iter()
+            .for_each(|how| children(how, &mut rows));
     }
     if wanted("compaction") {
         compaction::compare(&mut rows);
@@ -74,7 +76,10 @@ fn children(how: &str, rows: &mut Rows) {
     let once = |n: usize| {
         let program = env::current_exe().expect("this program has a path");
         let mut command = Command::new(program);
-        command.args(["child", how, &n.to_string()]).stdin(Stdio::null()).stderr(Stdio::inherit());
+        command
+            .args(["child", how, &n.to_string()])
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit());
         let output = command.output().expect("a child starts");
         let line = String::from_utf8_lossy(&output.stdout);
         Report::parse(line.trim()).unwrap_or_else(|| panic!("a report, not {line:?}"))
@@ -84,11 +89,22 @@ fn children(how: &str, rows: &mut Rows) {
         few.push(once(CHILDREN[0]));
         many.push(once(CHILDREN[1]));
     }
-    for (what, unit, figure) in [("time", "us", time as fn(&Report) -> f64), ("memory", "KB", memory)] {
+    for (what, unit, figure) in [
+        ("time", "us", time as fn(&Report) -> f64),
+        ("memory", "KB", memory),
+    ] {
         let of = |all: &[Report]| median(all.iter().map(figure));
         let (few, many) = (of(&few), of(&many));
-        let what = format!("{what} of a child among {} over one among {}, {how}", CHILDREN[1], CHILDREN[0]);
-        rows.row(&what, &format!("{many:.1} and {few:.1} {unit}"), many / few, LINEAR);
+        let what = format!(
+            "{what} of a child among {} over one among {}, {how}",
+            CHILDREN[1], CHILDREN[0]
+        );
+        rows.row(
+            &what,
+            &format!("{many:.1} and {few:.1} {unit}"),
+            many / few,
+            LINEAR,
+        );
     }
 }
 
@@ -101,5 +117,8 @@ fn memory(report: &Report) -> f64 {
 }
 
 fn runtime() -> Runtime {
-    Builder::new_current_thread().enable_all().build().expect("a runtime")
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
 }

@@ -38,14 +38,39 @@ struct Case {
 fn cases() -> [Case; 4] {
     let case = |name, wire, readers: [Reader; 4]| {
         let [ours, floor, sse, eventsource] = readers;
-        let readers = [("ours", ours), ("floor", floor), ("sse-stream", sse), ("eventsource-stream", eventsource)];
-        Case { name, wire, readers }
+        let readers = [
+            ("ours", ours),
+            ("floor", floor),
+            ("sse-stream", sse),
+            ("eventsource-stream", eventsource),
+        ];
+        Case {
+            name,
+            wire,
+            readers,
+        }
     };
     [
-        case("messages", Wire::Messages, readers::<floor::Messages>(|it| ours(Wire::Messages, it))),
-        case("responses", Wire::Responses, readers::<floor::Responses>(|it| ours(Wire::Responses, it))),
-        case("chat", Wire::Chat, readers::<floor::Chat>(|it| ours(Wire::Chat, it))),
-        case("gemini", Wire::Gemini, readers::<floor::Gemini>(|it| ours(Wire::Gemini, it))),
+        case(
+            "messages",
+            Wire::Messages,
+            readers::<floor::Messages>(|it| ours(Wire::Messages, it)),
+        ),
+        case(
+            "responses",
+            Wire::Responses,
+            readers::<floor::Responses>(|it| ours(Wire::Responses, it)),
+        ),
+        case(
+            "chat",
+            Wire::Chat,
+            readers::<floor::Chat>(|it| ours(Wire::Chat, it)),
+        ),
+        case(
+            "gemini",
+            Wire::Gemini,
+            readers::<floor::Gemini>(|it| ours(Wire::Gemini, it)),
+        ),
     ]
 }
 
@@ -63,7 +88,10 @@ fn ours(wire: Wire, stream: &Bytes) -> usize {
 }
 
 fn weight(answer: floor::Answer) -> usize {
-    assert!(answer.finished && answer.tokens == 15, "the floor reads the whole answer");
+    assert!(
+        answer.finished && answer.tokens == 15,
+        "the floor reads the whole answer"
+    );
     black_box(answer.text).len()
 }
 
@@ -73,25 +101,47 @@ impl Case {
         [
             ("12 MB", streams::small_deltas(self.wire, LONG), 4),
             ("3 MB", streams::small_deltas(self.wire, LONG / 4), 4),
-            ("one event of 8 MiB", streams::one_event(self.wire, EVENT), 3),
+            (
+                "one event of 8 MiB",
+                streams::one_event(self.wire, EVENT),
+                3,
+            ),
         ]
     }
 
     /// Prints our time over that of the others: medians of the rounds, in each of which all read once.
     fn compare(&self, rows: &mut Rows) {
         let streams = self.streams();
-        let rounds: Vec<Vec<Vec<f64>>> =
-            (0..ROUNDS).map(|_| streams.iter().map(|it| self.round(it)).collect()).collect();
+        let rounds: Vec<Vec<Vec<f64>>> = (0..ROUNDS)
+            .map(|_| streams.iter().map(|it| self.round(it)).collect())
+            .collect();
         for (at, (size, _, count)) in streams.iter().enumerate() {
-            let over = |reader: usize| median(rounds.iter().map(|round| round[at][0] / round[at][reader]));
+            let over =
+                |reader: usize| median(rounds.iter().map(|round| round[at][0] / round[at][reader]));
             let ns = |reader: usize| median(rounds.iter().map(|round| round[at][reader]));
-            let ratios: Vec<String> =
-                (2..*count).map(|reader| format!("{} {:.2}", self.readers[reader].0, over(reader))).collect();
-            let measured = format!("{:.2} and {:.2} ns/B; over others: {}", ns(0), ns(1), ratios.join(", "));
-            rows.row(&format!("decode {}, {size}, over the floor", self.name), &measured, over(1), OVER_FLOOR);
+            let ratios: Vec<String> = (2..*count)
+                .map(|reader| format!("{} {:.2}", self.readers[reader].0, over(reader)))
+                .collect();
+            let measured = format!(
+                "{:.2} and {:.2} ns/B; over others: {}",
+                ns(0),
+                ns(1),
+                ratios.join(", ")
+            );
+            rows.row(
+                &format!("decode {}, {size}, over the floor", self.name),
+                &measured,
+                over(1),
+                OVER_FLOOR,
+            );
         }
         let linear = median(rounds.iter().map(|round| round[0][0] / round[1][0]));
-        rows.row(&format!("decode {}, 12 MB over 3 MB, per byte", self.name), "linear: 1", linear, LINEAR);
+        rows.row(
+            &format!("decode {}, 12 MB over 3 MB, per byte", self.name),
+            "linear: 1",
+            linear,
+            LINEAR,
+        );
     }
 
     /// What each reader takes for a byte of a stream, in nanoseconds.
@@ -101,7 +151,10 @@ impl Case {
             black_box(read(black_box(stream)));
             begun.elapsed().as_secs_f64() * 1e9 / stream.len() as f64
         };
-        self.readers[..*count].iter().map(|(_, read)| time(read)).collect()
+        self.readers[..*count]
+            .iter()
+            .map(|(_, read)| time(read))
+            .collect()
     }
 }
 
@@ -110,6 +163,9 @@ fn main() -> ExitCode {
     let (cases, mut rows) = (cases(), Rows::default());
     let has = |case: &Case| words.iter().any(|it| it == case.name);
     let chosen = cases.iter().any(has);
-    cases.iter().filter(|case| !chosen || has(case)).for_each(|case| case.compare(&mut rows));
+    cases
+        .iter()
+        .filter(|case| !chosen || has(case))
+        .for_each(|case| case.compare(&mut rows));
     rows.end()
 }

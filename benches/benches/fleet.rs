@@ -75,9 +75,13 @@ impl Place {
     async fn open(&self) -> Arc<dyn DueWork> {
         match self {
             Self::Sqlite(path) => Arc::new(Sqlite::open(path).expect("a database").journal()),
-            Self::Postgres(url) => {
-                Arc::new(Postgres::connect(url.as_str()).connections(4).await.expect("a connection").journal())
-            }
+            Self::Postgres(url) => Arc::new(
+                Postgres::connect(url.as_str())
+                    .connections(4)
+                    .await
+                    .expect("a connection")
+                    .journal(),
+            ),
         }
     }
 
@@ -86,13 +90,18 @@ impl Place {
         match self {
             Self::Sqlite(path) => {
                 let db = rusqlite::Connection::open(path).expect("a database");
-                db.busy_timeout(Duration::from_secs(60)).expect("a database");
+                db.busy_timeout(Duration::from_secs(60))
+                    .expect("a database");
                 let mut statement = db.prepare(sqlite).expect("a statement");
                 let mut rows = statement.query([]).expect("it runs");
-                rows.next().expect("it runs").map_or(0, |row| row.get(0).expect("a number"))
+                rows.next()
+                    .expect("it runs")
+                    .map_or(0, |row| row.get(0).expect("a number"))
             }
             Self::Postgres(url) => {
-                let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("a server");
+                let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
+                    .await
+                    .expect("a server");
                 let connection = tokio::spawn(connection);
                 let rows = client.query(postgres, &[]).await.expect("it runs");
                 drop(client);
@@ -109,7 +118,9 @@ impl Place {
         }
         // What connections count they tell when they have rested for a second.
         tokio::time::sleep(Duration::from_secs(2)).await;
-        let what = format!("select coalesce(sum({what}), 0)::bigint from pg_stat_user_tables where relname = 'logs'");
+        let what = format!(
+            "select coalesce(sum({what}), 0)::bigint from pg_stat_user_tables where relname = 'logs'"
+        );
         Some(self.sql("", &what).await)
     }
 }
@@ -122,7 +133,11 @@ fn main() -> ExitCode {
     let mut rows = Rows::default();
     // Beside what is built: temporary files of the system may be in memory.
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
     for place in places(folder.path(), &rows) {
         runtime.block_on(looking(&place, &mut rows));
         runtime.block_on(claims(&place, &mut rows));
@@ -134,7 +149,9 @@ fn main() -> ExitCode {
 
 fn places(folder: &Path, rows: &Rows) -> Vec<Place> {
     let mut places = vec![Place::Sqlite(folder.join("db"))];
-    let given = env::args().skip(1).find(|argument| argument.starts_with("postgres"));
+    let given = env::args()
+        .skip(1)
+        .find(|argument| argument.starts_with("postgres"));
     match (given, PostgresServer::shared()) {
         (Some(url), _) => places.push(Place::Postgres(url)),
         (None, Ok(server)) => places.push(Place::Postgres(server.database().expect("a database"))),
@@ -163,11 +180,21 @@ async fn looking(place: &Place, rows: &mut Rows) {
             ),
         )
         .await;
-    place.sql("ANALYZE logs", "vacuum analyze adjutant.logs").await;
-    rows.figure(&format!("{name}: {many} sessions made, s"), "in one statement", began.elapsed().as_secs_f64());
+    place
+        .sql("ANALYZE logs", "vacuum analyze adjutant.logs")
+        .await;
+    rows.figure(
+        &format!("{name}: {many} sessions made, s"),
+        "in one statement",
+        began.elapsed().as_secs_f64(),
+    );
     let idle = look(place, &journal).await;
     let each = |it: &Look| it.computed.as_secs_f64() / LOOKING.as_secs_f64();
-    let measured = format!("{:.3} ms of CPU in a second, {:.3} without any", each(&idle) * 1e3, each(&none) * 1e3);
+    let measured = format!(
+        "{:.3} ms of CPU in a second, {:.3} without any",
+        each(&idle) * 1e3,
+        each(&none) * 1e3
+    );
     let more = (each(&idle) - each(&none)).max(0.0) * 1e9 / many as f64;
     rows.row(
         &format!("{name}: an idle session of {many}, ns of CPU of a worker in a second"),
@@ -176,7 +203,10 @@ async fn looking(place: &Place, rows: &mut Rows) {
         IDLE_NS,
     );
     if let (Some(read), Some(before)) = (idle.read, none.read) {
-        let measured = format!("{:.1} statements; without any session {before:.1} rows", idle.asked.unwrap_or(0.0));
+        let measured = format!(
+            "{:.1} statements; without any session {before:.1} rows",
+            idle.asked.unwrap_or(0.0)
+        );
         rows.row(
             &format!("{name}: rows read in a second for a worker beside {many} idle sessions"),
             &measured,
@@ -205,9 +235,15 @@ async fn look(place: &Place, journal: &Arc<dyn DueWork>) -> Look {
     worker.await.expect("no panic").expect("it ends");
     let after = (place.counted(READ).await, place.counted(ASKED).await);
     let each = |after: Option<i64>, before: Option<i64>| {
-        after.zip(before).map(|(after, before)| (after - before) as f64 / LOOKING.as_secs_f64())
+        after
+            .zip(before)
+            .map(|(after, before)| (after - before) as f64 / LOOKING.as_secs_f64())
     };
-    Look { computed, read: each(after.0, before.0), asked: each(after.1, before.1) }
+    Look {
+        computed,
+        read: each(after.0, before.0),
+        asked: each(after.1, before.1),
+    }
 }
 
 /// Sessions that are taken in a second.
@@ -223,22 +259,43 @@ async fn claims(place: &Place, rows: &mut Rows) {
                     &format!("update adjutant.logs set work = 1, lost = 0, owner = null, epoch = epoch + 1 where created_ms <= {DUE}"),
                 )
                 .await;
-            let read = if workers == 1 { place.counted(READ).await } else { None };
+            let read = if workers == 1 {
+                place.counted(READ).await
+            } else {
+                None
+            };
             let began = Instant::now();
-            let taken = journals.iter().map(|journal| tokio::spawn(take(Arc::clone(journal), at_a_time)));
-            let all: usize = join_all(taken).await.into_iter().map(|taken| taken.expect("no panic")).sum();
+            let taken = journals
+                .iter()
+                .map(|journal| tokio::spawn(take(Arc::clone(journal), at_a_time)));
+            let all: usize = join_all(taken)
+                .await
+                .into_iter()
+                .map(|taken| taken.expect("no panic"))
+                .sum();
             let took = began.elapsed().as_secs_f64();
             assert_eq!(all, DUE, "each is taken once");
-            let what =
-                format!("{name}: sessions taken and ended in a second by {workers} workers, {at_a_time} at a time");
-            rows.figure(&what, &format!("beside {IDLE} idle ones"), all as f64 / took);
+            let what = format!(
+                "{name}: sessions taken and ended in a second by {workers} workers, {at_a_time} at a time"
+            );
+            rows.figure(
+                &what,
+                &format!("beside {IDLE} idle ones"),
+                all as f64 / took,
+            );
             // Connections tell what they count when they end.
             drop(journals);
             if let Some(before) = read
                 && let Some(after) = place.counted(READ).await
             {
-                let what = format!("{name}: rows read for a session that is taken, {at_a_time} at a time");
-                rows.row(&what, &format!("of {DUE} due ones"), (after - before) as f64 / DUE as f64, ROWS_TAKEN);
+                let what =
+                    format!("{name}: rows read for a session that is taken, {at_a_time} at a time");
+                rows.row(
+                    &what,
+                    &format!("of {DUE} due ones"),
+                    (after - before) as f64 / DUE as f64,
+                    ROWS_TAKEN,
+                );
             }
         }
     }
@@ -264,7 +321,17 @@ async fn take(journal: Arc<dyn DueWork>, at_a_time: usize) -> usize {
 /// A turn of a run under a worker beside one of a plain run.
 fn turns(runtime: &Runtime, place: &Place, rows: &mut Rows) {
     let (name, journal) = (place.name(), runtime.block_on(place.open()));
-    for (turns, limit) in [(TURNS, if name == "postgres" { OVER_PLAIN } else { f64::INFINITY }), (1, f64::INFINITY)] {
+    for (turns, limit) in [
+        (
+            TURNS,
+            if name == "postgres" {
+                OVER_PLAIN
+            } else {
+                f64::INFINITY
+            },
+        ),
+        (1, f64::INFINITY),
+    ] {
         let agent = Worker::agent(turns).journal(Arc::clone(&journal) as Arc<dyn Journal>);
         let (mut plain, mut driven) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
@@ -272,20 +339,33 @@ fn turns(runtime: &Runtime, place: &Place, rows: &mut Rows) {
             plain.push(Spent::best(1, || {
                 runtime.block_on(async {
                     for run in 0..RUNS {
-                        agent.session(log("plain", run)).run("Go.").await.expect("a run");
+                        agent
+                            .session(log("plain", run))
+                            .run("Go.")
+                            .await
+                            .expect("a run");
                     }
                 });
             }));
-            runtime.block_on(post(&*journal, (0..RUNS).map(|run| log("driven", run)).collect()));
-            driven.push(Spent::best(1, || runtime.block_on(drive(&journal, turns, 1, RUNS))));
+            runtime.block_on(post(
+                &*journal,
+                (0..RUNS).map(|run| log("driven", run)).collect(),
+            ));
+            driven.push(Spent::best(1, || {
+                runtime.block_on(drive(&journal, turns, 1, RUNS))
+            }));
         }
         let each = |of: &[Spent], what: fn(&Spent) -> Duration| {
-            median(of.iter().map(|it| what(it).as_secs_f64() * 1e6 / (RUNS as u64 * turns) as f64))
+            median(
+                of.iter()
+                    .map(|it| what(it).as_secs_f64() * 1e6 / (RUNS as u64 * turns) as f64),
+            )
         };
         let [plain_us, driven_us] = [&plain, &driven].map(|of| each(of, |it| it.time));
         let [plain_cpu, driven_cpu] = [&plain, &driven].map(|of| each(of, |it| it.computed));
-        let measured =
-            format!("{driven_us:.0} and {plain_us:.0} us; {driven_cpu:.0} and {plain_cpu:.0} us of CPU of the worker");
+        let measured = format!(
+            "{driven_us:.0} and {plain_us:.0} us; {driven_cpu:.0} and {plain_cpu:.0} us of CPU of the worker"
+        );
         rows.row(
             &format!("{name}: a turn of {turns} under a worker over a plain one"),
             &measured,
@@ -298,16 +378,31 @@ fn turns(runtime: &Runtime, place: &Place, rows: &mut Rows) {
 /// Makes sessions, each with a prompt that waits.
 async fn post(journal: &dyn DueWork, logs: Vec<LogId>) {
     for log in logs {
-        drop(journal.own(&log, &Owner::default()).await.expect("it is free"));
+        drop(
+            journal
+                .own(&log, &Owner::default())
+                .await
+                .expect("it is free"),
+        );
         let content = Entry::from(UserMessage::text("Go."));
-        journal.post(&log, Post::Message { lane: Lane::FollowUp, content }).await.expect("it is posted");
+        journal
+            .post(
+                &log,
+                Post::Message {
+                    lane: Lane::FollowUp,
+                    content,
+                },
+            )
+            .await
+            .expect("it is posted");
     }
 }
 
 /// A worker drives so many runs to their ends.
 async fn drive(journal: &Arc<dyn DueWork>, turns: u64, concurrency: usize, runs: usize) {
     let agent = Worker::agent(turns);
-    let fleet = Fleet::new(Arc::clone(journal), move |_| Ok(agent.clone())).concurrency(concurrency);
+    let fleet =
+        Fleet::new(Arc::clone(journal), move |_| Ok(agent.clone())).concurrency(concurrency);
     let (stop, status) = (Cancel::new(), fleet.status());
     let worker = tokio::spawn(fleet.run(stop.clone()));
     while status.finished() < runs as u64 {
@@ -322,7 +417,13 @@ async fn drive(journal: &Arc<dyn DueWork>, turns: u64, concurrency: usize, runs:
 async fn carried(place: &Place, rows: &mut Rows) {
     let Place::Postgres(_) = place else { return };
     let journal = place.open().await;
-    post(&*journal, (0..AT_ONCE).map(|run| LogId::from(format!("carried {run}"))).collect()).await;
+    post(
+        &*journal,
+        (0..AT_ONCE)
+            .map(|run| LogId::from(format!("carried {run}")))
+            .collect(),
+    )
+    .await;
     let (records, bytes) = (
         "select count(*) from adjutant.records",
         "select sum(pg_total_relation_size('adjutant.' || it))::bigint from unnest(array['logs', 'records', 'folds', 'posts']) as it",
@@ -331,7 +432,10 @@ async fn carried(place: &Place, rows: &mut Rows) {
     let began = Instant::now();
     drive(&journal, TURNS, AT_ONCE, AT_ONCE).await;
     let took = began.elapsed().as_secs_f64();
-    let (records, bytes) = (place.sql("", records).await - before.0, place.sql("", bytes).await - before.1);
+    let (records, bytes) = (
+        place.sql("", records).await - before.0,
+        place.sql("", bytes).await - before.1,
+    );
     let turns = AT_ONCE as f64 * TURNS as f64;
     let measured = format!(
         "{:.0} turns; {:.0} bytes of disk a turn, {:.1} records",

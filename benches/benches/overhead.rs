@@ -28,7 +28,9 @@ const ROUNDS: usize = 7;
 /// What is counted, not timed.
 const COUNTED: &str = "--instructions";
 /// What can be measured alone.
-const PARTS: [&str; 7] = ["turn", "loaded", "turns", "deltas", "flat", "waiting", COUNTED];
+const PARTS: [&str; 7] = [
+    "turn", "loaded", "turns", "deltas", "flat", "waiting", COUNTED,
+];
 /// How many turns the long conversations have, and how much more CPU an agent may take for them.
 const TURNS: [(usize, f64); 3] = [(200, 1.4), (800, 1.05), (3_200, 0.95)];
 /// How many deltas the long answer has.
@@ -59,7 +61,11 @@ fn number<T: std::str::FromStr>(text: &str) -> T {
 fn compare(words: &[&str]) -> ExitCode {
     let chosen = words.iter().any(|word| PARTS.contains(word));
     let wanted = |name: &str| !chosen || words.contains(&name);
-    let rounds = if words.contains(&"--quick") { 3 } else { ROUNDS };
+    let rounds = if words.contains(&"--quick") {
+        3
+    } else {
+        ROUNDS
+    };
     let mut rows = Rows::default();
     for (part, kind, limit) in [("turn", "short", 40.0), ("loaded", "loaded", 80.0)] {
         if wanted(part) {
@@ -68,7 +74,8 @@ fn compare(words: &[&str]) -> ExitCode {
                 _ => "the same with 5 effects, 3 hooks, 2 middlewares",
             };
             let turns = (SHORT * SHORT_TURNS) as f64;
-            Pair::of("short", kind, SHORT, rounds, |it| it.cpu_us / turns).over(&mut rows, what, limit);
+            Pair::of("short", kind, SHORT, rounds, |it| it.cpu_us / turns)
+                .over(&mut rows, what, limit);
         }
     }
     if wanted("turns") {
@@ -83,8 +90,17 @@ fn compare(words: &[&str]) -> ExitCode {
     }
     if wanted("flat") {
         let (early, late) = agent::flat();
-        let measured = format!("{early:.1} us at turn {}, {late:.1} us at turn {}", agent::EARLY, agent::LATE);
-        rows.row("one turn without a socket, late to early", &measured, late / early, 1.2);
+        let measured = format!(
+            "{early:.1} us at turn {}, {late:.1} us at turn {}",
+            agent::EARLY,
+            agent::LATE
+        );
+        rows.row(
+            "one turn without a socket, late to early",
+            &measured,
+            late / early,
+            1.2,
+        );
     }
     if wanted("waiting") {
         waiting(rounds.min(3), &mut rows);
@@ -102,18 +118,29 @@ struct Pair {
 }
 
 impl Pair {
-    fn of(kind: &str, agents_kind: &str, n: usize, rounds: usize, figure: impl Fn(&Report) -> f64) -> Self {
+    fn of(
+        kind: &str,
+        agents_kind: &str,
+        n: usize,
+        rounds: usize,
+        figure: impl Fn(&Report) -> f64,
+    ) -> Self {
         let server = Process::start(&["serve", kind, &n.to_string()]);
-        let once = |who: &str, kind: &str| figure(&Process::start(&[who, kind, &server.port, &n.to_string()]).report());
+        let once = |who: &str, kind: &str| {
+            figure(&Process::start(&[who, kind, &server.port, &n.to_string()]).report())
+        };
         let rounds = 0..rounds;
-        let (floors, agents) = rounds.map(|_| (once("floor", kind), once("agent", agents_kind))).unzip();
+        let (floors, agents) = rounds
+            .map(|_| (once("floor", kind), once("agent", agents_kind)))
+            .unzip();
         Self { floors, agents }
     }
 
     fn ratio(&self, rows: &mut Rows, what: &str, limit: f64) {
         let (floor, agent) = (median(self.floors.clone()), median(self.agents.clone()));
         let minima = minimum(&self.agents) / minimum(&self.floors);
-        let measured = format!("floor {floor:.0} ms, agent {agent:.0} ms, ratio of the minima {minima:.2}");
+        let measured =
+            format!("floor {floor:.0} ms, agent {agent:.0} ms, ratio of the minima {minima:.2}");
         rows.row(what, &measured, agent / floor, limit);
     }
 
@@ -137,15 +164,29 @@ fn waiting(rounds: usize, rows: &mut Rows) {
         let connections: f64 = number(&server.line());
         (report.rss_kb, report.cpu_us / 1_000.0, connections)
     };
-    let both: Vec<_> = (0..rounds).map(|_| (once("floor"), once("agent"))).collect();
+    let both: Vec<_> = (0..rounds)
+        .map(|_| (once("floor"), once("agent")))
+        .collect();
     let pair = |figure: fn(&(f64, f64, f64)) -> f64| {
-        let (floors, agents) = both.iter().map(|(floor, agent)| (figure(floor), figure(agent))).unzip();
+        let (floors, agents) = both
+            .iter()
+            .map(|(floor, agent)| (figure(floor), figure(agent)))
+            .unzip();
         Pair { floors, agents }
     };
-    pair(|it| it.0).over(rows, &format!("KB of one of {AGENTS} waiting agents over the floor"), 9.0);
+    pair(|it| it.0).over(
+        rows,
+        &format!("KB of one of {AGENTS} waiting agents over the floor"),
+        9.0,
+    );
     pair(|it| it.1).ratio(rows, &format!("{AGENTS} waiting agents, ratio of CPU"), 1.6);
     let connections = median(pair(|it| it.2).agents);
-    rows.row(&format!("connections of {AGENTS} waiting agents"), "", connections, AGENTS as f64);
+    rows.row(
+        &format!("connections of {AGENTS} waiting agents"),
+        "",
+        connections,
+        AGENTS as f64,
+    );
 }
 
 /// A child of this program.
@@ -159,11 +200,20 @@ struct Process {
 impl Process {
     fn spawn(args: &[&str]) -> Self {
         let mut command = Command::new(env::current_exe().expect("this program has a path"));
-        command.arg("child").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .arg("child")
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().expect("a child starts");
         let input = child.stdin.take().expect("the child's input is piped");
         let output = BufReader::new(child.stdout.take().expect("the child's output is piped"));
-        Self { child, input, output, port: String::new() }
+        Self {
+            child,
+            input,
+            output,
+            port: String::new(),
+        }
     }
 
     fn start(args: &[&str]) -> Self {

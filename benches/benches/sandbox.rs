@@ -19,27 +19,50 @@ fn main() -> ExitCode {
     let mut rows = Rows::default();
     let place = tempfile::tempdir().expect("a folder");
     let runtime = Builder::new_current_thread().build().expect("a runtime");
-    for ((name, limit), sandbox) in OVER.into_iter().zip([Sandbox::landlock(), Sandbox::bwrap()]) {
+    for ((name, limit), sandbox) in OVER
+        .into_iter()
+        .zip([Sandbox::landlock(), Sandbox::bwrap()])
+    {
         if let Some(why) = sandbox.refuses() {
             rows.skipped(&format!("a call in {name}"), why);
             continue;
         }
-        let tools = Shell::new(place.path(), sandbox).expect("a shell").toolbox();
-        let tool = tools.toolset().get("run_command").expect("the toolbox holds it").clone();
+        let tools = Shell::new(place.path(), sandbox)
+            .expect("a shell")
+            .toolbox();
+        let tool = tools
+            .toolset()
+            .get("run_command")
+            .expect("the toolbox holds it")
+            .clone();
         let plain = || {
             let mut command = Command::new("/bin/true");
-            command.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command
+                .env_clear()
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
             command.output().expect("it runs");
         };
         let held = || {
             let args = json!({ "argv": ["/bin/true"] });
-            runtime.block_on(tool.call(args, CallContext::detached())).expect("it runs");
+            runtime
+                .block_on(tool.call(args, CallContext::detached()))
+                .expect("it runs");
         };
         // In turns, so that both see the same machine.
         let pairs: Vec<_> = (0..CALLS).map(|_| (ms(plain), ms(held))).collect();
-        let (by_hand, call) = (median(pairs.iter().map(|it| it.0)), median(pairs.iter().map(|it| it.1)));
+        let (by_hand, call) = (
+            median(pairs.iter().map(|it| it.0)),
+            median(pairs.iter().map(|it| it.1)),
+        );
         let measured = format!("{call:.2} ms, by hand {by_hand:.2} ms");
-        rows.row(&format!("a call in {name} over a plain start, ms"), &measured, call - by_hand, limit);
+        rows.row(
+            &format!("a call in {name} over a plain start, ms"),
+            &measured,
+            call - by_hand,
+            limit,
+        );
     }
     rows.end()
 }

@@ -37,7 +37,12 @@ fn main() -> ExitCode {
         }
     }
     let (ours, theirs) = (median(ours), median(theirs));
-    rows.row(&what, &format!("{:.0} and {:.0} ms", ours * 1e3, theirs * 1e3), ours / theirs, LIMIT);
+    rows.row(
+        &what,
+        &format!("{:.0} and {:.0} ms", ours * 1e3, theirs * 1e3),
+        ours / theirs,
+        LIMIT,
+    );
     rows.end()
 }
 
@@ -49,8 +54,16 @@ fn make(root: &Path) {
         fs::create_dir_all(&at).expect("a folder");
         for file in 0..FILES {
             let number = folder * FILES + file;
-            let end = if number.is_multiple_of(FOLDERS * FILES / FOUND) { "let needle = 1;\n" } else { "" };
-            fs::write(at.join(format!("file{file:03}.rs")), format!("// {number}\n{text}{end}")).expect("a file");
+            let end = if number.is_multiple_of(FOLDERS * FILES / FOUND) {
+                "let needle = 1;\n"
+            } else {
+                ""
+            };
+            fs::write(
+                at.join(format!("file{file:03}.rs")),
+                format!("// {number}\n{text}{end}"),
+            )
+            .expect("a file");
         }
     }
 }
@@ -58,7 +71,11 @@ fn make(root: &Path) {
 /// Seconds of one search by the tool.
 fn search(root: &Path) -> f64 {
     let tools = Files::new(root).expect("a folder").toolbox();
-    let tool = tools.toolset().get("search_text").expect("the toolbox holds it").clone();
+    let tool = tools
+        .toolset()
+        .get("search_text")
+        .expect("the toolbox holds it")
+        .clone();
     let runtime = Builder::new_current_thread().build().expect("a runtime");
     let who = Identity::root("bench".into(), "bench", "bench");
     let cx = CallContext::new(who.into(), Cancel::new(), std::sync::Arc::new(Detached));
@@ -74,10 +91,15 @@ fn search(root: &Path) -> f64 {
 /// Seconds of one search by ripgrep.
 fn ripgrep(root: &Path) -> f64 {
     let mut command = Command::new("rg");
-    command.args(["--no-config", "-j2", "-n", r"need\w+ = \d"]).arg(root);
+    command
+        .args(["--no-config", "-j2", "-n", r"need\w+ = \d"])
+        .arg(root);
     let begun = Instant::now();
     let output = command.output().expect("a program starts");
     let took = begun.elapsed().as_secs_f64();
-    assert_eq!(output.stdout.split(|byte| *byte == b'\n').count(), FOUND + 1);
+    assert_eq!(
+        output.stdout.split(|byte| *byte == b'\n').count(),
+        FOUND + 1
+    );
     took
 }

@@ -19,10 +19,21 @@ const TRANSITIONS: usize = 10_000;
 
 fn main() -> ExitCode {
     let mut rows = Rows::default();
-    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
     for (how, per_ms) in [("at once", None), ("10 a ms", Some(10))] {
-        let took = runtime.block_on(told(WATCHES, TRANSITIONS, per_ms)).as_secs_f64() * 1e3;
-        rows.figure(&format!("{TRANSITIONS} transitions seen by {WATCHES} watches, {how}, ms"), "", took);
+        let took = runtime
+            .block_on(told(WATCHES, TRANSITIONS, per_ms))
+            .as_secs_f64()
+            * 1e3;
+        rows.figure(
+            &format!("{TRANSITIONS} transitions seen by {WATCHES} watches, {how}, ms"),
+            "",
+            took,
+        );
     }
     rows.end()
 }
@@ -50,13 +61,21 @@ async fn told(watches: usize, transitions: usize, per_ms: Option<usize>) -> Dura
         if per_ms.is_some_and(|per_ms| number % per_ms == 0) {
             beat.tick().await;
         }
-        let next = if number % 2 == 0 { Status::Working } else { Status::Ready };
+        let next = if number % 2 == 0 {
+            Status::Working
+        } else {
+            Status::Ready
+        };
         tracker.set(next).expect("the table allows it");
     }
     tracker.set(last.clone()).expect("the table allows it");
     drop(tracker);
     for watch in waiting {
-        assert_eq!(watch.await.expect("it ends"), last, "everybody sees the last status");
+        assert_eq!(
+            watch.await.expect("it ends"),
+            last,
+            "everybody sees the last status"
+        );
     }
     begun.elapsed()
 }

@@ -33,7 +33,11 @@ impl Rows {
 
     /// Ends the program: with failure if a row was past its limit.
     pub fn end(&self) -> ExitCode {
-        if self.past == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        if self.past == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
     }
 }
 

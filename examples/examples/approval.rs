@@ -22,8 +22,12 @@ fn pay(amount: u64, to: String) -> String {
 
 /// The same agent in every process: what it was about to do stands in the file.
 fn treasurer(script: impl IntoIterator<Item = Script>, path: &str) -> Agent {
-    let agent = Agent::new(ScriptedModel::new(script)).instructions("You pay bills.").tool(pay);
-    agent.journal(file::FileJournal::new(path)).session(LogId("bills".into()))
+    let agent = Agent::new(ScriptedModel::new(script))
+        .instructions("You pay bills.")
+        .tool(pay);
+    agent
+        .journal(file::FileJournal::new(path))
+        .session(LogId("bills".into()))
 }
 
 #[tokio::main]
@@ -31,9 +35,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let path = args.next().ok_or("which file?")?;
     let Some(word) = args.next() else {
-        let agent = treasurer([Script::new().call("pay", json!({"amount": 40, "to": "Ada"}))], &path);
+        let agent = treasurer(
+            [Script::new().call("pay", json!({"amount": 40, "to": "Ada"}))],
+            &path,
+        );
         let result = agent.run("Pay Ada her 40.").await?;
-        let Outcome::Paused { pauses } = &result.outcome else { return Err("it should have asked".into()) };
+        let Outcome::Paused { pauses } = &result.outcome else {
+            return Err("it should have asked".into());
+        };
         for pause in pauses {
             let call = pause.call.as_ref().ok_or("a call waits")?;
             println!("{} waits: {} {}", pause.id, call.name, call.args);
@@ -41,11 +50,23 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     };
     let agent = treasurer([Script::new().text("That is done.")], &path);
-    let answer = if word == "approve" { Answer::approve() } else { Answer::deny("not this month") };
+    let answer = if word == "approve" {
+        Answer::approve()
+    } else {
+        Answer::deny("not this month")
+    };
     agent.log().open().await?;
-    let answers = agent.log().pauses().into_iter().map(|pause| pause.answered(answer.clone()));
+    let answers = agent
+        .log()
+        .pauses()
+        .into_iter()
+        .map(|pause| pause.answered(answer.clone()));
     let result = agent.resume(answers.collect()).await?;
-    println!("{:?}: {}", result.calls[0].result.status, result.calls[0].result.text());
+    println!(
+        "{:?}: {}",
+        result.calls[0].result.status,
+        result.calls[0].result.text()
+    );
     println!("{}", result.text());
     Ok(())
 }

@@ -20,21 +20,36 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let slow = Gate::default();
     let until = slow.clone();
     let research = [
-        Script::new().call("search_text", json!({"pattern": "^\\[package\\]"})).usage(used(400, 30)),
-        Script::from_fn(move |request| Script::new().text(newest(request)).usage(used(600, 50)).wait_at(0, &until)),
+        Script::new()
+            .call("search_text", json!({"pattern": "^\\[package\\]"}))
+            .usage(used(400, 30)),
+        Script::from_fn(move |request| {
+            Script::new()
+                .text(newest(request))
+                .usage(used(600, 50))
+                .wait_at(0, &until)
+        }),
     ];
-    let researcher = Agent::new(ScriptedModel::new(research)).name("researcher").toolbox(files.toolbox());
+    let researcher = Agent::new(ScriptedModel::new(research))
+        .name("researcher")
+        .toolbox(files.toolbox());
     let background = Background::new(BackgroundOptions::new().at_end(AtEnd::Wait));
     let background = background.agent("researcher", "Searches the files.", researcher);
 
     let task = json!({"agent": "researcher", "task": "Where do packages begin?"});
     let script = [
         Script::new().call("launch_task", task).usage(used(900, 40)),
-        Script::new().call("read_file", json!({"path": "Cargo.toml", "end_line": 2})).usage(used(1_000, 40)),
-        Script::new().text("I have read the manifest. The research is still on its way.").usage(used(1_100, 20)),
+        Script::new()
+            .call("read_file", json!({"path": "Cargo.toml", "end_line": 2}))
+            .usage(used(1_000, 40)),
+        Script::new()
+            .text("I have read the manifest. The research is still on its way.")
+            .usage(used(1_100, 20)),
         Script::from_fn(|request| Script::new().text(newest(request)).usage(used(1_300, 60))),
     ];
-    let lead = Agent::new(ScriptedModel::new(script)).name("lead").toolbox(files.toolbox());
+    let lead = Agent::new(ScriptedModel::new(script))
+        .name("lead")
+        .toolbox(files.toolbox());
     let lead = background.install(lead);
 
     let (mut running, mut tree) = (lead.run("Look around.").stream()?, AgentTree::new());
@@ -44,7 +59,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
             EventKind::ToolFinished { result, .. } if event.who.depth == 0 => {
                 println!("> {}", result.text().trim_end())
             }
-            EventKind::ReplyFinished { reply, .. } if event.who.depth == 0 && reply.calls().next().is_none() => {
+            EventKind::ReplyFinished { reply, .. }
+                if event.who.depth == 0 && reply.calls().next().is_none() =>
+            {
                 println!("{}", reply.text());
                 slow.open();
             }
@@ -59,12 +76,24 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// The newest results of calls, or the newest message.
 fn newest(request: &Request) -> String {
     match request.entries.last().map(|stored| &stored.entry) {
-        Some(Entry::Turn(turn)) => turn.results().iter().map(|result| result.text().trim_end().to_owned()).collect(),
-        Some(Entry::User(message)) => message.content.iter().filter_map(|content| content.as_text()).collect(),
+        Some(Entry::Turn(turn)) => turn
+            .results()
+            .iter()
+            .map(|result| result.text().trim_end().to_owned())
+            .collect(),
+        Some(Entry::User(message)) => message
+            .content
+            .iter()
+            .filter_map(|content| content.as_text())
+            .collect(),
         _ => String::new(),
     }
 }
 
 fn used(input_uncached: u64, output: u64) -> Usage {
-    Usage { input_uncached, output, ..Usage::default() }
+    Usage {
+        input_uncached,
+        output,
+        ..Usage::default()
+    }
 }

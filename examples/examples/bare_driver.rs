@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use adjutant::{
     agent::{
-        Exit, Journal, Limits, LocalExecutor, LogId, MemoryJournal, Owner, Record, Run, RunNo, Seq, Setup, commit,
-        drive,
+        Exit, Journal, Limits, LocalExecutor, LogId, MemoryJournal, Owner, Record, Run, RunNo, Seq,
+        Setup, commit, drive,
     },
     llm::{Block, Entry, FinishReason, Reply, Script, ScriptedModel, Turn, UserMessage},
     tool,
@@ -26,16 +26,28 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().text("Twice your number is 42."),
     ]);
     let (journal, log) = (MemoryJournal::default(), LogId("numbers".into()));
-    let mut port = LocalExecutor::new(Setup::new(model).tool(double), journal.own(&log, &Owner::default()).await?);
+    let mut port = LocalExecutor::new(
+        Setup::new(model).tool(double),
+        journal.own(&log, &Owner::default()).await?,
+    );
 
     let mut run = Run::default();
     let prompts = vec![Entry::User(UserMessage::text("What is twice my number?"))];
     let began = Record::began(RunNo(run.run().0 + 1), prompts, Limits::default());
-    commit(&mut run, &mut port, vec![Record::Seeded { entries: given()? }, began]).await?;
+    commit(
+        &mut run,
+        &mut port,
+        vec![Record::Seeded { entries: given()? }, began],
+    )
+    .await?;
     let Exit::Done(outcome) = drive(&mut run, &mut port).await? else {
         return Err("the run did not end".into());
     };
-    println!("{} entries, outcome {}", run.history().len(), serde_json::to_value(&outcome)?["outcome"]);
+    println!(
+        "{} entries, outcome {}",
+        run.history().len(),
+        serde_json::to_value(&outcome)?["outcome"]
+    );
 
     // State is a fold over records: the log alone gives the same run again.
     let mut again = Run::default();
@@ -54,7 +66,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// What was said before, for example in another system.
 fn given() -> Result<Vec<Entry>, Box<dyn std::error::Error>> {
     let mut reply = Reply::new("elsewhere/model".into(), FinishReason::End);
-    reply.blocks.push(Arc::new(Block::text("I will remember it.")));
-    let turn = Turn::open(Arc::new(reply)).close().map_err(|_| "a reply without calls closes at once")?;
-    Ok(vec![Entry::User(UserMessage::text("My number is 21.")), Entry::Turn(turn)])
+    reply
+        .blocks
+        .push(Arc::new(Block::text("I will remember it.")));
+    let turn = Turn::open(Arc::new(reply))
+        .close()
+        .map_err(|_| "a reply without calls closes at once")?;
+    Ok(vec![
+        Entry::User(UserMessage::text("My number is 21.")),
+        Entry::Turn(turn),
+    ])
 }

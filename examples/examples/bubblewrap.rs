@@ -44,7 +44,11 @@ async fn operate(folder: &Path) -> Result<(), Box<dyn Error>> {
     let backend = Process::new(folder.join("home"), None, options)?;
     let agent = backend.create(uuid::Uuid::new_v4(), resolved).await?;
     agent.start().await?;
-    let reply = agent.prompter().await?.prompt(PromptRequest::new("Hello!")).await?;
+    let reply = agent
+        .prompter()
+        .await?
+        .prompt(PromptRequest::new("Hello!"))
+        .await?;
     println!("{}: {}", agent.name(), reply.text);
     backend.destroy().await?;
     Ok(())

@@ -6,7 +6,8 @@ use adjutant::{
     Agent, EventKind, Limits,
     context::Compact,
     llm::{
-        Block, Call, CallId, Chunk, FinishReason, Model, ModelInfo, Reply, Request, Script, ScriptedModel, model_fn,
+        Block, Call, CallId, Chunk, FinishReason, Model, ModelInfo, Reply, Request, Script,
+        ScriptedModel, model_fn,
     },
     tool,
 };
@@ -30,27 +31,49 @@ fn reader() -> impl Model {
         let (turn, attempt) = (request.turn(), request.attempt);
         let mut reply = Reply::new("example/reader".into(), FinishReason::End);
         if turn <= PAGES {
-            let id = CallId { turn, attempt, block: 0 };
-            reply.blocks.push(Arc::new(Block::Call(Call::new(id, "read", format!("{{\"page\":{turn}}}")))));
+            let id = CallId {
+                turn,
+                attempt,
+                block: 0,
+            };
+            reply.blocks.push(Arc::new(Block::Call(Call::new(
+                id,
+                "read",
+                format!("{{\"page\":{turn}}}"),
+            ))));
             reply.stop = FinishReason::Calls;
         } else {
-            reply.blocks.push(Arc::new(Block::text("That was the whole book.")));
+            reply
+                .blocks
+                .push(Arc::new(Block::text("That was the whole book.")));
         }
         let (model, reply) = (reply.model.clone(), Arc::new(reply));
-        let start = Chunk::Start { attempt, model, limits: Box::default(), warnings: Vec::new() };
+        let start = Chunk::Start {
+            attempt,
+            model,
+            limits: Box::default(),
+            warnings: Vec::new(),
+        };
         Box::pin(stream::iter([Ok(start), Ok(Chunk::Done(reply))]))
     })
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let summaries = (0..PAGES).map(|n| Script::new().text(format!("Summary {n}: the book goes on.")));
+    let summaries =
+        (0..PAGES).map(|n| Script::new().text(format!("Summary {n}: the book goes on.")));
     let compact = Compact {
         keep_recent_tokens: 4_000,
         model: Some(Arc::new(ScriptedModel::new(summaries))),
         ..Compact::default()
     };
-    let agent = Agent::new(reader()).tool(read).effect(compact).limits(Limits { max_turns: None, ..Limits::default() });
+    let agent = Agent::new(reader())
+        .tool(read)
+        .effect(compact)
+        .limits(Limits {
+            max_turns: None,
+            ..Limits::default()
+        });
     let mut running = agent.run("Read the book.").stream()?;
     let mut times = 0;
     while let Some(event) = running.next().await {
@@ -61,8 +84,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     }
-    let result = running.result().ok_or("it has ended")?.map_err(Clone::clone)?;
-    println!("{} after {} turns, compacted {} times", result.text(), result.turns, times);
+    let result = running
+        .result()
+        .ok_or("it has ended")?
+        .map_err(Clone::clone)?;
+    println!(
+        "{} after {} turns, compacted {} times",
+        result.text(),
+        result.turns,
+        times
+    );
     println!(
         "the history holds {} entries, the next request shows {}",
         agent.log().transcript().len(),

@@ -16,20 +16,41 @@ use serde_json::json;
 async fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".into());
     let files = files(Path::new(&folder))?;
-    let template = reader(files.len()).name("reader").toolbox(Files::new(&folder)?.toolbox());
+    let template = reader(files.len())
+        .name("reader")
+        .toolbox(Files::new(&folder)?.toolbox());
     let options = FanOutOptions::new().max_concurrency(4);
-    let summarise = fan_out_tool("summarise", "Sums up each of several files.", template, options);
+    let summarise = fan_out_tool(
+        "summarise",
+        "Sums up each of several files.",
+        template,
+        options,
+    );
     let script = [
-        Script::new().call("summarise", json!({"tasks": files})).usage(used(900, 100)),
+        Script::new()
+            .call("summarise", json!({"tasks": files}))
+            .usage(used(900, 100)),
         Script::from_fn(|request| Script::new().text(results(request)).usage(used(1_900, 100))),
     ];
-    let lead = Agent::new(ScriptedModel::new(script)).name("lead").tool(summarise);
+    let lead = Agent::new(ScriptedModel::new(script))
+        .name("lead")
+        .tool(summarise);
 
-    let (mut running, mut tree) = (lead.run("What is in these files?").stream()?, AgentTree::new());
+    let (mut running, mut tree) = (
+        lead.run("What is in these files?").stream()?,
+        AgentTree::new(),
+    );
     while let Some(event) = running.next().await {
         tree.see(&event);
     }
-    println!("{}", running.result().ok_or("it has ended")?.map_err(Clone::clone)?.text());
+    println!(
+        "{}",
+        running
+            .result()
+            .ok_or("it has ended")?
+            .map_err(Clone::clone)?
+            .text()
+    );
     print!("{tree}");
     Ok(())
 }
@@ -50,16 +71,27 @@ fn files(folder: &Path) -> Result<Vec<String>, Box<dyn Error>> {
 /// An agent that reads the file that it is told, and says its first line: offline, in place of a model that can read.
 fn reader(files: usize) -> Agent {
     let script = |_| {
-        Script::from_fn(|request: &Request| match request.entries.last().map(|stored| &stored.entry) {
-            Some(Entry::User(message)) => {
-                let path: String = message.content.iter().filter_map(|content| content.as_text()).collect();
-                Script::new().call("read_file", json!({"path": path, "end_line": 1})).usage(used(400, 20))
-            }
-            _ => {
-                let text = results(request);
-                let line = text.lines().next().unwrap_or_default();
-                let line = line.trim_start_matches(|c: char| c.is_whitespace() || c.is_ascii_digit());
-                Script::new().text(line.trim_start_matches("//! ")).usage(used(500, 80))
+        Script::from_fn(|request: &Request| {
+            match request.entries.last().map(|stored| &stored.entry) {
+                Some(Entry::User(message)) => {
+                    let path: String = message
+                        .content
+                        .iter()
+                        .filter_map(|content| content.as_text())
+                        .collect();
+                    Script::new()
+                        .call("read_file", json!({"path": path, "end_line": 1}))
+                        .usage(used(400, 20))
+                }
+                _ => {
+                    let text = results(request);
+                    let line = text.lines().next().unwrap_or_default();
+                    let line =
+                        line.trim_start_matches(|c: char| c.is_whitespace() || c.is_ascii_digit());
+                    Script::new()
+                        .text(line.trim_start_matches("//! "))
+                        .usage(used(500, 80))
+                }
             }
         })
     };
@@ -69,11 +101,19 @@ fn reader(files: usize) -> Agent {
 /// The results of the newest calls.
 fn results(request: &Request) -> String {
     match request.entries.last().map(|stored| &stored.entry) {
-        Some(Entry::Turn(turn)) => turn.results().iter().map(|result| result.text().trim_end().to_owned()).collect(),
+        Some(Entry::Turn(turn)) => turn
+            .results()
+            .iter()
+            .map(|result| result.text().trim_end().to_owned())
+            .collect(),
         _ => String::new(),
     }
 }
 
 fn used(input_uncached: u64, output: u64) -> Usage {
-    Usage { input_uncached, output, ..Usage::default() }
+    Usage {
+        input_uncached,
+        output,
+        ..Usage::default()
+    }
 }

@@ -19,12 +19,20 @@ fn delete(path: String) -> String {
 /// Nobody may be asked for a password.
 async fn clean(prompts: Arc<[Entry]>) -> Result<(), Arc<str>> {
     let asks = |entry: &Entry| matches!(entry, Entry::User(message) if format!("{message:?}").contains("password"));
-    if prompts.iter().any(asks) { Err("it asks for a password".into()) } else { Ok(()) }
+    if prompts.iter().any(asks) {
+        Err("it asks for a password".into())
+    } else {
+        Ok(())
+    }
 }
 
 /// No answer may name a customer.
 async fn anonymous(reply: Arc<Reply>) -> Result<(), Arc<str>> {
-    if reply.text().contains("Ada") { Err("it names a customer".into()) } else { Ok(()) }
+    if reply.text().contains("Ada") {
+        Err("it names a customer".into())
+    } else {
+        Ok(())
+    }
 }
 
 fn guarded(script: impl IntoIterator<Item = Script>) -> Agent {
@@ -32,7 +40,9 @@ fn guarded(script: impl IntoIterator<Item = Script>) -> Agent {
         .tool(delete)
         .on(|_: HookContext, point: BeforeTool| async move {
             match point.args["path"].as_str() {
-                Some(path) if path.starts_with("/etc") => Verdict::Deny("the system stays as it is".into()),
+                Some(path) if path.starts_with("/etc") => {
+                    Verdict::Deny("the system stays as it is".into())
+                }
                 _ => Verdict::Pass(point),
             }
         })
@@ -43,15 +53,27 @@ fn guarded(script: impl IntoIterator<Item = Script>) -> Agent {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let refused = guarded([]).run("What is my password?").await.expect_err("the guardrail rejects it");
+    let refused = guarded([])
+        .run("What is my password?")
+        .await
+        .expect_err("the guardrail rejects it");
     println!("{refused}");
 
-    let script = [Script::new().call("delete", json!({"path": "/etc/hosts"})), Script::new().text("I may not.")];
+    let script = [
+        Script::new().call("delete", json!({"path": "/etc/hosts"})),
+        Script::new().text("I may not."),
+    ];
     let result = guarded(script).run("Clean up.").await?;
-    println!("{:?}: {}", result.calls[0].result.status, result.calls[0].result.text());
+    println!(
+        "{:?}: {}",
+        result.calls[0].result.status,
+        result.calls[0].result.text()
+    );
     println!("{}", result.text());
 
-    let refused = guarded([Script::new().text("Ada owes 40.")]).run("Who owes what?").await;
+    let refused = guarded([Script::new().text("Ada owes 40.")])
+        .run("Who owes what?")
+        .await;
     println!("{}", refused.expect_err("the guardrail rejects the answer"));
     Ok(())
 }

@@ -14,36 +14,62 @@ use serde_json::json;
 
 /// An agent with these replies; each of its requests uses 100 tokens.
 fn speaker(replies: Vec<Script>) -> Agent {
-    let used = Usage { input_uncached: 80, output: 20, ..Usage::default() };
-    Agent::new(ScriptedModel::new(replies.into_iter().map(|reply| reply.usage(used))))
+    let used = Usage {
+        input_uncached: 80,
+        output: 20,
+        ..Usage::default()
+    };
+    Agent::new(ScriptedModel::new(
+        replies.into_iter().map(|reply| reply.usage(used)),
+    ))
 }
 
 /// What the calls of the last two turns gave: the listing, and what was read of the manifest.
 fn seen(request: &Request) -> Vec<String> {
-    let turns = request.entries.iter().filter_map(|stored| match &stored.entry {
-        Entry::Turn(turn) => Some(Arc::clone(turn.results().first()?)),
-        _ => None,
-    });
+    let turns = request
+        .entries
+        .iter()
+        .filter_map(|stored| match &stored.entry {
+            Entry::Turn(turn) => Some(Arc::clone(turn.results().first()?)),
+            _ => None,
+        });
     turns.map(|result| result.text()).collect()
 }
 
 /// The writer's answer, made of what the librarian found.
 fn written(request: &Request) -> Script {
-    let used = Usage { input_uncached: 80, output: 20, ..Usage::default() };
+    let used = Usage {
+        input_uncached: 80,
+        output: 20,
+        ..Usage::default()
+    };
     let found = seen(request).join("\n");
     let files = found.lines().filter(|line| line.contains(".rs")).count();
-    let about = found.lines().find_map(|line| line.split_once("description = ")).map_or("nothing", |(_, it)| it);
-    Script::new().text(format!("It has {files} Rust files at hand and says of itself: {about}")).usage(used)
+    let about = found
+        .lines()
+        .find_map(|line| line.split_once("description = "))
+        .map_or("nothing", |(_, it)| it);
+    Script::new()
+        .text(format!(
+            "It has {files} Rust files at hand and says of itself: {about}"
+        ))
+        .usage(used)
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".into());
-    let desk = speaker(vec![Script::new().call("transfer_to_librarian", json!({"reason": "someone must look"}))]);
+    let desk = speaker(vec![Script::new().call(
+        "transfer_to_librarian",
+        json!({"reason": "someone must look"}),
+    )]);
     let librarian = speaker(vec![
         Script::new().call("list_files", json!({"depth": 2})),
         Script::new().call("read_file", json!({"path": "Cargo.toml"})),
-        Script::new().call("transfer_to_writer", json!({"reason": "everything was read"})),
+        Script::new().call(
+            "transfer_to_writer",
+            json!({"reason": "everything was read"}),
+        ),
     ]);
     let writer = Agent::new(ScriptedModel::new([Script::from_fn(written)]));
     let relay = HandoffChain::new([

@@ -29,7 +29,11 @@ const NAMES: [&str; 5] = ["Ann", "Ben", "Cem", "Dot", "Eve"];
 #[tool(replay = "idempotent")]
 fn pay(#[state] ledger: PathBuf, cx: CallContext) -> Result<String, std::io::Error> {
     let payment = format!("{}\n", cx.who.thread);
-    let mut file = OpenOptions::new().create(true).append(true).read(true).open(ledger)?;
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .read(true)
+        .open(ledger)?;
     let mut paid = String::new();
     file.read_to_string(&mut paid)?;
     if !paid.contains(&payment) {
@@ -39,12 +43,22 @@ fn pay(#[state] ledger: PathBuf, cx: CallContext) -> Result<String, std::io::Err
 }
 
 /// The model of everyone: what it says follows from what it is shown, so it does not matter which process asks.
-fn model(answer: impl Fn(&Request) -> Script + Clone + Send + Sync + 'static) -> Arc<ScriptedModel> {
-    Arc::new(ScriptedModel::new((0..100).map(|_| Script::from_fn(answer.clone())).collect::<Vec<_>>()))
+fn model(
+    answer: impl Fn(&Request) -> Script + Clone + Send + Sync + 'static,
+) -> Arc<ScriptedModel> {
+    Arc::new(ScriptedModel::new(
+        (0..100)
+            .map(|_| Script::from_fn(answer.clone()))
+            .collect::<Vec<_>>(),
+    ))
 }
 
 fn turns(request: &Request) -> usize {
-    request.entries.iter().filter(|it| matches!(it.entry, Entry::Turn(_))).count()
+    request
+        .entries
+        .iter()
+        .filter(|it| matches!(it.entry, Entry::Turn(_)))
+        .count()
 }
 
 /// Pays, and says for whom.
@@ -52,8 +66,15 @@ fn worker(ledger: &Path) -> Agent {
     let model = model(|request| match turns(request) {
         0 => Script::new().call("pay", json!({})),
         _ => {
-            let task = request.entries.get(0).map(|it| it.entry.to_text()).unwrap_or_default();
-            let name = NAMES.into_iter().find(|name| task.ends_with(&format!("Pay {name}."))).unwrap_or("nobody");
+            let task = request
+                .entries
+                .get(0)
+                .map(|it| it.entry.to_text())
+                .unwrap_or_default();
+            let name = NAMES
+                .into_iter()
+                .find(|name| task.ends_with(&format!("Pay {name}.")))
+                .unwrap_or("nobody");
             Script::new().text(format!("{name} has the money"))
         }
     });
@@ -66,30 +87,48 @@ fn lead(ledger: &Path) -> Agent {
         let [a, b, c, x, y] = NAMES;
         if turns(request) == 0 {
             let spawn = |script: Script, name: &str| {
-                script.call("spawn_teammate", json!({"name": name, "task": format!("Pay {name}.")}))
+                script.call(
+                    "spawn_teammate",
+                    json!({"name": name, "task": format!("Pay {name}.")}),
+                )
             };
             let launch = |script: Script, name: &str| {
-                script.call("launch_task", json!({"agent": "helper", "task": format!("Pay {name}.")}))
+                script.call(
+                    "launch_task",
+                    json!({"agent": "helper", "task": format!("Pay {name}.")}),
+                )
             };
-            return [x, y].into_iter().fold([a, b, c].into_iter().fold(Script::new(), spawn), launch);
+            return [x, y]
+                .into_iter()
+                .fold([a, b, c].into_iter().fold(Script::new(), spawn), launch);
         }
         let told = serde_json::to_string(&request.entries).unwrap_or_default();
         let is_paid = |name: &&str| told.contains(&format!("{name} has the money"));
         match [a, b, c].iter().all(is_paid) {
-            false => Script::new().call("wait_for_team", json!({"timeout_s": 60})).call("read_messages", json!({})),
-            true => Script::new().text(format!("Paid: {}", NAMES.into_iter().filter(|it| is_paid(it)).count())),
+            false => Script::new()
+                .call("wait_for_team", json!({"timeout_s": 60}))
+                .call("read_messages", json!({})),
+            true => Script::new().text(format!(
+                "Paid: {}",
+                NAMES.into_iter().filter(|it| is_paid(it)).count()
+            )),
         }
     });
     let background = Background::new(BackgroundOptions::new().at_end(AtEnd::Wait));
     let background = background.agent("helper", "Pays.", worker(ledger));
-    let team = NAMES[..3].iter().fold(Team::new("desk"), |team, name| team.template(*name, worker(ledger)));
+    let team = NAMES[..3].iter().fold(Team::new("desk"), |team, name| {
+        team.template(*name, worker(ledger))
+    });
     team.install(background.install(Agent::new(model).name("lead")))
 }
 
 /// One process: goes on with the work, and dies after so many events.
 async fn work(folder: &Path, events: usize) -> Result<(), Box<dyn std::error::Error>> {
     let store = Sqlite::open(folder.join("desk.db"))?;
-    let agent = lead(&folder.join("paid")).journal(store.journal()).session("desk".into()).take_over();
+    let agent = lead(&folder.join("paid"))
+        .journal(store.journal())
+        .session("desk".into())
+        .take_over();
     agent.log().open().await?;
     let run = match (agent.log().transcript().last(), agent.log().has_open_run()) {
         (_, true) => agent.resume(Vec::new()),
@@ -102,7 +141,14 @@ async fn work(folder: &Path, events: usize) -> Result<(), Box<dyn std::error::Er
     let mut running = run.stream()?;
     for _ in 0..events {
         if running.next().await.is_none() {
-            println!("{}", running.result().ok_or("it has ended")?.map_err(Clone::clone)?.text());
+            println!(
+                "{}",
+                running
+                    .result()
+                    .ok_or("it has ended")?
+                    .map_err(Clone::clone)?
+                    .text()
+            );
             return Ok(());
         }
     }
@@ -117,13 +163,27 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return work(&folder, events.parse()?).await;
     }
     let program = std::env::current_exe()?;
-    let run = |events: usize| Command::new(&program).arg(&folder).arg(events.to_string()).output();
-    let killed = (0..10).filter(|_| run(EVENTS).is_ok_and(|it| it.status.code().is_none())).count();
-    print!("killed {killed} times. {}", String::from_utf8(run(usize::MAX)?.stdout)?);
+    let run = |events: usize| {
+        Command::new(&program)
+            .arg(&folder)
+            .arg(events.to_string())
+            .output()
+    };
+    let killed = (0..10)
+        .filter(|_| run(EVENTS).is_ok_and(|it| it.status.code().is_none()))
+        .count();
+    print!(
+        "killed {killed} times. {}",
+        String::from_utf8(run(usize::MAX)?.stdout)?
+    );
     let paid = std::fs::read_to_string(folder.join("paid"))?;
     let mut threads: Vec<&str> = paid.lines().collect();
     threads.sort_unstable();
     threads.dedup();
-    println!("{} payments, by {} agents", paid.lines().count(), threads.len());
+    println!(
+        "{} payments, by {} agents",
+        paid.lines().count(),
+        threads.len()
+    );
     Ok(())
 }

@@ -27,13 +27,23 @@ const SOUGHT: &str = "pub trait Toolbox";
 
 /// A model with these replies; each request uses 100 tokens.
 fn model(replies: impl IntoIterator<Item = Script>) -> ScriptedModel {
-    let used = Usage { input_uncached: 80, output: 20, ..Usage::default() };
+    let used = Usage {
+        input_uncached: 80,
+        output: 20,
+        ..Usage::default()
+    };
     ScriptedModel::new(replies.into_iter().map(|reply| reply.usage(used)))
 }
 
 /// A reply that is made of what was said before.
 fn thought(think: impl FnOnce(&Request) -> Script + Send + 'static) -> Script {
-    Script::from_fn(move |request| think(request).usage(Usage { input_uncached: 80, output: 20, ..Usage::default() }))
+    Script::from_fn(move |request| {
+        think(request).usage(Usage {
+            input_uncached: 80,
+            output: 20,
+            ..Usage::default()
+        })
+    })
 }
 
 /// The name of an agent, what it is for, and its model.
@@ -41,44 +51,71 @@ type Specialist = (&'static str, &'static str, fn() -> ScriptedModel);
 
 /// The results of the newest calls.
 fn results(request: &Request) -> Vec<Arc<CallResult>> {
-    let mut turns = request.entries.iter().rev().filter_map(|stored| match &stored.entry {
-        Entry::Turn(turn) => Some(turn.results().to_vec()),
-        _ => None,
-    });
+    let mut turns = request
+        .entries
+        .iter()
+        .rev()
+        .filter_map(|stored| match &stored.entry {
+            Entry::Turn(turn) => Some(turn.results().to_vec()),
+            _ => None,
+        });
     turns.next().unwrap_or_default()
 }
 
 fn text(request: &Request) -> String {
-    results(request).first().map(|result| result.text()).unwrap_or_default()
+    results(request)
+        .first()
+        .map(|result| result.text())
+        .unwrap_or_default()
 }
 
 fn report(status: &str, summary: impl Into<String>) -> Script {
-    Script::new().call("task_complete", json!({ "status": status, "summary": summary.into() }))
+    Script::new().call(
+        "task_complete",
+        json!({ "status": status, "summary": summary.into() }),
+    )
 }
 
 /// Counts what is listed.
 fn counter() -> ScriptedModel {
     let count = |request: &Request| {
-        let files = text(request).lines().filter(|line| line.contains(".rs")).count();
+        let files = text(request)
+            .lines()
+            .filter(|line| line.contains(".rs"))
+            .count();
         report("completed", format!("There are {files} Rust files."))
     };
-    model([Script::new().call("list_files", json!({ "path": "src", "depth": 1 })), thought(count)])
+    model([
+        Script::new().call("list_files", json!({ "path": "src", "depth": 1 })),
+        thought(count),
+    ])
 }
 
 /// Reads the manifest.
 fn reader() -> ScriptedModel {
     let quote = |request: &Request| {
         let manifest = text(request);
-        let about = manifest.lines().find_map(|line| line.split_once("description = "));
-        report("completed", format!("It says: {}", about.map_or("nothing", |(_, about)| about)))
+        let about = manifest
+            .lines()
+            .find_map(|line| line.split_once("description = "));
+        report(
+            "completed",
+            format!("It says: {}", about.map_or("nothing", |(_, about)| about)),
+        )
     };
-    model([Script::new().call("read_file", json!({ "path": "Cargo.toml" })), thought(quote)])
+    model([
+        Script::new().call("read_file", json!({ "path": "Cargo.toml" })),
+        thought(quote),
+    ])
 }
 
 /// Guesses a file; one that is told how that went searches instead.
 fn finder() -> ScriptedModel {
     let begin = |request: &Request| {
-        let is_told = request.entries.iter().any(|it| format!("{:?}", it.entry).contains("<prior_reflections>"));
+        let is_told = request
+            .entries
+            .iter()
+            .any(|it| format!("{:?}", it.entry).contains("<prior_reflections>"));
         match is_told {
             true => Script::new().call("search_text", json!({ "pattern": SOUGHT })),
             false => Script::new().call("read_file", json!({ "path": "src/traits.rs" })),
@@ -86,10 +123,15 @@ fn finder() -> ScriptedModel {
     };
     let end = |request: &Request| {
         let found = text(request);
-        let line = found.lines().find(|line| line.contains("src/") && line.contains(".rs"));
+        let line = found
+            .lines()
+            .find(|line| line.contains("src/") && line.contains(".rs"));
         match line.filter(|_| !results(request).iter().any(|result| result.is_error())) {
             Some(line) => report("completed", format!("It is in {}", path(line))),
-            None => report("failed", format!("There is no src/traits.rs; search for {SOUGHT:?} instead of guessing.")),
+            None => report(
+                "failed",
+                format!("There is no src/traits.rs; search for {SOUGHT:?} instead of guessing."),
+            ),
         }
     };
     model([thought(begin), thought(end)])
@@ -97,29 +139,40 @@ fn finder() -> ScriptedModel {
 
 /// The path in a line of what was found.
 fn path(line: &str) -> &str {
-    line.split(|c: char| c.is_whitespace() || c == ':').find(|word| word.ends_with(".rs")).unwrap_or(line)
+    line.split(|c: char| c.is_whitespace() || c == ':')
+        .find(|word| word.ends_with(".rs"))
+        .unwrap_or(line)
 }
 
 /// A task of the board, for whoever is to do it.
 fn order(created: &Value) -> Value {
     let title = created["title"].as_str().unwrap_or_default();
-    let agent = TASKS.iter().find(|(_, task)| *task == title).map_or("nobody", |(agent, _)| agent);
+    let agent = TASKS
+        .iter()
+        .find(|(_, task)| *task == title)
+        .map_or("nobody", |(agent, _)| agent);
     json!({ "agent": agent, "task": title, "context": "The crate is in your folder.", "task_id": created["id"] })
 }
 
 /// Creates the tasks, delegates them in one call, and delegates again what failed.
 fn lead() -> ScriptedModel {
-    let create =
-        TASKS.into_iter().fold(Script::new(), |it, (_, title)| it.call("create_task", json!({ "title": title })));
+    let create = TASKS.into_iter().fold(Script::new(), |it, (_, title)| {
+        it.call("create_task", json!({ "title": title }))
+    });
     let delegate = |request: &Request| {
-        let tasks: Vec<Value> = results(request).iter().map(|created| order(&created.details)).collect();
+        let tasks: Vec<Value> = results(request)
+            .iter()
+            .map(|created| order(&created.details))
+            .collect();
         Script::new().call("delegate", json!({ "tasks": tasks }))
     };
     let failed = |_: &Request| Script::new().call("list_tasks", json!({ "status": "failed" }));
     let retry = |request: &Request| {
         let listed = results(request)[0].details["tasks"].clone();
         let all = listed.as_array().cloned().unwrap_or_default();
-        all.iter().fold(Script::new(), |script, task| script.call("retry_task", json!({ "task_id": task["id"] })))
+        all.iter().fold(Script::new(), |script, task| {
+            script.call("retry_task", json!({ "task_id": task["id"] }))
+        })
     };
     model([
         create,
@@ -144,13 +197,20 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ];
     for (name, about, model) in specialists {
         let files = files.clone();
-        registry.register(Profile::new(name, about), move || Agent::new(model()).toolbox(files.toolbox()));
+        registry.register(Profile::new(name, about), move || {
+            Agent::new(model()).toolbox(files.toolbox())
+        });
     }
     let delegation = Delegation::new(registry).max_depth(1).board(board.clone());
     let delegation = delegation.reflections(Reflections::in_dir(&notes));
-    let lead = Agent::new(lead()).name("lead").toolbox(board.tools(BoardTools::new()));
+    let lead = Agent::new(lead())
+        .name("lead")
+        .toolbox(board.tools(BoardTools::new()));
 
-    let mut running = delegation.install(lead).run("What is this crate?").stream()?;
+    let mut running = delegation
+        .install(lead)
+        .run("What is this crate?")
+        .stream()?;
     let (mut tree, mut told) = (AgentTree::new(), Vec::new());
     while let Some(event) = running.next().await {
         tree.see(&event);
@@ -162,7 +222,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for listed in board.list(&TaskQuery::new()).await?.tasks {
         let task = listed.task;
         let (tries, result) = (task.attempts, task.result.as_deref().unwrap_or_default());
-        println!("[{}, attempt {tries}] {}: {result}", task.status.name(), task.title);
+        println!(
+            "[{}, attempt {tries}] {}: {result}",
+            task.status.name(),
+            task.title
+        );
     }
     told.iter().for_each(|line| println!("{line}"));
     std::fs::remove_dir_all(notes)?;
@@ -171,8 +235,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// What an agent is told of earlier failures.
 fn learned(who: &str, entry: &Entry) -> Option<String> {
-    let Entry::User(message) = entry else { return None };
-    let text: String = message.content.iter().filter_map(|content| content.as_text()).collect();
-    let line = text.lines().find(|line| line.starts_with("What happened: "))?;
-    text.starts_with("<prior_reflections>").then(|| format!("{who} was told: {line}"))
+    let Entry::User(message) = entry else {
+        return None;
+    };
+    let text: String = message
+        .content
+        .iter()
+        .filter_map(|content| content.as_text())
+        .collect();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("What happened: "))?;
+    text.starts_with("<prior_reflections>")
+        .then(|| format!("{who} was told: {line}"))
 }

@@ -20,5 +20,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(host.serve_stdio().await?);
     };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.parse()?))?;
-    Ok(host.serve_http(listener, HttpOptions::with_token(std::env::var("MCP_TOKEN")?)).await?)
+    Ok(host
+        .serve_http(
+            listener,
+            HttpOptions::with_token(std::env::var("MCP_TOKEN")?),
+        )
+        .await?)
 }

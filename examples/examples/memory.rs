@@ -19,13 +19,22 @@ fn helper() -> ScriptedModel {
         Script::new().text(json!({ "decisions": [decision] }).to_string())
     });
     let facts = ["The user lives in Graz.", "The user has a dog named Rex."];
-    ScriptedModel::new([finds(&facts), finds(&["The user lives in Lisbon now."]), corrects, finds(&[])])
+    ScriptedModel::new([
+        finds(&facts),
+        finds(&["The user lives in Lisbon now."]),
+        corrects,
+        finds(&[]),
+    ])
 }
 
 /// The text of the last message of a request.
 fn said(request: &Request) -> String {
     match request.entries.last().map(|stored| &stored.entry) {
-        Some(Entry::User(message)) => message.content.iter().filter_map(Content::as_text).collect(),
+        Some(Entry::User(message)) => message
+            .content
+            .iter()
+            .filter_map(Content::as_text)
+            .collect(),
         _ => String::new(),
     }
 }
@@ -46,7 +55,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().text("Lisbon, how lovely!"),
         Script::from_fn(|request| Script::new().text(format!("I was shown: {}", said(request)))),
     ]);
-    let agent = Agent::new(model).middleware(memories.extract(Extraction::Background)).effect(memories.recall());
+    let agent = Agent::new(model)
+        .middleware(memories.extract(Extraction::Background))
+        .effect(memories.recall());
 
     agent.run("I live in Graz, with my dog Rex.").await?;
     memories.flush().await;
@@ -58,19 +69,39 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("after the second session:");
     let facts = show(&memories).await?;
 
-    let mut running = agent.new_session().run("Tell me about my dog and Lisbon.").stream()?;
+    let mut running = agent
+        .new_session()
+        .run("Tell me about my dog and Lisbon.")
+        .stream()?;
     while let Some(event) = running.next().await {
         if let EventKind::Report { by, data } = event.kind {
-            println!("{by}: {} facts recalled", data["recalled"].as_array().map_or(0, Vec::len));
+            println!(
+                "{by}: {} facts recalled",
+                data["recalled"].as_array().map_or(0, Vec::len)
+            );
         }
     }
-    println!("{}", running.result().ok_or("it has ended")?.map_err(Clone::clone)?.text());
+    println!(
+        "{}",
+        running
+            .result()
+            .ok_or("it has ended")?
+            .map_err(Clone::clone)?
+            .text()
+    );
 
     memories.flush().await;
     for fact in &facts {
         memories.delete(&fact.id).await?;
     }
     println!("forgotten: {}", memories.list(None, 1).await?.is_empty());
-    println!("spent on it: {}", if memories.spent().usage.total() > 0 { "something" } else { "nothing" });
+    println!(
+        "spent on it: {}",
+        if memories.spent().usage.total() > 0 {
+            "something"
+        } else {
+            "nothing"
+        }
+    );
     Ok(())
 }

@@ -9,10 +9,14 @@ use std::{
 use adjutant::{
     CallContext,
     agent::{
-        Activity, ActivityId, Admission, Agent, Error, Executor, Exit, Failure, Flush, Journal, Limits, Log, LogId,
-        MemoryJournal, OpenCall, Owner, Record, Run, RunNo, Seq, Stamped, commit, drive,
+        Activity, ActivityId, Admission, Agent, Error, Executor, Exit, Failure, Flush, Journal,
+        Limits, Log, LogId, MemoryJournal, OpenCall, Owner, Record, Run, RunNo, Seq, Stamped,
+        commit, drive,
     },
-    llm::{CallId, CallResult, Entry, Model, Request, Script, ScriptedModel, Status, ThreadId, complete},
+    llm::{
+        CallId, CallResult, Entry, Model, Request, Script, ScriptedModel, Status, ThreadId,
+        complete,
+    },
     tool,
     tools::{Bound, Toolset},
 };
@@ -44,13 +48,24 @@ enum Work {
 
 impl Engine {
     fn new(model: impl Model + 'static, tools: Toolset, log: Box<dyn Log>) -> Self {
-        Self { model: Arc::new(model), tools, log, busy: BTreeSet::new(), work: VecDeque::new(), batch: Vec::new() }
+        Self {
+            model: Arc::new(model),
+            tools,
+            log,
+            busy: BTreeSet::new(),
+            work: VecDeque::new(),
+            batch: Vec::new(),
+        }
     }
 
     /// Whether a call may run, and with which arguments.
     fn admit(&self, run: &Run, id: CallId) -> Admission {
-        let refuse = |result: CallResult| Admission::Refuse { result: Arc::new(result) };
-        let Some(open) = run.calls().call(id) else { return refuse(CallResult::new(Status::Failed, "no such call")) };
+        let refuse = |result: CallResult| Admission::Refuse {
+            result: Arc::new(result),
+        };
+        let Some(open) = run.calls().call(id) else {
+            return refuse(CallResult::new(Status::Failed, "no such call"));
+        };
         let call = open.call;
         let Some(tool) = self.tools.get(call.name.as_str()) else {
             return refuse(CallResult::new(Status::UnknownTool, "no such tool"));
@@ -58,7 +73,13 @@ impl Engine {
         match tool.admit(Arc::clone(&call.args)) {
             Ok(fits) => {
                 let (args, replay) = (Arc::clone(&fits.text), tool.spec().replay);
-                Admission::Allow { args, changed: fits.changed, title: None, replay, sequential: true }
+                Admission::Allow {
+                    args,
+                    changed: fits.changed,
+                    title: None,
+                    replay,
+                    sequential: true,
+                }
             }
             Err(refusal) => refuse(CallResult::new(Status::InvalidArguments, refusal.message)),
         }
@@ -72,9 +93,11 @@ impl Executor for Engine {
 
     fn start(&mut self, run: &Run, act: Activity, ended: &mut Vec<Record>) {
         let work = match act {
-            Activity::Prepare { turn } => {
-                Work::Records(vec![Record::prepared(turn, self.model.info().id.clone(), Vec::new())])
-            }
+            Activity::Prepare { turn } => Work::Records(vec![Record::prepared(
+                turn,
+                self.model.info().id.clone(),
+                Vec::new(),
+            )]),
             // The run says what is shown; the same bytes go out whoever asks.
             Activity::Ask { turn, attempt } => {
                 let mut request = Request::of(run.request().shown());
@@ -82,24 +105,33 @@ impl Executor for Engine {
                 (request.turn, request.attempt) = (Some(turn.0), attempt);
                 Work::Ask(request)
             }
-            Activity::Admit { call } => {
-                Work::Records(vec![Record::Admitted { call, admission: self.admit(run, call) }])
-            }
+            Activity::Admit { call } => Work::Records(vec![Record::Admitted {
+                call,
+                admission: self.admit(run, call),
+            }]),
             Activity::Call { call, .. } => match run.calls().call(call) {
-                Some(OpenCall { call: named, args: Some((args, _)), .. }) => {
-                    match self.tools.get(named.name.as_str()) {
-                        Some(tool) => Work::Call(tool.clone(), Arc::clone(args)),
-                        None => {
-                            Work::Records(vec![Record::returned(call, CallResult::new(Status::Failed, "it is gone"))])
-                        }
-                    }
-                }
+                Some(OpenCall {
+                    call: named,
+                    args: Some((args, _)),
+                    ..
+                }) => match self.tools.get(named.name.as_str()) {
+                    Some(tool) => Work::Call(tool.clone(), Arc::clone(args)),
+                    None => Work::Records(vec![Record::returned(
+                        call,
+                        CallResult::new(Status::Failed, "it is gone"),
+                    )]),
+                },
                 _ => Work::Records(Vec::new()),
             },
             // Nobody is asked here: the run parks, and another program goes on with the answers.
             Activity::Answer { pause } => {
                 let pause = run.waiting().pause(pause).map(|pause| pause.id.clone());
-                Work::Records(pause.into_iter().map(|pause| Record::Unanswered { pause }).collect())
+                Work::Records(
+                    pause
+                        .into_iter()
+                        .map(|pause| Record::Unanswered { pause })
+                        .collect(),
+                )
             }
             Activity::Settle { turn } => Work::Records(vec![Record::settled(turn)]),
         };
@@ -119,14 +151,20 @@ impl Executor for Engine {
     async fn next(&mut self, _: Option<u64>, heard: &mut Vec<Record>) -> Result<(), Error> {
         let (act, work) = self.work.pop_front().ok_or(Error::Stuck)?;
         match (act, work) {
-            (ActivityId::Ask(turn), Work::Ask(request)) => heard.push(match complete(&*self.model, request).await {
-                Ok(reply) => Record::replied(turn, reply, None),
-                Err(error) => Record::Broke { act, failure: Failure::Model { error } },
-            }),
+            (ActivityId::Ask(turn), Work::Ask(request)) => {
+                heard.push(match complete(&*self.model, request).await {
+                    Ok(reply) => Record::replied(turn, reply, None),
+                    Err(error) => Record::Broke {
+                        act,
+                        failure: Failure::Model { error },
+                    },
+                })
+            }
             (ActivityId::Call(call), Work::Call(tool, args)) => {
                 let args = serde_json::from_str(&args).unwrap_or_default();
                 let result = tool.call(args, CallContext::detached()).await;
-                let result = result.unwrap_or_else(|error| CallResult::new(Status::Failed, error.to_string()));
+                let result = result
+                    .unwrap_or_else(|error| CallResult::new(Status::Failed, error.to_string()));
                 heard.push(Record::returned(call, result));
             }
             _ => {}
@@ -137,7 +175,8 @@ impl Executor for Engine {
 
     async fn commit(&mut self, records: &mut Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
         let first = self.log.head().seq.0 + 1;
-        let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), 0, ThreadId::from("main"), record));
+        let stamp =
+            |(seq, record)| Arc::new(Stamped::new(Seq(seq), 0, ThreadId::from("main"), record));
         self.batch = (first..).zip(records.drain(..)).map(stamp).collect();
         self.log.append(&self.batch, Flush::Now).await?;
         Ok(&self.batch)
@@ -165,8 +204,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     drop(engine);
 
     // The log is like any other: an agent goes on with it.
-    let agent = Agent::new(ScriptedModel::new([Script::new().text("And 84 is twice that.")]));
-    let result = agent.journal(journal).session(log).run("And twice that?").await?;
+    let agent = Agent::new(ScriptedModel::new([
+        Script::new().text("And 84 is twice that.")
+    ]));
+    let result = agent
+        .journal(journal)
+        .session(log)
+        .run("And twice that?")
+        .await?;
     println!("run {}: {}", result.run, result.text());
     Ok(())
 }

@@ -47,19 +47,31 @@ impl Effect for ClosingTime {
     }
 
     async fn act(&self, _: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        Ok(vec![Action::Remind(format!("The shop is closed at {}.", self.hour).into())])
+        Ok(vec![Action::Remind(
+            format!("The shop is closed at {}.", self.hour).into(),
+        )])
     }
 }
 
 fn parts() -> Parts {
     let closing = Script::from_fn(|request| {
-        let told = request.entries.iter().any(|it| it.entry.to_text().contains("closed at 18"));
-        let hour = if told { "18" } else { "an hour that nobody knows" };
+        let told = request
+            .entries
+            .iter()
+            .any(|it| it.entry.to_text().contains("closed at 18"));
+        let hour = if told {
+            "18"
+        } else {
+            "an hour that nobody knows"
+        };
         Script::new().text(format!("There are 40 euros, and we close at {hour}."))
     });
     let model = ScriptedModel::new([Script::new().call("count_till", json!({})), closing]);
     let till = Tools::new("till").tool(count_till);
-    Parts::new().toolbox("till", till).effect::<ClosingTime>("closing_time").model("house/small", model)
+    Parts::new()
+        .toolbox("till", till)
+        .effect::<ClosingTime>("closing_time")
+        .model("house/small", model)
 }
 
 fn main() -> ExitCode {
@@ -82,15 +94,24 @@ async fn operate(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(&file, MANIFEST)?;
     let none = |_: &str| None;
     // What nobody knows is refused, with the nearest word.
-    let wrong = Manifest::load(&file, none).err().ok_or("the parts are needed")?;
-    wrong.iter().take(1).for_each(|problem| println!("without them: {}", problem.message));
+    let wrong = Manifest::load(&file, none)
+        .err()
+        .ok_or("the parts are needed")?;
+    wrong
+        .iter()
+        .take(1)
+        .for_each(|problem| println!("without them: {}", problem.message));
     let loaded = Manifest::load_with(&file, none, &parts().names())?;
     let backend = Process::new(folder.join("home"), None, ProcessOptions::new())?;
-    let clerk = backend.create(Uuid::new_v4(), loaded.resolve(Overrides::default())?).await?;
+    let clerk = backend
+        .create(Uuid::new_v4(), loaded.resolve(Overrides::default())?)
+        .await?;
     clerk.prepare().await?;
     clerk.start().await?;
     let prompter = clerk.prompter().await?;
-    let reply = Arc::clone(&prompter).prompt(PromptRequest::new("What is in the till?")).await?;
+    let reply = Arc::clone(&prompter)
+        .prompt(PromptRequest::new("What is in the till?"))
+        .await?;
     println!("{}", reply.text);
     clerk.stop().await?;
     Ok(())

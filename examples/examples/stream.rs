@@ -16,11 +16,15 @@ fn count_words(text: String) -> usize {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = ScriptedModel::new([
-        Script::new().text("Let me count.").call("count_words", json!({"text": "to be or not to be"})),
+        Script::new()
+            .text("Let me count.")
+            .call("count_words", json!({"text": "to be or not to be"})),
         Script::new().text("There are six words."),
     ]);
     let agent = Agent::new(model).tool(count_words);
-    let mut running = agent.run("How many words are in `to be or not to be`?").stream()?;
+    let mut running = agent
+        .run("How many words are in `to be or not to be`?")
+        .stream()?;
     while let Some(event) = running.next().await {
         match event.kind {
             EventKind::TextDelta { text, .. } => print!("{text}"),

@@ -23,18 +23,32 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().text(r#"{"subject": "Printer on fire", "urgency": 9, "notify": ["Ada"]}"#),
         Script::new().text(r#"{"subject": "Printer on fire", "urgency": 5, "notify": ["Ada"]}"#),
     ])
-    .info(ModelInfo { structured: Structured::Native, ..ModelInfo::new("scripted/model") });
+    .info(ModelInfo {
+        structured: Structured::Native,
+        ..ModelInfo::new("scripted/model")
+    });
 
-    let request = Request::new().user("Dear Ada, the printer on the second floor burns. Please come at once.");
+    let request = Request::new()
+        .user("Dear Ada, the printer on the second floor burns. Please come at once.");
     let shaped = complete_as::<Ticket>(&model, request).await?;
-    let Ticket { subject, urgency, notify } = shaped.value;
+    let Ticket {
+        subject,
+        urgency,
+        notify,
+    } = shaped.value;
     println!("{subject}, urgency {urgency}, for {}", notify.join(" and "));
     println!("after {} attempts", shaped.attempts);
 
     let requests = model.requests();
-    let repair = requests[1].entries.last().ok_or("the second request tells what is wrong")?;
+    let repair = requests[1]
+        .entries
+        .last()
+        .ok_or("the second request tells what is wrong")?;
     let told = serde_json::to_value(&repair.entry)?.to_string();
-    assert!(told.contains("/urgency"), "the model is told the place: {told}");
+    assert!(
+        told.contains("/urgency"),
+        "the model is told the place: {told}"
+    );
     model.assert_done();
     Ok(())
 }

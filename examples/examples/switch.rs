@@ -30,16 +30,33 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let second = Arc::new(script.info(ModelInfo::new("openai/gpt-5.4")));
 
     let agent = Agent::new(first).tool(population);
-    println!("{}", agent.run("How many people live in Bamako?").await?.text());
-    println!("{}", agent.run("Say it exactly.").model(Arc::clone(&second)).await?.text());
+    println!(
+        "{}",
+        agent.run("How many people live in Bamako?").await?.text()
+    );
+    println!(
+        "{}",
+        agent
+            .run("Say it exactly.")
+            .model(Arc::clone(&second))
+            .await?
+            .text()
+    );
 
     // What the second model was shown: calls and results go over too; a wire leaves out only what another one signed.
     for stored in second.requests()[0].entries.iter() {
         match &stored.entry {
-            Entry::User(message) => println!("user: {}", message.content[0].as_text().unwrap_or_default()),
+            Entry::User(message) => {
+                println!("user: {}", message.content[0].as_text().unwrap_or_default())
+            }
             Entry::Turn(turn) => {
                 let reply = turn.reply();
-                println!("{}: {:?}, {} results", reply.model, reply.text(), turn.results().len());
+                println!(
+                    "{}: {:?}, {} results",
+                    reply.model,
+                    reply.text(),
+                    turn.results().len()
+                );
             }
             _ => {}
         }

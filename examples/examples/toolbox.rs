@@ -10,7 +10,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = Agent::new(adjutant::model("offline/planner")?)
         .instructions("Answer from the files of the folder.")
         .toolbox(Files::new(folder)?.toolbox());
-    let result = agent.run("What is this directory, and which crates does it hold?").await?;
+    let result = agent
+        .run("What is this directory, and which crates does it hold?")
+        .await?;
     for call in &result.calls {
         println!("> {} {:?}", call.name, call.result.status);
     }

@@ -12,7 +12,9 @@ use serde_json::json;
 /// Lets one agent look at each of several topics.
 #[tool(replay = "resumable")]
 async fn research(topics: Vec<String>, cx: CallContext) -> Result<String, ToolError> {
-    let spawn = cx.get::<dyn Spawn>().ok_or_else(|| ToolError::failed("no agents can be opened here"))?;
+    let spawn = cx
+        .get::<dyn Spawn>()
+        .ok_or_else(|| ToolError::failed("no agents can be opened here"))?;
     let looking = topics.iter().map(|topic| {
         let spawn = &spawn;
         async move {
@@ -20,7 +22,11 @@ async fn research(topics: Vec<String>, cx: CallContext) -> Result<String, ToolEr
             let result = child.run(format!("What is there about {topic}?")).await?;
             Ok::<_, ToolError>(format!(
                 "{topic}: {}",
-                if result.is_finished() { result.text() } else { "gave up".into() }
+                if result.is_finished() {
+                    result.text()
+                } else {
+                    "gave up".into()
+                }
             ))
         }
     });
@@ -30,7 +36,11 @@ async fn research(topics: Vec<String>, cx: CallContext) -> Result<String, ToolEr
 
 /// An agent for one topic; each of its requests uses 1,000 tokens.
 fn scout(topic: &str) -> Agent {
-    let used = Usage { input_uncached: 900, output: 100, ..Usage::default() };
+    let used = Usage {
+        input_uncached: 900,
+        output: 100,
+        ..Usage::default()
+    };
     let answer = Script::new().text(format!("all about {topic}")).usage(used);
     Agent::new(ScriptedModel::new([answer])).name(format!("scout-{topic}"))
 }
@@ -41,9 +51,19 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().call("research", json!({"topics": ["bees", "ants", "wasps"]})),
         Script::new().text("They all have six legs."),
     ];
-    let caps = Caps { tokens: Some(100_000), depth: Some(1), agents: Some(8), ..Caps::default() };
-    let agent =
-        Agent::new(ScriptedModel::new(script)).name("lead").tool(research).limits(Limits { caps, ..Limits::default() });
+    let caps = Caps {
+        tokens: Some(100_000),
+        depth: Some(1),
+        agents: Some(8),
+        ..Caps::default()
+    };
+    let agent = Agent::new(ScriptedModel::new(script))
+        .name("lead")
+        .tool(research)
+        .limits(Limits {
+            caps,
+            ..Limits::default()
+        });
     let mut running = agent.run("Compare insects.").stream()?;
     let mut said = Vec::new();
     while let Some(event) = running.next().await {
@@ -56,8 +76,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The children work at the same time: who is done first is not known.
     said.sort();
     said.iter().for_each(|line| println!("{line}"));
-    let result = running.result().ok_or("it has ended")?.map_err(Clone::clone)?;
+    let result = running
+        .result()
+        .ok_or("it has ended")?
+        .map_err(Clone::clone)?;
     println!("{}", result.text());
-    println!("own {} tokens, all together {}", result.usage.total(), result.total_usage.total());
+    println!(
+        "own {} tokens, all together {}",
+        result.usage.total(),
+        result.total_usage.total()
+    );
     Ok(())
 }

@@ -31,12 +31,29 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().text(r#"{"customer": "Ada", "cents": 12}"#),
         Script::new().text(r#"{"customer": "Ada", "cents": 1200}"#),
     ]);
-    let caps = Caps { requests: Some(4), ..Caps::default() };
-    let agent = Agent::new(model).tool(order).limits(Limits { caps, ..Limits::default() });
-    let fair = |invoice: Invoice| async move {
-        if invoice.cents < 100 { Err("nothing costs less than a dollar".to_owned()) } else { Ok(()) }
+    let caps = Caps {
+        requests: Some(4),
+        ..Caps::default()
     };
-    let came = agent.run("What does Ada owe?").output::<Invoice>().validate(fair).await?;
-    println!("{} owes {} cents, after {} requests", came.value.customer, came.value.cents, came.result.turns);
+    let agent = Agent::new(model).tool(order).limits(Limits {
+        caps,
+        ..Limits::default()
+    });
+    let fair = |invoice: Invoice| async move {
+        if invoice.cents < 100 {
+            Err("nothing costs less than a dollar".to_owned())
+        } else {
+            Ok(())
+        }
+    };
+    let came = agent
+        .run("What does Ada owe?")
+        .output::<Invoice>()
+        .validate(fair)
+        .await?;
+    println!(
+        "{} owes {} cents, after {} requests",
+        came.value.customer, came.value.cents, came.result.turns
+    );
     Ok(())
 }

@@ -20,8 +20,13 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     for shares_network in [false, true] {
         let lab = lifecycle_suite::lab_fn(move |home| {
-            let launcher = Bubblewrap::new(std::env::current_exe().expect("this program"), shares_network);
-            let options = ProcessOptions::new().grace(lifecycle_suite::GRACE).launcher(launcher);
+            let launcher = Bubblewrap::new(
+                std::env::current_exe().expect("this program"),
+                shares_network,
+            );
+            let options = ProcessOptions::new()
+                .grace(lifecycle_suite::GRACE)
+                .launcher(launcher);
             Arc::new(Process::new(home, None, options).expect("this program is the host"))
         });
         let report = runtime.block_on(lifecycle_suite::check(&lab));

@@ -22,16 +22,37 @@ impl Asked {
     ///
     /// # Errors
     /// The usage, if it is not understood.
-    pub fn read(known: &[&'static str], kind: &str, options: &[&str], usage: &str) -> Result<Self, String> {
-        let kinds: Vec<&'static str> = known.iter().copied().filter(|it| *it == kind || kind == "all").collect();
+    pub fn read(
+        known: &[&'static str],
+        kind: &str,
+        options: &[&str],
+        usage: &str,
+    ) -> Result<Self, String> {
+        let kinds: Vec<&'static str> = known
+            .iter()
+            .copied()
+            .filter(|it| *it == kind || kind == "all")
+            .collect();
         if kinds.is_empty() {
             return Err(usage.to_owned());
         }
-        let chance = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| u64::from(since.subsec_nanos()));
-        let mut asked = Self { kinds, times: u32::MAX, seconds: None, tasks: None, seed: chance };
+        let chance = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(1, |since| u64::from(since.subsec_nanos()));
+        let mut asked = Self {
+            kinds,
+            times: u32::MAX,
+            seconds: None,
+            tasks: None,
+            seed: chance,
+        };
         for pair in options.chunks(2) {
-            let [name, value] = pair else { return Err(usage.to_owned()) };
-            let value: u64 = value.parse().map_err(|_| format!("{name} takes a number\n{usage}"))?;
+            let [name, value] = pair else {
+                return Err(usage.to_owned());
+            };
+            let value: u64 = value
+                .parse()
+                .map_err(|_| format!("{name} takes a number\n{usage}"))?;
             match *name {
                 "--times" => asked.times = u32::try_from(value).unwrap_or(u32::MAX),
                 "--seconds" => asked.seconds = Some(value),

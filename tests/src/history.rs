@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use adjutant::llm::{Call, CallResult, Content, Entry, Image, Reply, Request, Source, Thinking, ToolDecl, Turn};
+use adjutant::llm::{
+    Call, CallResult, Content, Entry, Image, Reply, Request, Source, Thinking, ToolDecl, Turn,
+};
 use serde_json::json;
 
 /// One transparent pixel, in base64.
-pub const PIXEL: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
+pub const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
 /// A picture of one pixel.
 pub fn pixel() -> Content {
-    Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: PIXEL.into() } })
+    Content::Image(Image {
+        media_type: "image/png".into(),
+        source: Source::Base64 { data: PIXEL.into() },
+    })
 }
 
 /// Thinking with this signature, which should be base64.
@@ -34,7 +38,10 @@ pub fn tools() -> Vec<ToolDecl> {
         description: description.into(),
         schema: Arc::clone(&schema),
     };
-    vec![tool("look", "Looks at a city."), tool("find", "Finds a city.")]
+    vec![
+        tool("look", "Looks at a city."),
+        tool("find", "Finds a city."),
+    ]
 }
 
 /// A reply with a result for each of its calls.
@@ -45,14 +52,19 @@ pub fn tools() -> Vec<ToolDecl> {
 pub fn pair(reply: &Arc<Reply>, result: impl Fn(&Call) -> CallResult) -> Entry {
     let mut open = Turn::open(Arc::clone(reply));
     for call in reply.calls() {
-        open.put(call.id, Arc::new(result(call))).expect("each call has an id of its own");
+        open.put(call.id, Arc::new(result(call)))
+            .expect("each call has an id of its own");
     }
     Entry::Turn(open.close().expect("each call has a result"))
 }
 
 /// The request with a reply at its end.
 #[track_caller]
-pub fn answered(mut request: Request, reply: &Arc<Reply>, result: impl Fn(&Call) -> CallResult) -> Request {
+pub fn answered(
+    mut request: Request,
+    reply: &Arc<Reply>,
+    result: impl Fn(&Call) -> CallResult,
+) -> Request {
     request.entries.push(pair(reply, result));
     request
 }

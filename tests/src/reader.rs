@@ -28,7 +28,10 @@ pub struct Heard {
 /// # Panics
 /// If the stream breaks its grammar, goes on after its end, shows a delta twice, or if deltas and blocks differ.
 #[track_caller]
-pub fn listen<'a>(model: &'a (dyn Model + 'a), request: Request) -> impl Future<Output = Heard> + 'a {
+pub fn listen<'a>(
+    model: &'a (dyn Model + 'a),
+    request: Request,
+) -> impl Future<Output = Heard> + 'a {
     let mut stream = model.stream(request);
     async move {
         let mut heard = Heard {
@@ -36,7 +39,10 @@ pub fn listen<'a>(model: &'a (dyn Model + 'a), request: Request) -> impl Future<
             retracted: 0,
             warnings: Vec::new(),
             chunks: Vec::new(),
-            end: Err(Error::new(ErrorKind::Protocol, "the stream has no terminal")),
+            end: Err(Error::new(
+                ErrorKind::Protocol,
+                "the stream has no terminal",
+            )),
         };
         let mut collector = Collector::default();
         let mut open: Vec<(u32, BlockKind, String)> = Vec::new();
@@ -48,11 +54,17 @@ pub fn listen<'a>(model: &'a (dyn Model + 'a), request: Request) -> impl Future<
                     break;
                 }
             };
-            let reply = collector.push(&chunk).expect("the stream holds its grammar");
+            let reply = collector
+                .push(&chunk)
+                .expect("the stream holds its grammar");
             heard.note(&chunk, &mut open);
             heard.chunks.push(chunk);
             if let Some(reply) = reply {
-                let shown = heard.attempts.last().map(String::as_str).unwrap_or_default();
+                let shown = heard
+                    .attempts
+                    .last()
+                    .map(String::as_str)
+                    .unwrap_or_default();
                 assert_eq!(shown, reply.text(), "what was shown and what was said");
                 heard.end = Ok(reply);
                 break;
@@ -70,7 +82,10 @@ pub fn listen<'a>(model: &'a (dyn Model + 'a), request: Request) -> impl Future<
 /// If it failed.
 #[track_caller]
 pub fn taken<T>(result: Result<T, Error>, what: &str) -> T {
-    let why = result.as_ref().err().map(|error| format!("{error}; {:?}", error.details().body.as_deref()));
+    let why = result
+        .as_ref()
+        .err()
+        .map(|error| format!("{error}; {:?}", error.details().body.as_deref()));
     assert_eq!(why, None, "{what}");
     result.expect("it was just looked at")
 }
@@ -103,21 +118,30 @@ impl Heard {
             }
             Chunk::Open { block, kind } => open.push((*block, kind.clone(), String::new())),
             Chunk::Delta { block, text } => {
-                let (_, kind, grown) = open.iter_mut().find(|it| it.0 == *block).expect("the block is open");
+                let (_, kind, grown) = open
+                    .iter_mut()
+                    .find(|it| it.0 == *block)
+                    .expect("the block is open");
                 grown.push_str(text);
                 if let (BlockKind::Text, Some(shown)) = (kind, self.attempts.last_mut()) {
                     shown.push_str(text);
                 }
             }
             Chunk::Close { block, content } => {
-                let (_, _, grown) = open.iter().find(|it| it.0 == *block).expect("the block is open");
+                let (_, _, grown) = open
+                    .iter()
+                    .find(|it| it.0 == *block)
+                    .expect("the block is open");
                 let whole = match &**content {
                     Block::Text(said) => &*said.text,
                     Block::Thinking(thinking) => &*thinking.text,
                     Block::Call(call) => &*call.args,
                     _ => return,
                 };
-                assert!(grown == whole || grown.is_empty(), "the deltas say {grown:?}, the block says {whole:?}");
+                assert!(
+                    grown == whole || grown.is_empty(),
+                    "the deltas say {grown:?}, the block says {whole:?}"
+                );
             }
             Chunk::Retracted { .. } => self.retracted += 1,
             _ => {}

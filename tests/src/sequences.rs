@@ -67,7 +67,10 @@ async fn quick() -> &'static str {
 /// Breaks.
 #[tool]
 fn broken() -> String {
-    "no number".parse::<u8>().expect("this tool always breaks").to_string()
+    "no number"
+        .parse::<u8>()
+        .expect("this tool always breaks")
+        .to_string()
 }
 
 /// Waits until someone wishes to stop.
@@ -86,7 +89,13 @@ fn pay(amount: u64) -> String {
 /// Asks for a name.
 #[tool(replay = "resumable")]
 async fn greet(cx: CallContext) -> Result<String, ToolError> {
-    Ok(format!("Hello, {}!", cx.ask("name", "Who is there?").await?.as_str().unwrap_or("nobody")))
+    Ok(format!(
+        "Hello, {}!",
+        cx.ask("name", "Who is there?")
+            .await?
+            .as_str()
+            .unwrap_or("nobody")
+    ))
 }
 
 /// Tells how far it is.
@@ -99,9 +108,15 @@ fn look(cx: CallContext) -> &'static str {
 /// Lets an agent pay, or two agents look.
 #[tool(replay = "resumable")]
 async fn research(may_pay: bool, cx: CallContext) -> Result<String, ToolError> {
-    let spawn = cx.get::<dyn Spawn>().ok_or_else(|| ToolError::failed("no agents can be opened here"))?;
+    let spawn = cx
+        .get::<dyn Spawn>()
+        .ok_or_else(|| ToolError::failed("no agents can be opened here"))?;
     let mut found = Vec::new();
-    for name in if may_pay { &["payer"][..] } else { &["ants", "bees"] } {
+    for name in if may_pay {
+        &["payer"][..]
+    } else {
+        &["ants", "bees"]
+    } {
         // The call's body begins anew once it is answered: what its agent says goes by what it has heard.
         let next = move |request: &Request| match request.entries.len() {
             1 if may_pay => Script::new().call("pay", json!({"amount": 3})),
@@ -110,7 +125,14 @@ async fn research(may_pay: bool, cx: CallContext) -> Result<String, ToolError> {
         };
         let script = [Script::from_fn(next), Script::from_fn(next)];
         let child = Agent::new(ScriptedModel::new(script)).name(*name).tool(pay);
-        found.push(spawn.open(name, child.into()).await?.run("Go.").await?.text());
+        found.push(
+            spawn
+                .open(name, child.into())
+                .await?
+                .run("Go.")
+                .await?
+                .text(),
+        );
     }
     Ok(found.join(" "))
 }
@@ -124,32 +146,66 @@ pub fn model(name: &str) -> Option<ScriptedModel> {
     Some(ScriptedModel::new(match name {
         "text only" => vec![done()],
         "one tool" => vec![sum(json!(3)), done()],
-        "parallel tools finishing in reverse" => vec![call("slow").call("quick", json!({})), done()],
+        "parallel tools finishing in reverse" => {
+            vec![call("slow").call("quick", json!({})), done()]
+        }
         "unknown tool" => vec![call("subtract"), done()],
         "invalid arguments" => vec![sum(json!("many")), done()],
         "panic" => vec![call("broken"), done()],
-        "cancel in mid-stream" => vec![Script::new().text("A long answer, of which").wait_at(1, &Gate::default())],
+        "cancel in mid-stream" => vec![
+            Script::new()
+                .text("A long answer, of which")
+                .wait_at(1, &Gate::default()),
+        ],
         "cancel in mid-batch" => {
-            vec![call("quick").call("wait", json!({})).call("wait", json!({})).call("quick", json!({}))]
+            vec![
+                call("quick")
+                    .call("wait", json!({}))
+                    .call("wait", json!({}))
+                    .call("quick", json!({})),
+            ]
         }
         "max turns" => vec![sum(json!(3))],
         "thinking and progress" => vec![
-            Script::new().thinking(Thinking::new("They ask for a look.")).text("Let me see.").call("look", json!({})),
+            Script::new()
+                .thinking(Thinking::new("They ask for a look."))
+                .text("Let me see.")
+                .call("look", json!({})),
             done(),
         ],
         "reply retracted" => {
             let first = Script::new().text("I shall").call("quick", json!({}));
             vec![done().after_retracted(first, Error::new(ErrorKind::Overloaded, "overloaded"))]
         }
-        "run failed" => vec![Script::new().text("I").fail(Error::new(ErrorKind::Auth, "no such key"))],
-        "approval" => vec![Script::new().text("I pay.").call("pay", json!({"amount": 40})), done()],
-        "two approvals" => vec![pays().call("pay", json!({"amount": 2})).call("quick", json!({})), done()],
+        "run failed" => vec![
+            Script::new()
+                .text("I")
+                .fail(Error::new(ErrorKind::Auth, "no such key")),
+        ],
+        "approval" => vec![
+            Script::new()
+                .text("I pay.")
+                .call("pay", json!({"amount": 40})),
+            done(),
+        ],
+        "two approvals" => vec![
+            pays()
+                .call("pay", json!({"amount": 2}))
+                .call("quick", json!({})),
+            done(),
+        ],
         "question" => vec![call("greet"), done()],
         "call run by the page" => vec![call("locate"), done()],
-        "agents below" => vec![Script::new().call("research", json!({"may_pay": false})), done()],
+        "agents below" => vec![
+            Script::new().call("research", json!({"may_pay": false})),
+            done(),
+        ],
         // What it says goes by what it was told: another process begins with its first script again.
         "left while it asks" => vec![pays_once(), pays_once(), pays_once()],
-        "approval below" => vec![Script::new().call("research", json!({"may_pay": true})), done()],
+        "approval below" => vec![
+            Script::new().call("research", json!({"may_pay": true})),
+            done(),
+        ],
         _ => return None,
     }))
 }
@@ -158,7 +214,10 @@ pub fn model(name: &str) -> Option<ScriptedModel> {
 pub fn agent(name: &str) -> Option<Agent> {
     let agent = of(model(name)?);
     Some(match name {
-        "cancel in mid-batch" => agent.limits(Limits { max_parallel_tools: 2, ..Limits::default() }),
+        "cancel in mid-batch" => agent.limits(Limits {
+            max_parallel_tools: 2,
+            ..Limits::default()
+        }),
         "max turns" => agent.max_turns(1),
         _ => agent,
     })
@@ -166,14 +225,23 @@ pub fn agent(name: &str) -> Option<Agent> {
 
 /// The agent of a case as one that stays, if nobody has to do something while it runs.
 pub fn staying(name: &str) -> Option<LocalPrompter> {
-    let is_heeded = ["parallel tools finishing in reverse", "cancel in mid-stream", "cancel in mid-batch"];
+    let is_heeded = [
+        "parallel tools finishing in reverse",
+        "cancel in mid-stream",
+        "cancel in mid-batch",
+    ];
     let model = Arc::new(model(name).filter(|_| !is_heeded.contains(&name))?);
-    Some(LocalPrompter::new(agent(name)?, model, Arc::new(MemoryJournal::default())))
+    Some(LocalPrompter::new(
+        agent(name)?,
+        model,
+        Arc::new(MemoryJournal::default()),
+    ))
 }
 
 /// Lets a tool of a case go on when one of its events is seen.
 pub fn release(case: &str, kind: &EventKind) {
-    if let ("parallel tools finishing in reverse", EventKind::ToolFinished { name, .. }) = (case, kind)
+    if let ("parallel tools finishing in reverse", EventKind::ToolFinished { name, .. }) =
+        (case, kind)
         && name.as_str() == "quick"
     {
         RELEASE.notify_one();
@@ -185,7 +253,9 @@ pub fn heed(name: &str, kind: &EventKind, stopper: &Stopper) {
     release(name, kind);
     match (name, kind) {
         ("cancel in mid-stream", EventKind::TextDelta { .. }) => stopper.stop(CancelBy::User),
-        ("cancel in mid-batch", EventKind::ToolStarted { call, .. }) if call.block == 2 => stopper.stop(CancelBy::User),
+        ("cancel in mid-batch", EventKind::ToolStarted { call, .. }) if call.block == 2 => {
+            stopper.stop(CancelBy::User)
+        }
         _ => {}
     }
 }
@@ -193,18 +263,43 @@ pub fn heed(name: &str, kind: &EventKind, stopper: &Stopper) {
 /// Pays, unless it has paid.
 fn pays_once() -> Script {
     Script::from_fn(|request: &Request| {
-        match request.entries.iter().any(|entry| matches!(entry.entry, Entry::Turn(_))) {
-            false => Script::new().text("I pay.").call("pay", json!({"amount": 40})),
+        match request
+            .entries
+            .iter()
+            .any(|entry| matches!(entry.entry, Entry::Turn(_)))
+        {
+            false => Script::new()
+                .text("I pay.")
+                .call("pay", json!({"amount": 40})),
             true => Script::new().text("All done."),
         }
     })
 }
 
 fn of(model: ScriptedModel) -> Agent {
-    let caps = Caps { depth: Some(1), agents: Some(8), ..Caps::default() };
-    let agent = Agent::new(model).limits(Limits { caps, ..Limits::default() });
-    let locate = ToolSpec::new("locate".to_owned(), "Where the page is.", json!({"type": "object"}));
-    let agent = agent.tool(add).tool(slow).tool(quick).tool(broken).tool(wait).tool(pay).tool(greet).tool(look);
+    let caps = Caps {
+        depth: Some(1),
+        agents: Some(8),
+        ..Caps::default()
+    };
+    let agent = Agent::new(model).limits(Limits {
+        caps,
+        ..Limits::default()
+    });
+    let locate = ToolSpec::new(
+        "locate".to_owned(),
+        "Where the page is.",
+        json!({"type": "object"}),
+    );
+    let agent = agent
+        .tool(add)
+        .tool(slow)
+        .tool(quick)
+        .tool(broken)
+        .tool(wait)
+        .tool(pay)
+        .tool(greet)
+        .tool(look);
     let agent = agent.tool(research).tool(external_tool(locate));
     agent.calls(|calls| calls.grace = Duration::from_secs(60))
 }
@@ -213,7 +308,9 @@ fn of(model: ScriptedModel) -> Agent {
 pub fn hush_panics_of_tools() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
-        let meant = info.payload_as_str().is_some_and(|text| text.contains("this tool always breaks"));
+        let meant = info
+            .payload_as_str()
+            .is_some_and(|text| text.contains("this tool always breaks"));
         if !meant {
             usual(info);
         }

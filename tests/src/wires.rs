@@ -42,7 +42,11 @@ impl Wire {
             structured: Structured::Native,
             ..ModelInfo {
                 max_output_tokens: 32_000,
-                inputs: Inputs { images: true, documents: true, audio: true },
+                inputs: Inputs {
+                    images: true,
+                    documents: true,
+                    audio: true,
+                },
                 efforts: vec![Effort::Low, Effort::Medium, Effort::High],
                 thinking: ThinkingControl::Level,
                 ..ModelInfo::new(self.id())
@@ -73,8 +77,18 @@ impl Wire {
     pub fn model_of(self, info: ModelInfo, base_url: &str, timeouts: Timeouts) -> Arc<dyn Model> {
         let key = "not-a-real-key";
         match self {
-            Wire::Messages => Arc::new(Anthropic::new(info, key).base_url(base_url).cache_marks().timeouts(timeouts)),
-            Wire::Responses => Arc::new(OpenAi::new(info, key).base_url(base_url).cache_keys().timeouts(timeouts)),
+            Wire::Messages => Arc::new(
+                Anthropic::new(info, key)
+                    .base_url(base_url)
+                    .cache_marks()
+                    .timeouts(timeouts),
+            ),
+            Wire::Responses => Arc::new(
+                OpenAi::new(info, key)
+                    .base_url(base_url)
+                    .cache_keys()
+                    .timeouts(timeouts),
+            ),
             Wire::Gemini => Arc::new(Gemini::new(info, key).base_url(base_url).timeouts(timeouts)),
             Wire::Chat => Arc::new(Chat::new(info, key).base_url(base_url).timeouts(timeouts)),
         }

@@ -12,7 +12,10 @@ fn agents_stand_where_they_should_when_they_and_their_operator_are_killed() {
         .args(["drill", "--agents", "3", "--seconds", "2", "--seed", "7"])
         .output();
     let drill = drill.expect("the program starts");
-    let (said, complained) = (String::from_utf8_lossy(&drill.stdout), String::from_utf8_lossy(&drill.stderr));
+    let (said, complained) = (
+        String::from_utf8_lossy(&drill.stdout),
+        String::from_utf8_lossy(&drill.stderr),
+    );
     // The seed is told in any case.
     eprintln!("{said}{complained}");
     assert!(drill.status.success(), "{said}{complained}");

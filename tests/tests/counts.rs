@@ -14,7 +14,8 @@ use std::{
 use adjutant::{
     Agent,
     agent::{
-        Flush, Head, Journal, JournalError, Limits, Log, LogId, MemoryJournal, Owner, RecordStream, Seq, Setup, Stamped,
+        Flush, Head, Journal, JournalError, Limits, Log, LogId, MemoryJournal, Owner, RecordStream,
+        Seq, Setup, Stamped,
     },
     llm::{Gate, Script, ScriptedModel},
     tool,
@@ -49,7 +50,10 @@ struct CountingLog {
 #[async_trait::async_trait]
 impl Journal for Counting {
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
-        Ok(Box::new(CountingLog { inner: self.inner.own(log, owner).await?, counts: self.clone() }))
+        Ok(Box::new(CountingLog {
+            inner: self.inner.own(log, owner).await?,
+            counts: self.clone(),
+        }))
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {
@@ -65,13 +69,18 @@ impl Log for CountingLog {
 
     async fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<Head, JournalError> {
         self.counts.batches.fetch_add(1, Ordering::Relaxed);
-        self.counts.records.fetch_add(batch.len(), Ordering::Relaxed);
+        self.counts
+            .records
+            .fetch_add(batch.len(), Ordering::Relaxed);
         self.inner.append(batch, flush).await
     }
 }
 
 fn runtime() -> Runtime {
-    Builder::new_current_thread().enable_all().build().expect("a runtime")
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
 }
 
 /// A run of so many turns, each but the last with one call.
@@ -79,7 +88,10 @@ fn looping(turns: u64) -> Agent {
     // All numbers have one length, so that texts are equally long.
     let scripts = (1..turns).map(|n| Script::new().call("fetch", json!({"n": 1_000 + n})));
     let model = ScriptedModel::new(scripts.chain([Script::new().text("Done.")]));
-    Agent::new(model).tool(fetch).limits(Limits { max_turns: None, ..Limits::default() })
+    Agent::new(model).tool(fetch).limits(Limits {
+        max_turns: None,
+        ..Limits::default()
+    })
 }
 
 /// A rate for one of something, from a short and a long measurement.
@@ -87,14 +99,20 @@ fn looping(turns: u64) -> Agent {
 fn check(what: &str, (short, long): (u64, u64), more: u64, limit: f64) {
     let each = (long - short) as f64 / more as f64;
     assert!(each <= limit, "{what}: {each:.2} (limit {limit})");
-    assert!(each > limit * 0.9 - 1.0, "{what}: {each:.2}; the limit of {limit} can fall");
+    assert!(
+        each > limit * 0.9 - 1.0,
+        "{what}: {each:.2}; the limit of {limit} can fall"
+    );
 }
 
 fn both(of: impl Fn(u64) -> AllocationInfo, (short, long): (u64, u64)) -> [(u64, u64); 2] {
     // What is made once in a program is made here.
     of(short);
     let (short, long) = (of(short), of(long));
-    [(short.count_total, long.count_total), (short.bytes_total, long.bytes_total)]
+    [
+        (short.count_total, long.count_total),
+        (short.bytes_total, long.bytes_total),
+    ]
 }
 
 #[test]
@@ -111,7 +129,9 @@ fn turn_allocates_no_more_than_it_did() {
 #[test]
 fn delta_allocates_no_more_than_it_did() {
     let run = |deltas: u64| {
-        let script = Script::new().text("x".repeat(deltas as usize)).delta_chars(1);
+        let script = Script::new()
+            .text("x".repeat(deltas as usize))
+            .delta_chars(1);
         let (agent, runtime) = (Agent::new(ScriptedModel::new([script])), runtime());
         measure(|| {
             runtime.block_on(async {
@@ -132,7 +152,12 @@ fn waiting_agent_holds_no_more_than_it_did() {
         let models: Vec<_> = (0..agents)
             .map(|_| {
                 let gate = Gate::default();
-                (Arc::new(ScriptedModel::new([Script::new().text("Hi.").wait_at(0, &gate)])), gate)
+                (
+                    Arc::new(ScriptedModel::new([Script::new()
+                        .text("Hi.")
+                        .wait_at(0, &gate)])),
+                    gate,
+                )
             })
             .collect();
         let mut held = Vec::with_capacity(agents as usize);
@@ -155,8 +180,18 @@ fn waiting_agent_holds_no_more_than_it_did() {
     };
     hold(10);
     let (few, many) = (hold(10), hold(110));
-    check("live blocks of a waiting agent", (few.count_current as u64, many.count_current as u64), 100, 96.5);
-    check("live bytes of a waiting agent", (few.bytes_current as u64, many.bytes_current as u64), 100, 18_560.0);
+    check(
+        "live blocks of a waiting agent",
+        (few.count_current as u64, many.count_current as u64),
+        100,
+        96.5,
+    );
+    check(
+        "live bytes of a waiting agent",
+        (few.bytes_current as u64, many.bytes_current as u64),
+        100,
+        18_560.0,
+    );
 }
 
 #[test]
@@ -174,11 +209,16 @@ fn turn_writes_and_wakes_no_more_than_it_did() {
             .await
             .expect("it runs");
         });
-        [journal.records.load(Ordering::Relaxed) as u64, journal.batches.load(Ordering::Relaxed) as u64, polls]
+        [
+            journal.records.load(Ordering::Relaxed) as u64,
+            journal.batches.load(Ordering::Relaxed) as u64,
+            polls,
+        ]
     };
     let (short, long) = (run(50), run(250));
-    for ((what, limit), (short, long)) in
-        [("records", 7.0), ("batches", 2.0), ("polls", 0.1)].into_iter().zip(short.into_iter().zip(long))
+    for ((what, limit), (short, long)) in [("records", 7.0), ("batches", 2.0), ("polls", 0.1)]
+        .into_iter()
+        .zip(short.into_iter().zip(long))
     {
         check(&format!("{what} of a turn"), (short, long), 200, limit);
     }

@@ -54,9 +54,18 @@ impl Log {
         let threads = self.threads();
         let result = |run: &Run| run.result(who).expect("a run was begun");
         End {
-            said: threads.iter().map(|(thread, run)| (thread.clone(), said(run))).collect(),
-            used: threads.iter().map(|(id, run)| (id.clone(), (result(run).usage, result(run).total_usage))).collect(),
-            outcomes: threads.iter().map(|(thread, run)| (thread.clone(), result(run).outcome)).collect(),
+            said: threads
+                .iter()
+                .map(|(thread, run)| (thread.clone(), said(run)))
+                .collect(),
+            used: threads
+                .iter()
+                .map(|(id, run)| (id.clone(), (result(run).usage, result(run).total_usage)))
+                .collect(),
+            outcomes: threads
+                .iter()
+                .map(|(thread, run)| (thread.clone(), result(run).outcome))
+                .collect(),
         }
     }
 
@@ -64,11 +73,16 @@ impl Log {
     fn in_doubt(&self) -> Vec<(ThreadId, u64, u32)> {
         let mut begun = Vec::new();
         for stamped in &self.0 {
-            let place = |call: &adjutant::llm::CallId| (stamped.thread.clone(), call.turn, call.block);
+            let place =
+                |call: &adjutant::llm::CallId| (stamped.thread.clone(), call.turn, call.block);
             match &stamped.record {
-                Record::Launched { calls } => begun.extend(calls.iter().map(|call| (place(call), None))),
+                Record::Launched { calls } => {
+                    begun.extend(calls.iter().map(|call| (place(call), None)))
+                }
                 Record::Begun { call, key } => begun.push((place(call), Some(key.clone()))),
-                Record::Noted { call, key, .. } => begun.retain(|it| *it != (place(call), Some(key.clone()))),
+                Record::Noted { call, key, .. } => {
+                    begun.retain(|it| *it != (place(call), Some(key.clone())))
+                }
                 Record::Returned { call, .. } => begun.retain(|it| it.0 != place(call)),
                 _ => {}
             }
@@ -103,19 +117,34 @@ fn unknown(turn: u64, block: u32) -> String {
 fn answers(pauses: &[Arc<adjutant::agent::Pause>]) -> Vec<Answered> {
     let answer = |kind, id: &str| match kind {
         AskKind::Approval => Answer::approve(),
-        AskKind::External => Answer::Return { result: CallResult::ok("from afar").into() },
-        AskKind::Limit => Answer::Extend { by: 5, message: None },
+        AskKind::External => Answer::Return {
+            result: CallResult::ok("from afar").into(),
+        },
+        AskKind::Limit => Answer::Extend {
+            by: 5,
+            message: None,
+        },
         _ => Answer::give(id),
     };
-    pauses.iter().map(|it| it.answered(answer(it.ask.kind, &it.id.0))).collect()
+    pauses
+        .iter()
+        .map(|it| it.answered(answer(it.ask.kind, &it.id.0)))
+        .collect()
 }
 
 /// A program: opens the log, begins the run or goes on with it, and answers whatever it waits for.
 async fn program(desk: &Desk, journal: Cutting) -> Result<RunResult, Error> {
-    let begun = Log::read(&journal).await.first().is_some_and(|run| run.outcome().is_some() || run.is_open());
+    let begun = Log::read(&journal)
+        .await
+        .first()
+        .is_some_and(|run| run.outcome().is_some() || run.is_open());
     let agent = desk.agent(journal);
     agent.log().open().await?;
-    let mut result = if begun { agent.resume(answers(&agent.log().pauses())).await? } else { agent.run("Go.").await? };
+    let mut result = if begun {
+        agent.resume(answers(&agent.log().pauses())).await?
+    } else {
+        agent.run("Go.").await?
+    };
     while let Outcome::Paused { .. } = result.outcome {
         result = agent.resume(answers(&agent.log().pauses())).await?;
     }
@@ -139,12 +168,22 @@ fn trial(store: Arc<dyn Journal>, fuel: Fuel) -> Trial {
     runtime().block_on(async {
         let left = Log::read(&*store).await;
         let doubt = left.in_doubt();
-        if left.first().is_none_or(|run| run.is_open() || run.outcome().is_none()) {
-            let result = program(&second, Cutting::new(&store, &full)).await.expect("the run goes on");
+        if left
+            .first()
+            .is_none_or(|run| run.is_open() || run.outcome().is_none())
+        {
+            let result = program(&second, Cutting::new(&store, &full))
+                .await
+                .expect("the run goes on");
             assert_eq!(result.text(), "Done.", "cut at {fuel:?}");
         }
         let who = Arc::new(second.agent(Cutting::new(&store, &full)).identity().clone());
-        Trial { end: Log::read(&*store).await.end(&who), deeds, doubt, was_cut }
+        Trial {
+            end: Log::read(&*store).await.end(&who),
+            deeds,
+            doubt,
+            was_cut,
+        }
     })
 }
 
@@ -154,11 +193,23 @@ impl Trial {
         let mut expect = whole.end.clone();
         for (thread, lines) in &mut expect.said {
             let here = &self.end.said[thread];
-            assert_eq!(here.len(), lines.len(), "{thread:?} cut at {fuel:?}: {here:#?}");
-            for (line, here) in lines.iter_mut().zip(here).filter(|(line, here)| line != here) {
-                let doubted =
-                    |(of, turn, block): &(ThreadId, u64, u32)| of == thread && unknown(*turn, *block) == **here;
-                assert!(self.doubt.iter().any(doubted), "{thread:?} says {here:?}, not {line:?}, cut at {fuel:?}");
+            assert_eq!(
+                here.len(),
+                lines.len(),
+                "{thread:?} cut at {fuel:?}: {here:#?}"
+            );
+            for (line, here) in lines
+                .iter_mut()
+                .zip(here)
+                .filter(|(line, here)| line != here)
+            {
+                let doubted = |(of, turn, block): &(ThreadId, u64, u32)| {
+                    of == thread && unknown(*turn, *block) == **here
+                };
+                assert!(
+                    self.doubt.iter().any(doubted),
+                    "{thread:?} says {here:?}, not {line:?}, cut at {fuel:?}"
+                );
                 line.clone_from(here);
             }
         }
@@ -167,7 +218,12 @@ impl Trial {
     }
 
     fn unknown(&self) -> usize {
-        self.end.said.values().flatten().filter(|line| line.starts_with("unknown ")).count()
+        self.end
+            .said
+            .values()
+            .flatten()
+            .filter(|line| line.starts_with("unknown "))
+            .count()
     }
 }
 
@@ -182,7 +238,10 @@ fn everywhere(store: impl Fn() -> Arc<dyn Journal>, fuel: impl Fn(usize) -> Fuel
         trial.check(&whole, &fuel);
         unknown += trial.unknown();
         if !trial.was_cut {
-            assert!(unknown > 0, "the cuts missed the calls that may not be repeated");
+            assert!(
+                unknown > 0,
+                "the cuts missed the calls that may not be repeated"
+            );
             println!("cuts {place}, outcomes unknown {unknown}");
             return place;
         }
@@ -214,7 +273,8 @@ fn run_ends_in_the_same_state_when_it_is_cut_at_any_poll() {
 
 #[test]
 fn run_ends_in_the_same_state_when_it_is_cut_between_any_two_acts_over_sqlite() {
-    let store = || -> Arc<dyn Journal> { Arc::new(Sqlite::in_memory().expect("it opens").journal()) };
+    let store =
+        || -> Arc<dyn Journal> { Arc::new(Sqlite::in_memory().expect("it opens").journal()) };
     let cuts = everywhere(store, Fuel::appends);
     assert!(cuts > 80, "only {cuts} places");
 }

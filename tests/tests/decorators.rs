@@ -30,7 +30,9 @@ const SHORT: Duration = Duration::from_millis(800);
 async fn server(faults: impl IntoIterator<Item = (usize, Fault)>) -> Loopback {
     let scripts = (0..6).map(|_| Script::new().text(SENTENCE).delta_chars(4));
     let setup = Loopback::setup(Arc::new(ScriptedModel::new(scripts))).strict_signatures();
-    let setup = faults.into_iter().fold(setup, |setup, (nth, fault)| setup.fault(nth, fault));
+    let setup = faults
+        .into_iter()
+        .fold(setup, |setup, (nth, fault)| setup.fault(nth, fault));
     setup.start().await.expect("the server starts")
 }
 
@@ -51,19 +53,37 @@ fn at_once() -> RetryPolicy {
 
 /// Faults that break an answer after something was said.
 fn midway() -> Vec<Fault> {
-    let garbage = Fault::Garbage { at: FaultPosition::Frame(9), bytes: (&b"data: {garbage\n\n"[..]).into() };
-    vec![Fault::CutAt(MIDDLE), Fault::StallAt(MIDDLE), Fault::ErrorAfter { frames: 9 }, garbage, Fault::MissingFinish]
+    let garbage = Fault::Garbage {
+        at: FaultPosition::Frame(9),
+        bytes: (&b"data: {garbage\n\n"[..]).into(),
+    };
+    vec![
+        Fault::CutAt(MIDDLE),
+        Fault::StallAt(MIDDLE),
+        Fault::ErrorAfter { frames: 9 },
+        garbage,
+        Fault::MissingFinish,
+    ]
 }
 
 /// All ordered pairs of different wires.
 fn pairs() -> impl Iterator<Item = (Wire, Wire)> {
-    WIRES.into_iter().flat_map(|a| WIRES.into_iter().filter(move |b| *b != a).map(move |b| (a, b)))
+    WIRES.into_iter().flat_map(|a| {
+        WIRES
+            .into_iter()
+            .filter(move |b| *b != a)
+            .map(move |b| (a, b))
+    })
 }
 
 /// Checks that the whole sentence was shown at the end, and parts of it before.
 #[track_caller]
 fn says_all(heard: &Heard, what: &str) {
-    let said = heard.end.as_ref().map(|reply| reply.text()).map_err(ToString::to_string);
+    let said = heard
+        .end
+        .as_ref()
+        .map(|reply| reply.text())
+        .map_err(ToString::to_string);
     assert_eq!(said.as_deref(), Ok(SENTENCE), "{what}");
     says_parts(heard, what);
 }

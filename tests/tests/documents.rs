@@ -48,7 +48,11 @@ fn links_lead_to_files_when_they_are_relative() {
     let mut broken = Vec::new();
     for (document, folder) in DOCUMENTS {
         let text = text(document);
-        let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
+        let targets = text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split_once(')'))
+            .map(|(target, _)| target);
         for target in targets.filter(|target| !target.starts_with("https://")) {
             let path = target.split('#').next().unwrap_or_default();
             if !root().join(folder).join(path).exists() {
@@ -63,31 +67,59 @@ fn links_lead_to_files_when_they_are_relative() {
 fn architecture_and_threat_model_name_what_is_there_when_they_name_it_in_full() {
     let texts = text("ARCHITECTURE.md") + &text("docs/security.md");
     let code = texts.split('`').skip(1).step_by(2);
-    let named = code.filter(|it| it.contains(".rs") && FOLDERS.iter().any(|folder| it.starts_with(folder)));
+    let named =
+        code.filter(|it| it.contains(".rs") && FOLDERS.iter().any(|folder| it.starts_with(folder)));
     let named: Vec<&str> = named.collect();
-    let place =
-        |path: &str| if path.starts_with("adjutant-") { root().join("crates").join(path) } else { root().join(path) };
+    let place = |path: &str| {
+        if path.starts_with("adjutant-") {
+            root().join("crates").join(path)
+        } else {
+            root().join(path)
+        }
+    };
     let is_there = |it: &&&str| {
         let (path, test) = it.split_once("::").unwrap_or((it, ""));
         std::fs::read_to_string(place(path)).is_ok_and(|text| text.contains(test))
     };
     let missing: Vec<&&str> = named.iter().filter(|it| !is_there(it)).collect();
-    assert!(named.len() > 50 && missing.is_empty(), "{} names, missing: {missing:?}", named.len());
+    assert!(
+        named.len() > 50 && missing.is_empty(),
+        "{} names, missing: {missing:?}",
+        named.len()
+    );
 }
 
 #[test]
 fn features_of_the_facade_are_in_its_table_when_it_has_them() {
     let manifest = text("crates/adjutant/Cargo.toml");
-    let features =
-        manifest.split("[features]").nth(1).expect("it has features").split("\n[").next().unwrap_or_default();
-    let named = |line: &str| line.split_once(" = ").map(|(name, of)| (name.to_owned(), of.to_owned()));
+    let features = manifest
+        .split("[features]")
+        .nth(1)
+        .expect("it has features")
+        .split("\n[")
+        .next()
+        .unwrap_or_default();
+    let named = |line: &str| {
+        line.split_once(" = ")
+            .map(|(name, of)| (name.to_owned(), of.to_owned()))
+    };
     let mut features: Vec<(String, String)> = features.lines().filter_map(named).collect();
-    let at = features.iter().position(|(name, _)| name == "default").expect("some are on without a word");
+    let at = features
+        .iter()
+        .position(|(name, _)| name == "default")
+        .expect("some are on without a word");
     let (_, default) = features.remove(at);
-    let mut expect: Vec<(String, bool)> =
-        features.into_iter().map(|(name, _)| (name.clone(), default.contains(&format!("\"{name}\"")))).collect();
+    let mut expect: Vec<(String, bool)> = features
+        .into_iter()
+        .map(|(name, _)| (name.clone(), default.contains(&format!("\"{name}\""))))
+        .collect();
     let readme = text("crates/adjutant/README.md");
-    let row = |line: &str| Some((line.strip_prefix("| `")?.split('`').next()?.to_owned(), line.contains("(default)")));
+    let row = |line: &str| {
+        Some((
+            line.strip_prefix("| `")?.split('`').next()?.to_owned(),
+            line.contains("(default)"),
+        ))
+    };
     let mut told: Vec<(String, bool)> = readme.lines().filter_map(row).collect();
     expect.sort();
     told.sort();

@@ -23,8 +23,17 @@ fn check(example: &str, argument: Option<&str>, expect: &str) {
 
 #[track_caller]
 fn printed(example: &str, arguments: &[&str]) -> String {
-    let output = program(example).args(arguments).output().expect("the program starts");
-    assert_eq!((String::from_utf8_lossy(&output.stderr).as_ref(), output.status.code()), ("", Some(0)));
+    let output = program(example)
+        .args(arguments)
+        .output()
+        .expect("the program starts");
+    assert_eq!(
+        (
+            String::from_utf8_lossy(&output.stderr).as_ref(),
+            output.status.code()
+        ),
+        ("", Some(0))
+    );
     String::from_utf8(output.stdout).expect("the program prints text")
 }
 
@@ -122,15 +131,22 @@ fn steering_reaches_the_agent_when_it_works() {
 
 #[test]
 fn approval_goes_on_from_its_file_when_the_process_is_another_one() {
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("approval-{}", std::process::id()));
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("approval-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     for (word, expect) in [
         ("approve", "Ok: paid 40 to Ada\nThat is done.\n"),
-        ("deny", "Denied: not executed: a person refused the call: not this month\nThat is done.\n"),
+        (
+            "deny",
+            "Denied: not executed: a person refused the call: not this month\nThat is done.\n",
+        ),
     ] {
         let file = folder.join(word);
         let file = file.to_str().expect("a path that is text");
-        assert_eq!(printed("approval", &[file]), "main/c1_0_0 waits: pay {\"amount\":40,\"to\":\"Ada\"}\n");
+        assert_eq!(
+            printed("approval", &[file]),
+            "main/c1_0_0 waits: pay {\"amount\":40,\"to\":\"Ada\"}\n"
+        );
         assert_eq!(printed("approval", &[file, word]), expect);
     }
     std::fs::remove_dir_all(&folder).expect("the folder goes");
@@ -139,10 +155,20 @@ fn approval_goes_on_from_its_file_when_the_process_is_another_one() {
 #[test]
 fn days_goes_on_as_it_was_begun_when_its_process_was_killed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let file = folder.path().join("bills.db").to_string_lossy().into_owned();
-    let begun = program("days").args([&file, "begin"]).output().expect("the program starts");
+    let file = folder
+        .path()
+        .join("bills.db")
+        .to_string_lossy()
+        .into_owned();
+    let begun = program("days")
+        .args([&file, "begin"])
+        .output()
+        .expect("the program starts");
     assert!(!begun.status.success(), "it is killed");
-    assert_eq!(String::from_utf8_lossy(&begun.stdout), "clerk asks for pay {\"amount\":40,\"to\":\"Ada\"}\n");
+    assert_eq!(
+        String::from_utf8_lossy(&begun.stdout),
+        "clerk asks for pay {\"amount\":40,\"to\":\"Ada\"}\n"
+    );
     let expect = "4000 was refused: not executed: more than 100\n\
                   paid 44 to Ada: Done. You pay the bills of Ada Ltd.\n";
     assert_eq!(printed("days", &[&file, "answer"]), expect);
@@ -153,19 +179,30 @@ fn killed_forgets_nobody_when_its_process_is_killed_ten_times() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let expect = "killed 10 times. Paid: 5\n5 payments, by 5 agents\n";
     // It begins itself: the name of the example goes along in the environment.
-    assert_eq!(printed("killed", &[&folder.path().to_string_lossy()]), expect);
+    assert_eq!(
+        printed("killed", &[&folder.path().to_string_lossy()]),
+        expect
+    );
 }
 
 #[test]
 fn own_host_has_the_parts_that_its_manifest_names() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let expect = "without them: no provider is called \"house\"\nThere are 40 euros, and we close at 18.\n";
-    assert_eq!(printed("own_host", &[&folder.path().to_string_lossy()]), expect);
+    let expect =
+        "without them: no provider is called \"house\"\nThere are 40 euros, and we close at 18.\n";
+    assert_eq!(
+        printed("own_host", &[&folder.path().to_string_lossy()]),
+        expect
+    );
 }
 
 #[test]
 fn window_and_typed_keep_what_they_promise_when_they_run() {
-    check("window", None, "371 KB in 21 turns; every request fits: true\nThey are all much the same.\n");
+    check(
+        "window",
+        None,
+        "371 KB in 21 turns; every request fits: true\nThey are all much the same.\n",
+    );
     check("typed", None, "Ada owes 1200 cents, after 4 requests\n");
 }
 
@@ -188,7 +225,10 @@ fn handoff_goes_down_the_chain_when_it_runs() {
                   writer: finished, 1 turn, 100 tokens\n\
                   It has ";
     assert!(text.starts_with(expect), "{text}");
-    assert!(text.contains("Typed tools") && text.ends_with("the conversation stays with the writer\n"), "{text}");
+    assert!(
+        text.contains("Typed tools") && text.ends_with("the conversation stays with the writer\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -224,7 +264,10 @@ fn lead_delegates_again_what_failed_when_it_runs() {
     let expect = "[completed, attempt 2] Find where the trait Toolbox is defined: It is in src/toolbox.rs\n\
                   finder-find-2 was told: What happened: There is no src/traits.rs; search for \"pub trait Toolbox\" \
                   instead of guessing.\n";
-    assert!(text.ends_with(expect) && text.contains("It says: \"Typed tools"), "{text}");
+    assert!(
+        text.ends_with(expect) && text.contains("It says: \"Typed tools"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -240,7 +283,10 @@ fn guardrail_rejects_what_it_should_when_it_runs() {
 fn compaction_keeps_a_long_run_in_a_small_window_when_it_runs() {
     let text = printed("compaction", &[]);
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[0].starts_with("compact: {\"before\":16532,\"after\":4034,\"folded\":22,"), "{text}");
+    assert!(
+        lines[0].starts_with("compact: {\"before\":16532,\"after\":4034,\"folded\":22,"),
+        "{text}"
+    );
     assert_eq!(
         lines[1..],
         [
@@ -254,11 +300,20 @@ fn compaction_keeps_a_long_run_in_a_small_window_when_it_runs() {
 fn memory_serves_a_later_session_when_it_runs() {
     let text = printed("memory", &[]);
     let lines: Vec<&str> = text.lines().collect();
-    let known = ["  * The user has a dog named Rex.", "  * The user lives in Lisbon, and lived in Graz before."];
-    let at = lines.iter().position(|line| *line == "after the second session:").expect("there was a second session");
+    let known = [
+        "  * The user has a dog named Rex.",
+        "  * The user lives in Lisbon, and lived in Graz before.",
+    ];
+    let at = lines
+        .iter()
+        .position(|line| *line == "after the second session:")
+        .expect("there was a second session");
     assert_eq!(lines[at + 1..at + 3], known);
     assert_eq!(lines[at + 3], "memory: 2 facts recalled");
-    assert_eq!(lines[lines.len() - 2..], ["forgotten: true", "spent on it: something"]);
+    assert_eq!(
+        lines[lines.len() - 2..],
+        ["forgotten: true", "spent on it: something"]
+    );
 }
 
 #[test]
@@ -266,7 +321,13 @@ fn toolbox_names_the_crates_when_it_looks_into_this_workspace() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let text = printed("toolbox", &[root]);
     assert!(text.starts_with("> list_files Ok\n"), "{text}");
-    for name in ["adjutant-llm", "adjutant-tool", "adjutant-agent", "adjutant-providers", "adjutant-toolkit"] {
+    for name in [
+        "adjutant-llm",
+        "adjutant-tool",
+        "adjutant-agent",
+        "adjutant-providers",
+        "adjutant-toolkit",
+    ] {
         assert!(text.contains(name), "{name} is missing in: {text}");
     }
 }
@@ -275,7 +336,9 @@ fn toolbox_names_the_crates_when_it_looks_into_this_workspace() {
 fn fan_out_reads_every_file_when_it_looks_into_a_folder() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
     let text = printed("fan_out", &[folder]);
-    let files = std::fs::read_dir(folder).expect("the folder is there").count();
+    let files = std::fs::read_dir(folder)
+        .expect("the folder is there")
+        .count();
     let of = |begin: &str| text.lines().filter(|line| line.starts_with(begin)).count();
     assert_eq!(
         (
@@ -286,7 +349,11 @@ fn fan_out_reads_every_file_when_it_looks_into_a_folder() {
         (files, files),
         "{text}"
     );
-    assert_eq!(of("lead: finished, 2 turns, 3000 tokens, 1 call"), 1, "{text}");
+    assert_eq!(
+        of("lead: finished, 2 turns, 3000 tokens, 1 call"),
+        1,
+        "{text}"
+    );
 }
 
 #[test]
@@ -300,7 +367,10 @@ fn background_research_is_told_when_the_lead_has_gone_on() {
         "Cargo.toml:1: [package]",
     ];
     let lines: Vec<_> = text.lines().collect();
-    let at = lines.iter().position(|line| *line == expect[0]).expect("it goes on");
+    let at = lines
+        .iter()
+        .position(|line| *line == expect[0])
+        .expect("it goes on");
     assert_eq!(lines[at..at + 4], expect);
     assert_eq!(
         lines[lines.len() - 2..],
@@ -320,36 +390,58 @@ fn manifest_is_answered_from_its_files_when_it_runs() {
         path.to_str().expect("temporary paths are UTF-8").to_owned()
     };
     file("prices.txt", "apple 3\n");
-    let manifest = "name: clerk\nmodel: offline/planner\ntoolboxes: [files]\ndata: [{ file: prices.txt }]\n";
+    let manifest =
+        "name: clerk\nmodel: offline/planner\ntoolboxes: [files]\ndata: [{ file: prices.txt }]\n";
     let printed = printed("manifest", &[&file("adjutant.yaml", manifest)]);
     assert!(printed.contains("prices.txt:1"), "{printed}");
 }
 
 #[test]
 fn pages_asks_and_goes_on_when_either_page_answers() {
-    let mut program = Served(program("pages").stdout(Stdio::piped()).spawn().expect("the program starts"));
+    let mut program = Served(
+        program("pages")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts"),
+    );
     let mut line = String::new();
-    BufReader::new(program.0.stdout.take().expect("a pipe")).read_line(&mut line).expect("it prints its address");
+    BufReader::new(program.0.stdout.take().expect("a pipe"))
+        .read_line(&mut line)
+        .expect("it prints its address");
     let address = line.trim().trim_start_matches("http://");
     let named = |text: &str, key: &str| {
-        let (_, rest) = text.split_once(&format!("\"{key}\":\"")).unwrap_or_else(|| panic!("no {key}: {text}"));
+        let (_, rest) = text
+            .split_once(&format!("\"{key}\":\""))
+            .unwrap_or_else(|| panic!("no {key}: {text}"));
         rest.split('"').next().unwrap_or_default().to_owned()
     };
     let go = json!({"threadId": "a", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "Pay."}]});
     let asked = post(address, "/ag-ui", &go);
     let (_, interrupt) = asked.split_once("\"interrupts\"").expect("it asks");
     let resume = json!([{"interruptId": named(interrupt, "id"), "status": "resolved", "payload": {"approved": true}}]);
-    let done = post(address, "/ag-ui", &json!({"threadId": "a", "runId": "s", "messages": [], "resume": resume}));
+    let done = post(
+        address,
+        "/ag-ui",
+        &json!({"threadId": "a", "runId": "s", "messages": [], "resume": resume}),
+    );
     assert!(
-        done.contains("paid 40") && done.contains("\"delta\":\"done.\"") && done.contains("RUN_FINISHED"),
+        done.contains("paid 40")
+            && done.contains("\"delta\":\"done.\"")
+            && done.contains("RUN_FINISHED"),
         "{done}"
     );
     // The model has said all that it was going to say: the other page is told that the run failed.
     let go = json!({"id": "b", "messages": [{"role": "user", "parts": [{"type": "text", "text": "Pay."}]}]});
     let failed = post(address, "/api/chat", &go);
-    assert!(failed.contains("\"type\":\"error\"") && failed.contains("data: [DONE]"), "{failed}");
+    assert!(
+        failed.contains("\"type\":\"error\"") && failed.contains("data: [DONE]"),
+        "{failed}"
+    );
     let empty = post(address, "/api/chat", &json!({"id": "c", "messages": []}));
-    assert!(empty.starts_with("HTTP/1.1 400") && empty.ends_with("no messages"), "{empty}");
+    assert!(
+        empty.starts_with("HTTP/1.1 400") && empty.ends_with("no messages"),
+        "{empty}"
+    );
 }
 
 /// A program that ends with its test, however that ends.
@@ -367,9 +459,12 @@ impl Drop for Served {
 fn post(address: &str, path: &str, body: &Value) -> String {
     let body = body.to_string();
     let mut socket = TcpStream::connect(address).expect("it listens");
-    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
-    let head =
-        format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n");
+    socket
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .expect("a socket");
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    );
     write!(socket, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).expect("it reads");
     let mut answer = String::new();
     socket.read_to_string(&mut answer).expect("it answers");

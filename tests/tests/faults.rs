@@ -43,7 +43,15 @@ const TABLE: &[(&str, [&str; 4])] = &[
     ("cut_at", ["failed Network, again · said a part"; 4]),
     ("stall_at", ["failed Timeout, again · said a part"; 4]),
     ("stall_at the start", ["failed Timeout, again"; 4]),
-    ("endless_frame", ["failed Protocol", "failed Protocol", "failed Protocol · said a part", "failed Protocol"]),
+    (
+        "endless_frame",
+        [
+            "failed Protocol",
+            "failed Protocol",
+            "failed Protocol · said a part",
+            "failed Protocol",
+        ],
+    ),
     ("garbage", ["failed Protocol · said a part"; 4]),
     ("split_every", ["finished answer · said all"; 4]),
     ("invalid_utf8", ["failed Protocol · said a part"; 4]),
@@ -68,9 +76,18 @@ const TABLE: &[(&str, [&str; 4])] = &[
             "finished answer · add InvalidArguments · said all",
         ],
     ),
-    ("large result", ["finished answer · shout Ok, whole · said all"; 4]),
-    ("large result, whole", ["finished answer · shout Ok, whole · said all"; 4]),
-    ("tool that never returns", ["finished answer · hang TimedOut · said all"; 4]),
+    (
+        "large result",
+        ["finished answer · shout Ok, whole · said all"; 4],
+    ),
+    (
+        "large result, whole",
+        ["finished answer · shout Ok, whole · said all"; 4],
+    ),
+    (
+        "tool that never returns",
+        ["finished answer · hang TimedOut · said all"; 4],
+    ),
 ];
 
 #[test]
@@ -81,8 +98,16 @@ fn table_has_every_hazard_when_they_are_listed() {
 
 #[test]
 fn table_knows_every_fault_when_the_server_learns_more() {
-    let known = |name: &str| HAZARDS.iter().any(|hazard| hazard.split([' ', ',']).next() == Some(name));
-    let missing: BTreeSet<&str> = Fault::all().iter().map(Fault::name).filter(|name| !known(name)).collect();
+    let known = |name: &str| {
+        HAZARDS
+            .iter()
+            .any(|hazard| hazard.split([' ', ',']).next() == Some(name))
+    };
+    let missing: BTreeSet<&str> = Fault::all()
+        .iter()
+        .map(Fault::name)
+        .filter(|name| !known(name))
+        .collect();
     assert_eq!(missing, BTreeSet::new());
 }
 
@@ -96,7 +121,11 @@ async fn run_ends_well_when_anything_goes_wrong_on_any_wire() {
             wrong.push(format!("    (\"{hazard}\", {real:?}),"));
         }
     }
-    assert!(wrong.is_empty(), "cells that are other than the table says:\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "cells that are other than the table says:\n{}",
+        wrong.join("\n")
+    );
 }
 
 async fn patiently(hazard: &str, wire: Wire) -> String {

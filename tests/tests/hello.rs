@@ -10,21 +10,32 @@ const MOST_LINES: usize = 15;
 
 /// The first Rust program of the README.
 fn program() -> &'static str {
-    let block = README.split("```rust,no_run\n").nth(1).expect("the README has a program");
+    let block = README
+        .split("```rust,no_run\n")
+        .nth(1)
+        .expect("the README has a program");
     block.split("```").next().expect("a split has a first part")
 }
 
 #[test]
 fn program_is_the_example_when_its_header_is_left_out() {
-    let (header, example) = EXAMPLE.split_once("\n\n").expect("the example has a header");
-    assert!(header.lines().all(|line| line.starts_with("//! ")), "the header of the example: {header}");
+    let (header, example) = EXAMPLE
+        .split_once("\n\n")
+        .expect("the example has a header");
+    assert!(
+        header.lines().all(|line| line.starts_with("//! ")),
+        "the header of the example: {header}"
+    );
     assert_eq!(program(), example);
 }
 
 #[test]
 fn program_is_short_when_it_is_counted() {
     let lines = program().lines().count();
-    assert!(lines <= MOST_LINES, "the program of the README has {lines} lines (limit {MOST_LINES})");
+    assert!(
+        lines <= MOST_LINES,
+        "the program of the README has {lines} lines (limit {MOST_LINES})"
+    );
 }
 
 #[test]
@@ -33,7 +44,10 @@ fn program_calls_its_tool_when_a_model_asks_for_it() {
         Script::new().call("add", json!({"a": 17, "b": 25})),
         Script::from_fn(|request| {
             let last = serde_json::to_value(request.entries.last()).expect("an entry is JSON");
-            let result = last.pointer("/results/0/content/0/text").and_then(|it| it.as_str()).unwrap_or("nothing");
+            let result = last
+                .pointer("/results/0/content/0/text")
+                .and_then(|it| it.as_str())
+                .unwrap_or("nothing");
             Script::new().text(format!("It is {result}."))
         }),
     ]);

@@ -40,9 +40,19 @@ fn script(turn: usize) -> Script {
     if turn % RUN == RUN - 1 {
         return Script::new().text(format!("Answer {turn}, \"in quotes\"."));
     }
-    let script = if turn.is_multiple_of(2) { script.text(format!("I shall look, {turn}.")) } else { script };
+    let script = if turn.is_multiple_of(2) {
+        script.text(format!("I shall look, {turn}."))
+    } else {
+        script
+    };
     let script = script.call("look", json!({"city": format!("City {turn}")}));
-    if turn.is_multiple_of(3) { script.call("fail", json!({})).call("look", json!({"city": 7})) } else { script }
+    if turn.is_multiple_of(3) {
+        script
+            .call("fail", json!({}))
+            .call("look", json!({"city": 7}))
+    } else {
+        script
+    }
 }
 
 /// The bodies of a conversation, as the server received them.
@@ -50,16 +60,33 @@ async fn bodies(wire: Wire) -> Vec<String> {
     let scripted = Arc::new(ScriptedModel::new((0..TURNS).map(script)));
     let setup = Loopback::setup(Arc::clone(&scripted)).strict_signatures();
     let server = setup.start().await.expect("the server starts");
-    let options = Options { thinking: Some(Effort::High), max_output_tokens: Some(20_000), ..Options::default() };
-    let agent = Agent::new(wire.model(&server)).instructions("You know cities.\n\nBe brief.").options(options);
+    let options = Options {
+        thinking: Some(Effort::High),
+        max_output_tokens: Some(20_000),
+        ..Options::default()
+    };
+    let agent = Agent::new(wire.model(&server))
+        .instructions("You know cities.\n\nBe brief.")
+        .options(options);
     let agent = agent.tool(look).tool(fail);
     for run in 0..TURNS / RUN {
-        let result = agent.run(format!("Where to, {run}?")).await.expect("the run finishes");
-        assert_eq!(result.text(), format!("Answer {}, \"in quotes\".", run * RUN + RUN - 1), "{wire}");
+        let result = agent
+            .run(format!("Where to, {run}?"))
+            .await
+            .expect("the run finishes");
+        assert_eq!(
+            result.text(),
+            format!("Answer {}, \"in quotes\".", run * RUN + RUN - 1),
+            "{wire}"
+        );
     }
     scripted.assert_done();
     let text = |body: &[u8]| String::from_utf8(body.to_vec()).expect("JSON is UTF-8");
-    server.requests().iter().map(|request| text(&request.body)).collect()
+    server
+        .requests()
+        .iter()
+        .map(|request| text(&request.body))
+        .collect()
 }
 
 /// A body without cache marks.
@@ -76,13 +103,22 @@ fn unmarked(body: &str) -> String {
 fn broken(before: &str, after: &str) -> Option<String> {
     let (before, after) = (unmarked(before), unmarked(after));
     let open = before.trim_end_matches(['}', ']']);
-    let same = open.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
+    let same = open
+        .bytes()
+        .zip(after.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
     let around = |text: &str| {
         let bytes = &text.as_bytes()[same.saturating_sub(AROUND)..text.len().min(same + AROUND)];
         String::from_utf8_lossy(bytes).into_owned()
     };
-    (same < open.len())
-        .then(|| format!("byte {same}:\n  before: …{}…\n  after:  …{}…", around(&before), around(&after)))
+    (same < open.len()).then(|| {
+        format!(
+            "byte {same}:\n  before: …{}…\n  after:  …{}…",
+            around(&before),
+            around(&after)
+        )
+    })
 }
 
 #[tokio::test]
@@ -91,14 +127,27 @@ async fn request_begins_with_the_one_before_when_turns_go_on() {
         let bodies = bodies(wire).await;
         assert_eq!(bodies.len(), TURNS, "{wire}");
         for (at, pair) in bodies.windows(2).enumerate() {
-            assert!(pair[0].len() < pair[1].len(), "{wire}, request {at}: the next one is no longer");
+            assert!(
+                pair[0].len() < pair[1].len(),
+                "{wire}, request {at}: the next one is no longer"
+            );
             if let Some(how) = broken(&pair[0], &pair[1]) {
-                panic!("{wire}: request {} does not begin with request {at}, from {how}", at + 1);
+                panic!(
+                    "{wire}: request {} does not begin with request {at}, from {how}",
+                    at + 1
+                );
             }
         }
         // Without marks to leave out, the test would not see that they move.
-        let marks = bodies.iter().map(|body| body.matches("\"cache_control\"").count());
-        assert!(marks.clone().all(|marks| (wire == Wire::Messages) == (1..=4).contains(&marks)), "{wire}");
+        let marks = bodies
+            .iter()
+            .map(|body| body.matches("\"cache_control\"").count());
+        assert!(
+            marks
+                .clone()
+                .all(|marks| (wire == Wire::Messages) == (1..=4).contains(&marks)),
+            "{wire}"
+        );
     }
 }
 
@@ -106,25 +155,46 @@ async fn request_begins_with_the_one_before_when_turns_go_on() {
 async fn loading(wire: Wire) -> Vec<String> {
     let call = |name: &str| Script::new().call(name, json!({"city": "Rome"}));
     let load = Script::new().call("find_tools", json!({"names": ["tour_7"]}));
-    let scripts =
-        [call("look"), load, call("tour_7"), Script::new().text("Go."), call("tour_7"), Script::new().text("Well.")];
-    let server = Loopback::setup(Arc::new(ScriptedModel::new(scripts))).start().await.expect("the server starts");
+    let scripts = [
+        call("look"),
+        load,
+        call("tour_7"),
+        Script::new().text("Go."),
+        call("tour_7"),
+        Script::new().text("Well."),
+    ];
+    let server = Loopback::setup(Arc::new(ScriptedModel::new(scripts)))
+        .start()
+        .await
+        .expect("the server starts");
     let tours = (0..300).fold(Tools::new("tours"), |tools, at| {
-        let spec = ToolSpec::new(format!("tour_{at}"), "Shows a city. ".repeat(30), json!({"type": "object"}));
+        let spec = ToolSpec::new(
+            format!("tour_{at}"),
+            "Shows a city. ".repeat(30),
+            json!({"type": "object"}),
+        );
         tools.tool(tool_fn(spec, |_, _| async { Ok(CallResult::ok("shown")) }))
     });
-    let agent = Agent::new(wire.model(&server)).tool(look).effect(Catalogue::default().toolbox(tours).share(0.01));
+    let agent = Agent::new(wire.model(&server))
+        .tool(look)
+        .effect(Catalogue::default().toolbox(tours).share(0.01));
     for prompt in ["Where to?", "And then?"] {
         agent.run(prompt).await.expect("the run finishes");
     }
-    server.requests().iter().map(|request| String::from_utf8_lossy(&request.body).into_owned()).collect()
+    server
+        .requests()
+        .iter()
+        .map(|request| String::from_utf8_lossy(&request.body).into_owned())
+        .collect()
 }
 
 #[tokio::test]
 async fn only_one_beginning_changes_when_a_tool_of_a_catalogue_is_loaded() {
     for wire in WIRES {
         let bodies = loading(wire).await;
-        let listed = bodies.iter().map(|body| [body.contains("Shows a city."), body.contains("tour_8")]);
+        let listed = bodies
+            .iter()
+            .map(|body| [body.contains("Shows a city."), body.contains("tour_8")]);
         let expect = [false, false, true, true, true, true].map(|loaded| [loaded, false]);
         assert_eq!(listed.collect::<Vec<_>>(), expect, "{wire}");
         for (at, pair) in bodies.windows(2).enumerate().filter(|(at, _)| *at != 1) {
@@ -141,6 +211,9 @@ fn broken_names_the_byte_when_a_beginning_differs() {
     assert_eq!(broken(&before, &after), None);
     let after = after.replace("\"a\"", "\"ä\"");
     let told = broken(&before, &after).expect("they differ");
-    assert!(told.starts_with("byte 22:") && told.contains(r#""text":"ä"},{"text""#), "{told}");
+    assert!(
+        told.starts_with("byte 22:") && told.contains(r#""text":"ä"},{"text""#),
+        "{told}"
+    );
     assert!(broken(&before, "").is_some_and(|it| it.starts_with("byte 0:")));
 }

@@ -23,21 +23,36 @@ type Opens = Box<dyn Fn(&Path) -> Arc<dyn Journal>>;
 fn stores() -> [(&'static str, Opens); 3] {
     let memory = MemoryJournal::default();
     [
-        ("memory", Box::new(move |_: &Path| Arc::new(memory.clone()) as Arc<dyn Journal>)),
-        ("jsonl", Box::new(|folder: &Path| Arc::new(JsonlJournal::open(folder).expect("it opens")))),
-        ("sqlite", Box::new(|folder: &Path| Arc::new(Sqlite::open(folder.join("db")).expect("it opens").journal()))),
+        (
+            "memory",
+            Box::new(move |_: &Path| Arc::new(memory.clone()) as Arc<dyn Journal>),
+        ),
+        (
+            "jsonl",
+            Box::new(|folder: &Path| Arc::new(JsonlJournal::open(folder).expect("it opens"))),
+        ),
+        (
+            "sqlite",
+            Box::new(|folder: &Path| {
+                Arc::new(Sqlite::open(folder.join("db")).expect("it opens").journal())
+            }),
+        ),
     ]
 }
 
 /// An agent on the session, with a tool that gives long texts.
 fn agent(model: &Arc<ScriptedModel>, journal: Arc<dyn Journal>) -> Agent {
-    let agent = Agent::new(Arc::clone(model)).tool(say()).world(FixedWorld::at_ms(1_000));
+    let agent = Agent::new(Arc::clone(model))
+        .tool(say())
+        .world(FixedWorld::at_ms(1_000));
     agent.journal(journal).session(LogId("friends/ada".into()))
 }
 
 fn say() -> impl ErasedTool + 'static {
     let spec = ToolSpec::new("say", "Says something long.", json!({"type": "object"}));
-    tool_fn(spec, |_: Value, _: CallContext| async { Ok(CallResult::ok("a long text ".repeat(40))) })
+    tool_fn(spec, |_: Value, _: CallContext| async {
+        Ok(CallResult::ok("a long text ".repeat(40)))
+    })
 }
 
 fn model(scripts: impl IntoIterator<Item = Script>) -> Arc<ScriptedModel> {
@@ -62,9 +77,15 @@ async fn run(agent: Agent, prompt: &str) -> RunResult {
 
 /// The bytes of all records of the session.
 async fn bytes(journal: &dyn Journal) -> Vec<String> {
-    let records: Vec<_> = journal.read(&LogId("friends/ada".into()), Seq(0)).collect().await;
+    let records: Vec<_> = journal
+        .read(&LogId("friends/ada".into()), Seq(0))
+        .collect()
+        .await;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    records.into_iter().map(|it| text(it.expect("it reads").bytes().expect("it is JSON"))).collect()
+    records
+        .into_iter()
+        .map(|it| text(it.expect("it reads").bytes().expect("it is JSON")))
+        .collect()
 }
 
 #[tokio::test]
@@ -77,13 +98,29 @@ async fn session_is_the_same_whatever_keeps_it() {
         // Another program, which knows nothing but the place and the name.
         let second = model([says("As I said.")]);
         let next = agent(&second, open(folder.path()));
-        assert_eq!(run(next.clone(), "And?").await.text(), "As I said.", "{name}");
+        assert_eq!(
+            run(next.clone(), "And?").await.text(),
+            "As I said.",
+            "{name}"
+        );
         assert_eq!(next.log().transcript().len(), 5, "{name}");
-        seen.push((name, second.requests(), next.log().transcript(), bytes(&*open(folder.path())).await));
+        seen.push((
+            name,
+            second.requests(),
+            next.log().transcript(),
+            bytes(&*open(folder.path())).await,
+        ));
     }
-    let [memory, others @ ..] = &seen[..] else { unreachable!("three stores") };
+    let [memory, others @ ..] = &seen[..] else {
+        unreachable!("three stores")
+    };
     for other in others {
-        assert_eq!((&other.1, &other.2, &other.3), (&memory.1, &memory.2, &memory.3), "{}", other.0);
+        assert_eq!(
+            (&other.1, &other.2, &other.3),
+            (&memory.1, &memory.2, &memory.3),
+            "{}",
+            other.0
+        );
     }
 }
 
@@ -95,19 +132,35 @@ async fn prompt_of_today_counts_when_an_old_session_goes_on() {
         let kind = agent(&first, open(folder.path())).instructions("Be kind to everyone.");
         run(kind.clone(), "Hello.").await;
         run(kind, "Are you there?").await;
-        run(agent(&second, open(folder.path())).instructions("Be brief with everyone."), "And now?").await;
+        run(
+            agent(&second, open(folder.path())).instructions("Be brief with everyone."),
+            "And now?",
+        )
+        .await;
         let systems = |model: &ScriptedModel| -> Vec<String> {
-            model.requests().iter().map(|request| request.system.to_string()).collect()
+            model
+                .requests()
+                .iter()
+                .map(|request| request.system.to_string())
+                .collect()
         };
         assert_eq!(systems(&first), ["Be kind to everyone."; 2], "{name}");
         assert_eq!(systems(&second), ["Be brief with everyone."], "{name}");
         let stored = bytes(&*open(folder.path())).await.concat();
         // A run's log holds its prompt, once for all runs that share it.
-        for text in ["Are you there?", "Be kind to everyone.", "Be brief with everyone."] {
+        for text in [
+            "Are you there?",
+            "Be kind to everyone.",
+            "Be brief with everyone.",
+        ] {
             assert_eq!(stored.matches(text).count(), 1, "{name}: {stored}");
         }
         let shown = &second.requests()[0].entries;
-        assert_eq!(shown.len(), 5, "{name}: two messages, two answers and the new message");
+        assert_eq!(
+            shown.len(),
+            5,
+            "{name}: two messages, two answers and the new message"
+        );
     }
 }
 
@@ -116,11 +169,18 @@ async fn summary_is_written_once_when_a_session_goes_on_in_other_programs() {
     for (name, open) in stores() {
         let folder = tempfile::tempdir().expect("a folder");
         let writer = model([says("What was.")]);
-        let compact =
-            || Compact { threshold: 0.7, reserve_tokens: Some(400), keep_recent_tokens: 300, ..Compact::default() };
+        let compact = || Compact {
+            threshold: 0.7,
+            reserve_tokens: Some(400),
+            keep_recent_tokens: 300,
+            ..Compact::default()
+        };
         let program = |scripts: Vec<Script>| {
             let model = model(scripts);
-            let agent = agent(&model, open(folder.path())).effect(Compact { model: Some(writer.clone()), ..compact() });
+            let agent = agent(&model, open(folder.path())).effect(Compact {
+                model: Some(writer.clone()),
+                ..compact()
+            });
             (model, agent)
         };
         let (_, first) = program((0..24).map(|_| calls()).chain([says("Done.")]).collect());
@@ -131,7 +191,11 @@ async fn summary_is_written_once_when_a_session_goes_on_in_other_programs() {
             let (model, next) = program(vec![says("Fine.")]);
             run(next.clone(), "And?").await;
             let request = model.requests().remove(0);
-            let summaries = request.entries.iter().filter(|it| matches!(it.entry, Entry::Summary(_))).count();
+            let summaries = request
+                .entries
+                .iter()
+                .filter(|it| matches!(it.entry, Entry::Summary(_)))
+                .count();
             assert_eq!((summaries, writer.requests().len()), (1, 1), "{name}");
             // The history keeps every entry: 1 message, 24 turns, the answer, and two for each run since.
             assert_eq!(next.log().transcript().len(), 26 + 2 * (turn + 1), "{name}");
@@ -142,9 +206,13 @@ async fn summary_is_written_once_when_a_session_goes_on_in_other_programs() {
 #[tokio::test]
 async fn strategy_rests_when_the_window_of_the_model_is_not_known() {
     let writer = model([]);
-    let unknown = Arc::new(ScriptedModel::new((0..6).map(|_| calls()).chain([says("Done.")])));
-    let agent = agent(&unknown, Arc::new(MemoryJournal::default()))
-        .effect(Compact { model: Some(writer.clone()), ..Compact::default() });
+    let unknown = Arc::new(ScriptedModel::new(
+        (0..6).map(|_| calls()).chain([says("Done.")]),
+    ));
+    let agent = agent(&unknown, Arc::new(MemoryJournal::default())).effect(Compact {
+        model: Some(writer.clone()),
+        ..Compact::default()
+    });
     assert_eq!(run(agent, "Say much.").await.turns, 7);
     assert_eq!(writer.requests().len(), 0);
 }
@@ -165,19 +233,34 @@ async fn file_only_grows_when_its_session_goes_on() {
                 }
             }
         }
-        files.into_iter().max_by_key(|(bytes, _)| bytes.len()).expect("there is a file")
+        files
+            .into_iter()
+            .max_by_key(|(bytes, _)| bytes.len())
+            .expect("there is a file")
     };
     let (mut before, mut grown) = (Vec::new(), Vec::new());
     for _ in 0..12 {
-        let journal: Arc<dyn Journal> = Arc::new(JsonlJournal::open(folder.path()).expect("it opens"));
-        run(agent(&model([says("Yes, I am here.")]), journal), "Are you there?").await;
+        let journal: Arc<dyn Journal> =
+            Arc::new(JsonlJournal::open(folder.path()).expect("it opens"));
+        run(
+            agent(&model([says("Yes, I am here.")]), journal),
+            "Are you there?",
+        )
+        .await;
         let (bytes, path) = files();
-        assert!(bytes.starts_with(&before), "{} was written anew", path.display());
+        assert!(
+            bytes.starts_with(&before),
+            "{} was written anew",
+            path.display()
+        );
         grown.push(bytes.len() - before.len());
         before = bytes;
     }
     // A turn costs the same bytes however many there were, but for digits of numbers.
-    let (least, most) = (grown[1..].iter().min().expect("some"), grown[1..].iter().max().expect("some"));
+    let (least, most) = (
+        grown[1..].iter().min().expect("some"),
+        grown[1..].iter().max().expect("some"),
+    );
     assert!(most - least < 100, "{grown:?}");
 }
 
@@ -190,18 +273,26 @@ async fn fact_of_one_session_serves_the_next_in_another_program() {
     };
     let finds = Script::new().text(json!({"facts": ["The user has a dog named Rex."]}).to_string());
     let learning = memories("ada").model(ScriptedModel::new([finds]));
-    let first = Agent::new(model([says("Nice.")])).middleware(learning.extract(Extraction::Awaited));
+    let first =
+        Agent::new(model([says("Nice.")])).middleware(learning.extract(Extraction::Awaited));
     run(first, "My dog is called Rex.").await;
     let asked = |owner: &'static str| {
         let (model, memories) = (model([says("Hm.")]), memories(owner));
         async move {
-            run(Agent::new(Arc::clone(&model)).effect(memories.recall()), "What is my dog called?").await;
+            run(
+                Agent::new(Arc::clone(&model)).effect(memories.recall()),
+                "What is my dog called?",
+            )
+            .await;
             format!("{:?}", model.requests()[0].entries)
         }
     };
     // A session of another agent, in another program that opens the same file.
     assert!(asked("ada").await.contains("The user has a dog named Rex."));
-    assert!(!asked("eve").await.contains("Rex"), "nobody else's memories are shown");
+    assert!(
+        !asked("eve").await.contains("Rex"),
+        "nobody else's memories are shown"
+    );
 }
 
 /// Facts are added and deleted while they are listed and looked for: whatever is found is whole.
@@ -224,9 +315,15 @@ async fn looked_for_while_deleted(memory: Arc<dyn Memory>) {
     while !writing.is_finished() {
         let found = reader.search("green tea").await.expect("the store works");
         let listed = reader.list(None, 5).await.expect("the store works");
-        assert!(found.len() <= 4 && listed.len() <= 4, "{found:?} {listed:?}");
+        assert!(
+            found.len() <= 4 && listed.len() <= 4,
+            "{found:?} {listed:?}"
+        );
         for fact in found.into_iter().map(|it| it.fact).chain(listed) {
-            assert_eq!(*fact.text, format!("The tea number {} is green.", fact.metadata["n"]));
+            assert_eq!(
+                *fact.text,
+                format!("The tea number {} is green.", fact.metadata["n"])
+            );
         }
         tokio::task::yield_now().await;
     }

@@ -54,7 +54,10 @@ enum How {
     /// This test.
     Test(&'static str),
     /// It is otherwise here: the test holds what is so instead.
-    Deviation { test: &'static str, why: &'static str },
+    Deviation {
+        test: &'static str,
+        why: &'static str,
+    },
 }
 
 /// Rows of one source, each written `"item" => how`.
@@ -103,10 +106,21 @@ const SOURCES: [(&str, usize); 14] = [
 const SUITES: [(&str, &[&str]); 3] = [
     (
         "journal_suite",
-        &["adjutant-testing/tests/journal_suite.rs", "adjutant-store/tests/jsonl_suite.rs", SQLITE, POSTGRES],
+        &[
+            "adjutant-testing/tests/journal_suite.rs",
+            "adjutant-store/tests/jsonl_suite.rs",
+            SQLITE,
+            POSTGRES,
+        ],
     ),
-    ("kv_suite", &["adjutant-testing/tests/kv_suite.rs", SQLITE, POSTGRES]),
-    ("memory_suite", &["adjutant-testing/tests/memory_suite.rs", SQLITE, POSTGRES]),
+    (
+        "kv_suite",
+        &["adjutant-testing/tests/kv_suite.rs", SQLITE, POSTGRES],
+    ),
+    (
+        "memory_suite",
+        &["adjutant-testing/tests/memory_suite.rs", SQLITE, POSTGRES],
+    ),
 ];
 const SQLITE: &str = "adjutant-store/tests/sqlite_suites.rs";
 const POSTGRES: &str = "adjutant-store/tests/postgres/suites.rs";
@@ -121,23 +135,40 @@ fn has_test(text: &str, name: &str) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let at = lines.iter().position(|line| line.contains(&head));
     at.is_some_and(|at| {
-        let above = lines[..at].iter().rev().take_while(|line| line.starts_with("#[") || line.starts_with("//"));
-        above.into_iter().any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
+        let above = lines[..at]
+            .iter()
+            .rev()
+            .take_while(|line| line.starts_with("#[") || line.starts_with("//"));
+        above
+            .into_iter()
+            .any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
     })
 }
 
 /// Whether it is a check of the prompt surface, of which a test is made for each way of asking.
 fn has_both(text: &str, name: &str) -> bool {
-    let list = text.split_once("\nstage::both!(").and_then(|(_, rest)| rest.split_once(");"));
+    let list = text
+        .split_once("\nstage::both!(")
+        .and_then(|(_, rest)| rest.split_once(");"));
     list.is_some_and(|(list, _)| list.split(',').any(|check| check.trim() == name))
 }
 
 /// Whether the list of a suite has the check, of which the tests of each store make a test.
 fn has_check(text: &str, name: &str) -> bool {
     let heads = ["\nchecks! {", "\nboard_suite! {"];
-    let list = heads.iter().find_map(|head| text.split_once(head)).map_or("", |(_, list)| list);
-    let is_check = |rest: &str| rest.strip_prefix(name).is_some_and(|end| end == "," || end.starts_with(": \""));
-    list.lines().any(|line| line.trim().split_once("::").is_some_and(|(_, rest)| is_check(rest)))
+    let list = heads
+        .iter()
+        .find_map(|head| text.split_once(head))
+        .map_or("", |(_, list)| list);
+    let is_check = |rest: &str| {
+        rest.strip_prefix(name)
+            .is_some_and(|end| end == "," || end.starts_with(": \""))
+    };
+    list.lines().any(|line| {
+        line.trim()
+            .split_once("::")
+            .is_some_and(|(_, rest)| is_check(rest))
+    })
 }
 
 #[test]
@@ -148,13 +179,20 @@ fn every_row_names_a_test_that_exists() {
     for row in all() {
         let (How::Test(test) | How::Deviation { test, .. }) = row.how;
         let (path, name) = test.rsplit_once("::").unwrap_or((test, ""));
-        let text = files.entry(path).or_insert_with(|| std::fs::read_to_string(root.join(path)).ok());
-        if !text.as_ref().is_some_and(|text| has_check(text, name) || has_test(text, name) || has_both(text, name)) {
+        let text = files
+            .entry(path)
+            .or_insert_with(|| std::fs::read_to_string(root.join(path)).ok());
+        if !text.as_ref().is_some_and(|text| {
+            has_check(text, name) || has_test(text, name) || has_both(text, name)
+        }) {
             missing.entry(path).or_default().insert(name);
         }
     }
     let count: usize = missing.values().map(BTreeSet::len).sum();
-    assert!(missing.is_empty(), "{count} tests are missing: {missing:#?}");
+    assert!(
+        missing.is_empty(),
+        "{count} tests are missing: {missing:#?}"
+    );
 }
 
 #[test]
@@ -163,7 +201,10 @@ fn suites_are_played_on_every_store() {
     for (suite, places) in SUITES {
         for place in places {
             let text = std::fs::read_to_string(crates.join(place)).expect("the file is there");
-            assert!(text.contains(&format!("adjutant_testing::{suite}!(")), "{suite} is not played in {place}");
+            assert!(
+                text.contains(&format!("adjutant_testing::{suite}!(")),
+                "{suite} is not played in {place}"
+            );
         }
     }
 }
@@ -175,7 +216,11 @@ fn every_source_has_its_rows_when_they_are_counted() {
     let sources: Vec<&str> = counts.keys().copied().collect();
     assert_eq!(sources, SOURCES.map(|(source, _)| source));
     for (source, least) in SOURCES {
-        assert!(counts[source] >= least, "{source} has {} rows", counts[source]);
+        assert!(
+            counts[source] >= least,
+            "{source} has {} rows",
+            counts[source]
+        );
     }
 }
 
@@ -183,10 +228,15 @@ fn every_source_has_its_rows_when_they_are_counted() {
 fn every_row_is_told_apart_and_has_its_reason() {
     let mut seen = BTreeSet::new();
     for row in all() {
-        assert!(!row.item.is_empty() && seen.insert((row.source, row.item)), "a second {row:?}");
+        assert!(
+            !row.item.is_empty() && seen.insert((row.source, row.item)),
+            "a second {row:?}"
+        );
         match row.how {
             How::Test(_) => {}
-            How::Deviation { why, .. } => assert!(why.split(' ').count() > 3 && !why.ends_with('.'), "{row:?}"),
+            How::Deviation { why, .. } => {
+                assert!(why.split(' ').count() > 3 && !why.ends_with('.'), "{row:?}")
+            }
         }
     }
 }

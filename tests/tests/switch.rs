@@ -5,8 +5,8 @@ use std::sync::Arc;
 use adjutant::{
     Agent, EventKind, Outcome, agent,
     llm::{
-        Call, CallResult, Chunk, Collector, Content, Effort, Entry, FinishReason, Gate, Options, Reply, Request,
-        Script, ScriptedModel, Status, UserMessage, WarningKind, complete,
+        Call, CallResult, Chunk, Collector, Content, Effort, Entry, FinishReason, Gate, Options,
+        Reply, Request, Script, ScriptedModel, Status, UserMessage, WarningKind, complete,
     },
     providers::Timeouts,
 };
@@ -43,28 +43,53 @@ impl Stage {
         let scripted = Arc::new(ScriptedModel::new([]));
         let setup = Loopback::setup(Arc::clone(&scripted)).strict_signatures();
         let server = setup.start().await.expect("the server starts");
-        let options = Options { thinking: Some(Effort::High), max_output_tokens: Some(20_000), ..Options::default() };
-        let request = Request::new().system("You know cities.").tools(tools()).options(options);
-        Self { server, scripted, request, legs: Vec::new() }
+        let options = Options {
+            thinking: Some(Effort::High),
+            max_output_tokens: Some(20_000),
+            ..Options::default()
+        };
+        let request = Request::new()
+            .system("You know cities.")
+            .tools(tools())
+            .options(options);
+        Self {
+            server,
+            scripted,
+            request,
+            legs: Vec::new(),
+        }
     }
 
     /// A picture and a question, thinking with two calls, an answer after more thinking, and a reply that is interrupted.
     async fn leg(&mut self, wire: Wire) {
         let number = self.legs.len();
         let before = self.server.signatures().len();
-        self.legs.push(Leg { wire, seals: Vec::new(), lost: Vec::new() });
-        self.user(vec![Content::text(format!("What is this, {number}?")), pixel()]);
+        self.legs.push(Leg {
+            wire,
+            seals: Vec::new(),
+            lost: Vec::new(),
+        });
+        self.user(vec![
+            Content::text(format!("What is this, {number}?")),
+            pixel(),
+        ]);
         let calls = Script::new()
             .thinking(signed("Two cities.", SEALS[number][0]))
             .text(format!("I shall look, {number}."))
             .call("look", json!({"city": "Köln"}))
             .call("find", json!({"city": "Bonn"}));
         let reply = self.ask(wire, calls).await;
-        assert_eq!((reply.stop, reply.calls().count()), (FinishReason::Calls, 2), "{wire}");
+        assert_eq!(
+            (reply.stop, reply.calls().count()),
+            (FinishReason::Calls, 2),
+            "{wire}"
+        );
         self.request = answered(self.request.clone(), &reply, |call| result(call, number));
         self.legs[number].seals = self.server.signatures().split_off(before);
 
-        let answer = Script::new().thinking(signed("So.", SEALS[number][1])).text(format!("I have seen it, {number}."));
+        let answer = Script::new()
+            .thinking(signed("So.", SEALS[number][1]))
+            .text(format!("I have seen it, {number}."));
         let reply = self.ask(wire, answer).await;
         self.request = answered(self.request.clone(), &reply, |_| CallResult::ok(""));
         self.legs[number].seals = self.server.signatures().split_off(before);
@@ -72,12 +97,16 @@ impl Stage {
         self.user(vec![Content::text(format!("Go on, {number}."))]);
         let before = self.server.signatures().len();
         let reply = self.interrupted(wire, number).await;
-        self.request.entries.push(pair(&Arc::new(reply), |_| CallResult::new(Status::Cancelled, "Cancelled.")));
+        self.request.entries.push(pair(&Arc::new(reply), |_| {
+            CallResult::new(Status::Cancelled, "Cancelled.")
+        }));
         self.legs[number].lost = self.server.signatures().split_off(before);
     }
 
     fn user(&mut self, content: Vec<Content>) {
-        self.request.entries.push(Entry::User(UserMessage::from(content)));
+        self.request
+            .entries
+            .push(Entry::User(UserMessage::from(content)));
     }
 
     async fn ask(&self, wire: Wire, script: Script) -> Arc<Reply> {
@@ -92,21 +121,38 @@ impl Stage {
     /// A reply that was dropped in the middle of a call, after thinking and text.
     async fn interrupted(&self, wire: Wire, number: usize) -> Reply {
         let (half, never) = (format!("Half of {number}"), Gate::default());
-        let script = Script::new().delta_chars(1_000).thinking(signed("Hm.", SEALS[number][2])).text(half.as_str());
-        self.scripted.push(script.call("look", json!({"city": "Trier"})).wait_at(2, &never));
+        let script = Script::new()
+            .delta_chars(1_000)
+            .thinking(signed("Hm.", SEALS[number][2]))
+            .text(half.as_str());
+        self.scripted.push(
+            script
+                .call("look", json!({"city": "Trier"}))
+                .wait_at(2, &never),
+        );
         let model = wire.model(&self.server);
         let mut stream = model.stream(self.request.clone());
         let mut collector = Collector::default();
         loop {
-            let chunk = stream.next().await.expect("the stream goes on").expect("the request is taken");
-            collector.push(&chunk).expect("the stream holds its grammar");
+            let chunk = stream
+                .next()
+                .await
+                .expect("the stream goes on")
+                .expect("the request is taken");
+            collector
+                .push(&chunk)
+                .expect("the stream holds its grammar");
             if matches!(&chunk, Chunk::Delta { text, .. } if *text == half) {
                 break;
             }
         }
         self.check(wire);
         let reply = collector.interrupted().expect("an attempt is going on");
-        assert_eq!((reply.text(), reply.stop), (half, FinishReason::Interrupted), "{wire}");
+        assert_eq!(
+            (reply.text(), reply.stop),
+            (half, FinishReason::Interrupted),
+            "{wire}"
+        );
         reply
     }
 
@@ -114,7 +160,13 @@ impl Stage {
     #[track_caller]
     fn check(&self, wire: Wire) {
         let path = self.path();
-        let body = self.server.requests().last().expect("there is a request").body.clone();
+        let body = self
+            .server
+            .requests()
+            .last()
+            .expect("there is a request")
+            .body
+            .clone();
         let sent = String::from_utf8(body.to_vec()).expect("JSON is UTF-8");
         for leg in &self.legs {
             for seal in &leg.seals {
@@ -126,7 +178,10 @@ impl Stage {
                 );
             }
             for seal in &leg.lost {
-                assert!(!sent.contains(seal.as_str()), "{path}: a signature of an interrupted reply went back: {seal}");
+                assert!(
+                    !sent.contains(seal.as_str()),
+                    "{path}: a signature of an interrupted reply went back: {seal}"
+                );
             }
         }
         let understood = self.scripted.requests().pop().expect("there is a request");
@@ -135,11 +190,19 @@ impl Stage {
         real.retain(|it| wire != Wire::Chat || expect.contains(it));
         assert_eq!(real, expect, "{path}: what was said");
         let pictures = sent.matches(PIXEL).count();
-        assert_eq!(pictures, expect.iter().filter(|it| *it == "picture").count(), "{path}: pictures in {sent}");
+        assert_eq!(
+            pictures,
+            expect.iter().filter(|it| *it == "picture").count(),
+            "{path}: pictures in {sent}"
+        );
     }
 
     fn path(&self) -> String {
-        self.legs.iter().map(|leg| leg.wire.to_string()).collect::<Vec<_>>().join(" → ")
+        self.legs
+            .iter()
+            .map(|leg| leg.wire.to_string())
+            .collect::<Vec<_>>()
+            .join(" → ")
     }
 }
 
@@ -169,10 +232,14 @@ fn story(request: &Request) -> Vec<String> {
                 let whole = turn.reply().stop != FinishReason::Interrupted;
                 let results: Vec<_> = turn.pairs().filter(|_| whole).collect();
                 told.extend(
-                    results.iter().map(|(call, result)| format!("{}: {}", call.name, last_line(&result.text()))),
+                    results.iter().map(|(call, result)| {
+                        format!("{}: {}", call.name, last_line(&result.text()))
+                    }),
                 );
                 let pieces = results.iter().flat_map(|(_, result)| &result.content);
-                pieces.filter(|it| it.as_text().is_none()).for_each(|it| content(&mut told, it));
+                pieces
+                    .filter(|it| it.as_text().is_none())
+                    .for_each(|it| content(&mut told, it));
             }
             _ => {}
         }
@@ -183,7 +250,11 @@ fn story(request: &Request) -> Vec<String> {
 
 /// Some wires say in words before it that a result is an error.
 fn last_line(text: &str) -> String {
-    text.lines().last().unwrap_or_default().trim_start_matches("Error: ").to_owned()
+    text.lines()
+        .last()
+        .unwrap_or_default()
+        .trim_start_matches("Error: ")
+        .to_owned()
 }
 
 #[tokio::test]
@@ -207,13 +278,29 @@ async fn pictures_become_notes_when_the_next_model_takes_none() {
         let mut stage = Stage::new().await;
         stage.leg(first).await;
         stage.scripted.push(Script::new().text("A note."));
-        let blind = adjutant::llm::ModelInfo { inputs: Default::default(), ..second.info() };
+        let blind = adjutant::llm::ModelInfo {
+            inputs: Default::default(),
+            ..second.info()
+        };
         let model = second.model_of(blind, &second.base_url(&stage.server), Timeouts::new());
         let heard = listen(&*model, stage.request.clone().user("And now?")).await;
         assert_eq!(heard.reply().text(), "A note.");
         let sent = String::from_utf8_lossy(&stage.server.requests()[3].body).into_owned();
-        assert_eq!((sent.matches(PIXEL).count(), sent.matches("[image omitted").count()), (0, 2), "{first} → {second}");
-        assert!(heard.warnings.iter().any(|it| it.kind == WarningKind::ContentChanged), "{first} → {second}");
+        assert_eq!(
+            (
+                sent.matches(PIXEL).count(),
+                sent.matches("[image omitted").count()
+            ),
+            (0, 2),
+            "{first} → {second}"
+        );
+        assert!(
+            heard
+                .warnings
+                .iter()
+                .any(|it| it.kind == WarningKind::ContentChanged),
+            "{first} → {second}"
+        );
     }
 }
 
@@ -221,8 +308,15 @@ async fn pictures_become_notes_when_the_next_model_takes_none() {
 async fn session_goes_on_when_a_run_was_cancelled_on_another_wire() {
     for (first, second) in pairs() {
         let never = Gate::default();
-        let cut = Script::new().delta_chars(1_000).text("Half an answer").call("look", json!({})).wait_at(1, &never);
-        let scripted = Arc::new(ScriptedModel::new([cut, Script::new().text("The other half.")]));
+        let cut = Script::new()
+            .delta_chars(1_000)
+            .text("Half an answer")
+            .call("look", json!({}))
+            .wait_at(1, &never);
+        let scripted = Arc::new(ScriptedModel::new([
+            cut,
+            Script::new().text("The other half."),
+        ]));
         let setup = Loopback::setup(Arc::clone(&scripted)).strict_signatures();
         let server = setup.start().await.expect("the server starts");
         let agent = Agent::new(first.model(&server));
@@ -236,16 +330,43 @@ async fn session_goes_on_when_a_run_was_cancelled_on_another_wire() {
             }
         }
         let ended = ended.expect("the end is told");
-        assert!(matches!(&ended.outcome, Outcome::Cancelled { by: agent::CancelBy::User }), "{:?}", ended.outcome);
-        let running = agent.run("Go on.").model(second.model(&server)).stream().expect("the session is free");
+        assert!(
+            matches!(
+                &ended.outcome,
+                Outcome::Cancelled {
+                    by: agent::CancelBy::User
+                }
+            ),
+            "{:?}",
+            ended.outcome
+        );
+        let running = agent
+            .run("Go on.")
+            .model(second.model(&server))
+            .stream()
+            .expect("the session is free");
         let result = running.finish().await.expect("the run finishes");
-        assert_eq!(result.text(), "The other half.", "{first} → {second}: {:?}", result.outcome);
+        assert_eq!(
+            result.text(),
+            "The other half.",
+            "{first} → {second}: {:?}",
+            result.outcome
+        );
         let understood = scripted.requests().pop().expect("there is a request");
-        assert_eq!(story(&understood), ["Speak!", "Half an answer", "Go on."], "{first} → {second}");
+        assert_eq!(
+            story(&understood),
+            ["Speak!", "Half an answer", "Go on."],
+            "{first} → {second}"
+        );
     }
 }
 
 /// All ordered pairs of different wires.
 fn pairs() -> impl Iterator<Item = (Wire, Wire)> {
-    WIRES.into_iter().flat_map(|a| WIRES.into_iter().filter(move |b| *b != a).map(move |b| (a, b)))
+    WIRES.into_iter().flat_map(|a| {
+        WIRES
+            .into_iter()
+            .filter(move |b| *b != a)
+            .map(move |b| (a, b))
+    })
 }

@@ -21,31 +21,49 @@ fn packages() -> Vec<(PathBuf, String)> {
     let crates = fs::read_dir(root.join("crates")).expect("the folder is there");
     let crates = crates.map(|entry| entry.expect("the folder can be read").path());
     let all = crates.chain([root.join("tests")]).map(|folder| {
-        let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("every package has a manifest");
+        let manifest =
+            fs::read_to_string(folder.join("Cargo.toml")).expect("every package has a manifest");
         (folder, manifest)
     });
-    all.filter(|(_, manifest)| manifest.contains("\nautotests = false\n")).collect()
+    all.filter(|(_, manifest)| manifest.contains("\nautotests = false\n"))
+        .collect()
 }
 
 /// How often each file of a package is a target or a line in one, if that is not once.
 fn wrong(folder: &Path, manifest: &str) -> Vec<String> {
     let folder = folder.join("tests");
-    let targets = manifest.split("[[test]]\nname = \"").skip(1).filter_map(|rest| rest.split('"').next());
+    let targets = manifest
+        .split("[[test]]\nname = \"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next());
     let targets: Vec<String> = targets.map(|name| format!("{name}.rs")).collect();
-    let roots = targets.iter().filter_map(|name| fs::read_to_string(folder.join(name)).ok());
+    let roots = targets
+        .iter()
+        .filter_map(|name| fs::read_to_string(folder.join(name)).ok());
     let roots: String = roots.collect();
     let times = |name: &String| {
         let line = format!("mod {};", name.trim_end_matches(".rs"));
         roots.lines().filter(|it| *it == line).count() + usize::from(targets.contains(name))
     };
-    let found = files(&folder).into_iter().map(|name| (times(&name), name)).filter(|(times, _)| *times != 1);
-    found.map(|(times, name)| format!("{}: {times} times", folder.join(name).display())).collect()
+    let found = files(&folder)
+        .into_iter()
+        .map(|name| (times(&name), name))
+        .filter(|(times, _)| *times != 1);
+    found
+        .map(|(times, name)| format!("{}: {times} times", folder.join(name).display()))
+        .collect()
 }
 
 #[test]
 fn every_file_runs_once_when_targets_are_named() {
     let packages = packages();
     assert!(packages.len() >= 6, "{packages:?}");
-    let wrong: Vec<String> = packages.iter().flat_map(|(folder, manifest)| wrong(folder, manifest)).collect();
-    assert!(wrong.is_empty(), "each needs its line in a root: {wrong:#?}");
+    let wrong: Vec<String> = packages
+        .iter()
+        .flat_map(|(folder, manifest)| wrong(folder, manifest))
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "each needs its line in a root: {wrong:#?}"
+    );
 }

@@ -20,7 +20,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         _ => (None, arguments),
     };
     let which = program.map_or("--benches".to_owned(), |name| format!("--bench {name}"));
-    let words = format!("bench --package adjutant-benches {which} --locked --quiet --no-run --message-format=json");
+    let words = format!(
+        "bench --package adjutant-benches {which} --locked --quiet --no-run --message-format=json"
+    );
     println!("==> cargo {words}\n");
     let built = cargo::output(&words)?;
     if program.is_none_or(|name| name == "command") {
@@ -29,7 +31,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     }
     println!("| what | measured | figure | limit | verdict |\n|---|---|---|---|---|");
     let (mut took, mut failed) = (Vec::new(), Vec::new());
-    for message in built.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+    for message in built
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+    {
         let [name, path] = [&message["target"]["name"], &message["executable"]].map(Value::as_str);
         if let (Some(name), Some(path)) = (name, path) {
             let began = Instant::now();
@@ -37,9 +42,17 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
             took.push(format!("{name} {}", began.elapsed().as_secs()));
         }
     }
-    println!("\nseconds: {}; past their limits: {}", took.join(", "), failed.len());
+    println!(
+        "\nseconds: {}; past their limits: {}",
+        took.join(", "),
+        failed.len()
+    );
     failed.iter().for_each(|row| println!("{row}"));
-    if failed.is_empty() { Ok(()) } else { Err(Failure::Step("bench: not every row is held".into())) }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Step("bench: not every row is held".into()))
+    }
 }
 
 /// Shows the rows of a program; returns those that are past their limits, and a line if it failed otherwise.
@@ -47,7 +60,13 @@ fn measure(name: &str, command: &mut Command) -> Result<Vec<String>, Failure> {
     let failure = |error| Failure::Step(format!("bench {name}: {error}"));
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(failure)?;
     let mut past = Vec::new();
-    for row in child.stdout.take().into_iter().flat_map(|rows| BufReader::new(rows).lines()).map_while(Result::ok) {
+    for row in child
+        .stdout
+        .take()
+        .into_iter()
+        .flat_map(|rows| BufReader::new(rows).lines())
+        .map_while(Result::ok)
+    {
         println!("{row}");
         past.extend(row.ends_with("| PAST |").then_some(row));
     }
@@ -58,5 +77,7 @@ fn measure(name: &str, command: &mut Command) -> Result<Vec<String>, Failure> {
 }
 
 fn is_program(name: &str) -> bool {
-    cargo::root().join(format!("benches/benches/{name}.rs")).is_file()
+    cargo::root()
+        .join(format!("benches/benches/{name}.rs"))
+        .is_file()
 }

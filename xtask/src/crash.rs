@@ -33,5 +33,8 @@ pub(crate) fn run(options: &[&str]) -> Result<(), Failure> {
 
 fn fleet(options: &[&str]) -> Result<(), Failure> {
     cargo::step_with(FLEET, options)?;
-    cargo::run(SIMULATION, cargo::command(SIMULATION).env("SIMULATIONS", SIMULATIONS))
+    cargo::run(
+        SIMULATION,
+        cargo::command(SIMULATION).env("SIMULATIONS", SIMULATIONS),
+    )
 }

@@ -3,12 +3,17 @@
 use crate::{Failure, cargo, metadata};
 
 pub(crate) fn run() -> Result<(), Failure> {
-    for package in metadata::read()?.iter().filter(|package| package.is_published()) {
+    for package in metadata::read()?
+        .iter()
+        .filter(|package| package.is_published())
+    {
         let check = format!("check --locked --package {}", package.name);
         cargo::step(&check)?;
         cargo::step(&format!("{check} --no-default-features"))?;
         for feature in package.features.keys().filter(|name| *name != "default") {
-            cargo::step(&format!("{check} --no-default-features --features {feature}"))?;
+            cargo::step(&format!(
+                "{check} --no-default-features --features {feature}"
+            ))?;
         }
     }
     Ok(())

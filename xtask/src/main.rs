@@ -1,5 +1,9 @@
 //! Project tasks, run as `cargo xtask <command>`. Each command is one module; nothing here is published.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its terminal")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command speaks to its terminal"
+)]
 
 mod bench;
 mod cargo;
@@ -68,7 +72,10 @@ fn main() -> ExitCode {
         ["models", rest @ ..] => models::run(rest),
         ["restate", rest @ ..] => restate::run(rest),
         ["release", rest @ ..] => release::run(rest),
-        _ => Err(Failure::Usage(format!("unknown command: `{}`", arguments.join(" ")))),
+        _ => Err(Failure::Usage(format!(
+            "unknown command: `{}`",
+            arguments.join(" ")
+        ))),
     };
     let (code, message) = match result {
         Ok(()) => return ExitCode::SUCCESS,

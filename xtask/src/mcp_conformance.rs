@@ -15,14 +15,21 @@ const SUITE_VERSION: &str = "0.2.0-alpha.12";
 const REVISIONS: [&str; 2] = ["2026-07-28", "2025-11-25"];
 
 /// The sides of the protocol, each with the example of `adjutant-mcp` that the suite speaks to.
-const SIDES: &[(&str, &str)] = &[("client", "mcp_conformance_client"), ("server", "mcp_conformance_server")];
+const SIDES: &[(&str, &str)] = &[
+    ("client", "mcp_conformance_client"),
+    ("server", "mcp_conformance_server"),
+];
 
 pub(crate) fn run(sides: &[&str]) -> Result<(), Failure> {
     let known = |side: &&str| SIDES.iter().any(|(name, _)| name == side);
     if let Some(unknown) = sides.iter().find(|side| !known(side)) {
-        return Err(Failure::Usage(format!("mcp-conformance: no side is called {unknown}")));
+        return Err(Failure::Usage(format!(
+            "mcp-conformance: no side is called {unknown}"
+        )));
     }
-    let chosen = SIDES.iter().filter(|(name, _)| sides.is_empty() || sides.contains(name));
+    let chosen = SIDES
+        .iter()
+        .filter(|(name, _)| sides.is_empty() || sides.contains(name));
     let suite = install()?;
     let mut failed = Vec::new();
     for (side, example) in chosen {
@@ -34,7 +41,14 @@ pub(crate) fn run(sides: &[&str]) -> Result<(), Failure> {
             }
         }
     }
-    if failed.is_empty() { Ok(()) } else { Err(step(format!("scored scenarios fail: {}", failed.join(", ")))) }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(step(format!(
+            "scored scenarios fail: {}",
+            failed.join(", ")
+        )))
+    }
 }
 
 /// As [`run`]; what this machine cannot install is said, and is no failure.
@@ -55,7 +69,9 @@ struct Suite {
 
 /// Builds with the features of all tests: with others, cargo would build every crate once more.
 fn build(example: &str) -> Result<PathBuf, Failure> {
-    let words = format!("build --workspace --features adjutant-mcp/server --example {example} --locked --quiet");
+    let words = format!(
+        "build --workspace --features adjutant-mcp/server --example {example} --locked --quiet"
+    );
     cargo::built(&words, example)
 }
 
@@ -63,13 +79,20 @@ fn build(example: &str) -> Result<PathBuf, Failure> {
 fn install() -> Result<Suite, Failure> {
     let at = npm::folder("mcp-conformance");
     let Installed { node, packages } = npm::install(&at, &[(SUITE, SUITE_VERSION)])?;
-    Ok(Suite { node, script: packages.join(SUITE).join("dist/index.js"), results: at.join("results") })
+    Ok(Suite {
+        node,
+        script: packages.join(SUITE).join("dist/index.js"),
+        results: at.join("results"),
+    })
 }
 
 /// Runs what a revision requires of one side and shows the table; false if something that is scored fails.
 fn judge(suite: &Suite, side: &str, program: &Path, revision: &str) -> Result<bool, Failure> {
     let mut command = Command::new(&suite.node);
-    command.arg(&suite.script).args([side, "--requirements", revision, "--output-dir"]).arg(&suite.results);
+    command
+        .arg(&suite.script)
+        .args([side, "--requirements", revision, "--output-dir"])
+        .arg(&suite.results);
     let _server = match side {
         "client" => {
             command.arg("--command").arg(program);
@@ -81,7 +104,9 @@ fn judge(suite: &Suite, side: &str, program: &Path, revision: &str) -> Result<bo
             Some(server)
         }
     };
-    let output = command.output().map_err(|error| step(format!("{}: {error}", suite.node.display())))?;
+    let output = command
+        .output()
+        .map_err(|error| step(format!("{}: {error}", suite.node.display())))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let summary = text.find("=== SUMMARY").or(text.find("=== SUITE SUMMARY"));
     match summary {

@@ -58,11 +58,18 @@ pub(crate) fn read() -> Result<Vec<Package>, Failure> {
 
 /// The published members in an order in which each comes after what it depends on, or the members of a cycle.
 pub(crate) fn publish_order(packages: &[Package]) -> Result<Vec<&Package>, Vec<&Package>> {
-    let mut waiting: Vec<_> = packages.iter().filter(|package| package.is_published()).collect();
+    let mut waiting: Vec<_> = packages
+        .iter()
+        .filter(|package| package.is_published())
+        .collect();
     let mut order = Vec::new();
     while !waiting.is_empty() {
         let waits_for = |name: &String| waiting.iter().any(|other| other.name == *name);
-        let waits = |package: &&Package| package.edges().any(|edge| edge.req != "*" && waits_for(&edge.name));
+        let waits = |package: &&Package| {
+            package
+                .edges()
+                .any(|edge| edge.req != "*" && waits_for(&edge.name))
+        };
         let (later, now): (Vec<_>, Vec<_>) = waiting.iter().copied().partition(waits);
         if now.is_empty() {
             return Err(later);

@@ -61,9 +61,14 @@ fn rewrite(file: &str, version: &str, date: &str) -> Result<(), Box<dyn Error>> 
     let published: Value = serde_json::from_slice(&std::fs::read(file)?)?;
     let by_hand: Value = serde_json::from_slice(&std::fs::read(folder.join(BY_HAND))?)?;
     let models = catalogue(&published, date);
-    differences(&by_hand, &models).iter().for_each(|it| println!("{it}"));
+    differences(&by_hand, &models)
+        .iter()
+        .for_each(|it| println!("{it}"));
     std::fs::write(folder.join(PUBLISHED), render(&models, version, date))?;
-    println!("{} models of litellm {version} in {FOLDER}/{PUBLISHED}", models.len());
+    println!(
+        "{} models of litellm {version} in {FOLDER}/{PUBLISHED}",
+        models.len()
+    );
     Ok(())
 }
 
@@ -71,7 +76,9 @@ fn rewrite(file: &str, version: &str, date: &str) -> Result<(), Box<dyn Error>> 
 fn catalogue(published: &Value, date: &str) -> Vec<Value> {
     let mut models: Vec<Value> = Vec::new();
     for (name, row) in published.as_object().into_iter().flatten() {
-        let Some(id) = id(name, row, date) else { continue };
+        let Some(id) = id(name, row, date) else {
+            continue;
+        };
         if let Some(model) = model(&id, row).filter(|_| models.iter().all(|it| it["id"] != *id)) {
             models.push(model);
         }
@@ -82,36 +89,64 @@ fn catalogue(published: &Value, date: &str) -> Vec<Value> {
 
 /// Our name of a model that is a language model, and still there on this day.
 fn id(name: &str, row: &Value, date: &str) -> Option<String> {
-    let (_, ours, prefix) = PROVIDERS.iter().find(|(theirs, ..)| row["litellm_provider"] == *theirs)?;
+    let (_, ours, prefix) = PROVIDERS
+        .iter()
+        .find(|(theirs, ..)| row["litellm_provider"] == *theirs)?;
     let name = name.strip_prefix(prefix).unwrap_or(name);
     let is_talk = row["mode"] == "chat" || row["mode"] == "responses";
-    let is_gone = row["deprecation_date"].as_str().is_some_and(|it| it <= date);
-    let speaks = row["supported_output_modalities"].as_array().is_none_or(|it| it.iter().all(|it| it == "text"));
-    let is_other = OTHERS.iter().any(|part| name.contains(part)) || name.contains(char::is_whitespace);
+    let is_gone = row["deprecation_date"]
+        .as_str()
+        .is_some_and(|it| it <= date);
+    let speaks = row["supported_output_modalities"]
+        .as_array()
+        .is_none_or(|it| it.iter().all(|it| it == "text"));
+    let is_other =
+        OTHERS.iter().any(|part| name.contains(part)) || name.contains(char::is_whitespace);
     // Each of these hosts has names of its own form alone.
     let is_full = *ours != "fireworks" || name.starts_with("accounts/");
     let is_own = *ours != "perplexity" || name.starts_with("sonar");
-    (is_talk && !is_gone && speaks && !is_other && is_full && is_own).then(|| format!("{ours}/{name}"))
+    (is_talk && !is_gone && speaks && !is_other && is_full && is_own)
+        .then(|| format!("{ours}/{name}"))
 }
 
 fn model(id: &str, row: &Value) -> Option<Value> {
-    let (window, output) = (row["max_input_tokens"].as_u64()?, row["max_output_tokens"].as_u64()?);
+    let (window, output) = (
+        row["max_input_tokens"].as_u64()?,
+        row["max_output_tokens"].as_u64()?,
+    );
     let can = |ability: &str| row[format!("supports_{ability}")] == true;
     let cannot = |ability: &str| row[format!("supports_{ability}")] == false;
     let always = row["thinking_always_on"] == true;
-    let mut model = json!({ "id": id, "context_window": window, "max_output_tokens": output.min(window) });
-    let chosen = |all: &[(bool, &'static str)]| -> Vec<&str> { all.iter().filter(|it| it.0).map(|it| it.1).collect() };
+    let mut model =
+        json!({ "id": id, "context_window": window, "max_output_tokens": output.min(window) });
+    let chosen = |all: &[(bool, &'static str)]| -> Vec<&str> {
+        all.iter().filter(|it| it.0).map(|it| it.1).collect()
+    };
     let claude = id.contains("claude");
-    let structured = can(if claude { "native_structured_output" } else { "response_schema" });
+    let structured = can(if claude {
+        "native_structured_output"
+    } else {
+        "response_schema"
+    });
     let members = [
-        ("inputs", chosen(&[(can("vision"), "image"), (can("pdf_input"), "document"), (can("audio_input"), "audio")])),
+        (
+            "inputs",
+            chosen(&[
+                (can("vision"), "image"),
+                (can("pdf_input"), "document"),
+                (can("audio_input"), "audio"),
+            ]),
+        ),
         ("efforts", efforts(id, row, always)),
         (
             "refuses",
             chosen(&[
                 (cannot("sampling_params"), "temperature"),
                 (cannot("sampling_params"), "top_p"),
-                (always || cannot("forced_tool_use") || cannot("tool_choice"), "forced_calls"),
+                (
+                    always || cannot("forced_tool_use") || cannot("tool_choice"),
+                    "forced_calls",
+                ),
             ]),
         ),
     ];
@@ -129,18 +164,28 @@ fn model(id: &str, row: &Value) -> Option<Value> {
 
 /// The efforts that a model can be told, where the file says so; none are guessed.
 fn efforts(id: &str, row: &Value, always: bool) -> Vec<&'static str> {
-    let levels = row["reasoning_effort_levels"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let levels = row["reasoning_effort_levels"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let has = |level: &str| levels.iter().any(|it| it == level);
     let can = |ability: &str| row[format!("supports_{ability}")] == true;
     // These two vendors have the usual three, and flags for what is beyond them.
-    let openai = can("reasoning") && (id.starts_with("openai/") || id.contains("/openai.gpt-")) && levels.is_empty();
+    let openai = can("reasoning")
+        && (id.starts_with("openai/") || id.contains("/openai.gpt-"))
+        && levels.is_empty();
     let claude = id.contains("claude") && can("adaptive_thinking");
     let usual = openai || claude;
     let off = has("none") || openai && can("none_reasoning_effort") || claude && !always;
-    let most = has("max") || has("xhigh") || usual && (can("max_reasoning_effort") || can("xhigh_reasoning_effort"));
+    let most = has("max")
+        || has("xhigh")
+        || usual && (can("max_reasoning_effort") || can("xhigh_reasoning_effort"));
     let all = [
         (off, "off"),
-        (has("minimal") || openai && can("minimal_reasoning_effort"), "minimal"),
+        (
+            has("minimal") || openai && can("minimal_reasoning_effort"),
+            "minimal",
+        ),
         (has("low") || usual, "low"),
         (has("medium") || usual, "medium"),
         (has("high") || usual, "high"),
@@ -153,20 +198,32 @@ fn efforts(id: &str, row: &Value, always: bool) -> Vec<&'static str> {
 fn price(row: &Value) -> Option<Value> {
     // The digits of a price per token, moved by six; binary numbers would add some.
     let class = |name: &str| row[name].as_f64().map(|it| (it * 1e15).round() / 1e9);
-    let (input, output) = (class("input_cost_per_token")?, class("output_cost_per_token")?);
+    let (input, output) = (
+        class("input_cost_per_token")?,
+        class("output_cost_per_token")?,
+    );
     let mut price = json!({ "input": input, "output": output });
     let write = class("cache_creation_input_token_cost");
-    let hour = class("cache_creation_input_token_cost_above_1hr").filter(|it| *it >= write.unwrap_or(input));
+    let hour = class("cache_creation_input_token_cost_above_1hr")
+        .filter(|it| *it >= write.unwrap_or(input));
     let read = class("cache_read_input_token_cost").filter(|it| *it <= input);
-    for (name, cost) in [("cache_read", read), ("cache_write", write), ("cache_write_1h", hour)] {
+    for (name, cost) in [
+        ("cache_read", read),
+        ("cache_write", write),
+        ("cache_write_1h", hour),
+    ] {
         if let Some(cost) = cost {
             price[name] = cost.into();
         }
     }
     let long = |thousands: &u64| {
-        let above = |class: &str| row[format!("{class}_cost_per_token_above_{thousands}k_tokens")].as_f64();
+        let above =
+            |class: &str| row[format!("{class}_cost_per_token_above_{thousands}k_tokens")].as_f64();
         let percent = |above: f64, usual: f64| (above * 1e8 / usual).round() as u64;
-        let (input, output) = (percent(above("input")?, input), percent(above("output")?, output));
+        let (input, output) = (
+            percent(above("input")?, input),
+            percent(above("output")?, output),
+        );
         (input >= 100 && output >= 100)
             .then(|| json!({ "above": thousands * 1_000, "input_percent": input, "output_percent": output }))
     };
@@ -180,25 +237,36 @@ fn price(row: &Value) -> Option<Value> {
 fn differences(by_hand: &Value, models: &[Value]) -> Vec<String> {
     let mut all = Vec::new();
     for ours in by_hand["models"].as_array().into_iter().flatten() {
-        let Some(theirs) = models.iter().find(|it| it["id"] == ours["id"]) else { continue };
+        let Some(theirs) = models.iter().find(|it| it["id"] == ours["id"]) else {
+            continue;
+        };
         let none = Map::new();
         let prices = |it: &Value| it["price"].as_object().unwrap_or(&none).clone();
-        let told = prices(theirs)
-            .into_iter()
-            .filter(|(name, cost)| prices(ours).get(name).is_some_and(|it| it != cost && it.as_f64() != cost.as_f64()));
-        all.extend(
-            told.map(|(name, cost)| format!("{}: {name}: {}, published: {cost}", ours["id"], ours["price"][&name])),
-        );
+        let told = prices(theirs).into_iter().filter(|(name, cost)| {
+            prices(ours)
+                .get(name)
+                .is_some_and(|it| it != cost && it.as_f64() != cost.as_f64())
+        });
+        all.extend(told.map(|(name, cost)| {
+            format!(
+                "{}: {name}: {}, published: {cost}",
+                ours["id"], ours["price"][&name]
+            )
+        }));
     }
     all
 }
 
 /// One line for each model, so that a change is a line.
 fn render(models: &[Value], version: &str, date: &str) -> String {
-    let source = format!("litellm {version} on PyPI (MIT): model_prices_and_context_window_backup.json");
+    let source =
+        format!("litellm {version} on PyPI (MIT): model_prices_and_context_window_backup.json");
     let lines: Vec<String> = models.iter().map(|it| format!("    {it}")).collect();
     let (date, source) = (json!(date), json!([source]));
-    format!("{{\n  \"date\": {date},\n  \"sources\": {source},\n  \"models\": [\n{}\n  ]\n}}\n", lines.join(",\n"))
+    format!(
+        "{{\n  \"date\": {date},\n  \"sources\": {source},\n  \"models\": [\n{}\n  ]\n}}\n",
+        lines.join(",\n")
+    )
 }
 
 #[cfg(test)]
@@ -211,7 +279,9 @@ mod tests {
                 "litellm_provider": provider, "mode": "chat", "max_input_tokens": 200, "max_output_tokens": 300,
                 "input_cost_per_token": 1.25e-6, "output_cost_per_token": 1e-5,
             });
-            row.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            row.as_object_mut()
+                .expect("an object")
+                .extend(more.as_object().expect("an object").clone());
             row
         };
         let claude = json!({
@@ -257,11 +327,23 @@ mod tests {
         ];
         let models = catalogue(&published(), "2026-11-25");
         assert_eq!(models, expect);
-        let by_hand = json!({"models": [{"id": "xai/grok-9", "price": {"input": 1, "output": 10}}]});
-        assert_eq!(differences(&by_hand, &models), ["\"xai/grok-9\": input: 1, published: 1.25"]);
+        let by_hand =
+            json!({"models": [{"id": "xai/grok-9", "price": {"input": 1, "output": 10}}]});
+        assert_eq!(
+            differences(&by_hand, &models),
+            ["\"xai/grok-9\": input: 1, published: 1.25"]
+        );
         let text = render(&models[2..], "1.2.3", "2026-11-25");
         let read: Value = serde_json::from_str(&text).expect("JSON");
-        assert_eq!((&read["date"], &read["models"][0]), (&json!("2026-11-25"), &expect[2]));
-        assert!(read["sources"][0].as_str().is_some_and(|it| it.starts_with("litellm 1.2.3 on PyPI (MIT)")), "{text}");
+        assert_eq!(
+            (&read["date"], &read["models"][0]),
+            (&json!("2026-11-25"), &expect[2])
+        );
+        assert!(
+            read["sources"][0]
+                .as_str()
+                .is_some_and(|it| it.starts_with("litellm 1.2.3 on PyPI (MIT)")),
+            "{text}"
+        );
     }
 }

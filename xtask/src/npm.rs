@@ -27,7 +27,8 @@ pub(crate) struct Server(Child);
 
 /// The folder of this name below the target directory.
 pub(crate) fn folder(name: &str) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cargo::root().join("target"), PathBuf::from);
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| cargo::root().join("target"), PathBuf::from);
     target.join(name)
 }
 
@@ -35,14 +36,27 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 pub(crate) fn install(at: &Path, wanted: &[(&str, &str)]) -> Result<Installed, Failure> {
     let packages = at.join("node_modules");
     let has_node = cfg!(all(target_os = "linux", target_arch = "x86_64"));
-    let wanted: Vec<_> = wanted.iter().copied().chain(has_node.then_some(NODE)).collect();
+    let wanted: Vec<_> = wanted
+        .iter()
+        .copied()
+        .chain(has_node.then_some(NODE))
+        .collect();
     let is_there = |(name, version): &(&str, &str)| {
         let read = std::fs::read_to_string(packages.join(name).join("package.json"));
-        let read = read.ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
-        read.is_some_and(|it| it["version"].as_str().is_some_and(|it| it.starts_with(version)))
+        let read = read
+            .ok()
+            .and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        read.is_some_and(|it| {
+            it["version"]
+                .as_str()
+                .is_some_and(|it| it.starts_with(version))
+        })
     };
     if !wanted.iter().all(is_there) {
-        let wanted: Vec<String> = wanted.iter().map(|(name, version)| format!("{name}@{version}")).collect();
+        let wanted: Vec<String> = wanted
+            .iter()
+            .map(|(name, version)| format!("{name}@{version}"))
+            .collect();
         println!("==> npm install {}", wanted.join(" "));
         std::fs::create_dir_all(at).map_err(|error| step(format!("{}: {error}", at.display())))?;
         let mut npm = Command::new("npm");
@@ -56,12 +70,17 @@ pub(crate) fn install(at: &Path, wanted: &[(&str, &str)]) -> Result<Installed, F
             "--prefix",
         ]);
         let status = npm.arg(at).args(wanted).status();
-        let status = status.map_err(|error| step(format!("npm: {error}; hint: install Node with npm")))?;
+        let status =
+            status.map_err(|error| step(format!("npm: {error}; hint: install Node with npm")))?;
         if !status.success() {
             return Err(step(format!("npm install: {status}")));
         }
     }
-    let node = if has_node { packages.join(NODE.0).join("bin/node") } else { "node".into() };
+    let node = if has_node {
+        packages.join(NODE.0).join("bin/node")
+    } else {
+        "node".into()
+    };
     Ok(Installed { node, packages })
 }
 
@@ -70,7 +89,13 @@ impl Server {
     pub(crate) fn start(program: &Path) -> Result<(Self, String), Failure> {
         let failure = |error| step(format!("{}: {error}", program.display()));
         let mut command = Command::new(program);
-        let mut server = Self(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(failure)?);
+        let mut server = Self(
+            command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .map_err(failure)?,
+        );
         let mut line = String::new();
         if let Some(said) = &mut server.0.stdout {
             BufReader::new(said).read_line(&mut line).map_err(failure)?;

@@ -34,7 +34,9 @@ pub(crate) fn run(options: &[&str]) -> Result<(), Failure> {
     };
     let program = cargo::built(BUILD, "adjutant")?;
     let (root, mut drive) = (cargo::root(), Command::new(installed.node));
-    drive.arg(root.join("xtask/page/drive.mjs")).arg(root.join("crates/adjutant-server/page"));
+    drive
+        .arg(root.join("xtask/page/drive.mjs"))
+        .arg(root.join("crates/adjutant-server/page"));
     let status = drive.arg(&out).arg(browser).arg(program).status();
     let status = status.map_err(|error| Failure::Step(format!("the driver: {error}")))?;
     if !status.success() {
@@ -43,7 +45,10 @@ pub(crate) fn run(options: &[&str]) -> Result<(), Failure> {
     let made = out.join("view.png");
     let bytes = std::fs::metadata(&made).map_or(u64::MAX, |it| it.len());
     if bytes >= MAX_PICTURE {
-        return Err(Failure::Step(format!("{}: {bytes} bytes (limit {MAX_PICTURE})", made.display())));
+        return Err(Failure::Step(format!(
+            "{}: {bytes} bytes (limit {MAX_PICTURE})",
+            made.display()
+        )));
     }
     if keeps {
         let copied = std::fs::copy(&made, root.join(PICTURE));
@@ -54,6 +59,7 @@ pub(crate) fn run(options: &[&str]) -> Result<(), Failure> {
 
 fn browser() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    let mut found = std::env::split_paths(&path).flat_map(|folder| BROWSERS.iter().map(move |name| folder.join(name)));
+    let mut found = std::env::split_paths(&path)
+        .flat_map(|folder| BROWSERS.iter().map(move |name| folder.join(name)));
     found.find(|it| it.is_file())
 }

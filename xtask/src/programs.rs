@@ -33,14 +33,21 @@ pub(crate) fn built(words: &str) -> Result<Vec<Program>, Failure> {
 ///
 /// What a program writes is printed whole when it has ended, failures and skipped tests among it.
 pub(crate) fn run(programs: Vec<Program>) -> Result<(), Failure> {
-    println!("==> {} programs of tests, {} at a time", programs.len(), at_a_time());
+    println!(
+        "==> {} programs of tests, {} at a time",
+        programs.len(),
+        at_a_time()
+    );
     let (waiting, failed) = (Mutex::new(programs), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..at_a_time() {
             scope.spawn(|| {
                 while let Some(program) = next(&waiting) {
                     if !program.run() {
-                        failed.lock().unwrap_or_else(PoisonError::into_inner).push(program.words);
+                        failed
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .push(program.words);
                     }
                 }
             });
@@ -68,14 +75,21 @@ fn next(waiting: &Mutex<Vec<Program>>) -> Option<Program> {
 
 /// The programs of tests among what cargo tells of a build.
 fn read(told: &str) -> Vec<Program> {
-    told.lines().filter_map(|line| Program::read(&serde_json::from_str(line).ok()?)).collect()
+    told.lines()
+        .filter_map(|line| Program::read(&serde_json::from_str(line).ok()?))
+        .collect()
 }
 
 impl Program {
     fn read(told: &Value) -> Option<Self> {
-        let path = told["executable"].as_str().filter(|_| told["profile"]["test"] == true)?;
+        let path = told["executable"]
+            .as_str()
+            .filter(|_| told["profile"]["test"] == true)?;
         let folder = Path::new(told["manifest_path"].as_str()?).parent()?;
-        let (name, kind) = (told["target"]["name"].as_str()?, told["target"]["kind"][0].as_str()?);
+        let (name, kind) = (
+            told["target"]["name"].as_str()?,
+            told["target"]["kind"][0].as_str()?,
+        );
         let target = if matches!(kind, "test" | "bin" | "example" | "bench") {
             format!("--{kind} {name}")
         } else {
@@ -83,8 +97,14 @@ impl Program {
         };
         // `path+file:///folder#name@version`, without a name where the folder has that name.
         let (place, id) = told["package_id"].as_str()?.split_once('#')?;
-        let package = id.split_once('@').map_or(place.rsplit('/').next()?, |(package, _)| package);
-        Some(Self { words: format!("-p {package} {target}"), path: path.into(), folder: folder.to_owned() })
+        let package = id
+            .split_once('@')
+            .map_or(place.rsplit('/').next()?, |(package, _)| package);
+        Some(Self {
+            words: format!("-p {package} {target}"),
+            path: path.into(),
+            folder: folder.to_owned(),
+        })
     }
 
     /// Runs it as cargo would, as far as a test can notice, prints all that it wrote, and says whether it succeeded.
@@ -95,10 +115,16 @@ impl Program {
         let log = self.path.with_extension("log");
         let status = File::create(&log).and_then(|file| self.command(file)?.status());
         let text = std::fs::read(&log).unwrap_or_default();
-        let (text, seconds) = (String::from_utf8_lossy(&text), start.elapsed().as_secs_f64());
+        let (text, seconds) = (
+            String::from_utf8_lossy(&text),
+            start.elapsed().as_secs_f64(),
+        );
         let (good, end) = match status {
             Ok(status) => (status.success(), status.to_string()),
-            Err(error) => (false, format!("cannot be run: {}: {error}", self.path.display())),
+            Err(error) => (
+                false,
+                format!("cannot be run: {}: {error}", self.path.display()),
+            ),
         };
         // One call: what two programs wrote stays apart.
         println!("==> {}: {end} after {seconds:.1} s\n{text}", self.words);
@@ -107,8 +133,13 @@ impl Program {
 
     fn command(&self, log: File) -> io::Result<Command> {
         let mut command = Command::new(&self.path);
-        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        command
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder);
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
         Ok(command)
     }
 }
@@ -131,9 +162,15 @@ mod tests {
             told("a#b@0.1.0", "test", "all", true, "\"/t/all-2\""),
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
         ];
-        let program =
-            |words: &str, path: &str| Program { words: words.into(), path: path.into(), folder: "/w/a".into() };
-        let expect = [program("-p a --lib", "/t/a-1"), program("-p b --test all", "/t/all-2")];
+        let program = |words: &str, path: &str| Program {
+            words: words.into(),
+            path: path.into(),
+            folder: "/w/a".into(),
+        };
+        let expect = [
+            program("-p a --lib", "/t/a-1"),
+            program("-p b --test all", "/t/all-2"),
+        ];
         assert_eq!(read(&lines.join("\n")), expect);
     }
 }

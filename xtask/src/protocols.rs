@@ -9,8 +9,12 @@ use crate::{
 
 /// Tests are built with this program: by itself, with the features of fewer crates, every crate would be built once more.
 const PROGRAMS: &str = "test --workspace --locked --tests --no-run --quiet";
-const PACKAGES: &[(&str, &str)] =
-    &[("@ag-ui/client", "1.0.0"), ("ai", "7.0.173"), ("acpx", "0.19.1"), ("@a2a-js/sdk", "1.3.0")];
+const PACKAGES: &[(&str, &str)] = &[
+    ("@ag-ui/client", "1.0.0"),
+    ("ai", "7.0.173"),
+    ("acpx", "0.19.1"),
+    ("@a2a-js/sdk", "1.3.0"),
+];
 
 pub(crate) fn run() -> Result<(), Failure> {
     let npm = npm::install(&npm::folder("protocols"), PACKAGES)?;
@@ -20,10 +24,17 @@ pub(crate) fn run() -> Result<(), Failure> {
     for judge in ["tests/protocols.mjs", "tests/a2a.mjs", "tests/acp.mjs"] {
         let mut node = Command::new(&npm.node);
         // An editor begins its agents itself.
-        node.arg(cargo::root().join(judge)).arg(&npm.packages).arg(&told).arg(&program);
+        node.arg(cargo::root().join(judge))
+            .arg(&npm.packages)
+            .arg(&told)
+            .arg(&program);
         match node.status() {
             Ok(status) if status.success() => {}
-            Ok(status) => return Err(Failure::Step(format!("{judge}: a client refuses what it is told: {status}"))),
+            Ok(status) => {
+                return Err(Failure::Step(format!(
+                    "{judge}: a client refuses what it is told: {status}"
+                )));
+            }
             Err(error) => return Err(Failure::Step(format!("{}: {error}", npm.node.display()))),
         }
     }

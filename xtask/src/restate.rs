@@ -23,5 +23,8 @@ pub(crate) fn run(options: &[&str]) -> Result<(), Failure> {
     let server = server.to_string_lossy();
     let kind = options.first().filter(|option| !option.starts_with("--"));
     let options = &options[usize::from(kind.is_some())..];
-    cargo::step_with(DRILL, &[&[kind.unwrap_or(&"all"), "--server", &server], options].concat())
+    cargo::step_with(
+        DRILL,
+        &[&[kind.unwrap_or(&"all"), "--server", &server], options].concat(),
+    )
 }

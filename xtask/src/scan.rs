@@ -153,29 +153,47 @@ mod tests {
 
     #[test]
     fn scan_hides_comments_when_they_nest_and_contain_quotes() {
-        check("a /* \" /* { */ ' */ b // it's {\nc", "a                   b          \nc");
+        check(
+            "a /* \" /* { */ ' */ b // it's {\nc",
+            "a                   b          \nc",
+        );
     }
 
     #[test]
     fn scan_hides_literals_when_they_hold_braces_quotes_and_comments() {
-        check(r#"f("{ \" // }", '{', b'\'', b"}")"#, r#"f("" "" "" "", """, """"", """")"#);
-        check(r###"r#"a" {"# + br"}" + r#type"###, r###"""""" """ + """"" + r#type"###);
+        check(
+            r#"f("{ \" // }", '{', b'\'', b"}")"#,
+            r#"f("" "" "" "", """, """"", """")"#,
+        );
+        check(
+            r###"r#"a" {"# + br"}" + r#type"###,
+            r###"""""" """ + """"" + r#type"###,
+        );
         check("'é' + '\\u{7d}'", "\"\"\"\" + \"\"\"\"\"\"\"\"");
     }
 
     #[test]
     fn scan_keeps_lifetimes_and_labels_when_they_look_like_characters() {
-        check("fn f<'a,'b>(x: &'a str) { 'o: loop {} }", "fn f<'a,'b>(x: &'a str) { 'o: loop {} }");
+        check(
+            "fn f<'a,'b>(x: &'a str) { 'o: loop {} }",
+            "fn f<'a,'b>(x: &'a str) { 'o: loop {} }",
+        );
     }
 
     #[test]
     fn scan_keeps_literals_in_text_when_comments_go() {
-        assert_eq!(scan("x(\"// retry\") // retry").text, "x(\"// retry\")         ");
+        assert_eq!(
+            scan("x(\"// retry\") // retry").text,
+            "x(\"// retry\")         "
+        );
     }
 
     #[test]
     fn count_skips_blank_and_comment_lines_when_strings_span_lines() {
-        assert_eq!(count(&scan("//! Doc.\n\nlet a = \"\n// text\n\n\";\n/* no\nno */\nb();\n").code), 4);
+        assert_eq!(
+            count(&scan("//! Doc.\n\nlet a = \"\n// text\n\n\";\n/* no\nno */\nb();\n").code),
+            4
+        );
     }
 
     #[test]
@@ -183,8 +201,10 @@ mod tests {
         let source = "trait T { fn declared(&self) -> [u8; 2]; }\nfn outer(f: fn (u8))\n{\n    // no\n    \
                       fn inner() { '}'; }\n}\nmacro!(fn $name() {});";
         let code = scan(source).code;
-        let found: Vec<_> =
-            functions(&code).into_iter().map(|(name, range)| (name, range.start, count(&code[range]))).collect();
+        let found: Vec<_> = functions(&code)
+            .into_iter()
+            .map(|(name, range)| (name, range.start, count(&code[range])))
+            .collect();
         assert_eq!(found, [("outer", 43, 4), ("inner", 80, 1)]);
     }
 
@@ -194,7 +214,10 @@ mod tests {
             "a\n#[cfg(test)]\n#[expect(x, reason = \"]{\")]\nmod tests { f(\"}\"); }\nb\n#[cfg(test)]\nmod tests;",
         )
         .code;
-        let found: Vec<_> = test_modules(&code).into_iter().map(|range| count(&code[range])).collect();
+        let found: Vec<_> = test_modules(&code)
+            .into_iter()
+            .map(|range| count(&code[range]))
+            .collect();
         assert_eq!(found, [3]);
     }
 }

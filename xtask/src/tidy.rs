@@ -43,28 +43,44 @@ struct Source {
 impl Source {
     fn new(path: &str, raw: String) -> Self {
         let scanned = scan::scan(&raw);
-        Self { path: path.to_owned(), raw, scanned }
+        Self {
+            path: path.to_owned(),
+            raw,
+            scanned,
+        }
     }
 
     /// A message about the line that holds the byte at `at`.
     fn message(&self, at: usize, what: &str) -> String {
-        let line = self.raw.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
+        let line = self
+            .raw
+            .bytes()
+            .take(at)
+            .filter(|byte| *byte == b'\n')
+            .count()
+            + 1;
         format!("{}:{line}: {what}", self.path)
     }
 
     /// A message if what stands at `at` has more lines than it may.
     fn longer(&self, at: usize, what: &str, lines: usize, limit: usize) -> Option<String> {
-        (lines > limit).then(|| self.message(at, &format!("{what} has {lines} lines (limit {limit})")))
+        (lines > limit)
+            .then(|| self.message(at, &format!("{what} has {lines} lines (limit {limit})")))
     }
 }
 
 pub(crate) fn run() -> Result<(), Failure> {
     let mut sources = Vec::new();
-    for folder in FOLDERS.iter().filter(|folder| cargo::root().join(folder).is_dir()) {
+    for folder in FOLDERS
+        .iter()
+        .filter(|folder| cargo::root().join(folder).is_dir())
+    {
         read(folder, &mut sources).map_err(|error| Failure::Step(format!("{folder}: {error}")))?;
     }
     let packages = metadata::read()?;
-    let each = sources.iter().flat_map(|source| EACH.iter().flat_map(move |check| check(source)));
+    let each = sources
+        .iter()
+        .flat_map(|source| EACH.iter().flat_map(move |check| check(source)));
     let mut messages: Vec<String> = each.collect();
     messages.extend(sources.iter().filter_map(library::root));
     messages.extend(words::expectations(&sources));

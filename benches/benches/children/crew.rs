@@ -10,8 +10,8 @@ use std::{
 
 use adjutant_agent::{Agent, Journal, Limits, MemoryJournal};
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Chunk, ChunkStream, FinishReason, Gate, Model, ModelInfo, Reply, Request, Script,
-    ScriptedModel,
+    Block, Call, CallId, CallResult, Chunk, ChunkStream, FinishReason, Gate, Model, ModelInfo,
+    Reply, Request, Script, ScriptedModel,
 };
 use adjutant_orchestration::{Delegation, Profile, Registry};
 use adjutant_tool::{Replay, ToolSpec, tool_fn};
@@ -51,15 +51,34 @@ struct Worker {
 impl Crew {
     /// Agents of so many turns.
     pub(crate) fn new(turns: u64, waits: Waits) -> Self {
-        let model =
-            Worker { info: ModelInfo { context_window: 100_000_000, ..ModelInfo::new("bench/worker") }, turns, waits };
-        let spec = ToolSpec { replay: Replay::Pure, ..ToolSpec::new("look", "Looks.", json!({"type": "object"})) };
-        let look = tool_fn(spec, |_: Value, _| async { Ok(CallResult::ok("It is there.")) });
-        let worker = Agent::new(model).tool(look).instructions("You look at files.");
+        let model = Worker {
+            info: ModelInfo {
+                context_window: 100_000_000,
+                ..ModelInfo::new("bench/worker")
+            },
+            turns,
+            waits,
+        };
+        let spec = ToolSpec {
+            replay: Replay::Pure,
+            ..ToolSpec::new("look", "Looks.", json!({"type": "object"}))
+        };
+        let look = tool_fn(spec, |_: Value, _| async {
+            Ok(CallResult::ok("It is there."))
+        });
+        let worker = Agent::new(model)
+            .tool(look)
+            .instructions("You look at files.");
         let (registry, factory) = (Registry::new(), worker.clone());
-        registry.register(Profile::new("worker", "Looks at files."), move || factory.new_session());
+        registry.register(Profile::new("worker", "Looks at files."), move || {
+            factory.new_session()
+        });
         let journals: Journals = Box::new(|| Arc::new(MemoryJournal::default()));
-        Self { journals, worker, delegation: Delegation::new(registry).max_depth(1) }
+        Self {
+            journals,
+            worker,
+            delegation: Delegation::new(registry).max_depth(1),
+        }
     }
 
     /// The same agents, whose logs are kept here.
@@ -79,13 +98,30 @@ impl Crew {
             script = script.call("delegate", json!({ "tasks": [] }));
         }
         let model = ScriptedModel::new([script.delta_chars(1 << 20), Script::new().text("Done.")]);
-        let limits = Limits { max_parallel_tools: 64, ..Limits::default() };
-        let lead = Agent::new(model).name("lead").limits(limits).journal((self.journals)());
-        let result = self.delegation.install(lead).run("Go.").await.expect("the run finishes");
-        let reports = result.calls.iter().map(|call| call.result.details.as_array().map_or(0, Vec::len));
+        let limits = Limits {
+            max_parallel_tools: 64,
+            ..Limits::default()
+        };
+        let lead = Agent::new(model)
+            .name("lead")
+            .limits(limits)
+            .journal((self.journals)());
+        let result = self
+            .delegation
+            .install(lead)
+            .run("Go.")
+            .await
+            .expect("the run finishes");
+        let reports = result
+            .calls
+            .iter()
+            .map(|call| call.result.details.as_array().map_or(0, Vec::len));
         assert_eq!(reports.sum::<usize>(), tasks);
         assert!(result.calls.iter().all(|call| {
-            call.result.details.as_array().is_some_and(|all| all.iter().all(|report| report["result"] == "Done."))
+            call.result
+                .details
+                .as_array()
+                .is_some_and(|all| all.iter().all(|report| report["result"] == "Done."))
         }));
     }
 
@@ -94,7 +130,10 @@ impl Crew {
         let run = |_| async {
             let agent = self.worker.new_session().journal((self.journals)());
             let context = format!("<delegation_context>\n{CONTEXT}\n</delegation_context>");
-            let result = agent.run([context.as_str(), TASK].join("\n")).await.expect("the run finishes");
+            let result = agent
+                .run([context.as_str(), TASK].join("\n"))
+                .await
+                .expect("the run finishes");
             assert_eq!(result.text(), "Done.");
             black_box(result);
         };
@@ -110,20 +149,36 @@ impl Model for Worker {
     fn stream(&self, request: Request) -> ChunkStream {
         if let Waits::At(asked, gate) = &self.waits {
             asked.fetch_add(1, Ordering::SeqCst);
-            return ScriptedModel::new([Script::new().text("Done.").wait_at(0, gate)]).stream(request);
+            return ScriptedModel::new([Script::new().text("Done.").wait_at(0, gate)])
+                .stream(request);
         }
         let (turn, attempt) = (request.turn(), request.attempt);
         let mut reply = Reply::new(self.info.id.clone(), FinishReason::End);
         if turn < self.turns {
-            let id = CallId { turn, attempt, block: 0 };
+            let id = CallId {
+                turn,
+                attempt,
+                block: 0,
+            };
             let extra = Default::default();
-            let call = Call { id, wire_id: None, name: "look".into(), args: "{}".into(), extra };
+            let call = Call {
+                id,
+                wire_id: None,
+                name: "look".into(),
+                args: "{}".into(),
+                extra,
+            };
             reply.blocks.push(Arc::new(Block::Call(call)));
             reply.stop = FinishReason::Calls;
         } else {
             reply.blocks.push(Arc::new(Block::text("Done.")));
         }
-        let start = Chunk::Start { attempt, model: self.info.id.clone(), limits: Box::default(), warnings: Vec::new() };
+        let start = Chunk::Start {
+            attempt,
+            model: self.info.id.clone(),
+            limits: Box::default(),
+            warnings: Vec::new(),
+        };
         Box::pin(stream::iter([Ok(start), Ok(Chunk::Done(Arc::new(reply)))]))
     }
 }

@@ -17,16 +17,37 @@ const ROUNDS: usize = 41;
 
 pub(crate) fn measure(rows: &mut Rows) {
     for tasks in TASKS {
-        each(rows, &format!("a child of a fan-out of {tasks}"), tasks, async || by_tool(tasks).await);
-        each(rows, &format!("a first agent of a fan-out of {tasks}"), tasks, async || first(tasks).await);
+        each(
+            rows,
+            &format!("a child of a fan-out of {tasks}"),
+            tasks,
+            async || by_tool(tasks).await,
+        );
+        each(
+            rows,
+            &format!("a first agent of a fan-out of {tasks}"),
+            tasks,
+            async || first(tasks).await,
+        );
     }
-    each(rows, "a background task launched and waited for", 1, async || background().await);
+    each(
+        rows,
+        "a background task launched and waited for",
+        1,
+        async || background().await,
+    );
 }
 
 fn each(rows: &mut Rows, what: &str, tasks: usize, work: impl AsyncFn()) {
     let runtime = runtime();
-    let all = (0..ROUNDS).map(|_| Spent::best(1, || runtime.block_on(work())).computed).collect();
-    rows.figure(&format!("{what}, us of CPU"), "", median(all).0 / tasks as f64);
+    let all = (0..ROUNDS)
+        .map(|_| Spent::best(1, || runtime.block_on(work())).computed)
+        .collect();
+    rows.figure(
+        &format!("{what}, us of CPU"),
+        "",
+        median(all).0 / tasks as f64,
+    );
 }
 
 fn worker(requests: usize) -> Agent {
@@ -39,15 +60,31 @@ fn names(tasks: usize) -> Vec<String> {
 }
 
 async fn by_tool(tasks: usize) {
-    let tool = fan_out_tool("each", "Does each.", worker(tasks), FanOutOptions::new().max_concurrency(tasks));
-    let script = [Script::new().call("each", json!({"tasks": names(tasks)})), Script::new().text("Done.")];
-    let result = Agent::new(ScriptedModel::new(script)).tool(tool).run("Go.").await;
+    let tool = fan_out_tool(
+        "each",
+        "Does each.",
+        worker(tasks),
+        FanOutOptions::new().max_concurrency(tasks),
+    );
+    let script = [
+        Script::new().call("each", json!({"tasks": names(tasks)})),
+        Script::new().text("Done."),
+    ];
+    let result = Agent::new(ScriptedModel::new(script))
+        .tool(tool)
+        .run("Go.")
+        .await;
     black_box(result.expect("the run finishes"));
 }
 
 async fn first(tasks: usize) {
     let fan_out = FanOut::new(worker(tasks)).options(FanOutOptions::new().max_concurrency(tasks));
-    black_box(fan_out.run(&AgentFactory::root(), &names(tasks)).await.expect("there are tasks"));
+    black_box(
+        fan_out
+            .run(&AgentFactory::root(), &names(tasks))
+            .await
+            .expect("there are tasks"),
+    );
 }
 
 async fn background() {

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use adjutant_llm::{Block, Call, CallId, Chunk, ChunkStream, FinishReason, Model, ModelInfo, Reply, Request, Usage};
+use adjutant_llm::{
+    Block, Call, CallId, Chunk, ChunkStream, FinishReason, Model, ModelInfo, Reply, Request, Usage,
+};
 use adjutant_tool::tool;
 use futures_util::stream;
 
@@ -31,8 +33,17 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub(crate) fn new(tool: &'static str, turns: u64) -> Self {
-        let info = ModelInfo { context_window: WINDOW, max_output_tokens: 8_000, ..ModelInfo::new("bench/caller") };
-        Self { info, tool, turns, clock: None }
+        let info = ModelInfo {
+            context_window: WINDOW,
+            max_output_tokens: 8_000,
+            ..ModelInfo::new("bench/caller")
+        };
+        Self {
+            info,
+            tool,
+            turns,
+            clock: None,
+        }
     }
 
     pub(crate) fn clock(mut self, clock: &Arc<Mutex<Vec<f64>>>) -> Self {
@@ -44,10 +55,22 @@ impl Caller {
         let (turn, attempt) = (request.turn(), request.attempt);
         let mut reply = Reply::new(self.info.id.clone(), FinishReason::End);
         // As a provider counts, so that effects see the size of the conversation.
-        reply.usage = Usage { input_uncached: request.entries.tokens(), output: 20, ..Usage::default() };
+        reply.usage = Usage {
+            input_uncached: request.entries.tokens(),
+            output: 20,
+            ..Usage::default()
+        };
         if turn < self.turns {
-            let id = CallId { turn, attempt, block: 0 };
-            reply.blocks.push(Arc::new(Block::Call(Call::new(id, self.tool, format!("{{\"n\":{turn}}}")))));
+            let id = CallId {
+                turn,
+                attempt,
+                block: 0,
+            };
+            reply.blocks.push(Arc::new(Block::Call(Call::new(
+                id,
+                self.tool,
+                format!("{{\"n\":{turn}}}"),
+            ))));
             reply.stop = FinishReason::Calls;
         }
         reply
@@ -75,7 +98,13 @@ pub(crate) struct Notes {
 
 impl Notes {
     pub(crate) fn new() -> Self {
-        Self { info: ModelInfo { context_window: WINDOW, max_output_tokens: 8_000, ..ModelInfo::new("bench/notes") } }
+        Self {
+            info: ModelInfo {
+                context_window: WINDOW,
+                max_output_tokens: 8_000,
+                ..ModelInfo::new("bench/notes")
+            },
+        }
     }
 }
 
@@ -86,7 +115,9 @@ impl Model for Notes {
 
     fn stream(&self, request: Request) -> ChunkStream {
         let mut reply = Reply::new(self.info.id.clone(), FinishReason::End);
-        reply.blocks.push(Arc::new(Block::text("## Goal\n- Pages were asked for.\n".repeat(40))));
+        reply.blocks.push(Arc::new(Block::text(
+            "## Goal\n- Pages were asked for.\n".repeat(40),
+        )));
         say(&request, reply)
     }
 }

@@ -52,27 +52,45 @@ async fn read(agent: &Agent, children: usize) {
             _ => {}
         }
     }
-    assert_eq!((ended, calls), (children + 1, children + 1), "every event of every child is mirrored");
+    assert_eq!(
+        (ended, calls),
+        (children + 1, children + 1),
+        "every event of every child is mirrored"
+    );
 }
 
 fn parent(together: bool, children: usize) -> Agent {
     Agent::new(Caller::new("delegate", 2))
         .tool(delegate(together, children))
-        .limits(Limits { max_turns: None, ..Limits::default() })
+        .limits(Limits {
+            max_turns: None,
+            ..Limits::default()
+        })
 }
 
 /// A tool that opens children; each of them calls a tool once, and answers.
 fn delegate(together: bool, children: usize) -> impl ErasedTool + 'static {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
-    let spec = ToolSpec { replay: Replay::Resumable, ..ToolSpec::new("delegate", "Gives work away.", schema) };
+    let spec = ToolSpec {
+        replay: Replay::Resumable,
+        ..ToolSpec::new("delegate", "Gives work away.", schema)
+    };
     let child = Agent::new(Caller::new("fetch", 2)).tool(fetch);
     tool_fn(spec, move |_: Value, cx: CallContext| {
         let child = child.clone();
         async move {
-            let spawn = cx.get::<dyn Spawn>().ok_or_else(|| ToolError::failed("no call of a run"))?;
+            let spawn = cx
+                .get::<dyn Spawn>()
+                .ok_or_else(|| ToolError::failed("no call of a run"))?;
             let one = |key: usize| {
                 let (spawn, child) = (Arc::clone(&spawn), child.clone());
-                async move { spawn.open(&format!("child-{key}"), child.into()).await?.run("Fetch a page.").await }
+                async move {
+                    spawn
+                        .open(&format!("child-{key}"), child.into())
+                        .await?
+                        .run("Fetch a page.")
+                        .await
+                }
             };
             if together {
                 try_join_all((0..children).map(one)).await?;

@@ -30,10 +30,16 @@ fn page(
 
 pub(crate) fn compare(rows: &mut Rows) {
     let runtime = crate::runtime();
-    let bare =
-        Agent::new(Caller::new("page", TURNS)).tool(page).limits(Limits { max_turns: None, ..Limits::default() });
-    let compacted =
-        bare.clone().effect(Compact { model: Some(std::sync::Arc::new(Notes::new())), ..Compact::default() });
+    let bare = Agent::new(Caller::new("page", TURNS))
+        .tool(page)
+        .limits(Limits {
+            max_turns: None,
+            ..Limits::default()
+        });
+    let compacted = bare.clone().effect(Compact {
+        model: Some(std::sync::Arc::new(Notes::new())),
+        ..Compact::default()
+    });
     let once = |agent: &Agent| {
         let agent = agent.new_session();
         let began = cpu_us();
@@ -49,7 +55,12 @@ pub(crate) fn compare(rows: &mut Rows) {
     }
     let (without, with) = (median(without), median(with));
     let what = format!("{TURNS} turns of 1,000 tokens, {folds} compactions over none");
-    rows.row(&what, &format!("{with:.1} and {without:.1} us a request"), with / without, 1.3);
+    rows.row(
+        &what,
+        &format!("{with:.1} and {without:.1} us a request"),
+        with / without,
+        1.3,
+    );
 }
 
 /// How often a run is compacted.

@@ -14,7 +14,10 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let (us, kb) = line.split_once(' ')?;
-        Some(Self { us: us.parse().ok()?, kb: kb.parse().ok()? })
+        Some(Self {
+            us: us.parse().ok()?,
+            kb: kb.parse().ok()?,
+        })
     }
 }
 
@@ -36,6 +39,13 @@ pub(crate) fn peak_kb() -> f64 {
 
 fn status_kb(name: &str) -> f64 {
     let status = fs::read_to_string("/proc/self/status").expect("a Linux machine");
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the memory is told");
-    line.trim().trim_end_matches(" kB").trim().parse().expect("a number")
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .expect("the memory is told");
+    line.trim()
+        .trim_end_matches(" kB")
+        .trim()
+        .parse()
+        .expect("a number")
 }

@@ -18,12 +18,20 @@ pub(crate) fn measure(rows: &mut Rows) {
     let entry = || Entry::User(UserMessage::text("x".repeat(1_024)));
     let long: Transcript = (0..ENTRIES).map(|_| entry()).collect();
     let tool = Bound::new(fetch);
-    each(rows, &format!("a clone of a transcript of {ENTRIES} entries"), || drop(black_box(long.clone())));
+    each(
+        rows,
+        &format!("a clone of a transcript of {ENTRIES} entries"),
+        || drop(black_box(long.clone())),
+    );
     each(rows, "an entry of 1 KiB put into such a clone", || {
         black_box(long.clone().push(entry()));
     });
-    each(rows, "arguments that fit admitted", || drop(black_box(tool.admit(r#"{"n": 17}"#))));
-    each(rows, "arguments that nearly fit admitted", || drop(black_box(tool.admit(r#"{"n": "17"}"#))));
+    each(rows, "arguments that fit admitted", || {
+        drop(black_box(tool.admit(r#"{"n": 17}"#)))
+    });
+    each(rows, "arguments that nearly fit admitted", || {
+        drop(black_box(tool.admit(r#"{"n": "17"}"#)))
+    });
 }
 
 fn each(rows: &mut Rows, what: &str, mut part: impl FnMut()) {
@@ -32,5 +40,9 @@ fn each(rows: &mut Rows, what: &str, mut part: impl FnMut()) {
         (0..TIMES).for_each(|_| part());
         (cpu_us() - began) * 1e3 / TIMES as f64
     };
-    rows.figure(&format!("{what}, ns"), "", median((0..ROUNDS).map(&mut once)));
+    rows.figure(
+        &format!("{what}, ns"),
+        "",
+        median((0..ROUNDS).map(&mut once)),
+    );
 }

@@ -50,7 +50,12 @@ pub(crate) fn build(rows: &mut Rows) {
         dropped.push((cpu_us() - began) / AGENTS as f64);
     }
     let (made, dropped) = (median(made), median(dropped));
-    rows.row("an agent with one tool, us", &format!("built and dropped in {dropped:.2}"), made, 2.0);
+    rows.row(
+        "an agent with one tool, us",
+        &format!("built and dropped in {dropped:.2}"),
+        made,
+        2.0,
+    );
 }
 
 /// A turn of a short run.
@@ -70,33 +75,57 @@ pub(crate) fn around(rows: &mut Rows) {
         with.push(once(&loaded));
     }
     let (without, with) = (median(without), median(with));
-    let measured = format!("with 5 effects, 3 hooks and 2 middlewares {:.1} more", with - without);
-    rows.figure(&format!("one turn of {TURNS} without a socket, us"), &measured, without);
+    let measured = format!(
+        "with 5 effects, 3 hooks and 2 middlewares {:.1} more",
+        with - without
+    );
+    rows.figure(
+        &format!("one turn of {TURNS} without a socket, us"),
+        &measured,
+        without,
+    );
 }
 
 /// A call among few and among many of one reply.
 pub(crate) fn calls(rows: &mut Rows) {
     let runtime = crate::runtime();
     let once = |calls: usize| {
-        let asks = (0..calls).fold(Script::new(), |script, n| script.call("fetch", json!({"n": n})));
+        let asks = (0..calls).fold(Script::new(), |script, n| {
+            script.call("fetch", json!({"n": n}))
+        });
         let agent = Agent::new(ScriptedModel::new([asks, Script::new().text("Done.")])).tool(fetch);
         let began = cpu_us();
         runtime.block_on(agent.run("Go.")).expect("a run");
         (cpu_us() - began) / calls as f64
     };
-    let (few, many): (Vec<_>, Vec<_>) = (0..LONG_ROUNDS).map(|_| (once(FEW_CALLS), once(MANY_CALLS))).unzip();
+    let (few, many): (Vec<_>, Vec<_>) = (0..LONG_ROUNDS)
+        .map(|_| (once(FEW_CALLS), once(MANY_CALLS)))
+        .unzip();
     let (few, many) = (median(few), median(many));
     let what = format!("a call among {MANY_CALLS} of a reply over one among {FEW_CALLS}");
-    rows.row(&what, &format!("{many:.1} and {few:.1} us"), many / few, FLAT);
+    rows.row(
+        &what,
+        &format!("{many:.1} and {few:.1} us"),
+        many / few,
+        FLAT,
+    );
 }
 
 /// A turn of a long run.
 pub(crate) fn flat(rows: &mut Rows) {
-    for (name, wrap) in [("bare", (|it| it) as fn(Agent) -> Agent), ("5 effects, 3 hooks, 2 middlewares", loaded)] {
+    for (name, wrap) in [
+        ("bare", (|it| it) as fn(Agent) -> Agent),
+        ("5 effects, 3 hooks, 2 middlewares", loaded),
+    ] {
         let (early, late): (Vec<_>, Vec<_>) = (0..LONG_ROUNDS).map(|_| long(wrap)).unzip();
         let (early, late) = (median(early), median(late));
         let what = format!("turn {LATE} over turn {EARLY}, {name}");
-        rows.row(&what, &format!("{late:.1} and {early:.1} us"), late / early, FLAT);
+        rows.row(
+            &what,
+            &format!("{late:.1} and {early:.1} us"),
+            late / early,
+            FLAT,
+        );
     }
 }
 
@@ -110,5 +139,8 @@ fn long(wrap: fn(Agent) -> Agent) -> (f64, f64) {
 }
 
 fn agent(model: Caller) -> Agent {
-    Agent::new(model).tool(fetch).limits(Limits { max_turns: None, ..Limits::default() })
+    Agent::new(model).tool(fetch).limits(Limits {
+        max_turns: None,
+        ..Limits::default()
+    })
 }

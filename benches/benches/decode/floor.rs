@@ -76,7 +76,11 @@ pub(crate) fn by_eventsource_stream<E: Events>(stream: &Bytes) -> Answer {
 
 fn pieces(stream: &Bytes) -> impl Stream<Item = Result<Bytes, Infallible>> + Unpin {
     let whole = stream.clone();
-    stream::iter((0..whole.len()).step_by(PIECE).map(move |from| Ok(whole.slice(from..whole.len().min(from + PIECE)))))
+    stream::iter(
+        (0..whole.len())
+            .step_by(PIECE)
+            .map(move |from| Ok(whole.slice(from..whole.len().min(from + PIECE)))),
+    )
 }
 
 /// A text that is borrowed unless it holds escapes.
@@ -119,7 +123,9 @@ impl Events for Messages {
             }
             "message_delta" => {
                 answer.finished |= event.delta.is_some_and(|delta| delta.stop_reason.is_some());
-                answer.tokens = event.usage.map_or(answer.tokens, |usage| usage.output_tokens);
+                answer.tokens = event
+                    .usage
+                    .map_or(answer.tokens, |usage| usage.output_tokens);
             }
             _ => {}
         }
@@ -154,7 +160,10 @@ impl Events for Responses {
             }
             "response.completed" => {
                 answer.finished = true;
-                answer.tokens = event.response.and_then(|it| it.usage).map_or(0, |usage| usage.output_tokens);
+                answer.tokens = event
+                    .response
+                    .and_then(|it| it.usage)
+                    .map_or(0, |usage| usage.output_tokens);
             }
             _ => {}
         }
@@ -201,7 +210,9 @@ impl Events for Chat {
             }
             answer.finished |= choice.finish_reason.is_some();
         }
-        answer.tokens = chunk.usage.map_or(answer.tokens, |usage| usage.completion_tokens);
+        answer.tokens = chunk
+            .usage
+            .map_or(answer.tokens, |usage| usage.completion_tokens);
     }
 }
 
@@ -253,6 +264,8 @@ impl Events for Gemini {
             }
             answer.finished |= candidate.finish_reason.is_some();
         }
-        answer.tokens = response.usage_metadata.map_or(answer.tokens, |usage| usage.candidates_token_count);
+        answer.tokens = response
+            .usage_metadata
+            .map_or(answer.tokens, |usage| usage.candidates_token_count);
     }
 }

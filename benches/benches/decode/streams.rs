@@ -40,7 +40,9 @@ pub(crate) fn small_deltas(wire: Wire, bytes: usize) -> Bytes {
 pub(crate) fn one_event(wire: Wire, bytes: usize) -> Bytes {
     let mut text = String::with_capacity(bytes);
     while text.len() < bytes {
-        text.push_str("It was the best of times, it was the worst of times, it was the age of wisdom. ");
+        text.push_str(
+            "It was the best of times, it was the worst of times, it was the age of wisdom. ",
+        );
     }
     let mut out = String::from(begin(wire));
     delta(wire, 0, &text, &mut out);

@@ -9,7 +9,9 @@ use std::{
 
 use adjutant_agent::{Agent, EventKind, Limits};
 use adjutant_benches::median;
-use adjutant_llm::{Block, Call, CallId, Chunk, ChunkStream, FinishReason, Model, ModelInfo, Reply, Request};
+use adjutant_llm::{
+    Block, Call, CallId, Chunk, ChunkStream, FinishReason, Model, ModelInfo, Reply, Request,
+};
 use adjutant_providers::Chat;
 use adjutant_tool::tool;
 use futures_util::stream;
@@ -31,21 +33,37 @@ fn fetch(
 
 /// A model whose window is never full: the floor written by hand sends the whole conversation too.
 fn info(id: &str) -> ModelInfo {
-    ModelInfo { context_window: 100_000_000, ..ModelInfo::new(id) }
+    ModelInfo {
+        context_window: 100_000_000,
+        ..ModelInfo::new(id)
+    }
 }
 
 fn agent(port: u16) -> Agent {
-    let model = Chat::new(info("openai/bench"), "key").base_url(format!("http://127.0.0.1:{port}/v1"));
-    Agent::new(model).tool(fetch).limits(Limits { max_turns: None, ..Limits::default() })
+    let model =
+        Chat::new(info("openai/bench"), "key").base_url(format!("http://127.0.0.1:{port}/v1"));
+    Agent::new(model).tool(fetch).limits(Limits {
+        max_turns: None,
+        ..Limits::default()
+    })
 }
 
 pub(crate) fn run(kind: &str, port: u16, n: usize) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let agent = agent(port);
     let report = match kind {
         "short" | "loaded" => {
-            let agent = if kind == "loaded" { loaded(agent) } else { agent };
-            runtime.block_on(async { agent.new_session().run("Go.").await }).expect("a run");
+            let agent = if kind == "loaded" {
+                loaded(agent)
+            } else {
+                agent
+            };
+            runtime
+                .block_on(async { agent.new_session().run("Go.").await })
+                .expect("a run");
             measured(&runtime, async {
                 for _ in 0..n {
                     black_box(agent.new_session().run("Go.").await.expect("a run"));
@@ -91,7 +109,10 @@ async fn waiting(agent: &Agent, n: usize) -> Report {
     for task in tasks {
         task.await.expect("a task ends").expect("a run");
     }
-    Report { rss_kb, ..watch.report() }
+    Report {
+        rss_kb,
+        ..watch.report()
+    }
 }
 
 /// The turns of a conversation at which one is timed.
@@ -103,16 +124,26 @@ pub(crate) const LATE: u64 = 3_000;
 pub(crate) fn flat() -> (f64, f64) {
     const SPAN: u64 = 100;
     const ROUNDS: usize = 9;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let (mut early, mut late) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let clock = Arc::new(Mutex::new(Vec::new()));
         let agent = Agent::new(Caller::new(LATE + SPAN + 1, &clock))
             .tool(fetch)
-            .limits(Limits { max_turns: None, ..Limits::default() });
-        runtime.block_on(async { agent.run("Go.").await }).expect("a run");
+            .limits(Limits {
+                max_turns: None,
+                ..Limits::default()
+            });
+        runtime
+            .block_on(async { agent.run("Go.").await })
+            .expect("a run");
         let at = clock.lock().expect("the run is over");
-        let per_turn = |from: u64| (at[(from + SPAN) as usize] - at[from as usize]).as_secs_f64() * 1e6 / SPAN as f64;
+        let per_turn = |from: u64| {
+            (at[(from + SPAN) as usize] - at[from as usize]).as_secs_f64() * 1e6 / SPAN as f64
+        };
         early.push(per_turn(EARLY));
         late.push(per_turn(LATE));
     }
@@ -129,7 +160,11 @@ struct Caller {
 
 impl Caller {
     fn new(turns: u64, clock: &Arc<Mutex<Vec<Instant>>>) -> Self {
-        Self { info: info("bench/caller"), turns, clock: Arc::clone(clock) }
+        Self {
+            info: info("bench/caller"),
+            turns,
+            clock: Arc::clone(clock),
+        }
     }
 }
 
@@ -139,11 +174,18 @@ impl Model for Caller {
     }
 
     fn stream(&self, request: Request) -> ChunkStream {
-        self.clock.lock().expect("one run at a time").push(Instant::now());
+        self.clock
+            .lock()
+            .expect("one run at a time")
+            .push(Instant::now());
         let (turn, attempt) = (request.turn(), request.attempt);
         let mut reply = Reply::new(self.info.id.clone(), FinishReason::End);
         if turn < self.turns {
-            let id = CallId { turn, attempt, block: 0 };
+            let id = CallId {
+                turn,
+                attempt,
+                block: 0,
+            };
             let call = Call {
                 id,
                 wire_id: None,
@@ -155,7 +197,12 @@ impl Model for Caller {
             reply.stop = FinishReason::Calls;
         }
         let limits = Box::default();
-        let start = Chunk::Start { attempt, model: self.info.id.clone(), limits, warnings: Vec::new() };
+        let start = Chunk::Start {
+            attempt,
+            model: self.info.id.clone(),
+            limits,
+            warnings: Vec::new(),
+        };
         Box::pin(stream::iter([Ok(start), Ok(Chunk::Done(Arc::new(reply)))]))
     }
 }

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use adjutant_agent::{
-    Action, Agent, DriveContext, Effect, EffectContext, EffectError, Failure, HookContext, Middleware, NextDrive,
-    RunResult, Verdict,
+    Action, Agent, DriveContext, Effect, EffectContext, EffectError, Failure, HookContext,
+    Middleware, NextDrive, RunResult, Verdict,
     points::{AfterTool, BeforeModel, BeforeTool},
 };
 use async_trait::async_trait;
@@ -17,7 +17,9 @@ struct Through;
 
 /// The agent with 5 effects, 3 hooks and 2 middlewares that do nothing.
 pub(crate) fn loaded(agent: Agent) -> Agent {
-    let agent = ["one", "two", "three", "four", "five"].into_iter().fold(agent, |it, kind| it.effect(Idle(kind)));
+    let agent = ["one", "two", "three", "four", "five"]
+        .into_iter()
+        .fold(agent, |it, kind| it.effect(Idle(kind)));
     agent
         .on(|_: HookContext, point: BeforeModel| async { Verdict::Pass(point) })
         .on(|_: HookContext, point: BeforeTool| async { Verdict::Pass(point) })

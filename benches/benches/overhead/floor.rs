@@ -69,9 +69,15 @@ struct Answer {
 }
 
 pub(crate) fn run(kind: &str, port: u16, n: usize) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder().tcp_nodelay(true).build().expect("a client");
+    let client = Client::builder()
+        .tcp_nodelay(true)
+        .build()
+        .expect("a client");
     let report = match kind {
         "short" => {
             runtime.block_on(async { Chat::new(&client, port).converse().await });
@@ -82,7 +88,9 @@ pub(crate) fn run(kind: &str, port: u16, n: usize) {
             })
         }
         "waiting" => runtime.block_on(waiting(&client, port, n)),
-        _ => measured(&runtime, async { Chat::new(&client, port).converse().await }),
+        _ => measured(&runtime, async {
+            Chat::new(&client, port).converse().await
+        }),
     };
     report.print();
 }
@@ -102,7 +110,10 @@ async fn waiting(client: &Client, port: u16, n: usize) -> Report {
     for task in tasks {
         task.await.expect("a conversation ends");
     }
-    Report { rss_kb, ..watch.report() }
+    Report {
+        rss_kb,
+        ..watch.report()
+    }
 }
 
 impl Chat {
@@ -140,7 +151,11 @@ impl Chat {
         body.push_str(r#"{"model":"bench","stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"fetch","description":"Fetches a page.","parameters":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}}}],"messages":["#);
         body.push_str(&self.messages);
         body.push_str("]}");
-        let request = self.client.post(&self.url).bearer_auth("key").header(header::CONTENT_TYPE, "application/json");
+        let request = self
+            .client
+            .post(&self.url)
+            .bearer_auth("key")
+            .header(header::CONTENT_TYPE, "application/json");
         let mut response = request.body(body).send().await.expect("an answer");
         assert!(response.status().is_success());
         let mut answer = Answer::default();
@@ -148,7 +163,10 @@ impl Chat {
         while let Some(chunk) = response.chunk().await.expect("a chunk") {
             self.buffer.extend_from_slice(&chunk);
             let mut from = 0;
-            while let Some(end) = self.buffer[from..].windows(2).position(|pair| pair == b"\n\n") {
+            while let Some(end) = self.buffer[from..]
+                .windows(2)
+                .position(|pair| pair == b"\n\n")
+            {
                 answer.read(&self.buffer[from..from + end]);
                 from += end + 2;
             }
@@ -160,7 +178,9 @@ impl Chat {
 
 impl Answer {
     fn read(&mut self, event: &[u8]) {
-        let Some(data) = event.strip_prefix(b"data: ") else { return };
+        let Some(data) = event.strip_prefix(b"data: ") else {
+            return;
+        };
         if data == b"[DONE]" {
             return;
         }

@@ -8,16 +8,25 @@ use bytes::Bytes;
 /// Serves until the parent ends this process.
 pub(crate) fn run(kind: &str, n: usize) {
     let latch = Latch::new();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     runtime.block_on(async {
         let setup = match kind {
-            "short" => Loopback::canned((1..crate::SHORT_TURNS).map(call).chain([text(&["Done."])])),
+            "short" => {
+                Loopback::canned((1..crate::SHORT_TURNS).map(call).chain([text(&["Done."])]))
+            }
             "turns" => Loopback::canned((1..n).map(call).chain([text(&["Done."])])),
             "deltas" => Loopback::canned([text(&vec![" word"; n])]),
             "waiting" => Loopback::canned([text(&["Done."])]).latch(&latch),
             other => panic!("no measurement is called {other}"),
         };
-        let server = setup.forget_requests().start().await.expect("a port is free");
+        let server = setup
+            .forget_requests()
+            .start()
+            .await
+            .expect("a port is free");
         println!("{}", server.addr().port());
         if kind == "waiting" {
             latch.reached(n).await;
@@ -44,7 +53,10 @@ fn frame(delta: &str, finish: &str) -> String {
 fn end(finish: &str) -> String {
     let usage = "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"bench\",\
          \"choices\":[],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":10,\"total_tokens\":110}}\n\n";
-    format!("{}{usage}data: [DONE]\n\n", frame("{}", &format!("\"{finish}\"")))
+    format!(
+        "{}{usage}data: [DONE]\n\n",
+        frame("{}", &format!("\"{finish}\""))
+    )
 }
 
 fn call(n: usize) -> Bytes {
@@ -52,12 +64,21 @@ fn call(n: usize) -> Bytes {
         "{{\"role\":\"assistant\",\"tool_calls\":[{{\"index\":0,\"id\":\"call_{n}\",\"type\":\"function\",\
          \"function\":{{\"name\":\"fetch\",\"arguments\":\"\"}}}}]}}"
     );
-    let args = |text: &str| format!("{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":\"{text}\"}}}}]}}");
-    let frames = [frame(&open, "null"), frame(&args("{\\\"n\\\":"), "null"), frame(&args(&format!("{n}}}")), "null")];
+    let args = |text: &str| {
+        format!("{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":\"{text}\"}}}}]}}")
+    };
+    let frames = [
+        frame(&open, "null"),
+        frame(&args("{\\\"n\\\":"), "null"),
+        frame(&args(&format!("{n}}}")), "null"),
+    ];
     Bytes::from(frames.concat() + &end("tool_calls"))
 }
 
 fn text(words: &[&str]) -> Bytes {
-    let frames: String = words.iter().map(|word| frame(&format!("{{\"content\":\"{word}\"}}"), "null")).collect();
+    let frames: String = words
+        .iter()
+        .map(|word| frame(&format!("{{\"content\":\"{word}\"}}"), "null"))
+        .collect();
     Bytes::from(frames + &end("stop"))
 }

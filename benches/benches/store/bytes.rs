@@ -6,8 +6,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Digest, Epoch, Flush, Folded, Head, Journal, JournalError, Log, LogId, Owner, RecordStream, Seq, Stamped,
-    StoredRecord,
+    Digest, Epoch, Flush, Folded, Head, Journal, JournalError, Log, LogId, Owner, RecordStream,
+    Seq, Stamped, StoredRecord,
 };
 use async_trait::async_trait;
 use futures_util::stream;
@@ -36,7 +36,10 @@ struct BytesLog {
 impl Bytes {
     /// A journal that keeps folds, with at least so many records between two.
     pub(crate) fn keeping(records: u64) -> Self {
-        Self { keeps: Some(records), ..Self::default() }
+        Self {
+            keeps: Some(records),
+            ..Self::default()
+        }
     }
 
     fn log(&self, log: &LogId) -> Arc<Mutex<Kept>> {
@@ -51,16 +54,33 @@ impl Journal for Bytes {
         let kept = self.log(log);
         let (seq, link) = {
             let kept = lock(&kept);
-            (Seq(kept.records.len() as u64), kept.records.last().map_or(Digest::GENESIS, |newest| newest.link))
+            (
+                Seq(kept.records.len() as u64),
+                kept.records
+                    .last()
+                    .map_or(Digest::GENESIS, |newest| newest.link),
+            )
         };
-        Ok(Box::new(BytesLog { kept, keeps: self.keeps, head: Head { seq, epoch: Epoch(1) }, link }))
+        Ok(Box::new(BytesLog {
+            kept,
+            keeps: self.keeps,
+            head: Head {
+                seq,
+                epoch: Epoch(1),
+            },
+            link,
+        }))
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {
         let kept = self.log(log);
         let kept = lock(&kept);
-        let from = usize::try_from(after.0).unwrap_or(usize::MAX).min(kept.records.len());
-        let mut link = from.checked_sub(1).map_or(Digest::GENESIS, |at| kept.records[at].link);
+        let from = usize::try_from(after.0)
+            .unwrap_or(usize::MAX)
+            .min(kept.records.len());
+        let mut link = from
+            .checked_sub(1)
+            .map_or(Digest::GENESIS, |at| kept.records[at].link);
         let records = kept.records[from..].to_vec();
         Box::pin(stream::iter(records.into_iter().map(move |record| {
             let before = std::mem::replace(&mut link, record.link);
@@ -85,7 +105,12 @@ impl Log for BytesLog {
             self.link = self.link.then(&bytes);
             self.head.seq = stamped.seq;
             let attachments = stamped.attachments()?.to_vec();
-            lock(&self.kept).records.push(StoredRecord { seq: stamped.seq, bytes, link: self.link, attachments });
+            lock(&self.kept).records.push(StoredRecord {
+                seq: stamped.seq,
+                bytes,
+                link: self.link,
+                attachments,
+            });
         }
         Ok(self.head)
     }

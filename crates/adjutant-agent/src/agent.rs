@@ -59,7 +59,11 @@ impl Agent {
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
         let agent = self.with(|setup| setup.world(world));
-        if agent.is_chosen { agent } else { agent.new_session() }
+        if agent.is_chosen {
+            agent
+        } else {
+            agent.new_session()
+        }
     }
 
     /// Sets where sessions are kept, in memory as long as it is held without it: a session that was chosen is the one of
@@ -71,7 +75,10 @@ impl Agent {
         if !self.is_chosen {
             return self.new_session();
         }
-        Self { session: Arc::new(self.session.moved(journal)), ..self }
+        Self {
+            session: Arc::new(self.session.moved(journal)),
+            ..self
+        }
     }
 
     /// The same agent in a new, empty session.
@@ -82,7 +89,13 @@ impl Agent {
         Arc::make_mut(&mut setup.who).agent_id = Arc::clone(&id);
         let (limits, journal) = (self.limits.clone(), self.journal.clone());
         let session = Arc::new(Session::new(LogId(id), self.journal_of_session()));
-        Self { setup: Arc::new(setup), limits, journal, session, is_chosen: false }
+        Self {
+            setup: Arc::new(setup),
+            limits,
+            journal,
+            session,
+            is_chosen: false,
+        }
     }
 
     /// The same agent in a new session that begins with these entries.
@@ -91,15 +104,26 @@ impl Agent {
     #[must_use]
     pub fn start_from(&self, entries: Vec<Entry>) -> Self {
         let agent = self.new_session();
-        let (id, journal) = (agent.session.id().clone(), Arc::clone(agent.session.journal()));
-        Self { session: Arc::new(Session::new(id, journal).seeded(entries)), is_chosen: true, ..agent }
+        let (id, journal) = (
+            agent.session.id().clone(),
+            Arc::clone(agent.session.journal()),
+        );
+        Self {
+            session: Arc::new(Session::new(id, journal).seeded(entries)),
+            is_chosen: true,
+            ..agent
+        }
     }
 
     /// The same agent in the session of that log; what its journal holds is read when the first run begins.
     #[must_use]
     pub fn session(&self, log: LogId) -> Self {
         let session = Arc::new(Session::new(log, self.journal_of_session()));
-        Self { session, is_chosen: true, ..self.clone() }
+        Self {
+            session,
+            is_chosen: true,
+            ..self.clone()
+        }
     }
 
     /// The same agent in the same session, taking its log from whoever has it: another process, or another agent here.
@@ -107,14 +131,25 @@ impl Agent {
     /// Whoever had it is fenced: nothing that it does is recorded any more.
     #[must_use]
     pub fn take_over(&self) -> Self {
-        self.owned_by(Owner { takes_over: true, ..Owner::default() })
+        self.owned_by(Owner {
+            takes_over: true,
+            ..Owner::default()
+        })
     }
 
     /// The same agent in the same session, as this owner of its log: one that has it already, under the same id, is fenced.
     #[must_use]
     pub fn owned_by(&self, owner: Owner) -> Self {
-        let session = Session::new(self.session.id().clone(), Arc::clone(self.session.journal())).owned_by(owner);
-        Self { session: Arc::new(session), is_chosen: true, ..self.clone() }
+        let session = Session::new(
+            self.session.id().clone(),
+            Arc::clone(self.session.journal()),
+        )
+        .owned_by(owner);
+        Self {
+            session: Arc::new(session),
+            is_chosen: true,
+            ..self.clone()
+        }
     }
 
     /// The same agent in the session of another one, whose conversation it continues with its own configuration.
@@ -123,7 +158,12 @@ impl Agent {
     #[must_use]
     pub fn in_session_of(&self, other: &Agent) -> Self {
         let (session, journal) = (Arc::clone(&other.session), other.journal.clone());
-        Self { session, journal, is_chosen: other.is_chosen, ..self.clone() }
+        Self {
+            session,
+            journal,
+            is_chosen: other.is_chosen,
+            ..self.clone()
+        }
     }
 
     /// The log of the session.
@@ -140,7 +180,8 @@ impl Agent {
     #[must_use]
     pub fn abort(&self) -> bool {
         let live = self.session.live();
-        live.inspect(|stopper| stopper.stop(CancelBy::User)).is_some()
+        live.inspect(|stopper| stopper.stop(CancelBy::User))
+            .is_some()
     }
 
     /// True if a run of the session is at work, or one that was left behind closes its turn.
@@ -156,7 +197,9 @@ impl Agent {
     }
 
     fn journal_of_session(&self) -> Arc<dyn Journal> {
-        self.journal.clone().unwrap_or_else(|| Arc::new(MemoryJournal::default()))
+        self.journal
+            .clone()
+            .unwrap_or_else(|| Arc::new(MemoryJournal::default()))
     }
 
     fn with(mut self, change: impl FnOnce(Setup) -> Setup) -> Self {
@@ -168,13 +211,17 @@ impl Agent {
 /// An id that no session had before, as 32 hexadecimal digits.
 fn new_id(world: &dyn World) -> Arc<str> {
     let id = world.id();
-    let digit = |at: u32| char::from_digit((id >> (124 - 4 * at)) as u32 & 15, 16).unwrap_or('0') as u8;
+    let digit =
+        |at: u32| char::from_digit((id >> (124 - 4 * at)) as u32 & 15, 16).unwrap_or('0') as u8;
     let digits: [u8; 32] = std::array::from_fn(|at| digit(at as u32));
     std::str::from_utf8(&digits).unwrap_or_default().into()
 }
 
 impl fmt::Debug for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Agent").field("setup", &self.setup).field("session", self.session.id()).finish_non_exhaustive()
+        f.debug_struct("Agent")
+            .field("setup", &self.setup)
+            .field("session", self.session.id())
+            .finish_non_exhaustive()
     }
 }

@@ -30,9 +30,17 @@ impl Bounds {
 /// The way in which a drive begins. The terms are those that were said for this run.
 pub(crate) enum Begin {
     /// A new run; without prompts it goes on with what is there.
-    Run { prompts: Vec<Entry>, limits: Limits, terms: Option<Box<Terms>> },
+    Run {
+        prompts: Vec<Entry>,
+        limits: Limits,
+        terms: Option<Box<Terms>>,
+    },
     /// The run that is open, with these answers; it may be bounded in another way from here on, and go by other terms.
-    Resume { answers: Vec<Answered>, bounds: Bounds, terms: Option<Box<Terms>> },
+    Resume {
+        answers: Vec<Answered>,
+        bounds: Bounds,
+        terms: Option<Box<Terms>>,
+    },
     /// The end of the run that is open.
     Cancel,
 }
@@ -40,11 +48,19 @@ pub(crate) enum Begin {
 impl Begin {
     /// A run with nothing said for it alone.
     pub(crate) fn run(prompts: Vec<Entry>, limits: Limits) -> Self {
-        Self::Run { prompts, limits, terms: None }
+        Self::Run {
+            prompts,
+            limits,
+            terms: None,
+        }
     }
 
     /// The run that is open goes on as it was.
     pub(crate) fn resume(answers: Vec<Answered>) -> Self {
-        Self::Resume { answers, bounds: Bounds::default(), terms: None }
+        Self::Resume {
+            answers,
+            bounds: Bounds::default(),
+            terms: None,
+        }
     }
 }

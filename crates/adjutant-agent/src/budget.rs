@@ -75,7 +75,10 @@ struct Reserving {
 
 impl From<Spend> for ReservationRequest {
     fn from(fixed: Spend) -> Self {
-        Self { fixed, ..Self::default() }
+        Self {
+            fixed,
+            ..Self::default()
+        }
     }
 }
 
@@ -83,14 +86,26 @@ impl Budget {
     /// The budget of a first run, of which something may be spent already.
     pub fn root(caps: Caps, spent: Spend) -> Self {
         let (tree, id) = BudgetTree::new(caps, spent);
-        Self { node: Arc::new(NodeHandle { tree: Arc::new(Mutex::new(tree)), id, _up: None }) }
+        Self {
+            node: Arc::new(NodeHandle {
+                tree: Arc::new(Mutex::new(tree)),
+                id,
+                _up: None,
+            }),
+        }
     }
 
     /// The budget of a run under this one; what it has spent already counts here and above too.
     #[must_use]
     pub fn child(&self, caps: Caps, spent: Spend) -> Self {
         let id = self.tree().add(self.node.id, caps, spent);
-        Self { node: Arc::new(NodeHandle { tree: Arc::clone(&self.node.tree), id, _up: Some(self.clone()) }) }
+        Self {
+            node: Arc::new(NodeHandle {
+                tree: Arc::clone(&self.node.tree),
+                id,
+                _up: Some(self.clone()),
+            }),
+        }
     }
 
     /// Holds what a request needs. Waits in line while others hold what may be given back.
@@ -103,7 +118,11 @@ impl Budget {
         &self,
         request: B,
     ) -> impl Future<Output = Result<Reservation, Limit>> + Send + use<B> {
-        Reserving { budget: self.clone(), request: request.into(), ticket: None }
+        Reserving {
+            budget: self.clone(),
+            request: request.into(),
+            ticket: None,
+        }
     }
 
     /// Counts what was spent without having been held.
@@ -125,7 +144,9 @@ impl Budget {
     /// `Agents` if there is none, here or above.
     pub(crate) fn take_permit(&self, thread: &ThreadId) -> Result<ConcurrencyPermit, Limit> {
         self.tree().take_permit(self.node.id, thread)?;
-        Ok(ConcurrencyPermit { budget: self.clone() })
+        Ok(ConcurrencyPermit {
+            budget: self.clone(),
+        })
     }
 
     /// Keeps the places of agents that were at work when their log was left; they are counted here from now on.
@@ -222,7 +243,10 @@ impl Budget {
     }
 
     fn tree(&self) -> MutexGuard<'_, BudgetTree> {
-        self.node.tree.lock().unwrap_or_else(PoisonError::into_inner)
+        self.node
+            .tree
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -250,14 +274,18 @@ impl Reservation {
     /// Gives back what is held, and counts what was really spent.
     pub fn settle(mut self, actual: Spend) {
         self.settled = true;
-        self.budget.tree().settle(self.budget.node.id, self.held, actual);
+        self.budget
+            .tree()
+            .settle(self.budget.node.id, self.held, actual);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
         if !self.settled {
-            self.budget.tree().settle(self.budget.node.id, self.held, self.held);
+            self.budget
+                .tree()
+                .settle(self.budget.node.id, self.held, self.held);
         }
     }
 }
@@ -270,7 +298,10 @@ impl Drop for ConcurrencyPermit {
 
 impl Drop for NodeHandle {
     fn drop(&mut self) {
-        self.tree.lock().unwrap_or_else(PoisonError::into_inner).remove(self.id);
+        self.tree
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(self.id);
     }
 }
 
@@ -280,7 +311,9 @@ impl Future for Reserving {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let mut tree = this.budget.tree();
-        let ticket = *this.ticket.get_or_insert_with(|| tree.enter(this.budget.node.id, this.request));
+        let ticket = *this
+            .ticket
+            .get_or_insert_with(|| tree.enter(this.budget.node.id, this.request));
         let decided = match tree.look(ticket, cx.waker()) {
             Some(decided) => decided,
             None => return Poll::Pending,
@@ -288,9 +321,12 @@ impl Future for Reserving {
         drop(tree);
         this.ticket = None;
         Poll::Ready(match decided {
-            Decided::Held { held, output } => {
-                Ok(Reservation { budget: this.budget.clone(), held, output, settled: false })
-            }
+            Decided::Held { held, output } => Ok(Reservation {
+                budget: this.budget.clone(),
+                held,
+                output,
+                settled: false,
+            }),
             Decided::Refused(limit) => Err(limit),
         })
     }
@@ -306,13 +342,19 @@ impl Drop for Reserving {
 
 impl fmt::Debug for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Budget").field("spent", &self.spent()).field("held", &self.held()).finish_non_exhaustive()
+        f.debug_struct("Budget")
+            .field("spent", &self.spent())
+            .field("held", &self.held())
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Reservation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reservation").field("held", &self.held).field("output", &self.output).finish_non_exhaustive()
+        f.debug_struct("Reservation")
+            .field("held", &self.held)
+            .field("output", &self.output)
+            .finish_non_exhaustive()
     }
 }
 

@@ -7,8 +7,8 @@ use std::{
 
 use adjutant_core::{Ledger, Limit, RunNo, Spend, TurnNo};
 use adjutant_llm::{
-    Cause, Edit, Entry, EntryId, ErrorKind, Estimate, Model, NanoUsd, Origin, Overflow, Reply, Request, Stored,
-    ToolName, Transcript, Usage, UserMessage, View, World,
+    Cause, Edit, Entry, EntryId, ErrorKind, Estimate, Model, NanoUsd, Origin, Overflow, Reply,
+    Request, Stored, ToolName, Transcript, Usage, UserMessage, View, World,
 };
 use adjutant_tool::{Identity, Toolset};
 use async_trait::async_trait;
@@ -153,13 +153,21 @@ impl<'a> EffectContext<'a> {
     /// Returns the items of the view that no turn before this one has prepared.
     pub fn fresh(&self) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
         let first = self.fresh;
-        let newest: Vec<_> = self.view.items().iter().rev().take_while(|stored| stored.id >= first).collect();
+        let newest: Vec<_> = self
+            .view
+            .items()
+            .iter()
+            .rev()
+            .take_while(|stored| stored.id >= first)
+            .collect();
         newest.into_iter().rev()
     }
 
     /// Returns the number of those tokens that the system prompt and the tools take, by estimate.
     pub fn overhead(&self) -> u64 {
-        Estimate.count(self.system).saturating_add(self.tools.tokens())
+        Estimate
+            .count(self.system)
+            .saturating_add(self.tools.tokens())
     }
 
     /// Returns the number of tokens that the model takes, request and reply together.
@@ -192,7 +200,11 @@ impl<'a> EffectContext<'a> {
     /// # Errors
     /// What the model fails with; `Cancelled` while someone only looks at the next request, and when what the run may
     /// spend leaves no room for it.
-    pub async fn complete(&self, model: &Arc<dyn Model>, request: Request) -> Result<Arc<Reply>, adjutant_llm::Error> {
+    pub async fn complete(
+        &self,
+        model: &Arc<dyn Model>,
+        request: Request,
+    ) -> Result<Arc<Reply>, adjutant_llm::Error> {
         if self.looks {
             return Err(adjutant_llm::Error::new(
                 ErrorKind::Cancelled,
@@ -200,18 +212,29 @@ impl<'a> EffectContext<'a> {
             ));
         }
         let mut request = request;
-        let Some(budget) = self.budget else { return self.ask(model, request).await };
+        let Some(budget) = self.budget else {
+            return self.ask(model, request).await;
+        };
         let need = aside::need(&**model, &request);
-        let held = aside::hold(budget, need, &mut request).await.map_err(|limit| {
-            adjutant_llm::Error::new(ErrorKind::Cancelled, format!("the limit of {limit} leaves no room for it"))
-        })?;
+        let held = aside::hold(budget, need, &mut request)
+            .await
+            .map_err(|limit| {
+                adjutant_llm::Error::new(
+                    ErrorKind::Cancelled,
+                    format!("the limit of {limit} leaves no room for it"),
+                )
+            })?;
         let asked = self.ask(model, request).await;
         // The usage is on the bill, and counts as spent when the turn is prepared.
         held.settle(Spend::default());
         asked
     }
 
-    async fn ask(&self, model: &Arc<dyn Model>, request: Request) -> Result<Arc<Reply>, adjutant_llm::Error> {
+    async fn ask(
+        &self,
+        model: &Arc<dyn Model>,
+        request: Request,
+    ) -> Result<Arc<Reply>, adjutant_llm::Error> {
         aside::ask(&**model, request, |usage, cost| self.charge(usage, cost)).await
     }
 
@@ -242,15 +265,23 @@ impl Bill {
 impl Action {
     /// The reminder that an effect of a kind puts after everything that was said.
     pub(crate) fn reminder(by: &str, text: Arc<str>) -> Edit {
-        let message = UserMessage { origin: Origin::Reminder { by: by.into() }, ..UserMessage::text(text) };
-        Edit::Append { entry: Entry::User(message) }
+        let message = UserMessage {
+            origin: Origin::Reminder { by: by.into() },
+            ..UserMessage::text(text)
+        };
+        Edit::Append {
+            entry: Entry::User(message),
+        }
     }
 }
 
 impl EffectError {
     /// An error; `message` says what was attempted, lower case, without a full stop.
     pub fn new(message: impl Into<Arc<str>>) -> Self {
-        Self { message: message.into(), source: None }
+        Self {
+            message: message.into(),
+            source: None,
+        }
     }
 
     /// Sets what caused it.

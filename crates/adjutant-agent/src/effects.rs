@@ -65,7 +65,9 @@ pub struct EffectRegistry {
 /// The effects that come with the agent.
 impl Default for EffectRegistry {
     fn default() -> Self {
-        let empty = Self { factories: BTreeMap::new() };
+        let empty = Self {
+            factories: BTreeMap::new(),
+        };
         empty
             .register_type::<LoopDetect>("loop_detect")
             .register_type::<ObservationMask>("observation_mask")
@@ -95,7 +97,10 @@ impl EffectRegistry {
 
     /// Adds a kind of effect that is what its parameters are read into, in the place of one that has that name.
     #[must_use]
-    pub fn register_type<E: Effect + DeserializeOwned + 'static>(self, kind: impl Into<Arc<str>>) -> Self {
+    pub fn register_type<E: Effect + DeserializeOwned + 'static>(
+        self,
+        kind: impl Into<Arc<str>>,
+    ) -> Self {
         self.register(kind, typed::<E>)
     }
 
@@ -118,7 +123,8 @@ impl EffectRegistry {
             )));
         };
         factory(spec.params.clone()).map_err(|error| {
-            EffectError::new(format!("the parameters of effect {kind:?} are wrong")).with_source(error)
+            EffectError::new(format!("the parameters of effect {kind:?} are wrong"))
+                .with_source(error)
         })
     }
 }
@@ -128,12 +134,21 @@ impl EffectRegistry {
 /// # Errors
 /// If the kind is not known, or its parameters are wrong.
 pub fn from_spec(kind: impl Into<Arc<str>>, params: Value) -> Result<Arc<dyn Effect>, EffectError> {
-    EffectRegistry::default().make(&EffectSpec { kind: kind.into(), params })
+    EffectRegistry::default().make(&EffectSpec {
+        kind: kind.into(),
+        params,
+    })
 }
 
 /// Reads an effect from its parameters; none are an empty object.
-fn typed<E: Effect + DeserializeOwned + 'static>(params: Value) -> Result<Arc<dyn Effect>, EffectError> {
-    let params = if params.is_null() { Value::Object(Map::new()) } else { params };
+fn typed<E: Effect + DeserializeOwned + 'static>(
+    params: Value,
+) -> Result<Arc<dyn Effect>, EffectError> {
+    let params = if params.is_null() {
+        Value::Object(Map::new())
+    } else {
+        params
+    };
     match serde_json::from_value::<E>(params) {
         Ok(effect) => Ok(Arc::new(effect)),
         Err(error) => Err(EffectError::new(error.to_string())),
@@ -145,7 +160,10 @@ pub fn effect_fn<F>(kind: impl Into<Arc<str>>, act: F) -> FnEffect<F>
 where
     F: Fn(EffectContext<'_>) -> Result<Vec<Action>, EffectError> + Send + Sync,
 {
-    FnEffect { kind: kind.into(), act }
+    FnEffect {
+        kind: kind.into(),
+        act,
+    }
 }
 
 /// An effect made of a function; see [`effect_fn`].
@@ -176,6 +194,8 @@ impl fmt::Debug for EffectRegistry {
 
 impl<F> fmt::Debug for FnEffect<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnEffect").field("kind", &self.kind).finish_non_exhaustive()
+        f.debug_struct("FnEffect")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
     }
 }

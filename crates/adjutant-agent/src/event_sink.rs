@@ -62,7 +62,10 @@ impl EventSink {
         newest: Arc<AtomicU64>,
         seen: Arc<SessionView>,
     ) -> Self {
-        let above = setup.within.as_ref().map_or_else(|| Arc::from([]), |within| Arc::clone(within.above()));
+        let above = setup
+            .within
+            .as_ref()
+            .map_or_else(|| Arc::from([]), |within| Arc::clone(within.above()));
         let ticket = above.last().map_or(0, |first| first.ticket());
         let events = Mutex::new(Events::of(Arc::clone(&setup.who)));
         Self {
@@ -99,12 +102,17 @@ impl EventSink {
 
     /// The log holds the records up to this one.
     pub(crate) fn saved(&self, upto: Seq) {
-        std::iter::once(&self.mailbox).chain(&*self.above).for_each(|mailbox| mailbox.saved(upto));
+        std::iter::once(&self.mailbox)
+            .chain(&*self.above)
+            .for_each(|mailbox| mailbox.saved(upto));
     }
 
     /// The boxes that an agent under this one shows to as well, the nearest first.
     pub(crate) fn boxes(&self) -> Arc<[Arc<Mailbox>]> {
-        std::iter::once(&self.mailbox).chain(&*self.above).cloned().collect()
+        std::iter::once(&self.mailbox)
+            .chain(&*self.above)
+            .cloned()
+            .collect()
     }
 
     /// Shows the events of a record; called in the order of the log.
@@ -152,8 +160,13 @@ impl EventSink {
     /// Shows progress of a call, from whatever task.
     pub(crate) fn show_progress(&self, place: TurnPosition, at_ms: u64, kind: EventKind) {
         let event = self.event(place, at_ms, kind);
-        let Some((first, between)) = self.above.split_last() else { return self.mailbox.push_progress(event) };
-        for nearer in std::iter::once(&self.mailbox).chain(between).filter(|nearer| nearer.is_open()) {
+        let Some((first, between)) = self.above.split_last() else {
+            return self.mailbox.push_progress(event);
+        };
+        for nearer in std::iter::once(&self.mailbox)
+            .chain(between)
+            .filter(|nearer| nearer.is_open())
+        {
             nearer.push_progress(event.clone());
         }
         first.push_progress(event);
@@ -201,7 +214,14 @@ impl EventSink {
         let who = Arc::clone(&self.setup.who);
         // Not the newest record when the activity began: a reader goes on from the newest one it has seen.
         let seq = self.newest();
-        Event { seq, at_ms, run: place.run, turn: place.turn, who, kind }
+        Event {
+            seq,
+            at_ms,
+            run: place.run,
+            turn: place.turn,
+            who,
+            kind,
+        }
     }
 
     #[inline]
@@ -214,8 +234,13 @@ impl EventSink {
 
     #[cold]
     fn push_above(&self, event: Event) -> bool {
-        let Some((first, between)) = self.above.split_last() else { return false };
-        for nearer in std::iter::once(&self.mailbox).chain(between).filter(|nearer| nearer.is_open()) {
+        let Some((first, between)) = self.above.split_last() else {
+            return false;
+        };
+        for nearer in std::iter::once(&self.mailbox)
+            .chain(between)
+            .filter(|nearer| nearer.is_open())
+        {
             nearer.push_from_afar(event.clone());
         }
         first.push_from_afar(event)
@@ -224,12 +249,21 @@ impl EventSink {
     /// Returns the context of a hook at this place.
     pub(crate) fn hook_context(&self, place: TurnPosition) -> HookContext {
         let (who, at_ms) = (Arc::clone(&self.setup.who), self.setup.world.now_ms());
-        HookContext { who, run: place.run, turn: place.turn, at_ms, cancel: self.stop.clone() }
+        HookContext {
+            who,
+            run: place.run,
+            turn: place.turn,
+            at_ms,
+            cancel: self.stop.clone(),
+        }
     }
 
     /// Passes a point through its hooks; that one failed and was passed over is shown, once.
     pub(crate) async fn pass<P: Point>(&self, cx: &HookContext, point: P) -> Verdict<P> {
-        let place = TurnPosition { run: cx.run, turn: cx.turn };
+        let place = TurnPosition {
+            run: cx.run,
+            turn: cx.turn,
+        };
         let warn = |warning: Warning| self.warn(place, self.setup.world.now_ms(), &warning);
         self.setup.hooks.pass_with(cx, point, warn).await
     }
@@ -237,9 +271,19 @@ impl EventSink {
 
 impl Author for EventSink {
     fn stamp(&self) -> Option<BatchStamp<'_>> {
-        let Setup { world, who, durability, within, .. } = &*self.setup;
+        let Setup {
+            world,
+            who,
+            durability,
+            within,
+            ..
+        } = &*self.setup;
         let late = within.as_ref().is_some_and(|within| within.is_fenced());
-        (!late).then(|| BatchStamp { at_ms: world.now_ms(), thread: &who.thread, durability: *durability })
+        (!late).then(|| BatchStamp {
+            at_ms: world.now_ms(),
+            thread: &who.thread,
+            durability: *durability,
+        })
     }
 
     fn appended(&self, stamped: &[Arc<Stamped>], saved: Option<Seq>) {

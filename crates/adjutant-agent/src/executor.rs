@@ -60,8 +60,8 @@ use crate::{
     writer::{Author, Batch},
 };
 use adjutant_core::{
-    Activity, ActivityId, Admission, CancelBy, Error, EventKind, Executor, Failure, Flush, Log, Record, Run, Stamped,
-    panic_text,
+    Activity, ActivityId, Admission, CancelBy, Error, EventKind, Executor, Failure, Flush, Log,
+    Record, Run, Stamped, panic_text,
 };
 
 /// Performs the activities of one conversation in this process.
@@ -130,7 +130,12 @@ struct Performed {
 }
 
 impl LocalExecutor {
-    pub(crate) fn observed(setup: Arc<Setup>, writer: SessionWriter, mailbox: Arc<Mailbox>, inbox: Arc<Inbox>) -> Self {
+    pub(crate) fn observed(
+        setup: Arc<Setup>,
+        writer: SessionWriter,
+        mailbox: Arc<Mailbox>,
+        inbox: Arc<Inbox>,
+    ) -> Self {
         Self::watched(setup, writer, mailbox, inbox, Arc::default())
     }
 
@@ -141,7 +146,12 @@ impl LocalExecutor {
         inbox: Arc<Inbox>,
         seen: Arc<SessionView>,
     ) -> Self {
-        let feed = Arc::new(EventSink::new(Arc::clone(&setup), mailbox, Arc::clone(writer.newest()), seen));
+        let feed = Arc::new(EventSink::new(
+            Arc::clone(&setup),
+            mailbox,
+            Arc::clone(writer.newest()),
+            seen,
+        ));
         Self {
             stop: feed.stop.clone(),
             background: Background::default(),
@@ -218,7 +228,10 @@ impl LocalExecutor {
 
     fn perform(&mut self, act: ActivityId, work: impl Future<Output = Performed> + Send + 'static) {
         self.busy.insert(act);
-        let performing = Performing { act, work: Box::pin(work) };
+        let performing = Performing {
+            act,
+            work: Box::pin(work),
+        };
         if self.alone.is_empty() && self.acts.is_empty() {
             return self.alone.put(performing);
         }
@@ -229,7 +242,11 @@ impl LocalExecutor {
 
     /// Performs something that leaves no trace if someone wishes to stop first.
     #[cold]
-    fn perform_unless_stopped(&mut self, act: ActivityId, work: impl Future<Output = Performed> + Send + 'static) {
+    fn perform_unless_stopped(
+        &mut self,
+        act: ActivityId,
+        work: impl Future<Output = Performed> + Send + 'static,
+    ) {
         let stop = self.stop.clone();
         self.perform(act, async move {
             tokio::select! {
@@ -256,7 +273,11 @@ impl LocalExecutor {
         if !inputs.is_empty() {
             self.hear_inputs(inputs, records);
         }
-        if self.outer.as_mut().is_some_and(|outer| outer.poll_unpin(cx).is_ready()) {
+        if self
+            .outer
+            .as_mut()
+            .is_some_and(|outer| outer.poll_unpin(cx).is_ready())
+        {
             self.outer = None;
             records.extend(self.wish(CancelBy::User));
         }
@@ -278,7 +299,9 @@ impl LocalExecutor {
             match input {
                 Input::Cancel(by) => records.extend(self.wish(by)),
                 Input::StopCall(call) => self.stop_call(call),
-                Input::Note { call, record, done } if self.busy.contains(&ActivityId::Call(call)) => {
+                Input::Note { call, record, done }
+                    if self.busy.contains(&ActivityId::Call(call)) =>
+                {
                     records.push(*record);
                     self.notes.extend(done);
                 }
@@ -311,7 +334,9 @@ impl LocalExecutor {
 
     /// True if nothing has come that must be heard before an activity which ends at once.
     fn is_undisturbed(&self, run: &Run) -> bool {
-        let has_deadline = run.limits().is_some_and(|limits| limits.deadline_ms.is_some());
+        let has_deadline = run
+            .limits()
+            .is_some_and(|limits| limits.deadline_ms.is_some());
         self.outer.is_none() && !has_deadline && !self.run_budget.is_open() && self.inbox.is_empty()
     }
 
@@ -321,7 +346,8 @@ impl LocalExecutor {
         if let ActivityId::Call(ended) = performed.act {
             self.running.retain(|(call, _)| *call != ended);
         }
-        self.queue.end(performed.act, &mut performed.records, self.stopping);
+        self.queue
+            .end(performed.act, &mut performed.records, self.stopping);
         if let Some(posts) = &mut self.posts {
             posts.end(performed.act, &mut performed.records);
         }
@@ -391,7 +417,10 @@ impl LocalExecutor {
                 && pause.path.is_empty()
             {
                 let pause = Arc::make_mut(pause);
-                (pause.agent, pause.path) = (Arc::clone(&self.setup.who.name), Arc::clone(&self.setup.who.path));
+                (pause.agent, pause.path) = (
+                    Arc::clone(&self.setup.who.name),
+                    Arc::clone(&self.setup.who.path),
+                );
             }
         }
     }
@@ -406,9 +435,14 @@ impl LocalExecutor {
                 self.stopped.clear();
                 self.pure.clear();
             }
-            Record::Admitted { call, admission: Admission::Allow { replay: Replay::Pure, .. } } => {
-                self.pure.push(*call)
-            }
+            Record::Admitted {
+                call,
+                admission:
+                    Admission::Allow {
+                        replay: Replay::Pure,
+                        ..
+                    },
+            } => self.pure.push(*call),
             Record::Returned { call, .. } => {
                 self.writer.threads().forget(&self.setup.who.thread, *call);
                 self.give_up_places(&format_args!("{call}/"));
@@ -439,7 +473,10 @@ impl Executor for LocalExecutor {
     fn start(&mut self, run: &Run, act: Activity, ended: &mut Vec<Record>) {
         let id = act.id();
         // From the run, because an earlier drive may have opened the turn.
-        self.place = TurnPosition { run: run.run(), turn: run.turn() };
+        self.place = TurnPosition {
+            run: run.run(),
+            turn: run.turn(),
+        };
         self.enter(run);
         if self.is_undisturbed(run) && self.at_once(run, act, ended) {
             return;
@@ -482,19 +519,25 @@ impl Executor for LocalExecutor {
         {
             self.save(flush).await?;
         }
-        let left = until_ms.map(|until| Duration::from_millis(until.saturating_sub(self.setup.world.now_ms())));
+        let left = until_ms
+            .map(|until| Duration::from_millis(until.saturating_sub(self.setup.world.now_ms())));
         let mut alarm = left.map(|left| Box::pin(tokio::time::sleep(left)));
         std::future::poll_fn(|cx| {
             // Posts of other processes are looked at when nothing else happens.
             let is_heard = self.hear_all(cx, heard) || self.hear_posts(cx, heard);
             // The deadline counts also when something is ready every time.
-            if alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready()) {
+            if alarm
+                .as_mut()
+                .is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready())
+            {
                 heard.extend(self.wish(CancelBy::Deadline));
                 return Poll::Ready(Ok(()));
             }
             match is_heard {
                 true => Poll::Ready(Ok(())),
-                false if self.alone.is_empty() && self.acts.is_empty() => Poll::Ready(Err(Error::Stuck)),
+                false if self.alone.is_empty() && self.acts.is_empty() => {
+                    Poll::Ready(Err(Error::Stuck))
+                }
                 false => Poll::Pending,
             }
         })
@@ -503,7 +546,10 @@ impl Executor for LocalExecutor {
 
     async fn commit(&mut self, records: &mut Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
         self.add_orphans(records);
-        if let Some(at) = records.iter().position(|record| matches!(record, Record::Ended { .. })) {
+        if let Some(at) = records
+            .iter()
+            .position(|record| matches!(record, Record::Ended { .. }))
+        {
             records.splice(at..at, self.kept_ends().await);
         }
         let lasting = records.iter().any(|record| self.must_last(record));
@@ -520,7 +566,18 @@ impl Executor for LocalExecutor {
         let mut batch = std::mem::take(&mut self.batch);
         batch.clear();
         self.queue.appending = true;
-        let committed = self.writer.commit(Batch { records, flush, notes, author }, &mut batch).await;
+        let committed = self
+            .writer
+            .commit(
+                Batch {
+                    records,
+                    flush,
+                    notes,
+                    author,
+                },
+                &mut batch,
+            )
+            .await;
         self.queue.appending = false;
         committed?;
         self.queue.note(&batch);
@@ -542,10 +599,14 @@ impl Future for Performing {
             let text = panic_text(&*panic);
             if let ActivityId::Call(call) = act {
                 // Its body panicked where only its drop runs; that is the tool's doing all the same.
-                let result = CallResult::new(Status::Panicked, format!("the tool panicked: {text}"));
+                let result =
+                    CallResult::new(Status::Panicked, format!("the tool panicked: {text}"));
                 return Poll::Ready(Performed::new(act, Record::returned(call, result)));
             }
-            let failure = Failure::Activity { act, message: format!("{act:?} panicked: {text}").into() };
+            let failure = Failure::Activity {
+                act,
+                message: format!("{act:?} panicked: {text}").into(),
+            };
             Poll::Ready(Performed::new(act, Record::Broke { act, failure }))
         })
     }
@@ -553,17 +614,28 @@ impl Future for Performing {
 
 impl Performed {
     fn new(act: ActivityId, record: Record) -> Self {
-        Self { records: smallvec![record], ..Self::nothing(act) }
+        Self {
+            records: smallvec![record],
+            ..Self::nothing(act)
+        }
     }
 
     /// The activity ended, and leaves no trace.
     fn nothing(act: ActivityId) -> Self {
-        Self { act, records: Records::new(), tools: None, args: None }
+        Self {
+            act,
+            records: Records::new(),
+            tools: None,
+            args: None,
+        }
     }
 }
 
 impl fmt::Debug for LocalExecutor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalPort").field("writer", &self.writer).field("busy", &self.busy).finish_non_exhaustive()
+        f.debug_struct("LocalPort")
+            .field("writer", &self.writer)
+            .field("busy", &self.busy)
+            .finish_non_exhaustive()
     }
 }

@@ -42,20 +42,32 @@ pub struct Floor {
 static STEPS: LazyLock<Arc<Vec<Arc<dyn Effect>>>> = LazyLock::new(|| {
     let mask = ObservationMask::default();
     // Of itself it takes nothing out: only here.
-    let offload = Offload { threshold: 0.0, recent: 2, ..Offload::default() };
-    Arc::new(vec![Arc::new(mask), Arc::new(offload), Arc::new(Truncate::default())])
+    let offload = Offload {
+        threshold: 0.0,
+        recent: 2,
+        ..Offload::default()
+    };
+    Arc::new(vec![
+        Arc::new(mask),
+        Arc::new(offload),
+        Arc::new(Truncate::default()),
+    ])
 });
 
 impl Default for Floor {
     fn default() -> Self {
-        Self { steps: Arc::clone(&STEPS) }
+        Self {
+            steps: Arc::clone(&STEPS),
+        }
     }
 }
 
 impl Floor {
     /// A floor of these steps alone, in this order.
     pub fn new(steps: impl IntoIterator<Item = Arc<dyn Effect>>) -> Self {
-        Self { steps: Arc::new(steps.into_iter().collect()) }
+        Self {
+            steps: Arc::new(steps.into_iter().collect()),
+        }
     }
 
     /// No floor: requests are sent as they are, and one that is too large fails as the provider says.
@@ -97,36 +109,71 @@ pub(crate) struct LearnedWindow {
 
 impl FloorMemo {
     pub(crate) fn of(sight: &EffectInput) -> Self {
-        sight.memos.get(KEY).and_then(|memo| Self::deserialize(memo).ok()).unwrap_or_default()
+        sight
+            .memos
+            .get(KEY)
+            .and_then(|memo| Self::deserialize(memo).ok())
+            .unwrap_or_default()
     }
 
     /// Learns the window of a model that takes less than it says: from a refusal, or from a count of a request that was
     /// cut, which is returned.
-    pub(crate) fn learn(&mut self, info: &ModelInfo, refused: Option<Overflow>, counted: Option<u64>) -> Option<u64> {
-        let is_known = self.learned.as_ref().is_some_and(|learned| learned.model == info.id);
+    pub(crate) fn learn(
+        &mut self,
+        info: &ModelInfo,
+        refused: Option<Overflow>,
+        counted: Option<u64>,
+    ) -> Option<u64> {
+        let is_known = self
+            .learned
+            .as_ref()
+            .is_some_and(|learned| learned.model == info.id);
         let cut = counted.filter(|_| refused.is_none() && !is_known);
-        let tokens = refused.and_then(|refused| refused.limit).or(cut).filter(|tokens| *tokens < self.window(info))?;
-        self.learned = Some(LearnedWindow { model: info.id.clone(), tokens });
+        let tokens = refused
+            .and_then(|refused| refused.limit)
+            .or(cut)
+            .filter(|tokens| *tokens < self.window(info))?;
+        self.learned = Some(LearnedWindow {
+            model: info.id.clone(),
+            tokens,
+        });
         cut
     }
 
     /// Returns the window of a model, request and reply together.
     pub(crate) fn window(&self, info: &ModelInfo) -> u64 {
-        let known = if info.context_window > 0 { info.context_window } else { DEFAULT_WINDOW };
-        let learned = self.learned.as_ref().filter(|learned| learned.model == info.id);
+        let known = if info.context_window > 0 {
+            info.context_window
+        } else {
+            DEFAULT_WINDOW
+        };
+        let learned = self
+            .learned
+            .as_ref()
+            .filter(|learned| learned.model == info.id);
         learned.map_or(known, |learned| learned.tokens.min(known))
     }
 }
 
 /// Returns the number of tokens of a window that a request may fill: what the reply may take stays free, but at most half.
 pub(crate) fn room(window: u64, info: &ModelInfo, options: &Options) -> u64 {
-    let most = if info.max_output_tokens > 0 { info.max_output_tokens } else { window / OUTPUT_PART };
-    let output = options.max_output_tokens.map_or(most, |asked| asked.min(most));
-    window.saturating_sub(output.min(window / 2)).saturating_sub(MARGIN)
+    let most = if info.max_output_tokens > 0 {
+        info.max_output_tokens
+    } else {
+        window / OUTPUT_PART
+    };
+    let output = options
+        .max_output_tokens
+        .map_or(most, |asked| asked.min(most));
+    window
+        .saturating_sub(output.min(window / 2))
+        .saturating_sub(MARGIN)
 }
 
 impl fmt::Debug for Floor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.steps.iter().map(|step| step.kind())).finish()
+        f.debug_list()
+            .entries(self.steps.iter().map(|step| step.kind()))
+            .finish()
     }
 }

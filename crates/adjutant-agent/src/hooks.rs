@@ -133,7 +133,9 @@ impl Hooks {
         self.observers.extend(others.observers);
         self.isolated |= others.isolated;
         self.outer = match (self.outer.take(), others.outer) {
-            (Some(outer), Some(other)) => Some(Arc::new(Arc::unwrap_or_clone(outer).and(Arc::unwrap_or_clone(other)))),
+            (Some(outer), Some(other)) => Some(Arc::new(
+                Arc::unwrap_or_clone(outer).and(Arc::unwrap_or_clone(other)),
+            )),
             (outer, other) => outer.or(other),
         };
         self
@@ -141,7 +143,10 @@ impl Hooks {
 
     /// Adds an observer of every point; it cannot change anything, and its panic changes nothing.
     #[must_use]
-    pub fn observe(mut self, observer: impl for<'a> Fn(Observed<'a>) + Send + Sync + 'static) -> Self {
+    pub fn observe(
+        mut self,
+        observer: impl for<'a> Fn(Observed<'a>) + Send + Sync + 'static,
+    ) -> Self {
         self.observers.push(Arc::new(observer));
         self
     }
@@ -167,13 +172,18 @@ impl Hooks {
 
     /// True if there are neither hooks nor observers.
     pub(crate) fn is_empty(&self) -> bool {
-        self.own.is_empty() && self.observers.is_empty() && self.outer.as_ref().is_none_or(|outer| outer.is_empty())
+        self.own.is_empty()
+            && self.observers.is_empty()
+            && self.outer.as_ref().is_none_or(|outer| outer.is_empty())
     }
 
     /// True if anyone hears of this point.
     pub(crate) fn hears<P: Point>(&self) -> bool {
         !self.observers.is_empty()
-            || self.own.iter().any(|(point, _)| *point == TypeId::of::<P>())
+            || self
+                .own
+                .iter()
+                .any(|(point, _)| *point == TypeId::of::<P>())
             || self.outer.as_ref().is_some_and(|outer| outer.hears::<P>())
     }
 
@@ -202,25 +212,47 @@ impl Hooks {
         for hook in hooks {
             let before = is_kept.then(|| point.clone());
             let call = point.call();
-            let why = match AssertUnwindSafe(hook.attempt(cx.clone(), point)).catch_unwind().await {
+            let why = match AssertUnwindSafe(hook.attempt(cx.clone(), point))
+                .catch_unwind()
+                .await
+            {
                 Ok(Ok(Verdict::Pass(passed))) => {
                     point = passed;
                     continue;
                 }
-                Ok(Ok(Verdict::Deny(reason))) => return self.denied(cx, call, reason, before, &mut warn),
+                Ok(Ok(Verdict::Deny(reason))) => {
+                    return self.denied(cx, call, reason, before, &mut warn);
+                }
                 Ok(Err(why)) => why,
-                Err(panic) => format!("a hook of {} panicked: {}", P::NAME, adjutant_core::panic_text(&*panic)).into(),
+                Err(panic) => format!(
+                    "a hook of {} panicked: {}",
+                    P::NAME,
+                    adjutant_core::panic_text(&*panic)
+                )
+                .into(),
             };
             match before {
                 Some(before) if P::FAIL == Fail::Open => {
                     let message = format!("a hook of {} failed and is passed over: {why}", P::NAME);
-                    warn(Warning { kind: WarningKind::HookFailed, message: message.into() });
+                    warn(Warning {
+                        kind: WarningKind::HookFailed,
+                        message: message.into(),
+                    });
                     point = before;
                 }
                 before => return self.denied(cx, call, why, before, &mut warn),
             }
         }
-        self.tell(&Observed { point: P::NAME, cx, call: point.call(), denied: None, value: &point }, &mut warn);
+        self.tell(
+            &Observed {
+                point: P::NAME,
+                cx,
+                call: point.call(),
+                denied: None,
+                value: &point,
+            },
+            &mut warn,
+        );
         Verdict::Pass(point)
     }
 
@@ -232,10 +264,23 @@ impl Hooks {
         point: Option<P>,
         warn: &mut (dyn FnMut(Warning) + Send),
     ) -> Verdict<P> {
-        let reason = if reason.trim().is_empty() { NO_REASON.into() } else { reason };
+        let reason = if reason.trim().is_empty() {
+            NO_REASON.into()
+        } else {
+            reason
+        };
         if let Some(point) = point {
             let denied = Some(Arc::clone(&reason));
-            self.tell(&Observed { point: P::NAME, cx, call, denied, value: &point }, warn);
+            self.tell(
+                &Observed {
+                    point: P::NAME,
+                    cx,
+                    call,
+                    denied,
+                    value: &point,
+                },
+                warn,
+            );
         }
         Verdict::Deny(reason)
     }
@@ -249,7 +294,10 @@ impl Hooks {
         if let Some(outer) = &self.outer {
             outer.collect(into);
         }
-        let own = self.own.iter().filter(|(point, _)| *point == TypeId::of::<P>());
+        let own = self
+            .own
+            .iter()
+            .filter(|(point, _)| *point == TypeId::of::<P>());
         into.extend(own.filter_map(|(_, hook)| hook.downcast_ref::<SharedHook<P>>().cloned()));
     }
 
@@ -259,8 +307,14 @@ impl Hooks {
         }
         for observer in &self.observers {
             if std::panic::catch_unwind(AssertUnwindSafe(|| observer(observed.clone()))).is_err() {
-                let message = format!("an observer of {} panicked and is passed over", observed.point);
-                warn(Warning { kind: WarningKind::HookFailed, message: message.into() });
+                let message = format!(
+                    "an observer of {} panicked and is passed over",
+                    observed.point
+                );
+                warn(Warning {
+                    kind: WarningKind::HookFailed,
+                    message: message.into(),
+                });
             }
         }
     }
@@ -298,6 +352,9 @@ impl<P, E: fmt::Display> From<Result<Verdict<P>, E>> for HookOutput<P> {
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (own, observers) = (self.own.len(), self.observers.len());
-        f.debug_struct("Hooks").field("own", &own).field("observers", &observers).finish_non_exhaustive()
+        f.debug_struct("Hooks")
+            .field("own", &own)
+            .field("observers", &observers)
+            .finish_non_exhaustive()
     }
 }

@@ -25,9 +25,16 @@ pub(crate) enum Input {
     /// Someone wishes to stop one call.
     StopCall(CallId),
     /// A call notes something; `done` hears when it is durable.
-    Note { call: CallId, record: Box<Record>, done: Option<oneshot::Sender<()>> },
+    Note {
+        call: CallId,
+        record: Box<Record>,
+        done: Option<oneshot::Sender<()>>,
+    },
     /// Something that belongs to the run is noted; `done` hears when it is durable.
-    Kept { record: Box<Record>, done: Option<oneshot::Sender<()>> },
+    Kept {
+        record: Box<Record>,
+        done: Option<oneshot::Sender<()>>,
+    },
 }
 
 /// The queue of inputs of one executor.
@@ -145,7 +152,11 @@ impl Inbox {
     /// The inboxes of the agents under the first one that are at work, as far as they are asked for.
     pub(crate) fn under(&self, is_asked: impl Fn(&ThreadId) -> bool) -> Vec<Arc<Inbox>> {
         let threads = self.threads();
-        threads.iter().filter(|(thread, _)| is_asked(thread)).map(|(_, it)| Arc::clone(&it.inbox)).collect()
+        threads
+            .iter()
+            .filter(|(thread, _)| is_asked(thread))
+            .map(|(_, it)| Arc::clone(&it.inbox))
+            .collect()
     }
 
     /// Wishes that the executor save everything that it has shown up to now; gives the number of the wish.

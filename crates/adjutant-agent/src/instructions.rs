@@ -46,7 +46,9 @@ pub struct InstructionContext {
 }
 
 /// Makes the instructions of a run.
-type Make = dyn Fn(InstructionContext) -> Pin<Box<dyn Future<Output = Result<Arc<str>, InstructionError>> + Send>>
+type Make = dyn Fn(
+        InstructionContext,
+    ) -> Pin<Box<dyn Future<Output = Result<Arc<str>, InstructionError>> + Send>>
     + Send
     + Sync;
 
@@ -54,14 +56,20 @@ impl Instructions {
     /// Sets the text, in place of a text or template before: exactly this one.
     #[must_use]
     pub fn text(self, text: impl Into<Arc<str>>) -> Self {
-        Self { text: InstructionText::Plain(text.into()), ..self }
+        Self {
+            text: InstructionText::Plain(text.into()),
+            ..self
+        }
     }
 
     /// Sets the template, in place of a text or template before.
     #[cfg(feature = "template")]
     #[must_use]
     pub fn template(self, template: Template) -> Self {
-        Self { text: InstructionText::Template(template), ..self }
+        Self {
+            text: InstructionText::Template(template),
+            ..self
+        }
     }
 
     /// Sets a function that is asked once for each run, when it starts; it wins over text and template.
@@ -86,7 +94,10 @@ impl Instructions {
             let made = make(cx);
             Box::pin(async move { made.await.map(Into::into).map_err(InstructionError::from) })
         });
-        Self { source: Some(source), ..self }
+        Self {
+            source: Some(source),
+            ..self
+        }
     }
 
     /// The text, if nobody need be asked for it and nothing need be rendered; a blank one is none.
@@ -108,7 +119,9 @@ impl Instructions {
     pub async fn resolve(&self, cx: InstructionContext) -> Result<Arc<str>, InstructionError> {
         if let Some(source) = &self.source {
             let made = source(cx).await;
-            return made.map_err(|error| InstructionError::caused("the source of instructions failed", error.into()));
+            return made.map_err(|error| {
+                InstructionError::caused("the source of instructions failed", error.into())
+            });
         }
         match &self.text {
             InstructionText::Plain(text) => Ok(Arc::clone(text)),

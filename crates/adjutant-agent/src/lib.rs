@@ -35,8 +35,8 @@ mod writer;
 
 pub use adjutant_core::*;
 pub use agent::{
-    Agent, AgentFactory, AgentLog, AgentQueue, MemberRun, OpenedAgent, OutputRun, OutputStep, OutputStream, RunBuilder,
-    TypedResult, WorkingAgent, agent_tool,
+    Agent, AgentFactory, AgentLog, AgentQueue, MemberRun, OpenedAgent, OutputRun, OutputStep,
+    OutputStream, RunBuilder, TypedResult, WorkingAgent, agent_tool,
 };
 pub use budget::{Budget, ConcurrencyPermit, Reservation, ReservationRequest};
 pub use effect::{Action, Effect, EffectContext, EffectError, Phase};
@@ -46,8 +46,8 @@ pub use hooks::{Fail, Hook, HookContext, HookOutput, Hooks, Observed, Point, Ver
 pub use inbox::Stopper;
 pub use listener::{Attached, PastEvents, Subscription};
 pub use middleware::{
-    BoxDrive, DriveContext, DriveStart, FnMiddleware, InputGuardrail, Logger, Middleware, NextDrive, OutputGuardrail,
-    Recovery, Timeout, middleware_fn,
+    BoxDrive, DriveContext, DriveStart, FnMiddleware, InputGuardrail, Logger, Middleware,
+    NextDrive, OutputGuardrail, Recovery, Timeout, middleware_fn,
 };
 pub use output::Output;
 pub use placement::{ChildLink, ChildOrder, ChildReport, ChildRole, Placement};

@@ -76,9 +76,16 @@ impl Listeners {
     }
 
     /// The reply of a thread is on its way, until what is given back is dropped.
-    pub(crate) fn hear_reply(self: &Arc<Self>, thread: &ThreadId, reply: &Arc<Mutex<PartialReply>>) -> Aloud {
+    pub(crate) fn hear_reply(
+        self: &Arc<Self>,
+        thread: &ThreadId,
+        reply: &Arc<Mutex<PartialReply>>,
+    ) -> Aloud {
         self.replies().insert(thread.clone(), Arc::clone(reply));
-        Aloud { listeners: Arc::clone(self), thread: thread.clone() }
+        Aloud {
+            listeners: Arc::clone(self),
+            thread: thread.clone(),
+        }
     }
 
     /// True if a reply of a thread is on its way.
@@ -130,7 +137,11 @@ impl Listeners {
 
     fn remove(&self, outlet: &Arc<Outlet>) {
         let mut list = self.list();
-        *list = list.iter().filter(|known| !Arc::ptr_eq(known, outlet)).cloned().collect();
+        *list = list
+            .iter()
+            .filter(|known| !Arc::ptr_eq(known, outlet))
+            .cloned()
+            .collect();
         self.any.store(!list.is_empty(), Ordering::Release);
     }
 
@@ -140,9 +151,21 @@ impl Listeners {
 }
 
 impl Subscription {
-    pub(crate) fn new(listeners: Arc<Listeners>, journal: Arc<dyn Journal>, log: LogId, who: Arc<Identity>) -> Self {
+    pub(crate) fn new(
+        listeners: Arc<Listeners>,
+        journal: Arc<dyn Journal>,
+        log: LogId,
+        who: Arc<Identity>,
+    ) -> Self {
         let outlet = listeners.add();
-        Self { outlet, listeners, journal, log, who, refill: None }
+        Self {
+            outlet,
+            listeners,
+            journal,
+            log,
+            who,
+            refill: None,
+        }
     }
 
     /// A subscription that goes on where the log and these events end.
@@ -153,7 +176,18 @@ impl Subscription {
         who: Arc<Identity>,
     ) -> (Self, Seq, Vec<Event>) {
         let (outlet, newest, partial) = listeners.join();
-        (Self { outlet, listeners, journal, log, who, refill: None }, newest, partial)
+        (
+            Self {
+                outlet,
+                listeners,
+                journal,
+                log,
+                who,
+                refill: None,
+            },
+            newest,
+            partial,
+        )
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
@@ -168,8 +202,9 @@ impl Subscription {
                 Taken::Event(event) => return Poll::Ready(Some(event)),
                 Taken::Lag(lag) => {
                     let (journal, log) = (Arc::clone(&self.journal), self.log.clone());
-                    let past =
-                        PastEvents::new(journal, log, Arc::clone(&self.who), lag.after).silent().until(lag.newest);
+                    let past = PastEvents::new(journal, log, Arc::clone(&self.who), lag.after)
+                        .silent()
+                        .until(lag.newest);
                     self.refill = Some(Refill { past, lag });
                 }
                 Taken::End => return Poll::Ready(None),
@@ -186,7 +221,10 @@ impl Refill {
             match ready!(self.past.poll_event(cx)) {
                 Some(Ok(event)) => return Poll::Ready(Some(event)),
                 Some(Err(_)) => return Poll::Ready(self.lost()),
-                None if self.past.fold.is_done() || self.lag.end.is_some() || outlet.has_ended() => {
+                None if self.past.fold.is_done()
+                    || self.lag.end.is_some()
+                    || outlet.has_ended() =>
+                {
                     return Poll::Ready(self.past.fold.last(self.lag.end.take()));
                 }
                 // A record is shown before it is saved; what saves it shows something else after it.
@@ -200,7 +238,10 @@ impl Refill {
     fn lost(&mut self) -> Option<Event> {
         let after = self.lag.after;
         self.past.give_up();
-        Some(Event { kind: EventKind::Lagged { after }, ..self.lag.first.clone() })
+        Some(Event {
+            kind: EventKind::Lagged { after },
+            ..self.lag.first.clone()
+        })
     }
 }
 
@@ -226,12 +267,16 @@ impl Drop for Subscription {
 
 impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subscription").field("log", &self.log).finish_non_exhaustive()
+        f.debug_struct("Subscription")
+            .field("log", &self.log)
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Listeners {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listeners").field("listeners", &self.list().len()).finish()
+        f.debug_struct("Listeners")
+            .field("listeners", &self.list().len())
+            .finish()
     }
 }

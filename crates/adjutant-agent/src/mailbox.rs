@@ -52,7 +52,10 @@ impl Mailbox {
 
     /// A box with a reader, and listeners besides.
     pub(crate) fn heard(listeners: Arc<Listeners>) -> Self {
-        Self { listeners, ..Self::default() }
+        Self {
+            listeners,
+            ..Self::default()
+        }
     }
 
     /// Returns the listeners that hear everything besides the reader.

@@ -121,10 +121,24 @@ impl NextDrive<'_> {
             self.judge.note("", &result.outcome);
             return Ok(result);
         };
-        let given = first.drive(cx, NextDrive { chain, judge: self.judge, last: self.last }).await;
+        let given = first
+            .drive(
+                cx,
+                NextDrive {
+                    chain,
+                    judge: self.judge,
+                    last: self.last,
+                },
+            )
+            .await;
         match &given {
             Ok(result) => self.judge.note(first.name(), &result.outcome),
-            Err(failure) => self.judge.note(first.name(), &Outcome::Failed { failure: failure.clone() }),
+            Err(failure) => self.judge.note(
+                first.name(),
+                &Outcome::Failed {
+                    failure: failure.clone(),
+                },
+            ),
         }
         given
     }
@@ -147,6 +161,8 @@ impl Judge {
 
 impl fmt::Debug for NextDrive<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NextDrive").field("inside", &self.chain.len()).finish_non_exhaustive()
+        f.debug_struct("NextDrive")
+            .field("inside", &self.chain.len())
+            .finish_non_exhaustive()
     }
 }

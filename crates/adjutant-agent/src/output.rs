@@ -3,7 +3,9 @@
 use std::{fmt, marker::PhantomData, pin::Pin, sync::Arc};
 
 use adjutant_core::{Error, OutputVerdict, OutputWish};
-use adjutant_llm::{self as llm, Estimate, Format, Model, Options, Reply, Request, Shape, UserMessage};
+use adjutant_llm::{
+    self as llm, Estimate, Format, Model, Options, Reply, Request, Shape, UserMessage,
+};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -33,7 +35,8 @@ pub(crate) struct Goal {
     tokens: u64,
 }
 
-type Check = dyn Fn(Value) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> + Send + Sync;
+type Check =
+    dyn Fn(Value) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> + Send + Sync;
 
 impl<T: DeserializeOwned + JsonSchema> Output<T> {
     /// Values of this type.
@@ -52,8 +55,15 @@ impl<T: DeserializeOwned> Output<T> {
     /// `Prompt` if it is no JSON schema, or if its name has other than 1 to 64 letters, digits, `_` and `-`.
     pub fn of(format: Format) -> Result<Self, Error> {
         let shape = Shape::of(format).map_err(Error::Output)?;
-        let reads = |value: &Value| T::deserialize(value).map(drop).map_err(|error| Shape::<Value>::misfit(&error));
-        Ok(Self { goal: Goal::new(shape, reads, None), reads: PhantomData })
+        let reads = |value: &Value| {
+            T::deserialize(value)
+                .map(drop)
+                .map_err(|error| Shape::<Value>::misfit(&error))
+        };
+        Ok(Self {
+            goal: Goal::new(shape, reads, None),
+            reads: PhantomData,
+        })
     }
 
     /// Sets how often the model may be sent back; 2 without it.
@@ -85,10 +95,19 @@ impl<T: DeserializeOwned> Output<T> {
 }
 
 impl Goal {
-    fn new(shape: Shape<Value>, reads: fn(&Value) -> Result<(), String>, check: Option<Arc<Check>>) -> Self {
+    fn new(
+        shape: Shape<Value>,
+        reads: fn(&Value) -> Result<(), String>,
+        check: Option<Arc<Check>>,
+    ) -> Self {
         // Beside tools, some models are shown the schema in words too.
         let tokens = 2 * Estimate.count(&shape.format().schema.to_string()) + WORDS;
-        Self { shape, reads, check, tokens }
+        Self {
+            shape,
+            reads,
+            check,
+            tokens,
+        }
     }
 
     /// The most tokens that asking for the answer adds to a request.
@@ -99,7 +118,11 @@ impl Goal {
     /// The wish as the log holds it.
     pub(crate) fn wish(&self) -> OutputWish {
         let is_checked = self.check.is_some();
-        OutputWish { format: self.shape.given(), repairs: self.shape.repairs, is_checked }
+        OutputWish {
+            format: self.shape.given(),
+            repairs: self.shape.repairs,
+            is_checked,
+        }
     }
 
     /// The request with what asks for the answer, in the way of the model.
@@ -113,18 +136,32 @@ impl Goal {
         wish: Option<&OutputWish>,
     ) -> (Option<Arc<Self>>, Option<&'static str>) {
         let Some(wish) = wish else {
-            return (None, known.map(|_| "the run was begun without a wanted answer, and goes on without one"));
+            return (
+                None,
+                known.map(|_| "the run was begun without a wanted answer, and goes on without one"),
+            );
         };
         let unchecked = wish.is_checked && known.is_none_or(|known| known.check.is_none());
-        let warning = unchecked.then_some("who checked answers when the run was begun is not here: the schema decides");
-        if known.is_some_and(|known| known.shape.given() == wish.format && known.shape.repairs == wish.repairs) {
+        let warning = unchecked.then_some(
+            "who checked answers when the run was begun is not here: the schema decides",
+        );
+        if known.is_some_and(|known| {
+            known.shape.given() == wish.format && known.shape.repairs == wish.repairs
+        }) {
             return (known.cloned(), warning);
         }
         let Ok(mut shape) = Shape::<Value>::of(wish.format.clone()) else {
-            return (None, Some("the wanted answer of the log cannot be asked for, and the run goes on without it"));
+            return (
+                None,
+                Some(
+                    "the wanted answer of the log cannot be asked for, and the run goes on without it",
+                ),
+            );
         };
         shape.repairs = wish.repairs;
-        let (reads, check) = known.map_or((Self::any as _, None), |known| (known.reads, known.check.clone()));
+        let (reads, check) = known.map_or((Self::any as _, None), |known| {
+            (known.reads, known.check.clone())
+        });
         (Some(Arc::new(Self::new(shape, reads, check))), warning)
     }
 
@@ -157,25 +194,50 @@ impl Judging {
         (model, options): (Arc<dyn Model>, Arc<Options>),
     ) -> Option<Self> {
         let read = goal.shape.read(reply)?;
-        Some(Self { read, left: goal.shape.repairs.saturating_sub(refused), goal: Arc::clone(goal), model, options })
+        Some(Self {
+            read,
+            left: goal.shape.repairs.saturating_sub(refused),
+            goal: Arc::clone(goal),
+            model,
+            options,
+        })
     }
 
     /// Judges the answer: the schema, the type, and then the application.
     pub(crate) async fn judge(self) -> Judged {
-        let Self { goal, read, left, model, options } = self;
+        let Self {
+            goal,
+            read,
+            left,
+            model,
+            options,
+        } = self;
         let read = read.and_then(|value| (goal.reads)(&value).map(|()| value));
         let judged = match (read, &goal.check) {
             (Ok(value), Some(check)) => {
                 let checked = check(value.clone()).await;
-                checked.map(|()| value).map_err(|reason| format!("The answer is not accepted: {}", short(&reason)))
+                checked
+                    .map(|()| value)
+                    .map_err(|reason| format!("The answer is not accepted: {}", short(&reason)))
             }
             (read, _) => read,
         };
         match judged {
-            Ok(value) => Judged { verdict: OutputVerdict::Accepted { value: Arc::new(value) }, again: None },
+            Ok(value) => Judged {
+                verdict: OutputVerdict::Accepted {
+                    value: Arc::new(value),
+                },
+                again: None,
+            },
             Err(reason) => {
                 let again = Some(goal.shape.again(model.info(), &options, &reason));
-                Judged { verdict: OutputVerdict::Refused { reason: reason.into(), left }, again }
+                Judged {
+                    verdict: OutputVerdict::Refused {
+                        reason: reason.into(),
+                        left,
+                    },
+                    again,
+                }
             }
         }
     }
@@ -187,13 +249,19 @@ fn short(reason: &str) -> &str {
 
 impl<T> Clone for Output<T> {
     fn clone(&self) -> Self {
-        Self { goal: self.goal.clone(), reads: PhantomData }
+        Self {
+            goal: self.goal.clone(),
+            reads: PhantomData,
+        }
     }
 }
 
 impl fmt::Debug for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Goal").field("shape", &self.shape).field("is_checked", &self.check.is_some()).finish()
+        f.debug_struct("Goal")
+            .field("shape", &self.shape)
+            .field("is_checked", &self.check.is_some())
+            .finish()
     }
 }
 

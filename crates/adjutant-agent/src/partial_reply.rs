@@ -35,8 +35,20 @@ struct Heard {
 
 impl PartialReply {
     /// Another reply begins.
-    pub(crate) fn begin(&mut self, who: &Arc<Identity>, place: TurnPosition, at_ms: u64, attempt: u32) {
-        *self = Self { who: Some(Arc::clone(who)), place, at_ms, attempt, ..Self::default() };
+    pub(crate) fn begin(
+        &mut self,
+        who: &Arc<Identity>,
+        place: TurnPosition,
+        at_ms: u64,
+        attempt: u32,
+    ) {
+        *self = Self {
+            who: Some(Arc::clone(who)),
+            place,
+            at_ms,
+            attempt,
+            ..Self::default()
+        };
     }
 
     /// Takes the next chunk; gives the reply when it is finished.
@@ -79,34 +91,67 @@ impl PartialReply {
             parts.extend(self.heard[at].part(block, kind, said));
         }
         let (turn, attempt) = (self.place.turn, self.attempt);
-        (!parts.is_empty()).then_some(Record::Heard { turn, attempt, model, parts })
+        (!parts.is_empty()).then_some(Record::Heard {
+            turn,
+            attempt,
+            model,
+            parts,
+        })
     }
 
     /// Returns the partial reply so far, as events at this place of the log.
     pub(crate) fn events(&self, seq: Seq) -> Vec<Event> {
-        let (Some(model), Some(who)) = (self.collector.model(), &self.who) else { return Vec::new() };
+        let (Some(model), Some(who)) = (self.collector.model(), &self.who) else {
+            return Vec::new();
+        };
         let limits = Box::default();
-        let mut kinds = vec![EventKind::ReplyStarted { attempt: self.attempt, model: model.clone(), limits }];
+        let mut kinds = vec![EventKind::ReplyStarted {
+            attempt: self.attempt,
+            model: model.clone(),
+            limits,
+        }];
         for (block, kind, said) in self.collector.blocks() {
-            kinds.push(EventKind::BlockStarted { block, kind: kind.clone() });
+            kinds.push(EventKind::BlockStarted {
+                block,
+                kind: kind.clone(),
+            });
             match said {
                 BlockSoFar::Open(text) => kinds.extend(EventKind::delta(block, kind, text)),
                 BlockSoFar::Closed(content) => {
                     kinds.extend(
-                        AcknowledgedPart::text_of(content).and_then(|text| EventKind::delta(block, kind, text)),
+                        AcknowledgedPart::text_of(content)
+                            .and_then(|text| EventKind::delta(block, kind, text)),
                     );
-                    kinds.push(EventKind::BlockFinished { block, content: Arc::clone(content) });
+                    kinds.push(EventKind::BlockFinished {
+                        block,
+                        content: Arc::clone(content),
+                    });
                 }
             }
         }
         let (at_ms, run, turn) = (self.at_ms, self.place.run, self.place.turn);
-        kinds.into_iter().map(|kind| Event { seq, at_ms, run, turn, who: Arc::clone(who), kind }).collect()
+        kinds
+            .into_iter()
+            .map(|kind| Event {
+                seq,
+                at_ms,
+                run,
+                turn,
+                who: Arc::clone(who),
+                kind,
+            })
+            .collect()
     }
 }
 
 impl Heard {
     /// Returns the part of a block that the log does not hold yet.
-    fn part(&mut self, block: u32, kind: &BlockKind, said: BlockSoFar<'_>) -> Option<AcknowledgedPart> {
+    fn part(
+        &mut self,
+        block: u32,
+        kind: &BlockKind,
+        said: BlockSoFar<'_>,
+    ) -> Option<AcknowledgedPart> {
         let (was_opened, kind) = (std::mem::replace(&mut self.opened, true), kind.clone());
         if self.closed {
             return None;
@@ -116,7 +161,13 @@ impl Heard {
                 let more = text.get(self.bytes..).unwrap_or_default().to_owned();
                 self.bytes = text.len();
                 let is_news = !was_opened || !more.is_empty();
-                is_news.then_some(AcknowledgedPart { block, kind, text: more, closed: false, content: None })
+                is_news.then_some(AcknowledgedPart {
+                    block,
+                    kind,
+                    text: more,
+                    closed: false,
+                    content: None,
+                })
             }
             BlockSoFar::Closed(content) => {
                 self.closed = true;
@@ -124,7 +175,13 @@ impl Heard {
                     .and_then(|text| text.get(self.bytes..))
                     .map(str::to_owned);
                 let content = rest.is_none().then(|| Arc::clone(content));
-                Some(AcknowledgedPart { block, kind, text: rest.unwrap_or_default(), closed: true, content })
+                Some(AcknowledgedPart {
+                    block,
+                    kind,
+                    text: rest.unwrap_or_default(),
+                    closed: true,
+                    content,
+                })
             }
         }
     }

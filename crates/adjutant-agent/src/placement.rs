@@ -96,10 +96,21 @@ pub struct ChildReport {
 impl ChildRole {
     /// Who the child is whose session this is; `None` if it is none.
     pub fn of(info: &LogInfo) -> Option<Self> {
-        let SessionMeta { title, agent, labels, .. } = &info.about;
+        let SessionMeta {
+            title,
+            agent,
+            labels,
+            ..
+        } = &info.about;
         labels.get(CHILD)?;
-        let levels = labels.iter().find_map(|label| label.strip_prefix(LEVELS)?.parse().ok());
-        Some(Self { agent: agent.clone()?, name: title.clone()?, levels: levels.unwrap_or(0) })
+        let levels = labels
+            .iter()
+            .find_map(|label| label.strip_prefix(LEVELS)?.parse().ok());
+        Some(Self {
+            agent: agent.clone()?,
+            name: title.clone()?,
+            levels: levels.unwrap_or(0),
+        })
     }
 }
 
@@ -107,20 +118,33 @@ impl From<&ChildRole> for SessionMeta {
     fn from(role: &ChildRole) -> Self {
         let labels = BTreeSet::from([CHILD.into(), format!("{LEVELS}{}", role.levels).into()]);
         let (title, agent) = (Some(Arc::clone(&role.name)), Some(Arc::clone(&role.agent)));
-        Self { title, agent, labels, ..Self::default() }
+        Self {
+            title,
+            agent,
+            labels,
+            ..Self::default()
+        }
     }
 }
 
 impl ChildLink {
     /// The child that a pause waits for; `None` if it waits for something else.
     pub fn of(pause: &Pause) -> Option<Self> {
-        if pause.ask.kind == AskKind::External { Self::deserialize(&pause.ask.data).ok() } else { None }
+        if pause.ask.kind == AskKind::External {
+            Self::deserialize(&pause.ask.data).ok()
+        } else {
+            None
+        }
     }
 }
 
 impl From<&ChildOrder> for ChildLink {
     fn from(order: &ChildOrder) -> Self {
         let written = serde_json::to_vec(order).unwrap_or_default();
-        Self { child: order.session.clone(), order: Digest::of(&written), caps: order.caps }
+        Self {
+            child: order.session.clone(),
+            order: Digest::of(&written),
+            caps: order.caps,
+        }
     }
 }

@@ -20,20 +20,32 @@ pub struct Continue;
 impl Prompt {
     /// Several entries. Turns are welcome: they are paired by construction.
     pub(crate) fn new(entries: Vec<Entry>) -> Self {
-        Self { entries: Some(entries) }
+        Self {
+            entries: Some(entries),
+        }
     }
 
     /// Returns the entries of the prompt; none if the run goes on with the entries that are there.
     pub(crate) fn checked(self) -> Result<Vec<Entry>, Error> {
-        if self.entries.is_none() { Ok(Vec::new()) } else { self.said() }
+        if self.entries.is_none() {
+            Ok(Vec::new())
+        } else {
+            self.said()
+        }
     }
 
     /// Returns the entries of a prompt that must not be empty.
     pub(crate) fn said(self) -> Result<Vec<Entry>, Error> {
         let entries = self.entries.unwrap_or_default();
-        let says_something = |entry: &Entry| matches!(entry, Entry::User(message) if !message.is_empty());
-        if entries.iter().any(|entry| matches!(entry, Entry::Summary(_))) {
-            return Err(Error::Prompt("a summary belongs to a view, not to a prompt"));
+        let says_something =
+            |entry: &Entry| matches!(entry, Entry::User(message) if !message.is_empty());
+        if entries
+            .iter()
+            .any(|entry| matches!(entry, Entry::Summary(_)))
+        {
+            return Err(Error::Prompt(
+                "a summary belongs to a view, not to a prompt",
+            ));
         }
         if !entries.iter().any(says_something) {
             return Err(Error::Prompt("it is empty"));

@@ -105,19 +105,36 @@ impl Queues {
     ///
     /// # Errors
     /// `Prompt` if it says nothing or is no message, `Full` if the lane is.
-    pub(crate) fn push(self: &Arc<Self>, lane: Lane, content: Entry, manner: Manner) -> Result<Queued, Error> {
+    pub(crate) fn push(
+        self: &Arc<Self>,
+        lane: Lane,
+        content: Entry,
+        manner: Manner,
+    ) -> Result<Queued, Error> {
         if let Some(why) = unfit(&content) {
             return Err(Error::Prompt(why));
         }
-        let pushed = self.change(|lanes| lanes.push(lane, of_lane(content, lane), manner, MAX_QUEUED));
+        let pushed =
+            self.change(|lanes| lanes.push(lane, of_lane(content, lane), manner, MAX_QUEUED));
         let (id, number) = pushed.ok_or_else(|| Error::Full(MAX_QUEUED))?;
-        Ok(Queued { queues: Arc::clone(self), lane, id, number })
+        Ok(Queued {
+            queues: Arc::clone(self),
+            lane,
+            id,
+            number,
+        })
     }
 
     /// Puts a message of another process at the end of a lane, unless it was put there before.
     ///
     /// Says whether it could be: a lane that is full takes it only if it must.
-    pub(crate) fn push_posted(&self, post: PostNo, lane: Lane, content: &Entry, must: bool) -> bool {
+    pub(crate) fn push_posted(
+        &self,
+        post: PostNo,
+        lane: Lane,
+        content: &Entry,
+        must: bool,
+    ) -> bool {
         let max = if must { usize::MAX } else { MAX_QUEUED };
         self.change(|lanes| lanes.push_posted(post, lane, of_lane(content.clone(), lane), max))
     }
@@ -164,12 +181,20 @@ impl Queues {
 
     /// Returns the changes of the queues since the last time, as records.
     pub(crate) fn hear(&self) -> Vec<Record> {
-        if self.news.swap(false, Ordering::AcqRel) { self.lanes().hear() } else { Vec::new() }
+        if self.news.swap(false, Ordering::AcqRel) {
+            self.lanes().hear()
+        } else {
+            Vec::new()
+        }
     }
 
     /// Takes from a lane what is to be placed now.
     pub(crate) fn take(&self, lane: Lane, drain: Drain) -> Vec<TakenMessage> {
-        let taken = if self.is_used() { self.lanes().take(lane, drain) } else { Vec::new() };
+        let taken = if self.is_used() {
+            self.lanes().take(lane, drain)
+        } else {
+            Vec::new()
+        };
         // A message that was numbered just now is news.
         if !taken.is_empty() {
             self.news.store(true, Ordering::Release);
@@ -197,9 +222,15 @@ impl Queues {
 
     /// The log was read: what it holds counts.
     pub(crate) fn restore(&self, run: &Run) {
-        let logged = run.waiting().queued().map(|(item, lane, content)| (item, (lane, content.clone()))).collect();
-        self.used.fetch_or(run.waiting().queued().next().is_some(), Ordering::AcqRel);
-        self.lanes().restore(logged, run.waiting().next_item - 1, run.heeded());
+        let logged = run
+            .waiting()
+            .queued()
+            .map(|(item, lane, content)| (item, (lane, content.clone())))
+            .collect();
+        self.used
+            .fetch_or(run.waiting().queued().next().is_some(), Ordering::AcqRel);
+        self.lanes()
+            .restore(logged, run.waiting().next_item - 1, run.heeded());
         self.news.store(true, Ordering::Release);
     }
 
@@ -225,7 +256,8 @@ impl Queued {
     /// the next run finds out.
     #[must_use]
     pub fn withdraw(&self) -> bool {
-        self.queues.change(|lanes| lanes.withdraw(self.lane, self.id))
+        self.queues
+            .change(|lanes| lanes.withdraw(self.lane, self.id))
     }
 
     /// True if the message waits.
@@ -264,12 +296,17 @@ fn of_lane(content: Entry, lane: Lane) -> Entry {
 
 impl fmt::Debug for Queued {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queued").field("lane", &self.lane).field("item", &self.item()).finish_non_exhaustive()
+        f.debug_struct("Queued")
+            .field("lane", &self.lane)
+            .field("item", &self.item())
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Queues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queues").field("waiting", &self.waiting().len()).finish_non_exhaustive()
+        f.debug_struct("Queues")
+            .field("waiting", &self.waiting().len())
+            .finish_non_exhaustive()
     }
 }

@@ -44,7 +44,9 @@ impl Running {
         let mailbox = Arc::new(Mailbox::heard(Arc::clone(start.session.listeners())));
         let inbox = Arc::new(Inbox::default());
         let session = Arc::clone(&start.session);
-        let stopper = Stopper { inbox: Arc::clone(&inbox) };
+        let stopper = Stopper {
+            inbox: Arc::clone(&inbox),
+        };
         let (live, events) = (session.go_live(stopper.clone()), Arc::clone(&mailbox));
         let drive = async move {
             let performed = perform(start, claim, events, inbox).await;
@@ -148,8 +150,12 @@ impl Running {
                 if let Poll::Ready(saved) = saving.as_mut().poll(cx) {
                     return Poll::Ready(saved);
                 }
-                let Some(driven) = drive.as_mut() else { return Poll::Pending };
-                let Poll::Ready(performed) = driven.as_mut().poll(cx) else { break };
+                let Some(driven) = drive.as_mut() else {
+                    return Poll::Pending;
+                };
+                let Poll::Ready(performed) = driven.as_mut().poll(cx) else {
+                    break;
+                };
                 *result = Some(performed);
                 *drive = None;
             }
@@ -196,7 +202,11 @@ impl Running {
                 }
             }
             let Some(drive) = &mut self.drive else {
-                return if is_saving { Poll::Pending } else { Poll::Ready(None) };
+                return if is_saving {
+                    Poll::Pending
+                } else {
+                    Poll::Ready(None)
+                };
             };
             match drive.as_mut().poll(cx) {
                 Poll::Ready(result) => {
@@ -204,7 +214,9 @@ impl Running {
                     self.drive = None;
                 }
                 // The drive may have saved them just now.
-                Poll::Pending if is_saving && self.poll_saving(cx).is_pending() => return Poll::Pending,
+                Poll::Pending if is_saving && self.poll_saving(cx).is_pending() => {
+                    return Poll::Pending;
+                }
                 Poll::Pending if is_saving => {}
                 Poll::Pending if self.mailbox.watch(cx) => {}
                 Poll::Pending => return Poll::Pending,
@@ -214,7 +226,12 @@ impl Running {
 
     /// Wishes that the events at hand be saved, if they must be and are not.
     fn save(&mut self) {
-        if !self.is_saved || self.batch.iter().all(|event| self.mailbox.is_saved(event.seq)) {
+        if !self.is_saved
+            || self
+                .batch
+                .iter()
+                .all(|event| self.mailbox.is_saved(event.seq))
+        {
             return;
         }
         let (session, inbox) = (Arc::clone(&self.session), Arc::clone(&self.stopper.inbox));
@@ -223,7 +240,9 @@ impl Running {
 
     /// Waits until the events at hand are saved; those that cannot be are dropped.
     fn poll_saving(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(saving) = &mut self.saving else { return Poll::Ready(()) };
+        let Some(saving) = &mut self.saving else {
+            return Poll::Ready(());
+        };
         let saved = ready!(saving.as_mut().poll(cx));
         self.saving = None;
         if saved.is_err() {
@@ -243,7 +262,9 @@ impl Stream for Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let Some(drive) = self.drive.take() else { return };
+        let Some(drive) = self.drive.take() else {
+            return;
+        };
         self.mailbox.close();
         self.stopper.stop(CancelBy::User);
         self.session.leave();
@@ -256,6 +277,9 @@ impl Drop for Running {
 
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("session", self.session.id()).field("ended", &self.drive.is_none()).finish()
+        f.debug_struct("Running")
+            .field("session", self.session.id())
+            .field("ended", &self.drive.is_none())
+            .finish()
     }
 }

@@ -42,7 +42,12 @@ pub trait Spawn: Send + Sync {
     ///
     /// # Errors
     /// Like [`open`](Spawn::open).
-    async fn open_with(&self, key: &str, agent: AgentConfig, history: Transcript) -> Result<Child, ToolError>;
+    async fn open_with(
+        &self,
+        key: &str,
+        agent: AgentConfig,
+        history: Transcript,
+    ) -> Result<Child, ToolError>;
 
     /// Returns the parts of the calling agent that a child may be given.
     fn parent(&self) -> Parent;
@@ -57,7 +62,9 @@ pub trait Spawn: Send + Sync {
     /// Like [`open`](Spawn::open), and `Failed` where nothing outlives a call.
     async fn keep(&self, key: &str, agent: AgentConfig) -> Result<Child, ToolError> {
         let _ = agent;
-        Err(ToolError::failed(format!("no agent outlives its call here: {key:?}")))
+        Err(ToolError::failed(format!(
+            "no agent outlives its call here: {key:?}"
+        )))
     }
 
     /// Opens a child again that a run of this agent [kept](Spawn::keep), in its conversation: after a crash, or in a later
@@ -69,9 +76,16 @@ pub trait Spawn: Send + Sync {
     ///
     /// # Errors
     /// Like [`keep`](Spawn::keep), `InvalidArguments` if no call of this agent kept it, `Failed` if the log cannot be read.
-    async fn reopen(&self, thread: &ThreadId, agent: AgentConfig, heard: usize) -> Result<Child, ToolError> {
+    async fn reopen(
+        &self,
+        thread: &ThreadId,
+        agent: AgentConfig,
+        heard: usize,
+    ) -> Result<Child, ToolError> {
         let _ = (agent, heard);
-        Err(ToolError::failed(format!("no agent is opened again here: {thread}")))
+        Err(ToolError::failed(format!(
+            "no agent is opened again here: {thread}"
+        )))
     }
 }
 

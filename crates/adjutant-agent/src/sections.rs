@@ -12,9 +12,13 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 pub use kind::{CustomSection, SectionKind};
-pub use ready::{BEHAVIORAL_CONSTRAINTS, FnSection, TextSection, identity, section_fn, section_text};
+pub use ready::{
+    BEHAVIORAL_CONSTRAINTS, FnSection, TextSection, identity, section_fn, section_text,
+};
 
-use crate::instructions::{InstructionContext, InstructionError, InstructionErrorKind, Instructions};
+use crate::instructions::{
+    InstructionContext, InstructionError, InstructionErrorKind, Instructions,
+};
 use adjutant_core::RunNo;
 
 /// The gap between two texts of one section, and between two sections.
@@ -142,7 +146,11 @@ impl Sections {
     ///
     /// # Panics
     /// If a section panics.
-    pub async fn render(&self, instructions: Arc<str>, cx: &SectionContext) -> Result<Arc<str>, InstructionError> {
+    pub async fn render(
+        &self,
+        instructions: Arc<str>,
+        cx: &SectionContext,
+    ) -> Result<Arc<str>, InstructionError> {
         let mut groups: Vec<Group> = Vec::new();
         self.put(&mut groups, SectionKind::Instructions, instructions)?;
         for section in &self.sections {
@@ -152,7 +160,10 @@ impl Sections {
             }
             let made = section.render(cx).await;
             let made = made.map_err(|error| {
-                InstructionError::caused(format!("section {} could not be made", kind.tag()), error.into())
+                InstructionError::caused(
+                    format!("section {} could not be made", kind.tag()),
+                    error.into(),
+                )
             });
             if let Some(text) = made? {
                 self.put(&mut groups, kind, text)?;
@@ -161,7 +172,13 @@ impl Sections {
         groups.sort_by_key(|group| group.kind.place());
         Ok(match groups.as_slice() {
             [] => "".into(),
-            [Group { kind: SectionKind::Instructions, texts, .. }] => match texts.as_slice() {
+            [
+                Group {
+                    kind: SectionKind::Instructions,
+                    texts,
+                    ..
+                },
+            ] => match texts.as_slice() {
                 [text] => Arc::clone(text),
                 texts => texts.join(GAP).into(),
             },
@@ -170,7 +187,12 @@ impl Sections {
     }
 
     /// Puts a text among those of its kind.
-    fn put(&self, groups: &mut Vec<Group>, kind: SectionKind, text: Arc<str>) -> Result<(), InstructionError> {
+    fn put(
+        &self,
+        groups: &mut Vec<Group>,
+        kind: SectionKind,
+        text: Arc<str>,
+    ) -> Result<(), InstructionError> {
         if text.trim().is_empty() || self.off.contains(&kind) {
             return Ok(());
         }
@@ -178,7 +200,11 @@ impl Sections {
         let known = groups.iter().position(|group| group.kind == kind);
         let group = match known {
             Some(at) => &mut groups[at],
-            None => groups.push_mut(Group { kind, texts: Vec::new(), bytes: 0 }),
+            None => groups.push_mut(Group {
+                kind,
+                texts: Vec::new(),
+                bytes: 0,
+            }),
         };
         if group.texts.contains(&text) {
             return Ok(());
@@ -186,7 +212,10 @@ impl Sections {
         let gap = if group.texts.is_empty() { 0 } else { GAP.len() };
         group.bytes += gap + text.len();
         if group.bytes > limit {
-            let message = format!("section {} is longer than its limit: {limit} bytes", group.kind.tag());
+            let message = format!(
+                "section {} is longer than its limit: {limit} bytes",
+                group.kind.tag()
+            );
             return Err(InstructionError::new(InstructionErrorKind::Limit, message));
         }
         group.texts.push(text);
@@ -218,7 +247,11 @@ impl SectionContext {
 
 impl From<&SectionContext> for InstructionContext {
     fn from(cx: &SectionContext) -> Self {
-        Self { who: Arc::clone(&cx.who), state: Arc::clone(&cx.state), run: cx.run }
+        Self {
+            who: Arc::clone(&cx.who),
+            state: Arc::clone(&cx.state),
+            run: cx.run,
+        }
     }
 }
 
@@ -226,6 +259,10 @@ impl fmt::Debug for Sections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kinds: Vec<_> = self.sections.iter().map(|section| section.kind()).collect();
         let mut shown = f.debug_struct("Sections");
-        shown.field("sections", &kinds).field("off", &self.off).field("limits", &self.limits).finish()
+        shown
+            .field("sections", &kinds)
+            .field("off", &self.off)
+            .field("limits", &self.limits)
+            .finish()
     }
 }

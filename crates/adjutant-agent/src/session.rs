@@ -38,10 +38,12 @@ pub(crate) use perform::perform;
 use fold::Fold;
 
 use crate::{
-    begin::Begin, inbox::Stopper, listener::Listeners, queue::Queues, scope::SessionWriter, setup::Setup,
-    snapshot::SessionView,
+    begin::Begin, inbox::Stopper, listener::Listeners, queue::Queues, scope::SessionWriter,
+    setup::Setup, snapshot::SessionView,
 };
-use adjutant_core::{Error, Events, Journal, JournalErrorKind, LogId, Owner, Pause, PostNo, Run, Seq};
+use adjutant_core::{
+    Error, Events, Journal, JournalErrorKind, LogId, Owner, Pause, PostNo, Run, Seq,
+};
 
 /// One session; shared by the clones of an agent.
 #[derive(Debug)]
@@ -173,7 +175,10 @@ impl Session {
 
     /// Everything that was said in the session, as of the newest run that ended.
     pub(crate) fn history(&self) -> Transcript {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.history
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// The fold of what the log holds now, also while a run goes on; nothing is taken or written.
@@ -201,11 +206,15 @@ impl Session {
 
     /// Returns the pauses that the session waits for, as of the newest drive that ended.
     pub(crate) fn pauses(&self) -> Vec<Arc<Pause>> {
-        self.pauses.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.pauses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn show_pauses(&self, run: &Run) {
-        *self.pauses.lock().unwrap_or_else(PoisonError::into_inner) = run.pauses().cloned().collect();
+        *self.pauses.lock().unwrap_or_else(PoisonError::into_inner) =
+            run.pauses().cloned().collect();
     }
 
     fn show(&self, history: &Transcript) {
@@ -233,7 +242,9 @@ impl Claim {
 }
 
 fn is_missing(error: &Error) -> bool {
-    error.journal_error().is_some_and(|error| error.kind == JournalErrorKind::Missing)
+    error
+        .journal_error()
+        .is_some_and(|error| error.kind == JournalErrorKind::Missing)
 }
 
 impl Drop for Session {

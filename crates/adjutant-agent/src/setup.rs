@@ -255,7 +255,10 @@ impl Setup {
 
     /// Sets what the model is shown of the application's own entries; those that give `None` stay hidden.
     #[must_use]
-    pub(crate) fn convert(mut self, convert: impl Fn(&Custom) -> Option<UserMessage> + Send + Sync + 'static) -> Self {
+    pub(crate) fn convert(
+        mut self,
+        convert: impl Fn(&Custom) -> Option<UserMessage> + Send + Sync + 'static,
+    ) -> Self {
         self.convert = Some(Arc::new(convert));
         self
     }
@@ -276,11 +279,18 @@ impl Setup {
     /// # Errors
     /// `UnknownModel`: another one is never asked in its place.
     pub(crate) fn chosen(&self, chosen: Option<&ModelId>) -> Result<Arc<dyn Model>, Error> {
-        let Some(id) = chosen else { return Ok(Arc::clone(&self.model)) };
+        let Some(id) = chosen else {
+            return Ok(Arc::clone(&self.model));
+        };
         let known = || std::iter::once(&self.model).chain(&*self.models);
-        let unknown =
-            || Error::UnknownModel { model: id.clone(), known: known().map(|model| model.info().id.clone()).collect() };
-        known().find(|model| model.info().id == *id).map(Arc::clone).ok_or_else(unknown)
+        let unknown = || Error::UnknownModel {
+            model: id.clone(),
+            known: known().map(|model| model.info().id.clone()).collect(),
+        };
+        known()
+            .find(|model| model.info().id == *id)
+            .map(Arc::clone)
+            .ok_or_else(unknown)
     }
 
     /// True if the system prompt is known without asking anyone.
@@ -294,7 +304,14 @@ impl fmt::Debug for Setup {
         f.debug_struct("Setup")
             .field("model", &self.model)
             .field("tools", &self.tools)
-            .field("toolboxes", &self.toolboxes.iter().map(|it| it.name().to_owned()).collect::<Vec<_>>())
+            .field(
+                "toolboxes",
+                &self
+                    .toolboxes
+                    .iter()
+                    .map(|it| it.name().to_owned())
+                    .collect::<Vec<_>>(),
+            )
             .field("who", &self.who)
             .finish_non_exhaustive()
     }

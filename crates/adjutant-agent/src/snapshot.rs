@@ -103,7 +103,12 @@ impl SessionView {
     pub(crate) fn relieve(&self, run: &Run) {
         let mut state = self.state();
         let many = state.recent.len() >= MANY_RECENT.max(run.history().len());
-        if many && state.recent.last().is_some_and(|newest| newest.seq == run.seq()) {
+        if many
+            && state
+                .recent
+                .last()
+                .is_some_and(|newest| newest.seq == run.seq())
+        {
             state.stand(run);
         }
     }
@@ -136,17 +141,35 @@ impl SessionView {
         let (run, tools, system) = {
             let mut state = self.state();
             state.fold();
-            (state.run().clone(), state.tools.clone(), state.system.clone())
+            (
+                state.run().clone(),
+                state.tools.clone(),
+                state.system.clone(),
+            )
         };
         // Looked at after the records, so that a reply never counts twice: once it is recorded it is not partial.
         let partial = self.partial.get().and_then(|it| lock(it).so_far());
-        let system = system.filter(|_| !setup.is_instructed()).unwrap_or_else(|| Arc::clone(&setup.system));
-        let tools = tools.as_ref().filter(|_| !setup.toolboxes.is_empty()).unwrap_or(setup.tools.toolset());
+        let system = system
+            .filter(|_| !setup.is_instructed())
+            .unwrap_or_else(|| Arc::clone(&setup.system));
+        let tools = tools
+            .as_ref()
+            .filter(|_| !setup.toolboxes.is_empty())
+            .unwrap_or(setup.tools.toolset());
         let (usage, total_usage) = run.usage();
         Snapshot {
             entries: run.history().clone(),
-            model: run.request().chosen_model.filter(|_| run.is_open()).unwrap_or(&setup.model.info().id).clone(),
-            thinking: run.request().chosen_thinking.filter(|_| run.is_open()).or(setup.options.thinking),
+            model: run
+                .request()
+                .chosen_model
+                .filter(|_| run.is_open())
+                .unwrap_or(&setup.model.info().id)
+                .clone(),
+            thinking: run
+                .request()
+                .chosen_thinking
+                .filter(|_| run.is_open())
+                .or(setup.options.thinking),
             is_running: self.running.load(Ordering::Acquire),
             partial,
             calls: run.calls().at_work(),
@@ -158,7 +181,10 @@ impl SessionView {
             error: failure(&run),
             pauses: run.pauses().cloned().collect(),
             queued: run.waiting().queued().count(),
-            tools: tools.iter().map(|tool| tool.spec().name().clone()).collect(),
+            tools: tools
+                .iter()
+                .map(|tool| tool.spec().name().clone())
+                .collect(),
             system,
         }
     }
@@ -175,7 +201,9 @@ impl State {
 
     fn newest(&self) -> Seq {
         let folded = || self.run.as_ref().map_or(Seq(0), |run| run.seq());
-        self.recent.last().map_or_else(folded, |stamped| stamped.seq)
+        self.recent
+            .last()
+            .map_or_else(folded, |stamped| stamped.seq)
     }
 
     fn stand(&mut self, run: &Run) {
@@ -194,11 +222,23 @@ impl State {
 impl ContextUse {
     fn of(run: &Run, window: u64, overhead: impl FnOnce() -> u64) -> Self {
         let Some(used) = run.request().counted else {
-            return Self { used: run.view().items().tokens().saturating_add(overhead()), window, percent: 0 };
+            return Self {
+                used: run.view().items().tokens().saturating_add(overhead()),
+                window,
+                percent: 0,
+            };
         };
         let rounded = |window| (u128::from(used) * 200 + window) / (window * 2);
-        let percent = if window == 0 { 0 } else { rounded(u128::from(window)).min(100) };
-        Self { used, window, percent: u8::try_from(percent).unwrap_or(100) }
+        let percent = if window == 0 {
+            0
+        } else {
+            rounded(u128::from(window)).min(100)
+        };
+        Self {
+            used,
+            window,
+            percent: u8::try_from(percent).unwrap_or(100),
+        }
     }
 }
 
@@ -211,6 +251,8 @@ fn failure(run: &Run) -> Option<Arc<str>> {
 
 impl fmt::Debug for SessionView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seen").field("running", &self.running).finish_non_exhaustive()
+        f.debug_struct("Seen")
+            .field("running", &self.running)
+            .finish_non_exhaustive()
     }
 }

@@ -24,7 +24,9 @@ pub fn prepare_next_turn(
 /// A hook that is asked after each turn whether the run ends there.
 ///
 /// Its panic fails the run.
-pub fn stop_after_turn(stop: impl Fn(&AfterTurn) -> bool + Send + Sync + 'static) -> impl Hook<AfterTurn> + 'static {
+pub fn stop_after_turn(
+    stop: impl Fn(&AfterTurn) -> bool + Send + Sync + 'static,
+) -> impl Hook<AfterTurn> + 'static {
     move |_: HookContext, mut turn: AfterTurn| {
         turn.stop |= stop(&turn);
         std::future::ready(Verdict::Pass(turn))

@@ -13,7 +13,8 @@ use std::{
 };
 
 use adjutant_core::{
-    Durability, Error, Flush, Folded, JournalError, JournalErrorKind, Log, LogId, PostNo, Record, Seq, Stamped, Work,
+    Durability, Error, Flush, Folded, JournalError, JournalErrorKind, Log, LogId, PostNo, Record,
+    Seq, Stamped, Work,
 };
 use adjutant_llm::ThreadId;
 use tokio::sync::{Notify, oneshot};
@@ -138,7 +139,9 @@ impl Writer {
             sharers: AtomicUsize::new(0),
             awaited: AtomicBool::new(false),
         };
-        Self { shared: Arc::new(shared) }
+        Self {
+            shared: Arc::new(shared),
+        }
     }
 
     /// The log's name.
@@ -159,7 +162,9 @@ impl Writer {
     /// Another agent writes to the log until the share is dropped.
     pub(crate) fn share(&self) -> Share {
         self.shared.sharers.fetch_add(1, Ordering::AcqRel);
-        Share { shared: Arc::clone(&self.shared) }
+        Share {
+            shared: Arc::clone(&self.shared),
+        }
     }
 
     /// Numbers records, keeps them, and shows them, all in one order over the threads; gives them `into` a list.
@@ -167,7 +172,11 @@ impl Writer {
     /// While another thread saves, records that need not be durable wait behind it to be shown; `save` waits too.
     ///
     /// Cancel: as long as the log is shared, the append is finished all the same; otherwise the log is of no use then.
-    pub(crate) async fn commit(&self, batch: Batch<'_>, into: &mut Vec<Arc<Stamped>>) -> Result<(), Error> {
+    pub(crate) async fn commit(
+        &self,
+        batch: Batch<'_>,
+        into: &mut Vec<Arc<Stamped>>,
+    ) -> Result<(), Error> {
         let flush = self.shared.state().number(batch, into)?;
         match flush {
             Some(flush) => self.save(flush).await.map(drop),
@@ -200,7 +209,9 @@ impl Writer {
 
     /// Tells the journal that the run waits; nothing is lost if it is not told: the run is looked after once more.
     pub(crate) async fn parks(&self, work: Work) -> Result<(), JournalError> {
-        let Ok(mut lease) = self.lease().await else { return Ok(()) };
+        let Ok(mut lease) = self.lease().await else {
+            return Ok(());
+        };
         match &mut lease.log {
             Some(log) => {
                 log.mark(work);
@@ -212,7 +223,9 @@ impl Writer {
 
     /// Lets the journal forget posts, if all that came of them is saved.
     pub(crate) async fn heeded(&self, upto: PostNo) -> Result<(), JournalError> {
-        let Ok(mut lease) = self.lease().await else { return Ok(()) };
+        let Ok(mut lease) = self.lease().await else {
+            return Ok(());
+        };
         let saved = self.shared.state().is_saved();
         match &mut lease.log {
             Some(log) if saved => log.heeded(upto).await,
@@ -230,7 +243,9 @@ impl Writer {
 
     /// Keeps a fold of all that is in the log.
     pub(crate) async fn keep(&self, folded: Folded) -> Result<(), JournalError> {
-        let Ok(mut lease) = self.lease().await else { return Ok(()) };
+        let Ok(mut lease) = self.lease().await else {
+            return Ok(());
+        };
         match &mut lease.log {
             Some(log) => log.keep(folded).await,
             None => Ok(()),
@@ -265,7 +280,11 @@ impl Writer {
         }
         let log = Some(state.log.take().ok_or_else(given_back)?);
         state.leased = true;
-        Ok(Some(Lease { shared: Arc::clone(&self.shared), log, appends: false }))
+        Ok(Some(Lease {
+            shared: Arc::clone(&self.shared),
+            log,
+            appends: false,
+        }))
     }
 
     /// True if records are numbered that were not shown: they follow a save which has not ended.
@@ -297,13 +316,29 @@ impl State {
         if self.saved >= upto && !(self.lazy && flush == Flush::Now) {
             return Ok(Some(self.saved));
         }
-        self.broken.clone().map_or(Ok(None), |error| Err(error.into()))
+        self.broken
+            .clone()
+            .map_or(Ok(None), |error| Err(error.into()))
     }
 
     /// Numbers the records of a batch; gives how they must be saved, if they must before they are shown.
-    fn number(&mut self, batch: Batch<'_>, into: &mut Vec<Arc<Stamped>>) -> Result<Option<Flush>, Error> {
-        let Batch { records, flush, notes, author } = batch;
-        let Some(BatchStamp { at_ms, thread, durability }) = author.stamp() else {
+    fn number(
+        &mut self,
+        batch: Batch<'_>,
+        into: &mut Vec<Arc<Stamped>>,
+    ) -> Result<Option<Flush>, Error> {
+        let Batch {
+            records,
+            flush,
+            notes,
+            author,
+        } = batch;
+        let Some(BatchStamp {
+            at_ms,
+            thread,
+            durability,
+        }) = author.stamp()
+        else {
             return Err(fenced("the call that opened the agent has ended"));
         };
         for record in records.drain(..) {
@@ -312,23 +347,46 @@ impl State {
             self.unsaved.push(Arc::clone(&stamped));
             into.push(stamped);
         }
-        let most = if durability == Durability::OnExit { MAX_UNSAVED_TO_END } else { MAX_UNSAVED };
+        let most = if durability == Durability::OnExit {
+            MAX_UNSAVED_TO_END
+        } else {
+            MAX_UNSAVED
+        };
         let many = (self.unsaved.len() >= most).then_some(Flush::Lazy);
         let flush = flush.and_then(|flush| durability.of(flush)).or(many);
         if flush.is_none() && !self.leased && self.unshown.is_empty() {
             tell(&*author, into, notes, None);
         } else {
-            self.unshown.push(Unshown { author, stamped: into.clone(), notes, lasts: flush.is_some() });
+            self.unshown.push(Unshown {
+                author,
+                stamped: into.clone(),
+                notes,
+                lasts: flush.is_some(),
+            });
         }
         Ok(flush)
     }
 
     /// Shows what may be shown, in the order of the log.
     fn show(&mut self) {
-        let is_held = |it: &Unshown| it.lasts && it.stamped.last().is_some_and(|last| last.seq > self.saved);
-        let held = self.unshown.iter().position(is_held).unwrap_or(self.unshown.len());
-        for Unshown { author, stamped, notes, .. } in self.unshown.drain(..held) {
-            let saved = stamped.last().map(|last| last.seq).filter(|seq| *seq <= self.saved);
+        let is_held =
+            |it: &Unshown| it.lasts && it.stamped.last().is_some_and(|last| last.seq > self.saved);
+        let held = self
+            .unshown
+            .iter()
+            .position(is_held)
+            .unwrap_or(self.unshown.len());
+        for Unshown {
+            author,
+            stamped,
+            notes,
+            ..
+        } in self.unshown.drain(..held)
+        {
+            let saved = stamped
+                .last()
+                .map(|last| last.seq)
+                .filter(|seq| *seq <= self.saved);
             tell(&*author, &stamped, notes, saved);
         }
     }
@@ -337,7 +395,9 @@ impl State {
 impl Lease {
     /// Appends records that were taken out of the state.
     async fn append(mut self, records: Vec<Arc<Stamped>>, flush: Flush) -> Result<(), Error> {
-        let Some(log) = &mut self.log else { return Err(given_back()) };
+        let Some(log) = &mut self.log else {
+            return Err(given_back());
+        };
         if let Some(work) = Work::after(&records, &self.shared.root) {
             let stays_due = work == Work::Idle && self.shared.awaited.load(Ordering::Relaxed);
             log.mark(if stays_due { Work::Open } else { work });
@@ -381,7 +441,12 @@ impl Drop for Lease {
     }
 }
 
-fn tell(author: &dyn Author, stamped: &[Arc<Stamped>], notes: Vec<oneshot::Sender<()>>, saved: Option<Seq>) {
+fn tell(
+    author: &dyn Author,
+    stamped: &[Arc<Stamped>],
+    notes: Vec<oneshot::Sender<()>>,
+    saved: Option<Seq>,
+) {
     for done in notes {
         // The caller may have been cancelled since; its note is in the log all the same.
         let _ = done.send(());
@@ -390,11 +455,15 @@ fn tell(author: &dyn Author, stamped: &[Arc<Stamped>], notes: Vec<oneshot::Sende
 }
 
 /// Finishes the work even if whoever waits for it is dropped: mostly at once, otherwise on a task of its own.
-async fn finish<T: Send + 'static>(work: impl Future<Output = Result<T, Error>> + Send + 'static) -> Result<T, Error> {
+async fn finish<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
     let mut work = Box::pin(work);
     match futures_util::poll!(work.as_mut()) {
         Poll::Ready(done) => done,
-        Poll::Pending => tokio::spawn(work).await.unwrap_or_else(|_| Err(fenced("the append was lost"))),
+        Poll::Pending => tokio::spawn(work)
+            .await
+            .unwrap_or_else(|_| Err(fenced("the append was lost"))),
     }
 }
 
@@ -405,7 +474,11 @@ fn given_back() -> Error {
 
 #[cold]
 fn fenced(why: &str) -> Error {
-    JournalError::new(JournalErrorKind::Fenced, format!("nothing can be appended: {why}")).into()
+    JournalError::new(
+        JournalErrorKind::Fenced,
+        format!("nothing can be appended: {why}"),
+    )
+    .into()
 }
 
 impl Drop for Share {
@@ -416,7 +489,9 @@ impl Drop for Share {
 
 impl fmt::Debug for Writer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer").field("name", &self.shared.name).finish_non_exhaustive()
+        f.debug_struct("Writer")
+            .field("name", &self.shared.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -447,7 +522,10 @@ mod tests {
             if self.fails.load(Ordering::SeqCst) {
                 return Err(JournalError::new(JournalErrorKind::Io, "the disk is full"));
             }
-            self.groups.lock().expect("no panic").push(batch.iter().map(|stamped| stamped.seq.0).collect());
+            self.groups
+                .lock()
+                .expect("no panic")
+                .push(batch.iter().map(|stamped| stamped.seq.0).collect());
             Ok(Head::default())
         }
     }
@@ -457,18 +535,39 @@ mod tests {
 
     impl Author for Noting {
         fn stamp(&self) -> Option<BatchStamp<'_>> {
-            Some(BatchStamp { at_ms: 0, thread: &self.0, durability: Durability::default() })
+            Some(BatchStamp {
+                at_ms: 0,
+                thread: &self.0,
+                durability: Durability::default(),
+            })
         }
 
         fn appended(&self, stamped: &[Arc<Stamped>], _: Option<Seq>) {
-            self.1.lock().expect("no panic").extend(stamped.iter().map(|stamped| stamped.seq.0));
+            self.1
+                .lock()
+                .expect("no panic")
+                .extend(stamped.iter().map(|stamped| stamped.seq.0));
         }
     }
 
-    async fn commit(writer: &Writer, shown: &Arc<Mutex<Vec<u64>>>, flush: Option<Flush>) -> Result<(), Error> {
+    async fn commit(
+        writer: &Writer,
+        shown: &Arc<Mutex<Vec<u64>>>,
+        flush: Option<Flush>,
+    ) -> Result<(), Error> {
         let author = Arc::new(Noting("t".into(), Arc::clone(shown)));
         let records = &mut vec![Record::Withdrawn { item: 0 }];
-        writer.commit(Batch { records, flush, notes: Vec::new(), author }, &mut Vec::new()).await
+        writer
+            .commit(
+                Batch {
+                    records,
+                    flush,
+                    notes: Vec::new(),
+                    author,
+                },
+                &mut Vec::new(),
+            )
+            .await
     }
 
     #[tokio::test]
@@ -487,7 +586,10 @@ mod tests {
         log.go.notify_one();
         let (second, last) = join!(second, last);
         second.and(last).expect("they are saved");
-        assert_eq!(*log.groups.lock().expect("no panic"), [vec![1], vec![2, 3, 4]]);
+        assert_eq!(
+            *log.groups.lock().expect("no panic"),
+            [vec![1], vec![2, 3, 4]]
+        );
         assert_eq!(*shown.lock().expect("no panic"), [1, 2, 3, 4]);
     }
 
@@ -497,9 +599,13 @@ mod tests {
         let writer = Writer::new(Box::new(log.clone()), "log".into(), "t".into());
         log.fails.store(true, Ordering::SeqCst);
         log.go.notify_one();
-        commit(&writer, &shown, Some(Flush::Now)).await.expect_err("the disk is full");
+        commit(&writer, &shown, Some(Flush::Now))
+            .await
+            .expect_err("the disk is full");
         log.fails.store(false, Ordering::SeqCst);
-        commit(&writer, &shown, Some(Flush::Now)).await.expect_err("the log may hold it or not");
+        commit(&writer, &shown, Some(Flush::Now))
+            .await
+            .expect_err("the log may hold it or not");
         assert!(shown.lock().expect("no panic").is_empty() && !writer.shared.state().is_saved());
     }
 }

@@ -18,7 +18,12 @@ struct Door(Arc<(Mutex<bool>, Condvar)>);
 impl Door {
     fn wait(&self) {
         let open = self.0.0.lock().expect("nobody panics inside");
-        drop(self.0.1.wait_while(open, |open| !*open).expect("nobody panics inside"));
+        drop(
+            self.0
+                .1
+                .wait_while(open, |open| !*open)
+                .expect("nobody panics inside"),
+        );
     }
 
     fn open(&self) {
@@ -48,7 +53,10 @@ fn broken(number: Option<u64>) -> String {
 }
 
 fn script(name: &'static str) -> [Script; 2] {
-    [Script::new().call(name, json!({})), Script::new().text("Done.")]
+    [
+        Script::new().call(name, json!({})),
+        Script::new().text("Done."),
+    ]
 }
 
 async fn status(agent: Agent) -> Status {
@@ -61,7 +69,10 @@ async fn status(agent: Agent) -> Status {
 async fn call_times_out_when_its_tool_blocks_a_thread_of_several() {
     let door = Door::default();
     let agent = Agent::new(ScriptedModel::new(script("stubborn"))).tool(stubborn(door.clone()));
-    assert_eq!(status(agent.calls(|calls| calls.timeout = Some(Duration::from_millis(20)))).await, Status::TimedOut);
+    assert_eq!(
+        status(agent.calls(|calls| calls.timeout = Some(Duration::from_millis(20)))).await,
+        Status::TimedOut
+    );
     door.open();
 }
 
@@ -69,7 +80,10 @@ async fn call_times_out_when_its_tool_blocks_a_thread_of_several() {
 async fn call_times_out_when_its_tool_blocks_a_thread_of_its_own() {
     let door = Door::default();
     let agent = Agent::new(ScriptedModel::new(script("polite"))).tool(polite(door.clone()));
-    assert_eq!(status(agent.calls(|calls| calls.timeout = Some(Duration::from_millis(20)))).await, Status::TimedOut);
+    assert_eq!(
+        status(agent.calls(|calls| calls.timeout = Some(Duration::from_millis(20)))).await,
+        Status::TimedOut
+    );
     door.open();
 }
 
@@ -99,7 +113,10 @@ async fn call_ends_in_its_result_when_its_body_panics_as_it_is_dropped() {
         Ok(CallResult::ok("never"))
     });
     let agent = Agent::new(ScriptedModel::new(script("bomb"))).tool(tool);
-    assert_eq!(status(agent.calls(|calls| calls.timeout = Some(Duration::from_millis(20)))).await, Status::Panicked);
+    assert_eq!(
+        status(agent.calls(|calls| calls.timeout = Some(Duration::from_millis(20)))).await,
+        Status::Panicked
+    );
 }
 
 /// Uses up the time of its task, and then waits for its next turn.
@@ -114,8 +131,16 @@ async fn greedy() -> String {
 
 #[tokio::test(start_paused = true)]
 async fn call_goes_on_when_it_has_used_up_the_time_of_its_task() {
-    let model = ScriptedModel::new([Script::new().call("greedy", json!({})), Script::new().text("b")]);
+    let model = ScriptedModel::new([
+        Script::new().call("greedy", json!({})),
+        Script::new().text("b"),
+    ]);
     let run = Agent::new(model).tool(greedy).run("Go.").into_future();
-    let result = tokio::time::timeout(Duration::from_secs(3_600), run).await.expect("it does not hang");
-    assert_eq!(result.expect("the run finishes").calls[0].result.status, Status::Ok);
+    let result = tokio::time::timeout(Duration::from_secs(3_600), run)
+        .await
+        .expect("it does not hang");
+    assert_eq!(
+        result.expect("the run finishes").calls[0].result.status,
+        Status::Ok
+    );
 }

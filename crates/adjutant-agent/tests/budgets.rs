@@ -23,39 +23,88 @@ fn poll(wish: &mut Pending) -> Poll<Result<Reservation, Limit>> {
 }
 
 fn wish(budget: &Budget, tokens: u64) -> Pending {
-    Box::pin(budget.reserve(Spend { tokens, ..Spend::default() }))
+    Box::pin(budget.reserve(Spend {
+        tokens,
+        ..Spend::default()
+    }))
 }
 
 #[test]
 fn request_waits_when_others_hold_what_may_be_given_back() {
-    let root = Budget::root(Caps { tokens: Some(100), ..Caps::default() }, Spend::default());
-    let (one, two) = (root.child(Caps::default(), Spend::default()), root.child(Caps::default(), Spend::default()));
-    let Poll::Ready(Ok(held)) = poll(&mut wish(&one, 80)) else { unreachable!("there is room") };
+    let root = Budget::root(
+        Caps {
+            tokens: Some(100),
+            ..Caps::default()
+        },
+        Spend::default(),
+    );
+    let (one, two) = (
+        root.child(Caps::default(), Spend::default()),
+        root.child(Caps::default(), Spend::default()),
+    );
+    let Poll::Ready(Ok(held)) = poll(&mut wish(&one, 80)) else {
+        unreachable!("there is room")
+    };
     let mut waits = wish(&two, 40);
     assert!(poll(&mut waits).is_pending());
     // Nobody overtakes, although this one would fit.
     let mut small = wish(&one, 10);
     assert!(poll(&mut small).is_pending());
-    held.settle(Spend { tokens: 60, ..Spend::default() });
-    let Poll::Ready(Ok(second)) = poll(&mut waits) else { unreachable!("there is room now") };
+    held.settle(Spend {
+        tokens: 60,
+        ..Spend::default()
+    });
+    let Poll::Ready(Ok(second)) = poll(&mut waits) else {
+        unreachable!("there is room now")
+    };
     assert!(poll(&mut small).is_pending());
     assert_eq!(
         (root.spent(), root.held()),
-        (Spend { tokens: 60, ..Spend::default() }, Spend { tokens: 40, ..Spend::default() })
+        (
+            Spend {
+                tokens: 60,
+                ..Spend::default()
+            },
+            Spend {
+                tokens: 40,
+                ..Spend::default()
+            }
+        )
     );
     // Dropped without being settled: it counts as spent, and nothing is left for who waits.
     drop(second);
-    assert_eq!(poll(&mut small).map(|it| it.map(|_| ())), Poll::Ready(Err(Limit::Tokens)));
+    assert_eq!(
+        poll(&mut small).map(|it| it.map(|_| ())),
+        Poll::Ready(Err(Limit::Tokens))
+    );
     assert_eq!(
         (root.spent(), root.held(), two.spent()),
-        (Spend { tokens: 100, ..Spend::default() }, Spend::default(), Spend { tokens: 40, ..Spend::default() })
+        (
+            Spend {
+                tokens: 100,
+                ..Spend::default()
+            },
+            Spend::default(),
+            Spend {
+                tokens: 40,
+                ..Spend::default()
+            }
+        )
     );
 }
 
 #[test]
 fn nothing_is_held_when_a_wish_is_dropped() {
-    let root = Budget::root(Caps { tokens: Some(100), ..Caps::default() }, Spend::default());
-    let Poll::Ready(Ok(held)) = poll(&mut wish(&root, 100)) else { unreachable!("there is room") };
+    let root = Budget::root(
+        Caps {
+            tokens: Some(100),
+            ..Caps::default()
+        },
+        Spend::default(),
+    );
+    let Poll::Ready(Ok(held)) = poll(&mut wish(&root, 100)) else {
+        unreachable!("there is room")
+    };
     let (mut first, mut second) = (wish(&root, 60), wish(&root, 60));
     assert!(poll(&mut first).is_pending() && poll(&mut second).is_pending());
     held.settle(Spend::default());
@@ -66,10 +115,18 @@ fn nothing_is_held_when_a_wish_is_dropped() {
 
 #[test]
 fn output_is_cut_when_less_is_left() {
-    let caps = Caps { tokens: Some(1_000), cost: Some(NanoUsd(5_000)), ..Caps::default() };
+    let caps = Caps {
+        tokens: Some(1_000),
+        cost: Some(NanoUsd(5_000)),
+        ..Caps::default()
+    };
     let root = Budget::root(caps, Spend::default());
     let bid = |tokens| ReservationRequest {
-        fixed: Spend { cost: NanoUsd(1_000), tokens, ..Spend::default() },
+        fixed: Spend {
+            cost: NanoUsd(1_000),
+            tokens,
+            ..Spend::default()
+        },
         least_output: 50,
         most_output: 4_000,
         output_price: NanoUsd(10_000_000),
@@ -87,17 +144,45 @@ fn output_is_cut_when_less_is_left() {
 
 #[test]
 fn tree_says_what_is_tightest_when_several_limits_are_set() {
-    let root = Budget::root(Caps { requests: Some(10), ..Caps::default() }, Spend { requests: 9, ..Spend::default() });
+    let root = Budget::root(
+        Caps {
+            requests: Some(10),
+            ..Caps::default()
+        },
+        Spend {
+            requests: 9,
+            ..Spend::default()
+        },
+    );
     let child = root.child(
-        Caps { tokens: Some(100), tool_calls: Some(2), ..Caps::default() },
-        Spend { tokens: 50, ..Spend::default() },
+        Caps {
+            tokens: Some(100),
+            tool_calls: Some(2),
+            ..Caps::default()
+        },
+        Spend {
+            tokens: 50,
+            ..Spend::default()
+        },
     );
     assert_eq!(child.tightest(), Some((Limit::Requests, 9, 10)));
-    assert_eq!((child.take_call(), child.take_call(), child.take_call()), (Ok(()), Ok(()), Err(Limit::ToolCalls)));
-    assert_eq!((child.tightest(), child.exhausted()), (Some((Limit::ToolCalls, 2, 2)), None));
-    root.spend(Spend { requests: 1, ..Spend::default() });
+    assert_eq!(
+        (child.take_call(), child.take_call(), child.take_call()),
+        (Ok(()), Ok(()), Err(Limit::ToolCalls))
+    );
+    assert_eq!(
+        (child.tightest(), child.exhausted()),
+        (Some((Limit::ToolCalls, 2, 2)), None)
+    );
+    root.spend(Spend {
+        requests: 1,
+        ..Spend::default()
+    });
     assert_eq!(child.exhausted(), Some(Limit::Requests));
-    root.set_caps(Caps { requests: Some(20), ..Caps::default() });
+    root.set_caps(Caps {
+        requests: Some(20),
+        ..Caps::default()
+    });
     assert_eq!(child.exhausted(), None);
 }
 

@@ -12,10 +12,13 @@ use std::{
 };
 
 use adjutant_agent::{Agent, CancelBy, EventKind, Limits, Outcome, RunResult, Running};
-use adjutant_llm::{CallResult, Chunk, Entry, FinishReason, Gate, ModelInfo, Script, ScriptedModel, Status, model_fn};
+use adjutant_llm::{
+    CallResult, Chunk, Entry, FinishReason, Gate, ModelInfo, Script, ScriptedModel, Status,
+    model_fn,
+};
 use adjutant_tool::{
-    CallContext, Cancel, ErasedTool, Identity, Progress, Replay, ToolError, ToolErrorKind, ToolSpec, Toolbox, Toolset,
-    tool_fn,
+    CallContext, Cancel, ErasedTool, Identity, Progress, Replay, ToolError, ToolErrorKind,
+    ToolSpec, Toolbox, Toolset, tool_fn,
 };
 use futures_util::{StreamExt, stream};
 use serde_json::json;
@@ -37,7 +40,11 @@ async fn until(running: &mut Running, wanted: impl Fn(&EventKind) -> bool) {
 /// The session goes on: the next request shows closed turns only, and ends with the new prompt.
 async fn check_next_run(agent: &Agent) {
     let model = Arc::new(ScriptedModel::new([Script::new().text("Here.")]));
-    let result = agent.run("Still there?").model(Arc::clone(&model)).await.expect("the session goes on");
+    let result = agent
+        .run("Still there?")
+        .model(Arc::clone(&model))
+        .await
+        .expect("the session goes on");
     assert_eq!(result.text(), "Here.");
     let request = model.requests().remove(0);
     let open = request.entries.iter().filter(|stored| match &stored.entry {
@@ -45,7 +52,10 @@ async fn check_next_run(agent: &Agent) {
         _ => false,
     });
     assert_eq!(open.count(), 0);
-    assert_eq!(request.entries.last().map(|it| it.entry.clone()), Some(Entry::User("Still there?".into())));
+    assert_eq!(
+        request.entries.last().map(|it| it.entry.clone()),
+        Some(Entry::User("Still there?".into()))
+    );
 }
 
 async fn end(running: Running, agent: &Agent) -> RunResult {
@@ -60,7 +70,10 @@ async fn model_is_not_asked_when_the_run_is_cancelled_first() {
     let running = agent.run("Go.").stream().expect("the session is free");
     running.cancel();
     let result = end(running, &agent).await;
-    assert_eq!((result.outcome, result.entries.len(), model.requests().len()), (BY_USER, 1, 0));
+    assert_eq!(
+        (result.outcome, result.entries.len(), model.requests().len()),
+        (BY_USER, 1, 0)
+    );
 }
 
 #[tokio::test]
@@ -68,7 +81,11 @@ async fn model_is_not_asked_when_the_token_was_cancelled_before() {
     let (model, agent) = agent([Script::new().text("Never.")]);
     let cancel = Cancel::new();
     cancel.cancel();
-    let result = agent.run("Go.").cancel(cancel).await.expect("a cancel is no error");
+    let result = agent
+        .run("Go.")
+        .cancel(cancel)
+        .await
+        .expect("a cancel is no error");
     assert_eq!((result.outcome, model.requests().len()), (BY_USER, 0));
 }
 
@@ -95,7 +112,10 @@ async fn run_ends_when_it_is_cancelled_while_a_toolbox_hangs() {
     let asked = Arc::new(AtomicUsize::new(0));
     let agent = agent.toolbox(Stuck(Arc::clone(&asked)));
     let mut running = agent.run("Go.").stream().expect("the session is free");
-    until(&mut running, |event| matches!(event, EventKind::TurnStarted)).await;
+    until(&mut running, |event| {
+        matches!(event, EventKind::TurnStarted)
+    })
+    .await;
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
     // Time passes only when nothing else can move: the toolbox hangs.
@@ -116,26 +136,40 @@ async fn run_ends_when_it_is_cancelled_before_the_model_says_anything() {
         Box::pin(stream::pending())
     }));
     let mut running = agent.run("Go.").stream().expect("the session is free");
-    until(&mut running, |event| matches!(event, EventKind::TurnStarted)).await;
+    until(&mut running, |event| {
+        matches!(event, EventKind::TurnStarted)
+    })
+    .await;
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
     asked.notified().await;
     stopper.stop(CancelBy::User);
     let result = task.await.expect("no panic").expect("a cancel is no error");
-    assert_eq!((result.outcome, result.entries.len(), result.reply), (BY_USER, 1, None));
+    assert_eq!(
+        (result.outcome, result.entries.len(), result.reply),
+        (BY_USER, 1, None)
+    );
     check_next_run(&agent).await;
 }
 
 #[tokio::test]
 async fn run_ends_when_it_is_cancelled_while_a_stream_never_rests() {
-    let start = Chunk::Start { attempt: 0, model: "test/loud".into(), limits: Box::default(), warnings: Vec::new() };
+    let start = Chunk::Start {
+        attempt: 0,
+        model: "test/loud".into(),
+        limits: Box::default(),
+        warnings: Vec::new(),
+    };
     let heard = Arc::new(Notify::new());
     let loud = Arc::clone(&heard);
     let agent = Agent::new(model_fn(ModelInfo::new("test/loud"), move |_| {
         let loud = Arc::clone(&loud);
         let usage = move || {
             loud.notify_one();
-            Ok(Chunk::Usage { usage: Default::default(), raw: Default::default() })
+            Ok(Chunk::Usage {
+                usage: Default::default(),
+                raw: Default::default(),
+            })
         };
         Box::pin(stream::iter([Ok(start.clone())]).chain(stream::repeat_with(usage)))
     }));
@@ -144,16 +178,32 @@ async fn run_ends_when_it_is_cancelled_while_a_stream_never_rests() {
     let task = tokio::spawn(running.finish());
     heard.notified().await;
     stopper.stop(CancelBy::User);
-    assert_eq!(task.await.expect("no panic").expect("a cancel is no error").outcome, BY_USER);
+    assert_eq!(
+        task.await
+            .expect("no panic")
+            .expect("a cancel is no error")
+            .outcome,
+        BY_USER
+    );
     check_next_run(&agent).await;
 }
 
 #[tokio::test]
 async fn text_stays_when_the_run_is_cancelled_in_the_middle_of_it() {
     let gate = Gate::default();
-    let (_, agent) = agent([Script::new().text("one two three").delta_chars(4).wait_at(2, &gate)]);
+    let (_, agent) = agent([Script::new()
+        .text("one two three")
+        .delta_chars(4)
+        .wait_at(2, &gate)]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
-    until(&mut running, |event| *event == EventKind::TextDelta { block: 0, text: "two ".into() }).await;
+    until(&mut running, |event| {
+        *event
+            == EventKind::TextDelta {
+                block: 0,
+                text: "two ".into(),
+            }
+    })
+    .await;
     running.cancel();
     let end = events(running).await;
     let [
@@ -165,8 +215,14 @@ async fn text_stays_when_the_run_is_cancelled_in_the_middle_of_it() {
     else {
         unreachable!("{end:?}")
     };
-    assert_eq!((reply.stop, reply.text().as_str()), (FinishReason::Interrupted, "one two "));
-    assert_eq!((&result.outcome, result.reply.as_ref(), result.entries.len()), (&BY_USER, Some(reply), 2));
+    assert_eq!(
+        (reply.stop, reply.text().as_str()),
+        (FinishReason::Interrupted, "one two ")
+    );
+    assert_eq!(
+        (&result.outcome, result.reply.as_ref(), result.entries.len()),
+        (&BY_USER, Some(reply), 2)
+    );
     check_next_run(&agent).await;
 }
 
@@ -181,7 +237,10 @@ async fn call_never_runs_when_the_run_is_cancelled_after_its_block() {
         async { Ok(CallResult::ok("")) }
     }));
     let mut running = agent.run("Go.").stream().expect("the session is free");
-    until(&mut running, |event| matches!(event, EventKind::BlockFinished { .. })).await;
+    until(&mut running, |event| {
+        matches!(event, EventKind::BlockFinished { .. })
+    })
+    .await;
     running.cancel();
     let result = end(running, &agent).await;
     let told = "not executed: the run was ended first".to_owned();
@@ -194,7 +253,10 @@ fn polite() -> impl ErasedTool + 'static {
     tool("polite", |_, cx: CallContext| async move {
         cx.progress(Progress::text("here"));
         cx.cancel.cancelled().await;
-        Err(ToolError::new(ToolErrorKind::Cancelled, "stopped in good order"))
+        Err(ToolError::new(
+            ToolErrorKind::Cancelled,
+            "stopped in good order",
+        ))
     })
 }
 
@@ -209,26 +271,45 @@ impl Drop for Dropped {
 
 fn stubborn(name: &str, replay: Replay, dropped: &Arc<AtomicUsize>) -> impl ErasedTool + 'static {
     let dropped = Arc::clone(dropped);
-    tool_fn(ToolSpec { replay, ..spec(name) }, move |_, cx: CallContext| {
-        let guard = Dropped(Arc::clone(&dropped));
-        async move {
-            let _guard = guard;
-            cx.progress(Progress::text("here"));
-            std::future::pending().await
-        }
-    })
+    tool_fn(
+        ToolSpec {
+            replay,
+            ..spec(name)
+        },
+        move |_, cx: CallContext| {
+            let guard = Dropped(Arc::clone(&dropped));
+            async move {
+                let _guard = guard;
+                cx.progress(Progress::text("here"));
+                std::future::pending().await
+            }
+        },
+    )
 }
 
 /// Cancels a batch once `started` of its calls are at work; gives the result and how long the end took.
-async fn cancel_batch(names: &[&str], started: usize, limits: Limits) -> (RunResult, Duration, usize) {
-    let script = names.iter().fold(Script::new(), |script, name| script.call(*name, json!({})));
+async fn cancel_batch(
+    names: &[&str],
+    started: usize,
+    limits: Limits,
+) -> (RunResult, Duration, usize) {
+    let script = names
+        .iter()
+        .fold(Script::new(), |script, name| script.call(*name, json!({})));
     let (_, agent) = agent([script]);
     let dropped = Arc::new(AtomicUsize::new(0));
-    let agent = agent.limits(limits).tool(polite()).tool(stubborn("stubborn", Replay::Once, &dropped));
+    let agent =
+        agent
+            .limits(limits)
+            .tool(polite())
+            .tool(stubborn("stubborn", Replay::Once, &dropped));
     let agent = agent.tool(stubborn("looking", Replay::Pure, &dropped));
     let mut running = agent.run("Go.").stream().expect("the session is free");
     for _ in 0..started {
-        until(&mut running, |event| matches!(event, EventKind::ToolProgress { .. })).await;
+        until(&mut running, |event| {
+            matches!(event, EventKind::ToolProgress { .. })
+        })
+        .await;
     }
     let begun = Instant::now();
     running.cancel();
@@ -247,14 +328,23 @@ const NEVER: &str = "not executed: the run was ended first";
 
 #[track_caller]
 fn check_told(result: &RunResult, expect: &[&str]) {
-    let expect: Vec<_> = expect.iter().map(|text| (Status::Cancelled, (*text).to_owned())).collect();
-    let told: Vec<_> = calls(result).into_iter().map(|(_, status, text)| (status, text)).collect();
+    let expect: Vec<_> = expect
+        .iter()
+        .map(|text| (Status::Cancelled, (*text).to_owned()))
+        .collect();
+    let told: Vec<_> = calls(result)
+        .into_iter()
+        .map(|(_, status, text)| (status, text))
+        .collect();
     assert_eq!(told, expect);
 }
 
 #[tokio::test(start_paused = true)]
 async fn batch_ends_well_when_its_tools_hear_the_cancel() {
-    let limits = Limits { max_parallel_tools: 2, ..Limits::default() };
+    let limits = Limits {
+        max_parallel_tools: 2,
+        ..Limits::default()
+    };
     let (result, took, _) = cancel_batch(&["polite", "polite", "polite"], 2, limits).await;
     check_told(&result, &[WELL, WELL, NEVER]);
     assert_eq!(took, Duration::ZERO);
@@ -264,7 +354,10 @@ async fn batch_ends_well_when_its_tools_hear_the_cancel() {
 async fn batch_is_aborted_after_the_grace_when_a_tool_is_stubborn() {
     let (result, took, dropped) = cancel_batch(&["polite", "stubborn"], 2, Limits::default()).await;
     check_told(&result, &[WELL, ABORTED]);
-    assert!((Duration::from_secs(2)..Duration::from_millis(2_010)).contains(&took), "{took:?}");
+    assert!(
+        (Duration::from_secs(2)..Duration::from_millis(2_010)).contains(&took),
+        "{took:?}"
+    );
     assert_eq!(dropped, 1);
 }
 
@@ -277,8 +370,15 @@ async fn batch_is_dropped_at_once_when_its_tools_only_look() {
 
 #[tokio::test(start_paused = true)]
 async fn batch_closes_what_waits_when_it_runs_one_by_one() {
-    let (result, took, _) =
-        cancel_batch(&["polite", "polite", "looking"], 1, Limits { sequential: true, ..Limits::default() }).await;
+    let (result, took, _) = cancel_batch(
+        &["polite", "polite", "looking"],
+        1,
+        Limits {
+            sequential: true,
+            ..Limits::default()
+        },
+    )
+    .await;
     check_told(&result, &[WELL, NEVER, NEVER]);
     assert_eq!(took, Duration::ZERO);
 }
@@ -287,15 +387,22 @@ async fn batch_closes_what_waits_when_it_runs_one_by_one() {
 async fn grace_is_the_agents_when_it_sets_one() {
     let (_, agent) = agent([Script::new().call("stubborn", json!({}))]);
     let dropped = Arc::new(AtomicUsize::new(0));
-    let agent =
-        agent.calls(|calls| calls.grace = Duration::from_secs(7)).tool(stubborn("stubborn", Replay::Once, &dropped));
+    let agent = agent
+        .calls(|calls| calls.grace = Duration::from_secs(7))
+        .tool(stubborn("stubborn", Replay::Once, &dropped));
     let mut running = agent.run("Go.").stream().expect("the session is free");
-    until(&mut running, |event| matches!(event, EventKind::ToolStarted { .. })).await;
+    until(&mut running, |event| {
+        matches!(event, EventKind::ToolStarted { .. })
+    })
+    .await;
     let begun = Instant::now();
     running.cancel();
     assert_eq!(dropped.load(Ordering::SeqCst), 0);
     end(running, &agent).await;
-    assert_eq!((begun.elapsed().as_secs(), dropped.load(Ordering::SeqCst)), (7, 1));
+    assert_eq!(
+        (begun.elapsed().as_secs(), dropped.load(Ordering::SeqCst)),
+        (7, 1)
+    );
 }
 
 #[tokio::test]
@@ -306,10 +413,16 @@ async fn result_stays_when_a_tool_succeeds_within_the_grace() {
         Ok(CallResult::ok("saved"))
     }));
     let mut running = agent.run("Go.").stream().expect("the session is free");
-    until(&mut running, |event| matches!(event, EventKind::ToolStarted { .. })).await;
+    until(&mut running, |event| {
+        matches!(event, EventKind::ToolStarted { .. })
+    })
+    .await;
     running.cancel();
     let result = end(running, &agent).await;
-    assert_eq!(calls(&result), [("save".into(), Status::Ok, "saved".into())]);
+    assert_eq!(
+        calls(&result),
+        [("save".into(), Status::Ok, "saved".into())]
+    );
     assert_eq!(result.outcome, BY_USER);
 }
 
@@ -318,14 +431,32 @@ async fn first_wish_counts_when_a_run_is_cancelled_again() {
     let gate = Gate::default();
     let (_, agent) = agent([Script::new().text("Hello").wait_at(1, &gate)]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
-    until(&mut running, |event| matches!(event, EventKind::TextDelta { .. })).await;
+    until(&mut running, |event| {
+        matches!(event, EventKind::TextDelta { .. })
+    })
+    .await;
     running.stopper().stop(CancelBy::Parent);
     (0..1_000).for_each(|_| running.cancel());
     let end = events(running).await;
-    let asked: Vec<_> = end.iter().filter(|event| matches!(event, EventKind::CancelAsked { .. })).collect();
-    assert_eq!(asked, [&EventKind::CancelAsked { by: CancelBy::Parent }]);
-    let Some(EventKind::RunFinished { result }) = end.last() else { unreachable!("the run ends") };
-    assert_eq!(result.outcome, Outcome::Cancelled { by: CancelBy::Parent });
+    let asked: Vec<_> = end
+        .iter()
+        .filter(|event| matches!(event, EventKind::CancelAsked { .. }))
+        .collect();
+    assert_eq!(
+        asked,
+        [&EventKind::CancelAsked {
+            by: CancelBy::Parent
+        }]
+    );
+    let Some(EventKind::RunFinished { result }) = end.last() else {
+        unreachable!("the run ends")
+    };
+    assert_eq!(
+        result.outcome,
+        Outcome::Cancelled {
+            by: CancelBy::Parent
+        }
+    );
     check_next_run(&agent).await;
 }
 
@@ -334,26 +465,41 @@ async fn nothing_happens_when_a_run_is_cancelled_after_its_end() {
     let (_, agent) = agent([Script::new().text("Hello"), Script::new().text("Again")]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
-    until(&mut running, |event| matches!(event, EventKind::RunFinished { .. })).await;
+    until(&mut running, |event| {
+        matches!(event, EventKind::RunFinished { .. })
+    })
+    .await;
     running.cancel();
     stopper.stop(CancelBy::User);
     assert_eq!(running.next().await, None);
     drop(running);
-    assert_eq!(agent.run("Go.").await.expect("the run finishes").text(), "Again");
+    assert_eq!(
+        agent.run("Go.").await.expect("the run finishes").text(),
+        "Again"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn turn_is_closed_when_the_stream_is_dropped_within_a_batch() {
-    let (_, agent) = agent([Script::new().call("polite", json!({})).call("stubborn", json!({}))]);
+    let (_, agent) = agent([Script::new()
+        .call("polite", json!({}))
+        .call("stubborn", json!({}))]);
     let dropped = Arc::new(AtomicUsize::new(0));
-    let agent = agent.tool(polite()).tool(stubborn("stubborn", Replay::Once, &dropped));
+    let agent = agent
+        .tool(polite())
+        .tool(stubborn("stubborn", Replay::Once, &dropped));
     let mut running = agent.run("Go.").stream().expect("the session is free");
     for _ in 0..2 {
-        until(&mut running, |event| matches!(event, EventKind::ToolProgress { .. })).await;
+        until(&mut running, |event| {
+            matches!(event, EventKind::ToolProgress { .. })
+        })
+        .await;
     }
     drop(running);
     check_next_run(&agent).await;
-    let Entry::Turn(turn) = &agent.log().transcript()[1] else { unreachable!("a turn follows the prompt") };
+    let Entry::Turn(turn) = &agent.log().transcript()[1] else {
+        unreachable!("a turn follows the prompt")
+    };
     let told: Vec<String> = turn.results().iter().map(|result| result.text()).collect();
     assert_eq!(told, [WELL, ABORTED]);
     tokio::time::sleep(Duration::from_millis(1)).await;

@@ -40,10 +40,15 @@ async fn property(plan: &Plan) {
     let logged = check::queue(&records);
     let last = model_fn(ModelInfo::new("test/last"), |request| {
         check::request(&request);
-        adjutant_llm::Model::stream(&ScriptedModel::new([Script::new().text("The end.")]), request)
+        adjutant_llm::Model::stream(
+            &ScriptedModel::new([Script::new().text("The end.")]),
+            request,
+        )
     });
-    let last =
-        Agent::new(last).journal(session.journal.clone()).session(session.agent.session_id().clone()).take_over();
+    let last = Agent::new(last)
+        .journal(session.journal.clone())
+        .session(session.agent.session_id().clone())
+        .take_over();
     last.log().open().await.expect("the log opens");
     assert!(last.log().pauses().is_empty());
     queues(&session, &logged, &last);
@@ -56,81 +61,160 @@ async fn property(plan: &Plan) {
     let run = fold::log(&records);
     assert_eq!(run.history(), &last.log().transcript());
     let queue = check::queue(&records);
-    assert!(queue.queued.keys().all(|item| queue.has_ended(*item)), "a message was lost: {queue:?}");
+    assert!(
+        queue.queued.keys().all(|item| queue.has_ended(*item)),
+        "a message was lost: {queue:?}"
+    );
     check::limits(&records);
     check::history(&records, run.history());
-    check::calls(&records, run.history(), &session.world.ran.lock().expect("nobody panics inside"));
-    session.requests().for_each(|request| check::request(&request));
+    check::calls(
+        &records,
+        run.history(),
+        &session.world.ran.lock().expect("nobody panics inside"),
+    );
+    session
+        .requests()
+        .for_each(|request| check::request(&request));
     usage(&session, &records);
     streams(&session, &records);
 }
 
 /// Every message that was queued was placed, was withdrawn, or waits; exactly one of them.
 fn queues(session: &Session<'_>, logged: &check::Queue, last: &Agent) {
-    let numbers: BTreeMap<String, u64> =
-        logged.queued.iter().map(|(item, (_, entry))| (check::text(entry), *item)).collect();
-    assert_eq!(numbers.len(), logged.queued.len(), "a message was queued twice");
-    let waits =
-        |agent: &Agent, wanted: &str| agent.queue().items().iter().any(|item| check::text(&item.content) == wanted);
+    let numbers: BTreeMap<String, u64> = logged
+        .queued
+        .iter()
+        .map(|(item, (_, entry))| (check::text(entry), *item))
+        .collect();
+    assert_eq!(
+        numbers.len(),
+        logged.queued.len(),
+        "a message was queued twice"
+    );
+    let waits = |agent: &Agent, wanted: &str| {
+        agent
+            .queue()
+            .items()
+            .iter()
+            .any(|item| check::text(&item.content) == wanted)
+    };
     for pushed in &session.pushed {
         let number = numbers.get(&pushed.text);
         let ended = number.is_some_and(|item| logged.has_ended(*item));
         let here = waits(&session.agent, &pushed.text);
         let withdrawn = pushed.withdrawn_at.is_some();
         let taken_back = withdrawn && !number.is_some_and(|item| logged.placed.contains(item));
-        assert!(!withdrawn || (taken_back && !here), "{} was withdrawn and placed", pushed.text);
-        let count = u32::from(ended || taken_back) + u32::from(here) + u32::from(pushed.lost && !here);
-        assert_eq!(count, 1, "{}: ended {ended}, waits {here}, withdrawn {withdrawn}", pushed.text);
+        assert!(
+            !withdrawn || (taken_back && !here),
+            "{} was withdrawn and placed",
+            pushed.text
+        );
+        let count =
+            u32::from(ended || taken_back) + u32::from(here) + u32::from(pushed.lost && !here);
+        assert_eq!(
+            count, 1,
+            "{}: ended {ended}, waits {here}, withdrawn {withdrawn}",
+            pushed.text
+        );
         // What a log holds waits for whoever opens it.
         let open = number.is_some_and(|item| !logged.has_ended(*item));
-        assert_eq!(waits(last, &pushed.text), open, "{} in another program", pushed.text);
+        assert_eq!(
+            waits(last, &pushed.text),
+            open,
+            "{} in another program",
+            pushed.text
+        );
     }
 }
 
 /// Results say what the records add up to; what models used is all there if nothing was cut.
 fn usage(session: &Session<'_>, records: &[Stamped]) {
     let runs = check::used(records);
-    let newest: BTreeMap<_, _> = session.results().map(|result| (result.run, result)).collect();
+    let newest: BTreeMap<_, _> = session
+        .results()
+        .map(|result| (result.run, result))
+        .collect();
     for (run, result) in newest {
         let ended = !matches!(result.outcome, Outcome::Paused { .. });
         if ended {
             let used = runs[&run];
-            assert_eq!((result.usage, result.total_usage), (used.own, used.own + used.under), "{result:?}");
+            assert_eq!(
+                (result.usage, result.total_usage),
+                (used.own, used.own + used.under),
+                "{result:?}"
+            );
         }
     }
     let left = session.drives.iter().any(|seen| !seen.whole);
     if session.clean && !left && !leaves(session) {
-        let under = runs.values().fold(Usage::default(), |sum, used| sum + used.under);
-        assert_eq!(under, *session.world.helped.lock().expect("nobody panics inside"), "what helpers used");
+        let under = runs
+            .values()
+            .fold(Usage::default(), |sum, used| sum + used.under);
+        assert_eq!(
+            under,
+            *session.world.helped.lock().expect("nobody panics inside"),
+            "what helpers used"
+        );
     }
 }
 
 fn leaves(session: &Session<'_>) -> bool {
-    session.plan().gear.around.iter().any(|around| matches!(around, Around::Leaves(_)))
+    session
+        .plan()
+        .gear
+        .around
+        .iter()
+        .any(|around| matches!(around, Around::Leaves(_)))
 }
 
 /// Every drive has one end and is balanced; what it told is what the log tells.
 fn streams(session: &Session<'_>, records: &[Stamped]) {
     let who = Arc::new(session.agent.identity().clone());
     let (mut events, mut logged) = (Events::of(Arc::clone(&who)), Vec::new());
-    records.iter().for_each(|stamped| events.fold(stamped, |event| logged.push(event)));
+    records
+        .iter()
+        .for_each(|stamped| events.fold(stamped, |event| logged.push(event)));
     let (mut brackets, mut at, mut follows) = (brackets::Brackets::new(true), 0, true);
     for seen in &session.drives {
         brackets.drive(&seen.events, seen.whole);
-        let live: Vec<Event> = seen.events.iter().filter(|event| brackets::is_record(event)).cloned().collect();
-        let live: Vec<Event> = live.into_iter().map(|event| Event { who: Arc::clone(&who), ..event }).collect();
+        let live: Vec<Event> = seen
+            .events
+            .iter()
+            .filter(|event| brackets::is_record(event))
+            .cloned()
+            .collect();
+        let live: Vec<Event> = live
+            .into_iter()
+            .map(|event| Event {
+                who: Arc::clone(&who),
+                ..event
+            })
+            .collect();
         if let Some(first) = live.first().filter(|_| !follows) {
-            at += logged[at..].iter().take_while(|event| event.seq < first.seq).count();
+            at += logged[at..]
+                .iter()
+                .take_while(|event| event.seq < first.seq)
+                .count();
         }
         let end = at + live.len();
-        assert!(end <= logged.len(), "a drive told more than the log: {live:#?}");
-        assert_eq!(live, logged[at..end], "the log tells something else than the drive did");
+        assert!(
+            end <= logged.len(),
+            "a drive told more than the log: {live:#?}"
+        );
+        assert_eq!(
+            live,
+            logged[at..end],
+            "the log tells something else than the drive did"
+        );
         (at, follows) = (end, seen.whole);
     }
 }
 
 fn run<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
     runtime.expect("a runtime").block_on(work)
 }
 
@@ -139,9 +223,20 @@ async fn bytes(plan: &Plan, journal: Keeping) -> (Vec<String>, Vec<Event>) {
     let mut session = Session::on(plan, journal);
     session.play().await;
     let records = session.records().await;
-    let text = |stamped: &Stamped| String::from_utf8(stamped.bytes().expect("a record is JSON").to_vec());
-    let records = records.iter().map(|stamped| text(stamped).expect("JSON is text")).collect();
-    (records, session.drives.into_iter().flat_map(|seen| seen.events).collect())
+    let text =
+        |stamped: &Stamped| String::from_utf8(stamped.bytes().expect("a record is JSON").to_vec());
+    let records = records
+        .iter()
+        .map(|stamped| text(stamped).expect("JSON is text"))
+        .collect();
+    (
+        records,
+        session
+            .drives
+            .into_iter()
+            .flat_map(|seen| seen.events)
+            .collect(),
+    )
 }
 
 proptest! {

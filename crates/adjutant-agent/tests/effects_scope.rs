@@ -13,7 +13,11 @@ use serde_json::json;
 use stage::{agent, done, say, shown};
 
 fn tool(name: &str) -> impl ErasedTool + 'static {
-    let spec = ToolSpec::new(name, "Does something that takes many words to tell.", json!({ "type": "object" }));
+    let spec = ToolSpec::new(
+        name,
+        "Does something that takes many words to tell.",
+        json!({ "type": "object" }),
+    );
     tool_fn(spec, |_, _| async { Ok(CallResult::ok("done")) })
 }
 
@@ -22,23 +26,42 @@ fn more(agent: Agent) -> Agent {
 }
 
 fn names(model: &ScriptedModel) -> Vec<Vec<String>> {
-    let names = |request: &adjutant_llm::Request| request.tools.iter().map(|tool| tool.name.to_string()).collect();
+    let names = |request: &adjutant_llm::Request| {
+        request
+            .tools
+            .iter()
+            .map(|tool| tool.name.to_string())
+            .collect()
+    };
     model.requests().iter().map(names).collect()
 }
 
 #[tokio::test]
 async fn hidden_tool_cannot_be_called_when_the_scope_leaves_it_out() {
-    let scripts = [Script::new().call("write", json!({})), say(json!({ "text": "a" })), done()];
+    let scripts = [
+        Script::new().call("write", json!({})),
+        say(json!({ "text": "a" })),
+        done(),
+    ];
     let (model, agent) = agent(128_000, scripts);
     let result = more(agent)
-        .effect(ToolScope { exclude: vec!["write".into()], ..ToolScope::default() })
+        .effect(ToolScope {
+            exclude: vec!["write".into()],
+            ..ToolScope::default()
+        })
         .run("Go.")
         .await
         .expect("the run finishes");
     assert_eq!(names(&model), vec![vec!["say", "read"]; 3]);
     assert_ne!(result.calls[0].result.status, Status::Ok);
-    assert!(result.calls[0].result.text().contains("write"), "the text names the tool");
-    assert!(shown(&model)[1][1].starts_with("write ! "), "the model is told");
+    assert!(
+        result.calls[0].result.text().contains("write"),
+        "the text names the tool"
+    );
+    assert!(
+        shown(&model)[1][1].starts_with("write ! "),
+        "the model is told"
+    );
     assert_eq!(result.calls[1].result.status, Status::Ok);
 }
 
@@ -46,8 +69,14 @@ async fn hidden_tool_cannot_be_called_when_the_scope_leaves_it_out() {
 async fn scopes_intersect_when_there_are_several() {
     let (model, agent) = agent(128_000, [done()]);
     let agent = more(agent)
-        .effect(ToolScope { allow: Some(vec!["say".into(), "read".into()]), ..ToolScope::default() })
-        .effect(ToolScope { exclude: vec!["say".into()], ..ToolScope::default() });
+        .effect(ToolScope {
+            allow: Some(vec!["say".into(), "read".into()]),
+            ..ToolScope::default()
+        })
+        .effect(ToolScope {
+            exclude: vec!["say".into()],
+            ..ToolScope::default()
+        });
     agent.run("Go.").await.expect("the run finishes");
     assert_eq!(names(&model), [["read"]]);
 }
@@ -55,12 +84,35 @@ async fn scopes_intersect_when_there_are_several() {
 #[tokio::test]
 async fn allow_list_leaves_offered_tools_when_other_effects_offer_some() {
     for (scope, wanted) in [
-        (ToolScope { allow: Some(vec!["say".into()]), ..ToolScope::default() }, vec!["say", "recall"]),
-        (ToolScope { exclude: vec!["recall".into(), "read".into()], ..ToolScope::default() }, vec!["say", "write"]),
-        (ToolScope { allow: Some(Vec::new()), ..ToolScope::default() }, vec!["recall"]),
+        (
+            ToolScope {
+                allow: Some(vec!["say".into()]),
+                ..ToolScope::default()
+            },
+            vec!["say", "recall"],
+        ),
+        (
+            ToolScope {
+                exclude: vec!["recall".into(), "read".into()],
+                ..ToolScope::default()
+            },
+            vec!["say", "write"],
+        ),
+        (
+            ToolScope {
+                allow: Some(Vec::new()),
+                ..ToolScope::default()
+            },
+            vec!["recall"],
+        ),
     ] {
         let (model, agent) = agent(128_000, [done()]);
-        more(agent).effect(scope).effect(Offload::default()).run("Go.").await.expect("the run finishes");
+        more(agent)
+            .effect(scope)
+            .effect(Offload::default())
+            .run("Go.")
+            .await
+            .expect("the run finishes");
         assert_eq!(names(&model), [wanted]);
     }
 }
@@ -78,7 +130,10 @@ async fn hidden_tools_are_not_counted_when_the_request_is_measured() {
     };
     let agent = more(agent)
         .effect(look("before"))
-        .effect(ToolScope { exclude: vec!["read".into()], ..ToolScope::default() })
+        .effect(ToolScope {
+            exclude: vec!["read".into()],
+            ..ToolScope::default()
+        })
         .effect(look("after"));
     agent.run("Go.").await.expect("the run finishes");
     model.assert_done();
@@ -88,9 +143,18 @@ async fn hidden_tools_are_not_counted_when_the_request_is_measured() {
 
 #[test]
 fn scope_reads_its_parameters_when_it_is_configured() {
-    let read = |params| serde_json::from_value::<ToolScope>(params).expect("the parameters are known");
+    let read =
+        |params| serde_json::from_value::<ToolScope>(params).expect("the parameters are known");
     assert_eq!(read(json!({})), ToolScope::default());
-    let set = ToolScope { exclude: vec!["a".into()], allow: Some(vec!["b".into(), "c".into()]) };
+    let set = ToolScope {
+        exclude: vec!["a".into()],
+        allow: Some(vec!["b".into(), "c".into()]),
+    };
     assert_eq!(read(json!({ "exclude": ["a"], "allow": ["b", "c"] })), set);
-    assert_eq!(from_spec("tool_scope", json!({})).expect("the kind is known").kind(), "tool_scope");
+    assert_eq!(
+        from_spec("tool_scope", json!({}))
+            .expect("the kind is known")
+            .kind(),
+        "tool_scope"
+    );
 }

@@ -6,11 +6,16 @@ mod outside;
 use std::{collections::BTreeSet, sync::Arc};
 
 use adjutant_agent::{
-    Activity, Admission, Agent, Answered, AtLimit, CallFate, Flush, Journal, Limits, LogId, MemoryJournal, Next,
-    Outcome, Owner, PauseId, Record, ResumeAction, Run, Seq, Spawn, Stamped, drive,
+    Activity, Admission, Agent, Answered, AtLimit, CallFate, Flush, Journal, Limits, LogId,
+    MemoryJournal, Next, Outcome, Owner, PauseId, Record, ResumeAction, Run, Seq, Spawn, Stamped,
+    drive,
 };
-use adjutant_llm::{CallId, CallResult, FixedWorld, Model, ModelInfo, Script, ScriptedModel, Status, model_fn};
-use adjutant_tool::{Answer, Approval, AskKind, CallContext, Replay, ToolSpec, external_tool, tool_fn};
+use adjutant_llm::{
+    CallId, CallResult, FixedWorld, Model, ModelInfo, Script, ScriptedModel, Status, model_fn,
+};
+use adjutant_tool::{
+    Answer, Approval, AskKind, CallContext, Replay, ToolSpec, external_tool, tool_fn,
+};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -31,15 +36,23 @@ fn said(run: &Run) -> (Told, BTreeSet<PauseId>) {
         assert!(!rerun.to_string().is_empty());
         match rerun.redo {
             ResumeAction::Prepare { turn } => told.others.push(format!("prepare {turn}")),
-            ResumeAction::Ask { turn, attempt, .. } => told.others.push(format!("ask {turn} {attempt}")),
+            ResumeAction::Ask { turn, attempt, .. } => {
+                told.others.push(format!("ask {turn} {attempt}"))
+            }
             ResumeAction::Settle { turn } => told.others.push(format!("settle {turn}")),
             ResumeAction::Wait { pause } => {
                 asked.extend(pause.call_id().filter(|_| pause.key.is_none()));
                 waits.insert(pause.id.clone());
             }
-            ResumeAction::Call { call, fate, replay, .. } => match fate {
-                CallFate::RunAgain => assert!(told.again.insert(call) && replay != Some(Replay::Once)),
-                CallFate::EnterAgain { waits, .. } if waits.is_empty() => assert!(told.again.insert(call)),
+            ResumeAction::Call {
+                call, fate, replay, ..
+            } => match fate {
+                CallFate::RunAgain => {
+                    assert!(told.again.insert(call) && replay != Some(Replay::Once))
+                }
+                CallFate::EnterAgain { waits, .. } if waits.is_empty() => {
+                    assert!(told.again.insert(call))
+                }
                 CallFate::EnterAgain { .. } => {}
                 CallFate::OutcomeUnknown => assert!(told.unknown.insert(call)),
                 CallFate::NotStarted => assert!(told.fresh.insert(call)),
@@ -56,7 +69,12 @@ fn said(run: &Run) -> (Told, BTreeSet<PauseId>) {
 
 /// What the run decides, one thing after the other, until something must happen outside.
 fn decided(run: &Run) -> (Told, BTreeSet<PauseId>) {
-    let (mut told, mut waits) = (Told::default(), run.pauses().map(|pause| pause.id.clone()).collect::<BTreeSet<_>>());
+    let (mut told, mut waits) = (
+        Told::default(),
+        run.pauses()
+            .map(|pause| pause.id.clone())
+            .collect::<BTreeSet<_>>(),
+    );
     let (mut run, mut busy) = (run.clone(), BTreeSet::new());
     loop {
         let mut follow = Vec::new();
@@ -65,17 +83,32 @@ fn decided(run: &Run) -> (Told, BTreeSet<PauseId>) {
                 for act in acts {
                     match act {
                         Activity::Prepare { turn } => told.others.push(format!("prepare {turn}")),
-                        Activity::Ask { turn, attempt } => told.others.push(format!("ask {turn} {attempt}")),
+                        Activity::Ask { turn, attempt } => {
+                            told.others.push(format!("ask {turn} {attempt}"))
+                        }
                         // What was closed just now is settled for the first time.
-                        Activity::Settle { .. } if !(told.unknown.is_empty() && told.closed.is_empty()) => {}
+                        Activity::Settle { .. }
+                            if !(told.unknown.is_empty() && told.closed.is_empty()) => {}
                         Activity::Settle { turn } => told.others.push(format!("settle {turn}")),
                         Activity::Call { call, again, .. } => {
-                            assert!(if again { &mut told.again } else { &mut told.fresh }.insert(call))
+                            assert!(
+                                if again {
+                                    &mut told.again
+                                } else {
+                                    &mut told.fresh
+                                }
+                                .insert(call)
+                            )
                         }
                         Activity::Admit { call } => {
                             let (args, replay) = ("{}".into(), Replay::Pure);
-                            let admission =
-                                Admission::Allow { args, changed: false, title: None, replay, sequential: false };
+                            let admission = Admission::Allow {
+                                args,
+                                changed: false,
+                                title: None,
+                                replay,
+                                sequential: false,
+                            };
                             follow.push(Record::Admitted { call, admission });
                             continue;
                         }
@@ -97,7 +130,12 @@ fn decided(run: &Run) -> (Told, BTreeSet<PauseId>) {
                         return (told, waits);
                     };
                     let unknown = result.status == Status::OutcomeUnknown;
-                    if unknown { &mut told.unknown } else { &mut told.closed }.insert(*call);
+                    if unknown {
+                        &mut told.unknown
+                    } else {
+                        &mut told.closed
+                    }
+                    .insert(*call);
                     follow.push(record);
                 }
             }
@@ -109,7 +147,8 @@ fn decided(run: &Run) -> (Told, BTreeSet<PauseId>) {
         }
         for record in follow {
             let seq = Seq(run.seq().0 + 1);
-            run.apply(&Stamped::new(seq, 0, "main".into(), record)).expect("what is decided follows");
+            run.apply(&Stamped::new(seq, 0, "main".into(), record))
+                .expect("what is decided follows");
         }
     }
 }
@@ -136,8 +175,11 @@ fn check_all(records: &[Arc<Stamped>], thread: &str) -> Told {
         for wish in [false, true] {
             let mut run = run.clone();
             if wish && run.is_open() {
-                let asked = Record::CancelAsked { by: adjutant_agent::CancelBy::User };
-                run.apply(&Stamped::new(Seq(run.seq().0 + 1), 0, thread.into(), asked)).expect("it can be wished");
+                let asked = Record::CancelAsked {
+                    by: adjutant_agent::CancelBy::User,
+                };
+                run.apply(&Stamped::new(Seq(run.seq().0 + 1), 0, thread.into(), asked))
+                    .expect("it can be wished");
             }
             let told = check(&run, at);
             all.again.extend(told.again);
@@ -155,12 +197,22 @@ fn check_all(records: &[Arc<Stamped>], thread: &str) -> Told {
 async fn explanation_is_what_the_run_decides_when_calls_of_all_classes_are_cut_anywhere() {
     let outside = outside::begun();
     outside::lock(&outside).fuel = 100_000;
-    drive(&mut outside::fold(&outside), &mut outside::FuelPort::new(&outside)).await.expect("there is fuel");
-    let read = |bytes: &bytes::Bytes| Arc::new(serde_json::from_slice::<Stamped>(bytes).expect("the log reads back"));
+    drive(
+        &mut outside::fold(&outside),
+        &mut outside::FuelPort::new(&outside),
+    )
+    .await
+    .expect("there is fuel");
+    let read = |bytes: &bytes::Bytes| {
+        Arc::new(serde_json::from_slice::<Stamped>(bytes).expect("the log reads back"))
+    };
     let log: Vec<_> = outside::lock(&outside).log.iter().map(read).collect();
     let all = check_all(&log, "main");
     assert!(
-        all.again.len() >= 18 && all.unknown.len() >= 6 && all.fresh.len() >= 24 && !all.closed.is_empty(),
+        all.again.len() >= 18
+            && all.unknown.len() >= 6
+            && all.fresh.len() >= 24
+            && !all.closed.is_empty(),
         "{all:?}"
     );
 }
@@ -168,14 +220,26 @@ async fn explanation_is_what_the_run_decides_when_calls_of_all_classes_are_cut_a
 /// An agent that waits in every way there is: for approval, in a body, for a result, for more turns, under it.
 fn agent(journal: &(impl Journal + Clone + 'static)) -> Agent {
     let spec = |name: &str| ToolSpec::new(name.to_owned(), "A tool.", json!({"type": "object"}));
-    let write = tool_fn(ToolSpec { approval: Approval::Always, ..spec("write") }, |_: Value, _: CallContext| async {
-        Ok(CallResult::ok("ok"))
-    });
-    let look = tool_fn(ToolSpec { replay: Replay::Pure, ..spec("look") }, |_: Value, _: CallContext| async {
-        Ok(CallResult::ok("ok"))
-    });
-    let body =
-        tool_fn(ToolSpec { replay: Replay::Resumable, ..spec("body") }, |_: Value, cx: CallContext| async move {
+    let write = tool_fn(
+        ToolSpec {
+            approval: Approval::Always,
+            ..spec("write")
+        },
+        |_: Value, _: CallContext| async { Ok(CallResult::ok("ok")) },
+    );
+    let look = tool_fn(
+        ToolSpec {
+            replay: Replay::Pure,
+            ..spec("look")
+        },
+        |_: Value, _: CallContext| async { Ok(CallResult::ok("ok")) },
+    );
+    let body = tool_fn(
+        ToolSpec {
+            replay: Replay::Resumable,
+            ..spec("body")
+        },
+        |_: Value, cx: CallContext| async move {
             cx.once("before", || async { Ok(1) }).await?;
             let name = cx.ask("name", "Who?").await?;
             let step = tool_fn(
@@ -187,19 +251,40 @@ fn agent(journal: &(impl Journal + Clone + 'static)) -> Agent {
                 at_limit: AtLimit::Ask,
                 ..Limits::default()
             });
-            let child = cx.get::<dyn Spawn>().expect("a call of a run").open("needy", needy.into()).await?;
-            Ok(CallResult::ok(format!("{name} {}", child.run("Step.").await?.text())))
-        });
-    let agent = Agent::new(model("write look body away")).world(FixedWorld::at_ms(1_000)).journal(journal.clone());
-    let agent = agent.tool(write).tool(look).tool(body).tool(external_tool(spec("away"))).session(LogId::from("log"));
-    agent.limits(Limits { max_turns: Some(2), at_limit: AtLimit::Ask, ..Limits::default() })
+            let child = cx
+                .get::<dyn Spawn>()
+                .expect("a call of a run")
+                .open("needy", needy.into())
+                .await?;
+            Ok(CallResult::ok(format!(
+                "{name} {}",
+                child.run("Step.").await?.text()
+            )))
+        },
+    );
+    let agent = Agent::new(model("write look body away"))
+        .world(FixedWorld::at_ms(1_000))
+        .journal(journal.clone());
+    let agent = agent
+        .tool(write)
+        .tool(look)
+        .tool(body)
+        .tool(external_tool(spec("away")))
+        .session(LogId::from("log"));
+    agent.limits(Limits {
+        max_turns: Some(2),
+        at_limit: AtLimit::Ask,
+        ..Limits::default()
+    })
 }
 
 /// Calls these tools twice, and then answers.
 fn model(calls: &'static str) -> impl Model + 'static {
     model_fn(ModelInfo::new("test/model"), move |request| {
         let script = match request.entries.len() {
-            1 | 2 => calls.split(' ').fold(Script::new(), |script, name| script.call(name, json!({}))),
+            1 | 2 => calls
+                .split(' ')
+                .fold(Script::new(), |script, name| script.call(name, json!({}))),
             _ => Script::new().text("Done."),
         };
         ScriptedModel::new([script]).stream(request)
@@ -209,15 +294,29 @@ fn model(calls: &'static str) -> impl Model + 'static {
 fn answers(agent: &Agent) -> Vec<Answered> {
     let answer = |kind| match kind {
         AskKind::Approval => Answer::approve(),
-        AskKind::External => Answer::Return { result: CallResult::ok("there").into() },
-        AskKind::Limit => Answer::Extend { by: 5, message: None },
+        AskKind::External => Answer::Return {
+            result: CallResult::ok("there").into(),
+        },
+        AskKind::Limit => Answer::Extend {
+            by: 5,
+            message: None,
+        },
         _ => Answer::give("Ada"),
     };
-    agent.log().pauses().iter().map(|it| it.answered(answer(it.ask.kind))).collect()
+    agent
+        .log()
+        .pauses()
+        .iter()
+        .map(|it| it.answered(answer(it.ask.kind)))
+        .collect()
 }
 
 async fn records(journal: &MemoryJournal) -> Vec<Arc<Stamped>> {
-    journal.read(&LogId::from("log"), Seq(0)).map(|it| it.expect("memory does not fail")).collect().await
+    journal
+        .read(&LogId::from("log"), Seq(0))
+        .map(|it| it.expect("memory does not fail"))
+        .collect()
+        .await
 }
 
 async fn played() -> Vec<Arc<Stamped>> {
@@ -235,60 +334,121 @@ async fn played() -> Vec<Arc<Stamped>> {
 async fn explanation_is_what_the_run_decides_when_it_waits_in_every_way() {
     let log = played().await;
     let all = check_all(&log, "main");
-    assert!(!all.again.is_empty() && !all.fresh.is_empty() && !all.unknown.is_empty(), "{all:?}");
-    let child = log.iter().find(|it| it.thread.as_str() != "main").expect("a child speaks").thread.clone();
+    assert!(
+        !all.again.is_empty() && !all.fresh.is_empty() && !all.unknown.is_empty(),
+        "{all:?}"
+    );
+    let child = log
+        .iter()
+        .find(|it| it.thread.as_str() != "main")
+        .expect("a child speaks")
+        .thread
+        .clone();
     check_all(&log, child.as_str());
 }
 
 /// A journal with the first records of a log.
 async fn cut(log: &[Arc<Stamped>], last: impl Fn(&Stamped) -> bool) -> MemoryJournal {
-    let end = log.iter().position(|it| last(it)).expect("there is such a record");
+    let end = log
+        .iter()
+        .position(|it| last(it))
+        .expect("there is such a record");
     let journal = MemoryJournal::default();
-    let mut owned = journal.own(&LogId::from("log"), &Owner::default()).await.expect("it is free");
-    owned.append(&log[..=end], Flush::Now).await.expect("memory does not fail");
+    let mut owned = journal
+        .own(&LogId::from("log"), &Owner::default())
+        .await
+        .expect("it is free");
+    owned
+        .append(&log[..=end], Flush::Now)
+        .await
+        .expect("memory does not fail");
     journal
 }
 
 #[tokio::test]
 async fn agent_tells_of_itself_and_of_those_under_it_and_takes_nothing() {
     let log = played().await;
-    let journal = cut(&log, |it| matches!(it.record, Record::Prepared { .. }) && it.thread.as_str() != "main").await;
-    let holder = journal.own(&LogId::from("log"), &Owner::default()).await.expect("it is free");
-    let lines: Vec<_> =
-        agent(&journal).log().explain().await.expect("the log reads").iter().map(ToString::to_string).collect();
+    let journal = cut(&log, |it| {
+        matches!(it.record, Record::Prepared { .. }) && it.thread.as_str() != "main"
+    })
+    .await;
+    let holder = journal
+        .own(&LogId::from("log"), &Owner::default())
+        .await
+        .expect("it is free");
+    let lines: Vec<_> = agent(&journal)
+        .log()
+        .explain()
+        .await
+        .expect("the log reads")
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let body = "main: call c1_0_2 of body (resumable): is entered again; answered from the log: before, name";
     let child = "main/c1_0_2/needy: turn 1: the model is asked, attempt 0";
     // Whether the other call has ended by then is chance.
-    let lines: Vec<_> = lines.iter().filter(|line| !line.contains(" of write ")).collect();
+    let lines: Vec<_> = lines
+        .iter()
+        .filter(|line| !line.contains(" of write "))
+        .collect();
     assert_eq!(lines, [body, child]);
     drop(holder);
     let journal = cut(&log, |it| matches!(it.record, Record::Suspended { .. })).await;
-    let lines: Vec<_> =
-        agent(&journal).log().explain().await.expect("the log reads").iter().map(ToString::to_string).collect();
+    let lines: Vec<_> = agent(&journal)
+        .log()
+        .explain()
+        .await
+        .expect("the log reads")
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let expect = [
         "main: call c1_0_0 of write: has not begun, and runs for the first time",
         "main: call c1_0_2 of body (resumable): is entered again when these are answered: main/c1_0_2/name; answered from the log: before",
         "main: call c1_0_3 of away: has not begun, and runs for the first time",
     ];
     assert_eq!(
-        lines.iter().filter(|line| !line.contains(" waits: ")).collect::<Vec<_>>(),
+        lines
+            .iter()
+            .filter(|line| !line.contains(" waits: "))
+            .collect::<Vec<_>>(),
         expect.iter().collect::<Vec<_>>()
     );
-    assert_eq!(agent(&MemoryJournal::default()).log().explain().await.expect("there is no log"), []);
+    assert_eq!(
+        agent(&MemoryJournal::default())
+            .log()
+            .explain()
+            .await
+            .expect("there is no log"),
+        []
+    );
 }
 
 #[tokio::test]
 async fn once_is_not_run_again_when_its_outcome_is_unknown() {
     let log = played().await;
-    let launched =
-        |it: &Stamped| matches!(&it.record, Record::Launched { calls } if calls.iter().any(|call| call.block == 0));
+    let launched = |it: &Stamped| matches!(&it.record, Record::Launched { calls } if calls.iter().any(|call| call.block == 0));
     let journal = cut(&log, launched).await;
-    let reruns = agent(&journal).log().explain().await.expect("the log reads");
+    let reruns = agent(&journal)
+        .log()
+        .explain()
+        .await
+        .expect("the log reads");
     let fate = reruns.iter().find_map(|rerun| match &rerun.redo {
-        ResumeAction::Call { call, name, replay, fate } if call.block == 0 => {
-            Some((name.to_string(), *replay, fate.clone()))
-        }
+        ResumeAction::Call {
+            call,
+            name,
+            replay,
+            fate,
+        } if call.block == 0 => Some((name.to_string(), *replay, fate.clone())),
         _ => None,
     });
-    assert_eq!(fate, Some(("write".to_owned(), Some(Replay::Once), CallFate::OutcomeUnknown)));
+    assert_eq!(
+        fate,
+        Some((
+            "write".to_owned(),
+            Some(Replay::Once),
+            CallFate::OutcomeUnknown
+        ))
+    );
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_agent::{
-    Agent, Config, Digest, EventKind, Flush, HookContext, Journal, LogId, MemoryJournal, Owner, Record, Seq, Stamped,
-    Verdict, points::BeforeModel,
+    Agent, Config, Digest, EventKind, Flush, HookContext, Journal, LogId, MemoryJournal, Owner,
+    Record, Seq, Stamped, Verdict, points::BeforeModel,
 };
 use adjutant_llm::{CallResult, Effort, FixedWorld, Options, Script, ScriptedModel, WarningKind};
 use adjutant_tool::{CallContext, ErasedTool, ToolSpec, tool_fn};
@@ -12,8 +12,14 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 fn tool(name: &str, description: &str) -> impl ErasedTool + 'static {
-    let spec = ToolSpec::new(name.to_owned(), description.to_owned(), json!({"type": "object"}));
-    tool_fn(spec, |_: Value, _: CallContext| async { Ok(CallResult::ok("done")) })
+    let spec = ToolSpec::new(
+        name.to_owned(),
+        description.to_owned(),
+        json!({"type": "object"}),
+    );
+    tool_fn(spec, |_: Value, _: CallContext| async {
+        Ok(CallResult::ok("done"))
+    })
 }
 
 fn calls(times: usize) -> Vec<Script> {
@@ -23,12 +29,24 @@ fn calls(times: usize) -> Vec<Script> {
 
 fn agent(journal: &MemoryJournal, scripts: Vec<Script>) -> (Arc<ScriptedModel>, Agent) {
     let model = Arc::new(ScriptedModel::new(scripts));
-    let agent = Agent::new(Arc::clone(&model)).world(FixedWorld::at_ms(1_000)).instructions("Be brief.");
-    (model, agent.journal(journal.clone()).session(LogId::from("log")).tool(tool("look", "Looks.")))
+    let agent = Agent::new(Arc::clone(&model))
+        .world(FixedWorld::at_ms(1_000))
+        .instructions("Be brief.");
+    (
+        model,
+        agent
+            .journal(journal.clone())
+            .session(LogId::from("log"))
+            .tool(tool("look", "Looks.")),
+    )
 }
 
 async fn records(journal: &MemoryJournal) -> Vec<Arc<Stamped>> {
-    journal.read(&LogId::from("log"), Seq(0)).map(|it| it.expect("memory does not fail")).collect().await
+    journal
+        .read(&LogId::from("log"), Seq(0))
+        .map(|it| it.expect("memory does not fail"))
+        .collect()
+        .await
 }
 
 fn configs(records: &[Arc<Stamped>]) -> Vec<Arc<Config>> {
@@ -40,7 +58,11 @@ fn configs(records: &[Arc<Stamped>]) -> Vec<Arc<Config>> {
 }
 
 fn fields(before: &Config, after: &Config) -> Vec<String> {
-    before.differences(after).iter().map(|it| it.field.to_string()).collect()
+    before
+        .differences(after)
+        .iter()
+        .map(|it| it.field.to_string())
+        .collect()
 }
 
 #[tokio::test]
@@ -52,12 +74,24 @@ async fn fingerprint_is_recorded_once_when_nothing_changes() {
     agent.run("Again.").await.expect("it answers");
     let log = records(&journal).await;
     let found = configs(&log);
-    assert_eq!((found.len(), found[0].system), (1, Digest::of(b"Be brief.")));
+    assert_eq!(
+        (found.len(), found[0].system),
+        (1, Digest::of(b"Be brief."))
+    );
     assert_eq!((found[0].tools.len(), &found[0].options), (1, &json!({})));
-    let at = log.iter().position(|it| matches!(it.record, Record::Configured { .. })).expect("it is there");
-    assert!(matches!(log[at + 1].record, Record::Prepared { .. }), "{:?}", log[at + 1]);
-    let (one, other) =
-        (agent.log().config().await.expect("it has one"), agent.log().config().await.expect("it has one"));
+    let at = log
+        .iter()
+        .position(|it| matches!(it.record, Record::Configured { .. }))
+        .expect("it is there");
+    assert!(
+        matches!(log[at + 1].record, Record::Prepared { .. }),
+        "{:?}",
+        log[at + 1]
+    );
+    let (one, other) = (
+        agent.log().config().await.expect("it has one"),
+        agent.log().config().await.expect("it has one"),
+    );
     assert!(Arc::ptr_eq(&one, &other), "nothing is digested again");
     assert_eq!(one, found[0]);
 }
@@ -70,27 +104,43 @@ async fn fingerprint_is_recorded_again_when_a_part_changes() {
     agent.run("1").await.expect("it answers");
     let agent = agent.instructions("Be long.");
     agent.run("2").await.expect("it answers");
-    let agent =
-        agent.tools(adjutant_tool::Tools::new("tools").tool(tool("look", "Looks well.")).tool(tool("more", "More.")));
+    let agent = agent.tools(
+        adjutant_tool::Tools::new("tools")
+            .tool(tool("look", "Looks well."))
+            .tool(tool("more", "More.")),
+    );
     agent.run("3").await.expect("it answers");
     let agent = agent.thinking(Effort::High);
     agent.run("4").await.expect("it answers");
     agent.run("5").await.expect("it answers");
     let found = configs(&records(&journal).await);
-    let changes: Vec<_> = found.windows(2).map(|pair| fields(&pair[0], &pair[1])).collect();
-    assert_eq!(changes, [vec!["system"], vec!["tools.look", "tools.more"], vec!["options.thinking"]]);
+    let changes: Vec<_> = found
+        .windows(2)
+        .map(|pair| fields(&pair[0], &pair[1]))
+        .collect();
+    assert_eq!(
+        changes,
+        [
+            vec!["system"],
+            vec!["tools.look", "tools.more"],
+            vec!["options.thinking"]
+        ]
+    );
 }
 
 #[tokio::test]
 async fn fingerprint_is_of_the_tools_that_are_shown_when_some_are_hidden() {
     let journal = MemoryJournal::default();
     let (_, agent) = agent(&journal, calls(1));
-    let agent = agent.tool(tool("more", "More.")).on(|_: HookContext, mut point: BeforeModel| async move {
-        if point.view.len() == 1 {
-            point.hidden.push("more".into());
-        }
-        Verdict::Pass(point)
-    });
+    let agent =
+        agent
+            .tool(tool("more", "More."))
+            .on(|_: HookContext, mut point: BeforeModel| async move {
+                if point.view.len() == 1 {
+                    point.hidden.push("more".into());
+                }
+                Verdict::Pass(point)
+            });
     agent.run("Go.").await.expect("it answers");
     let found = configs(&records(&journal).await);
     assert_eq!(fields(&found[0], &found[1]), ["tools.more"]);
@@ -100,20 +150,38 @@ async fn fingerprint_is_of_the_tools_that_are_shown_when_some_are_hidden() {
 /// The log as a crash leaves it right behind the preparation of its turn.
 async fn cut(journal: &MemoryJournal, without: bool) -> MemoryJournal {
     let all = records(journal).await;
-    let end = all.iter().position(|it| matches!(it.record, Record::Prepared { .. })).expect("a turn was prepared");
+    let end = all
+        .iter()
+        .position(|it| matches!(it.record, Record::Prepared { .. }))
+        .expect("a turn was prepared");
     let copy = MemoryJournal::default();
-    let mut log = copy.own(&LogId::from("log"), &Owner::default()).await.expect("it is free");
-    let kept = all[..=end].iter().filter(|it| !(without && matches!(it.record, Record::Configured { .. })));
-    let renumbered = (1..)
-        .zip(kept)
-        .map(|(seq, it)| Arc::new(Stamped::new(Seq(seq), it.at_ms, it.thread.clone(), it.record.clone())));
-    log.append(&renumbered.collect::<Vec<_>>(), Flush::Now).await.expect("memory does not fail");
+    let mut log = copy
+        .own(&LogId::from("log"), &Owner::default())
+        .await
+        .expect("it is free");
+    let kept = all[..=end]
+        .iter()
+        .filter(|it| !(without && matches!(it.record, Record::Configured { .. })));
+    let renumbered = (1..).zip(kept).map(|(seq, it)| {
+        Arc::new(Stamped::new(
+            Seq(seq),
+            it.at_ms,
+            it.thread.clone(),
+            it.record.clone(),
+        ))
+    });
+    log.append(&renumbered.collect::<Vec<_>>(), Flush::Now)
+        .await
+        .expect("memory does not fail");
     copy
 }
 
 /// Goes on with the open turn: the warnings, and the log.
 async fn go_on(agent: &Agent, journal: &MemoryJournal) -> (Vec<String>, Vec<Arc<Stamped>>) {
-    let mut running = agent.resume(Vec::new()).stream().expect("the session is free");
+    let mut running = agent
+        .resume(Vec::new())
+        .stream()
+        .expect("the session is free");
     let mut warnings = Vec::new();
     while let Some(event) = running.next().await {
         if let EventKind::Warning { warning } = event.kind {
@@ -121,7 +189,14 @@ async fn go_on(agent: &Agent, journal: &MemoryJournal) -> (Vec<String>, Vec<Arc<
             warnings.push(warning.to_string());
         }
     }
-    assert_eq!(running.result().expect("it ended").expect("it answers").text(), "Done.");
+    assert_eq!(
+        running
+            .result()
+            .expect("it ended")
+            .expect("it answers")
+            .text(),
+        "Done."
+    );
     (warnings, records(journal).await)
 }
 
@@ -132,26 +207,51 @@ async fn divergence_is_told_and_recorded_when_an_open_turn_is_asked_by_another_p
     first.run("Go.").await.expect("it answers");
     let journal = cut(&journal, false).await;
     let (model, later) = agent(&journal, calls(0));
-    let options = Options { temperature: Some(0.5), ..Options::default() };
-    let later = later.instructions("Be long.").options(options).tool(tool("more", "More."));
+    let options = Options {
+        temperature: Some(0.5),
+        ..Options::default()
+    };
+    let later = later
+        .instructions("Be long.")
+        .options(options)
+        .tool(tool("more", "More."));
     let (warnings, log) = go_on(&later, &journal).await;
     assert_eq!(
         warnings,
-        ["turn 1 is asked with other parts than it was prepared with: options.temperature, tools.more"]
+        [
+            "turn 1 is asked with other parts than it was prepared with: options.temperature, tools.more"
+        ]
     );
     let found = configs(&log);
     // The run keeps the instructions that it was begun with.
     let now = later.log().config().await.expect("it has one");
-    let now = Arc::new(Config { system: found[0].system, ..Config::clone(&now) });
-    assert_eq!((found.len(), &found[1], model.requests().len()), (2, &now, 1));
-    let at = |wanted: fn(&Record) -> bool| log.iter().rposition(|it| wanted(&it.record)).expect("it is there");
-    assert!(at(|it| matches!(it, Record::Configured { .. })) < at(|it| matches!(it, Record::Replied { .. })));
+    let now = Arc::new(Config {
+        system: found[0].system,
+        ..Config::clone(&now)
+    });
+    assert_eq!(
+        (found.len(), &found[1], model.requests().len()),
+        (2, &now, 1)
+    );
+    let at = |wanted: fn(&Record) -> bool| {
+        log.iter()
+            .rposition(|it| wanted(&it.record))
+            .expect("it is there")
+    };
+    assert!(
+        at(|it| matches!(it, Record::Configured { .. }))
+            < at(|it| matches!(it, Record::Replied { .. }))
+    );
 }
 
 #[tokio::test]
 async fn nothing_is_told_when_an_open_turn_is_asked_with_the_same() {
     let journal = MemoryJournal::default();
-    agent(&journal, calls(0)).1.run("Go.").await.expect("it answers");
+    agent(&journal, calls(0))
+        .1
+        .run("Go.")
+        .await
+        .expect("it answers");
     let journal = cut(&journal, false).await;
     let (warnings, log) = go_on(&agent(&journal, calls(0)).1, &journal).await;
     assert_eq!((warnings, configs(&log).len()), (Vec::new(), 1));
@@ -160,7 +260,11 @@ async fn nothing_is_told_when_an_open_turn_is_asked_with_the_same() {
 #[tokio::test]
 async fn fingerprint_is_recorded_when_an_older_program_left_none() {
     let journal = MemoryJournal::default();
-    agent(&journal, calls(0)).1.run("Go.").await.expect("it answers");
+    agent(&journal, calls(0))
+        .1
+        .run("Go.")
+        .await
+        .expect("it answers");
     let journal = cut(&journal, true).await;
     let (warnings, log) = go_on(&agent(&journal, calls(0)).1, &journal).await;
     assert_eq!((warnings, configs(&log).len()), (Vec::new(), 1));

@@ -16,11 +16,20 @@ fn page(
 
 /// The records of each turn as they are stored, every number as one zero.
 async fn turns(count: usize) -> Vec<String> {
-    let call = |n: usize| Script::new().text("I look.").call("page", serde_json::json!({ "n": n }));
+    let call = |n: usize| {
+        Script::new()
+            .text("I look.")
+            .call("page", serde_json::json!({ "n": n }))
+    };
     let scripts = (1..count).map(call).chain([Script::new().text("Done.")]);
     let journal = MemoryJournal::default();
-    let agent = Agent::new(ScriptedModel::new(scripts)).world(FixedWorld::at_ms(1_000)).journal(journal.clone());
-    let agent = agent.tool(page).limits(Limits { max_turns: None, ..Limits::default() });
+    let agent = Agent::new(ScriptedModel::new(scripts))
+        .world(FixedWorld::at_ms(1_000))
+        .journal(journal.clone());
+    let agent = agent.tool(page).limits(Limits {
+        max_turns: None,
+        ..Limits::default()
+    });
     agent.run("Go.").await.expect("a run");
     let mut turns: Vec<String> = Vec::new();
     let mut records = journal.read(agent.session_id(), Seq(0));
@@ -33,7 +42,10 @@ async fn turns(count: usize) -> Vec<String> {
             let bytes = stamped.bytes().expect("a record is JSON");
             let text = String::from_utf8_lossy(bytes);
             let mut before = ' ';
-            for found in text.chars().map(|it| if it.is_ascii_digit() { '0' } else { it }) {
+            for found in text
+                .chars()
+                .map(|it| if it.is_ascii_digit() { '0' } else { it })
+            {
                 if found != '0' || before != '0' {
                     turn.push(found);
                 }

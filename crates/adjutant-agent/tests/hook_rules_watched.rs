@@ -7,11 +7,13 @@ mod stage;
 use std::sync::{Arc, Mutex};
 
 use adjutant_agent::{
-    Agent, Event, HookContext, Hooks, Journal, LogId, MemoryJournal, Observed, Outcome, Point, Record, Seq, Verdict,
+    Agent, Event, HookContext, Hooks, Journal, LogId, MemoryJournal, Observed, Outcome, Point,
+    Record, Seq, Verdict,
     points::{
-        AfterAgent, AfterModel, AfterRun, AfterTool, BeforeAgent, BeforeModel, BeforeRun, BeforeTool, Handoff,
-        ModelError, SubagentStarted, SubagentStopped, TeamMessage, TeammateCompleted, TeammateFailed, TeammateJoined,
-        TeammateLeft, ToolError as Failed, UserMessage,
+        AfterAgent, AfterModel, AfterRun, AfterTool, BeforeAgent, BeforeModel, BeforeRun,
+        BeforeTool, Handoff, ModelError, SubagentStarted, SubagentStopped, TeamMessage,
+        TeammateCompleted, TeammateFailed, TeammateJoined, TeammateLeft, ToolError as Failed,
+        UserMessage,
     },
 };
 use adjutant_llm::{CallResult, Error, ErrorKind, FixedWorld, Script, Status, Usage};
@@ -37,7 +39,10 @@ fn name(seen: &Observed<'_>) -> String {
 
 /// A reply that calls a tool, and an answer.
 fn scripts() -> [Script; 2] {
-    [Script::new().call("work", json!({"n": 1})), Script::new().text("Done.")]
+    [
+        Script::new().call("work", json!({"n": 1})),
+        Script::new().text("Done."),
+    ]
 }
 
 /// An agent with one tool that works and one that fails, at a time that stands still.
@@ -46,12 +51,21 @@ fn working(scripts: impl IntoIterator<Item = Script>) -> Agent {
         .1
         .name("scout")
         .world(FixedWorld::at_ms(7))
-        .tool(stage::tool("work", |_, _| async { Ok(CallResult::ok("worked")) }))
-        .tool(stage::tool("fails", |_, _| async { Err(ToolError::failed("it broke")) }))
+        .tool(stage::tool("work", |_, _| async {
+            Ok(CallResult::ok("worked"))
+        }))
+        .tool(stage::tool("fails", |_, _| async {
+            Err(ToolError::failed("it broke"))
+        }))
 }
 
 async fn all(agent: &Agent, prompt: &str) -> Vec<Event> {
-    agent.run(prompt).stream().expect("the session is free").collect().await
+    agent
+        .run(prompt)
+        .stream()
+        .expect("the session is free")
+        .collect()
+        .await
 }
 
 #[tokio::test]
@@ -80,26 +94,57 @@ async fn observer_sees_each_point_once_when_a_run_has_them_all() {
     all(&agent, "Go.").await;
     assert_eq!(told(&lines), whole, "the same in a stream");
 
-    let fails = working([Script::new().call("fails", json!({})), Script::new().text("Done.")]);
-    fails.hooks(watching(&lines, name)).run("Go.").await.expect("the run finishes");
-    assert_eq!(told(&lines)[5..8], ["before_tool", "tool_error", "after_tool"]);
+    let fails = working([
+        Script::new().call("fails", json!({})),
+        Script::new().text("Done."),
+    ]);
+    fails
+        .hooks(watching(&lines, name))
+        .run("Go.")
+        .await
+        .expect("the run finishes");
+    assert_eq!(
+        told(&lines)[5..8],
+        ["before_tool", "tool_error", "after_tool"]
+    );
 
     let broken = working([Script::new().fail(Error::new(ErrorKind::Auth, "no key"))]);
-    broken.hooks(watching(&lines, name)).run("Go.").await.expect_err("the model fails");
-    assert_eq!(told(&lines)[3..], ["before_model", "model_error", "after_agent", "after_run"]);
+    broken
+        .hooks(watching(&lines, name))
+        .run("Go.")
+        .await
+        .expect_err("the model fails");
+    assert_eq!(
+        told(&lines)[3..],
+        ["before_model", "model_error", "after_agent", "after_run"]
+    );
 }
 
 /// What is known at a point, in words.
 fn facts(seen: &Observed<'_>) -> String {
-    let place = format!("{} {} {} {} {}", seen.point, seen.cx.who.path, seen.cx.run, seen.cx.turn, seen.cx.at_ms);
-    let call = seen.call.as_ref().map(|(id, tool)| format!(" {id} {tool}")).unwrap_or_default();
+    let place = format!(
+        "{} {} {} {} {}",
+        seen.point, seen.cx.who.path, seen.cx.run, seen.cx.turn, seen.cx.at_ms
+    );
+    let call = seen
+        .call
+        .as_ref()
+        .map(|(id, tool)| format!(" {id} {tool}"))
+        .unwrap_or_default();
     let value = seen.value;
     let more = if let Some(point) = value.downcast_ref::<BeforeRun>() {
         format!("{} prompts", point.prompts.len())
     } else if let Some(point) = value.downcast_ref::<UserMessage>() {
-        point.message.content[0].as_text().unwrap_or_default().to_owned()
+        point.message.content[0]
+            .as_text()
+            .unwrap_or_default()
+            .to_owned()
     } else if let Some(point) = value.downcast_ref::<BeforeAgent>() {
-        format!("{} prompts, answered: {}", point.prompts.len(), point.answer.is_some())
+        format!(
+            "{} prompts, answered: {}",
+            point.prompts.len(),
+            point.answer.is_some()
+        )
     } else if let Some(point) = value.downcast_ref::<BeforeModel>() {
         format!("{} entries, {} tools", point.view.len(), point.tools.len())
     } else if let Some(point) = value.downcast_ref::<AfterModel>() {
@@ -109,17 +154,36 @@ fn facts(seen: &Observed<'_>) -> String {
     } else if let Some(point) = value.downcast_ref::<BeforeTool>() {
         point.args.to_string()
     } else if let Some(point) = value.downcast_ref::<Failed>() {
-        format!("{} {:?} {}", point.args, point.result.status, point.result.text())
+        format!(
+            "{} {:?} {}",
+            point.args,
+            point.result.status,
+            point.result.text()
+        )
     } else if let Some(point) = value.downcast_ref::<AfterTool>() {
-        format!("{} {} {} {:?}", point.args, point.result.is_error(), point.result.text(), point.duration)
+        format!(
+            "{} {} {} {:?}",
+            point.args,
+            point.result.is_error(),
+            point.result.text(),
+            point.duration
+        )
     } else if let Some(point) = value.downcast_ref::<AfterAgent>() {
-        format!("{} {:?}", point.outcome.kind(), point.reply.as_ref().map(|reply| reply.text()))
+        format!(
+            "{} {:?}",
+            point.outcome.kind(),
+            point.reply.as_ref().map(|reply| reply.text())
+        )
     } else if let Some(point) = value.downcast_ref::<AfterRun>() {
         let failure = match &point.result.outcome {
             Outcome::Failed { failure } => failure.to_string(),
             other => other.kind().to_owned(),
         };
-        format!("{failure}, {:?}, {} tokens", point.result.duration, point.result.total_usage.total())
+        format!(
+            "{failure}, {:?}, {} tokens",
+            point.result.duration,
+            point.result.total_usage.total()
+        )
     } else {
         String::new()
     };
@@ -129,18 +193,33 @@ fn facts(seen: &Observed<'_>) -> String {
 #[tokio::test]
 async fn observer_sees_the_facts_when_a_point_fires() {
     let lines = Lines::default();
-    let spent = || Usage { input_uncached: 3, output: 2, ..Usage::default() };
+    let spent = || Usage {
+        input_uncached: 3,
+        output: 2,
+        ..Usage::default()
+    };
     let agent = working([
-        Script::new().call("work", json!({"n": 1})).call("fails", json!({"n": 2})).usage(spent()),
-        Script::new().fail(Error::new(ErrorKind::Auth, "no key")).usage(Usage::default()),
+        Script::new()
+            .call("work", json!({"n": 1}))
+            .call("fails", json!({"n": 2}))
+            .usage(spent()),
+        Script::new()
+            .fail(Error::new(ErrorKind::Auth, "no key"))
+            .usage(Usage::default()),
     ]);
     agent
-        .limits(adjutant_agent::Limits { sequential: true, ..adjutant_agent::Limits::default() })
+        .limits(adjutant_agent::Limits {
+            sequential: true,
+            ..adjutant_agent::Limits::default()
+        })
         .hooks(watching(&lines, facts))
         .run("Go.")
         .await
         .expect_err("the model fails");
-    let seen: Vec<String> = told(&lines).into_iter().filter(|line| !line.contains("_turn ")).collect();
+    let seen: Vec<String> = told(&lines)
+        .into_iter()
+        .filter(|line| !line.contains("_turn "))
+        .collect();
     let expect = [
         "before_run scout 1 0 7: 1 prompts",
         "user_message scout 1 0 7: Go.",
@@ -162,13 +241,27 @@ async fn observer_sees_the_facts_when_a_point_fires() {
 
 /// A point and why it was denied, in words.
 fn denials(seen: &Observed<'_>) -> String {
-    let call = seen.call.as_ref().map(|(_, tool)| format!(" {tool}")).unwrap_or_default();
-    let value = match (seen.value.downcast_ref::<BeforeTool>(), seen.value.downcast_ref::<UserMessage>()) {
+    let call = seen
+        .call
+        .as_ref()
+        .map(|(_, tool)| format!(" {tool}"))
+        .unwrap_or_default();
+    let value = match (
+        seen.value.downcast_ref::<BeforeTool>(),
+        seen.value.downcast_ref::<UserMessage>(),
+    ) {
         (Some(point), _) => format!(" with {}", point.args),
-        (_, Some(point)) => format!(" with {}", point.message.content[0].as_text().unwrap_or_default()),
+        (_, Some(point)) => format!(
+            " with {}",
+            point.message.content[0].as_text().unwrap_or_default()
+        ),
         _ => String::new(),
     };
-    let denied = seen.denied.as_ref().map(|reason| format!("{value}: {reason}")).unwrap_or_default();
+    let denied = seen
+        .denied
+        .as_ref()
+        .map(|reason| format!("{value}: {reason}"))
+        .unwrap_or_default();
     format!("{}{call}{denied}", seen.point)
 }
 
@@ -179,37 +272,72 @@ async fn observer_sees_denials_and_errors_when_a_chain_ends_early() {
         point.args = json!({"n": 2});
         Verdict::Pass(point)
     };
-    let deny = |_: HookContext, _: BeforeTool| async { Verdict::<BeforeTool>::Deny("it is Friday".into()) };
-    let later = |_: HookContext, _: BeforeTool| async { panic!("it is not reached") as Verdict<BeforeTool> };
-    let agent = working(scripts()).hooks(watching(&lines, denials)).on(doubles).on(deny).on::<BeforeTool>(later);
+    let deny = |_: HookContext, _: BeforeTool| async {
+        Verdict::<BeforeTool>::Deny("it is Friday".into())
+    };
+    let later = |_: HookContext, _: BeforeTool| async {
+        panic!("it is not reached") as Verdict<BeforeTool>
+    };
+    let agent = working(scripts())
+        .hooks(watching(&lines, denials))
+        .on(doubles)
+        .on(deny)
+        .on::<BeforeTool>(later);
     agent.run("Go.").await.expect("the run finishes");
     // As the hook before the one that denied it left it.
-    assert_eq!(told(&lines)[5], "before_tool work with {\"n\":2}: it is Friday");
+    assert_eq!(
+        told(&lines)[5],
+        "before_tool work with {\"n\":2}: it is Friday"
+    );
 
-    let fails = |_: HookContext, _: UserMessage| async { Err::<Verdict<UserMessage>, _>("no such file") };
+    let fails =
+        |_: HookContext, _: UserMessage| async { Err::<Verdict<UserMessage>, _>("no such file") };
     let agent = working([]).hooks(watching(&lines, denials)).on(fails);
     agent.run("Go.").await.expect_err("it is denied");
-    assert_eq!(told(&lines), ["before_run", "user_message with Go.: no such file", "after_run"]);
+    assert_eq!(
+        told(&lines),
+        [
+            "before_run",
+            "user_message with Go.: no such file",
+            "after_run"
+        ]
+    );
 }
 
 /// The records and the events of two runs, the second of which fails.
 async fn traces(with: impl FnOnce(Agent) -> Agent) -> (Vec<Record>, Vec<Event>) {
-    let batch = Script::new().call("work", json!({"n": 1})).call("fails", json!({}));
-    let broken = Script::new().text("Half").fail(Error::new(ErrorKind::Network, "the line is dead"));
+    let batch = Script::new()
+        .call("work", json!({"n": 1}))
+        .call("fails", json!({}));
+    let broken = Script::new()
+        .text("Half")
+        .fail(Error::new(ErrorKind::Network, "the line is dead"));
     let journal = MemoryJournal::default();
-    let agent = working([batch, Script::new().text("Done."), broken])
-        .limits(adjutant_agent::Limits { sequential: true, ..adjutant_agent::Limits::default() });
+    let agent =
+        working([batch, Script::new().text("Done."), broken]).limits(adjutant_agent::Limits {
+            sequential: true,
+            ..adjutant_agent::Limits::default()
+        });
     let agent = with(agent.journal(journal.clone()).session(LogId("log".into())));
     let mut events = all(&agent, "Go.").await;
     events.extend(all(&agent, "Again.").await);
     let records = journal.read(agent.session_id(), Seq(0));
-    (records.map(|stamped| stamped.expect("memory does not fail").record.clone()).collect().await, events)
+    (
+        records
+            .map(|stamped| stamped.expect("memory does not fail").record.clone())
+            .collect()
+            .await,
+        events,
+    )
 }
 
 #[tokio::test]
 async fn observer_changes_nothing_when_it_only_looks() {
     let lines = Lines::default();
-    let (plain, watched) = (traces(|agent| agent).await, traces(|agent| agent.hooks(watching(&lines, name))).await);
+    let (plain, watched) = (
+        traces(|agent| agent).await,
+        traces(|agent| agent.hooks(watching(&lines, name))).await,
+    );
     assert_eq!(plain, watched);
     assert!(told(&lines).len() > 20);
 }
@@ -218,12 +346,21 @@ async fn observer_changes_nothing_when_it_only_looks() {
 async fn run_is_the_same_when_no_hook_is_set() {
     let plain = traces(|agent| agent).await;
     assert_eq!(plain, traces(|agent| agent.hooks(Hooks::default())).await);
-    let one = traces(|agent| agent.on(|_: HookContext, point: AfterTool| async { Verdict::Pass(point) })).await;
+    let one =
+        traces(|agent| agent.on(|_: HookContext, point: AfterTool| async { Verdict::Pass(point) }))
+            .await;
     assert_eq!(plain, one, "one point alone, and a hook that allows");
-    let other = traces(|agent| agent.on(|_: HookContext, point: BeforeTool| async { Verdict::Pass(point) })).await;
+    let other = traces(|agent| {
+        agent.on(|_: HookContext, point: BeforeTool| async { Verdict::Pass(point) })
+    })
+    .await;
     assert_eq!(plain, other);
     let fails = |record: &&Record| matches!(record, Record::Returned { result, .. } if result.status == Status::Failed);
-    assert_eq!(plain.0.iter().filter(fails).count(), 1, "without an override a result stays");
+    assert_eq!(
+        plain.0.iter().filter(fails).count(),
+        1,
+        "without an override a result stays"
+    );
 }
 
 #[test]
@@ -255,7 +392,11 @@ fn points_of_upper_crates_are_declared_when_their_names_are_asked() {
 async fn observer_hears_of_a_point_when_an_upper_crate_fires_it() {
     let lines = Lines::default();
     let hooks = watching(&lines, denials).on(|_: HookContext, point: TeamMessage| async move {
-        if &*point.to == "*" { Verdict::Deny("too loud".into()) } else { Verdict::Pass(point) }
+        if &*point.to == "*" {
+            Verdict::Deny("too loud".into())
+        } else {
+            Verdict::Pass(point)
+        }
     });
     let cx = Arc::new(Mutex::new(None));
     let keep = Arc::clone(&cx);
@@ -264,9 +405,17 @@ async fn observer_hears_of_a_point_when_an_upper_crate_fires_it() {
         async { Verdict::Pass(point) }
     });
     agent.run("Go.").await.expect("the run finishes");
-    let cx = cx.lock().expect("no panic inside").take().expect("a point was reached");
+    let cx = cx
+        .lock()
+        .expect("no panic inside")
+        .take()
+        .expect("a point was reached");
     let message = |to: &str| TeamMessage::new("blue".into(), "a".into(), to.into(), "Hi.".into());
-    assert!(matches!(hooks.pass(&cx, message("b")).await, Verdict::Pass(point) if &*point.content == "Hi."));
-    assert!(matches!(hooks.pass(&cx, message("*")).await, Verdict::Deny(reason) if &*reason == "too loud"));
+    assert!(
+        matches!(hooks.pass(&cx, message("b")).await, Verdict::Pass(point) if &*point.content == "Hi.")
+    );
+    assert!(
+        matches!(hooks.pass(&cx, message("*")).await, Verdict::Deny(reason) if &*reason == "too loud")
+    );
     assert_eq!(told(&lines), ["team_message", "team_message: too loud"]);
 }

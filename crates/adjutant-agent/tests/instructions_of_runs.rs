@@ -18,7 +18,11 @@ use adjutant_llm::{CallResult, Script, ScriptedModel};
 use serde_json::json;
 
 fn systems(model: &ScriptedModel) -> Vec<String> {
-    model.requests().iter().map(|request| request.system.to_string()).collect()
+    model
+        .requests()
+        .iter()
+        .map(|request| request.system.to_string())
+        .collect()
 }
 
 /// Instructions that count how often they are asked for.
@@ -26,7 +30,13 @@ fn counting() -> Instructions {
     let asked = Arc::new(AtomicU32::new(0));
     let source = move |cx: InstructionContext| {
         let n = asked.fetch_add(1, Ordering::Relaxed) + 1;
-        async move { Ok(format!("{} {n} {}", cx.who.name, cx.state.get("mood").cloned().unwrap_or_default())) }
+        async move {
+            Ok(format!(
+                "{} {n} {}",
+                cx.who.name,
+                cx.state.get("mood").cloned().unwrap_or_default()
+            ))
+        }
     };
     Instructions::default().source(source)
 }
@@ -39,10 +49,16 @@ fn echo(agent: Agent) -> Agent {
 async fn provider_wins_when_a_text_is_set_too() {
     let call = || Script::new().call("echo", json!({}));
     let (model, agent) = stage::agent([call(), Script::new().text("A."), Script::new().text("B.")]);
-    let agent = echo(agent).name("bot").state("mood", "good").instructions(counting().text("Never this."));
+    let agent = echo(agent)
+        .name("bot")
+        .state("mood", "good")
+        .instructions(counting().text("Never this."));
     agent.run("Go.").await.expect("the run finishes");
     agent.run("Go.").await.expect("the run finishes");
-    assert_eq!(systems(&model), ["bot 1 \"good\"", "bot 1 \"good\"", "bot 2 \"good\""]);
+    assert_eq!(
+        systems(&model),
+        ["bot 1 \"good\"", "bot 1 \"good\"", "bot 2 \"good\""]
+    );
     assert_eq!(&*agent.snapshot().system, "bot 2 \"good\"");
 }
 
@@ -50,17 +66,39 @@ async fn provider_wins_when_a_text_is_set_too() {
 async fn run_fails_before_the_model_when_its_instructions_cannot_be_made() {
     let (model, agent) = stage::agent([Script::new().text("Fine.")]);
     let failing = async |_| Err::<String, _>("the book is lost".into());
-    let lost = agent.clone().instructions(Instructions::default().source(failing));
+    let lost = agent
+        .clone()
+        .instructions(Instructions::default().source(failing));
     let error = lost.run("Go.").await.expect_err("there are none");
     let message = "the source of instructions failed: the book is lost";
-    let failure = Failure::Instructions { message: message.into() };
-    assert_eq!(error.result().expect("it has a result").outcome, Outcome::Failed { failure });
+    let failure = Failure::Instructions {
+        message: message.into(),
+    };
+    assert_eq!(
+        error.result().expect("it has a result").outcome,
+        Outcome::Failed { failure }
+    );
     let bursting = |_| -> std::future::Ready<Result<String, _>> { panic!("it burst") };
-    let burst = agent.clone().instructions(Instructions::default().source(bursting));
+    let burst = agent
+        .clone()
+        .instructions(Instructions::default().source(bursting));
     let error = burst.run("Go.").await.expect_err("there are none");
-    assert_eq!(error.to_string(), "the run failed: no instructions: their source panicked: it burst");
-    assert_eq!((model.requests().len(), agent.log().transcript().len()), (0, 0));
-    assert_eq!(agent.run("Go.").await.expect("the session is usable").text(), "Fine.");
+    assert_eq!(
+        error.to_string(),
+        "the run failed: no instructions: their source panicked: it burst"
+    );
+    assert_eq!(
+        (model.requests().len(), agent.log().transcript().len()),
+        (0, 0)
+    );
+    assert_eq!(
+        agent
+            .run("Go.")
+            .await
+            .expect("the session is usable")
+            .text(),
+        "Fine."
+    );
 }
 
 #[tokio::test]
@@ -73,14 +111,26 @@ async fn prompt_is_rebuilt_when_the_next_run_begins() {
     agent.run("Go.").await.expect("the run finishes");
     echo(agent).run("Go.").await.expect("the run finishes");
     let systems = systems(&model);
-    assert!(systems[0].contains("0 tools") && systems[1].contains("1 tools"), "{systems:?}");
+    assert!(
+        systems[0].contains("0 tools") && systems[1].contains("1 tools"),
+        "{systems:?}"
+    );
 }
 
 #[tokio::test]
 async fn prompt_is_absent_when_the_text_is_empty() {
     let (model, agent) = stage::agent([Script::new().text("A."), Script::new().text("B.")]);
-    agent.clone().instructions("  ").run("Go.").await.expect("the run finishes");
-    agent.section(section_text(SectionKind::ProjectContext, " ")).run("Go.").await.expect("the run finishes");
+    agent
+        .clone()
+        .instructions("  ")
+        .run("Go.")
+        .await
+        .expect("the run finishes");
+    agent
+        .section(section_text(SectionKind::ProjectContext, " "))
+        .run("Go.")
+        .await
+        .expect("the run finishes");
     assert_eq!(systems(&model), ["", ""]);
 }
 
@@ -88,7 +138,11 @@ async fn prompt_is_absent_when_the_text_is_empty() {
 async fn state_can_be_set_for_one_run_when_options_have_it() {
     let (model, agent) = stage::agent([Script::new().text("A."), Script::new().text("B.")]);
     let agent = agent.state("mood", "good").instructions(counting());
-    agent.run("Go.").state("mood", "bad").await.expect("the run finishes");
+    agent
+        .run("Go.")
+        .state("mood", "bad")
+        .await
+        .expect("the run finishes");
     agent.run("Go.").await.expect("the run finishes");
     assert_eq!(systems(&model), ["agent 1 \"bad\"", "agent 2 \"good\""]);
 }

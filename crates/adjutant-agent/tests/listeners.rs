@@ -10,8 +10,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, AtLimit, Event, EventKind, Journal, JournalError, JournalErrorKind, Limits, Log, LogId, MemoryJournal,
-    Outcome, Owner, RecordStream, Seq, Subscription,
+    Agent, AtLimit, Event, EventKind, Journal, JournalError, JournalErrorKind, Limits, Log, LogId,
+    MemoryJournal, Outcome, Owner, RecordStream, Seq, Subscription,
 };
 use adjutant_llm::{CallResult, FixedWorld, Gate, Script};
 use futures_util::{FutureExt, StreamExt, stream};
@@ -28,7 +28,12 @@ fn heard(subscription: &mut Subscription) -> Vec<Event> {
 }
 
 async fn all(agent: &Agent, prompt: &str) -> Vec<Event> {
-    agent.run(prompt).stream().expect("the session is free").collect().await
+    agent
+        .run(prompt)
+        .stream()
+        .expect("the session is free")
+        .collect()
+        .await
 }
 
 fn text(events: &[Event]) -> String {
@@ -58,7 +63,10 @@ fn lasting(events: &[Event]) -> Vec<Event> {
 }
 
 fn ends(events: &[Event]) -> usize {
-    events.iter().filter(|event| matches!(event.kind, EventKind::RunFinished { .. })).count()
+    events
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::RunFinished { .. }))
+        .count()
 }
 
 /// An agent that answers so many prompts, with a call in each.
@@ -71,7 +79,9 @@ fn busy(runs: usize) -> Agent {
     });
     let (_, agent) = agent(scripts);
     let agent = agent.world(FixedWorld::at_ms(7));
-    agent.tool(tool("echo", |args, _| async move { Ok(CallResult::ok(args.to_string())) }))
+    agent.tool(tool("echo", |args, _| async move {
+        Ok(CallResult::ok(args.to_string()))
+    }))
 }
 
 #[tokio::test]
@@ -112,7 +122,10 @@ async fn subscriber_of_many_runs_hears_them_when_they_follow_each_other() {
         .expect("no panic")
         .expect("the run finishes");
     let events = heard(&mut subscription);
-    assert_eq!((ends(&events), text(&events).as_str()), (2, "Answer number 1, at last.Answer number 2, at last."));
+    assert_eq!(
+        (ends(&events), text(&events).as_str()),
+        (2, "Answer number 1, at last.Answer number 2, at last.")
+    );
 }
 
 #[tokio::test]
@@ -146,7 +159,10 @@ async fn subscriber_reads_the_log_when_it_has_missed_records() {
         streamed.extend(all(&agent, &run.to_string()).await);
     }
     let events = heard(&mut subscription);
-    assert!(text(&events).len() < text(&streamed).len(), "some deltas are not kept");
+    assert!(
+        text(&events).len() < text(&streamed).len(),
+        "some deltas are not kept"
+    );
     assert_eq!(lasting(&events), lasting(&streamed));
     // The script is over, so one more run fails; it is heard as well.
     let more = all(&agent, "More.").await;
@@ -166,7 +182,11 @@ async fn subscriber_reads_on_when_it_reads_while_the_run_goes_on() {
     let running = tokio::spawn(running.collect::<Vec<_>>());
     gate.reached().await;
     let mut events = heard(&mut subscription);
-    assert!(events.len() > 1_000 && ends(&events) == 0, "{}", events.len());
+    assert!(
+        events.len() > 1_000 && ends(&events) == 0,
+        "{}",
+        events.len()
+    );
     gate.open();
     let streamed = running.await.expect("no panic");
     events.extend(heard(&mut subscription));
@@ -180,14 +200,19 @@ async fn run_never_waits_when_nobody_reads() {
     let never_read = agent.log().subscribe();
     let mut stopped = agent.log().subscribe();
     for run in 0..4 {
-        let result = tokio::time::timeout(Duration::from_secs(1), agent.run("Go.")).await.expect("nothing waits");
+        let result = tokio::time::timeout(Duration::from_secs(1), agent.run("Go."))
+            .await
+            .expect("nothing waits");
         assert_eq!(result.expect("the run finishes").text(), long);
         if run == 0 {
             stopped.next().await.expect("the run was heard");
         }
     }
     drop(never_read);
-    let kept: usize = heard(&mut stopped).iter().map(|event| text(std::slice::from_ref(event)).len()).sum();
+    let kept: usize = heard(&mut stopped)
+        .iter()
+        .map(|event| text(std::slice::from_ref(event)).len())
+        .sum();
     assert!(kept <= 1_100_000, "{kept} bytes are kept");
 }
 
@@ -224,7 +249,9 @@ async fn subscriber_is_told_when_what_it_missed_cannot_be_read() {
     }
     *journal.closed.lock().expect("no panic") = true;
     let events = heard(&mut subscription);
-    let [.., lagged, end] = &events[..] else { panic!("there are events") };
+    let [.., lagged, end] = &events[..] else {
+        panic!("there are events")
+    };
     let before = events[events.len() - 3].seq;
     assert_eq!(lagged.kind, EventKind::Lagged { after: before });
     assert!(matches!(&end.kind, EventKind::RunFinished { result } if result.run.0 == 100));
@@ -236,12 +263,20 @@ async fn past_events_are_those_of_the_run_when_a_log_is_read_again() {
     let mut streamed = all(&agent, "One.").await;
     let middle = streamed.len();
     streamed.extend(all(&agent, "Two.").await);
-    let past: Vec<Event> =
-        agent.log().events_after(Seq(0)).map(|event| event.expect("memory does not fail")).collect().await;
+    let past: Vec<Event> = agent
+        .log()
+        .events_after(Seq(0))
+        .map(|event| event.expect("memory does not fail"))
+        .collect()
+        .await;
     assert_eq!(past, lasting(&streamed));
     let seq = streamed[middle - 1].seq;
-    let past: Vec<Event> =
-        agent.log().events_after(seq).map(|event| event.expect("memory does not fail")).collect().await;
+    let past: Vec<Event> = agent
+        .log()
+        .events_after(seq)
+        .map(|event| event.expect("memory does not fail"))
+        .collect()
+        .await;
     assert_eq!(past, lasting(&streamed[middle..]));
 }
 
@@ -254,16 +289,35 @@ async fn past_events_tell_of_a_pause_when_the_run_waits() {
         ..Limits::default()
     });
     let mut streamed = all(&agent, "Go.").await;
-    let read =
-        async || agent.log().events_after(Seq(0)).map(|it| it.expect("memory does not fail")).collect::<Vec<_>>().await;
+    let read = async || {
+        agent
+            .log()
+            .events_after(Seq(0))
+            .map(|it| it.expect("memory does not fail"))
+            .collect::<Vec<_>>()
+            .await
+    };
     assert_eq!(read().await, lasting(&streamed));
-    let Some(EventKind::RunPaused { result }) = streamed.last().map(|event| event.kind.clone()) else {
+    let Some(EventKind::RunPaused { result }) = streamed.last().map(|event| event.kind.clone())
+    else {
         panic!("it waits")
     };
-    let Outcome::Paused { pauses } = &result.outcome else { panic!("it waits") };
-    let answer = adjutant_tool::Answer::Extend { by: 1, message: None };
+    let Outcome::Paused { pauses } = &result.outcome else {
+        panic!("it waits")
+    };
+    let answer = adjutant_tool::Answer::Extend {
+        by: 1,
+        message: None,
+    };
     let answers = vec![pauses[0].answered(answer)];
-    streamed.extend(agent.resume(answers).stream().expect("the session is free").collect::<Vec<_>>().await);
+    streamed.extend(
+        agent
+            .resume(answers)
+            .stream()
+            .expect("the session is free")
+            .collect::<Vec<_>>()
+            .await,
+    );
     assert_eq!(read().await, lasting(&streamed));
 }
 
@@ -274,7 +328,8 @@ async fn listener_is_passed_over_when_it_panics() {
     let count = Arc::clone(&heard);
     let listening = agent.log().on_event(move |event| {
         assert!(!matches!(event.kind, EventKind::TurnStarted), "it burst");
-        *count.lock().expect("no panic") += usize::from(matches!(event.kind, EventKind::RunFinished { .. }));
+        *count.lock().expect("no panic") +=
+            usize::from(matches!(event.kind, EventKind::RunFinished { .. }));
     });
     agent.run("Go.").await.expect("the run finishes");
     agent.run("Go.").await.expect("the run finishes");
@@ -293,8 +348,13 @@ async fn state_is_ahead_when_a_subscriber_hears_an_event() {
         while let Some(event) = subscription.next().await {
             let entries = snapshots.snapshot().entries.len();
             match event.kind {
-                EventKind::EntryAdded { .. } => lines.lock().expect("no panic").push(("entry", entries >= 1)),
-                EventKind::TurnFinished => lines.lock().expect("no panic").push(("turn", entries >= 2)),
+                EventKind::EntryAdded { .. } => lines
+                    .lock()
+                    .expect("no panic")
+                    .push(("entry", entries >= 1)),
+                EventKind::TurnFinished => {
+                    lines.lock().expect("no panic").push(("turn", entries >= 2))
+                }
                 EventKind::RunFinished { .. } => break,
                 _ => {}
             }
@@ -302,27 +362,51 @@ async fn state_is_ahead_when_a_subscriber_hears_an_event() {
     });
     agent.run("Go.").await.expect("the run finishes");
     listening.await.expect("no panic");
-    assert_eq!(*seen.lock().expect("no panic"), [("entry", true), ("turn", true), ("turn", true)]);
+    assert_eq!(
+        *seen.lock().expect("no panic"),
+        [("entry", true), ("turn", true), ("turn", true)]
+    );
 }
 
 #[tokio::test]
 async fn text_of_a_stream_is_the_last_answer_when_it_is_collected() {
     let agent = busy(2);
-    let text = agent.run("Go.").stream().expect("the session is free").text().await.expect("there is an answer");
+    let text = agent
+        .run("Go.")
+        .stream()
+        .expect("the session is free")
+        .text()
+        .await
+        .expect("there is an answer");
     assert_eq!(text, "Answer number 0, at last.");
     let events = all(&agent, "Go.").await;
     let of = |events: &[Event]| adjutant_agent::collect_text(stream::iter(events.to_vec()));
-    assert_eq!(of(&events).await.expect("there is an answer"), "Answer number 1, at last.");
+    assert_eq!(
+        of(&events).await.expect("there is an answer"),
+        "Answer number 1, at last."
+    );
     // Another agent speaks in between, and its end is not the end.
     let mut mixed = events.clone();
     let mut child = adjutant_tool::Identity::clone(&events[0].who);
     child.agent_id = "child".into();
-    let ends = Event { who: Arc::new(child), ..events.last().expect("there are events").clone() };
+    let ends = Event {
+        who: Arc::new(child),
+        ..events.last().expect("there are events").clone()
+    };
     mixed.insert(2, ends);
-    assert_eq!(of(&mixed).await.expect("there is an answer"), "Answer number 1, at last.");
-    let cut: Vec<_> =
-        events.iter().take_while(|event| !matches!(event.kind, EventKind::RunFinished { .. })).cloned().collect();
-    assert_eq!(of(&cut).await.expect("something was said"), "Answer number 1, at last.");
+    assert_eq!(
+        of(&mixed).await.expect("there is an answer"),
+        "Answer number 1, at last."
+    );
+    let cut: Vec<_> = events
+        .iter()
+        .take_while(|event| !matches!(event.kind, EventKind::RunFinished { .. }))
+        .cloned()
+        .collect();
+    assert_eq!(
+        of(&cut).await.expect("something was said"),
+        "Answer number 1, at last."
+    );
     let error = of(&events[..3]).await.expect_err("nothing was said");
     assert_eq!(error.kind(), adjutant_agent::ErrorKind::Unanswered);
 }

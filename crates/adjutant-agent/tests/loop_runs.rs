@@ -7,8 +7,8 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{Agent, ErrorKind, EventKind, Limit, Outcome, Prompt, RunResult};
 use adjutant_llm::{
-    CallResult, Content, Custom, Entry, FinishReason, FixedWorld, Gate, Image, ModelInfo, NanoUsd, Price, Reply,
-    Script, ScriptedModel, Source, Summary, Turn, Usage, UserMessage, World,
+    CallResult, Content, Custom, Entry, FinishReason, FixedWorld, Gate, Image, ModelInfo, NanoUsd,
+    Price, Reply, Script, ScriptedModel, Source, Summary, Turn, Usage, UserMessage, World,
 };
 use adjutant_tool::{CallContext, ToolSpec};
 use serde_json::{Value, json};
@@ -26,9 +26,22 @@ fn calling() -> Script {
 async fn options_count_for_one_run_when_they_are_set() {
     let (model, agent) = agent([calling(), calling(), Script::new().text("Mine.")]);
     let agent = agent.tool(echo()).max_turns(3);
-    let other = Arc::new(ScriptedModel::new([calling(), Script::new().text("Never.")]));
-    let limited = agent.run("Go.").model(Arc::clone(&other)).max_turns(1).await.expect("a limit is no error");
-    assert_eq!(limited.outcome, Outcome::Limit { limit: Limit::Turns });
+    let other = Arc::new(ScriptedModel::new([
+        calling(),
+        Script::new().text("Never."),
+    ]));
+    let limited = agent
+        .run("Go.")
+        .model(Arc::clone(&other))
+        .max_turns(1)
+        .await
+        .expect("a limit is no error");
+    assert_eq!(
+        limited.outcome,
+        Outcome::Limit {
+            limit: Limit::Turns
+        }
+    );
     assert_eq!((other.requests().len(), model.requests().len()), (1, 0));
     let own = agent.run("Go.").await.expect("the run finishes");
     assert_eq!((own.text().as_str(), own.turns), ("Mine.", 3));
@@ -37,28 +50,49 @@ async fn options_count_for_one_run_when_they_are_set() {
 #[tokio::test]
 async fn options_free_a_run_when_the_agent_limits_it() {
     let (_, agent) = agent([calling(), Script::new().text("Done.")]);
-    let result = agent.tool(echo()).max_turns(1).run("Go.").max_turns(None).await;
+    let result = agent
+        .tool(echo())
+        .max_turns(1)
+        .run("Go.")
+        .max_turns(None)
+        .await;
     assert_eq!(result.expect("the run finishes").turns, 2);
 }
 
 #[tokio::test]
 async fn instructions_are_the_whole_system_prompt_when_nothing_else_is_set() {
     let (model, agent) = agent([Script::new()]);
-    agent.instructions("Be kind.").run("Go.").await.expect("the run finishes");
+    agent
+        .instructions("Be kind.")
+        .run("Go.")
+        .await
+        .expect("the run finishes");
     let request = model.requests().remove(0);
-    assert_eq!((&*request.system, request.tools.len(), request.entries.len()), ("Be kind.", 0, 1));
+    assert_eq!(
+        (&*request.system, request.tools.len(), request.entries.len()),
+        ("Be kind.", 0, 1)
+    );
 }
 
 #[track_caller]
 fn check_busy(agent: &Agent) {
-    let error = agent.run("Me too.").stream().expect_err("the session is taken");
-    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Busy, true));
+    let error = agent
+        .run("Me too.")
+        .stream()
+        .expect_err("the session is taken");
+    assert_eq!(
+        (error.kind(), error.is_retryable()),
+        (ErrorKind::Busy, true)
+    );
 }
 
 #[tokio::test]
 async fn session_is_busy_when_it_runs() {
     let gate = Gate::default();
-    let (_, agent) = agent([Script::new().text("One.").wait_at(0, &gate), Script::new().text("Two.")]);
+    let (_, agent) = agent([
+        Script::new().text("One.").wait_at(0, &gate),
+        Script::new().text("Two."),
+    ]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     check_busy(&agent);
     running.next().await.expect("a run begins");
@@ -70,22 +104,38 @@ async fn session_is_busy_when_it_runs() {
         }
     }
     // The last event was read, so the session is free although the handle still lives.
-    assert_eq!(agent.run("Again.").await.expect("the session is free").text(), "Two.");
+    assert_eq!(
+        agent
+            .run("Again.")
+            .await
+            .expect("the session is free")
+            .text(),
+        "Two."
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn session_is_taken_once_when_a_run_was_left() {
     let gate = Gate::default();
-    let (_, agent) = agent([Script::new().text("One.").wait_at(0, &gate), Script::new().text("Two.")]);
+    let (_, agent) = agent([
+        Script::new().text("One.").wait_at(0, &gate),
+        Script::new().text("Two."),
+    ]);
     let mut left = agent.run("Go.").stream().expect("the session is free");
-    assert_eq!(left.next().await.map(|event| event.kind), Some(EventKind::RunStarted));
+    assert_eq!(
+        left.next().await.map(|event| event.kind),
+        Some(EventKind::RunStarted)
+    );
     drop(left);
     let next = agent.run("Again.").stream().expect("who left gives way");
     check_busy(&agent);
     // Time passes only when nothing else can move: the run that was left has ended.
     tokio::time::sleep(Duration::from_millis(1)).await;
     check_busy(&agent);
-    assert_eq!(next.finish().await.expect("the run finishes").text(), "Two.");
+    assert_eq!(
+        next.finish().await.expect("the run finishes").text(),
+        "Two."
+    );
     assert_eq!(agent.log().transcript().len(), 3);
 }
 
@@ -96,13 +146,19 @@ async fn session_is_taken_once_when_a_run_was_left_before_it_was_read() {
     tokio::time::sleep(Duration::from_millis(1)).await;
     let next = agent.run("Again.").stream().expect("who left gives way");
     check_busy(&agent);
-    assert_eq!(next.finish().await.expect("the run finishes").text(), "One.");
+    assert_eq!(
+        next.finish().await.expect("the run finishes").text(),
+        "One."
+    );
 }
 
 #[tokio::test]
 async fn session_can_be_left_again_when_the_next_run_waits() {
     let gate = Gate::default();
-    let (_, agent) = agent([Script::new().text("One.").wait_at(0, &gate), Script::new().text("Two.")]);
+    let (_, agent) = agent([
+        Script::new().text("One.").wait_at(0, &gate),
+        Script::new().text("Two."),
+    ]);
     let mut left = agent.run("Go.").stream().expect("the session is free");
     left.next().await.expect("a run begins");
     drop(left);
@@ -114,13 +170,33 @@ async fn session_can_be_left_again_when_the_next_run_waits() {
 #[tokio::test(start_paused = true)]
 async fn run_goes_on_when_it_is_detached() {
     let gate = Gate::default();
-    let (_, agent) = agent([Script::new().text("Done.").wait_at(0, &gate), Script::new().text("Two.")]);
-    let handle = agent.run("Go.").stream().expect("the session is free").detach();
+    let (_, agent) = agent([
+        Script::new().text("Done.").wait_at(0, &gate),
+        Script::new().text("Two."),
+    ]);
+    let handle = agent
+        .run("Go.")
+        .stream()
+        .expect("the session is free")
+        .detach();
     gate.reached().await;
     check_busy(&agent);
     gate.open();
-    assert_eq!(handle.await.expect("no panic").expect("the run finishes").text(), "Done.");
-    drop(agent.run("Again.").stream().expect("the session is free").detach());
+    assert_eq!(
+        handle
+            .await
+            .expect("no panic")
+            .expect("the run finishes")
+            .text(),
+        "Done."
+    );
+    drop(
+        agent
+            .run("Again.")
+            .stream()
+            .expect("the session is free")
+            .detach(),
+    );
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(agent.log().transcript().len(), 4);
 }
@@ -133,18 +209,30 @@ async fn clones_share_a_session_and_new_sessions_are_empty() {
     clone.run("Go on.").await.expect("the run finishes");
     let fresh = agent.new_session();
     assert_eq!(
-        (agent.log().transcript().len(), clone.log().transcript().len(), fresh.log().transcript().len()),
+        (
+            agent.log().transcript().len(),
+            clone.log().transcript().len(),
+            fresh.log().transcript().len()
+        ),
         (4, 4, 0)
     );
     assert_ne!(fresh.session_id(), agent.session_id());
     fresh.run("Hello.").await.expect("the run finishes");
-    let shown: Vec<usize> = model.requests().iter().map(|request| request.entries.len()).collect();
+    let shown: Vec<usize> = model
+        .requests()
+        .iter()
+        .map(|request| request.entries.len())
+        .collect();
     assert_eq!((shown, agent.log().transcript().len()), (vec![1, 3, 1], 4));
 }
 
 async fn prompted(prompt: impl Into<Prompt>) -> Vec<Entry> {
     let (_, agent) = agent([Script::new()]);
-    let mut entries = agent.run(prompt).await.expect("the prompt is taken").entries;
+    let mut entries = agent
+        .run(prompt)
+        .await
+        .expect("the prompt is taken")
+        .entries;
     entries.pop();
     entries
 }
@@ -154,21 +242,48 @@ async fn prompt_is_kept_when_it_says_something() {
     let user = |text: &str| Entry::User(UserMessage::text(text));
     assert_eq!(prompted("a").await, [user("a")]);
     assert_eq!(prompted("a".to_owned()).await, [user("a")]);
-    assert_eq!(prompted(vec![UserMessage::text("a"), UserMessage::text("b")]).await, [user("a"), user("b")]);
-    let source = Source::Url { url: "https://example.com/a.png".into() };
-    let image = UserMessage::from(vec![Content::Image(Image { media_type: "image/png".into(), source })]);
+    assert_eq!(
+        prompted(vec![UserMessage::text("a"), UserMessage::text("b")]).await,
+        [user("a"), user("b")]
+    );
+    let source = Source::Url {
+        url: "https://example.com/a.png".into(),
+    };
+    let image = UserMessage::from(vec![Content::Image(Image {
+        media_type: "image/png".into(),
+        source,
+    })]);
     assert_eq!(prompted(image.clone()).await, [Entry::User(image)]);
-    let turn = Turn::open(Arc::new(Reply::new("a/b".into(), FinishReason::End))).close().expect("no call is open");
-    let custom = Custom { kind: "note".into(), value: Value::Null };
-    let entries = vec![user("a"), Entry::Turn(turn), Entry::Custom(custom), user("b")];
+    let turn = Turn::open(Arc::new(Reply::new("a/b".into(), FinishReason::End)))
+        .close()
+        .expect("no call is open");
+    let custom = Custom {
+        kind: "note".into(),
+        value: Value::Null,
+    };
+    let entries = vec![
+        user("a"),
+        Entry::Turn(turn),
+        Entry::Custom(custom),
+        user("b"),
+    ];
     assert_eq!(prompted(entries.clone()).await, entries);
 }
 
 #[track_caller]
 fn check_refused(prompt: impl Into<Prompt>, expect: &str) {
     let (_, agent) = agent([]);
-    let error = agent.run(prompt).stream().expect_err("the prompt is refused");
-    assert_eq!((error.kind(), error.to_string()), (ErrorKind::Prompt, format!("the prompt cannot be sent: {expect}")));
+    let error = agent
+        .run(prompt)
+        .stream()
+        .expect_err("the prompt is refused");
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (
+            ErrorKind::Prompt,
+            format!("the prompt cannot be sent: {expect}")
+        )
+    );
     assert!(agent.run("The session is free.").stream().is_ok());
 }
 
@@ -178,9 +293,21 @@ async fn prompt_is_refused_when_it_says_nothing() {
     check_refused(" \n\t", "it is empty");
     check_refused(Vec::<UserMessage>::new(), "it is empty");
     check_refused(UserMessage::from(Vec::new()), "it is empty");
-    check_refused(vec![Entry::Custom(Custom { kind: "note".into(), value: Value::Null })], "it is empty");
-    let summary = Entry::Summary(Summary { text: "Once upon a time".into(), covers: 3 });
-    check_refused(vec![summary, Entry::User("a".into())], "a summary belongs to a view, not to a prompt");
+    check_refused(
+        vec![Entry::Custom(Custom {
+            kind: "note".into(),
+            value: Value::Null,
+        })],
+        "it is empty",
+    );
+    let summary = Entry::Summary(Summary {
+        text: "Once upon a time".into(),
+        covers: 3,
+    });
+    check_refused(
+        vec![summary, Entry::User("a".into())],
+        "a summary belongs to a view, not to a prompt",
+    );
 }
 
 /// A clock that a tool and the test may move.
@@ -202,15 +329,25 @@ impl World for Clock {
 }
 
 fn usage(input_uncached: u64, output: u64) -> Usage {
-    Usage { input_uncached, output, ..Usage::default() }
+    Usage {
+        input_uncached,
+        output,
+        ..Usage::default()
+    }
 }
 
 #[tokio::test]
 async fn result_tells_everything_when_the_run_ends() {
     let clock = Clock(Arc::new(FixedWorld::at_ms(10_000)));
-    let info = ModelInfo { price: Some(Price::dollars(1.0, 10.0, 0.0, 0.0)), ..ModelInfo::new("test/priced") };
+    let info = ModelInfo {
+        price: Some(Price::dollars(1.0, 10.0, 0.0, 0.0)),
+        ..ModelInfo::new("test/priced")
+    };
     let scripts = [
-        Script::new().call("work", json!({"ms": 30})).call("nobody", json!({})).usage(usage(100, 10)),
+        Script::new()
+            .call("work", json!({"ms": 30}))
+            .call("nobody", json!({}))
+            .usage(usage(100, 10)),
         Script::new().text("Done.").usage(usage(200, 20)),
     ];
     let moved = clock.clone();
@@ -221,26 +358,57 @@ async fn result_tells_everything_when_the_run_ends() {
             cx.backend.charge(usage(1_000, 0));
             tokio::task::yield_now().await;
             cx.backend.charge(usage(0, 7));
-            Ok(CallResult { details: json!({"n": 1}), ..CallResult::ok("worked") })
+            Ok(CallResult {
+                details: json!({"n": 1}),
+                ..CallResult::ok("worked")
+            })
         }
     });
-    let agent = Agent::new(ScriptedModel::new(scripts).info(info)).name("worker").world(clock).tool(work);
+    let agent = Agent::new(ScriptedModel::new(scripts).info(info))
+        .name("worker")
+        .world(clock)
+        .tool(work);
     let result = agent.run("Go.").await.expect("the run finishes");
-    let told: Vec<_> = result.calls.iter().map(|call| (call.name.as_str(), call.duration.as_millis())).collect();
+    let told: Vec<_> = result
+        .calls
+        .iter()
+        .map(|call| (call.name.as_str(), call.duration.as_millis()))
+        .collect();
     assert_eq!(told, [("work", 30), ("nobody", 0)]);
     assert_eq!(result.calls[0].result.details, json!({"n": 1}));
-    assert_eq!((result.usage, result.total_usage), (usage(300, 30), usage(1_300, 37)));
+    assert_eq!(
+        (result.usage, result.total_usage),
+        (usage(300, 30), usage(1_300, 37))
+    );
     assert_eq!(result.cost, Some(NanoUsd(300 * 1_000 + 30 * 10_000)));
-    assert_eq!((result.turns, result.duration, result.run.0), (2, Duration::from_millis(30), 1));
-    assert_eq!((&*result.agent.name, result.entries.len(), result.is_finished()), ("worker", 3, true));
-    assert!(matches!(&result.outcome, Outcome::Finished { reply, .. } if Some(reply) == result.reply.as_ref()));
+    assert_eq!(
+        (result.turns, result.duration, result.run.0),
+        (2, Duration::from_millis(30), 1)
+    );
+    assert_eq!(
+        (
+            &*result.agent.name,
+            result.entries.len(),
+            result.is_finished()
+        ),
+        ("worker", 3, true)
+    );
+    assert!(
+        matches!(&result.outcome, Outcome::Finished { reply, .. } if Some(reply) == result.reply.as_ref())
+    );
     let json = serde_json::to_string(&result).expect("a result is JSON");
-    assert_eq!(serde_json::from_str::<RunResult>(&json).expect("a result reads back"), result);
+    assert_eq!(
+        serde_json::from_str::<RunResult>(&json).expect("a result reads back"),
+        result
+    );
 }
 
 #[tokio::test]
 async fn charge_counts_when_the_tool_ends_at_once() {
-    let (_, agent) = agent([Script::new().call("ask", json!({})), Script::new().text("Done.").usage(usage(0, 0))]);
+    let (_, agent) = agent([
+        Script::new().call("ask", json!({})),
+        Script::new().text("Done.").usage(usage(0, 0)),
+    ]);
     let agent = agent.tool(tool("ask", |_, cx: CallContext| async move {
         cx.backend.charge(usage(5, 5));
         Ok(CallResult::ok(""))
@@ -253,10 +421,22 @@ async fn charge_counts_when_the_tool_ends_at_once() {
 async fn usage_and_cost_count_when_an_attempt_was_taken_back() {
     let broken = adjutant_llm::Error::new(adjutant_llm::ErrorKind::Network, "the connection broke");
     let void = Script::new().text("No").usage(usage(10, 1));
-    let script = Script::new().text("Yes").usage(usage(10, 2)).after_retracted(void, broken);
-    let info = ModelInfo { price: Some(Price::dollars(1.0, 10.0, 0.0, 0.0)), ..ModelInfo::new("test/priced") };
-    let result = Agent::new(ScriptedModel::new([script]).info(info)).run("Go.").await.expect("the run finishes");
-    assert_eq!((result.text().as_str(), result.usage), ("Yes", usage(20, 3)));
+    let script = Script::new()
+        .text("Yes")
+        .usage(usage(10, 2))
+        .after_retracted(void, broken);
+    let info = ModelInfo {
+        price: Some(Price::dollars(1.0, 10.0, 0.0, 0.0)),
+        ..ModelInfo::new("test/priced")
+    };
+    let result = Agent::new(ScriptedModel::new([script]).info(info))
+        .run("Go.")
+        .await
+        .expect("the run finishes");
+    assert_eq!(
+        (result.text().as_str(), result.usage),
+        ("Yes", usage(20, 3))
+    );
     assert_eq!(result.cost, Some(NanoUsd(20 * 1_000 + 3 * 10_000)));
 }
 
@@ -266,10 +446,21 @@ async fn result_can_be_had_when_all_events_were_read() {
     let mut running = agent.run("Go.").stream().expect("the session is free");
     assert!(running.result().is_none());
     while running.next().await.is_some() {}
-    assert_eq!(running.finish().await.expect("the run finishes").text(), "One.");
+    assert_eq!(
+        running.finish().await.expect("the run finishes").text(),
+        "One."
+    );
     let mut running = agent.run("Go on.").stream().expect("the session is free");
     while running.next().await.is_some() {}
-    assert_eq!(running.detach().await.expect("no panic").expect("the run finishes").text(), "Two.");
+    assert_eq!(
+        running
+            .detach()
+            .await
+            .expect("no panic")
+            .expect("the run finishes")
+            .text(),
+        "Two."
+    );
 }
 
 #[tokio::test]
@@ -285,27 +476,66 @@ async fn limits_of_time_hold_when_they_are_as_long_as_can_be() {
 
 #[tokio::test]
 async fn results_tell_of_their_own_run_when_there_are_several() {
-    let (_, agent) = agent([calling(), Script::new().text("One."), Script::new().text("Two.")]);
+    let (_, agent) = agent([
+        calling(),
+        Script::new().text("One."),
+        Script::new().text("Two."),
+    ]);
     let agent = agent.tool(echo());
     let first = agent.run("Go.").await.expect("the run finishes");
     let second = agent.run("Go on.").await.expect("the run finishes");
-    assert_eq!((first.run.0, first.turns, first.entries.len(), calls(&first).len()), (1, 2, 3, 1));
-    assert_eq!((second.run.0, second.turns, second.entries.len(), calls(&second).len()), (2, 1, 2, 0));
+    assert_eq!(
+        (
+            first.run.0,
+            first.turns,
+            first.entries.len(),
+            calls(&first).len()
+        ),
+        (1, 2, 3, 1)
+    );
+    assert_eq!(
+        (
+            second.run.0,
+            second.turns,
+            second.entries.len(),
+            calls(&second).len()
+        ),
+        (2, 1, 2, 0)
+    );
 }
 
 #[tokio::test]
 async fn steps_are_done_once_when_a_body_asks_for_them_twice() {
-    let (_, agent) = agent([Script::new().call("steps", json!({})), Script::new().text("Done.")]);
+    let (_, agent) = agent([
+        Script::new().call("steps", json!({})),
+        Script::new().text("Done."),
+    ]);
     let steps = adjutant_tool::tool_fn(
-        ToolSpec { replay: adjutant_tool::Replay::Resumable, ..spec("steps") },
+        ToolSpec {
+            replay: adjutant_tool::Replay::Resumable,
+            ..spec("steps")
+        },
         |_, cx| async move {
             let step = || cx.once("pay", || async { Ok(1) });
             let (one, other) = tokio::join!(step(), step());
             let again: u32 = step().await?;
-            Ok(CallResult::ok(format!("{} {} {again}", one.is_ok(), other.is_ok())))
+            Ok(CallResult::ok(format!(
+                "{} {} {again}",
+                one.is_ok(),
+                other.is_ok()
+            )))
         },
     );
-    let events = events(agent.tool(steps).run("Go.").stream().expect("the session is free")).await;
-    let Some(EventKind::RunFinished { result }) = events.last() else { unreachable!("the run ends") };
+    let events = events(
+        agent
+            .tool(steps)
+            .run("Go.")
+            .stream()
+            .expect("the session is free"),
+    )
+    .await;
+    let Some(EventKind::RunFinished { result }) = events.last() else {
+        unreachable!("the run ends")
+    };
     assert_eq!(calls(result)[0].2, "true false 1");
 }

@@ -9,7 +9,9 @@ mod plan;
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, Event, EventKind, Events, Journal, Limits, LogId, MemoryJournal, Seq, Stamped};
+use adjutant_agent::{
+    Agent, Event, EventKind, Events, Journal, Limits, LogId, MemoryJournal, Seq, Stamped,
+};
 use adjutant_llm::{FixedWorld, Script, ScriptedModel};
 use adjutant_tool::Cancel;
 use dripping::Dripping;
@@ -25,7 +27,11 @@ struct Seen {
 
 async fn perform(agent: &Agent, plan: &Plan, model: &Arc<ScriptedModel>) -> Seen {
     let token = Cancel::new();
-    let limits = Limits { max_turns: Some(plan.max_turns), max_parallel_tools: plan.parallel, ..Limits::default() };
+    let limits = Limits {
+        max_turns: Some(plan.max_turns),
+        max_parallel_tools: plan.parallel,
+        ..Limits::default()
+    };
     let mut running = agent
         .clone()
         .limits(limits)
@@ -44,27 +50,51 @@ async fn perform(agent: &Agent, plan: &Plan, model: &Arc<ScriptedModel>) -> Seen
         match plan.cut {
             Cut::Handle(n) if n == at => running.cancel(),
             Cut::Token(n) if n == at => token.cancel(),
-            Cut::Drop(n) if n == at => return Seen { events, whole: false },
+            Cut::Drop(n) if n == at => {
+                return Seen {
+                    events,
+                    whole: false,
+                };
+            }
             _ => {}
         }
     }
     let told = events.last().map(|event| &event.kind);
-    let result = running.result().expect("the run has ended").expect("the log holds").clone();
-    assert_eq!(told, Some(&EventKind::RunFinished { result: Arc::new(result) }));
-    Seen { events, whole: true }
+    let result = running
+        .result()
+        .expect("the run has ended")
+        .expect("the log holds")
+        .clone();
+    assert_eq!(
+        told,
+        Some(&EventKind::RunFinished {
+            result: Arc::new(result)
+        })
+    );
+    Seen {
+        events,
+        whole: true,
+    }
 }
 
 async fn read(journal: &MemoryJournal, log: &LogId) -> Vec<Stamped> {
     let records = journal.read(log, Seq(0)).map(|stamped| {
         let stamped = stamped.expect("memory does not fail");
-        Stamped::new(stamped.seq, stamped.at_ms, stamped.thread.clone(), stamped.record.clone())
+        Stamped::new(
+            stamped.seq,
+            stamped.at_ms,
+            stamped.thread.clone(),
+            stamped.record.clone(),
+        )
     });
     records.collect().await
 }
 
 async fn property(plans: Vec<Plan>) {
     let (journal, ran) = (MemoryJournal::default(), Ran::default());
-    let mut agent = Agent::new(ScriptedModel::new([])).world(FixedWorld::at_ms(1_000)).journal(journal.clone());
+    let mut agent = Agent::new(ScriptedModel::new([]))
+        .world(FixedWorld::at_ms(1_000))
+        .journal(journal.clone());
     for tool in plan::tools(&ran) {
         agent = agent.toolbox(adjutant_tool::Tools::new("tools").tool(Boxed(tool)));
     }
@@ -76,7 +106,11 @@ async fn property(plans: Vec<Plan>) {
     }
     // A last run waits for whatever was left behind, and must find the session in order.
     let model = Arc::new(ScriptedModel::new([Script::new().text("The end.")]));
-    let last = agent.run("Still there?").model(Arc::clone(&model)).await.expect("it answers");
+    let last = agent
+        .run("Still there?")
+        .model(Arc::clone(&model))
+        .await
+        .expect("it answers");
     assert_eq!(last.text(), "The end.");
     models.push(model);
 
@@ -89,14 +123,27 @@ async fn property(plans: Vec<Plan>) {
     requests.for_each(|request| check::request(&request, run.history()));
 
     let (mut events, mut folded) = (Events::of(Arc::new(agent.identity().clone())), Vec::new());
-    records.iter().for_each(|stamped| events.fold(stamped, |event| folded.push(event)));
+    records
+        .iter()
+        .for_each(|stamped| events.fold(stamped, |event| folded.push(event)));
     for (run, seen) in (1..).zip(&seen) {
         check::brackets(&seen.events, seen.whole);
-        let live: Vec<&Event> = seen.events.iter().filter(|event| check::is_record(event)).collect();
+        let live: Vec<&Event> = seen
+            .events
+            .iter()
+            .filter(|event| check::is_record(event))
+            .collect();
         let logged: Vec<&Event> = folded.iter().filter(|event| event.run.0 == run).collect();
         assert!(seen.whole || logged.len() >= live.len());
-        let logged = if seen.whole { &logged[..] } else { &logged[..live.len()] };
-        assert_eq!(logged, live, "the log of run {run} shows something else than the run did");
+        let logged = if seen.whole {
+            &logged[..]
+        } else {
+            &logged[..live.len()]
+        };
+        assert_eq!(
+            logged, live,
+            "the log of run {run} shows something else than the run did"
+        );
     }
 }
 

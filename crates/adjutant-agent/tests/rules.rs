@@ -3,7 +3,10 @@
 //! Cargo links each target by itself, which takes longer than what is in most of them: so these files are modules.
 //! A new file beside this one is one too: it needs its line in one of the roots.
 
-#![expect(clippy::duplicate_mod, reason = "files share stages, each has its own copy")]
+#![expect(
+    clippy::duplicate_mod,
+    reason = "files share stages, each has its own copy"
+)]
 
 #[path = "effects_budget.rs"]
 mod effects_budget;

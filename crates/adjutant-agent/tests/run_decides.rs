@@ -3,11 +3,12 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use adjutant_agent::{
-    Activity, ActivityId, Admission, AtLimit, CancelBy, Completion, Limit, Limits, Next, Outcome, Pause, Record, Run,
-    RunNo, Seq, Stamped, TurnNo,
+    Activity, ActivityId, Admission, AtLimit, CancelBy, Completion, Limit, Limits, Next, Outcome,
+    Pause, Record, Run, RunNo, Seq, Stamped, TurnNo,
 };
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Entry, FinishReason, ModelId, Overflow, Reply, Status, ThreadId, UserMessage,
+    Block, Call, CallId, CallResult, Entry, FinishReason, ModelId, Overflow, Reply, Status,
+    ThreadId, UserMessage,
 };
 use adjutant_tool::{Answer, Ask, Identity, Replay};
 
@@ -19,7 +20,10 @@ struct Desk {
 
 impl Desk {
     fn began(limits: Limits) -> Self {
-        let mut desk = Self { run: Run::default(), seq: 0 };
+        let mut desk = Self {
+            run: Run::default(),
+            seq: 0,
+        };
         let prompts = vec![Entry::User(UserMessage::text("Go."))];
         desk.take([Record::began(RunNo(1), prompts, limits)]);
         desk
@@ -50,9 +54,15 @@ impl Desk {
     /// Performs the turn up to its reply.
     fn reply(&mut self, turn: u64, stop: FinishReason, calls: u32) {
         let turn = TurnNo(turn);
-        assert_eq!(self.decide(), Next::Start(Activity::Prepare { turn }.into()));
+        assert_eq!(
+            self.decide(),
+            Next::Start(Activity::Prepare { turn }.into())
+        );
         self.take([Record::prepared(turn, ModelId::from("t/m"), Vec::new())]);
-        assert_eq!(self.decide(), Next::Start(Activity::Ask { turn, attempt: 0 }.into()));
+        assert_eq!(
+            self.decide(),
+            Next::Start(Activity::Ask { turn, attempt: 0 }.into())
+        );
         self.take([Record::replied(turn, reply(turn.0, stop, calls), None)]);
     }
 
@@ -62,7 +72,13 @@ impl Desk {
     }
 
     fn results(&self) -> Vec<Status> {
-        match self.run.history().iter().next_back().map(|stored| &stored.entry) {
+        match self
+            .run
+            .history()
+            .iter()
+            .next_back()
+            .map(|stored| &stored.entry)
+        {
             Some(Entry::Turn(turn)) => turn.results().iter().map(|result| result.status).collect(),
             other => unreachable!("no turn at the end, but {other:?}"),
         }
@@ -71,7 +87,9 @@ impl Desk {
 
 fn reply(turn: u64, stop: FinishReason, calls: u32) -> Arc<Reply> {
     let mut reply = Reply::new(ModelId::from("t/m"), stop);
-    reply.blocks = (0..calls).map(|block| Arc::new(Block::Call(Call::new(id(turn, block), "act", "{}")))).collect();
+    reply.blocks = (0..calls)
+        .map(|block| Arc::new(Block::Call(Call::new(id(turn, block), "act", "{}"))))
+        .collect();
     if calls == 0 {
         reply.blocks.push(Arc::new(Block::text("said")));
     }
@@ -79,25 +97,51 @@ fn reply(turn: u64, stop: FinishReason, calls: u32) -> Arc<Reply> {
 }
 
 fn id(turn: u64, block: u32) -> CallId {
-    CallId { turn, attempt: 0, block }
+    CallId {
+        turn,
+        attempt: 0,
+        block,
+    }
 }
 
 fn allow(call: CallId, replay: Replay, sequential: bool) -> Record {
-    let admission = Admission::Allow { args: "{}".into(), changed: false, title: None, replay, sequential };
+    let admission = Admission::Allow {
+        args: "{}".into(),
+        changed: false,
+        title: None,
+        replay,
+        sequential,
+    };
     Record::Admitted { call, admission }
 }
 
 fn pause(call: CallId, key: Option<&str>) -> Arc<Pause> {
     let call = Call::new(call, "act", "{}");
-    Arc::new(Pause::of_call(&Identity::root("main".into(), "a", "agent"), call, key, Ask::approval("May it?"), 0))
+    Arc::new(Pause::of_call(
+        &Identity::root("main".into(), "a", "agent"),
+        call,
+        key,
+        Ask::approval("May it?"),
+        0,
+    ))
 }
 
 fn ask(call: CallId, sequential: bool) -> Record {
-    Record::Admitted { call, admission: Admission::Ask { pause: pause(call, None), sequential } }
+    Record::Admitted {
+        call,
+        admission: Admission::Ask {
+            pause: pause(call, None),
+            sequential,
+        },
+    }
 }
 
 fn enter(call: CallId, replay: Replay, again: bool) -> Activity {
-    Activity::Call { call, replay, again }
+    Activity::Call {
+        call,
+        replay,
+        again,
+    }
 }
 
 fn admit(call: CallId) -> Activity {
@@ -105,7 +149,11 @@ fn admit(call: CallId) -> Activity {
 }
 
 fn answered(pause: &Arc<Pause>, answer: Answer) -> Record {
-    Record::Resumed { answers: vec![pause.answered(answer)], limits: None, terms: None }
+    Record::Resumed {
+        answers: vec![pause.answered(answer)],
+        limits: None,
+        terms: None,
+    }
 }
 
 #[test]
@@ -115,13 +163,21 @@ fn call_is_admitted_again_when_its_approval_came_after_parking() {
     let (call, waits) = (id(1, 0), pause(id(1, 0), None));
     assert_eq!(desk.decide(), Next::Start(admit(call).into()));
     desk.take([ask(call, false)]);
-    assert_eq!(desk.decide(), Next::Start(Activity::Answer { pause: 0 }.into()));
-    desk.take([Record::Unanswered { pause: waits.id.clone() }]);
+    assert_eq!(
+        desk.decide(),
+        Next::Start(Activity::Answer { pause: 0 }.into())
+    );
+    desk.take([Record::Unanswered {
+        pause: waits.id.clone(),
+    }]);
     assert_eq!(desk.decide(), Next::Park(vec![Arc::clone(&waits)]));
     desk.take([answered(&waits, Answer::approve())]);
     assert_eq!(desk.decide(), Next::Start(admit(call).into()));
     desk.take([allow(call, Replay::Once, false)]);
-    assert_eq!(desk.decide(), Next::Start(enter(call, Replay::Once, false).into()));
+    assert_eq!(
+        desk.decide(),
+        Next::Start(enter(call, Replay::Once, false).into())
+    );
 }
 
 #[test]
@@ -129,15 +185,32 @@ fn call_that_needs_nothing_runs_when_its_sibling_waits() {
     let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::Calls, 2);
     desk.take([ask(id(1, 0), false), allow(id(1, 1), Replay::Once, false)]);
-    let acts = vec![Activity::Answer { pause: 0 }, enter(id(1, 1), Replay::Once, false)];
+    let acts = vec![
+        Activity::Answer { pause: 0 },
+        enter(id(1, 1), Replay::Once, false),
+    ];
     assert_eq!(desk.decide(), Next::Start(acts.iter().copied().collect()));
     desk.launch(acts);
     let busy = BTreeSet::from([ActivityId::Answer(0), ActivityId::Call(id(1, 1))]);
-    assert_eq!(desk.run.next(&busy), Next::Wait { until_ms: None, stop: Vec::new() });
+    assert_eq!(
+        desk.run.next(&busy),
+        Next::Wait {
+            until_ms: None,
+            stop: Vec::new()
+        }
+    );
     let waits = pause(id(1, 0), None);
-    desk.take([Record::Unanswered { pause: waits.id.clone() }]);
+    desk.take([Record::Unanswered {
+        pause: waits.id.clone(),
+    }]);
     let busy = BTreeSet::from([ActivityId::Call(id(1, 1))]);
-    assert_eq!(desk.run.next(&busy), Next::Wait { until_ms: None, stop: Vec::new() });
+    assert_eq!(
+        desk.run.next(&busy),
+        Next::Wait {
+            until_ms: None,
+            stop: Vec::new()
+        }
+    );
     desk.take([Record::returned(id(1, 1), CallResult::ok("done"))]);
     assert_eq!(desk.decide(), Next::Park(vec![waits]));
 }
@@ -147,9 +220,14 @@ fn call_waits_for_the_one_before_it_when_the_batch_is_sequential() {
     let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::Calls, 2);
     desk.take([ask(id(1, 0), true), allow(id(1, 1), Replay::Once, false)]);
-    assert_eq!(desk.decide(), Next::Start(Activity::Answer { pause: 0 }.into()));
+    assert_eq!(
+        desk.decide(),
+        Next::Start(Activity::Answer { pause: 0 }.into())
+    );
     let waits = pause(id(1, 0), None);
-    desk.take([Record::Unanswered { pause: waits.id.clone() }]);
+    desk.take([Record::Unanswered {
+        pause: waits.id.clone(),
+    }]);
     assert_eq!(desk.decide(), Next::Park(vec![waits]));
 }
 
@@ -161,13 +239,23 @@ fn body_is_entered_again_when_what_it_waits_for_was_answered() {
     desk.take([allow(call, Replay::Resumable, false)]);
     desk.launch(vec![enter(call, Replay::Resumable, false)]);
     desk.take([
-        Record::Paused { pause: Arc::clone(&waits) },
-        Record::Unanswered { pause: waits.id.clone() },
-        Record::Suspended { call, pauses: vec![Arc::clone(&waits)] },
+        Record::Paused {
+            pause: Arc::clone(&waits),
+        },
+        Record::Unanswered {
+            pause: waits.id.clone(),
+        },
+        Record::Suspended {
+            call,
+            pauses: vec![Arc::clone(&waits)],
+        },
     ]);
     assert_eq!(desk.decide(), Next::Park(vec![Arc::clone(&waits)]));
     desk.take([answered(&waits, Answer::approve())]);
-    assert_eq!(desk.decide(), Next::Start(enter(call, Replay::Resumable, true).into()));
+    assert_eq!(
+        desk.decide(),
+        Next::Start(enter(call, Replay::Resumable, true).into())
+    );
 }
 
 #[test]
@@ -177,57 +265,111 @@ fn waiting_calls_are_closed_when_a_parked_run_is_cancelled() {
     desk.take([ask(id(1, 0), false), allow(id(1, 1), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 1), Replay::Once, false)]);
     desk.take([Record::CancelAsked { by: CancelBy::User }]);
-    assert_eq!(desk.decide(), Next::Done(Outcome::Cancelled { by: CancelBy::User }));
+    assert_eq!(
+        desk.decide(),
+        Next::Done(Outcome::Cancelled { by: CancelBy::User })
+    );
     assert_eq!(desk.results(), [Status::Cancelled, Status::OutcomeUnknown]);
 }
 
 #[test]
 fn run_asks_for_more_and_goes_on_when_its_turns_are_spent() {
-    let mut desk = Desk::began(Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() });
+    let mut desk = Desk::began(Limits {
+        max_turns: Some(1),
+        at_limit: AtLimit::Ask,
+        ..Limits::default()
+    });
     desk.reply(1, FinishReason::Calls, 1);
     desk.take([allow(id(1, 0), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
-    desk.take([Record::returned(id(1, 0), CallResult::ok("done")), Record::settled(TurnNo(1))]);
-    assert_eq!(desk.decide(), Next::Start(Activity::Answer { pause: 0 }.into()));
+    desk.take([
+        Record::returned(id(1, 0), CallResult::ok("done")),
+        Record::settled(TurnNo(1)),
+    ]);
+    assert_eq!(
+        desk.decide(),
+        Next::Start(Activity::Answer { pause: 0 }.into())
+    );
     let waits = Arc::clone(desk.run.pauses().next().expect("the run asks"));
-    desk.take([Record::Answered { pause: waits.id.clone(), answer: Answer::Extend { by: 2, message: None } }]);
+    desk.take([Record::Answered {
+        pause: waits.id.clone(),
+        answer: Answer::Extend {
+            by: 2,
+            message: None,
+        },
+    }]);
     desk.reply(2, FinishReason::Calls, 0);
-    assert_eq!(desk.run.limits().and_then(|limits| limits.max_turns), Some(3));
+    assert_eq!(
+        desk.run.limits().and_then(|limits| limits.max_turns),
+        Some(3)
+    );
 }
 
 #[test]
 fn run_has_a_last_turn_without_tools_when_more_is_declined() {
-    let mut desk = Desk::began(Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() });
+    let mut desk = Desk::began(Limits {
+        max_turns: Some(1),
+        at_limit: AtLimit::Ask,
+        ..Limits::default()
+    });
     desk.reply(1, FinishReason::Calls, 1);
     desk.take([allow(id(1, 0), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
-    desk.take([Record::returned(id(1, 0), CallResult::ok("done")), Record::settled(TurnNo(1))]);
-    assert_eq!(desk.decide(), Next::Start(Activity::Answer { pause: 0 }.into()));
+    desk.take([
+        Record::returned(id(1, 0), CallResult::ok("done")),
+        Record::settled(TurnNo(1)),
+    ]);
+    assert_eq!(
+        desk.decide(),
+        Next::Start(Activity::Answer { pause: 0 }.into())
+    );
     let waits = Arc::clone(desk.run.pauses().next().expect("the run asks"));
     desk.take([Record::Answered {
         pause: waits.id.clone(),
-        answer: Answer::Decline { message: Some("Stop.".into()) },
+        answer: Answer::Decline {
+            message: Some("Stop.".into()),
+        },
     }]);
     desk.reply(2, FinishReason::Calls, 1);
-    assert_eq!(desk.decide(), Next::Start(Activity::Settle { turn: TurnNo(2) }.into()));
+    assert_eq!(
+        desk.decide(),
+        Next::Start(Activity::Settle { turn: TurnNo(2) }.into())
+    );
     assert_eq!(desk.results(), [Status::OverLimit]);
     desk.take([Record::settled(TurnNo(2))]);
-    assert_eq!(desk.decide(), Next::Done(Outcome::Limit { limit: Limit::Turns }));
+    assert_eq!(
+        desk.decide(),
+        Next::Done(Outcome::Limit {
+            limit: Limit::Turns
+        })
+    );
 }
 
 #[test]
 fn run_ends_at_its_limit_without_a_request_when_an_effect_says_so() {
     let mut desk = Desk::began(Limits::default());
     let turn = TurnNo(1);
-    assert_eq!(desk.decide(), Next::Start(Activity::Prepare { turn }.into()));
+    assert_eq!(
+        desk.decide(),
+        Next::Start(Activity::Prepare { turn }.into())
+    );
     let mut prepared = Record::prepared(turn, ModelId::from("t/m"), Vec::new());
     if let Record::Prepared { stop, .. } = &mut prepared {
         *stop = Some(Limit::Stalled);
     }
     desk.take([prepared]);
-    assert_eq!(desk.decide(), Next::Done(Outcome::Limit { limit: Limit::Stalled }));
+    assert_eq!(
+        desk.decide(),
+        Next::Done(Outcome::Limit {
+            limit: Limit::Stalled
+        })
+    );
     let who = Arc::new(adjutant_tool::Identity::root("main".into(), "a", "a"));
-    assert_eq!(desk.run.result(&who).expect("it has ended").turns, 0, "no request was made");
+    assert_eq!(
+        desk.run.result(&who).expect("it has ended").turns,
+        0,
+        "no request was made"
+    );
 }
 
 #[test]
@@ -238,37 +380,71 @@ fn run_winds_up_when_its_time_is_spent() {
     desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
     desk.take([Record::Exhausted { limit: Limit::Time }]);
     let busy = BTreeSet::from([ActivityId::Call(id(1, 0))]);
-    assert_eq!(desk.run.next(&busy), Next::Wait { until_ms: None, stop: vec![ActivityId::Call(id(1, 0))] });
-    desk.take([Record::returned(id(1, 0), CallResult::new(Status::Cancelled, "stopped"))]);
-    assert_eq!(desk.decide(), Next::Done(Outcome::Limit { limit: Limit::Time }));
+    assert_eq!(
+        desk.run.next(&busy),
+        Next::Wait {
+            until_ms: None,
+            stop: vec![ActivityId::Call(id(1, 0))]
+        }
+    );
+    desk.take([Record::returned(
+        id(1, 0),
+        CallResult::new(Status::Cancelled, "stopped"),
+    )]);
+    assert_eq!(
+        desk.decide(),
+        Next::Done(Outcome::Limit { limit: Limit::Time })
+    );
 }
 
 #[test]
 fn run_goes_on_when_a_message_was_placed_after_its_answer() {
     let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::End, 0);
-    assert_eq!(desk.decide(), Next::Start(Activity::Settle { turn: TurnNo(1) }.into()));
+    assert_eq!(
+        desk.decide(),
+        Next::Start(Activity::Settle { turn: TurnNo(1) }.into())
+    );
     let content = Entry::User(UserMessage::text("And this?"));
     let lane = adjutant_agent::Lane::FollowUp;
     desk.take([
-        Record::Queued { item: 1, lane, content },
+        Record::Queued {
+            item: 1,
+            lane,
+            content,
+        },
         Record::settled(TurnNo(1)),
-        Record::Placed { items: vec![1], revised: Vec::new() },
+        Record::Placed {
+            items: vec![1],
+            revised: Vec::new(),
+        },
     ]);
     desk.reply(2, FinishReason::End, 0);
     desk.take([Record::settled(TurnNo(2))]);
     let reply = Arc::clone(desk.run.reply().expect("it said something"));
-    assert_eq!(desk.decide(), Next::Done(Outcome::Finished { reply, why: Completion::Answer }));
+    assert_eq!(
+        desk.decide(),
+        Next::Done(Outcome::Finished {
+            reply,
+            why: Completion::Answer
+        })
+    );
 }
 
 #[test]
 fn run_goes_on_when_its_reply_was_interrupted_and_nobody_cancelled() {
     let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::Interrupted, 1);
-    assert_eq!(desk.decide(), Next::Start(Activity::Settle { turn: TurnNo(1) }.into()));
+    assert_eq!(
+        desk.decide(),
+        Next::Start(Activity::Settle { turn: TurnNo(1) }.into())
+    );
     assert_eq!(desk.results(), [Status::Cancelled]);
     desk.take([Record::settled(TurnNo(1))]);
-    assert_eq!(desk.decide(), Next::Start(Activity::Prepare { turn: TurnNo(2) }.into()));
+    assert_eq!(
+        desk.decide(),
+        Next::Start(Activity::Prepare { turn: TurnNo(2) }.into())
+    );
 }
 
 #[test]
@@ -278,9 +454,15 @@ fn turn_is_prepared_again_when_its_request_did_not_fit() {
     desk.decide();
     desk.take([
         Record::prepared(turn, ModelId::from("t/m"), Vec::new()),
-        Record::Overflowed { turn, overflow: Overflow::default() },
+        Record::Overflowed {
+            turn,
+            overflow: Overflow::default(),
+        },
     ]);
-    assert_eq!(desk.decide(), Next::Start(Activity::Prepare { turn }.into()));
+    assert_eq!(
+        desk.decide(),
+        Next::Start(Activity::Prepare { turn }.into())
+    );
 }
 
 #[test]

@@ -24,7 +24,10 @@ fn a_move() -> impl Strategy<Value = Move> {
 
 /// Plays the moves against one session, in this order.
 fn play(moves: &[Move], hooked: bool) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
     runtime.expect("a runtime").block_on(async {
         let mut stage = Stage::new(hooked);
         for made in moves {
@@ -63,12 +66,21 @@ fn orders(moves: &mut Vec<Move>, at: usize, visit: &mut impl FnMut(&[Move])) {
 
 #[test]
 fn messages_have_one_end_when_every_order_is_tried() {
-    let mut moves =
-        vec![Move::Chunks(2), Move::Steer, Move::Interrupt, Move::FollowUp, Move::Withdraw(0), Move::Cancel];
+    let mut moves = vec![
+        Move::Chunks(2),
+        Move::Steer,
+        Move::Interrupt,
+        Move::FollowUp,
+        Move::Withdraw(0),
+        Move::Cancel,
+    ];
     let mut tried = 0;
     for hooked in [false, true] {
         orders(&mut moves, 0, &mut |moves| {
-            let rested: Vec<Move> = moves.iter().flat_map(|made| [*made, Move::Rest(3)]).collect();
+            let rested: Vec<Move> = moves
+                .iter()
+                .flat_map(|made| [*made, Move::Rest(3)])
+                .collect();
             play(&rested, hooked);
             tried += 1;
         });

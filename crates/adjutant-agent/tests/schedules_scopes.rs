@@ -13,7 +13,9 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{Agent, CancelBy, Event, EventKind, MemoryJournal, Outcome, Record, Run, RunResult, Stamped};
+use adjutant_agent::{
+    Agent, CancelBy, Event, EventKind, MemoryJournal, Outcome, Record, Run, RunResult, Stamped,
+};
 use adjutant_llm::{CallId, FixedWorld, Gate, Script, ScriptedModel, ThreadId};
 use adjutant_tool::{CallContext, Replay};
 use brackets::Brackets;
@@ -38,7 +40,11 @@ enum Move {
 type Gates = Arc<Vec<[Gate; 2]>>;
 
 fn id(block: u32) -> CallId {
-    CallId { turn: 1, attempt: 0, block }
+    CallId {
+        turn: 1,
+        attempt: 0,
+        block,
+    }
 }
 
 fn thread(block: u32, child: usize) -> ThreadId {
@@ -47,7 +53,10 @@ fn thread(block: u32, child: usize) -> ThreadId {
 
 /// Speaks up to its gate, and goes on when that opens.
 fn speaker(gate: &Gate) -> Agent {
-    let script = Script::new().text("I have something to say.").usage(usage(100, 10)).wait_at(1, gate);
+    let script = Script::new()
+        .text("I have something to say.")
+        .usage(usage(100, 10))
+        .wait_at(1, gate);
     Agent::new(ScriptedModel::new([script])).name("speaker")
 }
 
@@ -58,8 +67,10 @@ fn scene(gates: &Gates, journal: &MemoryJournal) -> Agent {
         let gates = Arc::clone(&gates);
         async move {
             let at = cx.who.call.expect("a call of a run").block as usize;
-            let (one, other) =
-                (open(&cx, "a", speaker(&gates[at][0])).await?, open(&cx, "b", speaker(&gates[at][1])).await?);
+            let (one, other) = (
+                open(&cx, "a", speaker(&gates[at][0])).await?,
+                open(&cx, "b", speaker(&gates[at][1])).await?,
+            );
             if at == 0 {
                 let (one, other) = tokio::join!(one.run("Speak."), other.run("Speak."));
                 return one.and(other).map(|result| said(&result));
@@ -69,14 +80,24 @@ fn scene(gates: &Gates, journal: &MemoryJournal) -> Agent {
         }
     });
     let model = ScriptedModel::new([calls(&["work"; CALLS as usize]), says("Done.")]);
-    Agent::new(model).tool(asks).world(FixedWorld::at_ms(1_000)).journal(journal.clone())
+    Agent::new(model)
+        .tool(asks)
+        .world(FixedWorld::at_ms(1_000))
+        .journal(journal.clone())
 }
 
 /// Makes the moves in this order, and looks at what is left.
 fn play(moves: &[Move]) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
     runtime.expect("a runtime").block_on(async {
-        let gates: Gates = Arc::new((0..CALLS).map(|_| [Gate::default(), Gate::default()]).collect());
+        let gates: Gates = Arc::new(
+            (0..CALLS)
+                .map(|_| [Gate::default(), Gate::default()])
+                .collect(),
+        );
         let journal = MemoryJournal::default();
         let agent = scene(&gates, &journal);
         let mut running = agent.run("Go.").stream().expect("the session is free");
@@ -105,7 +126,9 @@ fn play(moves: &[Move]) {
         }
         gates.iter().flatten().for_each(Gate::open);
         // Time stands still while anything can go on: this only passes if nothing can.
-        let events = tokio::time::timeout(Duration::from_secs(3_600), reading).await.expect("no deadlock");
+        let events = tokio::time::timeout(Duration::from_secs(3_600), reading)
+            .await
+            .expect("no deadlock");
         let log = records(&journal, agent.session_id()).await;
         check(moves, &events.expect("the reader lives"), &log);
     });
@@ -115,37 +138,65 @@ fn check(moves: &[Move], events: &[Event], log: &[Arc<Stamped>]) {
     let result = last(events);
     match result.outcome {
         Outcome::Finished { .. } => {}
-        Outcome::Cancelled { by } => assert!(by == CancelBy::User && moves.contains(&Move::Cancel), "{moves:?}"),
+        Outcome::Cancelled { by } => assert!(
+            by == CancelBy::User && moves.contains(&Move::Cancel),
+            "{moves:?}"
+        ),
         ref other => unreachable!("{other:?} after {moves:?}"),
     }
     // Whoever cancels early enough keeps the reply from being said.
-    let asked = log.iter().filter(|stamped| stamped.thread.as_str() == "main").map(|stamped| match &stamped.record {
-        Record::Replied { reply, .. } => reply.calls().count(),
-        _ => 0,
-    });
-    assert_eq!(result.calls.len(), asked.sum::<usize>(), "one result for each call after {moves:?}");
+    let asked = log
+        .iter()
+        .filter(|stamped| stamped.thread.as_str() == "main")
+        .map(|stamped| match &stamped.record {
+            Record::Replied { reply, .. } => reply.calls().count(),
+            _ => 0,
+        });
+    assert_eq!(
+        result.calls.len(),
+        asked.sum::<usize>(),
+        "one result for each call after {moves:?}"
+    );
     children(moves, log);
     streams(events);
-    assert_eq!(result.total_usage.total(), used(log), "usage is the sum, once, after {moves:?}");
+    assert_eq!(
+        result.total_usage.total(),
+        used(log),
+        "usage is the sum, once, after {moves:?}"
+    );
 }
 
 /// Every child that was opened has ended before its call has its result, and its thread folds to an end.
 fn children(moves: &[Move], log: &[Arc<Stamped>]) {
     let (mut open, mut runs) = (BTreeSet::new(), BTreeMap::<ThreadId, Run>::new());
     for stamped in log {
-        runs.entry(stamped.thread.clone()).or_default().apply(stamped).expect("the log folds");
+        runs.entry(stamped.thread.clone())
+            .or_default()
+            .apply(stamped)
+            .expect("the log folds");
         match &stamped.record {
-            Record::ChildOpened { call, thread, .. } => assert!(open.insert((*call, thread.clone())), "opened twice"),
+            Record::ChildOpened { call, thread, .. } => {
+                assert!(open.insert((*call, thread.clone())), "opened twice")
+            }
             Record::ChildEnded { call, thread, .. } => {
-                assert!(open.remove(&(*call, thread.clone())), "ended twice, or never opened: {moves:?}");
+                assert!(
+                    open.remove(&(*call, thread.clone())),
+                    "ended twice, or never opened: {moves:?}"
+                );
             }
             Record::Returned { call, .. } => {
-                assert!(open.iter().all(|(of, _)| of != call), "a child outlives its call: {open:?} after {moves:?}");
+                assert!(
+                    open.iter().all(|(of, _)| of != call),
+                    "a child outlives its call: {open:?} after {moves:?}"
+                );
             }
             _ => {}
         }
     }
-    assert!(open.is_empty() && runs.values().all(|run| !run.is_open()), "something stays open after {moves:?}");
+    assert!(
+        open.is_empty() && runs.values().all(|run| !run.is_open()),
+        "something stays open after {moves:?}"
+    );
 }
 
 /// The stream of each thread is balanced by itself, and places never go back in the whole.
@@ -153,12 +204,24 @@ fn streams(events: &[Event]) {
     assert!(events.is_sorted_by_key(|event| event.seq));
     let mut threads = BTreeMap::<&ThreadId, Vec<Event>>::new();
     for event in events {
-        threads.entry(&event.who.thread).or_default().push(event.clone());
+        threads
+            .entry(&event.who.thread)
+            .or_default()
+            .push(event.clone());
     }
-    threads.values().for_each(|events| Brackets::new(false).drive(events, true));
-    assert!(events.last().is_some_and(|event| event.who.depth == 0), "the first agent ends last");
+    threads
+        .values()
+        .for_each(|events| Brackets::new(false).drive(events, true));
+    assert!(
+        events.last().is_some_and(|event| event.who.depth == 0),
+        "the first agent ends last"
+    );
     let ends = |event: &&Event| matches!(event.kind, EventKind::RunFinished { .. });
-    assert_eq!(events.iter().filter(ends).count(), threads.len(), "one end for each");
+    assert_eq!(
+        events.iter().filter(ends).count(),
+        threads.len(),
+        "one end for each"
+    );
 }
 
 fn used(log: &[Arc<Stamped>]) -> u64 {
@@ -186,11 +249,17 @@ fn orders(moves: &mut [Move], at: usize, visit: &mut impl FnMut(&[Move])) {
 fn children_end_with_their_calls_when_every_order_is_tried() {
     let opens = [Move::Open(0, 0), Move::Open(0, 1), Move::Open(1, 0)];
     let mut tried = 0;
-    for stops in [[Move::StopCall(0), Move::StopChild(1, 0)], [Move::Cancel, Move::StopChild(0, 1)]] {
+    for stops in [
+        [Move::StopCall(0), Move::StopChild(1, 0)],
+        [Move::Cancel, Move::StopChild(0, 1)],
+    ] {
         for rest in [0, 3, 40] {
             let mut moves: Vec<Move> = opens.into_iter().chain(stops).collect();
             orders(&mut moves, 0, &mut |moves| {
-                let rested: Vec<Move> = moves.iter().flat_map(|made| [Move::Rest(rest), *made]).collect();
+                let rested: Vec<Move> = moves
+                    .iter()
+                    .flat_map(|made| [Move::Rest(rest), *made])
+                    .collect();
                 play(&rested);
                 tried += 1;
             });
@@ -221,13 +290,31 @@ proptest! {
 /// What is checked would notice: a result of nothing is not one of this scene.
 #[test]
 fn scene_calls_and_opens_as_many_as_it_says_when_nobody_stops_it() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
     let result: RunResult = runtime.expect("a runtime").block_on(async {
-        let gates: Gates = Arc::new((0..CALLS).map(|_| [Gate::default(), Gate::default()]).collect());
+        let gates: Gates = Arc::new(
+            (0..CALLS)
+                .map(|_| [Gate::default(), Gate::default()])
+                .collect(),
+        );
         gates.iter().flatten().for_each(Gate::open);
-        scene(&gates, &MemoryJournal::default()).run("Go.").await.expect("it finishes")
+        scene(&gates, &MemoryJournal::default())
+            .run("Go.")
+            .await
+            .expect("it finishes")
     });
     assert_eq!(result.calls.len(), 2);
-    assert!(result.total_usage.total() >= 5 * 110, "all but the child that was left behind");
-    assert!(result.calls.iter().all(|call| call.result.text() == "I have something to say."));
+    assert!(
+        result.total_usage.total() >= 5 * 110,
+        "all but the child that was left behind"
+    );
+    assert!(
+        result
+            .calls
+            .iter()
+            .all(|call| call.result.text() == "I have something to say.")
+    );
 }

@@ -28,7 +28,10 @@ struct Lines {
 impl Lines {
     fn shown(&self) -> Vec<String> {
         let spans = self.spans.lock().expect("no panic");
-        spans.iter().map(|(under, fields)| format!("{under}:{fields}")).collect()
+        spans
+            .iter()
+            .map(|(under, fields)| format!("{under}:{fields}"))
+            .collect()
     }
 }
 
@@ -46,7 +49,10 @@ impl Visit for Fields<'_> {
             "error.type",
         ];
         if SHOWN.contains(&field.name()) {
-            self.0.push_str(&format!(" {}={value:?}", field.name().rsplit('.').next().unwrap_or_default()));
+            self.0.push_str(&format!(
+                " {}={value:?}",
+                field.name().rsplit('.').next().unwrap_or_default()
+            ));
         }
     }
 }
@@ -57,7 +63,13 @@ impl Subscriber for Lines {
     }
 
     fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
-        let under = self.inside.lock().expect("no panic").last().copied().unwrap_or_default();
+        let under = self
+            .inside
+            .lock()
+            .expect("no panic")
+            .last()
+            .copied()
+            .unwrap_or_default();
         let mut fields = String::new();
         span.record(&mut Fields(&mut fields));
         let mut spans = self.spans.lock().expect("no panic");
@@ -79,7 +91,10 @@ impl Subscriber for Lines {
     }
 
     fn exit(&self, span: &span::Id) {
-        assert_eq!(self.inside.lock().expect("no panic").pop(), Some(span.into_u64()));
+        assert_eq!(
+            self.inside.lock().expect("no panic").pop(),
+            Some(span.into_u64())
+        );
     }
 }
 
@@ -87,16 +102,30 @@ impl Subscriber for Lines {
 async fn spans(last: Script, contents: Contents) -> Vec<String> {
     let lines = Lines::default();
     let _listening = tracing::subscriber::set_default(lines.clone());
-    let usage = |input_uncached| Usage { input_uncached, ..Usage::default() };
-    let first = Script::new().call("look", json!({"at": "it"})).usage(usage(3));
+    let usage = |input_uncached| Usage {
+        input_uncached,
+        ..Usage::default()
+    };
+    let first = Script::new()
+        .call("look", json!({"at": "it"}))
+        .usage(usage(3));
     let model = Traced::new(ScriptedModel::new([first, last.usage(usage(4))]));
     let look = ToolSpec::new("look", "Looks.", json!({"type": "object"}));
-    let look = tool_fn(look, |_, _| async { Ok(CallResult::new(Status::Failed, "nothing there")) });
-    let agent = Agent::new(model).name("spy").tool(look).calls(|calls| calls.contents = contents);
+    let look = tool_fn(look, |_, _| async {
+        Ok(CallResult::new(Status::Failed, "nothing there"))
+    });
+    let agent = Agent::new(model)
+        .name("spy")
+        .tool(look)
+        .calls(|calls| calls.contents = contents);
     // How the run ended is what the spans say.
     let _ = agent.run("look").await;
     let id = agent.session_id().0.to_string();
-    lines.shown().into_iter().map(|line| line.replace(&id, "S")).collect()
+    lines
+        .shown()
+        .into_iter()
+        .map(|line| line.replace(&id, "S"))
+        .collect()
 }
 
 #[tokio::test]
@@ -107,7 +136,10 @@ async fn run_is_one_span_with_its_calls_inside_when_somebody_listens() {
         "1: name=execute_tool look type=\"failed\"",
         "1: name=chat model input_tokens=4",
     ];
-    assert_eq!(spans(Script::new().text("Nothing."), Contents::Omitted).await, expect);
+    assert_eq!(
+        spans(Script::new().text("Nothing."), Contents::Omitted).await,
+        expect
+    );
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Attachment, Digest, JournalErrorKind, Limits, Record, RunNo, Seq, Stamped, TurnNo};
+use adjutant_agent::{
+    Attachment, Digest, JournalErrorKind, Limits, Record, RunNo, Seq, Stamped, TurnNo,
+};
 use adjutant_llm::{CallId, CallResult, Entry, ThreadId, UserMessage};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -15,7 +17,11 @@ fn stamped(record: Record) -> Stamped {
 }
 
 fn noted(value: Value) -> Stamped {
-    stamped(Record::App { kind: "test".into(), version: 1, data: value })
+    stamped(Record::App {
+        kind: "test".into(),
+        version: 1,
+        data: value,
+    })
 }
 
 fn again(stamped: &Stamped) -> Stamped {
@@ -26,8 +32,12 @@ fn again(stamped: &Stamped) -> Stamped {
 
 #[test]
 fn record_is_one_json_object_when_it_is_written() {
-    let record = stamped(Record::Opened { turn: TurnNo(3), last: None });
-    let expected = r#"{"v":2,"seq":7,"at_ms":1700000000000,"thread":"main","record":{"opened":{"turn":3}}}"#;
+    let record = stamped(Record::Opened {
+        turn: TurnNo(3),
+        last: None,
+    });
+    let expected =
+        r#"{"v":2,"seq":7,"at_ms":1700000000000,"thread":"main","record":{"opened":{"turn":3}}}"#;
     assert_eq!(record.bytes().expect("it can be written"), expected);
     assert_eq!(again(&record), record);
 }
@@ -35,11 +45,18 @@ fn record_is_one_json_object_when_it_is_written() {
 #[test]
 fn bytes_stay_what_they_were_when_a_record_is_read() {
     // Spaces and an unknown field: what was stored is what is chained, whatever this program would write.
-    let bytes =
-        Bytes::from(r#"{"v":2, "seq":7,"at_ms":1,"thread":"main","record":{"opened":{"turn":3}},"later":true}"#);
+    let bytes = Bytes::from(
+        r#"{"v":2, "seq":7,"at_ms":1,"thread":"main","record":{"opened":{"turn":3}},"later":true}"#,
+    );
     let read = Stamped::read(bytes.clone(), Vec::new()).expect("it can be read");
     assert_eq!(read.bytes().expect("it was read"), &bytes);
-    assert_eq!(read.record, Record::Opened { turn: TurnNo(3), last: None });
+    assert_eq!(
+        read.record,
+        Record::Opened {
+            turn: TurnNo(3),
+            last: None
+        }
+    );
 }
 
 #[test]
@@ -47,7 +64,10 @@ fn record_of_version_one_is_read_when_an_old_log_is_opened() {
     let old = r#"{"v":1,"seq":1,"at_ms":5,"thread":"main","record":{"record":"began","run":1,"prompts":[{"entry":"user","content":[{"type":"text","text":"Hi"}]}],"limits":{"max_turns":50,"max_parallel_tools":8,"sequential":false,"deadline_ms":null}}}"#;
     let read = Stamped::read(Bytes::from(old), Vec::new()).expect("it can be read");
     let prompts = vec![Entry::User(UserMessage::text("Hi"))];
-    assert_eq!(read.record, Record::began(RunNo(1), prompts, Limits::default()));
+    assert_eq!(
+        read.record,
+        Record::began(RunNo(1), prompts, Limits::default())
+    );
     assert_eq!(read.bytes().expect("it was read"), old);
 }
 
@@ -60,13 +80,24 @@ fn record_is_refused_when_a_newer_program_wrote_it() {
     ] {
         let error = Stamped::read(Bytes::from(newer), Vec::new()).expect_err("it is newer");
         assert_eq!(error.kind, JournalErrorKind::Version, "{newer}");
-        assert!(error.to_string().contains("record 9 has version"), "{error}");
+        assert!(
+            error.to_string().contains("record 9 has version"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn bytes_are_corrupt_when_they_are_no_record() {
-    for bytes in ["", "{", "null", "[]", r#"{"v":2}"#, r#"{"v":0,"seq":1}"#, r#"{"v":1,"seq":1,"record":7}"#] {
+    for bytes in [
+        "",
+        "{",
+        "null",
+        "[]",
+        r#"{"v":2}"#,
+        r#"{"v":0,"seq":1}"#,
+        r#"{"v":1,"seq":1,"record":7}"#,
+    ] {
         let error = Stamped::read(Bytes::from(bytes), Vec::new()).expect_err("it is no record");
         assert_eq!(error.kind, JournalErrorKind::Corrupt, "{bytes:?}");
     }
@@ -77,12 +108,30 @@ fn large_texts_stand_beside_their_record_when_it_is_written() {
     let (large, small) = ("x".repeat(LARGE + 1), "y".repeat(LARGE));
     let record = noted(json!({"a/b~": [large, small, large], "deep": {"": large}}));
     let attachments = record.attachments().expect("it can be written");
-    assert_eq!(attachments, [Attachment { digest: Digest::of(large.as_bytes()), bytes: Bytes::from(large.clone()) }]);
+    assert_eq!(
+        attachments,
+        [Attachment {
+            digest: Digest::of(large.as_bytes()),
+            bytes: Bytes::from(large.clone())
+        }]
+    );
     let bytes = record.bytes().expect("it can be written");
     assert!(bytes.len() < LARGE + 1_000, "{} bytes", bytes.len());
     let written: Value = serde_json::from_slice(bytes).expect("it is JSON");
-    let places: Vec<_> = written["attached"].as_array().expect("a list").iter().map(|it| it["at"].clone()).collect();
-    assert_eq!(places, ["/app/data/a~1b~0/0", "/app/data/a~1b~0/2", "/app/data/deep/"]);
+    let places: Vec<_> = written["attached"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|it| it["at"].clone())
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "/app/data/a~1b~0/0",
+            "/app/data/a~1b~0/2",
+            "/app/data/deep/"
+        ]
+    );
     assert_eq!(again(&record), record);
 }
 
@@ -101,11 +150,24 @@ fn record_is_corrupt_when_an_attachment_is_missing_or_no_text() {
 #[test]
 fn large_result_is_shared_when_two_records_have_it() {
     let result = Arc::new(CallResult::ok("r".repeat(200_000)));
-    let call = CallId { turn: 1, attempt: 0, block: 0 };
-    let returned = stamped(Record::Returned { call, result: Arc::clone(&result), shown: None });
+    let call = CallId {
+        turn: 1,
+        attempt: 0,
+        block: 0,
+    };
+    let returned = stamped(Record::Returned {
+        call,
+        result: Arc::clone(&result),
+        shown: None,
+    });
     let appended = noted(json!({"copy": "r".repeat(200_000)}));
-    let digests =
-        |it: &Stamped| it.attachments().expect("it can be written").iter().map(|it| it.digest).collect::<Vec<_>>();
+    let digests = |it: &Stamped| {
+        it.attachments()
+            .expect("it can be written")
+            .iter()
+            .map(|it| it.digest)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(digests(&returned), digests(&appended));
     assert_eq!(again(&returned), returned);
 }

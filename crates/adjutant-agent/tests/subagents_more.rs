@@ -26,11 +26,17 @@ fn noting(mark: &'static str, lines: &Lines) -> Hooks {
     let (starts, tools) = (Arc::clone(lines), Arc::clone(lines));
     Hooks::default()
         .on(move |_: HookContext, point: SubagentStarted| {
-            starts.lock().expect("no panic inside").push(format!("{mark} {}", point.child.path));
+            starts
+                .lock()
+                .expect("no panic inside")
+                .push(format!("{mark} {}", point.child.path));
             async { Verdict::Pass(point) }
         })
         .on(move |cx: HookContext, point: BeforeTool| {
-            tools.lock().expect("no panic inside").push(format!("{mark} {}: {}", cx.who.path, point.call.name));
+            tools
+                .lock()
+                .expect("no panic inside")
+                .push(format!("{mark} {}: {}", cx.who.path, point.call.name));
             async { Verdict::Pass(point) }
         })
 }
@@ -38,9 +44,14 @@ fn noting(mark: &'static str, lines: &Lines) -> Hooks {
 /// A tool that opens an agent `middle`, which calls a tool `step`.
 fn opening(middle: Hooks) -> impl ErasedTool + 'static {
     work(move |cx| {
-        let step = tool("step", Replay::Pure, |_| async { Ok(CallResult::ok("stepped")) });
+        let step = tool("step", Replay::Pure, |_| async {
+            Ok(CallResult::ok("stepped"))
+        });
         let model = ScriptedModel::new([calls(&["step"]), says("Deep.")]);
-        let middle = Agent::new(model).name("middle").tool(step).hooks(middle.clone());
+        let middle = Agent::new(model)
+            .name("middle")
+            .tool(step)
+            .hooks(middle.clone());
         async move { Ok(said(&open(&cx, "a", middle).await?.run("Go.").await?)) }
     })
 }
@@ -48,8 +59,16 @@ fn opening(middle: Hooks) -> impl ErasedTool + 'static {
 #[tokio::test]
 async fn parents_hooks_stand_outside_when_a_child_has_its_own() {
     let lines = Lines::default();
-    parent(opening(Hooks::default())).hooks(noting("outer", &lines)).run("Go.").await.expect("the run finishes");
-    let outer = ["outer boss: work", "outer boss/middle", "outer boss/middle: step"];
+    parent(opening(Hooks::default()))
+        .hooks(noting("outer", &lines))
+        .run("Go.")
+        .await
+        .expect("the run finishes");
+    let outer = [
+        "outer boss: work",
+        "outer boss/middle",
+        "outer boss/middle: step",
+    ];
     assert_eq!(told(&lines), outer, "a child without hooks has them too");
 
     let agent = parent(opening(noting("inner", &lines))).hooks(noting("outer", &lines));
@@ -61,19 +80,34 @@ async fn parents_hooks_stand_outside_when_a_child_has_its_own() {
 #[tokio::test]
 async fn call_of_a_child_is_denied_when_a_hook_of_its_parent_says_so() {
     let deny = |_: HookContext, point: BeforeTool| async move {
-        if point.call.name.as_str() == "step" { Verdict::Deny("not below me".into()) } else { Verdict::Pass(point) }
+        if point.call.name.as_str() == "step" {
+            Verdict::Deny("not below me".into())
+        } else {
+            Verdict::Pass(point)
+        }
     };
     let lines = Lines::default();
     let agent = parent(opening(noting("inner", &lines))).hooks(Hooks::default().on(deny));
-    assert_eq!(results(&agent.run("Go.").await.expect("the run finishes")), ["Deep."]);
+    assert_eq!(
+        results(&agent.run("Go.").await.expect("the run finishes")),
+        ["Deep."]
+    );
     assert_eq!(told(&lines), [""; 0], "the chain ends outside");
 }
 
 #[tokio::test]
 async fn stop_of_a_child_is_a_warning_when_its_hook_fails() {
-    let agent =
-        parent(work(|cx| async move { Ok(said(&open(&cx, "a", helper(&["Yes."])).await?.run("Well?").await?)) }));
-    let fails = |_: HookContext, _: SubagentStopped| async { Err::<Verdict<SubagentStopped>, _>("it failed") };
+    let agent = parent(work(|cx| async move {
+        Ok(said(
+            &open(&cx, "a", helper(&["Yes."]))
+                .await?
+                .run("Well?")
+                .await?,
+        ))
+    }));
+    let fails = |_: HookContext, _: SubagentStopped| async {
+        Err::<Verdict<SubagentStopped>, _>("it failed")
+    };
     let events = events(&agent.on(fails)).await;
     let warnings = events.iter().filter_map(|event| match &event.kind {
         EventKind::Warning { warning } => Some(warning.message.to_string()),
@@ -91,21 +125,44 @@ async fn child_runs_alone_when_it_opts_out_of_the_parents_hooks() {
     let lines = Lines::default();
     let agent = parent(opening(noting("inner", &lines).isolated())).hooks(noting("outer", &lines));
     agent.run("Go.").await.expect("the run finishes");
-    assert_eq!(told(&lines), ["outer boss: work", "outer boss/middle", "inner boss/middle: step"]);
+    assert_eq!(
+        told(&lines),
+        [
+            "outer boss: work",
+            "outer boss/middle",
+            "inner boss/middle: step"
+        ]
+    );
 }
 
 #[tokio::test]
 async fn child_is_unchanged_when_two_parents_share_it() {
     let lines = Lines::default();
-    let step = tool("step", Replay::Pure, |_| async { Ok(CallResult::ok("stepped")) });
-    let model = Arc::new(ScriptedModel::new((0..3).flat_map(|_| [calls(&["step"]), says("Shared.")])));
-    let shared = Agent::new(Arc::clone(&model)).name("shared").tool(step).hooks(noting("own", &lines));
+    let step = tool("step", Replay::Pure, |_| async {
+        Ok(CallResult::ok("stepped"))
+    });
+    let model = Arc::new(ScriptedModel::new(
+        (0..3).flat_map(|_| [calls(&["step"]), says("Shared.")]),
+    ));
+    let shared = Agent::new(Arc::clone(&model))
+        .name("shared")
+        .tool(step)
+        .hooks(noting("own", &lines));
     let boss = |name: &'static str, outer: Hooks| {
-        let model = ScriptedModel::new([Script::new().call("shared", json!({"task": "Go."})), says("Done.")]);
-        Agent::new(model).name(name).tool(agent_tool("shared", "Helps.", shared.clone())).hooks(outer)
+        let model = ScriptedModel::new([
+            Script::new().call("shared", json!({"task": "Go."})),
+            says("Done."),
+        ]);
+        Agent::new(model)
+            .name(name)
+            .tool(agent_tool("shared", "Helps.", shared.clone()))
+            .hooks(outer)
     };
     for name in ["one", "two"] {
-        let result = boss(name, noting(name, &lines)).run("Go.").await.expect("the run finishes");
+        let result = boss(name, noting(name, &lines))
+            .run("Go.")
+            .await
+            .expect("the run finishes");
         assert_eq!(results(&result), ["Shared."]);
         let expect = [
             format!("{name} {name}: shared"),
@@ -116,8 +173,15 @@ async fn child_is_unchanged_when_two_parents_share_it() {
         assert_eq!(told(&lines), expect);
     }
     shared.run("Go.").await.expect("it runs by itself");
-    assert_eq!(told(&lines), ["own shared: step"], "nothing of its parents is left");
-    let known = (shared.log().transcript().len(), model.requests()[4].entries.len());
+    assert_eq!(
+        told(&lines),
+        ["own shared: step"],
+        "nothing of its parents is left"
+    );
+    let known = (
+        shared.log().transcript().len(),
+        model.requests()[4].entries.len(),
+    );
     assert_eq!(known, (3, 1), "and nothing that it did for them");
 }
 
@@ -128,29 +192,50 @@ async fn child_options_join_when_several_are_given() {
     let agent = parent(work(move |cx| {
         let (first, last) = (Arc::clone(&unused), Arc::clone(&model));
         async move {
-            let warm = Options { temperature: Some(0.9), ..Options::default() };
-            let child = Agent::inheriting("one").instructions("First.").model(first).options(warm);
+            let warm = Options {
+                temperature: Some(0.9),
+                ..Options::default()
+            };
+            let child = Agent::inheriting("one")
+                .instructions("First.")
+                .model(first)
+                .options(warm);
             let child = child.name("two").instructions("Last.").model(last);
             let child = open(&cx, "a", child).await?;
             child.run("Well?").await?;
             Ok(CallResult::ok(child.identity().name.to_string()))
         }
     }));
-    let result = agent.instructions("Boss.").run("Go.").await.expect("the run finishes");
+    let result = agent
+        .instructions("Boss.")
+        .run("Go.")
+        .await
+        .expect("the run finishes");
     assert_eq!(results(&result), ["two"]);
     let request = seen.requests().remove(0);
-    assert_eq!((&*request.system, request.options.temperature), ("Last.", Some(0.9)));
+    assert_eq!(
+        (&*request.system, request.options.temperature),
+        ("Last.", Some(0.9))
+    );
 }
 
 /// An agent whose child calls a tool that needs a word.
 fn asking() -> Agent {
     parent(tool("work", Replay::Resumable, |cx| async move {
-        let spec =
-            ToolSpec { approval: Approval::Always, ..ToolSpec::new("write", "A tool.", json!({"type": "object"})) };
+        let spec = ToolSpec {
+            approval: Approval::Always,
+            ..ToolSpec::new("write", "A tool.", json!({"type": "object"}))
+        };
         let write = tool_fn(spec, |_: Value, _| async { Ok(CallResult::ok("written")) });
-        let child = Agent::new(ScriptedModel::new([calls(&["write"]), says("Yes.")])).name("child").tool(write);
+        let child = Agent::new(ScriptedModel::new([calls(&["write"]), says("Yes.")]))
+            .name("child")
+            .tool(write);
         let result = open(&cx, "a", child).await?.run("Well?").await?;
-        Ok(CallResult::ok(format!("{} {}", results(&result).join(" "), result.text())))
+        Ok(CallResult::ok(format!(
+            "{} {}",
+            results(&result).join(" "),
+            result.text()
+        )))
     }))
 }
 
@@ -159,8 +244,16 @@ async fn approval_of_a_child_reaches_the_parents_responder_when_it_has_none() {
     let asked = Lines::default();
     let told_of = Arc::clone(&asked);
     let agent = asking().responder(move |who, pause: Pause| {
-        let tool = pause.call.as_ref().map(|call| call.name.to_string()).unwrap_or_default();
-        told_of.lock().expect("no panic inside").push(format!("{} {} {tool}", who.path, pause.thread.as_str()));
+        let tool = pause
+            .call
+            .as_ref()
+            .map(|call| call.name.to_string())
+            .unwrap_or_default();
+        told_of.lock().expect("no panic inside").push(format!(
+            "{} {} {tool}",
+            who.path,
+            pause.thread.as_str()
+        ));
         async { Some(Answer::approve()) }
     });
     let result = agent.run("Go.").await.expect("the run finishes");

@@ -19,9 +19,14 @@ type Ran = Arc<Mutex<Vec<CallId>>>;
 /// Talks while it works, and leaves someone behind who goes on talking.
 fn talker(replay: Replay, ran: &Ran) -> impl adjutant_tool::ErasedTool + 'static {
     let ran = Arc::clone(ran);
-    let spec = ToolSpec { replay, ..ToolSpec::new(format!("{replay:?}"), "A tool.", json!({"type": "object"})) };
+    let spec = ToolSpec {
+        replay,
+        ..ToolSpec::new(format!("{replay:?}"), "A tool.", json!({"type": "object"}))
+    };
     tool_fn(spec, move |_: Value, cx: CallContext| {
-        ran.lock().expect("nobody panics inside").extend(cx.who.call);
+        ran.lock()
+            .expect("nobody panics inside")
+            .extend(cx.who.call);
         async move {
             let late = cx.clone();
             tokio::spawn(async move {
@@ -43,8 +48,19 @@ fn talker(replay: Replay, ran: &Ran) -> impl adjutant_tool::ErasedTool + 'static
 async fn round(number: usize) {
     let (journal, ran) = (MemoryJournal::default(), Ran::default());
     let names = ["Once", "Pure", "Idempotent", "Once", "Once", "Pure"];
-    let batch = || names.iter().fold(Script::new().text("Let me see."), |script, name| script.call(*name, json!({})));
-    let scripts = [batch(), batch(), Script::new().text("Done."), Script::new().text("Done.")];
+    let batch = || {
+        names
+            .iter()
+            .fold(Script::new().text("Let me see."), |script, name| {
+                script.call(*name, json!({}))
+            })
+    };
+    let scripts = [
+        batch(),
+        batch(),
+        Script::new().text("Done."),
+        Script::new().text("Done."),
+    ];
     let model = Arc::new(ScriptedModel::new(scripts));
     let mut agent = Agent::new(Arc::clone(&model)).journal(journal.clone());
     for replay in [Replay::Once, Replay::Pure, Replay::Idempotent] {
@@ -75,9 +91,14 @@ async fn round(number: usize) {
     assert_eq!(check::bounds(&records), (1, 1));
     // A body that was stopped may not have begun, or may just have: its result says that it is not known.
     check::transcript(run.history(), &ran.lock().expect("nobody panics inside"));
-    model.requests().iter().for_each(|request| check::request(request, run.history()));
+    model
+        .requests()
+        .iter()
+        .for_each(|request| check::request(request, run.history()));
     let (mut fold, mut folded) = (Events::of(Arc::new(agent.identity().clone())), Vec::new());
-    records.iter().for_each(|stamped| fold.fold(stamped, |event| folded.push(event)));
+    records
+        .iter()
+        .for_each(|stamped| fold.fold(stamped, |event| folded.push(event)));
     let live: Vec<Event> = events.into_iter().filter(check::is_record).collect();
     assert_eq!(folded, live);
 }

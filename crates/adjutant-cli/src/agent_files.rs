@@ -31,7 +31,10 @@ pub(crate) struct AgentFiles {
 
 /// Describes the error of an agent in one line.
 pub(crate) fn line(error: &Error) -> String {
-    let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+    let source = error
+        .source()
+        .map(|source| format!(": {source}"))
+        .unwrap_or_default();
     plain::line(&format!("{error}{source}"))
 }
 
@@ -40,10 +43,15 @@ impl AgentFiles {
     ///
     /// # Errors
     /// `Usage` if a folder that was named is none, or holds too many.
-    pub(crate) fn find(choice: &AgentChoice, taught: &Taught, directory: &Path) -> Result<Self, Problem> {
+    pub(crate) fn find(
+        choice: &AgentChoice,
+        taught: &Taught,
+        directory: &Path,
+    ) -> Result<Self, Problem> {
         let mut files = Self::default();
         for folder in &choice.agents {
-            let read = Definition::folder(folder).map_err(|error| Problem::of(Exit::Usage, &error))?;
+            let read =
+                Definition::folder(folder).map_err(|error| Problem::of(Exit::Usage, &error))?;
             files.take(folder, read);
         }
         if choice.agents.is_empty() {
@@ -60,8 +68,9 @@ impl AgentFiles {
         }
         let shown = plain::line(&folder.display().to_string());
         if !is_within(&folder, directory) {
-            self.findings
-                .push(format!("agents: {shown}: warning: it or a link in it leads out of the directory: not used"));
+            self.findings.push(format!(
+                "agents: {shown}: warning: it or a link in it leads out of the directory: not used"
+            ));
             return;
         }
         match Definition::folder(&folder) {
@@ -81,11 +90,22 @@ impl AgentFiles {
     }
 
     fn take(&mut self, folder: &Path, (read, problems): (Vec<Definition>, Vec<Error>)) {
-        self.findings.extend(problems.iter().map(|error| format!("agents: {}", line(error))));
+        self.findings.extend(
+            problems
+                .iter()
+                .map(|error| format!("agents: {}", line(error))),
+        );
         for one in read {
-            if self.used.iter().any(|known| known.name.eq_ignore_ascii_case(&one.name)) {
+            if self
+                .used
+                .iter()
+                .any(|known| known.name.eq_ignore_ascii_case(&one.name))
+            {
                 let folder = plain::line(&folder.display().to_string());
-                self.findings.push(format!("agents: {folder}: there is another agent {:?}", one.name));
+                self.findings.push(format!(
+                    "agents: {folder}: there is another agent {:?}",
+                    one.name
+                ));
             } else {
                 self.used.push(one);
             }
@@ -95,11 +115,19 @@ impl AgentFiles {
 
 /// True if a folder and what it holds lie in a directory: a repository may make them links to anywhere.
 fn is_within(folder: &Path, directory: &Path) -> bool {
-    let Ok(directory) = directory.canonicalize() else { return false };
-    let lies_there = |path: &Path| path.canonicalize().is_ok_and(|path| path.starts_with(&directory));
+    let Ok(directory) = directory.canonicalize() else {
+        return false;
+    };
+    let lies_there = |path: &Path| {
+        path.canonicalize()
+            .is_ok_and(|path| path.starts_with(&directory))
+    };
     let links = |folder: &Path| -> Option<Vec<PathBuf>> {
-        let paths = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+        let paths = fs::read_dir(folder)
+            .ok()?
+            .filter_map(|entry| Some(entry.ok()?.path()));
         Some(paths.filter(|path| path.is_symlink()).collect())
     };
-    lies_there(folder) && links(folder).is_some_and(|links| links.iter().all(|path| lies_there(path)))
+    lies_there(folder)
+        && links(folder).is_some_and(|links| links.iter().all(|path| lies_there(path)))
 }

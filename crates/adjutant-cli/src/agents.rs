@@ -35,15 +35,27 @@ async fn at_work(args: &ListAgents, name: &str) -> Result<Exit, Problem> {
 }
 
 fn list(args: &ListAgents) -> Result<Exit, Problem> {
-    let choice = AgentChoice { agents: args.agents.clone(), ..AgentChoice::default() };
+    let choice = AgentChoice {
+        agents: args.agents.clone(),
+        ..AgentChoice::default()
+    };
     let mut files = AgentFiles::find(&choice, &args.taught, &args.root)?;
     let used = files.used.iter().map(|it| (it, "used"));
-    let mut all: Vec<(&Definition, &str)> = used.chain(files.untrusted.iter().map(|it| (it, "untrusted"))).collect();
+    let mut all: Vec<(&Definition, &str)> = used
+        .chain(files.untrusted.iter().map(|it| (it, "untrusted")))
+        .collect();
     all.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
     let servers = Servers::find(&args.root, Trusting::Before)?;
-    let wrong = all.iter().filter_map(|(it, _)| run_manifest::unknown(it, &servers)).map(|problem| problem.line());
+    let wrong = all
+        .iter()
+        .filter_map(|(it, _)| run_manifest::unknown(it, &servers))
+        .map(|problem| problem.line());
     let wrong: Vec<String> = wrong.map(|line| format!("agents: {line}")).collect();
-    let text = if args.json { all.iter().map(|(it, status)| json_of(it, status)).collect() } else { table(&all) };
+    let text = if args.json {
+        all.iter().map(|(it, status)| json_of(it, status)).collect()
+    } else {
+        table(&all)
+    };
     files.findings.extend(wrong);
     if text.is_empty() && files.findings.is_empty() {
         tell("there is no agent in .adjutant/agents");
@@ -55,7 +67,12 @@ fn list(args: &ListAgents) -> Result<Exit, Problem> {
 
 fn table(all: &[(&Definition, &str)]) -> String {
     let rows: Vec<[String; 6]> = all.iter().map(|(it, status)| row(it, status)).collect();
-    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
+    let width = |at: usize| {
+        rows.iter()
+            .map(|row| row[at].chars().count())
+            .max()
+            .unwrap_or_default()
+    };
     let (name, status, model, boxes) = (width(0), width(1), width(2), width(3));
     let line = |[a, b, c, d, depth, about]: &[String; 6]| {
         format!("{a:name$}  {b:status$}  {c:model$}  {d:boxes$}  depth {depth}  {about}\n")
@@ -64,9 +81,23 @@ fn table(all: &[(&Definition, &str)]) -> String {
 }
 
 fn row(it: &Definition, status: &str) -> [String; 6] {
-    let boxes = if it.toolboxes.is_empty() { "-".to_owned() } else { it.toolboxes.join(",") };
-    let (model, about) = (it.model.as_deref().unwrap_or("-"), plain::line(&it.description));
-    [it.name.to_string(), status.to_owned(), plain::line(model), plain::line(&boxes), it.depth.to_string(), about]
+    let boxes = if it.toolboxes.is_empty() {
+        "-".to_owned()
+    } else {
+        it.toolboxes.join(",")
+    };
+    let (model, about) = (
+        it.model.as_deref().unwrap_or("-"),
+        plain::line(&it.description),
+    );
+    [
+        it.name.to_string(),
+        status.to_owned(),
+        plain::line(model),
+        plain::line(&boxes),
+        it.depth.to_string(),
+        about,
+    ]
 }
 
 /// Shape: one JSON object per line.
@@ -94,11 +125,19 @@ fn check(args: &CheckAgents) -> Result<Exit, Problem> {
     let servers = Servers::find(Path::new("."), Trusting::Before)?;
     for path in &args.paths {
         let (read, mut wrong) = read(path)?;
-        wrong.extend(read.iter().filter_map(|it| run_manifest::unknown(it, &servers)).map(|problem| problem.line()));
+        wrong.extend(
+            read.iter()
+                .filter_map(|it| run_manifest::unknown(it, &servers))
+                .map(|problem| problem.line()),
+        );
         (count, errors) = (count + read.len(), errors + wrong.len());
         for line in wrong {
             let object: Value = json!({"severity": "error", "message": line});
-            text += &if args.json { plain::json_line(object) } else { format!("{line}\n") };
+            text += &if args.json {
+                plain::json_line(object)
+            } else {
+                format!("{line}\n")
+            };
         }
     }
     if args.json {
@@ -108,17 +147,24 @@ fn check(args: &CheckAgents) -> Result<Exit, Problem> {
     if !args.json {
         tell(&format!("agents: {count}, errors: {errors}"));
     }
-    Ok(if errors == 0 { Exit::Finished } else { Exit::Failed })
+    Ok(if errors == 0 {
+        Exit::Finished
+    } else {
+        Exit::Failed
+    })
 }
 
 /// The agents of a path, and what is wrong with the others.
 fn read(path: &Path) -> Result<(Vec<Definition>, Vec<String>), Problem> {
     if !path.is_file() {
-        let (read, problems) = Definition::folder(path).map_err(|error| Problem::of(Exit::Usage, &error))?;
+        let (read, problems) =
+            Definition::folder(path).map_err(|error| Problem::of(Exit::Usage, &error))?;
         return Ok((read, problems.iter().map(agent_files::line).collect()));
     }
-    Ok(match Definition::parse(&file::text(path, "the agent")?, path) {
-        Ok(one) => (vec![one], Vec::new()),
-        Err(error) => (Vec::new(), vec![agent_files::line(&error)]),
-    })
+    Ok(
+        match Definition::parse(&file::text(path, "the agent")?, path) {
+            Ok(one) => (vec![one], Vec::new()),
+            Err(error) => (Vec::new(), vec![agent_files::line(&error)]),
+        },
+    )
 }

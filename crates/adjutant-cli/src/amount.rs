@@ -19,7 +19,11 @@ pub(crate) fn grouped(count: u64) -> String {
 pub(crate) fn price(price: NanoUsd) -> String {
     let mills = price.0 / 1_000_000;
     let (dollars, rest) = (mills / 1_000, mills % 1_000);
-    if rest.is_multiple_of(10) { format!("${dollars}.{:02}", rest / 10) } else { format!("${dollars}.{rest:03}") }
+    if rest.is_multiple_of(10) {
+        format!("${dollars}.{:02}", rest / 10)
+    } else {
+        format!("${dollars}.{rest:03}")
+    }
 }
 
 #[cfg(test)]
@@ -28,7 +32,13 @@ mod tests {
 
     #[test]
     fn grouped_puts_commas_when_a_count_is_long() {
-        let cases = [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")];
+        let cases = [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (12_345, "12,345"),
+            (1_234_567, "1,234,567"),
+        ];
         for (count, expect) in cases {
             assert_eq!(grouped(count), expect);
         }
@@ -36,7 +46,12 @@ mod tests {
 
     #[test]
     fn price_shows_a_third_decimal_when_there_is_one() {
-        let cases = [(4_000_000_000, "$4.00"), (125_000_000, "$0.125"), (6_250_000_000, "$6.25"), (0, "$0.00")];
+        let cases = [
+            (4_000_000_000, "$4.00"),
+            (125_000_000, "$0.125"),
+            (6_250_000_000, "$6.25"),
+            (0, "$0.00"),
+        ];
         for (nano, expect) in cases {
             assert_eq!(price(NanoUsd(nano)), expect);
         }

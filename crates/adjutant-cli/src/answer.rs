@@ -13,7 +13,12 @@ const NAME: &str = "answer";
 /// Reads the schema of a file.
 pub(crate) fn read(path: &Path) -> Result<Output<Value>, Problem> {
     let text = file::text(path, "the schema")?;
-    let wrong = || Problem::new(Exit::Usage, format!("cannot use the schema: {}", path.display()));
+    let wrong = || {
+        Problem::new(
+            Exit::Usage,
+            format!("cannot use the schema: {}", path.display()),
+        )
+    };
     let schema: Arc<Value> = serde_json::from_str(&text).map_err(|error| wrong().cause(&error))?;
     Output::of(Format::new(NAME, schema)).map_err(|error| match error {
         Error::Output(cause) => wrong().cause(&cause),

@@ -28,7 +28,8 @@ pub(crate) use self::{
     memory::{Forget, ListFacts, Memory, Search, Whose},
     run::{At, GivenAnswers, How, Resume, Run},
     sessions::{
-        Delete, Diff, Export, Fork, Import, Label, List, Named, Rename, Replay, Sessions, Show, Stop, Tell, Verify,
+        Delete, Diff, Export, Fork, Import, Label, List, Named, Rename, Replay, Sessions, Show,
+        Stop, Tell, Verify,
     },
     skills::{CheckSkills, ListSkills, OfSkills, ShowSkill, Skills, Taught},
     talk::{Completions, Talk, Undo},
@@ -182,9 +183,18 @@ mod tests {
         let cases = [
             ("1", Ok(MaxTurns::AtMost(1))),
             ("unlimited", Ok(MaxTurns::Unlimited)),
-            ("0", Err("a run needs at least one turn; `unlimited` sets no limit")),
-            ("-1", Err("not a whole number from 1 to 4294967295, nor `unlimited`")),
-            ("many", Err("not a whole number from 1 to 4294967295, nor `unlimited`")),
+            (
+                "0",
+                Err("a run needs at least one turn; `unlimited` sets no limit"),
+            ),
+            (
+                "-1",
+                Err("not a whole number from 1 to 4294967295, nor `unlimited`"),
+            ),
+            (
+                "many",
+                Err("not a whole number from 1 to 4294967295, nor `unlimited`"),
+            ),
         ];
         for (text, expect) in cases {
             assert_eq!(text.parse(), expect, "{text}");

@@ -45,16 +45,29 @@ async fn open(which: &Which) -> Result<(Board, Store), Problem> {
 async fn list(args: ListTasks) -> Result<Exit, Problem> {
     let (board, store) = open(&args.which).await?;
     let mut query = TaskQuery::new().limit(args.limit as usize);
-    query.status = TaskStatus::ALL.into_iter().find(|status| args.status.as_deref() == Some(status.name()));
+    query.status = TaskStatus::ALL
+        .into_iter()
+        .find(|status| args.status.as_deref() == Some(status.name()));
     query.assignee = args.assignee.as_deref().map(Into::into);
     query.is_blocked = args.blocked.then_some(true);
     query.after = args.after.as_deref().map(TaskId::from);
-    let page = board.list(&query).await.map_err(|error| trouble::of_board(&error))?;
-    let text = if args.json { page.tasks.iter().map(object).collect() } else { table(&page.tasks) };
+    let page = board
+        .list(&query)
+        .await
+        .map_err(|error| trouble::of_board(&error))?;
+    let text = if args.json {
+        page.tasks.iter().map(object).collect()
+    } else {
+        table(&page.tasks)
+    };
     if write_or_tell(&text, "there is no such task")?
         && let Some(next) = page.next
     {
-        tell(&format!("more: adjutant board list{}{} --after {next}", options(&args), store.option()));
+        tell(&format!(
+            "more: adjutant board list{}{} --after {next}",
+            options(&args),
+            store.option()
+        ));
     }
     Ok(Exit::Finished)
 }
@@ -63,14 +76,24 @@ async fn list(args: ListTasks) -> Result<Exit, Problem> {
 fn options(args: &ListTasks) -> String {
     let board = Some(&args.which.board).filter(|board| *board != "board");
     let mut options = String::new();
-    for (name, value) in [("board", board), ("status", args.status.as_ref()), ("assignee", args.assignee.as_ref())] {
-        options += &value.map(|value| format!(" --{name} {}", plain::word(value))).unwrap_or_default();
+    for (name, value) in [
+        ("board", board),
+        ("status", args.status.as_ref()),
+        ("assignee", args.assignee.as_ref()),
+    ] {
+        options += &value
+            .map(|value| format!(" --{name} {}", plain::word(value)))
+            .unwrap_or_default();
     }
     if args.limit != 50 {
         options += &format!(" --limit {}", args.limit);
     }
     for (name, is_set) in [("blocked", args.blocked), ("json", args.json)] {
-        options += &if is_set { format!(" --{name}") } else { String::new() };
+        options += &if is_set {
+            format!(" --{name}")
+        } else {
+            String::new()
+        };
     }
     options
 }
@@ -78,8 +101,15 @@ fn options(args: &ListTasks) -> String {
 /// Shows a task.
 async fn show(args: ShowTask) -> Result<Exit, Problem> {
     let (board, _) = open(&args.which).await?;
-    let listed = board.show(&TaskId::from(args.id.as_str())).await.map_err(|error| trouble::of_board(&error))?;
-    write(&if args.json { object(&listed) } else { whole(&listed) })?;
+    let listed = board
+        .show(&TaskId::from(args.id.as_str()))
+        .await
+        .map_err(|error| trouble::of_board(&error))?;
+    write(&if args.json {
+        object(&listed)
+    } else {
+        whole(&listed)
+    })?;
     Ok(Exit::Finished)
 }
 
@@ -93,7 +123,11 @@ async fn change(args: TheseTasks, change: TaskAction) -> Result<Exit, Problem> {
             TaskAction::Cancel => ("cancelled", board.cancel(&id).await),
         };
         let task = changed.map_err(|error| trouble::of_board(&error))?;
-        write(&if args.json { plain::json_line(json!(task)) } else { format!("{done} {id}\n") })?;
+        write(&if args.json {
+            plain::json_line(json!(task))
+        } else {
+            format!("{done} {id}\n")
+        })?;
     }
     Ok(Exit::Finished)
 }
@@ -108,9 +142,18 @@ fn table(tasks: &[ListedTask]) -> String {
     }
     let row = |it: &ListedTask| {
         let (task, priority) = (&it.task, it.task.priority.to_string());
-        [task.id.to_string(), when::minute(task.updated_ms), status(it), priority, about(it)]
+        [
+            task.id.to_string(),
+            when::minute(task.updated_ms),
+            status(it),
+            priority,
+            about(it),
+        ]
     };
-    let rows: Vec<[String; 5]> = [HEADS.map(str::to_owned)].into_iter().chain(tasks.iter().map(row)).collect();
+    let rows: Vec<[String; 5]> = [HEADS.map(str::to_owned)]
+        .into_iter()
+        .chain(tasks.iter().map(row))
+        .collect();
     let line = |[id, changed, status, priority, about]: &[String; 5]| {
         let line = format!("{id:32}  {changed:16}  {status:11}  {priority:>8}  {about}");
         format!("{}\n", line.trim_end())
@@ -121,7 +164,11 @@ fn table(tasks: &[ListedTask]) -> String {
 /// Returns the status of a task, in the words that people use.
 fn status(listed: &ListedTask) -> String {
     let is_blocked = !listed.blocked_by.is_empty();
-    if is_blocked { "blocked".to_owned() } else { listed.task.status.name().replace('_', " ") }
+    if is_blocked {
+        "blocked".to_owned()
+    } else {
+        listed.task.status.name().replace('_', " ")
+    }
 }
 
 /// Describes a task in one line.
@@ -138,7 +185,11 @@ fn about(listed: &ListedTask) -> String {
 }
 
 fn blocker(blocker: &Blocker) -> String {
-    format!("{} ({})", blocker.id, blocker.status.name().replace('_', " "))
+    format!(
+        "{} ({})",
+        blocker.id,
+        blocker.status.name().replace('_', " ")
+    )
 }
 
 /// A task with everything, a line for each thing.
@@ -152,23 +203,70 @@ fn whole(listed: &ListedTask) -> String {
     };
     put("id", task.id.to_string());
     put("status", task.status.name().replace('_', " "));
-    put("blocked by", listed.blocked_by.iter().map(blocker).collect::<Vec<_>>().join(", "));
+    put(
+        "blocked by",
+        listed
+            .blocked_by
+            .iter()
+            .map(blocker)
+            .collect::<Vec<_>>()
+            .join(", "),
+    );
     put("priority", task.priority.to_string());
-    put("assignee", task.assignee.as_deref().map(plain::line).unwrap_or_default());
-    put("lease until", task.lease.as_ref().map(|lease| when::minute(lease.until_ms)).unwrap_or_default());
+    put(
+        "assignee",
+        task.assignee
+            .as_deref()
+            .map(plain::line)
+            .unwrap_or_default(),
+    );
+    put(
+        "lease until",
+        task.lease
+            .as_ref()
+            .map(|lease| when::minute(lease.until_ms))
+            .unwrap_or_default(),
+    );
     put("attempts", task.attempts.to_string());
-    put("depends on", task.dependencies.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+    put(
+        "depends on",
+        task.dependencies
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
+    );
     put(
         "created",
-        format!("{} {}", when::minute(task.created_ms), plain::line(&task.created_by)).trim_end().to_owned(),
+        format!(
+            "{} {}",
+            when::minute(task.created_ms),
+            plain::line(&task.created_by)
+        )
+        .trim_end()
+        .to_owned(),
     );
     put("changed", when::minute(task.updated_ms));
-    put("result", task.result.as_deref().map(plain::line).unwrap_or_default());
-    put("caveats", task.caveats.as_deref().map(plain::line).unwrap_or_default());
-    put("last failure", task.last_failure.as_deref().map(plain::line).unwrap_or_default());
+    put(
+        "result",
+        task.result.as_deref().map(plain::line).unwrap_or_default(),
+    );
+    put(
+        "caveats",
+        task.caveats.as_deref().map(plain::line).unwrap_or_default(),
+    );
+    put(
+        "last failure",
+        task.last_failure
+            .as_deref()
+            .map(plain::line)
+            .unwrap_or_default(),
+    );
     for criterion in &task.acceptance_criteria {
         let shown = task.evidence.iter().find(|it| it.criterion == *criterion);
-        let proof = shown.map(|it| format!(": {}", plain::line(&it.proof))).unwrap_or_default();
+        let proof = shown
+            .map(|it| format!(": {}", plain::line(&it.proof)))
+            .unwrap_or_default();
         put("criterion", plain::line(criterion) + &proof);
     }
     if !task.metadata.is_empty() {

@@ -20,18 +20,30 @@ pub(crate) fn chooser() -> Result<Chooser, Problem> {
 
 fn configured(chooser: Chooser, path: &Path) -> Result<Chooser, Problem> {
     let json = file::text(path, "the providers")?;
-    chooser.configuration_of(Origin::Environment, &json).map_err(|error| {
-        let problem = Problem::new(Exit::Usage, format!("cannot use the providers: {}", path.display()));
-        problem.cause(&error).hint(format!("{PROVIDERS} names this file; `adjutant run --help` says what it holds"))
-    })
+    chooser
+        .configuration_of(Origin::Environment, &json)
+        .map_err(|error| {
+            let problem = Problem::new(
+                Exit::Usage,
+                format!("cannot use the providers: {}", path.display()),
+            );
+            problem.cause(&error).hint(format!(
+                "{PROVIDERS} names this file; `adjutant run --help` says what it holds"
+            ))
+        })
 }
 
 /// Returns the warnings about keys that go to other hosts than their vendors', each once.
-pub(crate) fn detours<'a>(chooser: &Chooser, models: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+pub(crate) fn detours<'a>(
+    chooser: &Chooser,
+    models: impl IntoIterator<Item = &'a str>,
+) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for detour in models.into_iter().filter_map(|name| chooser.detour(name)) {
-        let line =
-            format!("warning: the key in {} goes to {}, which is not its vendor's", detour.variable, detour.host);
+        let line = format!(
+            "warning: the key in {} goes to {}, which is not its vendor's",
+            detour.variable, detour.host
+        );
         if !lines.contains(&line) {
             lines.push(line);
         }

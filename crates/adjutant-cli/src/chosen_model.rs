@@ -60,11 +60,18 @@ impl ChosenModel {
     /// Chooses the models, or opens the cassette; every name must be known, and every key there.
     ///
     /// Without a name on the command line, `usual` is the model.
-    pub(crate) async fn new(how: &How, usual: Option<&str>, tape: Tape<'_>) -> Result<Self, Problem> {
+    pub(crate) async fn new(
+        how: &How,
+        usual: Option<&str>,
+        tape: Tape<'_>,
+    ) -> Result<Self, Problem> {
         let mut chosen = match tape.played {
             Some(path) => {
                 let played = Arc::new(Played::open(path)?);
-                Self { played: Some(Arc::clone(&played)), ..Self::alone(played) }
+                Self {
+                    played: Some(Arc::clone(&played)),
+                    ..Self::alone(played)
+                }
             }
             None => Self::live(how, usual).await?,
         };
@@ -78,7 +85,14 @@ impl ChosenModel {
     /// One model for all agents, of which nothing else is known.
     pub(crate) fn alone(model: Arc<dyn Model>) -> Self {
         let last = model.info().id.clone();
-        Self { model, notices: Vec::new(), last, credentials: Vec::new(), played: None, others: Others::Same }
+        Self {
+            model,
+            notices: Vec::new(),
+            last,
+            credentials: Vec::new(),
+            played: None,
+            others: Others::Same,
+        }
     }
 
     /// True if a cassette answers.
@@ -92,7 +106,10 @@ impl ChosenModel {
         if !is_planner(&self.model.info().id) {
             return Ok(());
         }
-        let problem = Problem::new(Exit::Usage, "the planner is no language model: it learns nothing");
+        let problem = Problem::new(
+            Exit::Usage,
+            "the planner is no language model: it learns nothing",
+        );
         Err(problem.hint("--model names a language model; without one, leave --memory out"))
     }
 
@@ -116,21 +133,33 @@ impl ChosenModel {
     /// `Usage` if one is not known or has no key.
     pub(crate) fn models_of(&mut self, manifest: &mut Manifest) -> Result<Models, Problem> {
         let own = ModelChoice::Name(self.model.info().id.as_str().into());
-        let (lead, others) = manifest.agents.split_first_mut().expect("the agent that answers is the first one");
+        let (lead, others) = manifest
+            .agents
+            .split_first_mut()
+            .expect("the agent that answers is the first one");
         lead.model = Some(own.clone());
         for agent in others {
-            let Some(name) = agent.model.as_ref().and_then(|model| model.names().next()) else { continue };
+            let Some(name) = agent.model.as_ref().and_then(|model| model.names().next()) else {
+                continue;
+            };
             let wrong = |problem: Problem| problem.within(&format!("the agent {}", agent.name));
             agent.model = match &mut self.others {
                 Others::Same => None,
                 Others::Chosen(models, retries) => {
                     let choice = choice(&[name.to_owned()], *retries);
-                    models.chosen(&choice).map_err(|error| wrong(of_models(&error)))?;
+                    models
+                        .chosen(&choice)
+                        .map_err(|error| wrong(of_models(&error)))?;
                     Some(choice)
                 }
                 Others::Unrecorded => {
-                    let problem = Problem::new(Exit::Usage, "a cassette holds one model, and this agent has its own");
-                    return Err(wrong(problem.hint("leave `model` out of its file, or --record")));
+                    let problem = Problem::new(
+                        Exit::Usage,
+                        "a cassette holds one model, and this agent has its own",
+                    );
+                    return Err(wrong(
+                        problem.hint("leave `model` out of its file, or --record"),
+                    ));
                 }
             };
         }
@@ -156,19 +185,36 @@ impl ChosenModel {
             notices.extend(notice(&offered));
             names = vec![offered.model.info().id.to_string()];
         }
-        let each = names.iter().map(|name| models.chosen(&choice(std::slice::from_ref(name), how.retries)));
+        let each = names
+            .iter()
+            .map(|name| models.chosen(&choice(std::slice::from_ref(name), how.retries)));
         let each = each.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
         let ids: Vec<&ModelId> = each.iter().map(|model| &model.info().id).collect();
         if how.schema.is_some() && ids.iter().any(|id| is_planner(id)) {
-            let problem = Problem::new(Exit::Usage, "the planner is no language model: it cannot answer by a schema");
+            let problem = Problem::new(
+                Exit::Usage,
+                "the planner is no language model: it cannot answer by a schema",
+            );
             return Err(problem.hint("--model names a language model"));
         }
-        notices.extend(chooser::detours(models.chooser(), ids.iter().map(|id| id.as_str())));
+        notices.extend(chooser::detours(
+            models.chooser(),
+            ids.iter().map(|id| id.as_str()),
+        ));
         let model = models.chosen(&choice(&names, how.retries)).map_err(wrong)?;
-        let last = ids.last().map_or_else(|| model.info().id.clone(), |id| (*id).clone());
+        let last = ids
+            .last()
+            .map_or_else(|| model.info().id.clone(), |id| (*id).clone());
         let credentials = models.chooser().credentials();
         let others = Others::Chosen(Box::new(models), how.retries);
-        Ok(Self { model, notices, last, credentials, played: None, others })
+        Ok(Self {
+            model,
+            notices,
+            last,
+            credentials,
+            played: None,
+            others,
+        })
     }
 }
 
@@ -191,15 +237,20 @@ fn is_planner(model: &ModelId) -> bool {
 
 /// A new file for a cassette, which nobody else may read.
 fn create(path: &Path) -> Result<File, Problem> {
-    private::file(OpenOptions::new().write(true).create_new(true)).open(path).map_err(|error| {
-        let problem = Problem::new(Exit::Usage, format!("cannot create the cassette: {}", path.display()));
-        match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                problem.cause(&error).hint("take another name; a cassette is never written over")
+    private::file(OpenOptions::new().write(true).create_new(true))
+        .open(path)
+        .map_err(|error| {
+            let problem = Problem::new(
+                Exit::Usage,
+                format!("cannot create the cassette: {}", path.display()),
+            );
+            match error.kind() {
+                io::ErrorKind::AlreadyExists => problem
+                    .cause(&error)
+                    .hint("take another name; a cassette is never written over"),
+                _ => problem.cause(&error),
             }
-            _ => problem.cause(&error),
-        }
-    })
+        })
 }
 
 /// Returns a notice of how a model came to be chosen, if that was not said on the command line.
@@ -209,7 +260,9 @@ fn notice(chosen: &Chosen) -> Option<String> {
         providers::How::Asked => None,
         providers::How::Variable => Some(format!("model: {id} (ADJUTANT_MODEL names it)")),
         providers::How::Credential(variable) => Some(format!("model: {id} ({variable} is set)")),
-        providers::How::Loopback { server, base_url } => Some(format!("model: {id} ({server} answers at {base_url})")),
+        providers::How::Loopback { server, base_url } => {
+            Some(format!("model: {id} ({server} answers at {base_url})"))
+        }
         _ => Some(format!(
             "model: {id} (no key and no server on this machine; ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY \
              would bring a language model)"

@@ -30,8 +30,13 @@ pub fn main() -> ExitCode {
     // A sandbox with a list of hosts starts this program as the first process of a command.
     adjutant::toolkit::sandbox_helper();
     let args = Args::parse();
-    let Some(command) = args.command else { return ended(telemetry::exported(|| talk::talk(&args.talk))) };
-    if matches!(command, Command::Agent(_) | Command::Up(_) | Command::Worker(_)) {
+    let Some(command) = args.command else {
+        return ended(telemetry::exported(|| talk::talk(&args.talk)));
+    };
+    if matches!(
+        command,
+        Command::Agent(_) | Command::Up(_) | Command::Worker(_)
+    ) {
         // Tools of agents run meanwhile: they are not to read the environment of whoever starts them.
         adjutant::runtime::host::hide_memory();
     }

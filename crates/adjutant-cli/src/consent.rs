@@ -8,7 +8,10 @@ use adjutant::{
     runtime::{Error, Manifest, TrustStore, Wants},
 };
 
-use crate::{chooser, exit::Exit, plain, problem::Problem, screen::tell, trouble::of_runtime, waits::MAX_ON_TERMINAL};
+use crate::{
+    chooser, exit::Exit, plain, problem::Problem, screen::tell, trouble::of_runtime,
+    waits::MAX_ON_TERMINAL,
+};
 
 /// The store of what the user trusts, and the consent that the command line gave already.
 pub(crate) struct Consent<'a> {
@@ -31,11 +34,17 @@ impl Consent<'_> {
         if self.holds(wants)? {
             return Ok(());
         }
-        let is_given = self.given.iter().any(|it| it.is_empty() || it == wants.digest());
+        let is_given = self
+            .given
+            .iter()
+            .any(|it| it.is_empty() || it == wants.digest());
         let (command, option, name) = (&self.command, self.option, who(wants));
         let text = listed(wants);
         if !is_given && is_on_terminal() && text.len() > MAX_ON_TERMINAL {
-            let text = format!("what {name} wants is not asked for where it scrolls away: {}", wants.summary());
+            let text = format!(
+                "what {name} wants is not asked for where it scrolls away: {}",
+                wants.summary()
+            );
             let hint = format!(
                 "`2> FILE` writes it whole, and nothing is done; `{command} {option}={}` trusts that",
                 wants.digest()
@@ -45,7 +54,8 @@ impl Consent<'_> {
         tell(&text);
         if !is_given && !answered("trust it? [y/N] ")? {
             let text = format!("nobody trusts what {name} wants, so nothing was done");
-            return Err(Problem::new(Exit::Usage, text).hint(format!("read the list; `{command} {option}` trusts it")));
+            return Err(Problem::new(Exit::Usage, text)
+                .hint(format!("read the list; `{command} {option}` trusts it")));
         }
         self.keep(wants)
     }
@@ -60,7 +70,11 @@ impl Consent<'_> {
 
     /// True if it wants nothing, or all of it is trusted.
     pub(crate) fn holds(&self, wants: &Wants) -> Result<bool, Problem> {
-        Ok(wants.is_empty() || self.store.holds(wants.digest()).map_err(|error| of_runtime(&error))?)
+        Ok(wants.is_empty()
+            || self
+                .store
+                .holds(wants.digest())
+                .map_err(|error| of_runtime(&error))?)
     }
 
     /// Keeps that it is trusted.
@@ -82,7 +96,11 @@ pub(crate) fn listed(wants: &Wants) -> String {
 /// Returns who wants it: an agent, or a file of servers, whose path is no name.
 fn who(wants: &Wants) -> String {
     let name = plain::whole(wants.name());
-    let kind = if name.contains(['/', '.']) { "file" } else { "agent" };
+    let kind = if name.contains(['/', '.']) {
+        "file"
+    } else {
+        "agent"
+    };
     format!("the {kind} {name}")
 }
 
@@ -100,7 +118,10 @@ pub(crate) fn answered(question: &str) -> Result<bool, Problem> {
     let asked = write!(stderr, "{question}").and_then(|()| stderr.flush());
     let read = asked.and_then(|()| io::stdin().lock().read_line(&mut answer));
     read.map_err(|error| Problem::new(Exit::Failed, "the answer cannot be read").cause(&error))?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    Ok(matches!(
+        answer.trim().to_ascii_lowercase().as_str(),
+        "y" | "yes"
+    ))
 }
 
 /// Warns of keys that the environment sends to other hosts than their vendors'.
@@ -108,8 +129,17 @@ pub(crate) fn warn(manifest: &Manifest) {
     let chooser = Chooser::new(|name| std::env::var(name).ok());
     let is_own = |name: &str| {
         let provider = name.split_once('/').map(|(provider, _)| provider);
-        manifest.providers.iter().any(|it| it.get("name").and_then(|it| it.as_str()) == provider)
+        manifest
+            .providers
+            .iter()
+            .any(|it| it.get("name").and_then(|it| it.as_str()) == provider)
     };
-    let names = manifest.agents.iter().filter_map(|agent| agent.model.as_ref()).flat_map(|model| model.names());
-    chooser::detours(&chooser, names.filter(|name| !is_own(name))).iter().for_each(|line| tell(line));
+    let names = manifest
+        .agents
+        .iter()
+        .filter_map(|agent| agent.model.as_ref())
+        .flat_map(|model| model.names());
+    chooser::detours(&chooser, names.filter(|name| !is_own(name)))
+        .iter()
+        .for_each(|line| tell(line));
 }

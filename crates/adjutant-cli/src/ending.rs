@@ -17,12 +17,19 @@ use crate::{
 };
 
 /// Says how a run ended, gives the answer by a schema if one is wished, and says what everything took.
-pub(crate) async fn end(running: Running, job: &Job<'_>, screen: &mut Screen) -> Result<Exit, Problem> {
+pub(crate) async fn end(
+    running: Running,
+    job: &Job<'_>,
+    screen: &mut Screen,
+) -> Result<Exit, Problem> {
     let result = match running.finish().await {
         Ok(result) => result,
         Err(error) => {
             let exit = failed(job, &error).report();
-            error.result().into_iter().for_each(|result| screen.tell(&Took::of(result).to_string()));
+            error
+                .result()
+                .into_iter()
+                .for_each(|result| screen.tell(&Took::of(result).to_string()));
             return Ok(exit);
         }
     };
@@ -31,14 +38,19 @@ pub(crate) async fn end(running: Running, job: &Job<'_>, screen: &mut Screen) ->
             write(job, value, screen)?;
             Exit::Finished
         }
-        (Outcome::Finished { .. }, None) if job.wants_output => unfit("the run ended before it").report(),
+        (Outcome::Finished { .. }, None) if job.wants_output => {
+            unfit("the run ended before it").report()
+        }
         (outcome, _) => {
             stopped(job, outcome, &result, screen);
             Exit::of(outcome)
         }
     };
     if job.model.left() > 0 {
-        screen.tell(&format!("warning: {} exchanges of the cassette were not played", job.model.left()));
+        screen.tell(&format!(
+            "warning: {} exchanges of the cassette were not played",
+            job.model.left()
+        ));
     }
     screen.tell(&Took::of(&result).to_string());
     Ok(exit)
@@ -50,7 +62,9 @@ pub(crate) fn failed(job: &Job<'_>, error: &adjutant::Error) -> Problem {
         (ErrorKind::Paused, _, Some(kept)) => waits::waiting(kept),
         (ErrorKind::Answers, ..) => Problem::of(Exit::Usage, error),
         (_, Some(error), Some(kept)) => trouble::of_session(error, &kept.name.0),
-        _ if let Some(Failure::Output { reason }) = error.result().and_then(failure) => unfit(reason),
+        _ if let Some(Failure::Output { reason }) = error.result().and_then(failure) => {
+            unfit(reason)
+        }
         _ => of_model(job, error.model_error(), error),
     }
 }
@@ -71,8 +85,14 @@ fn unfit(why: &str) -> Problem {
 /// The problem that an error of a model is.
 fn of_model(job: &Job<'_>, model: Option<&llm::Error>, error: &dyn std::error::Error) -> Problem {
     // Wrong before anything was sent: a base URL or a key that cannot be used.
-    let configured = |error: &llm::Error| error.kind() == llm::ErrorKind::Config && error.details().status.is_none();
-    let exit = if model.is_some_and(configured) { Exit::Usage } else { Exit::Failed };
+    let configured = |error: &llm::Error| {
+        error.kind() == llm::ErrorKind::Config && error.details().status.is_none()
+    };
+    let exit = if model.is_some_and(configured) {
+        Exit::Usage
+    } else {
+        Exit::Failed
+    };
     let problem = Problem::of(exit, error);
     match model.and_then(|error| job.model.cure(error)) {
         Some(hint) => problem.hint(hint),
@@ -85,9 +105,13 @@ fn stopped(job: &Job<'_>, outcome: &Outcome, result: &RunResult, screen: &Screen
     match outcome {
         Outcome::Limit { limit } => {
             let text = format!("the run stopped at its limit: {limit} ({})", result.turns);
-            Problem::new(Exit::Limit, text).hint("--max-turns sets how many requests a run may make").report();
+            Problem::new(Exit::Limit, text)
+                .hint("--max-turns sets how many requests a run may make")
+                .report();
         }
-        Outcome::Cancelled { by: CancelBy::Deadline } => late(job),
+        Outcome::Cancelled {
+            by: CancelBy::Deadline,
+        } => late(job),
         Outcome::Cancelled { .. } => screen.tell("cancelled"),
         Outcome::Paused { pauses } => {
             let root = job.how.root.as_deref().unwrap_or(Path::new("."));
@@ -105,7 +129,9 @@ fn stopped(job: &Job<'_>, outcome: &Outcome, result: &RunResult, screen: &Screen
 fn late(job: &Job<'_>) {
     let within = job.how.timeout.unwrap_or_default();
     let text = format!("the run did not end within {within:?}");
-    Problem::new(Exit::Deadline, text).hint("--timeout sets the time").report();
+    Problem::new(Exit::Deadline, text)
+        .hint("--timeout sets the time")
+        .report();
 }
 
 /// Writes the answer as one line.

@@ -44,7 +44,9 @@ impl Exit {
             outcome if outcome.is_silent() => Exit::Unfit,
             Outcome::Finished { .. } => Exit::Finished,
             Outcome::Limit { .. } => Exit::Limit,
-            Outcome::Cancelled { by: CancelBy::Deadline } => Exit::Deadline,
+            Outcome::Cancelled {
+                by: CancelBy::Deadline,
+            } => Exit::Deadline,
             Outcome::Cancelled { .. } => Exit::Cancelled,
             Outcome::Paused { .. } => Exit::Waits,
             _ => Exit::Failed,
@@ -76,19 +78,79 @@ mod tests {
         let mut reply = Reply::clone(&silent);
         reply.blocks.push(Block::text("Yes.").into());
         let cases = [
-            (Outcome::Finished { reply: reply.into(), why: Completion::Answer }, Exit::Finished, 0),
-            (Outcome::Finished { reply: Arc::clone(&silent), why: Completion::Terminated }, Exit::Finished, 0),
-            (Outcome::Finished { reply: Arc::clone(&silent), why: Completion::Length }, Exit::Unfit, 4),
-            (Outcome::Finished { reply: silent, why: Completion::Answer }, Exit::Unfit, 4),
-            (Outcome::Failed { failure: Failure::Refused { text: "no".into() } }, Exit::Failed, 1),
-            (Outcome::Limit { limit: Limit::Turns }, Exit::Limit, 3),
+            (
+                Outcome::Finished {
+                    reply: reply.into(),
+                    why: Completion::Answer,
+                },
+                Exit::Finished,
+                0,
+            ),
+            (
+                Outcome::Finished {
+                    reply: Arc::clone(&silent),
+                    why: Completion::Terminated,
+                },
+                Exit::Finished,
+                0,
+            ),
+            (
+                Outcome::Finished {
+                    reply: Arc::clone(&silent),
+                    why: Completion::Length,
+                },
+                Exit::Unfit,
+                4,
+            ),
+            (
+                Outcome::Finished {
+                    reply: silent,
+                    why: Completion::Answer,
+                },
+                Exit::Unfit,
+                4,
+            ),
+            (
+                Outcome::Failed {
+                    failure: Failure::Refused { text: "no".into() },
+                },
+                Exit::Failed,
+                1,
+            ),
+            (
+                Outcome::Limit {
+                    limit: Limit::Turns,
+                },
+                Exit::Limit,
+                3,
+            ),
             (Outcome::Paused { pauses: Vec::new() }, Exit::Waits, 5),
-            (Outcome::Cancelled { by: CancelBy::Deadline }, Exit::Deadline, 124),
-            (Outcome::Cancelled { by: CancelBy::User }, Exit::Cancelled, 130),
-            (Outcome::Cancelled { by: CancelBy::Shutdown }, Exit::Cancelled, 130),
+            (
+                Outcome::Cancelled {
+                    by: CancelBy::Deadline,
+                },
+                Exit::Deadline,
+                124,
+            ),
+            (
+                Outcome::Cancelled { by: CancelBy::User },
+                Exit::Cancelled,
+                130,
+            ),
+            (
+                Outcome::Cancelled {
+                    by: CancelBy::Shutdown,
+                },
+                Exit::Cancelled,
+                130,
+            ),
         ];
         for (outcome, exit, code) in cases {
-            assert_eq!((Exit::of(&outcome), exit as u8), (exit, code), "{outcome:?}");
+            assert_eq!(
+                (Exit::of(&outcome), exit as u8),
+                (exit, code),
+                "{outcome:?}"
+            );
             assert!(TABLE.contains(&format!("\n{code:>5}  ")), "{code}");
         }
     }

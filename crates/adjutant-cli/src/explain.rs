@@ -18,9 +18,19 @@ use crate::{
 const MAX_VALUE: usize = 60;
 
 /// Tells what would be done again if the session went on.
-pub(crate) async fn explain(how: &How, made: RunManifest, kept: &StoredRun, run: &Run) -> Result<Exit, Problem> {
+pub(crate) async fn explain(
+    how: &How,
+    made: RunManifest,
+    kept: &StoredRun,
+    run: &Run,
+) -> Result<Exit, Problem> {
     let job = silent(how, made, kept).await?;
-    let reruns = job.agent.log().explain().await.map_err(|error| Problem::of(Exit::Failed, &error))?;
+    let reruns = job
+        .agent
+        .log()
+        .explain()
+        .await
+        .map_err(|error| Problem::of(Exit::Failed, &error))?;
     let mut text = String::new();
     if !run.is_open() {
         text += "no run is open: nothing would be done again\n";
@@ -36,7 +46,12 @@ pub(crate) async fn explain(how: &How, made: RunManifest, kept: &StoredRun, run:
         let _ = writeln!(text, "{line}");
     }
     if let Some(recorded) = run.config() {
-        let now = job.agent.log().config().await.map_err(|error| Problem::of(Exit::Failed, &error))?;
+        let now = job
+            .agent
+            .log()
+            .config()
+            .await
+            .map_err(|error| Problem::of(Exit::Failed, &error))?;
         for difference in recorded.differences(&now) {
             let _ = writeln!(text, "differs: {}", line(&difference));
         }
@@ -51,21 +66,44 @@ pub(crate) fn line(difference: &Difference) -> String {
         Some(value) => plain::line(&value.chars().take(MAX_VALUE).collect::<String>()),
         None => "nothing".to_owned(),
     };
-    format!("{}: was {}, is {}", plain::line(&difference.field), value(&difference.recorded), value(&difference.now))
+    format!(
+        "{}: was {}, is {}",
+        plain::line(&difference.field),
+        value(&difference.recorded),
+        value(&difference.now)
+    )
 }
 
 /// A job that has a model by name alone: it asks nobody, and needs no key.
-pub(crate) async fn silent<'a>(how: &'a How, mut made: RunManifest, kept: &StoredRun) -> Result<Job<'a>, Problem> {
+pub(crate) async fn silent<'a>(
+    how: &'a How,
+    mut made: RunManifest,
+    kept: &StoredRun,
+) -> Result<Job<'a>, Problem> {
     let name = how.models.first().map_or("offline/planner", String::as_str);
     let chooser = chooser::chooser()?;
-    let known = chooser.models().find(|info| info.id.as_str() == name).cloned();
+    let known = chooser
+        .models()
+        .find(|info| info.id.as_str() == name)
+        .cloned();
     let info = known.unwrap_or_else(|| ModelInfo::new(name));
     // A command that only looks learns nothing and is told nothing.
     made.manifest.memory = None;
     let model = ChosenModel::alone(Arc::new(model_fn(info, refuse)));
-    Job::new(how, made, model, Cancel::new(), Some(&kept.store), Some(kept.clone())).await
+    Job::new(
+        how,
+        made,
+        model,
+        Cancel::new(),
+        Some(&kept.store),
+        Some(kept.clone()),
+    )
+    .await
 }
 
 fn refuse(_: Request) -> ChunkStream {
-    Box::pin(stream::iter([Err(Error::new(ErrorKind::Config, "this model is only a name"))]))
+    Box::pin(stream::iter([Err(Error::new(
+        ErrorKind::Config,
+        "this model is only a name",
+    ))]))
 }

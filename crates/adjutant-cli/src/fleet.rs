@@ -50,26 +50,44 @@ pub(crate) fn fleet(command: Fleet) -> Result<Exit, Problem> {
 async fn perform(args: &Worker) -> Result<Exit, Problem> {
     let resolved = create::resolve(&args.manifest, Overrides::default())?;
     let trusted = TrustStore::of_user();
-    let command = format!("adjutant worker --manifest {}", plain::word(&args.manifest.to_string_lossy()));
-    let consent = Consent { store: &trusted, given: &args.trust, command, option: "--trust" };
+    let command = format!(
+        "adjutant worker --manifest {}",
+        plain::word(&args.manifest.to_string_lossy())
+    );
+    let consent = Consent {
+        store: &trusted,
+        given: &args.trust,
+        command,
+        option: "--trust",
+    };
     consent.ask(&create::wants(&resolved)?)?;
     let store = Store::open(&args.at).await?;
     let due = due_work(&store)?;
     let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
-    let engine = Engine::builder(resolved).credentials(credentials).store(store.opened().clone());
+    let engine = Engine::builder(resolved)
+        .credentials(credentials)
+        .store(store.opened().clone());
     let engine = engine.placement(FleetPlacement::new(Arc::clone(&due)));
-    let engine = engine.trusted().build().await.map_err(|error| of_runtime(&error))?;
+    let engine = engine
+        .trusted()
+        .build()
+        .await
+        .map_err(|error| of_runtime(&error))?;
     let lead = move |info: &LogInfo| match engine.child(info) {
         Some(child) => child.map(Lead::Agent),
         None => engine.lead(&info.log.0),
     };
     let agents = move |info: &LogInfo| match lead(info) {
         Ok(Lead::Agent(agent)) => Ok(agent),
-        Ok(_) => Err("agents that hand a conversation on do not work in sessions of workers".to_owned()),
+        Ok(_) => {
+            Err("agents that hand a conversation on do not work in sessions of workers".to_owned())
+        }
         Err(error) => Err(error.to_string()),
     };
     let concurrency = usize::try_from(args.concurrency).unwrap_or(usize::MAX);
-    let workers = Workers::new(due, agents).concurrency(concurrency).grace(args.grace);
+    let workers = Workers::new(due, agents)
+        .concurrency(concurrency)
+        .grace(args.grace);
     let stop = Cancel::new();
     interrupt::listen(stop.clone(), Chatter::Lines)
         .map_err(|error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error))?;
@@ -82,9 +100,20 @@ async fn perform(args: &Worker) -> Result<Exit, Problem> {
         store.option()
     ));
     let done = workers.status();
-    workers.run(stop).await.map_err(|error| of_journal(&error))?;
-    tell(&format!("drove {} runs to their ends, {} until they wait", done.finished(), done.parked()));
-    Ok(if *asked.borrow() { Exit::Finished } else { Exit::Cancelled })
+    workers
+        .run(stop)
+        .await
+        .map_err(|error| of_journal(&error))?;
+    tell(&format!(
+        "drove {} runs to their ends, {} until they wait",
+        done.finished(),
+        done.parked()
+    ));
+    Ok(if *asked.borrow() {
+        Exit::Finished
+    } else {
+        Exit::Cancelled
+    })
 }
 
 async fn status(args: &StatusOfFleet) -> Result<Exit, Problem> {
@@ -93,12 +122,19 @@ async fn status(args: &StatusOfFleet) -> Result<Exit, Problem> {
     let told = due.backlog().await.map_err(|error| of_journal(&error))?;
     let shown = shown(&*due).await?;
     if args.json {
-        let sessions: Vec<_> =
-            shown.iter().map(|info| json!({"name": info.log, "work": info.work, "owner": info.owner})).collect();
-        write(&plain::json_line(json!({"backlog": told, "sessions": sessions})))?;
+        let sessions: Vec<_> = shown
+            .iter()
+            .map(|info| json!({"name": info.log, "work": info.work, "owner": info.owner}))
+            .collect();
+        write(&plain::json_line(
+            json!({"backlog": told, "sessions": sessions}),
+        ))?;
         return Ok(Exit::Finished);
     }
-    let oldest = told.oldest.map(|it| format!(" (for {} s at most)", it.as_secs())).unwrap_or_default();
+    let oldest = told
+        .oldest
+        .map(|it| format!(" (for {} s at most)", it.as_secs()))
+        .unwrap_or_default();
     let mut text = format!(
         "due {}{oldest}  at work {}  waiting {}  set aside {}\n",
         told.due, told.at_work, told.parked, told.aside
@@ -107,11 +143,25 @@ async fn status(args: &StatusOfFleet) -> Result<Exit, Problem> {
         let line = match &info.work {
             Some(Work::Open) => {
                 // Its process and machine stand in front.
-                let owner = info.owner.as_deref().unwrap_or_default().split(',').next().unwrap_or_default();
-                format!("works   {}  {}", plain::word(&info.log.0), plain::line(owner))
+                let owner = info
+                    .owner
+                    .as_deref()
+                    .unwrap_or_default()
+                    .split(',')
+                    .next()
+                    .unwrap_or_default();
+                format!(
+                    "works   {}  {}",
+                    plain::word(&info.log.0),
+                    plain::line(owner)
+                )
             }
-            Some(Work::Parked { on, .. }) => format!("waits   {}  {}", plain::word(&info.log.0), plain::line(on)),
-            Some(Work::Aside { why }) => format!("aside   {}  {}", plain::word(&info.log.0), plain::line(why)),
+            Some(Work::Parked { on, .. }) => {
+                format!("waits   {}  {}", plain::word(&info.log.0), plain::line(on))
+            }
+            Some(Work::Aside { why }) => {
+                format!("aside   {}  {}", plain::word(&info.log.0), plain::line(why))
+            }
             _ => continue,
         };
         text += &line;
@@ -123,7 +173,13 @@ async fn status(args: &StatusOfFleet) -> Result<Exit, Problem> {
 
 /// The newest sessions that somebody drives, that wait or were set aside.
 async fn shown(due: &dyn DueWork) -> Result<Vec<LogInfo>, Problem> {
-    let (mut shown, mut query) = (Vec::new(), LogQuery { limit: 1_000, ..LogQuery::default() });
+    let (mut shown, mut query) = (
+        Vec::new(),
+        LogQuery {
+            limit: 1_000,
+            ..LogQuery::default()
+        },
+    );
     loop {
         let page = due.list(&query).await.map_err(|error| of_journal(&error))?;
         let stands = |info: &LogInfo| match info.work {
@@ -148,7 +204,15 @@ async fn post(args: &PostDue) -> Result<Exit, Problem> {
     let store = Store::open(&args.at).await?;
     let due = due_work(&store)?;
     let content = Entry::from(UserMessage::text(args.text.as_str()));
-    due.say(&log, Post::Message { lane: Lane::FollowUp, content }).await.map_err(|error| of_journal(&error))?;
+    due.say(
+        &log,
+        Post::Message {
+            lane: Lane::FollowUp,
+            content,
+        },
+    )
+    .await
+    .map_err(|error| of_journal(&error))?;
     store.settle(&log).await;
     let (name, option) = (plain::word(&args.name), store.option());
     let info = due.info(&log).await.map_err(|error| of_journal(&error))?;
@@ -166,18 +230,32 @@ async fn answer(args: &AnswerDue) -> Result<Exit, Problem> {
     let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
     let info = named::find(&sessions, &args.name).await?;
-    let run = sessions.transcript(&info.log, Seq(u64::MAX)).await.map_err(|error| of_journal(&error))?;
+    let run = sessions
+        .transcript(&info.log, Seq(u64::MAX))
+        .await
+        .map_err(|error| of_journal(&error))?;
     let pauses: Vec<Arc<Pause>> = run.pauses().cloned().collect();
     let given = answers::answers(&args.given, &pauses)?;
     if given.is_empty() {
-        let waits: Vec<String> = pauses.iter().map(|pause| waits::shown(pause, None).0).collect();
-        let text =
-            if waits.is_empty() { "nothing waits here".to_owned() } else { format!("waits: {}", waits.join("; ")) };
-        return Err(Problem::new(Exit::Waits, text).hint("--approve, --deny or --answer ID=TEXT answers"));
+        let waits: Vec<String> = pauses
+            .iter()
+            .map(|pause| waits::shown(pause, None).0)
+            .collect();
+        let text = if waits.is_empty() {
+            "nothing waits here".to_owned()
+        } else {
+            format!("waits: {}", waits.join("; "))
+        };
+        return Err(
+            Problem::new(Exit::Waits, text).hint("--approve, --deny or --answer ID=TEXT answers")
+        );
     }
     answers::show(&args.given.approve, None, &pauses, &given)?;
     let given = Control::Answer { answers: given };
-    up::view::prompter(&store).control(Some(&info.log.0), given).await.map_err(|error| of_runtime(&error))?;
+    up::view::prompter(&store)
+        .control(Some(&info.log.0), given)
+        .await
+        .map_err(|error| of_runtime(&error))?;
     tell("a worker hears it");
     Ok(Exit::Finished)
 }
@@ -185,11 +263,21 @@ async fn answer(args: &AnswerDue) -> Result<Exit, Problem> {
 async fn retry(args: &Retry) -> Result<Exit, Problem> {
     let store = Store::find(&args.at).await?;
     let info = named::find(&store.sessions(), &args.name).await?;
-    let was_aside = due_work(&store)?.retry(&info.log).await.map_err(|error| of_journal(&error))?;
-    tell(if was_aside { "a worker drives it again" } else { "it was not set aside" });
+    let was_aside = due_work(&store)?
+        .retry(&info.log)
+        .await
+        .map_err(|error| of_journal(&error))?;
+    tell(if was_aside {
+        "a worker drives it again"
+    } else {
+        "it was not set aside"
+    });
     Ok(Exit::Finished)
 }
 
 fn due_work(store: &Store) -> Result<Arc<dyn DueWork>, Problem> {
-    store.opened().due_work().map_err(|error| of_runtime(&error))
+    store
+        .opened()
+        .due_work()
+        .map_err(|error| of_runtime(&error))
 }

@@ -41,7 +41,11 @@ pub(crate) async fn follow(
     screen: &mut Screen,
 ) -> Result<Followed, Problem> {
     // The place of a line that was printed is gone on from: no other record may ever have it.
-    let mut running = if how.json && saving == Saving::Soon { running.saved() } else { running };
+    let mut running = if how.json && saving == Saving::Soon {
+        running.saved()
+    } else {
+        running
+    };
     let mut saver = Saver::new(saving);
     loop {
         let event = match view.due(screen).filter(|_| saver.due.is_none()) {
@@ -55,7 +59,11 @@ pub(crate) async fn follow(
             },
         };
         let Some(event) = event else { break };
-        let written = if how.json { view.write_json(&event, screen) } else { view.write_lines(&event, screen) };
+        let written = if how.json {
+            view.write_json(&event, screen)
+        } else {
+            view.write_lines(&event, screen)
+        };
         if !screen::is_read(written)? {
             if saving == Saving::Soon {
                 // So that the session is in order; how the run ends is of no interest any more.
@@ -81,7 +89,10 @@ pub(crate) struct View {
 impl View {
     /// Shows what is said as it comes.
     pub(crate) fn live() -> Self {
-        Self { show: Show::new(TextDisplay::Live), tree: TreeView::default() }
+        Self {
+            show: Show::new(TextDisplay::Live),
+            tree: TreeView::default(),
+        }
     }
 
     /// Returns the view that shows events as the options ask; of a run with a wanted answer, nothing but that.
@@ -92,7 +103,14 @@ impl View {
             (false, false) => TextDisplay::Live,
         };
         let show = Show::new(said);
-        Self { show: if how.show_thinking { show.with_thinking() } else { show }, tree: TreeView::default() }
+        Self {
+            show: if how.show_thinking {
+                show.with_thinking()
+            } else {
+                show
+            },
+            tree: TreeView::default(),
+        }
     }
 
     /// Shows an event to a person.
@@ -129,7 +147,11 @@ impl View {
     /// Returns the lines that show an event; where there is a tree, of agents under the first one only what went wrong.
     fn lines(&mut self, event: &Event, is_live: bool) -> Vec<DisplayLine> {
         let is_first = event.who.depth == 0;
-        let mut lines = if is_first { self.show.event(&event.kind) } else { self.tree.told(event) };
+        let mut lines = if is_first {
+            self.show.event(&event.kind)
+        } else {
+            self.tree.told(event)
+        };
         if let EventKind::ChildOpened { child, .. } = &event.kind {
             lines.push(tree::opened(child));
         }
@@ -143,7 +165,11 @@ impl View {
     fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
         let is_busy = self.tree.is_busy();
         let lines = self.tree.draw(Instant::now());
-        if is_busy { screen.show(&DisplayLine::Agents(lines)) } else { Ok(()) }
+        if is_busy {
+            screen.show(&DisplayLine::Agents(lines))
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes an event as a line of JSON.
@@ -155,7 +181,9 @@ impl View {
         let line = serde_json::to_string(event)?;
         screen.write(&plain::json_line(line))?;
         match &event.kind {
-            EventKind::Warning { warning } => screen.show(&DisplayLine::Told(show::of_warning(warning))),
+            EventKind::Warning { warning } => {
+                screen.show(&DisplayLine::Told(show::of_warning(warning)))
+            }
             _ => Ok(()),
         }
     }
@@ -200,7 +228,9 @@ impl Saver {
     /// Something was shown.
     pub(crate) fn shown(&mut self, kind: &EventKind) {
         match kind {
-            EventKind::TextDelta { .. } | EventKind::ThinkingDelta { .. } if self.saving == Saving::Soon => {
+            EventKind::TextDelta { .. } | EventKind::ThinkingDelta { .. }
+                if self.saving == Saving::Soon =>
+            {
                 self.due.get_or_insert_with(|| Instant::now() + SAVE_WITHIN);
             }
             EventKind::ReplyFinished { .. } | EventKind::ReplyRetracted { .. } => self.due = None,

@@ -9,7 +9,10 @@ use std::{
 
 use adjutant::{
     agent::{Journal, LogId, Record, Seq},
-    toolkit::{AccessMode, Edits, Fetch, Files, Git, Network, Plan, Rules, Sandbox, Shell, TextFiles, Undo, ask_user},
+    toolkit::{
+        AccessMode, Edits, Fetch, Files, Git, Network, Plan, Rules, Sandbox, Shell, TextFiles,
+        Undo, ask_user,
+    },
     tools::{ToolSpec, Toolbox, Tools},
 };
 use futures_util::StreamExt;
@@ -52,9 +55,19 @@ impl Hands {
         is_trusted: bool,
         lent: Option<Arc<dyn TextFiles>>,
     ) -> Result<Self, Problem> {
-        let servers = Servers::find(root, if is_trusted { Trusting::Given } else { Trusting::Asked })?;
-        let wrong = |error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on");
-        let files = lent.into_iter().fold(Files::new(root).map_err(wrong)?, Files::lent_by);
+        let servers = Servers::find(
+            root,
+            if is_trusted {
+                Trusting::Given
+            } else {
+                Trusting::Asked
+            },
+        )?;
+        let wrong =
+            |error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on");
+        let files = lent
+            .into_iter()
+            .fold(Files::new(root).map_err(wrong)?, Files::lent_by);
         let place = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let sandbox = match network {
             Network::Hosts(_) => Sandbox::bwrap(),
@@ -64,23 +77,44 @@ impl Hands {
         let git = Git::new(root, sandbox.clone()).map_err(wrong)?;
         let shell = Shell::new(root, sandbox.clone()).map_err(wrong)?;
         let (plan, ask) = (Plan::new().toolbox(), ask_user());
-        let boxes = vec![files.toolbox(), Edits::new(&files).toolbox(), shell.toolbox(), git.toolbox(), plan, ask];
+        let boxes = vec![
+            files.toolbox(),
+            Edits::new(&files).toolbox(),
+            shell.toolbox(),
+            git.toolbox(),
+            plan,
+            ask,
+        ];
         let (rules, told) = (Rules::new(place).mode(mode), servers.told.clone());
-        let mut hands = Self { files, boxes, shell, rules, sandbox, servers, told };
+        let mut hands = Self {
+            files,
+            boxes,
+            shell,
+            rules,
+            sandbox,
+            servers,
+            told,
+        };
         if let Some(file) = usual().filter(|file| file.is_file()) {
             hands.read(&file, &file.to_string_lossy(), true)?;
         }
         let file = root.join(PROJECT);
         match file.symlink_metadata() {
             Ok(found) if found.is_file() => hands.read(&file, PROJECT, is_trusted)?,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             // Nothing is done without rules that somebody wrote.
             Ok(_) | Err(_) => {
-                let problem = Problem::new(Exit::Usage, format!("{PROJECT} is no file that can be read"));
+                let problem = Problem::new(
+                    Exit::Usage,
+                    format!("{PROJECT} is no file that can be read"),
+                );
                 return Err(problem.hint("rules stand in a plain file, and a link is none"));
             }
         }
-        hands.boxes.push(Fetch::new().rules(hands.rules.clone()).toolbox());
+        hands
+            .boxes
+            .push(Fetch::new().rules(hands.rules.clone()).toolbox());
         Ok(hands)
     }
 
@@ -89,13 +123,23 @@ impl Hands {
         let is_unused = |line: &&str| !is_trusted && line.trim_start().starts_with("allow");
         let unused = text.lines().filter(is_unused).count();
         // The lines keep their numbers.
-        let used: String =
-            text.lines().map(|line| if is_unused(&line) { "\n".to_owned() } else { format!("{line}\n") }).collect();
+        let used: String = text
+            .lines()
+            .map(|line| {
+                if is_unused(&line) {
+                    "\n".to_owned()
+                } else {
+                    format!("{line}\n")
+                }
+            })
+            .collect();
         let rules = self.rules.clone().with(&used, name);
         self.rules = rules.map_err(|error| Problem::of(Exit::Usage, &error))?;
         if unused > 0 {
             let hint = "hint: read them, then say --trust";
-            self.told.push(format!("rules: {name}: warning: nobody trusts what it allows: {unused} not used; {hint}"));
+            self.told.push(format!(
+                "rules: {name}: warning: nobody trusts what it allows: {unused} not used; {hint}"
+            ));
         }
         Ok(())
     }
@@ -103,7 +147,11 @@ impl Hands {
     /// Keeps what its tools change in files as it was.
     pub(crate) fn keep(&mut self, undo: Undo) {
         let edits = Edits::new(&self.files).undo(undo).toolbox();
-        if let Some(tools) = self.boxes.iter_mut().find(|tools| tools.name() == edits.name()) {
+        if let Some(tools) = self
+            .boxes
+            .iter_mut()
+            .find(|tools| tools.name() == edits.name())
+        {
             *tools = edits;
         }
     }
@@ -115,7 +163,10 @@ impl Hands {
 
     /// Every tool.
     pub(crate) fn tools(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.boxes.iter().flat_map(|tools| tools.toolset().iter()).map(|tool| tool.spec())
+        self.boxes
+            .iter()
+            .flat_map(|tools| tools.toolset().iter())
+            .map(|tool| tool.spec())
     }
 
     /// Takes up the rules that a person added earlier in a session of one's own.
@@ -132,7 +183,11 @@ impl Hands {
 
 /// The file of the user's own rules.
 fn usual() -> Option<PathBuf> {
-    let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let of = |variable: &str| {
+        env::var_os(variable)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let settings = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
     settings.map(|folder| folder.join("adjutant/rules"))
 }

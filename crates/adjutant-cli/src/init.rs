@@ -21,15 +21,25 @@ use crate::{
 /// `Usage` if there is one already, or it cannot be written.
 pub(crate) fn init(args: &Init) -> Result<Exit, Problem> {
     let here = args.folder == Path::new(".");
-    let file = if here { PathBuf::from(manifest::FILE_NAME) } else { args.folder.join(manifest::FILE_NAME) };
+    let file = if here {
+        PathBuf::from(manifest::FILE_NAME)
+    } else {
+        args.folder.join(manifest::FILE_NAME)
+    };
     let name = file.display();
-    let cannot =
-        |error: io::Error| Problem::new(Exit::Usage, format!("cannot write the manifest: {name}")).cause(&error);
+    let cannot = |error: io::Error| {
+        Problem::new(Exit::Usage, format!("cannot write the manifest: {name}")).cause(&error)
+    };
     fs::create_dir_all(&args.folder).map_err(cannot)?;
-    let made = if args.force { replace(&file) } else { create(&file) };
+    let made = if args.force {
+        replace(&file)
+    } else {
+        create(&file)
+    };
     made.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
-            Problem::new(Exit::Usage, format!("there is a manifest already: {name}")).hint("--force replaces it")
+            Problem::new(Exit::Usage, format!("there is a manifest already: {name}"))
+                .hint("--force replaces it")
         }
         _ => cannot(error),
     })?;

@@ -53,7 +53,14 @@ impl<'a> Job<'a> {
         store: Option<&Store>,
         kept: Option<StoredRun>,
     ) -> Result<Self, Problem> {
-        let RunManifest { mut manifest, mut hands, skills, answer, asked, .. } = made;
+        let RunManifest {
+            mut manifest,
+            mut hands,
+            skills,
+            answer,
+            asked,
+            ..
+        } = made;
         if let (Some(board), Some(store)) = (&manifest.board, store) {
             store.board(&board.name)?;
         }
@@ -63,8 +70,14 @@ impl<'a> Job<'a> {
             store.memory()?;
         }
         let is_unlimited = manifest.agents[0].max_turns.is_none();
-        let opened = store.map_or_else(|| Opened::memory_only(SystemWorld), |store| store.opened().clone());
-        let engine = Engine::builder(Resolved::of(manifest)).models(models).skills(skills).store(opened);
+        let opened = store.map_or_else(
+            || Opened::memory_only(SystemWorld),
+            |store| store.opened().clone(),
+        );
+        let engine = Engine::builder(Resolved::of(manifest))
+            .models(models)
+            .skills(skills)
+            .store(opened);
         let mut engine = engine;
         if let Some(kept) = kept.as_ref() {
             // Without a place nothing is kept, and `undo` says so.
@@ -72,25 +85,46 @@ impl<'a> Job<'a> {
                 hands.keep(undo);
             }
             let journal = kept.store.journal();
-            if journal.info(&kept.name).await.is_ok_and(|info| matches!(named::directory(&info), Ok(Some(_)))) {
+            if journal
+                .info(&kept.name)
+                .await
+                .is_ok_and(|info| matches!(named::directory(&info), Ok(Some(_))))
+            {
                 hands.restore(&*journal, &kept.name).await;
             }
         }
         for tools in &hands.boxes {
-            engine = engine.toolbox(tools.name(), guarded(tools.clone(), &hands.rules, asked.clone()));
+            engine = engine.toolbox(
+                tools.name(),
+                guarded(tools.clone(), &hands.rules, asked.clone()),
+            );
         }
         for (name, server) in hands.servers.used() {
-            engine = engine.server(Arc::clone(name), guarded(server.clone(), &hands.rules, asked.clone()));
+            engine = engine.server(
+                Arc::clone(name),
+                guarded(server.clone(), &hands.rules, asked.clone()),
+            );
         }
         if model.is_played() {
             // So that two replays give the same events.
             engine = engine.world(FixedWorld::at_ms(0));
         }
-        let engine = engine.build().await.map_err(|error| Problem::of(Exit::Usage, &error))?;
-        let session = kept.as_ref().map_or_else(|| Uuid::new_v4().to_string(), |kept| kept.name.0.to_string());
-        let lead = engine.lead(&session).map_err(|error| Problem::of(Exit::Usage, &error))?;
+        let engine = engine
+            .build()
+            .await
+            .map_err(|error| Problem::of(Exit::Usage, &error))?;
+        let session = kept.as_ref().map_or_else(
+            || Uuid::new_v4().to_string(),
+            |kept| kept.name.0.to_string(),
+        );
+        let lead = engine
+            .lead(&session)
+            .map_err(|error| Problem::of(Exit::Usage, &error))?;
         let Lead::Agent(mut agent) = lead else {
-            return Err(Problem::new(Exit::Failed, "the agents of a run hand no conversation over"));
+            return Err(Problem::new(
+                Exit::Failed,
+                "the agents of a run hand no conversation over",
+            ));
         };
         if kept.is_none() {
             agent = agent.journal(MemoryJournal::default()).new_session();
@@ -102,12 +136,24 @@ impl<'a> Job<'a> {
             agent = agent.output(answer);
         }
         if is_unlimited {
-            agent = agent.limits(Limits { max_turns: None, ..Limits::default() });
+            agent = agent.limits(Limits {
+                max_turns: None,
+                ..Limits::default()
+            });
         }
         // A clock that stands still knows no deadline.
         let within = how.timeout.filter(|_| !model.is_played());
         let until = within.and_then(|within| Instant::now().checked_add(within));
-        Ok(Self { how, model, agent, wants_output, cancel, until, kept, hands })
+        Ok(Self {
+            how,
+            model,
+            agent,
+            wants_output,
+            cancel,
+            until,
+            kept,
+            hands,
+        })
     }
 
     /// Lets go of the session.
@@ -129,10 +175,16 @@ impl<'a> Job<'a> {
 }
 
 /// The tools behind the rules; calls of those that are named wait for approval whatever the rules say.
-fn guarded(tools: impl Toolbox + 'static, rules: &Rules, asked: BTreeSet<String>) -> impl Toolbox + 'static {
+fn guarded(
+    tools: impl Toolbox + 'static,
+    rules: &Rules,
+    asked: BTreeSet<String>,
+) -> impl Toolbox + 'static {
     let confirmed = tools.confirm_when(move |spec, _| {
         let name = spec.name().as_str();
-        asked.contains(name).then(|| Ask::approval(waits::usual(name)))
+        asked
+            .contains(name)
+            .then(|| Ask::approval(waits::usual(name)))
     });
     confirmed.guard(Arc::new(rules.clone()))
 }

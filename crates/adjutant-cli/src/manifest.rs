@@ -36,11 +36,19 @@ fn check(args: &CheckManifest) -> Result<Exit, Problem> {
     let loaded = load(&args.file);
     let (problems, untold, warnings): (Vec<Finding>, usize, Vec<Finding>) = match loaded {
         Ok(loaded) => (Vec::new(), 0, loaded.warnings),
-        Err(problems) => (problems.iter().cloned().collect(), problems.untold(), Vec::new()),
+        Err(problems) => (
+            problems.iter().cloned().collect(),
+            problems.untold(),
+            Vec::new(),
+        ),
     };
     let severities = [("error", &problems), ("warning", &warnings)];
-    let lines = severities.iter().flat_map(|(severity, list)| list.iter().map(move |it| (*severity, it)));
-    let mut text: String = lines.map(|(severity, it)| line(severity, it, args.json)).collect();
+    let lines = severities
+        .iter()
+        .flat_map(|(severity, list)| list.iter().map(move |it| (*severity, it)));
+    let mut text: String = lines
+        .map(|(severity, it)| line(severity, it, args.json))
+        .collect();
     let (errors, noteworthy) = (problems.len() + untold, warnings.len());
     if args.json {
         text += &plain::json_line(json!({"errors": errors, "warnings": noteworthy}));
@@ -49,14 +57,22 @@ fn check(args: &CheckManifest) -> Result<Exit, Problem> {
     if !args.json {
         tell(&format!("errors: {errors}, warnings: {noteworthy}"));
     }
-    Ok(if problems.is_empty() { Exit::Finished } else { Exit::Usage })
+    Ok(if problems.is_empty() {
+        Exit::Finished
+    } else {
+        Exit::Usage
+    })
 }
 
 fn line(severity: &str, it: &Finding, is_json: bool) -> String {
     if is_json {
         return plain::json_line(json_of(severity, it));
     }
-    let mark = if severity == "warning" { "warning: " } else { "" };
+    let mark = if severity == "warning" {
+        "warning: "
+    } else {
+        ""
+    };
     format!("{mark}{}\n", plain::line(&it.to_string()))
 }
 
@@ -79,11 +95,14 @@ fn show(args: &ShowManifest) -> Result<Exit, Problem> {
     };
     let text = if args.json {
         let value = serde_json::to_value(&resolved);
-        let value =
-            value.map_err(|error| Problem::new(Exit::Usage, "what was resolved cannot be written").cause(&error))?;
+        let value = value.map_err(|error| {
+            Problem::new(Exit::Usage, "what was resolved cannot be written").cause(&error)
+        })?;
         plain::json_line(value)
     } else {
-        resolved.to_yaml().map_err(|error| Problem::of(Exit::Usage, &error))?
+        resolved
+            .to_yaml()
+            .map_err(|error| Problem::of(Exit::Usage, &error))?
     };
     write(&text)?;
     Ok(Exit::Finished)
@@ -91,6 +110,8 @@ fn show(args: &ShowManifest) -> Result<Exit, Problem> {
 
 /// Tells what is wrong with a manifest on standard error.
 fn report(problems: &Problems) -> Exit {
-    problems.iter().for_each(|problem| tell(&format!("error: {}", plain::line(&problem.to_string()))));
+    problems
+        .iter()
+        .for_each(|problem| tell(&format!("error: {}", plain::line(&problem.to_string()))));
     Exit::Usage
 }

@@ -39,16 +39,27 @@ async fn list(args: ListFacts) -> Result<Exit, Problem> {
     let after = args.after.as_deref().map(|id| FactId(id.into()));
     let limit = args.limit as usize;
     // One more, to know whether there are more.
-    let mut facts = memories.list(after.as_ref(), limit + 1).await.map_err(|error| trouble::of_memory(&error))?;
+    let mut facts = memories
+        .list(after.as_ref(), limit + 1)
+        .await
+        .map_err(|error| trouble::of_memory(&error))?;
     let is_more = facts.len() > limit;
     facts.truncate(limit);
-    let text: String = facts.iter().map(|fact| text_of(fact, None, args.json)).collect();
-    if write_or_tell(&text, &format!("nothing is known of {}", plain::line(&args.whose.owner)))?
-        && is_more
+    let text: String = facts
+        .iter()
+        .map(|fact| text_of(fact, None, args.json))
+        .collect();
+    if write_or_tell(
+        &text,
+        &format!("nothing is known of {}", plain::line(&args.whose.owner)),
+    )? && is_more
         && let Some(last) = facts.last()
     {
         let (owner, after) = (plain::word(&args.whose.owner), plain::word(&last.id.0));
-        tell(&format!("more: adjutant memory list --owner {owner}{} --after {after}", store.option()));
+        tell(&format!(
+            "more: adjutant memory list --owner {owner}{} --after {after}",
+            store.option()
+        ));
     }
     Ok(Exit::Finished)
 }
@@ -59,7 +70,10 @@ async fn search(args: Search) -> Result<Exit, Problem> {
     (memories.limit, memories.min_score) = (args.limit as usize, 0.0);
     let found = memories.search(&args.query).await;
     let found = found.map_err(|error| trouble::of_memory(&error))?;
-    let text: String = found.iter().map(|it| text_of(&it.fact, Some(it.score), args.json)).collect();
+    let text: String = found
+        .iter()
+        .map(|it| text_of(&it.fact, Some(it.score), args.json))
+        .collect();
     write_or_tell(&text, "nothing that is known fits")?;
     Ok(Exit::Finished)
 }
@@ -71,7 +85,9 @@ async fn forget(args: Forget) -> Result<Exit, Problem> {
         memories
             .delete(&FactId(Arc::from(id.as_str())))
             .await
-            .map_err(|error| trouble::of_memory(&error).hint("`adjutant memory list` shows the ids"))?;
+            .map_err(|error| {
+                trouble::of_memory(&error).hint("`adjutant memory list` shows the ids")
+            })?;
         write(&format!("forgot {}\n", plain::line(id)))?;
     }
     Ok(Exit::Finished)
@@ -86,7 +102,9 @@ fn text_of(fact: &Fact, score: Option<f64>, json: bool) -> String {
         }
         return plain::json_line(value);
     }
-    let score = score.map(|score| format!("{score:.2}  ")).unwrap_or_default();
+    let score = score
+        .map(|score| format!("{score:.2}  "))
+        .unwrap_or_default();
     let (id, changed) = (plain::line(&fact.id.0), when::minute(fact.updated_ms));
     format!("{id}  {changed}  {score}{}\n", plain::line(&fact.text))
 }

@@ -39,8 +39,15 @@ pub(crate) async fn known(sessions: &Sessions, name: &LogId) -> Result<Option<Lo
 
 async fn missing(sessions: &Sessions, name: &str) -> Problem {
     let problem = Problem::new(Exit::Usage, format!("no session has this name: {name}"));
-    let query = LogQuery { limit: MAX_NAMES, ..LogQuery::default() };
-    let names = sessions.list(&query).await.map(|page| page.logs).unwrap_or_default();
+    let query = LogQuery {
+        limit: MAX_NAMES,
+        ..LogQuery::default()
+    };
+    let names = sessions
+        .list(&query)
+        .await
+        .map(|page| page.logs)
+        .unwrap_or_default();
     let near = near::near(name, names.iter().map(|info| &*info.log.0));
     if near.is_empty() {
         return problem.hint("`adjutant sessions list` shows them");
@@ -54,7 +61,10 @@ pub(crate) async fn newest(sessions: &Sessions, root: &Path) -> Result<Option<Lo
     let mut query = LogQuery::default();
     (query.limit, query.label) = (1, Some(label(root)?.into()));
     loop {
-        let page = sessions.list(&query).await.map_err(|error| trouble::of_journal(&error))?;
+        let page = sessions
+            .list(&query)
+            .await
+            .map_err(|error| trouble::of_journal(&error))?;
         let found = page.logs.into_iter().next();
         found.as_ref().map(directory).transpose()?;
         if found.is_some() || page.next.is_none() {
@@ -70,12 +80,20 @@ pub(crate) async fn newest(sessions: &Sessions, root: &Path) -> Result<Option<Lo
 /// `Usage` if there is no such directory, or its path is too long for a label.
 pub(crate) fn label(root: &Path) -> Result<String, Problem> {
     let path = root.canonicalize().map_err(|error| {
-        let problem = Problem::new(Exit::Usage, format!("cannot open the directory: {}", root.display()));
-        problem.cause(&error).hint("--root names the directory to work on")
+        let problem = Problem::new(
+            Exit::Usage,
+            format!("cannot open the directory: {}", root.display()),
+        );
+        problem
+            .cause(&error)
+            .hint("--root names the directory to work on")
     })?;
     let label = format!("{DIRECTORY}{}", path.display());
     if label.len() > adjutant::agent::sessions::MAX_LABEL_BYTES {
-        return Err(Problem::new(Exit::Usage, format!("the path is too long for sessions: {}", path.display())));
+        return Err(Problem::new(
+            Exit::Usage,
+            format!("the path is too long for sessions: {}", path.display()),
+        ));
     }
     Ok(label)
 }
@@ -91,22 +109,40 @@ pub(crate) fn is_directory(label: &str) -> bool {
 /// `Usage` if there are several: one would be found by it, and another one worked in.
 pub(crate) fn directory(info: &LogInfo) -> Result<Option<&str>, Problem> {
     let mut labels = info.about.labels.iter().filter(|label| is_directory(label));
-    let first = labels.next().and_then(|label| label.strip_prefix(DIRECTORY));
-    let Some(other) = labels.next() else { return Ok(first) };
+    let first = labels
+        .next()
+        .and_then(|label| label.strip_prefix(DIRECTORY));
+    let Some(other) = labels.next() else {
+        return Ok(first);
+    };
     let [name, label] = [&info.log.0, other].map(|text| plain::word(&plain::whole(text)));
-    let problem = Problem::new(Exit::Usage, format!("the session has more than one directory: {}", info.log));
-    Err(problem.hint(format!("`adjutant sessions label {name}` shows them; a last word like -{label} takes one away")))
+    let problem = Problem::new(
+        Exit::Usage,
+        format!("the session has more than one directory: {}", info.log),
+    );
+    Err(problem.hint(format!(
+        "`adjutant sessions label {name}` shows them; a last word like -{label} takes one away"
+    )))
 }
 
 /// The tools whose calls wait for approval in a session.
 pub(crate) fn asked(info: &LogInfo) -> impl Iterator<Item = &str> {
-    info.about.labels.iter().filter_map(|label| label.strip_prefix(ASKED))
+    info.about
+        .labels
+        .iter()
+        .filter_map(|label| label.strip_prefix(ASKED))
 }
 
 /// The mode that an editor has set in a session: the strictest, if there are several; one that nobody knows is the strictest.
 pub(crate) fn mode(info: &LogInfo) -> Option<AccessMode> {
-    let modes = info.about.labels.iter().filter_map(|label| label.strip_prefix(MODE));
-    modes.map(|mode| mode.parse().unwrap_or(AccessMode::Plan)).min_by_key(|mode| *mode as u8)
+    let modes = info
+        .about
+        .labels
+        .iter()
+        .filter_map(|label| label.strip_prefix(MODE));
+    modes
+        .map(|mode| mode.parse().unwrap_or(AccessMode::Plan))
+        .min_by_key(|mode| *mode as u8)
 }
 
 /// The mode that holds in a session where none was said: what an editor has forbidden there is forbidden still, and what it has
@@ -117,12 +153,25 @@ pub(crate) fn strict(said: Option<AccessMode>, info: Option<&LogInfo>) -> Access
 }
 
 /// Keeps a mode with a session, in the place of another.
-pub(crate) async fn keep_mode(sessions: &Sessions, name: &LogId, mode: AccessMode) -> Result<(), Problem> {
-    let Some(info) = known(sessions, name).await? else { return Err(missing(sessions, &name.0).await) };
+pub(crate) async fn keep_mode(
+    sessions: &Sessions,
+    name: &LogId,
+    mode: AccessMode,
+) -> Result<(), Problem> {
+    let Some(info) = known(sessions, name).await? else {
+        return Err(missing(sessions, &name.0).await);
+    };
     let new = format!("{MODE}{mode}");
-    let old = info.about.labels.iter().filter(|label| label.starts_with(MODE) && ***label != new);
+    let old = info
+        .about
+        .labels
+        .iter()
+        .filter(|label| label.starts_with(MODE) && ***label != new);
     let old: Vec<&str> = old.map(|label| &**label).collect();
-    sessions.label(name, &[&new], &old).await.map_err(|error| trouble::of_journal(&error))
+    sessions
+        .label(name, &[&new], &old)
+        .await
+        .map_err(|error| trouble::of_journal(&error))
 }
 
 /// The label that makes calls of a tool wait for approval in a session.

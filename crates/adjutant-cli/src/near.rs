@@ -18,7 +18,11 @@ pub(crate) fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<
     };
     let mut ranked: Vec<(usize, &str)> = names.filter_map(rank).collect();
     ranked.sort_unstable();
-    ranked.into_iter().take(MAX_NEAR).map(|(_, name)| name).collect()
+    ranked
+        .into_iter()
+        .take(MAX_NEAR)
+        .map(|(_, name)| name)
+        .collect()
 }
 
 #[cfg(test)]
@@ -28,7 +32,10 @@ mod tests {
     #[test]
     fn near_gives_the_nearest_names_when_some_are_near() {
         let names = ["heron", "herons/2", "kestrel", "hero", "xyz"];
-        assert_eq!(near("heron", names.into_iter()), ["heron", "hero", "herons/2"]);
+        assert_eq!(
+            near("heron", names.into_iter()),
+            ["heron", "hero", "herons/2"]
+        );
         assert_eq!(near("kestrle", names.into_iter()), ["kestrel"]);
         assert_eq!(near("tow", ["two", "b"].into_iter()), ["two"]);
         assert_eq!(near("x", ["b", "f"].into_iter()), [""; 0]);

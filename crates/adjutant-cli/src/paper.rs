@@ -32,7 +32,14 @@ pub(crate) struct Paper {
 
 impl Paper {
     pub(crate) fn new(style: Style, pen: Pen, board: Arc<Board>) -> Self {
-        Self { style, pen, board, markdown: Markdown::new(style), busy: None, shown: 0 }
+        Self {
+            style,
+            pen,
+            board,
+            markdown: Markdown::new(style),
+            busy: None,
+            shown: 0,
+        }
     }
 
     /// Prints a piece of what is said, as far as its rows are whole.
@@ -53,7 +60,9 @@ impl Paper {
         let marked = |line: &str| match line.chars().next() {
             Some('✗') => self.style.removed(line),
             Some('?') => self.style.asks(line),
-            _ if ["error:", "warning:"].iter().any(|it| line.starts_with(it)) => self.style.removed(line),
+            _ if ["error:", "warning:"].iter().any(|it| line.starts_with(it)) => {
+                self.style.removed(line)
+            }
             _ => self.style.dim(line),
         };
         self.print(text.lines().map(|line| marked(line) + "\n").collect());
@@ -76,7 +85,10 @@ impl Paper {
 
     /// Draws the time of the wait, if it has changed.
     pub(crate) fn tick(&mut self) {
-        let seconds = self.busy.as_ref().map_or(0, |(_, since)| since.elapsed().as_secs());
+        let seconds = self
+            .busy
+            .as_ref()
+            .map_or(0, |(_, since)| since.elapsed().as_secs());
         if seconds != self.shown && seconds >= TOLD_FROM.as_secs() {
             self.draw();
         }
@@ -94,7 +106,11 @@ impl Paper {
         let status = self.busy.as_ref().map(|(what, since)| {
             let elapsed = since.elapsed();
             self.shown = elapsed.as_secs();
-            let time = if elapsed < TOLD_FROM { String::new() } else { format!(" {} s", elapsed.as_secs()) };
+            let time = if elapsed < TOLD_FROM {
+                String::new()
+            } else {
+                format!(" {} s", elapsed.as_secs())
+            };
             format!("… {}{time} (Esc interrupts)", plain::line(what))
         });
         self.board.set_status(status.unwrap_or_default());
@@ -104,6 +120,8 @@ impl Paper {
 
 impl fmt::Debug for Paper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Paper").field("busy", &self.busy).finish_non_exhaustive()
+        f.debug_struct("Paper")
+            .field("busy", &self.busy)
+            .finish_non_exhaustive()
     }
 }

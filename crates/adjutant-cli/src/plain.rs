@@ -12,12 +12,22 @@ const MAX_LINE: usize = 400;
 /// The text as one line: white space is one space, what steers or does not show is `\u{fffd}`, and it is cut at 400 characters.
 pub(crate) fn line(text: &str) -> String {
     let mut line = String::new();
-    for (at, character) in text.split_whitespace().collect::<Vec<_>>().join(" ").chars().enumerate() {
+    for (at, character) in text
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .enumerate()
+    {
         if at == MAX_LINE {
             line.push('…');
             break;
         }
-        line.push(if is_unseen(character) { '\u{fffd}' } else { character });
+        line.push(if is_unseen(character) {
+            '\u{fffd}'
+        } else {
+            character
+        });
     }
     line
 }
@@ -25,7 +35,11 @@ pub(crate) fn line(text: &str) -> String {
 /// The text with its lines and tabs, without anything that steers a terminal.
 pub(crate) fn stream(text: &str) -> Cow<'_, str> {
     let harmful = |character| is_steering(character) && !matches!(character, '\n' | '\t');
-    if text.contains(harmful) { Cow::Owned(text.replace(harmful, "\u{fffd}")) } else { Cow::Borrowed(text) }
+    if text.contains(harmful) {
+        Cow::Owned(text.replace(harmful, "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 /// A JSON text whole, in one line: every key and value as it is read, and no white space between them.
@@ -37,11 +51,16 @@ pub(crate) fn json(text: &str) -> String {
     }
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(first) = rest.chars().next() {
-        let end = if first == '"' { end_of_string(rest) } else { first.len_utf8() };
+        let end = if first == '"' {
+            end_of_string(rest)
+        } else {
+            first.len_utf8()
+        };
         let (token, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
         match first {
             '"' => {
-                let read = serde_json::from_str::<String>(token).and_then(|text| serde_json::to_string(&text));
+                let read = serde_json::from_str::<String>(token)
+                    .and_then(|text| serde_json::to_string(&text));
                 out += read.as_deref().unwrap_or(token);
             }
             ' ' | '\n' | '\r' | '\t' => {}
@@ -60,7 +79,11 @@ fn end_of_string(text: &str) -> usize {
         escaped = *byte == b'\\' && !escaped;
         ends
     };
-    text.bytes().enumerate().skip(1).find(is_end).map_or(text.len(), |(at, _)| at + 1)
+    text.bytes()
+        .enumerate()
+        .skip(1)
+        .find(is_end)
+        .map_or(text.len(), |(at, _)| at + 1)
 }
 
 /// A line of JSON of the same value, in which all that cannot be seen or steers is an escape.
@@ -73,7 +96,10 @@ fn escaped(json: &str) -> Cow<'_, str> {
     let mut line = String::with_capacity(json.len());
     for character in json.chars() {
         if is_bare(character) {
-            character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| line += &format!("\\u{unit:04x}"));
+            character
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| line += &format!("\\u{unit:04x}"));
         } else {
             line.push(character);
         }
@@ -129,14 +155,26 @@ mod tests {
     fn json_is_shown_whole_and_as_it_is_read() {
         let blanks = " ".repeat(400);
         for (text, expect) in [
-            (format!("{{\"a\":1,{blanks}\n\"path\" : \"b.txt\"}}"), r#"{"a":1,"path":"b.txt"}"#.to_owned()),
-            (format!("{{\"a\":\"{blanks}\"}}"), format!("{{\"a\":\"{blanks}\"}}")),
-            (r#"{"p":"a","p":"\u0062\"","n":1.0e2}"#.to_owned(), r#"{"p":"a","p":"b\"","n":1.0e2}"#.to_owned()),
+            (
+                format!("{{\"a\":1,{blanks}\n\"path\" : \"b.txt\"}}"),
+                r#"{"a":1,"path":"b.txt"}"#.to_owned(),
+            ),
+            (
+                format!("{{\"a\":\"{blanks}\"}}"),
+                format!("{{\"a\":\"{blanks}\"}}"),
+            ),
+            (
+                r#"{"p":"a","p":"\u0062\"","n":1.0e2}"#.to_owned(),
+                r#"{"p":"a","p":"b\"","n":1.0e2}"#.to_owned(),
+            ),
             (
                 "[\"\u{202e}\u{9b}\u{7f}\u{200b}\\u202e\\u001b[2J\u{a0}\u{e0041}\"]".to_owned(),
                 r#"["\u{202e}\u{9b}\u{7f}\u{200b}\u{202e}\u001b[2J\u{a0}\u{e0041}"]"#.to_owned(),
             ),
-            ("no\n JSON \u{1b}[2J".to_owned(), r"no\u{a} JSON \u{1b}[2J".to_owned()),
+            (
+                "no\n JSON \u{1b}[2J".to_owned(),
+                r"no\u{a} JSON \u{1b}[2J".to_owned(),
+            ),
         ] {
             assert_eq!(json(&text), expect);
         }
@@ -147,15 +185,24 @@ mod tests {
         let value = serde_json::json!({"a\u{202e}": "é\u{7f}\u{9b}2J\u{2066}\u{e0041}\n\u{1b}🦀"});
         let text = value.to_string();
         let line = escaped(&text);
-        assert_eq!(line, r#"{"a\u202e":"é\u007f\u009b2J\u2066\udb40\udc41\n\u001b🦀"}"#);
+        assert_eq!(
+            line,
+            r#"{"a\u202e":"é\u007f\u009b2J\u2066\udb40\udc41\n\u001b🦀"}"#
+        );
         assert_eq!(serde_json::from_str::<Value>(&line).ok(), Some(value));
         assert!(matches!(escaped("{\"a\": 1}\n"), Cow::Borrowed(_)));
     }
 
     #[test]
     fn line_is_one_short_line_when_the_text_is_hostile() {
-        assert_eq!(line(" a\r\n\tb\x1b[2Jc\u{202e}d "), "a b\u{fffd}[2Jc\u{fffd}d");
-        assert_eq!(line("a\u{200b}b\u{e0041}\u{2067}c\u{a0}d ✔\u{fe0f}"), "a\u{fffd}b\u{fffd}\u{fffd}c d ✔\u{fe0f}");
+        assert_eq!(
+            line(" a\r\n\tb\x1b[2Jc\u{202e}d "),
+            "a b\u{fffd}[2Jc\u{fffd}d"
+        );
+        assert_eq!(
+            line("a\u{200b}b\u{e0041}\u{2067}c\u{a0}d ✔\u{fe0f}"),
+            "a\u{fffd}b\u{fffd}\u{fffd}c d ✔\u{fe0f}"
+        );
         assert_eq!(line(&"é".repeat(401)), format!("{}…", "é".repeat(400)));
         assert_eq!(line(&"é".repeat(400)), "é".repeat(400));
     }
@@ -172,6 +219,9 @@ mod tests {
     fn stream_keeps_lines_when_the_text_is_hostile() {
         assert_eq!(stream("a\n\tb"), "a\n\tb");
         assert_eq!(stream("ក\u{200b}ខ\u{e0041}"), "ក\u{200b}ខ\u{fffd}");
-        assert_eq!(stream("a\n\x1b]0;x\x07\r"), "a\n\u{fffd}]0;x\u{fffd}\u{fffd}");
+        assert_eq!(
+            stream("a\n\x1b]0;x\x07\r"),
+            "a\n\u{fffd}]0;x\u{fffd}\u{fffd}"
+        );
     }
 }

@@ -22,11 +22,19 @@ impl Played {
     /// Reads the cassette of a file.
     pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
         let problem = |what: &str, error: &dyn std::error::Error| {
-            Problem::new(Exit::Usage, format!("cannot {what} the cassette: {}", path.display())).cause(error)
+            Problem::new(
+                Exit::Usage,
+                format!("cannot {what} the cassette: {}", path.display()),
+            )
+            .cause(error)
         };
         let file = File::open(path).map_err(|error| problem("open", &error))?;
-        let cassette = Cassette::read(BufReader::new(file)).map_err(|error| problem("play", &error))?;
-        Ok(Self { others: others(&cassette), replay: Replay::new(cassette) })
+        let cassette =
+            Cassette::read(BufReader::new(file)).map_err(|error| problem("play", &error))?;
+        Ok(Self {
+            others: others(&cassette),
+            replay: Replay::new(cassette),
+        })
     }
 
     /// Returns the number of exchanges that were not played.
@@ -39,8 +47,14 @@ impl Played {
 fn others(cassette: &Cassette) -> Vec<ModelInfo> {
     let catalogue = Catalogue::builtin();
     let mut others: Vec<ModelInfo> = Vec::new();
-    for chunk in cassette.exchanges.iter().flat_map(|exchange| &exchange.chunks) {
-        let Chunk::Start { model, .. } = chunk else { continue };
+    for chunk in cassette
+        .exchanges
+        .iter()
+        .flat_map(|exchange| &exchange.chunks)
+    {
+        let Chunk::Start { model, .. } = chunk else {
+            continue;
+        };
         if *model != cassette.info.id && others.iter().all(|info| info.id != *model) {
             let known = catalogue.find(model.as_str()).cloned();
             others.push(known.unwrap_or_else(|| ModelInfo::new(model.clone())));
@@ -55,7 +69,10 @@ impl Model for Played {
     }
 
     fn info_of(&self, model: &ModelId) -> &ModelInfo {
-        self.others.iter().find(|info| info.id == *model).unwrap_or_else(|| self.info())
+        self.others
+            .iter()
+            .find(|info| info.id == *model)
+            .unwrap_or_else(|| self.info())
     }
 
     fn stream(&self, request: Request) -> ChunkStream {

@@ -27,7 +27,12 @@ pub(crate) struct Problem {
 impl Problem {
     /// A problem without a cause.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), causes: Vec::new(), hint: None }
+        Self {
+            exit,
+            message: message.into(),
+            causes: Vec::new(),
+            hint: None,
+        }
     }
 
     /// An error of a library with its sources. A cure that it names is taken out of its text.
@@ -67,7 +72,12 @@ impl Problem {
 
     /// Adds an error of a library that caused it, with its sources. A cure that it names is taken out of its text.
     pub(crate) fn cause_of(mut self, error: &dyn Error) -> Self {
-        let Self { message, causes, hint, .. } = Self::of(self.exit, error);
+        let Self {
+            message,
+            causes,
+            hint,
+            ..
+        } = Self::of(self.exit, error);
         self.causes.push(message);
         self.causes.extend(causes);
         self.hint = self.hint.or(hint);
@@ -82,7 +92,11 @@ impl Problem {
 
     /// The problem in one line, without its causes.
     pub(crate) fn line(&self) -> String {
-        let hint = self.hint.as_ref().map(|hint| format!("{HINT}{hint}")).unwrap_or_default();
+        let hint = self
+            .hint
+            .as_ref()
+            .map(|hint| format!("{HINT}{hint}"))
+            .unwrap_or_default();
         plain::line(&format!("{}{hint}", self.message))
     }
 
@@ -129,9 +143,11 @@ mod tests {
     fn of_tells_sources_and_the_hint_when_an_error_has_them() {
         let inner = Error::new(ErrorKind::Network, "nobody listens\n\x1b[31m");
         let same = Error::new(ErrorKind::Network, "nobody listens\n\x1b[31m").with_source(inner);
-        let outer = Error::new(ErrorKind::Network, "could not connect; hint: start it").with_source(same);
+        let outer =
+            Error::new(ErrorKind::Network, "could not connect; hint: start it").with_source(same);
         let problem = Problem::of(Exit::Failed, &outer).hint("another");
-        let expect = "error: could not connect\ncaused by: nobody listens \u{fffd}[31m\nhint: start it\n";
+        let expect =
+            "error: could not connect\ncaused by: nobody listens \u{fffd}[31m\nhint: start it\n";
         assert_eq!(problem.to_string(), expect);
     }
 }

@@ -27,10 +27,15 @@ pub(crate) fn read(prompt: Option<&str>, files: &[PathBuf]) -> Result<String, Pr
     for file in files {
         parts.push(text_of(file)?);
     }
-    let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
+    let parts: Vec<&str> = parts
+        .iter()
+        .map(|part| part.trim_end())
+        .filter(|part| !part.is_empty())
+        .collect();
     let prompt = parts.join("\n\n");
     if prompt.trim().is_empty() {
-        return Err(Problem::new(Exit::Usage, "the prompt is empty").hint("say what the agent should answer"));
+        return Err(Problem::new(Exit::Usage, "the prompt is empty")
+            .hint("say what the agent should answer"));
     }
     if prompt.len() as u64 > MAX_PROMPT {
         return Err(too_long("the prompt"));
@@ -45,7 +50,11 @@ fn stdin() -> Result<String, Problem> {
 fn text_of(path: &Path) -> Result<String, Problem> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|error| {
-        Problem::new(Exit::Usage, format!("cannot open the file of the prompt: {name}")).cause(&error)
+        Problem::new(
+            Exit::Usage,
+            format!("cannot open the file of the prompt: {name}"),
+        )
+        .cause(&error)
     })?;
     bounded(file, &name)
 }
@@ -55,16 +64,23 @@ fn bounded(source: impl Read, name: &str) -> Result<String, Problem> {
     source
         .take(MAX_PROMPT + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| Problem::new(Exit::Usage, format!("cannot read the prompt: {name}")).cause(&error))?;
+        .map_err(|error| {
+            Problem::new(Exit::Usage, format!("cannot read the prompt: {name}")).cause(&error)
+        })?;
     if bytes.len() as u64 > MAX_PROMPT {
         return Err(too_long(name));
     }
-    String::from_utf8(bytes).map_err(|_| Problem::new(Exit::Usage, format!("the prompt is no UTF-8 text: {name}")))
+    String::from_utf8(bytes)
+        .map_err(|_| Problem::new(Exit::Usage, format!("the prompt is no UTF-8 text: {name}")))
 }
 
 fn too_long(name: &str) -> Problem {
     let hint = "put the text into the directory, and ask about it";
-    Problem::new(Exit::Usage, format!("longer than the 1 MiB that a prompt may have: {name}")).hint(hint)
+    Problem::new(
+        Exit::Usage,
+        format!("longer than the 1 MiB that a prompt may have: {name}"),
+    )
+    .hint(hint)
 }
 
 #[cfg(test)]
@@ -75,6 +91,9 @@ mod tests {
     fn bounded_refuses_when_there_is_too_much_or_no_text() {
         assert_eq!(bounded(&b"hi\n"[..], "x"), Ok("hi\n".to_owned()));
         assert_eq!(bounded(io::repeat(b'a'), "x"), Err(too_long("x")));
-        assert_eq!(bounded(&b"\xff"[..], "x"), Err(Problem::new(Exit::Usage, "the prompt is no UTF-8 text: x")));
+        assert_eq!(
+            bounded(&b"\xff"[..], "x"),
+            Err(Problem::new(Exit::Usage, "the prompt is no UTF-8 text: x"))
+        );
     }
 }

@@ -35,14 +35,26 @@ async fn perform(args: &mut Replay) -> Result<Exit, Problem> {
     let store = Store::find(&args.how.at).await?;
     let sessions = store.sessions();
     let info = named::find(&sessions, &args.name).await?;
-    let kept = StoredRun { store, name: info.log.clone() };
+    let kept = StoredRun {
+        store,
+        name: info.log.clone(),
+    };
     if args.check {
-        let run = sessions.transcript(&info.log, until(args)).await.map_err(|error| trouble::of_journal(&error))?;
+        let run = sessions
+            .transcript(&info.log, until(args))
+            .await
+            .map_err(|error| trouble::of_journal(&error))?;
         return check(args, &info, &run, kept).await;
     }
-    let agent =
-        Agent::new(OfflineModel::new()).name(run_manifest::NAME).journal(kept.store.journal()).session(kept.name);
-    let chatter = if args.how.quiet { Chatter::None } else { Chatter::Lines };
+    let agent = Agent::new(OfflineModel::new())
+        .name(run_manifest::NAME)
+        .journal(kept.store.journal())
+        .session(kept.name);
+    let chatter = if args.how.quiet {
+        Chatter::None
+    } else {
+        Chatter::Lines
+    };
     let mut screen = Screen::new(chatter);
     let mut view = View::of(&args.how, args.how.schema.is_some());
     let mut events = agent.log().events_after(Seq(0));
@@ -64,7 +76,12 @@ fn until(args: &Replay) -> Seq {
 }
 
 /// Shows an event as `run` would have, and the prompt before it.
-fn write(event: &Event, args: &Replay, view: &mut View, screen: &mut Screen) -> std::io::Result<()> {
+fn write(
+    event: &Event,
+    args: &Replay,
+    view: &mut View,
+    screen: &mut Screen,
+) -> std::io::Result<()> {
     if args.how.json {
         return view.write_json(event, screen);
     }
@@ -73,7 +90,11 @@ fn write(event: &Event, args: &Replay, view: &mut View, screen: &mut Screen) -> 
         && let Entry::User(message) = &**content
         && !matches!(message.origin, Origin::Reminder { .. })
     {
-        let texts: Vec<&str> = message.content.iter().filter_map(|content| content.as_text()).collect();
+        let texts: Vec<&str> = message
+            .content
+            .iter()
+            .filter_map(|content| content.as_text())
+            .collect();
         screen.tell(&format!("» {}", plain::line(&texts.join(" "))));
     }
     view.write_lines(event, screen)?;
@@ -93,16 +114,27 @@ fn write(event: &Event, args: &Replay, view: &mut View, screen: &mut Screen) -> 
 }
 
 /// Lists in what today's requests would differ from those of the log.
-async fn check(args: &mut Replay, info: &LogInfo, run: &Run, kept: StoredRun) -> Result<Exit, Problem> {
+async fn check(
+    args: &mut Replay,
+    info: &LogInfo,
+    run: &Run,
+    kept: StoredRun,
+) -> Result<Exit, Problem> {
     if args.how.models.is_empty() {
-        args.how.models.extend(run.config().map(|config| config.model.to_string()));
+        args.how
+            .models
+            .extend(run.config().map(|config| config.model.to_string()));
     }
     let own = named::directory(info)?.map(PathBuf::from);
     let root = args.how.root.clone().or(own);
     let made = RunManifest::new(&args.how, &root.unwrap_or_else(|| PathBuf::from(".")))?;
     let job = explain::silent(&args.how, made, &kept).await?;
-    let replayed =
-        job.agent.log().replay(Some(until(args))).await.map_err(|error| Problem::of(Exit::Failed, &error))?;
+    let replayed = job
+        .agent
+        .log()
+        .replay(Some(until(args)))
+        .await
+        .map_err(|error| Problem::of(Exit::Failed, &error))?;
     let mut text = String::new();
     for divergence in &replayed.divergences {
         for difference in divergence.differences.iter() {
@@ -111,11 +143,22 @@ async fn check(args: &mut Replay, info: &LogInfo, run: &Run, kept: StoredRun) ->
         }
     }
     if !replayed.unrecorded.is_empty() {
-        text += &format!("{} turns were recorded without a fingerprint\n", replayed.unrecorded.len());
+        text += &format!(
+            "{} turns were recorded without a fingerprint\n",
+            replayed.unrecorded.len()
+        );
     }
     if text.is_empty() {
-        text = format!("records: {}, runs: {}, nothing differs\n", replayed.records, replayed.run.run());
+        text = format!(
+            "records: {}, runs: {}, nothing differs\n",
+            replayed.records,
+            replayed.run.run()
+        );
     }
     screen::write(&text)?;
-    Ok(if replayed.divergences.is_empty() { Exit::Finished } else { Exit::Failed })
+    Ok(if replayed.divergences.is_empty() {
+        Exit::Finished
+    } else {
+        Exit::Failed
+    })
 }

@@ -43,12 +43,20 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     adopt(args, &left)?;
     let is_own = named::directory(&left.info)?.is_some();
     let root = args.how.root.clone().unwrap_or_else(|| PathBuf::from("."));
-    let made = RunManifest::new(&args.how, &root)?.asking(named::asked(&left.info).map(str::to_owned))?;
-    made.hands.rules.set_mode(named::strict(args.how.mode, Some(&left.info)));
+    let made =
+        RunManifest::new(&args.how, &root)?.asking(named::asked(&left.info).map(str::to_owned))?;
+    made.hands
+        .rules
+        .set_mode(named::strict(args.how.mode, Some(&left.info)));
     if args.explain {
         return explain::explain(&args.how, made, &left.kept, &left.run).await;
     }
-    let posted = left.kept.store.journal().posted(&left.info.log, left.run.heeded()).await;
+    let posted = left
+        .kept
+        .store
+        .journal()
+        .posted(&left.info.log, left.run.heeded())
+        .await;
     let posted = posted.map_err(|error| trouble::of_journal(&error))?;
     let is_open = left.run.is_open();
     if !is_open && (args.given.is_some() || !is_said(&left.run, &posted)) {
@@ -74,7 +82,10 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
         waits::tell(open, Some(&root), Some(&left.kept), &screen);
         return Ok(Exit::Waits);
     }
-    let tape = Tape { record: None, played: None };
+    let tape = Tape {
+        record: None,
+        played: None,
+    };
     let model = tokio::select! {
         model = ChosenModel::new(&args.how, made.model(), tape) => model?,
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
@@ -86,14 +97,32 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     if !is_open {
         screen.tell("a run begins on what was posted");
     }
-    let mut job = Job::new(&args.how, made, model, cancel, Some(&store), Some(left.kept)).await?;
+    let mut job = Job::new(
+        &args.how,
+        made,
+        model,
+        cancel,
+        Some(&store),
+        Some(left.kept),
+    )
+    .await?;
     // A run comes to what it was begun with.
     job.wants_output = is_open && left.run.output().is_some();
     take(&job, &screen).await?;
-    let resumed = if is_open { job.agent.resume(given) } else { job.agent.run(Continue) };
+    let resumed = if is_open {
+        job.agent.resume(given)
+    } else {
+        job.agent.run(Continue)
+    };
     // Whoever wrote the file of an imported session does not tell the agent what to do.
-    let resumed = if is_own || !is_open { resumed } else { resumed.instruct_anew() };
-    let running = resumed.stream().map_err(|error| Problem::of(Exit::Usage, &error))?;
+    let resumed = if is_own || !is_open {
+        resumed
+    } else {
+        resumed.instruct_anew()
+    };
+    let running = resumed
+        .stream()
+        .map_err(|error| Problem::of(Exit::Usage, &error))?;
     // Options of a run are for those that begin: one that is resumed is stopped by its handle.
     let (stopper, cancel, until) = (running.stopper(), job.cancel.clone(), job.until);
     tokio::spawn(async move {
@@ -115,12 +144,21 @@ async fn look(args: &Resume) -> Result<LeftRun, Problem> {
         Some(name) => named::find(&sessions, name).await?,
         None => {
             let root = args.how.root.clone().unwrap_or_else(|| PathBuf::from("."));
-            let none = || Problem::new(Exit::Usage, "this directory has no session").hint("`adjutant sessions list`");
+            let none = || {
+                Problem::new(Exit::Usage, "this directory has no session")
+                    .hint("`adjutant sessions list`")
+            };
             named::newest(&sessions, &root).await?.ok_or_else(none)?
         }
     };
-    let run = sessions.transcript(&info.log, Seq(u64::MAX)).await.map_err(|error| trouble::of_journal(&error))?;
-    let kept = StoredRun { store, name: info.log.clone() };
+    let run = sessions
+        .transcript(&info.log, Seq(u64::MAX))
+        .await
+        .map_err(|error| trouble::of_journal(&error))?;
+    let kept = StoredRun {
+        store,
+        name: info.log.clone(),
+    };
     Ok(LeftRun { info, run, kept })
 }
 
@@ -133,10 +171,15 @@ fn adopt(args: &mut Resume, left: &LeftRun) -> Result<(), Problem> {
     let (own, how) = (named::directory(&left.info)?, &mut args.how);
     let model = left.run.config().map(|config| config.model.to_string());
     if own.is_none() && (how.root.is_none() || how.models.is_empty()) {
-        let text =
-            format!("the session has no directory, so the directory and the model must be named: {}", left.info.log);
+        let text = format!(
+            "the session has no directory, so the directory and the model must be named: {}",
+            left.info.log
+        );
         let (name, store) = (plain::word(&left.info.log.0), left.kept.store.option());
-        let model = model.map_or_else(|| "MODEL".to_owned(), |model| plain::word(&plain::whole(&model)));
+        let model = model.map_or_else(
+            || "MODEL".to_owned(),
+            |model| plain::word(&plain::whole(&model)),
+        );
         let hint = format!("adjutant resume {name}{store} --root DIR --model {model}");
         return Err(Problem::new(Exit::Usage, text).hint(hint));
     }
@@ -149,45 +192,74 @@ fn adopt(args: &mut Resume, left: &LeftRun) -> Result<(), Problem> {
 
 /// True if something was said that no run has heard: it is posted, or waits in the log.
 fn is_said(run: &Run, posted: &[Posted]) -> bool {
-    run.waiting().queued().next().is_some() || posted.iter().any(|it| matches!(it.post, Post::Message { .. }))
+    run.waiting().queued().next().is_some()
+        || posted
+            .iter()
+            .any(|it| matches!(it.post, Post::Message { .. }))
 }
 
 /// Returns the pauses that others have answered since; all of them, if someone asked the run to end.
 fn heard(run: &Run, posted: Vec<Posted>) -> Vec<PauseId> {
-    if posted.iter().any(|posted| matches!(posted.post, Post::Cancel)) {
+    if posted
+        .iter()
+        .any(|posted| matches!(posted.post, Post::Cancel))
+    {
         return run.pauses().map(|pause| pause.id.clone()).collect();
     }
     let answered = |post| match post {
         Post::Answer { pause, .. } => Some(pause),
         _ => None,
     };
-    posted.into_iter().filter_map(|posted| answered(posted.post)).collect()
+    posted
+        .into_iter()
+        .filter_map(|posted| answered(posted.post))
+        .collect()
 }
 
 /// Takes the session; waits once for what a dead process has of it, where nobody but time can tell that it is dead.
 async fn take(job: &Job<'_>, screen: &Screen) -> Result<(), Problem> {
-    let Err(error) = job.agent.log().open().await else { return Ok(()) };
-    let owned = error.journal_error().filter(|error| error.kind == JournalErrorKind::Owned);
+    let Err(error) = job.agent.log().open().await else {
+        return Ok(());
+    };
+    let owned = error
+        .journal_error()
+        .filter(|error| error.kind == JournalErrorKind::Owned);
     let Some(wait) = owned.and_then(|error| error.retry_after()) else {
         return Err(ending::failed(job, &error));
     };
-    screen.tell(&format!("another process has the session; waiting {:.1} s for it to let go", wait.as_secs_f64()));
+    screen.tell(&format!(
+        "another process has the session; waiting {:.1} s for it to let go",
+        wait.as_secs_f64()
+    ));
     tokio::select! {
         () = tokio::time::sleep(wait) => {}
         () = job.cancel.cancelled() => return Err(ending::failed(job, &error)),
     }
-    job.agent.log().open().await.map_err(|error| ending::failed(job, &error))
+    job.agent
+        .log()
+        .open()
+        .await
+        .map_err(|error| ending::failed(job, &error))
 }
 
 fn closed(kept: &StoredRun) -> Problem {
     let problem = Problem::new(
         Exit::Usage,
-        format!("no run of the session is open, and nothing was posted to it: {}", kept.name),
+        format!(
+            "no run of the session is open, and nothing was posted to it: {}",
+            kept.name
+        ),
     );
-    problem.hint(format!("adjutant run --session {}{} PROMPT", plain::word(&kept.name.0), kept.store.option()))
+    problem.hint(format!(
+        "adjutant run --session {}{} PROMPT",
+        plain::word(&kept.name.0),
+        kept.store.option()
+    ))
 }
 
 fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

@@ -28,10 +28,18 @@ use crate::{
 /// Runs an agent on a prompt.
 pub(crate) fn run(args: &Run) -> Result<Exit, Problem> {
     let is_kept = args.session.is_some() || args.newest;
-    let unkept = [("--ask", !args.how.ask.is_empty()), ("--take-over", args.how.take_over)];
-    let unkept = unkept.into_iter().chain([("--durability", args.how.durability.is_some())]);
+    let unkept = [
+        ("--ask", !args.how.ask.is_empty()),
+        ("--take-over", args.how.take_over),
+    ];
+    let unkept = unkept
+        .into_iter()
+        .chain([("--durability", args.how.durability.is_some())]);
     if let Some((option, _)) = unkept.into_iter().find(|(_, is_said)| *is_said && !is_kept) {
-        let problem = Problem::new(Exit::Usage, format!("{option} needs a session that is kept"));
+        let problem = Problem::new(
+            Exit::Usage,
+            format!("{option} needs a session that is kept"),
+        );
         return Err(problem.hint("say --session NAME or --continue"));
     }
     let root = args.how.root.as_deref().unwrap_or(Path::new("."));
@@ -40,10 +48,18 @@ pub(crate) fn run(args: &Run) -> Result<Exit, Problem> {
     work(perform(args, prompt, root, made))
 }
 
-async fn perform(args: &Run, prompt: String, root: &Path, made: RunManifest) -> Result<Exit, Problem> {
+async fn perform(
+    args: &Run,
+    prompt: String,
+    root: &Path,
+    made: RunManifest,
+) -> Result<Exit, Problem> {
     let how = &args.how;
     let (cancel, chatter) = begin(how.quiet, how.json)?;
-    let tape = Tape { record: args.record.as_deref(), played: args.replay.as_deref() };
+    let tape = Tape {
+        record: args.record.as_deref(),
+        played: args.replay.as_deref(),
+    };
     let model = tokio::select! {
         model = ChosenModel::new(how, made.model(), tape) => model?,
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
@@ -53,8 +69,15 @@ async fn perform(args: &Run, prompt: String, root: &Path, made: RunManifest) -> 
     made.tell(&screen);
     let is_kept = args.session.is_some() || args.newest;
     let needs_store = is_kept || how.memory.is_some() || how.agents.board.is_some();
-    let store = if needs_store { Some(Store::open(&how.at).await?) } else { None };
-    store.iter().filter_map(Store::notice).for_each(|line| screen.tell(&line));
+    let store = if needs_store {
+        Some(Store::open(&how.at).await?)
+    } else {
+        None
+    };
+    store
+        .iter()
+        .filter_map(Store::notice)
+        .for_each(|line| screen.tell(&line));
     let kept = match &store {
         Some(store) if is_kept => Some(session(args, root, &made, store, &screen).await?),
         _ => None,
@@ -81,8 +104,16 @@ pub(crate) fn begin(is_quiet: bool, is_json: bool) -> Result<(Cancel, Chatter), 
 }
 
 /// Follows a run to its end, and says how it ended.
-pub(crate) async fn finish(running: Running, job: &Job<'_>, screen: &mut Screen) -> Result<Exit, Problem> {
-    let saving = if job.kept.is_some() { Saving::Soon } else { Saving::Never };
+pub(crate) async fn finish(
+    running: Running,
+    job: &Job<'_>,
+    screen: &mut Screen,
+) -> Result<Exit, Problem> {
+    let saving = if job.kept.is_some() {
+        Saving::Soon
+    } else {
+        Saving::Never
+    };
     let mut view = View::of(job.how, job.wants_output);
     let ended = follow(running, job.how, saving, &mut view, screen).await;
     screen.rest();
@@ -109,7 +140,10 @@ async fn session(
             None => new_name(root),
         },
     };
-    let kept = StoredRun { store: store.clone(), name };
+    let kept = StoredRun {
+        store: store.clone(),
+        name,
+    };
     let name = plain::line(&kept.name.0);
     match sessions.journal().info(&kept.name).await {
         Ok(info) => {
@@ -117,14 +151,19 @@ async fn session(
                 screen.tell(&format!("session: {name}"));
             }
             look(&sessions, &info, &kept, screen).await?;
-            made.hands.rules.set_mode(named::strict(args.how.mode, Some(&info)));
+            made.hands
+                .rules
+                .set_mode(named::strict(args.how.mode, Some(&info)));
             if !info.is_owned || args.how.take_over {
                 ask(&sessions, &info, made).await?;
             }
         }
         Err(error) if error.kind == JournalErrorKind::Missing => {
             let about = about(root, made)?;
-            sessions.create(&kept.name, about).await.map_err(|error| trouble::of_session(&error, &name))?;
+            sessions
+                .create(&kept.name, about)
+                .await
+                .map_err(|error| trouble::of_session(&error, &name))?;
             screen.tell(&format!("session: {name} (new)"));
         }
         Err(error) => return Err(trouble::of_journal(&error)),
@@ -134,18 +173,31 @@ async fn session(
 
 /// What is known of a new session of a directory.
 pub(crate) fn about(root: &Path, made: &RunManifest) -> Result<SessionMeta, Problem> {
-    let mut about = SessionMeta { agent: Some(made.name().into()), ..SessionMeta::default() };
+    let mut about = SessionMeta {
+        agent: Some(made.name().into()),
+        ..SessionMeta::default()
+    };
     about.labels.insert(named::label(root)?.into());
-    about.labels.extend(made.asked.iter().map(|tool| named::asking(tool).into()));
+    about
+        .labels
+        .extend(made.asked.iter().map(|tool| named::asking(tool).into()));
     Ok(about)
 }
 
 /// Looks at how the newest run of a session was left: one that waits for answers is not passed over.
-async fn look(sessions: &Sessions, info: &LogInfo, kept: &StoredRun, screen: &Screen) -> Result<(), Problem> {
+async fn look(
+    sessions: &Sessions,
+    info: &LogInfo,
+    kept: &StoredRun,
+    screen: &Screen,
+) -> Result<(), Problem> {
     if info.is_owned {
         return Ok(());
     }
-    let run = sessions.transcript(&kept.name, Seq(u64::MAX)).await.map_err(|error| trouble::of_journal(&error))?;
+    let run = sessions
+        .transcript(&kept.name, Seq(u64::MAX))
+        .await
+        .map_err(|error| trouble::of_journal(&error))?;
     if !run.is_open() {
         return Ok(());
     }
@@ -153,32 +205,59 @@ async fn look(sessions: &Sessions, info: &LogInfo, kept: &StoredRun, screen: &Sc
         screen.tell("notice: the last run of the session was left in its middle, and is closed");
         return Ok(());
     }
-    waits::tell(run.pauses(), named::directory(info)?.map(Path::new), None, screen);
+    waits::tell(
+        run.pauses(),
+        named::directory(info)?.map(Path::new),
+        None,
+        screen,
+    );
     Err(waits::waiting(kept))
 }
 
 /// Keeps with the session which tools' calls wait for approval from now on.
-pub(crate) async fn ask(sessions: &Sessions, info: &LogInfo, made: &RunManifest) -> Result<(), Problem> {
+pub(crate) async fn ask(
+    sessions: &Sessions,
+    info: &LogInfo,
+    made: &RunManifest,
+) -> Result<(), Problem> {
     let (old, new) = (named::asked(info).map(str::to_owned), &made.asked);
-    let old: Vec<String> = old.filter(|tool| !new.contains(tool)).map(|tool| named::asking(&tool)).collect();
+    let old: Vec<String> = old
+        .filter(|tool| !new.contains(tool))
+        .map(|tool| named::asking(&tool))
+        .collect();
     let new: Vec<String> = new.iter().map(|tool| named::asking(tool)).collect();
-    if old.is_empty() && new.iter().all(|label| info.about.labels.contains(label.as_str())) {
+    if old.is_empty()
+        && new
+            .iter()
+            .all(|label| info.about.labels.contains(label.as_str()))
+    {
         return Ok(());
     }
-    let [new, old] = [&new, &old].map(|labels| labels.iter().map(String::as_str).collect::<Vec<_>>());
-    sessions.label(&info.log, &new, &old).await.map_err(|error| trouble::of_journal(&error))
+    let [new, old] =
+        [&new, &old].map(|labels| labels.iter().map(String::as_str).collect::<Vec<_>>());
+    sessions
+        .label(&info.log, &new, &old)
+        .await
+        .map_err(|error| trouble::of_journal(&error))
 }
 
 /// A name for a new session of a directory.
 pub(crate) fn new_name(root: &Path) -> LogId {
     let root = root.canonicalize().unwrap_or_default();
-    let folder = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let folder = root
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
     let is_plain = |c: &char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     let folder: String = folder.chars().filter(is_plain).take(40).collect();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
     let day = when::day(u64::try_from(now.as_millis()).unwrap_or_default());
     // Agents have ids that were never given before; those of one minute begin alike.
-    let id = Agent::new(adjutant::providers::offline::OfflineModel::new()).session_id().clone();
+    let id = Agent::new(adjutant::providers::offline::OfflineModel::new())
+        .session_id()
+        .clone();
     let own = id.0.len().checked_sub(8).and_then(|at| id.0.get(at..));
     LogId::from(format!("{folder}-{day}-{}", own.unwrap_or(&id.0)))
 }

@@ -71,11 +71,23 @@ impl RunManifest {
     }
 
     /// The same, with the servers that an editor names, and with what it lends.
-    pub(crate) fn with(how: &How, root: &Path, editor: Option<&SessionWish>) -> Result<Self, Problem> {
+    pub(crate) fn with(
+        how: &How,
+        root: &Path,
+        editor: Option<&SessionWish>,
+    ) -> Result<Self, Problem> {
         let lent = editor.and_then(|editor| editor.files.clone());
-        let mut hands = Hands::of(root, how.mode.unwrap_or_default(), how.network.clone(), how.taught.trust, lent)?;
+        let mut hands = Hands::of(
+            root,
+            how.mode.unwrap_or_default(),
+            how.network.clone(),
+            how.taught.trust,
+            lent,
+        )?;
         if let Some(editor) = editor {
-            hands.told.extend(hands.servers.take_of_editor(&editor.mcp_servers, root)?);
+            hands
+                .told
+                .extend(hands.servers.take_of_editor(&editor.mcp_servers, root)?);
             hands.boxes.extend(editor.terminal.clone());
         }
         let answer = how.schema.as_deref().map(answer::read).transpose()?;
@@ -85,26 +97,49 @@ impl RunManifest {
         let mut manifest = Manifest::default();
         let notes = Notes::of(root);
         manifest.agents = agents(how, &agent_files, &skills, &notes, &hands.servers)?;
-        let lent = editor.and_then(|editor| editor.terminal.as_ref()).filter(|_| how.agents.agent.is_none());
-        manifest.agents[0].toolboxes.extend(lent.map(|tools| ToolboxChoice::Name(tools.name().into())));
+        let lent = editor
+            .and_then(|editor| editor.terminal.as_ref())
+            .filter(|_| how.agents.agent.is_none());
+        manifest.agents[0]
+            .toolboxes
+            .extend(lent.map(|tools| ToolboxChoice::Name(tools.name().into())));
         manifest.entry_agent = manifest.agents[0].name.clone();
         manifest.name = manifest.entry_agent.clone();
         manifest.board = how.agents.board.as_deref().map(BoardSpec::new);
         manifest.memory = how.memory.as_deref().map(MemorySpec::learning);
         manifest.sessions.durability = how.durability.map(Into::into);
-        Self { manifest, hands, skills, answer, asked: BTreeSet::new(), notes, agent_files, skills_told }
-            .asking(how.ask.iter().cloned())
+        Self {
+            manifest,
+            hands,
+            skills,
+            answer,
+            asked: BTreeSet::new(),
+            notes,
+            agent_files,
+            skills_told,
+        }
+        .asking(how.ask.iter().cloned())
     }
 
     /// Lets calls of these tools wait for approval too.
     ///
     /// # Errors
     /// `Usage` if there is no such tool.
-    pub(crate) fn asking(mut self, names: impl IntoIterator<Item = String>) -> Result<Self, Problem> {
+    pub(crate) fn asking(
+        mut self,
+        names: impl IntoIterator<Item = String>,
+    ) -> Result<Self, Problem> {
         for name in names {
-            let is_known = self.hands.tools().any(|known| known.name().as_str() == name);
+            let is_known = self
+                .hands
+                .tools()
+                .any(|known| known.name().as_str() == name);
             if !is_known && !self.hands.servers.may_have(&name) {
-                let known: Vec<&str> = self.hands.tools().map(|known| known.name().as_str()).collect();
+                let known: Vec<&str> = self
+                    .hands
+                    .tools()
+                    .map(|known| known.name().as_str())
+                    .collect();
                 let problem = Problem::new(Exit::Usage, format!("no tool has this name: {name}"));
                 return Err(problem.hint(format!("the tools are {}", known.join(", "))));
             }
@@ -115,11 +150,23 @@ impl RunManifest {
 
     /// Tells what is wrong or noteworthy with skills and agents.
     pub(crate) fn tell(&self, screen: &Screen) {
-        self.notes.told.iter().chain(&self.hands.told).for_each(|line| screen.tell(line));
-        for (what, lines) in [("skills", &self.skills_told), ("agents", &self.agent_files.findings)] {
-            lines.iter().take(MAX_TOLD).for_each(|line| screen.tell(line));
+        self.notes
+            .told
+            .iter()
+            .chain(&self.hands.told)
+            .for_each(|line| screen.tell(line));
+        for (what, lines) in [
+            ("skills", &self.skills_told),
+            ("agents", &self.agent_files.findings),
+        ] {
+            lines
+                .iter()
+                .take(MAX_TOLD)
+                .for_each(|line| screen.tell(line));
             if let Some(more) = lines.len().checked_sub(MAX_TOLD).filter(|more| *more > 0) {
-                screen.tell(&format!("{what}: {more} more; `adjutant {what} list` tells all"));
+                screen.tell(&format!(
+                    "{what}: {more} more; `adjutant {what} list` tells all"
+                ));
             }
         }
     }
@@ -131,7 +178,10 @@ impl RunManifest {
 
     /// The model that the file of the agent that answers names.
     pub(crate) fn model(&self) -> Option<&str> {
-        self.manifest.agents[0].model.as_ref().and_then(|model| model.names().next())
+        self.manifest.agents[0]
+            .model
+            .as_ref()
+            .and_then(|model| model.names().next())
     }
 }
 
@@ -166,7 +216,11 @@ fn agents(
     if how.agents.board.is_some() && !lead.toolboxes.contains(&board) {
         lead.toolboxes.push(board);
     }
-    lead.delegation.depth = if others.is_empty() { 0 } else { how.agents.depth.unwrap_or(DEPTH) };
+    lead.delegation.depth = if others.is_empty() {
+        0
+    } else {
+        how.agents.depth.unwrap_or(DEPTH)
+    };
     if lead.delegation.depth == 0 {
         others.clear();
     }
@@ -187,9 +241,18 @@ fn usual(others: &[AgentSpec], notes: &Notes, servers: &Servers) -> AgentSpec {
     while others.iter().any(|other| other.name == agent.name) {
         agent.name = format!("{}-lead", agent.name).into();
     }
-    agent.instructions = Some(Instructions::Text(format!("{INSTRUCTIONS}{}", notes.text).into()));
-    agent.toolboxes = BOXES.iter().map(|name| ToolboxChoice::Name((*name).into())).collect();
-    agent.toolboxes.extend(servers.used().map(|(name, _)| ToolboxChoice::Name(name.clone())));
+    agent.instructions = Some(Instructions::Text(
+        format!("{INSTRUCTIONS}{}", notes.text).into(),
+    ));
+    agent.toolboxes = BOXES
+        .iter()
+        .map(|name| ToolboxChoice::Name((*name).into()))
+        .collect();
+    agent.toolboxes.extend(
+        servers
+            .used()
+            .map(|(name, _)| ToolboxChoice::Name(name.clone())),
+    );
     agent.skills = vec!["*".into()];
     agent
 }
@@ -198,40 +261,88 @@ fn usual(others: &[AgentSpec], notes: &Notes, servers: &Servers) -> AgentSpec {
 ///
 /// # Errors
 /// `Usage` if one is none, or needs a board that there is not.
-fn check(definition: &Definition, choice: &AgentChoice, skills: &Skills, servers: &Servers) -> Result<(), Problem> {
+fn check(
+    definition: &Definition,
+    choice: &AgentChoice,
+    skills: &Skills,
+    servers: &Servers,
+) -> Result<(), Problem> {
     if let Some(wrong) = unknown(definition, servers) {
         return Err(wrong);
     }
     if choice.board.is_none() && definition.toolboxes.iter().any(|name| &**name == BOARD) {
-        let text = format!("the agent {} works on a board, and there is none", definition.name);
-        return Err(Problem::new(Exit::Usage, text).hint("--board names the board, --store where it is"));
+        let text = format!(
+            "the agent {} works on a board, and there is none",
+            definition.name
+        );
+        return Err(
+            Problem::new(Exit::Usage, text).hint("--board names the board, --store where it is")
+        );
     }
-    let Some(name) = definition.skills.iter().find(|name| skills.get(name).is_none()) else { return Ok(()) };
-    let text = format!("the agent {} names a skill that is not used: {name}", definition.name);
-    Err(named(Problem::new(Exit::Usage, text), name, skills.iter().map(Skill::name), "skills"))
+    let Some(name) = definition
+        .skills
+        .iter()
+        .find(|name| skills.get(name).is_none())
+    else {
+        return Ok(());
+    };
+    let text = format!(
+        "the agent {} names a skill that is not used: {name}",
+        definition.name
+    );
+    Err(named(
+        Problem::new(Exit::Usage, text),
+        name,
+        skills.iter().map(Skill::name),
+        "skills",
+    ))
 }
 
 /// The problem that an agent names a toolbox that is none.
 pub(crate) fn unknown(definition: &Definition, servers: &Servers) -> Option<Problem> {
     let servers = servers.used().map(|(name, _)| &**name);
     let known: Vec<&str> = BOXES.into_iter().chain([BOARD]).chain(servers).collect();
-    let wrong = definition.toolboxes.iter().find(|name| !known.contains(&&***name))?;
-    let text = format!("the agent {} names a toolbox that there is not: {wrong}", definition.name);
-    Some(named(Problem::new(Exit::Usage, text), wrong, known.iter().copied(), "toolboxes"))
+    let wrong = definition
+        .toolboxes
+        .iter()
+        .find(|name| !known.contains(&&***name))?;
+    let text = format!(
+        "the agent {} names a toolbox that there is not: {wrong}",
+        definition.name
+    );
+    Some(named(
+        Problem::new(Exit::Usage, text),
+        wrong,
+        known.iter().copied(),
+        "toolboxes",
+    ))
 }
 
 /// There is no agent of this name, or nobody trusts it.
 fn missing(name: &str, files: &AgentFiles) -> Problem {
     if files.untrusted.iter().any(|it| &*it.name == name) {
-        let problem = Problem::new(Exit::Usage, format!("nobody trusts the agent of this name: {name}"));
+        let problem = Problem::new(
+            Exit::Usage,
+            format!("nobody trusts the agent of this name: {name}"),
+        );
         return problem.hint("read its file in .adjutant/agents, then say --trust");
     }
     let problem = Problem::new(Exit::Usage, format!("no agent has this name: {name}"));
-    named(problem, name, files.used.iter().map(|it| &*it.name), "agents")
+    named(
+        problem,
+        name,
+        files.used.iter().map(|it| &*it.name),
+        "agents",
+    )
 }
 
 /// Adds the names that are nearest to one that there is not, else all of them.
-fn named<'a>(problem: Problem, name: &str, known: impl Iterator<Item = &'a str>, what: &str) -> Problem {
+fn named<'a>(
+    problem: Problem,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+    what: &str,
+) -> Problem {
     let known: Vec<&str> = known.collect();
     let near = near::near(name, known.iter().copied());
     match (near.is_empty(), known.is_empty()) {

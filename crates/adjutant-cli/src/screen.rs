@@ -78,7 +78,9 @@ pub(crate) fn is_read(written: io::Result<()>) -> Result<bool, Problem> {
     match written {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Problem::new(Exit::Failed, "cannot write to standard output").cause(&error)),
+        Err(error) => {
+            Err(Problem::new(Exit::Failed, "cannot write to standard output").cause(&error))
+        }
     }
 }
 
@@ -89,12 +91,22 @@ impl Screen {
             Chatter::Spinner if !io::stderr().is_terminal() => Chatter::Lines,
             chatter => chatter,
         };
-        Self { chatter, terminal: io::stdout().is_terminal(), live: None, paper: None }
+        Self {
+            chatter,
+            terminal: io::stdout().is_terminal(),
+            live: None,
+            paper: None,
+        }
     }
 
     /// The screen of a conversation.
     pub(crate) fn of_talk(paper: Paper) -> Self {
-        Self { chatter: Chatter::Spinner, terminal: true, live: None, paper: Some(paper) }
+        Self {
+            chatter: Chatter::Spinner,
+            terminal: true,
+            live: None,
+            paper: Some(paper),
+        }
     }
 
     /// The paper of a conversation, if it is one.
@@ -169,7 +181,10 @@ impl Screen {
             paper.rest();
         }
         if let Some(live) = self.live.take() {
-            live.lines.iter().rev().for_each(ProgressBar::finish_and_clear);
+            live.lines
+                .iter()
+                .rev()
+                .for_each(ProgressBar::finish_and_clear);
             // A line that cannot be cleared is gone with the terminal.
             let _ = live.all.clear();
         }
@@ -188,8 +203,15 @@ impl Screen {
     /// Draws these lines in place of those that were drawn last, with the spinner at the first, if there is one.
     fn draw(&mut self, lines: &[String]) {
         if let Some(paper) = &mut self.paper {
-            let more = if lines.len() > 1 { format!(", {} agents", lines.len() - 1) } else { String::new() };
-            paper.wait(&format!("{}{more}", lines.first().map_or("", String::as_str)));
+            let more = if lines.len() > 1 {
+                format!(", {} agents", lines.len() - 1)
+            } else {
+                String::new()
+            };
+            paper.wait(&format!(
+                "{}{more}",
+                lines.first().map_or("", String::as_str)
+            ));
         } else if self.is_live() {
             self.live.get_or_insert_with(LiveLines::new).set(lines);
         }
@@ -198,7 +220,10 @@ impl Screen {
 
 impl LiveLines {
     fn new() -> Self {
-        Self { all: MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS)), lines: Vec::new() }
+        Self {
+            all: MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS)),
+            lines: Vec::new(),
+        }
     }
 
     fn set(&mut self, lines: &[String]) {
@@ -225,7 +250,8 @@ impl LiveLines {
 
 fn bar(turns: bool) -> ProgressBar {
     let template = if turns { SPINNER } else { BELOW };
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
     ProgressBar::new_spinner().with_style(style)
 }
 

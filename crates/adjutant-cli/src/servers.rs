@@ -88,21 +88,41 @@ impl Servers {
         Ok(found)
     }
 
-    fn take(&mut self, file: McpFile, scope: &'static str, root: &Path, trusting: Trusting) -> Result<(), Problem> {
+    fn take(
+        &mut self,
+        file: McpFile,
+        scope: &'static str,
+        root: &Path,
+        trusting: Trusting,
+    ) -> Result<(), Problem> {
         let shown = plain::line(&file.path.to_string_lossy());
-        self.told.extend(file.findings.iter().map(|it| format!("mcp: {shown}: warning: {}", plain::line(it))));
+        self.told.extend(
+            file.findings
+                .iter()
+                .map(|it| format!("mcp: {shown}: warning: {}", plain::line(it))),
+        );
         if file.servers.is_empty() {
             return Ok(());
         }
         let is_trusted = scope != "project" || is_trusted(&file, trusting)?;
         if !is_trusted {
-            let (count, hint) =
-                (file.servers.len(), format!("hint: `adjutant trust {}` lists what they want", plain::word(&shown)));
-            self.told.push(format!("mcp: {shown}: warning: nobody trusts its servers: {count} not used; {hint}"));
+            let (count, hint) = (
+                file.servers.len(),
+                format!(
+                    "hint: `adjutant trust {}` lists what they want",
+                    plain::word(&shown)
+                ),
+            );
+            self.told.push(format!(
+                "mcp: {shown}: warning: nobody trusts its servers: {count} not used; {hint}"
+            ));
         }
         let place = place(root);
         for (name, spec) in file.servers {
-            let is_known = self.all.iter().any(|known| known.name == name && known.server.is_some());
+            let is_known = self
+                .all
+                .iter()
+                .any(|known| known.name == name && known.server.is_some());
             let made = match (&place, is_trusted) {
                 (_, false) => Err("untrusted".to_owned()),
                 (_, true) if is_known => Err("hidden by another of this name".to_owned()),
@@ -110,18 +130,27 @@ impl Servers {
                     let made = place.server(&name, &spec, |name| env::var(name).ok());
                     made.map_err(|error| {
                         let why = Problem::of(Exit::Usage, &error).line();
-                        self.told.push(format!("mcp: {shown}: warning: {why}; it is not used"));
+                        self.told
+                            .push(format!("mcp: {shown}: warning: {why}; it is not used"));
                         why
                     })
                 }
                 (None, true) => Err("there is no place for its home: HOME is not set".to_owned()),
             };
-            let (server, why) = made.map_or_else(|why| (None, Some(why)), |server| (Some(server), None));
+            let (server, why) =
+                made.map_or_else(|why| (None, Some(why)), |server| (Some(server), None));
             let toolbox = match BOXES.contains(&&*name) || *name == *BOARD {
                 true => format!("mcp:{name}").into(),
                 false => Arc::clone(&name),
             };
-            self.all.push(FoundServer { name, toolbox, spec, scope, server, why });
+            self.all.push(FoundServer {
+                name,
+                toolbox,
+                spec,
+                scope,
+                server,
+                why,
+            });
         }
         Ok(())
     }
@@ -130,24 +159,39 @@ impl Servers {
     ///
     /// # Errors
     /// `Usage` if there are too many.
-    pub(crate) fn take_of_editor(&mut self, servers: &[Value], root: &Path) -> Result<Vec<String>, Problem> {
+    pub(crate) fn take_of_editor(
+        &mut self,
+        servers: &[Value],
+        root: &Path,
+    ) -> Result<Vec<String>, Problem> {
         if servers.is_empty() {
             return Ok(Vec::new());
         }
         let pairs = |list: &Value| -> Map<String, Value> {
             let list = list.as_array().into_iter().flatten();
-            list.filter_map(|it| Some((it["name"].as_str()?.to_owned(), it["value"].clone()))).collect()
+            list.filter_map(|it| Some((it["name"].as_str()?.to_owned(), it["value"].clone())))
+                .collect()
         };
         let server = |it: &Value| match it["type"].as_str() {
-            Some("http") => json!({"type": "http", "url": it["url"], "headers": pairs(&it["headers"])}),
+            Some("http") => {
+                json!({"type": "http", "url": it["url"], "headers": pairs(&it["headers"])})
+            }
             _ => {
                 json!({"command": it["command"], "args": it["args"].as_array().cloned().unwrap_or_default(), "env": pairs(&it["env"])})
             }
         };
-        let named: Map<String, Value> =
-            servers.iter().map(|it| (it["name"].as_str().unwrap_or_default().to_owned(), server(it))).collect();
+        let named: Map<String, Value> = servers
+            .iter()
+            .map(|it| {
+                (
+                    it["name"].as_str().unwrap_or_default().to_owned(),
+                    server(it),
+                )
+            })
+            .collect();
         let text = json!({"mcpServers": named}).to_string();
-        let file = McpFile::parse(&text, Path::new("the editor")).map_err(|error| Problem::of(Exit::Usage, &error))?;
+        let file = McpFile::parse(&text, Path::new("the editor"))
+            .map_err(|error| Problem::of(Exit::Usage, &error))?;
         let told = self.told.len();
         self.take(file, "editor", root, Trusting::Before)?;
         Ok(self.told.split_off(told))
@@ -155,12 +199,15 @@ impl Servers {
 
     /// Those that are used, by the names of their toolboxes.
     pub(crate) fn used(&self) -> impl Iterator<Item = (&Arc<str>, &McpServer)> {
-        self.all.iter().filter_map(|it| Some((&it.toolbox, it.server.as_ref()?)))
+        self.all
+            .iter()
+            .filter_map(|it| Some((&it.toolbox, it.server.as_ref()?)))
     }
 
     /// True if a tool of this name may be one of theirs.
     pub(crate) fn may_have(&self, tool: &str) -> bool {
-        self.used().any(|(_, server)| tool.starts_with(server.prefix()))
+        self.used()
+            .any(|(_, server)| tool.starts_with(server.prefix()))
     }
 
     /// A server that is used, by its name.
@@ -168,14 +215,23 @@ impl Servers {
     /// # Errors
     /// `Usage` if there is none, with the nearest, or with why it is not used.
     pub(crate) fn one(&self, name: &str) -> Result<(&FoundServer, &McpServer), Problem> {
-        if let Some(found) = self.all.iter().find(|it| *it.name == *name && it.server.is_some()) {
-            return found.server.as_ref().map(|server| (found, server)).ok_or_else(|| unknown(name, self));
+        if let Some(found) = self
+            .all
+            .iter()
+            .find(|it| *it.name == *name && it.server.is_some())
+        {
+            return found
+                .server
+                .as_ref()
+                .map(|server| (found, server))
+                .ok_or_else(|| unknown(name, self));
         }
         match self.all.iter().find(|it| *it.name == *name) {
             Some(FoundServer { why: Some(why), .. }) if why == "untrusted" => {
                 let problem = Problem::new(Exit::Usage, format!("nobody trusts the server {name}"));
-                Err(problem
-                    .hint(format!("`adjutant trust {FILE_NAME}` lists what it wants; --trust uses it this time")))
+                Err(problem.hint(format!(
+                    "`adjutant trust {FILE_NAME}` lists what it wants; --trust uses it this time"
+                )))
             }
             Some(FoundServer { why: Some(why), .. }) => Err(Problem::new(Exit::Usage, why.clone())),
             _ => Err(unknown(name, self)),
@@ -223,17 +279,26 @@ impl LookedAt {
 
 /// How a prompt is said in a conversation.
 pub(crate) fn usage(server: &str, prompt: &ServerPrompt) -> String {
-    let arguments = prompt
-        .arguments
-        .iter()
-        .map(|(name, _, must)| if *must { format!(" {name}=…") } else { format!(" [{name}=…]") });
+    let arguments = prompt.arguments.iter().map(|(name, _, must)| {
+        if *must {
+            format!(" {name}=…")
+        } else {
+            format!(" [{name}=…]")
+        }
+    });
     let arguments: String = arguments.collect();
-    format!("/{server}:{}{arguments}  {}", prompt.name, prompt.description)
+    format!(
+        "/{server}:{}{arguments}  {}",
+        prompt.name, prompt.description
+    )
 }
 
 /// There is no server of this name.
 fn unknown(name: &str, servers: &Servers) -> Problem {
-    let problem = Problem::new(Exit::Usage, format!("no server has this name: {}", plain::line(name)));
+    let problem = Problem::new(
+        Exit::Usage,
+        format!("no server has this name: {}", plain::line(name)),
+    );
     let near = crate::near::near(name, servers.all.iter().map(|it| &*it.name));
     match near.is_empty() {
         true => problem.hint("`adjutant mcp list` shows them"),
@@ -246,11 +311,20 @@ fn is_trusted(file: &McpFile, trusting: Trusting) -> Result<bool, Problem> {
     if trusting == Trusting::Given {
         return Ok(true);
     }
-    let (store, wants) = (TrustStore::of_user(), file.wants().map_err(|error| of_runtime(&error))?);
-    if store.holds(wants.digest()).map_err(|error| of_runtime(&error))? {
+    let (store, wants) = (
+        TrustStore::of_user(),
+        file.wants().map_err(|error| of_runtime(&error))?,
+    );
+    if store
+        .holds(wants.digest())
+        .map_err(|error| of_runtime(&error))?
+    {
         return Ok(true);
     }
-    let is_new = ASKED.lock().unwrap_or_else(PoisonError::into_inner).insert(wants.digest().to_owned());
+    let is_new = ASKED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(wants.digest().to_owned());
     let text = consent::listed(&wants);
     let can_ask = trusting == Trusting::Asked && is_new && consent::is_on_terminal();
     if !can_ask || text.len() > crate::waits::MAX_ON_TERMINAL {
@@ -274,7 +348,11 @@ pub(crate) fn place(root: &Path) -> Option<ServerPlace> {
 
 /// The file of the user's own servers.
 pub(crate) fn usual() -> Option<PathBuf> {
-    let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let of = |variable: &str| {
+        env::var_os(variable)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let settings = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
     settings.map(|folder| folder.join("adjutant/mcp.json"))
 }

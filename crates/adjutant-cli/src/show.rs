@@ -34,7 +34,10 @@ impl DisplayLine {
     pub(crate) fn within(self, name: &str) -> Option<Self> {
         match self {
             DisplayLine::Told(text) => Some(DisplayLine::Told(format!("{name} {text}"))),
-            DisplayLine::Said(_) | DisplayLine::Busy(_) | DisplayLine::Agents(_) | DisplayLine::Void => None,
+            DisplayLine::Said(_)
+            | DisplayLine::Busy(_)
+            | DisplayLine::Agents(_)
+            | DisplayLine::Void => None,
         }
     }
 }
@@ -80,7 +83,10 @@ struct RunningCall {
 impl Show {
     /// Shows what is said like this, and no thinking.
     pub(crate) fn new(said: TextDisplay) -> Self {
-        Self { said, ..Self::default() }
+        Self {
+            said,
+            ..Self::default()
+        }
     }
 
     /// Shows thinking too.
@@ -105,7 +111,10 @@ impl Show {
                 self.coming = true;
                 Vec::new()
             }
-            EventKind::BlockStarted { block, kind: BlockKind::Text } => {
+            EventKind::BlockStarted {
+                block,
+                kind: BlockKind::Text,
+            } => {
                 self.texts.insert(*block, 0);
                 Vec::new()
             }
@@ -115,13 +124,20 @@ impl Show {
             EventKind::ReplyRetracted { cause, .. } => self.take_back(cause.message()),
             EventKind::ReplyFinished { reply, .. } => self.end_reply(reply),
             EventKind::RunPaused { .. } => self.end_line(),
-            EventKind::ToolStarted { call, name, args, .. } => self.start(*call, name.as_str(), args),
+            EventKind::ToolStarted {
+                call, name, args, ..
+            } => self.start(*call, name.as_str(), args),
             EventKind::ToolProgress { call, progress } => self.progress(*call, progress),
-            EventKind::ToolFinished { call, name, result, duration } => {
-                self.finish(*call, name.as_str(), result, *duration)
-            }
+            EventKind::ToolFinished {
+                call,
+                name,
+                result,
+                duration,
+            } => self.finish(*call, name.as_str(), result, *duration),
             EventKind::OutputRefused { left: 1.., .. } => {
-                vec![DisplayLine::Told("the answer does not fit the schema, and is asked for again".to_owned())]
+                vec![DisplayLine::Told(
+                    "the answer does not fit the schema, and is asked for again".to_owned(),
+                )]
             }
             EventKind::RunFinished { result } => self.end(result),
             _ => Vec::new(),
@@ -178,7 +194,11 @@ impl Show {
 
     fn end_thought(&mut self) -> Vec<DisplayLine> {
         let rest = std::mem::take(&mut self.thought);
-        if rest.is_empty() { Vec::new() } else { vec![of_thought(&rest)] }
+        if rest.is_empty() {
+            Vec::new()
+        } else {
+            vec![of_thought(&rest)]
+        }
     }
 
     fn end_line(&mut self) -> Vec<DisplayLine> {
@@ -194,8 +214,15 @@ impl Show {
         self.texts.clear();
         let mut lines = self.end_line();
         lines.extend(seen.then_some(DisplayLine::Void));
-        let what = if seen { "the answer so far is void" } else { "the model broke off" };
-        lines.push(DisplayLine::Told(format!("{what}, another attempt follows: {}", plain::line(cause))));
+        let what = if seen {
+            "the answer so far is void"
+        } else {
+            "the model broke off"
+        };
+        lines.push(DisplayLine::Told(format!(
+            "{what}, another attempt follows: {}",
+            plain::line(cause)
+        )));
         lines.push(DisplayLine::Busy(MODEL.into()));
         lines
     }
@@ -207,16 +234,37 @@ impl Show {
         for other in self.running.iter_mut().filter(|other| other.name == name) {
             (other.has_twin, has_twin) = (true, true);
         }
-        self.running.push(RunningCall { call, name, args, has_twin });
+        self.running.push(RunningCall {
+            call,
+            name,
+            args,
+            has_twin,
+        });
         vec![DisplayLine::Told(told), self.busy()]
     }
 
-    fn finish(&mut self, call: CallId, name: &str, result: &CallResult, duration: Duration) -> Vec<DisplayLine> {
-        let known = self.running.iter().position(|it| it.call == call).map(|at| self.running.remove(at));
-        let args = known.filter(|it| it.has_twin).map(|it| format!(" {}", it.args)).unwrap_or_default();
+    fn finish(
+        &mut self,
+        call: CallId,
+        name: &str,
+        result: &CallResult,
+        duration: Duration,
+    ) -> Vec<DisplayLine> {
+        let known = self
+            .running
+            .iter()
+            .position(|it| it.call == call)
+            .map(|at| self.running.remove(at));
+        let args = known
+            .filter(|it| it.has_twin)
+            .map(|it| format!(" {}", it.args))
+            .unwrap_or_default();
         let (name, millis) = (plain::line(name) + &args, duration.as_millis());
         let told = if result.is_error() {
-            format!("✗ {name} {millis} ms: {}", plain::line(&reason(&result.text())))
+            format!(
+                "✗ {name} {millis} ms: {}",
+                plain::line(&reason(&result.text()))
+            )
         } else {
             format!("✓ {name} {millis} ms")
         };
@@ -225,7 +273,11 @@ impl Show {
 
     /// What a call says while it runs: its last line.
     fn progress(&self, call: CallId, progress: &Progress) -> Vec<DisplayLine> {
-        let said = progress.content.iter().filter_map(Content::as_text).next_back();
+        let said = progress
+            .content
+            .iter()
+            .filter_map(Content::as_text)
+            .next_back();
         let line = said.and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()));
         let known = self.running.iter().find(|it| it.call == call);
         known
@@ -238,12 +290,19 @@ impl Show {
     /// Returns the line that tells what is being waited for: the calls that run, or the model.
     fn busy(&self) -> DisplayLine {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        self.running.iter().for_each(|it| *counts.entry(&it.name).or_default() += 1);
+        self.running
+            .iter()
+            .for_each(|it| *counts.entry(&it.name).or_default() += 1);
         if counts.is_empty() {
             return DisplayLine::Busy(MODEL.into());
         }
-        let name =
-            |(name, count): (&str, usize)| if count == 1 { name.to_owned() } else { format!("{name} × {count}") };
+        let name = |(name, count): (&str, usize)| {
+            if count == 1 {
+                name.to_owned()
+            } else {
+                format!("{name} × {count}")
+            }
+        };
         DisplayLine::Busy(counts.into_iter().map(name).collect::<Vec<_>>().join(", "))
     }
 
@@ -251,11 +310,21 @@ impl Show {
         let mut lines = self.end_line();
         if let (TextDisplay::Last, Outcome::Finished { reply, .. }) = (self.said, &result.outcome) {
             let text = reply.text();
-            let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            let end = if text.is_empty() || text.ends_with('\n') {
+                ""
+            } else {
+                "\n"
+            };
             lines.push(DisplayLine::Said(text + end));
         }
-        if let Outcome::Finished { why: Completion::Length, .. } = result.outcome {
-            lines.push(DisplayLine::Told("warning: the answer was cut off at the model's output limit".into()));
+        if let Outcome::Finished {
+            why: Completion::Length,
+            ..
+        } = result.outcome
+        {
+            lines.push(DisplayLine::Told(
+                "warning: the answer was cut off at the model's output limit".into(),
+            ));
         }
         lines
     }

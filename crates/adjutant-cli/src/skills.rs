@@ -31,19 +31,33 @@ fn list(args: &ListSkills) -> Result<Exit, Problem> {
         tell("there is no skill in .adjutant/skills, nor in the settings of the user");
     }
     if args.whose.json {
-        let lines = skills.all().iter().map(json_of).chain(skills.findings().iter().map(json_of_finding));
+        let lines = skills
+            .all()
+            .iter()
+            .map(json_of)
+            .chain(skills.findings().iter().map(json_of_finding));
         write(&lines.map(plain::json_line).collect::<String>())?;
         return Ok(Exit::Finished);
     }
     let rows: Vec<[String; 5]> = skills.all().iter().map(row).collect();
-    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
+    let width = |at: usize| {
+        rows.iter()
+            .map(|row| row[at].chars().count())
+            .max()
+            .unwrap_or_default()
+    };
     let (name, scope, status, tokens) = (width(0), width(1), width(2), width(3));
     let text: String = rows
         .iter()
-        .map(|[a, b, c, d, place]| format!("{a:name$}  {b:scope$}  {c:status$}  {d:>tokens$} tokens  {place}\n"))
+        .map(|[a, b, c, d, place]| {
+            format!("{a:name$}  {b:scope$}  {c:status$}  {d:>tokens$} tokens  {place}\n")
+        })
         .collect();
     write(&text)?;
-    skills.findings().iter().for_each(|finding| tell(&taught::line(finding)));
+    skills
+        .findings()
+        .iter()
+        .for_each(|finding| tell(&taught::line(finding)));
     Ok(Exit::Finished)
 }
 
@@ -53,14 +67,23 @@ fn row(skill: &Skill) -> [String; 5] {
         false => format!("{}+{}", skill.listing_tokens(), skill.body_tokens()),
     };
     let place = plain::line(&skill.place().file);
-    [skill.name().to_owned(), skill.scope().name().to_owned(), skill.status().name().to_owned(), tokens, place]
+    [
+        skill.name().to_owned(),
+        skill.scope().name().to_owned(),
+        skill.status().name().to_owned(),
+        tokens,
+        place,
+    ]
 }
 
 fn show(args: &ShowSkill) -> Result<Exit, Problem> {
     let skills = find(&args.whose)?;
     let named = || skills.all().iter().find(|skill| skill.name() == args.name);
     let Some(skill) = skills.get(&args.name).or_else(named) else {
-        let problem = Problem::new(Exit::Usage, format!("no skill has this name: {}", args.name));
+        let problem = Problem::new(
+            Exit::Usage,
+            format!("no skill has this name: {}", args.name),
+        );
         let near = near::near(&args.name, skills.all().iter().map(Skill::name));
         return Err(match near.is_empty() {
             true => problem.hint("`adjutant skills list` shows them"),
@@ -70,7 +93,10 @@ fn show(args: &ShowSkill) -> Result<Exit, Problem> {
     if args.whose.json {
         let mut value = json_of(skill);
         value["body"] = skill.body().into();
-        let files = skill.files().iter().map(|file| json!({"path": &*file.path, "size": file.size}));
+        let files = skill
+            .files()
+            .iter()
+            .map(|file| json!({"path": &*file.path, "size": file.size}));
         value["files"] = files.collect();
         write(&plain::json_line(value))?;
         return Ok(Exit::Finished);
@@ -82,24 +108,45 @@ fn show(args: &ShowSkill) -> Result<Exit, Problem> {
 /// A skill for people.
 fn text_of(skill: &Skill) -> String {
     let [name, scope, status, tokens, place] = row(skill);
-    let mut text = format!("name: {name}\nscope: {scope}\nstatus: {status}\ntokens: {tokens}\nplace: {place}\n");
+    let mut text = format!(
+        "name: {name}\nscope: {scope}\nstatus: {status}\ntokens: {tokens}\nplace: {place}\n"
+    );
     let mut line = |what: &str, value: &str| text += &format!("{what}: {}\n", plain::line(value));
     match skill.description() {
         Some(description) => line("description", description),
         None => line("description", "none, so it is always at hand"),
     }
-    skill.license().into_iter().for_each(|value| line("license", value));
-    skill.compatibility().into_iter().for_each(|value| line("compatibility", value));
-    skill.metadata().iter().for_each(|(key, value)| line("metadata", &format!("{key}={value}")));
+    skill
+        .license()
+        .into_iter()
+        .for_each(|value| line("license", value));
+    skill
+        .compatibility()
+        .into_iter()
+        .for_each(|value| line("compatibility", value));
+    skill
+        .metadata()
+        .iter()
+        .for_each(|(key, value)| line("metadata", &format!("{key}={value}")));
     if !skill.allowed_tools().is_empty() {
-        line("allowed-tools", &format!("{} (told by the skill, not granted)", skill.allowed_tools().join(", ")));
+        line(
+            "allowed-tools",
+            &format!(
+                "{} (told by the skill, not granted)",
+                skill.allowed_tools().join(", ")
+            ),
+        );
     }
-    skill.files().iter().for_each(|file| line("file", &format!("{} ({} bytes)", file.path, file.size)));
+    skill
+        .files()
+        .iter()
+        .for_each(|file| line("file", &format!("{} ({} bytes)", file.path, file.size)));
     format!("{text}\n{}\n", plain::stream(skill.body()))
 }
 
 fn hold(args: &CheckSkills) -> Result<Exit, Problem> {
-    let (mut text, mut errors, mut warnings, mut count) = (String::new(), 0_usize, 0_usize, 0_usize);
+    let (mut text, mut errors, mut warnings, mut count) =
+        (String::new(), 0_usize, 0_usize, 0_usize);
     for path in &args.paths {
         let checked = check(path).map_err(|error| taught::of(&error))?;
         count += checked.skills.len();
@@ -119,9 +166,15 @@ fn hold(args: &CheckSkills) -> Result<Exit, Problem> {
     }
     write(&text)?;
     if !args.json {
-        tell(&format!("skills: {count}, errors: {errors}, warnings: {warnings}"));
+        tell(&format!(
+            "skills: {count}, errors: {errors}, warnings: {warnings}"
+        ));
     }
-    Ok(if errors == 0 { Exit::Finished } else { Exit::Failed })
+    Ok(if errors == 0 {
+        Exit::Finished
+    } else {
+        Exit::Failed
+    })
 }
 
 /// Shape: one JSON object per line.

@@ -77,12 +77,21 @@ impl Store {
     pub(crate) async fn find(at: &At) -> Result<Self, Problem> {
         let Some(text) = named(at) else {
             let file = place()?.join(FILE);
-            return if file.exists() { Self::at(at, StoreAddress::File(file)).await } else { Ok(Self::in_memory()) };
+            return if file.exists() {
+                Self::at(at, StoreAddress::File(file)).await
+            } else {
+                Ok(Self::in_memory())
+            };
         };
         let place = StoreAddress::of(&text)?;
         if !place.is_there() {
-            let problem = Problem::new(Exit::Usage, format!("there is no store of sessions here: {}", place.public()));
-            let hint = format!("--store or {VARIABLE} names the place; `adjutant run --session NAME` makes one there");
+            let problem = Problem::new(
+                Exit::Usage,
+                format!("there is no store of sessions here: {}", place.public()),
+            );
+            let hint = format!(
+                "--store or {VARIABLE} names the place; `adjutant run --session NAME` makes one there"
+            );
             return Err(problem.hint(hint));
         }
         Self::at(at, place).await
@@ -91,48 +100,87 @@ impl Store {
     async fn at(at: &At, place: StoreAddress) -> Result<Self, Problem> {
         let made = (!place.is_there()).then(|| place.public());
         let wrong = |error: JournalError| {
-            let problem = Problem::new(Exit::Usage, format!("cannot open the store of sessions: {}", place.public()));
-            problem.cause_of(&error).hint(format!("--store or {VARIABLE} names the place"))
+            let problem = Problem::new(
+                Exit::Usage,
+                format!("cannot open the store of sessions: {}", place.public()),
+            );
+            problem
+                .cause_of(&error)
+                .hint(format!("--store or {VARIABLE} names the place"))
         };
         let (opened, exposed, server) = match &place {
             StoreAddress::Folder(path) => {
                 let journal = JsonlJournal::open(path).map_err(wrong)?;
-                (journal.clone().into(), journal.exposed().map(ToString::to_string), None)
+                (
+                    journal.clone().into(),
+                    journal.exposed().map(ToString::to_string),
+                    None,
+                )
             }
             StoreAddress::File(path) => {
                 let store = Sqlite::open(path).map_err(wrong)?;
-                (store.clone().into(), store.exposed().map(ToString::to_string), None)
+                (
+                    store.clone().into(),
+                    store.exposed().map(ToString::to_string),
+                    None,
+                )
             }
-            StoreAddress::Server(url) => {
-                (Postgres::connect(url.as_str()).await.map_err(wrong)?.into(), None, Some(url.clone()))
-            }
+            StoreAddress::Server(url) => (
+                Postgres::connect(url.as_str()).await.map_err(wrong)?.into(),
+                None,
+                Some(url.clone()),
+            ),
         };
         let named = at.store.as_ref().filter(|_| server.is_none());
-        let option = named.map(|text| format!(" --store {}", plain::word(text))).unwrap_or_default();
+        let option = named
+            .map(|text| format!(" --store {}", plain::word(text)))
+            .unwrap_or_default();
         if let Some(exposed) = exposed {
             // There is nobody to tell when standard error is closed.
             let _ = writeln!(io::stderr().lock(), "warning: {}", plain::line(&exposed));
         }
         let changed = match &place {
             StoreAddress::Folder(path) | StoreAddress::File(path) => {
-                let mut name = path.canonicalize().unwrap_or_else(|_| path.clone()).into_os_string();
+                let mut name = path
+                    .canonicalize()
+                    .unwrap_or_else(|_| path.clone())
+                    .into_os_string();
                 name.push(CHANGED);
                 Some(name.into())
             }
-            StoreAddress::Server(_) => usual().ok().map(|file| file.with_file_name("postgres.changed")),
+            StoreAddress::Server(_) => usual()
+                .ok()
+                .map(|file| file.with_file_name("postgres.changed")),
         };
-        Ok(Self { opened, server, changed, option, made })
+        Ok(Self {
+            opened,
+            server,
+            changed,
+            option,
+            made,
+        })
     }
 
     /// A store in memory, which nothing outlives.
     pub(crate) fn in_memory() -> Self {
         let changed = Some(env::temp_dir().join(format!("adjutant-{}", uuid::Uuid::new_v4())));
-        Self { opened: Opened::memory_only(SystemWorld), server: None, changed, option: String::new(), made: None }
+        Self {
+            opened: Opened::memory_only(SystemWorld),
+            server: None,
+            changed,
+            option: String::new(),
+            made: None,
+        }
     }
 
     /// A line that tells where the store was made, if there was none before.
     pub(crate) fn notice(&self) -> Option<String> {
-        self.made.as_ref().map(|place| format!("notice: a new store of sessions was made: {}", plain::line(place)))
+        self.made.as_ref().map(|place| {
+            format!(
+                "notice: a new store of sessions was made: {}",
+                plain::line(place)
+            )
+        })
     }
 
     /// The sessions in it.
@@ -145,7 +193,12 @@ impl Store {
     /// # Errors
     /// `Usage` if there is no place for it.
     pub(crate) fn undo(&self) -> Result<Undo, Problem> {
-        let none = || Problem::new(Exit::Usage, "there is no place for what was in changed files: HOME is not set");
+        let none = || {
+            Problem::new(
+                Exit::Usage,
+                "there is no place for what was in changed files: HOME is not set",
+            )
+        };
         self.changed.clone().map(Undo::new).ok_or_else(none)
     }
 
@@ -169,7 +222,9 @@ impl Store {
 
     /// One of its key-value stores, on which there is a board.
     pub(crate) fn board(&self, name: &str) -> Result<Arc<dyn KvStore>, Problem> {
-        self.opened.kv(name, "board").map_err(|_| only_sessions("board"))
+        self.opened
+            .kv(name, "board")
+            .map_err(|_| only_sessions("board"))
     }
 
     /// Returns the opened store, in which an engine keeps everything.
@@ -183,7 +238,9 @@ impl Store {
         let until = Instant::now() + SETTLES_WITHIN;
         // As others see it: what is about to be free counts as free here. Nothing is lost if it cannot be told: the
         // server finds out by itself.
-        let Ok(others) = Postgres::connect(url.as_str()).connections(2).await else { return };
+        let Ok(others) = Postgres::connect(url.as_str()).connections(2).await else {
+            return;
+        };
         let journal = others.journal();
         while Instant::now() < until && journal.info(name).await.is_ok_and(|info| info.is_owned) {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -216,12 +273,23 @@ impl StoreAddress {
             return Ok(StoreAddress::Folder(path));
         }
         // One letter is a drive.
-        let is_scheme = |it: &str| it.len() > 1 && it.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-        match text.split_once(':').map(|(scheme, _)| scheme).filter(|scheme| is_scheme(scheme) && !path.exists()) {
+        let is_scheme = |it: &str| {
+            it.len() > 1
+                && it
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+        };
+        match text
+            .split_once(':')
+            .map(|(scheme, _)| scheme)
+            .filter(|scheme| is_scheme(scheme) && !path.exists())
+        {
             // The rest may hold a password.
             Some(scheme) => {
-                let problem =
-                    Problem::new(Exit::Usage, format!("no store is named by a text that begins with {scheme}:"));
+                let problem = Problem::new(
+                    Exit::Usage,
+                    format!("no store is named by a text that begins with {scheme}:"),
+                );
                 Err(problem.hint(
                     "a store is the path of an SQLite file, a folder with / at its end, or postgres://…; a file that has a \
                      colon in its name is ./NAME",
@@ -235,7 +303,9 @@ impl StoreAddress {
     fn is_there(&self) -> bool {
         match self {
             // If it cannot be told, the store tells why.
-            StoreAddress::Folder(path) | StoreAddress::File(path) => path.try_exists().unwrap_or(true),
+            StoreAddress::Folder(path) | StoreAddress::File(path) => {
+                path.try_exists().unwrap_or(true)
+            }
             StoreAddress::Server(_) => true,
         }
     }
@@ -251,32 +321,50 @@ impl StoreAddress {
 
 /// A store of JSON lines is asked for something else.
 fn only_sessions(wanted: &str) -> Problem {
-    let problem = Problem::new(Exit::Usage, format!("a store of JSON lines keeps sessions and no {wanted}"));
-    problem.hint(format!("--store or {VARIABLE} names an SQLite file or a PostgreSQL database"))
+    let problem = Problem::new(
+        Exit::Usage,
+        format!("a store of JSON lines keeps sessions and no {wanted}"),
+    );
+    problem.hint(format!(
+        "--store or {VARIABLE} names an SQLite file or a PostgreSQL database"
+    ))
 }
 
 /// The place that the command line or the environment names.
 fn named(at: &At) -> Option<String> {
-    at.store.clone().or_else(|| env::var(VARIABLE).ok().filter(|text| !text.is_empty()))
+    at.store
+        .clone()
+        .or_else(|| env::var(VARIABLE).ok().filter(|text| !text.is_empty()))
 }
 
 /// Returns the file of the sessions if no other place is named; its folder is made, for the user alone.
 pub(crate) fn usual() -> Result<PathBuf, Problem> {
     let folder = place()?;
     private::folder(&folder).map_err(|error| {
-        let text = format!("cannot make the folder of the sessions: {}", folder.display());
-        Problem::new(Exit::Usage, text).cause(&error).hint(format!("--store or {VARIABLE} names another place"))
+        let text = format!(
+            "cannot make the folder of the sessions: {}",
+            folder.display()
+        );
+        Problem::new(Exit::Usage, text)
+            .cause(&error)
+            .hint(format!("--store or {VARIABLE} names another place"))
     })?;
     Ok(folder.join(FILE))
 }
 
 /// The folder of the sessions if no other place is named.
 fn place() -> Result<PathBuf, Problem> {
-    let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let of = |variable: &str| {
+        env::var_os(variable)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let data = of("XDG_DATA_HOME").or_else(|| of("HOME").map(|home| home.join(".local/share")));
     data.map(|data| data.join("adjutant")).ok_or_else(|| {
-        let problem =
-            Problem::new(Exit::Usage, "there is no place to keep sessions: neither XDG_DATA_HOME nor HOME is set");
+        let problem = Problem::new(
+            Exit::Usage,
+            "there is no place to keep sessions: neither XDG_DATA_HOME nor HOME is set",
+        );
         problem.hint(format!("--store or {VARIABLE} names a place"))
     })
 }
@@ -295,16 +383,32 @@ mod tests {
             ("sessions/", StoreAddress::Folder("sessions/".into())),
             ("sessions.db", StoreAddress::File("sessions.db".into())),
             ("./at:noon", StoreAddress::File("./at:noon".into())),
-            (r"c:\sessions.db", StoreAddress::File(r"c:\sessions.db".into())),
+            (
+                r"c:\sessions.db",
+                StoreAddress::File(r"c:\sessions.db".into()),
+            ),
             (url, StoreAddress::Server(url.into())),
         ] {
             let place = StoreAddress::of(text);
-            assert!(!place.as_ref().is_ok_and(|place| place.public().contains("secret")));
+            assert!(
+                !place
+                    .as_ref()
+                    .is_ok_and(|place| place.public().contains("secret"))
+            );
             assert_eq!(place, Ok(expect));
         }
-        for wrong in ["sqlite:typo.db", "postgre://ada:secret@db.example/agents", "file:///tmp/typo.db"] {
-            let problem = StoreAddress::of(wrong).expect_err("nothing is named so").to_string();
-            assert!(problem.contains("begins with") && !problem.contains("secret"), "{problem}");
+        for wrong in [
+            "sqlite:typo.db",
+            "postgre://ada:secret@db.example/agents",
+            "file:///tmp/typo.db",
+        ] {
+            let problem = StoreAddress::of(wrong)
+                .expect_err("nothing is named so")
+                .to_string();
+            assert!(
+                problem.contains("begins with") && !problem.contains("secret"),
+                "{problem}"
+            );
         }
     }
 }

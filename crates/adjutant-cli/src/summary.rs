@@ -40,19 +40,38 @@ impl Took {
             })
         };
         let cut = || replies().filter(|reply| reply.stop == FinishReason::Interrupted);
-        let uncounted = cut().map(|reply| said(reply).saturating_sub(reply.usage.output)).sum();
-        let is_unheard =
-            matches!(result.outcome, Outcome::Cancelled { .. }) && (replies().count() as u64) < u64::from(result.turns);
+        let uncounted = cut()
+            .map(|reply| said(reply).saturating_sub(reply.usage.output))
+            .sum();
+        let is_unheard = matches!(result.outcome, Outcome::Cancelled { .. })
+            && (replies().count() as u64) < u64::from(result.turns);
         let is_cut = is_unheard || cut().next().is_some();
-        Self { turns, calls, usage: result.total_usage, cost, uncounted, is_cut }
+        Self {
+            turns,
+            calls,
+            usage: result.total_usage,
+            cost,
+            uncounted,
+            is_cut,
+        }
     }
 
     /// Both together.
     pub(crate) fn and(self, other: Self) -> Self {
         let cost = self.cost.zip(other.cost).map(|(one, other)| one + other);
         let (turns, calls) = (self.turns + other.turns, self.calls + other.calls);
-        let (uncounted, is_cut) = (self.uncounted + other.uncounted, self.is_cut || other.is_cut);
-        Self { turns, calls, usage: self.usage + other.usage, cost, uncounted, is_cut }
+        let (uncounted, is_cut) = (
+            self.uncounted + other.uncounted,
+            self.is_cut || other.is_cut,
+        );
+        Self {
+            turns,
+            calls,
+            usage: self.usage + other.usage,
+            cost,
+            uncounted,
+            is_cut,
+        }
     }
 }
 
@@ -65,11 +84,20 @@ impl fmt::Display for Took {
         };
         let (input, output) = (self.usage.input(), self.usage.output + self.uncounted);
         let [turns, calls] = [self.turns, self.calls].map(grouped);
-        let (input, output) =
-            (mark(grouped(input), input == 0, "at least"), mark(grouped(output), output == 0, "about"));
-        write!(f, "turns {turns}, calls {calls}, tokens {input} in / {output} out, ")?;
+        let (input, output) = (
+            mark(grouped(input), input == 0, "at least"),
+            mark(grouped(output), output == 0, "about"),
+        );
+        write!(
+            f,
+            "turns {turns}, calls {calls}, tokens {input} in / {output} out, "
+        )?;
         match self.cost {
-            Some(cost) => write!(f, "cost {}", mark(cost.to_string(), cost.0 < SHOWN, "at least")),
+            Some(cost) => write!(
+                f,
+                "cost {}",
+                mark(cost.to_string(), cost.0 < SHOWN, "at least")
+            ),
             None => f.write_str("cost unknown"),
         }
     }
@@ -101,14 +129,40 @@ mod tests {
             reasoning: 7,
         };
         let expect = "turns 2, calls 3, tokens 1,234 in / 56 out, cost";
-        let took = Took { turns: 2, calls: 3, usage, cost: Some(NanoUsd(1_234_000)), uncounted: 0, is_cut: false };
+        let took = Took {
+            turns: 2,
+            calls: 3,
+            usage,
+            cost: Some(NanoUsd(1_234_000)),
+            uncounted: 0,
+            is_cut: false,
+        };
         assert_eq!(took.to_string(), format!("{expect} $0.0012"));
-        assert_eq!(Took { cost: None, ..took }.to_string(), format!("{expect} unknown"));
-        let cut = Took { uncounted: 4, is_cut: true, ..took };
-        let told = "turns 2, calls 3, tokens at least 1,234 in / about 60 out, cost at least $0.0012";
+        assert_eq!(
+            Took { cost: None, ..took }.to_string(),
+            format!("{expect} unknown")
+        );
+        let cut = Took {
+            uncounted: 4,
+            is_cut: true,
+            ..took
+        };
+        let told =
+            "turns 2, calls 3, tokens at least 1,234 in / about 60 out, cost at least $0.0012";
         assert_eq!(cut.to_string(), told);
-        let unknown = Took { usage: Usage::default(), cost: Some(NanoUsd(0)), uncounted: 0, ..cut };
-        assert_eq!(unknown.to_string(), "turns 2, calls 3, tokens unknown in / unknown out, cost unknown");
-        assert_eq!(unknown.and(cut).to_string(), told.replacen("2, calls 3", "4, calls 6", 1));
+        let unknown = Took {
+            usage: Usage::default(),
+            cost: Some(NanoUsd(0)),
+            uncounted: 0,
+            ..cut
+        };
+        assert_eq!(
+            unknown.to_string(),
+            "turns 2, calls 3, tokens unknown in / unknown out, cost unknown"
+        );
+        assert_eq!(
+            unknown.and(cut).to_string(),
+            told.replacen("2, calls 3", "4, calls 6", 1)
+        );
     }
 }

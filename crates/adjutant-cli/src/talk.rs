@@ -59,7 +59,9 @@ const MAX_RECALLED: usize = 2_000;
 pub(crate) fn talk(args: &args::Talk) -> Result<Exit, Problem> {
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         let problem = Problem::new(Exit::Usage, "a conversation needs a terminal");
-        return Err(problem.hint("`adjutant run PROMPT` needs none; `adjutant --help` shows all commands"));
+        return Err(
+            problem.hint("`adjutant run PROMPT` needs none; `adjutant --help` shows all commands")
+        );
     }
     work(converse(args))
 }
@@ -88,20 +90,39 @@ struct Talk<'a> {
 
 async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
     let root = args.root.clone().unwrap_or_else(|| PathBuf::from("."));
-    let store = if args.ephemeral { Store::in_memory() } else { Store::open(&args.at).await? };
+    let store = if args.ephemeral {
+        Store::in_memory()
+    } else {
+        Store::open(&args.at).await?
+    };
     let mut talk = Talk::new(args, root, store).await?;
     // Before the terminal changes: what is wrong with the command line is said as always.
     let mut how = args.how(&talk.models);
     let mut made = Some(talk.make(&how).await?);
-    let history = if args.ephemeral { None } else { store::usual().ok().map(|file| file.with_file_name("history")) };
+    let history = if args.ephemeral {
+        None
+    } else {
+        store::usual()
+            .ok()
+            .map(|file| file.with_file_name("history"))
+    };
     let style = Style::of_terminal();
     let mut input = Input::new(style, history, &command::NAMES, command::is_end)?;
     listen(&input)?;
-    let mut screen = Screen::of_talk(Paper::new(style, input.pen.clone(), Arc::clone(&input.board)));
+    let mut screen = Screen::of_talk(Paper::new(
+        style,
+        input.pen.clone(),
+        Arc::clone(&input.board),
+    ));
     let mut next = Next::Again;
     let ended = loop {
         if let Next::Model(names) = &next {
-            how = args.how(&names.split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>());
+            how = args.how(
+                &names
+                    .split(',')
+                    .map(|name| name.trim().to_owned())
+                    .collect::<Vec<_>>(),
+            );
         }
         let stretch = match made.take() {
             Some(made) => Ok(made),
@@ -115,7 +136,9 @@ async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
             Ok((job, asked, wished)) => {
                 talk.models.clone_from(&how.models);
                 input.begin();
-                next = Stretch::new(&mut talk, &job, asked, wished, &mut input, &mut screen).go().await;
+                next = Stretch::new(&mut talk, &job, asked, wished, &mut input, &mut screen)
+                    .go()
+                    .await;
                 job.close().await;
                 if matches!(next, Next::Leave) {
                     break Ok(Exit::Finished);
@@ -141,8 +164,15 @@ async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
             let root = talk.root.to_string_lossy();
             // A copy of the files may stand elsewhere.
             let is_here = args.root.as_deref().unwrap_or(Path::new(".")) == talk.root;
-            let root = if is_here { String::new() } else { format!(" --root {}", plain::word(&plain::whole(&root))) };
-            format!("; `adjutant -c{root}` goes on with {}", plain::line(&talk.name.0))
+            let root = if is_here {
+                String::new()
+            } else {
+                format!(" --root {}", plain::word(&plain::whole(&root)))
+            };
+            format!(
+                "; `adjutant -c{root}` goes on with {}",
+                plain::line(&talk.name.0)
+            )
         };
         // Over the line that may still be read: its thread would print it too late.
         let _ = writeln!(io::stdout().lock(), "\r\x1b[Kin all: {took}{again}");
@@ -202,7 +232,11 @@ impl<'a> Talk<'a> {
         }
         let mut models = args.models.clone();
         if models.is_empty() {
-            models.extend(left.as_ref().and_then(Run::config).map(|config| config.model.to_string()));
+            models.extend(
+                left.as_ref()
+                    .and_then(Run::config)
+                    .map(|config| config.model.to_string()),
+            );
         }
         Ok(Self {
             args,
@@ -225,7 +259,15 @@ impl<'a> Talk<'a> {
         let made = RunManifest::new(how, &self.root)?.asking(self.asked.iter().cloned())?;
         // It may have been changed since the command line was read.
         made.hands.rules.set_mode(self.mode.unwrap_or_default());
-        let model = ChosenModel::new(how, made.model(), Tape { record: None, played: None }).await?;
+        let model = ChosenModel::new(
+            how,
+            made.model(),
+            Tape {
+                record: None,
+                played: None,
+            },
+        )
+        .await?;
         Ok((made, model))
     }
 
@@ -243,26 +285,52 @@ impl<'a> Talk<'a> {
         if self.left.is_none() && self.store.journal().info(&self.name).await.is_err() {
             self.about = Some(run::about(&self.root, &made)?);
         }
-        let kept = StoredRun { store: self.store.clone(), name: self.name.clone() };
-        let mut job = Job::new(how, made, model, Cancel::new(), Some(&self.store), Some(kept)).await?;
+        let kept = StoredRun {
+            store: self.store.clone(),
+            name: self.name.clone(),
+        };
+        let mut job = Job::new(
+            how,
+            made,
+            model,
+            Cancel::new(),
+            Some(&self.store),
+            Some(kept),
+        )
+        .await?;
         let (questions, asked) = mpsc::unbounded_channel();
         let wished = Arc::new(AtomicBool::new(false));
-        job.agent = job.agent.effect(Fold::new(Arc::clone(&wished))).responder(move |_, pause| {
-            let (answer, answered) = oneshot::channel();
-            let sent = questions.send(Question { pause: Arc::new(pause), answer });
-            async move {
-                sent.ok()?;
-                answered.await.ok()
-            }
-        });
+        job.agent = job
+            .agent
+            .effect(Fold::new(Arc::clone(&wished)))
+            .responder(move |_, pause| {
+                let (answer, answered) = oneshot::channel();
+                let sent = questions.send(Question {
+                    pause: Arc::new(pause),
+                    answer,
+                });
+                async move {
+                    sent.ok()?;
+                    answered.await.ok()
+                }
+            });
         Ok((job, asked, wished))
     }
 
     /// Says with whom one converses, about what, and what was said before.
     fn greet(&self, made: &RunManifest, model: &ChosenModel, screen: &Screen) {
-        let place = self.root.canonicalize().unwrap_or_else(|_| self.root.clone());
-        let (id, place) = (&model.model.info().id, plain::line(&place.to_string_lossy()));
-        screen.tell(&format!("adjutant {} · {id} · {place}", env!("CARGO_PKG_VERSION")));
+        let place = self
+            .root
+            .canonicalize()
+            .unwrap_or_else(|_| self.root.clone());
+        let (id, place) = (
+            &model.model.info().id,
+            plain::line(&place.to_string_lossy()),
+        );
+        screen.tell(&format!(
+            "adjutant {} · {id} · {place}",
+            env!("CARGO_PKG_VERSION")
+        ));
         let name = plain::line(&self.name.0);
         screen.tell(&match (&self.left, self.args.ephemeral) {
             (_, true) => "nothing is kept; /help shows the commands".to_owned(),
@@ -270,7 +338,10 @@ impl<'a> Talk<'a> {
             (Some(_), _) => format!("session: {name}; /help shows the commands"),
         });
         model.notices.iter().for_each(|line| screen.tell(line));
-        self.store.notice().iter().for_each(|line| screen.tell(line));
+        self.store
+            .notice()
+            .iter()
+            .for_each(|line| screen.tell(line));
         made.tell(screen);
         let Some(left) = &self.left else { return };
         let newest = |found: fn(&Entry) -> bool| {
@@ -282,10 +353,14 @@ impl<'a> Talk<'a> {
                 .map(|entry| entry.to_text())
         };
         let user = newest(|entry| matches!(entry, Entry::User(_)));
-        let reply = newest(|entry| matches!(entry, Entry::Turn(turn) if !turn.reply().text().is_empty()));
+        let reply =
+            newest(|entry| matches!(entry, Entry::Turn(turn) if !turn.reply().text().is_empty()));
         for (who, text) in [("you", user), ("adjutant", reply)] {
             let Some(text) = text else { continue };
-            let end = text.char_indices().nth(MAX_RECALLED).map_or(text.len(), |(at, _)| at);
+            let end = text
+                .char_indices()
+                .nth(MAX_RECALLED)
+                .map_or(text.len(), |(at, _)| at);
             let cut = if end < text.len() { "…" } else { "" };
             screen.tell(&format!("{who}: {}{cut}", &text[..end]));
         }
@@ -302,12 +377,20 @@ impl<'a> Talk<'a> {
 pub(crate) fn must_be_free(info: &LogInfo) -> Result<(), Problem> {
     let name = plain::word(&info.log.0);
     if info.is_owned {
-        let problem = Problem::new(Exit::Usage, format!("another process works in the session: {}", info.log));
+        let problem = Problem::new(
+            Exit::Usage,
+            format!("another process works in the session: {}", info.log),
+        );
         return Err(problem.hint(format!("`adjutant sessions stop {name}` asks it to end")));
     }
     if named::directory(info)?.is_none() {
-        let problem = Problem::new(Exit::Usage, format!("the session has no directory: {}", info.log));
-        return Err(problem.hint(format!("`adjutant resume {name} --root DIR --model MODEL` goes on with it")));
+        let problem = Problem::new(
+            Exit::Usage,
+            format!("the session has no directory: {}", info.log),
+        );
+        return Err(problem.hint(format!(
+            "`adjutant resume {name} --root DIR --model MODEL` goes on with it"
+        )));
     }
     Ok(())
 }

@@ -17,8 +17,14 @@ const PROJECT: &str = ".adjutant/skills";
 /// # Errors
 /// `Usage` if a folder that was named is none, or cannot be opened.
 pub(crate) fn find(taught: &Taught, directory: &Path) -> Result<Skills, Problem> {
-    let trust = if taught.trust || taught.trust_skills { Trust::Allowed } else { Trust::Denied };
-    let project = Root::project(directory.join(PROJECT)).within(directory).trust(trust);
+    let trust = if taught.trust || taught.trust_skills {
+        Trust::Allowed
+    } else {
+        Trust::Denied
+    };
+    let project = Root::project(directory.join(PROJECT))
+        .within(directory)
+        .trust(trust);
     let named = taught.folders.iter().map(Root::named);
     let roots = named.chain([project]).chain(usual().map(Root::user));
     Skills::load(roots).map_err(|error| of(&error))
@@ -37,7 +43,9 @@ pub(crate) fn of(error: &Error) -> Problem {
 pub(crate) fn told(skills: &Skills, taught: &Taught, directory: &Path) -> Vec<String> {
     let (project, is_trusted) = (directory.join(PROJECT), taught.trust || taught.trust_skills);
     let matters = |it: &&Finding| {
-        is_trusted || it.kind == FindingKind::Untrusted || !Path::new(&*it.place.file).starts_with(&project)
+        is_trusted
+            || it.kind == FindingKind::Untrusted
+            || !Path::new(&*it.place.file).starts_with(&project)
     };
     skills.findings().iter().filter(matters).map(line).collect()
 }
@@ -53,7 +61,11 @@ pub(crate) fn line(finding: &Finding) -> String {
 
 /// Returns the folder of the user's own skills.
 fn usual() -> Option<PathBuf> {
-    let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let of = |variable: &str| {
+        env::var_os(variable)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let settings = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
     settings.map(|folder| folder.join("adjutant/skills"))
 }

@@ -19,13 +19,21 @@ const SERVICE: &str = "OTEL_SERVICE_NAME";
 pub(crate) fn exported<T>(work: impl FnOnce() -> T) -> T {
     let value = |name: &str| env::var(name).ok().filter(|text| !text.is_empty());
     let is_off = value(DISABLED).is_some_and(|it| it.eq_ignore_ascii_case("true"));
-    let Some(endpoint) = value(ENDPOINT).filter(|_| !is_off) else { return work() };
-    let warn = |error: adjutant::otel::Error| tell(&plain::line(&format!("warning: nothing is exported: {error}")));
+    let Some(endpoint) = value(ENDPOINT).filter(|_| !is_off) else {
+        return work();
+    };
+    let warn = |error: adjutant::otel::Error| {
+        tell(&plain::line(&format!(
+            "warning: nothing is exported: {error}"
+        )))
+    };
     let service = value(SERVICE).unwrap_or_else(|| "adjutant".to_owned());
     let exporting = Otel::new(endpoint, service).install().map_err(warn).ok();
     let done = work();
     if let Some(Err(error)) = exporting.map(adjutant::otel::Exporting::shutdown) {
-        tell(&plain::line(&format!("warning: not everything was exported: {error}")));
+        tell(&plain::line(&format!(
+            "warning: not everything was exported: {error}"
+        )));
     }
     done
 }

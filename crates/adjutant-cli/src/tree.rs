@@ -47,12 +47,23 @@ impl TreeView {
     pub(crate) fn told(&mut self, event: &Event) -> Vec<DisplayLine> {
         let who = &event.who;
         let name = label(who);
-        let show = self.shows.entry(who.thread.clone()).or_insert_with(|| Show::new(TextDisplay::Nothing));
-        let mut told: Vec<DisplayLine> =
-            show.event(&event.kind).into_iter().filter_map(|line| line.within(&name)).collect();
+        let show = self
+            .shows
+            .entry(who.thread.clone())
+            .or_insert_with(|| Show::new(TextDisplay::Nothing));
+        let mut told: Vec<DisplayLine> = show
+            .event(&event.kind)
+            .into_iter()
+            .filter_map(|line| line.within(&name))
+            .collect();
         if let EventKind::RunFinished { .. } = &event.kind {
             self.shows.remove(&who.thread);
-            let state = self.tree.nodes().iter().rev().find(|node| node.who.thread == who.thread);
+            let state = self
+                .tree
+                .nodes()
+                .iter()
+                .rev()
+                .find(|node| node.who.thread == who.thread);
             let state = state.map_or(NodeState::Finished, |node| node.state);
             told.push(DisplayLine::Told(format!("■ {name}: {}", state.word())));
         }
@@ -79,16 +90,28 @@ impl TreeView {
     pub(crate) fn draw(&mut self, now: Instant) -> Vec<String> {
         (self.drawn, self.is_changed) = (Some(now), false);
         let nodes = self.tree.nodes();
-        let mut lines: Vec<String> = nodes.first().map(|first| row(first, &self.busy)).into_iter().collect();
-        let under_way: Vec<&TreeNode> = self.in_order().into_iter().filter(|node| is_under_way(node)).collect();
+        let mut lines: Vec<String> = nodes
+            .first()
+            .map(|first| row(first, &self.busy))
+            .into_iter()
+            .collect();
+        let under_way: Vec<&TreeNode> = self
+            .in_order()
+            .into_iter()
+            .filter(|node| is_under_way(node))
+            .collect();
         for node in under_way.iter().take(MAX_DRAWN) {
             let indent = "  ".repeat(usize::from(node.who.depth.clamp(1, 8)) - 1);
             lines.push(format!("{indent}{}", row(node, &node.activity)));
         }
         let more = under_way.len().saturating_sub(MAX_DRAWN) + self.tree.more();
         let ended = nodes.len().saturating_sub(1 + under_way.len());
-        let rest = [(more, "more"), (ended, "ended")].into_iter().filter(|(count, _)| *count > 0);
-        let rest: Vec<String> = rest.map(|(count, what)| format!("{count} {what}")).collect();
+        let rest = [(more, "more"), (ended, "ended")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0);
+        let rest: Vec<String> = rest
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
         if !rest.is_empty() {
             lines.push(format!("({})", rest.join(", ")));
         }
@@ -97,20 +120,30 @@ impl TreeView {
 
     /// The whole tree, if there were agents under the first one.
     pub(crate) fn text(&self) -> Option<String> {
-        (self.tree.nodes().len() > 1).then(|| plain::stream(self.tree.to_string().trim_end()).into_owned())
+        (self.tree.nodes().len() > 1)
+            .then(|| plain::stream(self.tree.to_string().trim_end()).into_owned())
     }
 
     /// The agents, each before those under it.
     fn in_order(&self) -> Vec<&TreeNode> {
         let nodes = self.tree.nodes();
         let mut under: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
-        nodes.iter().enumerate().for_each(|(at, node)| under.entry(node.parent).or_default().push(at));
+        nodes
+            .iter()
+            .enumerate()
+            .for_each(|(at, node)| under.entry(node.parent).or_default().push(at));
         let mut order = Vec::with_capacity(nodes.len());
         let mut next: Vec<usize> = under.remove(&None).unwrap_or_default();
         next.reverse();
         while let Some(at) = next.pop() {
             order.extend(nodes.get(at));
-            next.extend(under.remove(&Some(at)).unwrap_or_default().into_iter().rev());
+            next.extend(
+                under
+                    .remove(&Some(at))
+                    .unwrap_or_default()
+                    .into_iter()
+                    .rev(),
+            );
         }
         order
     }
@@ -118,7 +151,11 @@ impl TreeView {
 
 /// Returns the line that tells of an agent that is opened.
 pub(crate) fn opened(child: &Identity) -> DisplayLine {
-    let task = child.task.as_deref().map(|task| format!(": {}", plain::line(task))).unwrap_or_default();
+    let task = child
+        .task
+        .as_deref()
+        .map(|task| format!(": {}", plain::line(task)))
+        .unwrap_or_default();
     DisplayLine::Told(format!("▸ {}{task}", label(child)))
 }
 
@@ -133,7 +170,11 @@ fn label(who: &Identity) -> String {
 
 /// True if the agent is under the first one and not at its end.
 fn is_under_way(node: &TreeNode) -> bool {
-    node.who.depth > 0 && matches!(node.state, NodeState::Opened | NodeState::Working | NodeState::Waiting)
+    node.who.depth > 0
+        && matches!(
+            node.state,
+            NodeState::Opened | NodeState::Working | NodeState::Waiting
+        )
 }
 
 /// An agent in one line: its name, its state, what it used, what it is at.
@@ -141,7 +182,11 @@ fn row(node: &TreeNode, at: &str) -> String {
     let tokens = grouped(node.usage.total());
     let at = if at.is_empty() { &node.task } else { at };
     let line = format!("{}: {}, {tokens} tokens", node.who.name, node.state.word());
-    plain::line(&if at.is_empty() { line } else { format!("{line} · {at}") })
+    plain::line(&if at.is_empty() {
+        line
+    } else {
+        format!("{line} · {at}")
+    })
 }
 
 #[cfg(test)]

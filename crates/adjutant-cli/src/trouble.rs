@@ -14,7 +14,8 @@ use crate::{exit::Exit, plain, problem::Problem};
 pub(crate) fn of_journal(error: &JournalError) -> Problem {
     use JournalErrorKind::{Corrupt, Fenced, Io};
     match error.kind {
-        Corrupt => Problem::of(Exit::Failed, error).hint("`adjutant sessions verify` tells what is damaged"),
+        Corrupt => Problem::of(Exit::Failed, error)
+            .hint("`adjutant sessions verify` tells what is damaged"),
         Fenced | Io => Problem::of(Exit::Failed, error),
         _ => Problem::of(Exit::Usage, error),
     }
@@ -25,9 +26,17 @@ pub(crate) fn of_session(error: &JournalError, name: &str) -> Problem {
     if error.kind != JournalErrorKind::Owned {
         return of_journal(error);
     }
-    let hint = format!("`adjutant sessions stop {}` asks it to end; runs may --take-over", plain::word(name));
+    let hint = format!(
+        "`adjutant sessions stop {}` asks it to end; runs may --take-over",
+        plain::word(name)
+    );
     // The cause tells who works in it, and for how long.
-    Problem::new(Exit::Usage, format!("another process works in the session: {name}")).hint(hint).cause_of(error)
+    Problem::new(
+        Exit::Usage,
+        format!("another process works in the session: {name}"),
+    )
+    .hint(hint)
+    .cause_of(error)
 }
 
 /// The problem that an error of a memory is.
@@ -51,17 +60,23 @@ pub(crate) fn of_board(error: &orchestration::Error) -> Problem {
 /// The problem that an error of the runtime is.
 pub(crate) fn of_runtime(error: &runtime::Error) -> Problem {
     use runtime::ErrorKind::{
-        Busy, Config, Conflict, Denied, Exists, Invalid, Manifest, Missing, Model, Pull, Readiness, TimedOut, Untrusted,
+        Busy, Config, Conflict, Denied, Exists, Invalid, Manifest, Missing, Model, Pull, Readiness,
+        TimedOut, Untrusted,
     };
     match error.kind() {
         Manifest | Invalid | Missing | Exists | Conflict | Busy => Problem::of(Exit::Usage, error),
-        Model => Problem::of(Exit::Usage, error).hint("set the variable in this terminal, and start the agent again"),
-        Pull | Config => {
-            Problem::of(Exit::Failed, error).hint("`adjutant agent provenance NAME --verify` tells what was changed")
+        Model => Problem::of(Exit::Usage, error)
+            .hint("set the variable in this terminal, and start the agent again"),
+        Pull | Config => Problem::of(Exit::Failed, error)
+            .hint("`adjutant agent provenance NAME --verify` tells what was changed"),
+        Untrusted => Problem::of(Exit::Usage, error)
+            .hint("`adjutant trust` lists what it wants, and trusts it"),
+        Denied => {
+            Problem::of(Exit::Failed, error).hint("the agent was started anew meanwhile; try again")
         }
-        Untrusted => Problem::of(Exit::Usage, error).hint("`adjutant trust` lists what it wants, and trusts it"),
-        Denied => Problem::of(Exit::Failed, error).hint("the agent was started anew meanwhile; try again"),
-        Readiness | TimedOut => Problem::of(Exit::Failed, error).hint("`adjutant agent logs NAME` shows what it wrote"),
+        Readiness | TimedOut => {
+            Problem::of(Exit::Failed, error).hint("`adjutant agent logs NAME` shows what it wrote")
+        }
         _ => Problem::of(Exit::Failed, error),
     }
 }

@@ -24,22 +24,52 @@ const BUNDLE: &[u8] = b"adjutant-agent ";
 
 /// Lists what is wanted, and trusts it if the user says so.
 pub(crate) fn trust(args: &Trust) -> Result<Exit, Problem> {
-    let place = AgentFolder::of(&args.homed, if args.path.is_dir() { &args.path } else { Path::new(".") });
-    let command = place.command(&format!("trust {}", plain::word(&args.path.to_string_lossy())));
-    let consent = Consent { store: &place.trusted, given: &args.yes, command, option: "--yes" };
+    let place = AgentFolder::of(
+        &args.homed,
+        if args.path.is_dir() {
+            &args.path
+        } else {
+            Path::new(".")
+        },
+    );
+    let command = place.command(&format!(
+        "trust {}",
+        plain::word(&args.path.to_string_lossy())
+    ));
+    let consent = Consent {
+        store: &place.trusted,
+        given: &args.yes,
+        command,
+        option: "--yes",
+    };
     let found = found(&args.path, &place)?;
     if found.is_empty() {
-        let text = format!("there is no manifest here, and no agent: {}", args.path.display());
+        let text = format!(
+            "there is no manifest here, and no agent: {}",
+            args.path.display()
+        );
         return Err(Problem::new(Exit::Usage, text));
     }
     for wants in &found {
         let digest = wants.digest();
-        if consent.store.holds(digest).map_err(|error| of_runtime(&error))? && !wants.is_empty() {
+        if consent
+            .store
+            .holds(digest)
+            .map_err(|error| of_runtime(&error))?
+            && !wants.is_empty()
+        {
             tell(&consent::listed(wants));
         }
         consent.ask(wants)?;
-        let what = if wants.is_empty() { "wants nothing that must be trusted" } else { "is trusted" };
-        write(&format!("{} {what}: sha256:{digest}\n", plain::line(wants.name())))?;
+        let what = if wants.is_empty() {
+            "wants nothing that must be trusted"
+        } else {
+            "is trusted"
+        };
+        write(&format!(
+            "{} {what}: sha256:{digest}\n",
+            plain::line(wants.name())
+        ))?;
     }
     Ok(Exit::Finished)
 }
@@ -49,7 +79,10 @@ pub(crate) fn trust(args: &Trust) -> Result<Exit, Problem> {
 fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
     if path.is_dir() {
         let manifests = made::manifests(path)?;
-        let mut all = manifests.iter().map(|file| of_manifest(file)).collect::<Result<Vec<_>, _>>()?;
+        let mut all = manifests
+            .iter()
+            .map(|file| of_manifest(file))
+            .collect::<Result<Vec<_>, _>>()?;
         all.extend(of_servers(&path.join(FILE_NAME))?);
         let agents = place.entries()?.all;
         for entry in &agents {
@@ -63,11 +96,13 @@ fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
         return Ok(vec![wants]);
     }
     let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(BUNDLE.len() as u64).read_to_end(&mut head));
+    let read =
+        File::open(path).and_then(|file| file.take(BUNDLE.len() as u64).read_to_end(&mut head));
     match read {
-        Ok(_) if head == BUNDLE => {
-            Ok(vec![bundle::inspect(path, &bundle::ImportOptions::new()).map_err(|error| of_runtime(&error))?])
-        }
+        Ok(_) if head == BUNDLE => Ok(vec![
+            bundle::inspect(path, &bundle::ImportOptions::new())
+                .map_err(|error| of_runtime(&error))?,
+        ]),
         _ => Ok(vec![of_manifest(path)?]),
     }
 }
@@ -75,8 +110,13 @@ fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
 /// Returns what the servers of a file want, if there is one that names some.
 fn of_servers(file: &Path) -> Result<Option<Wants>, Problem> {
     let read = McpFile::read(file).map_err(|error| of_runtime(&error))?;
-    let Some(read) = read.filter(|read| !read.servers.is_empty() || !read.findings.is_empty()) else { return Ok(None) };
-    read.findings.iter().for_each(|finding| tell(&format!("warning: {}", plain::line(finding))));
+    let Some(read) = read.filter(|read| !read.servers.is_empty() || !read.findings.is_empty())
+    else {
+        return Ok(None);
+    };
+    read.findings
+        .iter()
+        .for_each(|finding| tell(&format!("warning: {}", plain::line(finding))));
     read.wants().map(Some).map_err(|error| of_runtime(&error))
 }
 

@@ -27,14 +27,20 @@ const MAX_NAMED: usize = 10;
 pub(crate) async fn list(store: &Store, name: &str, is_json: bool) -> Result<Exit, Problem> {
     let info = named::find(&store.sessions(), name).await?;
     let tree = tree(store, name, info.about.agent.as_deref().unwrap_or("agent")).await?;
-    let text: String = if is_json { tree.nodes().iter().map(json_of).collect() } else { lines(&tree) };
+    let text: String = if is_json {
+        tree.nodes().iter().map(json_of).collect()
+    } else {
+        lines(&tree)
+    };
     write_or_tell(&text, "no agent has worked in the session yet")?;
     if tree.more() > 0 {
         tell(&format!("and {} more", tree.more()));
     }
     if !info.is_owned && tree.nodes().iter().any(is_at_work) {
         let again = format!("adjutant resume {}", plain::word(name));
-        tell(&format!("nobody works in the session: its program was lost; `{again}` goes on"));
+        tell(&format!(
+            "nobody works in the session: its program was lost; `{again}` goes on"
+        ));
     }
     Ok(Exit::Finished)
 }
@@ -45,18 +51,34 @@ pub(crate) async fn list(store: &Store, name: &str, is_json: bool) -> Result<Exi
 /// `Usage` if there is none, or several.
 pub(crate) async fn thread(store: &Store, name: &str, agent: &str) -> Result<ThreadId, Problem> {
     let tree = tree(store, name, "").await?;
-    let under: Vec<&TreeNode> = tree.nodes().iter().filter(|it| it.who.depth > 0 && is_at_work(it)).collect();
-    let is_it = |it: &&&TreeNode| it.who.thread.as_str() == agent || *it.who.path == *agent || *it.who.name == *agent;
+    let under: Vec<&TreeNode> = tree
+        .nodes()
+        .iter()
+        .filter(|it| it.who.depth > 0 && is_at_work(it))
+        .collect();
+    let is_it = |it: &&&TreeNode| {
+        it.who.thread.as_str() == agent || *it.who.path == *agent || *it.who.name == *agent
+    };
     let found: Vec<_> = under.iter().filter(is_it).collect();
     match found.as_slice() {
         [one] => Ok(one.who.thread.clone()),
         _ => {
-            let what =
-                if found.is_empty() { "no agent of this name is at work" } else { "several agents have this name" };
+            let what = if found.is_empty() {
+                "no agent of this name is at work"
+            } else {
+                "several agents have this name"
+            };
             let problem = Problem::new(Exit::Usage, format!("{what}: {agent}"));
-            let near = if found.is_empty() { under.iter().collect() } else { found };
-            let threads: Vec<String> =
-                near.iter().take(MAX_NAMED).map(|it| plain::word(it.who.thread.as_str())).collect();
+            let near = if found.is_empty() {
+                under.iter().collect()
+            } else {
+                found
+            };
+            let threads: Vec<String> = near
+                .iter()
+                .take(MAX_NAMED)
+                .map(|it| plain::word(it.who.thread.as_str()))
+                .collect();
             Err(match threads.is_empty() {
                 true => problem,
                 false => problem.hint(format!("at work are {}", threads.join(", "))),
@@ -72,9 +94,14 @@ async fn tree(store: &Store, name: &str, first: &str) -> Result<AgentTree, Probl
     let (mut tree, mut fold): (_, Option<EventFold>) = (AgentTree::new(), None);
     while let Some(stamped) = records.next().await {
         let stamped = stamped.map_err(|error| trouble::of_journal(&error))?;
-        let fold = fold
-            .get_or_insert_with(|| EventFold::new(Arc::new(Identity::root(stamped.thread.clone(), "", first)), Seq(0)));
-        fold.push(&stamped).map_err(|error| Problem::of(Exit::Failed, &error))?;
+        let fold = fold.get_or_insert_with(|| {
+            EventFold::new(
+                Arc::new(Identity::root(stamped.thread.clone(), "", first)),
+                Seq(0),
+            )
+        });
+        fold.push(&stamped)
+            .map_err(|error| Problem::of(Exit::Failed, &error))?;
         fold.ready.drain(..).for_each(|event| {
             tree.see(&event);
         });
@@ -86,12 +113,20 @@ async fn tree(store: &Store, name: &str, first: &str) -> Result<AgentTree, Probl
 }
 
 fn is_at_work(node: &TreeNode) -> bool {
-    matches!(node.state, NodeState::Opened | NodeState::Working | NodeState::Waiting)
+    matches!(
+        node.state,
+        NodeState::Opened | NodeState::Working | NodeState::Waiting
+    )
 }
 
 /// Shape: `<state>  <thread>  <name>: <task> | <activity>`, a level deeper for each agent above.
 fn lines(tree: &AgentTree) -> String {
-    let width = tree.nodes().iter().map(|it| it.state.word().len()).max().unwrap_or_default();
+    let width = tree
+        .nodes()
+        .iter()
+        .map(|it| it.state.word().len())
+        .max()
+        .unwrap_or_default();
     let mut text = String::new();
     add(&mut text, tree, None, width);
     text
@@ -99,11 +134,19 @@ fn lines(tree: &AgentTree) -> String {
 
 fn add(text: &mut String, tree: &AgentTree, above: Option<usize>, width: usize) {
     for at in tree.under(above) {
-        let Some(node) = tree.nodes().get(at) else { continue };
+        let Some(node) = tree.nodes().get(at) else {
+            continue;
+        };
         let (state, margin) = (node.state.word(), "  ".repeat(usize::from(node.who.depth)));
-        let mut doing = [&node.task, &node.activity].into_iter().filter(|it| !it.is_empty()).map(|it| plain::line(it));
+        let mut doing = [&node.task, &node.activity]
+            .into_iter()
+            .filter(|it| !it.is_empty())
+            .map(|it| plain::line(it));
         let doing = doing.by_ref().collect::<Vec<_>>().join(" | ");
-        let (thread, name) = (plain::line(node.who.thread.as_str()), plain::line(&node.who.name));
+        let (thread, name) = (
+            plain::line(node.who.thread.as_str()),
+            plain::line(&node.who.name),
+        );
         text.push_str(format!("{state:width$}  {margin}{thread}  {name}: {doing}").trim_end());
         text.push('\n');
         add(text, tree, Some(at), width);

@@ -33,8 +33,12 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.homed, &args.directory);
     let files = made::manifests(&args.directory)?;
     if files.is_empty() && place.entries()?.all.is_empty() {
-        let text = format!("there is no manifest here, and no agent: {}", args.directory.display());
-        return Err(Problem::new(Exit::Usage, text).hint("`adjutant init` writes a manifest that runs at once"));
+        let text = format!(
+            "there is no manifest here, and no agent: {}",
+            args.directory.display()
+        );
+        return Err(Problem::new(Exit::Usage, text)
+            .hint("`adjutant init` writes a manifest that runs at once"));
     }
     let chatter = match (args.quiet, args.json) {
         (true, _) => Chatter::None,
@@ -46,9 +50,8 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
         .map_err(|error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error))?;
     let asked = asked_to_end(end.clone())?;
     let operator = place.home.operate().map_err(|error| match error.kind() {
-        ErrorKind::Busy => {
-            of_runtime(&error).hint("one operator works on a folder of agents; `adjutant agent ps` shows them")
-        }
+        ErrorKind::Busy => of_runtime(&error)
+            .hint("one operator works on a folder of agents; `adjutant agent ps` shows them"),
         _ => of_runtime(&error),
     })?;
     let backend = place.backend()?;
@@ -60,10 +63,18 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
     };
     let supervisor = Supervisor::new(backend, operator, settings);
     let (notices, table) = (supervisor.notices(), supervisor.table());
-    let plane = ControlPlane::bind(&place.home, table.clone()).await.map_err(|error| of_runtime(&error))?;
+    let plane = ControlPlane::bind(&place.home, table.clone())
+        .await
+        .map_err(|error| of_runtime(&error))?;
     let plane = plane.page(adjutant_server::PAGE);
-    screen.tell(&format!("all agents are asked at http://{}/v1/agents; the token is in control.json", plane.address()));
-    screen.tell(&format!("`{}` shows them on a page", place.command("view --agents")));
+    screen.tell(&format!(
+        "all agents are asked at http://{}/v1/agents; the token is in control.json",
+        plane.address()
+    ));
+    screen.tell(&format!(
+        "`{}` shows them on a page",
+        place.command("view --agents")
+    ));
     let closed = end.clone();
     let plane = tokio::spawn(plane.serve(async move { closed.cancelled().await }));
     // The second Ctrl-C ends the command by itself.
@@ -73,7 +84,9 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
         // Nobody reads what is told: that ends it, and well.
         end.cancel();
     }
-    let report = work.await.map_err(|error| Problem::new(Exit::Failed, "the supervisor broke off").cause(&error))?;
+    let report = work
+        .await
+        .map_err(|error| Problem::new(Exit::Failed, "the supervisor broke off").cause(&error))?;
     plane.abort();
     let report = report.map_err(|error| of_runtime(&error))?;
     screen.rest();
@@ -92,8 +105,9 @@ pub(crate) fn asked_to_end(end: Cancel) -> Result<tokio::sync::watch::Receiver<b
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut signal = signal(SignalKind::terminate())
-            .map_err(|error| Problem::new(Exit::Failed, "cannot listen for signals").cause(&error))?;
+        let mut signal = signal(SignalKind::terminate()).map_err(|error| {
+            Problem::new(Exit::Failed, "cannot listen for signals").cause(&error)
+        })?;
         tokio::spawn(async move {
             if signal.recv().await.is_some() {
                 told.send_replace(true);
@@ -109,8 +123,11 @@ pub(crate) fn asked_to_end(end: Cancel) -> Result<tokio::sync::watch::Receiver<b
 /// Tells what became of each agent.
 fn tell(report: &SupervisorReport, is_json: bool, screen: &Screen) -> Result<(), Problem> {
     if is_json {
-        let left: Vec<_> =
-            report.left.iter().map(|(name, why)| serde_json::json!({"agent": name, "why": why})).collect();
+        let left: Vec<_> = report
+            .left
+            .iter()
+            .map(|(name, why)| serde_json::json!({"agent": name, "why": why}))
+            .collect();
         let value = serde_json::json!({
             "notice": "ended", "stopped": report.stopped, "idle": report.idle, "left": left,
         });
@@ -118,13 +135,25 @@ fn tell(report: &SupervisorReport, is_json: bool, screen: &Screen) -> Result<(),
     }
     let names = |names: &[std::sync::Arc<str>]| names.join(", ");
     if !report.stopped.is_empty() {
-        screen.tell(&format!("stopped {}: {}", report.stopped.len(), names(&report.stopped)));
+        screen.tell(&format!(
+            "stopped {}: {}",
+            report.stopped.len(),
+            names(&report.stopped)
+        ));
     }
     if !report.idle.is_empty() {
-        screen.tell(&format!("did not run {}: {}", report.idle.len(), names(&report.idle)));
+        screen.tell(&format!(
+            "did not run {}: {}",
+            report.idle.len(),
+            names(&report.idle)
+        ));
     }
     for (name, why) in &report.left {
-        Problem::new(Exit::Failed, format!("the agent {name} may still run: {why}")).report();
+        Problem::new(
+            Exit::Failed,
+            format!("the agent {name} may still run: {why}"),
+        )
+        .report();
     }
     Ok(())
 }

@@ -43,39 +43,70 @@ pub(crate) fn tell<'a>(
         Some(pause) => format!(" --answer {}=TEXT", plain::word(&pause.id.0)),
         None => approve,
     };
-    screen.tell(&format!("hint: adjutant resume {}{}{how}", plain::word(&kept.name.0), kept.store.option()));
+    screen.tell(&format!(
+        "hint: adjutant resume {}{}{how}",
+        plain::word(&kept.name.0),
+        kept.store.option()
+    ));
 }
 
 /// The problem that a run of the session waits for answers.
 pub(crate) fn waiting(kept: &StoredRun) -> Problem {
-    let problem = Problem::new(Exit::Usage, format!("a run of the session waits for an answer: {}", kept.name));
-    problem.hint(format!("adjutant resume {}{}", plain::word(&kept.name.0), kept.store.option()))
+    let problem = Problem::new(
+        Exit::Usage,
+        format!("a run of the session waits for an answer: {}", kept.name),
+    );
+    problem.hint(format!(
+        "adjutant resume {}{}",
+        plain::word(&kept.name.0),
+        kept.store.option()
+    ))
 }
 
 /// A pause in one line, with the directory that its call works in; and whether that is all of it.
 pub(crate) fn shown(pause: &Pause, root: Option<&Path>) -> (String, bool) {
     let root = root.filter(|_| pause.call.is_some()).map(|root| {
         let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        format!("in {}  ", plain::word(&plain::whole(&real.to_string_lossy())))
+        format!(
+            "in {}  ",
+            plain::word(&plain::whole(&real.to_string_lossy()))
+        )
     });
     // The first agent asks for itself; which one asks under it is not in the id.
-    let who = if pause.path.contains('/') { format!("{}: ", plain::whole(&pause.path)) } else { String::new() };
+    let who = if pause.path.contains('/') {
+        format!("{}: ", plain::whole(&pause.path))
+    } else {
+        String::new()
+    };
     let root = root.unwrap_or_default();
     let mut line = format!("{}  {root}{who}{}", plain::whole(&pause.id.0), about(pause));
     if line.len() <= MAX_ON_TERMINAL || !io::stderr().is_terminal() {
         return (line, true);
     }
-    let hidden = line.split_off(line.floor_char_boundary(MAX_ON_TERMINAL)).len();
+    let hidden = line
+        .split_off(line.floor_char_boundary(MAX_ON_TERMINAL))
+        .len();
     (format!("{line}… ({hidden} more bytes)"), false)
 }
 
 /// Returns the whole content of a pause in one line: all that its digest is made of.
 pub(crate) fn about(pause: &Pause) -> String {
-    let Ask { prompt, schema, data, .. } = &pause.ask;
+    let Ask {
+        prompt,
+        schema,
+        data,
+        ..
+    } = &pause.ask;
     let call = pause.call.as_ref();
-    let mut about =
-        call.map_or_else(String::new, |it| format!("{} {}", plain::whole(it.name.as_str()), plain::json(&it.args)));
-    let is_usual = call.is_some_and(|it| pause.key.is_none() && **prompt == usual(it.name.as_str()));
+    let mut about = call.map_or_else(String::new, |it| {
+        format!(
+            "{} {}",
+            plain::whole(it.name.as_str()),
+            plain::json(&it.args)
+        )
+    });
+    let is_usual =
+        call.is_some_and(|it| pause.key.is_none() && **prompt == usual(it.name.as_str()));
     if !is_usual {
         about += if about.is_empty() { "" } else { ": " };
         about += &plain::whole(prompt);
@@ -83,7 +114,10 @@ pub(crate) fn about(pause: &Pause) -> String {
     for reason in &pause.refused {
         about += &format!("; refused before: {}", plain::whole(reason));
     }
-    for (what, value) in [("schema", schema), ("data", data)].into_iter().filter(|(_, value)| !value.is_null()) {
+    for (what, value) in [("schema", schema), ("data", data)]
+        .into_iter()
+        .filter(|(_, value)| !value.is_null())
+    {
         about += &format!("; {what} {}", plain::json(&value.to_string()));
     }
     about
@@ -96,7 +130,11 @@ pub(crate) fn usual(tool: &str) -> String {
 
 /// Returns the name of a pause and of what was shown of it, as a word of a command.
 pub(crate) fn named(pause: &Pause) -> String {
-    plain::word(&format!("{}@{:.DIGITS$}", pause.id, pause.digest().to_string()))
+    plain::word(&format!(
+        "{}@{:.DIGITS$}",
+        pause.id,
+        pause.digest().to_string()
+    ))
 }
 
 /// True if one word is enough as an answer.

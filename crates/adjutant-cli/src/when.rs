@@ -4,13 +4,22 @@ use adjutant::llm::Utc;
 
 /// Milliseconds since 1970-01-01 UTC as `2026-03-01 09:30`.
 pub(crate) fn minute(ms: u64) -> String {
-    let Utc { year, month, day, hour, minute, .. } = Utc::of_ms(ms);
+    let Utc {
+        year,
+        month,
+        day,
+        hour,
+        minute,
+        ..
+    } = Utc::of_ms(ms);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
 }
 
 /// The day as `20260301`.
 pub(crate) fn day(ms: u64) -> String {
-    let Utc { year, month, day, .. } = Utc::of_ms(ms);
+    let Utc {
+        year, month, day, ..
+    } = Utc::of_ms(ms);
     format!("{year:04}{month:02}{day:02}")
 }
 

@@ -86,7 +86,9 @@ impl Compact {
     /// True if the window is so full that it should act; a window of nothing is not known.
     fn is_full(&self, cx: &EffectContext<'_>) -> bool {
         let window = cx.window();
-        let room = self.reserve_tokens.map_or(cx.room, |reserve| window.saturating_sub(reserve));
+        let room = self
+            .reserve_tokens
+            .map_or(cx.room, |reserve| window.saturating_sub(reserve));
         window > 0 && cx.tokens >= share(window, self.threshold).min(room)
     }
 
@@ -96,20 +98,39 @@ impl Compact {
         let recent = self.keep_recent_tokens.min(window / 4);
         let tight = matches!(cx.phase, Phase::Overflow(_));
         let recent = unscaled(if tight { recent / 2 } else { recent }, ratio);
-        Cut::of(cx.view.items(), recent, unscaled(share(window, self.pinned_share), ratio))
+        Cut::of(
+            cx.view.items(),
+            recent,
+            unscaled(share(window, self.pinned_share), ratio),
+        )
     }
 
     /// Returns the text that stands for the folded entries, its author, and its usage.
     async fn text(&self, cx: &EffectContext<'_>, cut: &Cut, ratio: f64) -> Result<Written, String> {
         if self.strategy == Strategy::Truncate {
-            return Ok(Written { text: cut.note(), usage: None, model: None });
+            return Ok(Written {
+                text: cut.note(),
+                usage: None,
+                model: None,
+            });
         }
         let model = self.model.as_ref().unwrap_or(cx.model);
-        let window = if self.model.is_some() { model.info().context_window } else { window(cx) };
-        let ask = summary::Ask { window, max_tokens: self.max_summary_tokens };
+        let window = if self.model.is_some() {
+            model.info().context_window
+        } else {
+            window(cx)
+        };
+        let ask = summary::Ask {
+            window,
+            max_tokens: self.max_summary_tokens,
+        };
         let reply = ask.summarise(cx, model, cut, ratio).await?;
         let (usage, model) = (Some(reply.usage), Some(reply.model.to_string()));
-        Ok(Written { text: reply.text().trim().into(), usage, model })
+        Ok(Written {
+            text: reply.text().trim().into(),
+            usage,
+            model,
+        })
     }
 
     /// The summary did not come to anything: the view stays, and the next try waits until so much was added.
@@ -123,12 +144,20 @@ impl Compact {
             growth: if given_up { gain.max(growth) } else { growth },
             ..state
         };
-        let report = json!({"failed": why, "failures": failures, "given_up": given_up, "before": cx.tokens});
+        let report =
+            json!({"failed": why, "failures": failures, "given_up": given_up, "before": cx.tokens});
         vec![remember(&state), Action::Report(report)]
     }
 
     /// The view is folded; the next time waits for real growth.
-    fn folded(&self, cx: &EffectContext<'_>, state: State, cut: Cut, written: Written, ratio: f64) -> Vec<Action> {
+    fn folded(
+        &self,
+        cx: &EffectContext<'_>,
+        state: State,
+        cut: Cut,
+        written: Written,
+        ratio: f64,
+    ) -> Vec<Action> {
         let gained = scaled(cut.gain(&written.text), ratio);
         let report = json!({
             "before": cx.tokens,
@@ -152,7 +181,9 @@ impl Compact {
         if !state.has_grown(&cx, ratio) {
             return Vec::new();
         }
-        let Some(cut) = self.cut(&cx, ratio) else { return Vec::new() };
+        let Some(cut) = self.cut(&cx, ratio) else {
+            return Vec::new();
+        };
         let gain = share(cx.window(), self.min_gain);
         // The summary takes room too, so a fold of little more than the least gain is not worth a request.
         let cost = self.max_summary_tokens.min(cx.window() / 16);
@@ -178,16 +209,24 @@ impl Compact {
         if cx.falls_back && self.strategy == Strategy::Summarise && is_idle {
             return Vec::new();
         }
-        let Some(cut) = self.cut(&cx, ratio) else { return Vec::new() };
+        let Some(cut) = self.cut(&cx, ratio) else {
+            return Vec::new();
+        };
         let why = match self.text(&cx, &cut, ratio).await {
-            Ok(written) if cut.gain(&written.text) > 0 => return self.folded(&cx, state, cut, written, ratio),
+            Ok(written) if cut.gain(&written.text) > 0 => {
+                return self.folded(&cx, state, cut, written, ratio);
+            }
             Ok(_) => format!("the summary of {} entries gains nothing", cut.folded),
             Err(why) => why,
         };
         if cx.falls_back {
             return self.failed(&cx, state, &why, 1);
         }
-        let written = Written { text: cut.note(), usage: None, model: None };
+        let written = Written {
+            text: cut.note(),
+            usage: None,
+            model: None,
+        };
         self.folded(&cx, state, cut, written, ratio)
     }
 }
@@ -195,8 +234,15 @@ impl Compact {
 impl State {
     /// True if enough was added since it acted last.
     fn has_grown(&self, cx: &EffectContext<'_>, ratio: f64) -> bool {
-        let Some(newest) = self.newest else { return true };
-        let added = cx.view.items().iter().rev().take_while(|stored| stored.id > newest);
+        let Some(newest) = self.newest else {
+            return true;
+        };
+        let added = cx
+            .view
+            .items()
+            .iter()
+            .rev()
+            .take_while(|stored| stored.id > newest);
         scaled(added.map(|stored| stored.tokens).sum(), ratio) >= self.growth
     }
 }
@@ -220,13 +266,18 @@ impl Effect for Compact {
         let state = match known.run == run {
             true => known,
             // Failures are forgotten, growth since the last fold is not.
-            false if known.failures > 0 => State { run, ..State::default() },
+            false if known.failures > 0 => State {
+                run,
+                ..State::default()
+            },
             false => State { run, ..known },
         };
         Ok(match cx.phase {
             Phase::Overflow(_) => self.at_once(cx, state, ratio(&cx)).await,
             Phase::Preview if self.strategy == Strategy::Summarise => Vec::new(),
-            Phase::Request | Phase::Preview if self.is_full(&cx) => self.in_time(cx, state, ratio(&cx)).await,
+            Phase::Request | Phase::Preview if self.is_full(&cx) => {
+                self.in_time(cx, state, ratio(&cx)).await
+            }
             Phase::Request | Phase::Preview => Vec::new(),
         })
     }
@@ -247,7 +298,11 @@ fn ratio(cx: &EffectContext<'_>) -> f64 {
 fn window(cx: &EffectContext<'_>) -> u64 {
     match cx.phase {
         Phase::Overflow(overflow) => {
-            let known = if cx.window() > 0 { cx.window() } else { u64::MAX };
+            let known = if cx.window() > 0 {
+                cx.window()
+            } else {
+                u64::MAX
+            };
             known.min(overflow.limit.unwrap_or(cx.tokens))
         }
         Phase::Request | Phase::Preview => cx.window(),

@@ -7,5 +7,7 @@ use crate::{compact::Compact, window::SlidingWindow};
 /// Adds the kinds of effects that stand here, `compact` and `sliding_window`, to those that a registry knows.
 #[must_use]
 pub fn register(registry: EffectRegistry) -> EffectRegistry {
-    registry.register_type::<Compact>("compact").register_type::<SlidingWindow>("sliding_window")
+    registry
+        .register_type::<Compact>("compact")
+        .register_type::<SlidingWindow>("sliding_window")
 }

@@ -10,6 +10,7 @@ mod window;
 pub use compact::{Compact, Strategy};
 pub use kinds::register;
 pub use memory::{
-    Extraction, Learned, Learning, MAX_LEARNED, MAX_LEARNED_BYTES, MAX_REMEMBERED, Memories, Recall, Remembered, Spent,
+    Extraction, Learned, Learning, MAX_LEARNED, MAX_LEARNED_BYTES, MAX_REMEMBERED, Memories,
+    Recall, Remembered, Spent,
 };
 pub use window::SlidingWindow;

@@ -67,7 +67,10 @@ impl SlidingWindow {
     /// Folds what is older than both zones; an error says why there is no summary.
     async fn fold(&self, cx: &EffectContext<'_>, cut: Cut) -> Result<(Edit, u64), String> {
         let model = self.model.as_ref().unwrap_or(cx.model);
-        let ask = Ask { window: model.info().context_window, max_tokens: MAX_SUMMARY_TOKENS };
+        let ask = Ask {
+            window: model.info().context_window,
+            max_tokens: MAX_SUMMARY_TOKENS,
+        };
         let ratio = (cx.tokens as f64 / cx.view.items().tokens().max(1) as f64).max(1.0);
         let text: Arc<str> = match ask.summarise(cx, model, &cut, ratio).await {
             Ok(reply) => reply.text().trim().into(),
@@ -75,7 +78,11 @@ impl SlidingWindow {
             Err(_) if overflows(cx) => cut.note(),
             Err(why) => return Err(why),
         };
-        let text = if overflows(cx) && cut.gain(&text) == 0 { cut.note() } else { text };
+        let text = if overflows(cx) && cut.gain(&text) == 0 {
+            cut.note()
+        } else {
+            text
+        };
         match cut.gain(&text) {
             0 => Err("the summary is no shorter than what it stands for".into()),
             gain => Ok((cut.into_fold(text), gain)),
@@ -94,13 +101,21 @@ fn overflows(cx: &EffectContext<'_>) -> bool {
 
 /// Returns the number of tokens that would be folded and are no summary yet.
 fn unfolded(cut: &Cut) -> u64 {
-    let earlier = cut.previous().map_or(0, |summary: &Summary| Estimate::entry(&Entry::Summary(summary.clone())));
+    let earlier = cut.previous().map_or(0, |summary: &Summary| {
+        Estimate::entry(&Entry::Summary(summary.clone()))
+    });
     cut.tokens.saturating_sub(earlier)
 }
 
 impl Default for SlidingWindow {
     fn default() -> Self {
-        Self { threshold: 0.7, recent: 10, medium: 10, min_gain: MIN_GAIN, model: None }
+        Self {
+            threshold: 0.7,
+            recent: 10,
+            medium: 10,
+            min_gain: MIN_GAIN,
+            model: None,
+        }
     }
 }
 
@@ -111,7 +126,10 @@ impl Effect for SlidingWindow {
     }
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        let (items, share) = (cx.view.items(), if overflows(&cx) { 0.0 } else { self.min_gain });
+        let (items, share) = (
+            cx.view.items(),
+            if overflows(&cx) { 0.0 } else { self.min_gain },
+        );
         if !overflows(&cx) && !cx.fills(self.threshold) {
             return Ok(Vec::new());
         }
@@ -119,15 +137,26 @@ impl Effect for SlidingWindow {
         let medium = recent.saturating_sub(self.medium);
         let (mut edits, mut gain) = self.shorten(&cx, medium, recent);
         let mut actions = Vec::new();
-        let failures = cx.memo::<Failures>().filter(|failures| failures.run == cx.run);
+        let failures = cx
+            .memo::<Failures>()
+            .filter(|failures| failures.run == cx.run);
         let failed = failures.map_or(0, |failures| failures.count);
         let may_fold = cx.phase != Phase::Preview && (failed < MAX_FAILURES || overflows(&cx));
-        let cut = if may_fold { Cut::before(items, medium, cx.window() / PINNED_PART) } else { None };
-        if let Some(cut) = cut.filter(|cut| is_worth(unfolded(cut), share, cx.view.items().tokens())) {
-            let folded = self.fold(&cx, cut).await.and_then(|(edit, less)| match gain + less {
-                gains if is_worth(gains, share, cx.view.items().tokens()) => Ok((edit, less)),
-                _ => Err("the summary gains too little".into()),
-            });
+        let cut = if may_fold {
+            Cut::before(items, medium, cx.window() / PINNED_PART)
+        } else {
+            None
+        };
+        if let Some(cut) =
+            cut.filter(|cut| is_worth(unfolded(cut), share, cx.view.items().tokens()))
+        {
+            let folded = self
+                .fold(&cx, cut)
+                .await
+                .and_then(|(edit, less)| match gain + less {
+                    gains if is_worth(gains, share, cx.view.items().tokens()) => Ok((edit, less)),
+                    _ => Err("the summary gains too little".into()),
+                });
             match folded {
                 Ok((edit, less)) => {
                     actions.push(Action::Report(json!({ "folded": true, "tokens": less })));
@@ -136,7 +165,10 @@ impl Effect for SlidingWindow {
                 }
                 Err(why) => {
                     actions.push(Action::Report(json!({ "folded": false, "failed": why })));
-                    actions.push(Action::Remember(json!(Failures { run: cx.run, count: failed + 1 })));
+                    actions.push(Action::Remember(json!(Failures {
+                        run: cx.run,
+                        count: failed + 1
+                    })));
                 }
             }
         }

@@ -45,7 +45,12 @@ fn of(store: &Arc<Double>, owner: &str) -> Memories {
 async fn add(memories: &Memories, texts: &[&str]) -> Vec<Fact> {
     let mut facts = Vec::new();
     for text in texts {
-        facts.push(memories.add(*text, Metadata::new()).await.expect("there is room"));
+        facts.push(
+            memories
+                .add(*text, Metadata::new())
+                .await
+                .expect("there is room"),
+        );
     }
     facts
 }

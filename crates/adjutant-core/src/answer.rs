@@ -29,13 +29,23 @@ pub async fn collect_text(events: impl Stream<Item = Event>) -> Result<String, E
         match event.kind {
             EventKind::ReplyFinished { reply, .. } => {
                 // Text from before a tool call is not an answer.
-                text = if reply.calls().next().is_some() { String::new() } else { said(&reply) };
+                text = if reply.calls().next().is_some() {
+                    String::new()
+                } else {
+                    said(&reply)
+                };
             }
-            EventKind::RunFinished { result } | EventKind::RunPaused { result } => return result.answer(),
+            EventKind::RunFinished { result } | EventKind::RunPaused { result } => {
+                return result.answer();
+            }
             _ => {}
         }
     }
-    if text.is_empty() { Err(Error::Unanswered(None)) } else { Ok(text) }
+    if text.is_empty() {
+        Err(Error::Unanswered(None))
+    } else {
+        Ok(text)
+    }
 }
 
 impl RunResult {
@@ -45,13 +55,23 @@ impl RunResult {
     /// `Failed` if the run failed, `Unanswered` if it was cancelled, waits, or ended without a text.
     pub fn answer(self: Arc<Self>) -> Result<String, Error> {
         let text = match &self.outcome {
-            Outcome::Finished { .. } | Outcome::Limit { .. } if let Some(output) = &self.output => output.to_string(),
+            Outcome::Finished { .. } | Outcome::Limit { .. } if let Some(output) = &self.output => {
+                output.to_string()
+            }
             Outcome::Finished { reply, .. } => said(reply),
             Outcome::Limit { .. } => self.reply.as_deref().map(said).unwrap_or_default(),
-            Outcome::Failed { .. } => return Error::of_result(Self::clone(&self)).map(|_| String::new()),
-            Outcome::Cancelled { .. } | Outcome::Paused { .. } => return Err(Error::Unanswered(Some(self))),
+            Outcome::Failed { .. } => {
+                return Error::of_result(Self::clone(&self)).map(|_| String::new());
+            }
+            Outcome::Cancelled { .. } | Outcome::Paused { .. } => {
+                return Err(Error::Unanswered(Some(self)));
+            }
         };
-        if text.is_empty() { Err(Error::Unanswered(Some(self))) } else { Ok(text) }
+        if text.is_empty() {
+            Err(Error::Unanswered(Some(self)))
+        } else {
+            Ok(text)
+        }
     }
 }
 

@@ -26,7 +26,13 @@ impl Digest {
     /// The link after this one: the digest of this one and of the bytes of the record.
     #[must_use]
     pub fn then(&self, bytes: &[u8]) -> Self {
-        Self(Sha256::new().chain_update(self.0).chain_update(bytes).finalize().into())
+        Self(
+            Sha256::new()
+                .chain_update(self.0)
+                .chain_update(bytes)
+                .finalize()
+                .into(),
+        )
     }
 }
 

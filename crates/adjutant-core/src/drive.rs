@@ -38,7 +38,10 @@ pub trait Executor {
     /// before that, the others by the time the executor waits. Gives them with their places.
     ///
     /// Cancel: the log may hold the records or not; the executor must not be used again.
-    fn commit(&mut self, records: &mut Vec<Record>) -> impl Future<Output = Result<&[Arc<Stamped>], Error>> + Send;
+    fn commit(
+        &mut self,
+        records: &mut Vec<Record>,
+    ) -> impl Future<Output = Result<&[Arc<Stamped>], Error>> + Send;
 }
 
 /// The way in which a drive ended.
@@ -63,7 +66,9 @@ pub async fn drive<P: Executor>(run: &mut Run, executor: &mut P) -> Result<Exit,
     loop {
         record(run, executor, &mut records).await?;
         if !acts.is_empty() {
-            std::mem::take(&mut acts).into_iter().for_each(|act| executor.start(run, act, &mut records));
+            std::mem::take(&mut acts)
+                .into_iter()
+                .for_each(|act| executor.start(run, act, &mut records));
             if records.is_empty() && executor.busy().is_empty() {
                 return Err(Error::Stuck);
             }
@@ -95,11 +100,19 @@ pub async fn drive<P: Executor>(run: &mut Run, executor: &mut P) -> Result<Exit,
 ///
 /// # Errors
 /// Whatever keeps the executor from recording, or the run from folding.
-pub async fn commit<P: Executor>(run: &mut Run, executor: &mut P, mut records: Vec<Record>) -> Result<(), Error> {
+pub async fn commit<P: Executor>(
+    run: &mut Run,
+    executor: &mut P,
+    mut records: Vec<Record>,
+) -> Result<(), Error> {
     record(run, executor, &mut records).await
 }
 
-async fn record<P: Executor>(run: &mut Run, executor: &mut P, records: &mut Vec<Record>) -> Result<(), Error> {
+async fn record<P: Executor>(
+    run: &mut Run,
+    executor: &mut P,
+    records: &mut Vec<Record>,
+) -> Result<(), Error> {
     if records.is_empty() {
         return Ok(());
     }

@@ -92,9 +92,10 @@ impl Error {
                 let failure = failure.clone();
                 Err(Self::failed(result, failure))
             }
-            Outcome::Finished { .. } | Outcome::Limit { .. } | Outcome::Cancelled { .. } | Outcome::Paused { .. } => {
-                Ok(result)
-            }
+            Outcome::Finished { .. }
+            | Outcome::Limit { .. }
+            | Outcome::Cancelled { .. }
+            | Outcome::Paused { .. } => Ok(result),
         }
     }
 
@@ -152,7 +153,9 @@ impl Error {
     /// True if the same run may succeed later.
     pub fn is_retryable(&self) -> bool {
         matches!(self.kind(), ErrorKind::Busy | ErrorKind::Full)
-            || self.model_error().is_some_and(adjutant_llm::Error::is_retryable)
+            || self
+                .model_error()
+                .is_some_and(adjutant_llm::Error::is_retryable)
             || self.journal_error().is_some_and(JournalError::is_retryable)
     }
 
@@ -166,20 +169,36 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy => f.write_str("the session is running already; hint: `new_session` starts one of its own"),
-            Self::Full(waiting) => write!(f, "the message cannot be queued: {waiting} wait already"),
+            Self::Busy => f.write_str(
+                "the session is running already; hint: `new_session` starts one of its own",
+            ),
+            Self::Full(waiting) => {
+                write!(f, "the message cannot be queued: {waiting} wait already")
+            }
             Self::Prompt(why) => write!(f, "the prompt cannot be sent: {why}"),
             Self::Paused(pauses) => {
-                write!(f, "the session has a run that waits for answers to: {}; hint: `resume`", names(pauses))
+                write!(
+                    f,
+                    "the session has a run that waits for answers to: {}; hint: `resume`",
+                    names(pauses)
+                )
             }
             Self::Agent(name, why) => write!(f, "no agent {name:?} can be spoken to: {why}"),
-            Self::Answers(why) => write!(f, "the answers do not match what the run waits for: {why}"),
+            Self::Answers(why) => {
+                write!(f, "the answers do not match what the run waits for: {why}")
+            }
             Self::Output(error) => write!(f, "the wanted answer cannot be asked for: {error}"),
             Self::Model(_, error) => error.fmt(f),
             Self::Failed(_, failure) => write!(f, "the run failed: {failure}"),
-            Self::Unanswered(None) => f.write_str("the agent did not answer: its events ended early"),
+            Self::Unanswered(None) => {
+                f.write_str("the agent did not answer: its events ended early")
+            }
             Self::Unanswered(Some(result)) => {
-                write!(f, "the agent did not answer: the run is {}", result.outcome.kind())
+                write!(
+                    f,
+                    "the agent did not answer: the run is {}",
+                    result.outcome.kind()
+                )
             }
             Self::Journal(error) => error.fmt(f),
             Self::Illegal(error) => write!(f, "the log does not fold: {error}"),
@@ -187,7 +206,10 @@ impl fmt::Display for Error {
                 let known: Vec<&str> = known.iter().map(ModelId::as_str).collect();
                 let cure = "hint: give it to `resume` with `model`, or another one to go on with";
                 let known = known.join(", ");
-                write!(f, "the run goes by {model}, which the agent does not know (it knows {known}); {cure}")
+                write!(
+                    f,
+                    "the run goes by {model}, which the agent does not know (it knows {known}); {cure}"
+                )
             }
             Self::Stuck => f.write_str("the run waits, but nothing is in flight"),
         }
@@ -226,7 +248,11 @@ impl From<Illegal> for Error {
 }
 
 fn names(pauses: &[PauseId]) -> String {
-    pauses.iter().map(|pause| &*pause.0).collect::<Vec<_>>().join(", ")
+    pauses
+        .iter()
+        .map(|pause| &*pause.0)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// An error and everything that caused it, in one line.

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use adjutant_llm::{
-    Block, BlockKind, CallId, CallResult, Edit, Entry, ErrorKind, ModelId, NanoUsd, RateLimits, Reply, ThreadId,
-    ToolName, Usage, Warning,
+    Block, BlockKind, CallId, CallResult, Edit, Entry, ErrorKind, ModelId, NanoUsd, RateLimits,
+    Reply, ThreadId, ToolName, Usage, Warning,
 };
 use adjutant_tool::{Answer, Identity, Progress};
 use serde::{Deserialize, Serialize};
@@ -314,15 +314,28 @@ impl EventKind {
 
     /// An attempt at a reply ended before the reply was whole.
     pub fn cut_off(attempt: u32, usage: Usage) -> Self {
-        let cause = adjutant_llm::Error::new(ErrorKind::Cancelled, "the attempt ended before the reply was whole");
-        Self::ReplyRetracted { attempt, cause, usage }
+        let cause = adjutant_llm::Error::new(
+            ErrorKind::Cancelled,
+            "the attempt ended before the reply was whole",
+        );
+        Self::ReplyRetracted {
+            attempt,
+            cause,
+            usage,
+        }
     }
 }
 
 impl Events {
     /// The events of this agent.
     pub fn of(who: Arc<Identity>) -> Self {
-        Self { who, run: RunNo(0), turn: TurnNo(0), calls: Vec::new(), queued: BTreeMap::new() }
+        Self {
+            who,
+            run: RunNo(0),
+            turn: TurnNo(0),
+            calls: Vec::new(),
+            queued: BTreeMap::new(),
+        }
     }
 
     /// The events that a record shows, in order.
@@ -331,7 +344,14 @@ impl Events {
         let (seq, at_ms, run, turn) = (stamped.seq, stamped.at_ms, self.run, self.turn);
         let who = Arc::clone(&self.who);
         self.kinds(&stamped.record, at_ms, |kind| {
-            show(Event { seq, at_ms, run, turn, who: Arc::clone(&who), kind });
+            show(Event {
+                seq,
+                at_ms,
+                run,
+                turn,
+                who: Arc::clone(&who),
+                kind,
+            });
         });
     }
 
@@ -341,7 +361,10 @@ impl Events {
         match &stamped.record {
             Record::Launched { calls } => calls.iter().for_each(|call| self.begin(call)),
             Record::Returned { call, .. }
-            | Record::Admitted { call, admission: Admission::Refuse { .. } | Admission::Supplied { .. } } => {
+            | Record::Admitted {
+                call,
+                admission: Admission::Refuse { .. } | Admission::Supplied { .. },
+            } => {
                 self.begin(call);
             }
             Record::Withdrawn { item } => {
@@ -385,7 +408,10 @@ impl Events {
                 }));
                 self.calls.sort_by_key(|call| call.id);
             }
-            Record::Admitted { call, admission: Admission::Allow { args, title, .. } } => {
+            Record::Admitted {
+                call,
+                admission: Admission::Allow { args, title, .. },
+            } => {
                 if let Some(known) = self.call(*call) {
                     known.args = Arc::clone(args);
                     known.title.clone_from(title);
@@ -406,16 +432,24 @@ impl Events {
     }
 
     fn kinds(&mut self, record: &Record, at_ms: u64, mut show: impl FnMut(EventKind)) {
-        let added = |entry: &Entry| EventKind::EntryAdded { content: Arc::new(entry.clone()) };
+        let added = |entry: &Entry| EventKind::EntryAdded {
+            content: Arc::new(entry.clone()),
+        };
         match record {
             Record::Began { prompts, .. } => {
                 show(EventKind::RunStarted);
                 prompts.iter().map(added).for_each(show);
             }
             Record::Appended { entries } => entries.iter().map(added).for_each(show),
-            Record::Queued { .. } | Record::Withdrawn { .. } | Record::Placed { .. } => self.queue(record, show),
+            Record::Queued { .. } | Record::Withdrawn { .. } | Record::Placed { .. } => {
+                self.queue(record, show)
+            }
             Record::Opened { last, .. } => {
-                last.iter().for_each(|limit| show(EventKind::LimitReached { limit: limit.clone() }));
+                last.iter().for_each(|limit| {
+                    show(EventKind::LimitReached {
+                        limit: limit.clone(),
+                    })
+                });
                 show(EventKind::TurnStarted);
             }
             Record::Prepared { edits, reports, .. } => {
@@ -424,47 +458,105 @@ impl Events {
             }
             Record::Overflowed { .. } => show(EventKind::Overflowed),
             Record::Replied { reply, cost, .. } => {
-                show(EventKind::ReplyFinished { reply: Arc::clone(reply), cost: *cost });
+                show(EventKind::ReplyFinished {
+                    reply: Arc::clone(reply),
+                    cost: *cost,
+                });
             }
-            Record::Launched { calls } => calls.iter().filter_map(|call| self.start(*call)).for_each(show),
-            Record::Admitted { admission: Admission::Ask { pause, .. }, .. } | Record::Paused { pause } => {
-                show(EventKind::Paused { pause: Arc::clone(pause) });
+            Record::Launched { calls } => calls
+                .iter()
+                .filter_map(|call| self.start(*call))
+                .for_each(show),
+            Record::Admitted {
+                admission: Admission::Ask { pause, .. },
+                ..
+            }
+            | Record::Paused { pause } => {
+                show(EventKind::Paused {
+                    pause: Arc::clone(pause),
+                });
             }
             Record::Returned { call, result, .. }
-            | Record::Admitted { call, admission: Admission::Refuse { result } | Admission::Supplied { result, .. } } =>
-            {
+            | Record::Admitted {
+                call,
+                admission: Admission::Refuse { result } | Admission::Supplied { result, .. },
+            } => {
                 self.start(*call).into_iter().for_each(&mut show);
                 self.finish(*call, result, at_ms).into_iter().for_each(show);
             }
             Record::Answered { pause, answer } => show(answered(pause, answer)),
             Record::Resumed { answers, .. } => {
                 show(EventKind::RunResumed);
-                answers.iter().map(|it| answered(&it.pause, &it.answer)).for_each(show);
+                answers
+                    .iter()
+                    .map(|it| answered(&it.pause, &it.answer))
+                    .for_each(show);
             }
             Record::ChildOpened { call, who, .. } => {
-                show(EventKind::ChildOpened { call: *call, child: Arc::clone(who) });
+                show(EventKind::ChildOpened {
+                    call: *call,
+                    child: Arc::clone(who),
+                });
             }
-            Record::ChildEnded { call, thread, outcome, usage, .. } => {
+            Record::ChildEnded {
+                call,
+                thread,
+                outcome,
+                usage,
+                ..
+            } => {
                 let outcome = Box::new(outcome.clone());
-                show(EventKind::ChildEnded { call: *call, thread: thread.clone(), outcome, usage: *usage });
+                show(EventKind::ChildEnded {
+                    call: *call,
+                    thread: thread.clone(),
+                    outcome,
+                    usage: *usage,
+                });
             }
-            Record::Denied { point, reason, call } => {
-                show(EventKind::Denied { point: Arc::clone(point), reason: Arc::clone(reason), call: *call });
+            Record::Denied {
+                point,
+                reason,
+                call,
+            } => {
+                show(EventKind::Denied {
+                    point: Arc::clone(point),
+                    reason: Arc::clone(reason),
+                    call: *call,
+                });
             }
-            Record::OutputChecked { verdict: OutputVerdict::Refused { reason, left }, .. } => {
-                show(EventKind::OutputRefused { reason: Arc::clone(reason), left: *left });
+            Record::OutputChecked {
+                verdict: OutputVerdict::Refused { reason, left },
+                ..
+            } => {
+                show(EventKind::OutputRefused {
+                    reason: Arc::clone(reason),
+                    left: *left,
+                });
             }
             Record::Settled { change, .. } => {
                 appended(&change.edits, added).for_each(&mut show);
                 show(EventKind::TurnFinished);
             }
-            Record::Exhausted { limit } => show(EventKind::LimitReached { limit: limit.clone() }),
+            Record::Exhausted { limit } => show(EventKind::LimitReached {
+                limit: limit.clone(),
+            }),
             Record::CancelAsked { by } => show(EventKind::CancelAsked { by: *by }),
             Record::Overruled { outcome, by, .. } => {
-                show(EventKind::Overruled { outcome: Box::new(outcome.clone()), by: Arc::clone(by) });
+                show(EventKind::Overruled {
+                    outcome: Box::new(outcome.clone()),
+                    by: Arc::clone(by),
+                });
             }
-            Record::App { kind, version, data } => {
-                show(EventKind::App { kind: Arc::clone(kind), version: *version, data: Box::new(data.clone()) });
+            Record::App {
+                kind,
+                version,
+                data,
+            } => {
+                show(EventKind::App {
+                    kind: Arc::clone(kind),
+                    version: *version,
+                    data: Box::new(data.clone()),
+                });
             }
             Record::Seeded { .. }
             | Record::OutputChecked { .. }
@@ -489,7 +581,11 @@ impl Events {
             Record::Queued { item, lane, .. } => {
                 let content = self.queued.get(item).cloned();
                 content.into_iter().for_each(|content| {
-                    show(EventKind::MessageQueued { item: *item, lane: *lane, content });
+                    show(EventKind::MessageQueued {
+                        item: *item,
+                        lane: *lane,
+                        content,
+                    });
                 });
             }
             Record::Withdrawn { item } => {
@@ -501,8 +597,12 @@ impl Events {
                     show(EventKind::MessagePlaced { item: *item });
                     let revised = revised.iter().find(|revised| revised.item == *item);
                     let queued = self.queued.remove(item);
-                    let content = revised.map(|revised| Arc::new(revised.content.clone())).or(queued);
-                    content.into_iter().for_each(|content| show(EventKind::EntryAdded { content }));
+                    let content = revised
+                        .map(|revised| Arc::new(revised.content.clone()))
+                        .or(queued);
+                    content
+                        .into_iter()
+                        .for_each(|content| show(EventKind::EntryAdded { content }));
                 }
             }
             _ => {}
@@ -528,12 +628,21 @@ impl Events {
 
     fn finish(&mut self, id: CallId, result: &Arc<CallResult>, at_ms: u64) -> Option<EventKind> {
         let call = self.call(id)?;
-        let duration = Duration::from_millis(at_ms.saturating_sub(call.launched_ms.unwrap_or(at_ms)));
-        Some(EventKind::ToolFinished { call: id, name: call.name.clone(), result: Arc::clone(result), duration })
+        let duration =
+            Duration::from_millis(at_ms.saturating_sub(call.launched_ms.unwrap_or(at_ms)));
+        Some(EventKind::ToolFinished {
+            call: id,
+            name: call.name.clone(),
+            result: Arc::clone(result),
+            duration,
+        })
     }
 }
 
-fn appended<'a>(edits: &'a [Edit], added: impl Fn(&Entry) -> EventKind + 'a) -> impl Iterator<Item = EventKind> + 'a {
+fn appended<'a>(
+    edits: &'a [Edit],
+    added: impl Fn(&Entry) -> EventKind + 'a,
+) -> impl Iterator<Item = EventKind> + 'a {
     edits.iter().filter_map(move |edit| match edit {
         Edit::Append { entry } => Some(added(entry)),
         _ => None,
@@ -541,9 +650,15 @@ fn appended<'a>(edits: &'a [Edit], added: impl Fn(&Entry) -> EventKind + 'a) -> 
 }
 
 fn reported(report: &EffectReport) -> EventKind {
-    EventKind::Report { by: Arc::clone(&report.by), data: Box::new(report.data.clone()) }
+    EventKind::Report {
+        by: Arc::clone(&report.by),
+        data: Box::new(report.data.clone()),
+    }
 }
 
 fn answered(pause: &PauseId, answer: &Answer) -> EventKind {
-    EventKind::Answered { pause: pause.clone(), answer: Box::new(answer.clone()) }
+    EventKind::Answered {
+        pause: pause.clone(),
+        answer: Box::new(answer.clone()),
+    }
 }

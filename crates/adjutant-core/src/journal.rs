@@ -20,7 +20,9 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 
 pub use attachment::Attachment;
-pub use due::{Backlog, DueLog, DueWork, MAX_LOST_OWNERS, SUSPECT_AFTER, SUSPECT_BARS, SUSPECT_RESTS, Work};
+pub use due::{
+    Backlog, DueLog, DueWork, MAX_LOST_OWNERS, SUSPECT_AFTER, SUSPECT_BARS, SUSPECT_RESTS, Work,
+};
 pub use error::{JournalError, JournalErrorKind};
 pub use memory::MemoryJournal;
 pub use meta::{LogInfo, LogPage, LogQuery, MAX_ID_BYTES, PageMark, SessionMeta};
@@ -38,7 +40,9 @@ use crate::number::{PostNo, Seq};
 pub struct LogId(pub Arc<str>);
 
 /// The number of an ownership of a log; grows with every owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Epoch(pub u64);
 
@@ -137,7 +141,8 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// # Errors
     /// `Missing`, `Io`.
     async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
-        self.posts(log, after).map_or_else(|| Ok(Vec::new()), post::at_once)
+        self.posts(log, after)
+            .map_or_else(|| Ok(Vec::new()), post::at_once)
     }
 
     /// Returns the known facts about a log.

@@ -25,7 +25,9 @@ pub const MAX_WRITE: usize = 1_000;
 
 /// The version of a value: the number of the write that made it, over all keys of its key-value store. Never given
 /// twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Version(pub u64);
 
@@ -148,18 +150,31 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `Io`.
-    async fn search(&self, prefix: &str, query: &str, limit: usize) -> Result<Vec<Hit>, KvStoreError>;
+    async fn search(
+        &self,
+        prefix: &str,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Hit>, KvStoreError>;
 }
 
 impl Change {
     /// Puts a value, whatever was there; it is found by no text.
     pub fn put(key: impl Into<Arc<str>>, value: Value) -> Self {
-        Self { key: key.into(), when: When::Any, put: Some((value, "".into())) }
+        Self {
+            key: key.into(),
+            when: When::Any,
+            put: Some((value, "".into())),
+        }
     }
 
     /// Removes a value, if there is one.
     pub fn remove(key: impl Into<Arc<str>>) -> Self {
-        Self { key: key.into(), when: When::Any, put: None }
+        Self {
+            key: key.into(),
+            when: When::Any,
+            put: None,
+        }
     }
 
     /// Sets what the value is found by.
@@ -175,7 +190,10 @@ impl Change {
 impl Scan {
     /// All keys that begin like this.
     pub fn prefix(prefix: impl Into<Arc<str>>) -> Self {
-        Self { prefix: prefix.into(), ..Self::default() }
+        Self {
+            prefix: prefix.into(),
+            ..Self::default()
+        }
     }
 }
 

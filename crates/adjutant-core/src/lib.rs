@@ -34,10 +34,11 @@ pub use durability::Durability;
 pub use error::{Error, ErrorKind, chain};
 pub use event::{Event, EventKind, Events};
 pub use journal::{
-    Attachment, Backlog, DueLog, DueWork, Epoch, Flush, Folded, GcReport, Head, Holder, Journal, JournalError,
-    JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery, MAX_ID_BYTES, MAX_LOST_OWNERS, MemoryJournal, Owner,
-    PageMark, Post, PostStream, Posted, RecordStream, SUSPECT_AFTER, SUSPECT_BARS, SUSPECT_RESTS, SessionMeta, Stamped,
-    StoredRecord, StoredStream, Waker, Work,
+    Attachment, Backlog, DueLog, DueWork, Epoch, Flush, Folded, GcReport, Head, Holder, Journal,
+    JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery, MAX_ID_BYTES,
+    MAX_LOST_OWNERS, MemoryJournal, Owner, PageMark, Post, PostStream, Posted, RecordStream,
+    SUSPECT_AFTER, SUSPECT_BARS, SUSPECT_RESTS, SessionMeta, Stamped, StoredRecord, StoredStream,
+    Waker, Work,
 };
 pub use kv::KvStore;
 pub use memory::Memory;
@@ -47,13 +48,14 @@ pub use outcome::{CancelBy, Completion, Failure, Limit, Outcome};
 pub use panics::panic_text;
 pub use pause::{Answered, Pause, PauseId};
 pub use record::{
-    AcknowledgedPart, Admission, Config, Difference, EffectReport, Lane, Memo, OutputVerdict, OutputWish, Record,
-    Revised, RunChange, Terms,
+    AcknowledgedPart, Admission, Config, Difference, EffectReport, Lane, Memo, OutputVerdict,
+    OutputWish, Record, Revised, RunChange, Terms,
 };
 pub use replayed::{Divergence, EventFold, Replayed, Rewind};
 pub use report::{CallReport, RunResult};
 pub use run::{
-    CallFate, CallsView, Closed, EffectInput, Few, Frozen, Illegal, KnownState, KnownStep, Ledger, Next, NextStep,
-    OpenCall, RequestView, ResumeAction, ResumeItem, Run, Spend, Tail, Tally, WaitView,
+    CallFate, CallsView, Closed, EffectInput, Few, Frozen, Illegal, KnownState, KnownStep, Ledger,
+    Next, NextStep, OpenCall, RequestView, ResumeAction, ResumeItem, Run, Spend, Tail, Tally,
+    WaitView,
 };
 pub use sessions::Sessions;

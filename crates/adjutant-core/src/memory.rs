@@ -114,7 +114,12 @@ pub trait Memory: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `Missing` if the owner has no such fact, `Invalid`, `Io`.
-    async fn update(&self, owner: &OwnerId, id: &FactId, change: FactChange) -> Result<Fact, MemoryError>;
+    async fn update(
+        &self,
+        owner: &OwnerId,
+        id: &FactId,
+        change: FactChange,
+    ) -> Result<Fact, MemoryError>;
 
     /// Deletes a fact of the owner.
     ///
@@ -126,20 +131,35 @@ pub trait Memory: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `Io`.
-    async fn list(&self, owner: &OwnerId, after: Option<&FactId>, limit: usize) -> Result<Vec<Fact>, MemoryError>;
+    async fn list(
+        &self,
+        owner: &OwnerId,
+        after: Option<&FactId>,
+        limit: usize,
+    ) -> Result<Vec<Fact>, MemoryError>;
 
     /// The owner's facts that have one of the words, best first; case does not matter, nothing in the query is syntax.
     ///
     /// # Errors
     /// `Io`.
-    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<ScoredFact>, MemoryError>;
+    async fn by_words(
+        &self,
+        owner: &OwnerId,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<ScoredFact>, MemoryError>;
 
     /// The owner's facts whose vectors are nearest by their cosine, best first. Facts without a vector, or with one of
     /// another embedder or length, are left out.
     ///
     /// # Errors
     /// `Io`.
-    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, MemoryError>;
+    async fn by_vector(
+        &self,
+        owner: &OwnerId,
+        vector: &Vector,
+        limit: usize,
+    ) -> Result<Vec<ScoredFact>, MemoryError>;
 
     /// Returns the point up to which a source was read for the owner: the last one that [`mark`](Memory::mark) kept, 0
     /// without it.
@@ -152,7 +172,13 @@ pub trait Memory: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `Io`.
-    async fn mark(&self, owner: &OwnerId, source: &str, from: u64, to: u64) -> Result<bool, MemoryError>;
+    async fn mark(
+        &self,
+        owner: &OwnerId,
+        source: &str,
+        from: u64,
+        to: u64,
+    ) -> Result<bool, MemoryError>;
 }
 
 #[async_trait]
@@ -165,7 +191,12 @@ impl<M: Memory + ?Sized> Memory for Arc<M> {
         (**self).get(owner, id).await
     }
 
-    async fn update(&self, owner: &OwnerId, id: &FactId, change: FactChange) -> Result<Fact, MemoryError> {
+    async fn update(
+        &self,
+        owner: &OwnerId,
+        id: &FactId,
+        change: FactChange,
+    ) -> Result<Fact, MemoryError> {
         (**self).update(owner, id, change).await
     }
 
@@ -173,15 +204,30 @@ impl<M: Memory + ?Sized> Memory for Arc<M> {
         (**self).delete(owner, id).await
     }
 
-    async fn list(&self, owner: &OwnerId, after: Option<&FactId>, limit: usize) -> Result<Vec<Fact>, MemoryError> {
+    async fn list(
+        &self,
+        owner: &OwnerId,
+        after: Option<&FactId>,
+        limit: usize,
+    ) -> Result<Vec<Fact>, MemoryError> {
         (**self).list(owner, after, limit).await
     }
 
-    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
+    async fn by_words(
+        &self,
+        owner: &OwnerId,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<ScoredFact>, MemoryError> {
         (**self).by_words(owner, query, limit).await
     }
 
-    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
+    async fn by_vector(
+        &self,
+        owner: &OwnerId,
+        vector: &Vector,
+        limit: usize,
+    ) -> Result<Vec<ScoredFact>, MemoryError> {
         (**self).by_vector(owner, vector, limit).await
     }
 
@@ -189,7 +235,13 @@ impl<M: Memory + ?Sized> Memory for Arc<M> {
         (**self).marked(owner, source).await
     }
 
-    async fn mark(&self, owner: &OwnerId, source: &str, from: u64, to: u64) -> Result<bool, MemoryError> {
+    async fn mark(
+        &self,
+        owner: &OwnerId,
+        source: &str,
+        from: u64,
+        to: u64,
+    ) -> Result<bool, MemoryError> {
         (**self).mark(owner, source, from, to).await
     }
 }
@@ -197,27 +249,46 @@ impl<M: Memory + ?Sized> Memory for Arc<M> {
 impl Fact {
     /// A fact as it was added.
     pub fn new(id: FactId, text: impl Into<Arc<str>>, metadata: Metadata, now_ms: u64) -> Self {
-        Self { id, text: text.into(), metadata, created_ms: now_ms, updated_ms: now_ms }
+        Self {
+            id,
+            text: text.into(),
+            metadata,
+            created_ms: now_ms,
+            updated_ms: now_ms,
+        }
     }
 }
 
 impl NewFact {
     /// A fact without metadata and vector.
     pub fn new(id: FactId, text: impl Into<Arc<str>>, now_ms: u64) -> Self {
-        Self { id, text: text.into(), metadata: Metadata::new(), vector: None, now_ms }
+        Self {
+            id,
+            text: text.into(),
+            metadata: Metadata::new(),
+            vector: None,
+            now_ms,
+        }
     }
 }
 
 impl FactChange {
     /// Changes nothing but the time.
     pub fn new(now_ms: u64) -> Self {
-        Self { text: None, metadata: Metadata::new(), now_ms }
+        Self {
+            text: None,
+            metadata: Metadata::new(),
+            now_ms,
+        }
     }
 
     /// Sets the new text.
     #[must_use]
     pub fn text(self, text: impl Into<Arc<str>>, vector: Option<Vector>) -> Self {
-        Self { text: Some((text.into(), vector)), ..self }
+        Self {
+            text: Some((text.into(), vector)),
+            ..self
+        }
     }
 }
 

@@ -183,9 +183,13 @@ impl Outcome {
     /// True if two outcomes are one; for answers, if they are the very same.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Outcome::Finished { reply: one, why }, Outcome::Finished { reply: two, why: other }) => {
-                why == other && (Arc::ptr_eq(one, two) || one == two)
-            }
+            (
+                Outcome::Finished { reply: one, why },
+                Outcome::Finished {
+                    reply: two,
+                    why: other,
+                },
+            ) => why == other && (Arc::ptr_eq(one, two) || one == two),
             (one, two) => one == two,
         }
     }
@@ -219,9 +223,9 @@ impl fmt::Display for Failure {
             Failure::Guardrail { by, reason } => write!(f, "rejected by {by}: {reason}"),
             Failure::Output { reason } => write!(f, "no answer is what was wanted: {reason}"),
             Failure::Instructions { message } => write!(f, "no instructions: {message}"),
-            Failure::Log { message } | Failure::Middleware { message } | Failure::Activity { message, .. } => {
-                f.write_str(message)
-            }
+            Failure::Log { message }
+            | Failure::Middleware { message }
+            | Failure::Activity { message, .. } => f.write_str(message),
         }
     }
 }

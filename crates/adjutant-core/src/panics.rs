@@ -7,7 +7,10 @@ const MAX_PANIC: usize = 1_000;
 
 /// The message of a panic.
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let text = text.unwrap_or("no message");
     text[..text.floor_char_boundary(MAX_PANIC)].to_owned()
 }

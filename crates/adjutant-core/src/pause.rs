@@ -70,13 +70,33 @@ impl Pause {
         let key = key.map(Arc::from);
         let (thread, agent, path) = (thread.clone(), Arc::clone(&who.name), Arc::clone(&who.path));
         let id = PauseId(id.into());
-        Self { id, ask, call: Some(call), key, thread, agent, path, refused: Vec::new(), deadline_ms }
+        Self {
+            id,
+            ask,
+            call: Some(call),
+            key,
+            thread,
+            agent,
+            path,
+            refused: Vec::new(),
+            deadline_ms,
+        }
     }
 
     /// Returns the pause of a run that is asked about as a whole, under this name.
     pub fn of_run(id: PauseId, thread: ThreadId, ask: Ask) -> Self {
         let (agent, path) = (Arc::default(), Arc::default());
-        Self { id, ask, call: None, key: None, thread, agent, path, refused: Vec::new(), deadline_ms: None }
+        Self {
+            id,
+            ask,
+            call: None,
+            key: None,
+            thread,
+            agent,
+            path,
+            refused: Vec::new(),
+            deadline_ms: None,
+        }
     }
 
     /// It may be done, as it was asked.
@@ -97,29 +117,48 @@ impl Pause {
     /// This answer to this pause, and to no other one of the same name: [`approve`](Pause::approve) and others are short
     /// for it.
     pub fn answered(&self, answer: Answer) -> Answered {
-        Answered { pause: self.id.clone(), answer, shown: Some(self.digest()) }
+        Answered {
+            pause: self.id.clone(),
+            answer,
+            shown: Some(self.digest()),
+        }
     }
 
     /// The digest of all that whoever answers is shown: what is asked, the call, and its arguments to the letter.
     ///
     /// The same pause has the same digest in every process. Events carry it as `digest` beside the pause.
     pub fn digest(&self) -> Digest {
-        let Ask { kind, prompt, schema, data, .. } = &self.ask;
+        let Ask {
+            kind,
+            prompt,
+            schema,
+            data,
+            ..
+        } = &self.ask;
         let kind = serde_json::to_string(kind).unwrap_or_default();
         let call = self.call.as_ref();
         let (name, args) = call.map_or(("", ""), |call| (call.name.as_str(), &call.args));
         let key = self.key.as_deref().unwrap_or_default();
         let (schema, data) = (schema.to_string(), data.to_string());
         let parts = [&*self.id.0, &kind, prompt, &schema, &data, name, args, key];
-        let parts = parts.into_iter().chain(self.refused.iter().map(|reason| &**reason));
+        let parts = parts
+            .into_iter()
+            .chain(self.refused.iter().map(|reason| &**reason));
         // Each link has one length, so nothing can move from one part to the next.
-        parts.fold(Digest::GENESIS, |digest, part| digest.then(Digest::of(part.as_bytes()).0.as_slice()))
+        parts.fold(Digest::GENESIS, |digest, part| {
+            digest.then(Digest::of(part.as_bytes()).0.as_slice())
+        })
     }
 
     /// Returns the reason why an answer to a pause with this digest does not answer this one, if so.
     pub fn differs(&self, shown: Option<Digest>) -> Option<String> {
         let is_other = shown.is_some_and(|shown| shown != self.digest());
-        is_other.then(|| format!("what waits under {} is not what was shown; look at it again", self.id))
+        is_other.then(|| {
+            format!(
+                "what waits under {} is not what was shown; look at it again",
+                self.id
+            )
+        })
     }
 
     /// True if nobody need answer any more.
@@ -147,7 +186,10 @@ struct EventPause<'a> {
 
 impl<'a> EventPause<'a> {
     fn new(pause: &'a Arc<Pause>) -> Self {
-        Self { pause, digest: pause.digest() }
+        Self {
+            pause,
+            digest: pause.digest(),
+        }
     }
 }
 

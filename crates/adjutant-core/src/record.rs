@@ -10,7 +10,9 @@ mod parts;
 
 use std::sync::Arc;
 
-use adjutant_llm::{CallId, CallResult, Edit, Entry, ModelId, NanoUsd, Overflow, Reply, ThreadId, ToolName, Usage};
+use adjutant_llm::{
+    CallId, CallResult, Edit, Entry, ModelId, NanoUsd, Overflow, Reply, ThreadId, ToolName, Usage,
+};
 use adjutant_tool::{Answer, Identity};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -63,7 +63,11 @@ pub struct Divergence {
 impl Rewind {
     /// A walk over the whole log of this agent.
     pub fn new(who: impl Into<Arc<Identity>>) -> Self {
-        Self { who: who.into(), config: None, until: None }
+        Self {
+            who: who.into(),
+            config: None,
+            until: None,
+        }
     }
 
     /// Walks over the records of a log, from its first one on.
@@ -73,22 +77,34 @@ impl Rewind {
     pub fn play(&self, records: impl IntoIterator<Item = Arc<Stamped>>) -> Result<Replayed, Error> {
         let mut replayed = Replayed::default();
         let mut known: Option<(Arc<Config>, Arc<[Difference]>)> = None;
-        let is_wanted = |stamped: &Arc<Stamped>| self.until.is_none_or(|until| stamped.seq <= until);
+        let is_wanted =
+            |stamped: &Arc<Stamped>| self.until.is_none_or(|until| stamped.seq <= until);
         let mut events = EventFold::new(Arc::clone(&self.who), Seq(0));
         for stamped in records.into_iter().take_while(is_wanted) {
             replayed.records += 1;
             events.push(&stamped)?;
-            replayed.events.extend(std::iter::from_fn(|| events.ready.pop_front()));
+            replayed
+                .events
+                .extend(std::iter::from_fn(|| events.ready.pop_front()));
             if stamped.thread != self.who.thread {
-                replayed.children.entry(stamped.thread.clone()).or_default().apply(&stamped)?;
+                replayed
+                    .children
+                    .entry(stamped.thread.clone())
+                    .or_default()
+                    .apply(&stamped)?;
                 continue;
             }
             replayed.run.apply(&stamped)?;
-            if let Record::Prepared { turn, stop: None, .. } = &stamped.record {
+            if let Record::Prepared {
+                turn, stop: None, ..
+            } = &stamped.record
+            {
                 replayed.compare(*turn, self.config.as_ref(), &mut known);
             }
         }
-        replayed.events.extend(std::iter::from_fn(|| events.pop_at_end()));
+        replayed
+            .events
+            .extend(std::iter::from_fn(|| events.pop_at_end()));
         Ok(replayed)
     }
 }
@@ -101,7 +117,9 @@ impl Replayed {
         now: Option<&Arc<Config>>,
         known: &mut Option<(Arc<Config>, Arc<[Difference]>)>,
     ) {
-        let Some(recorded) = self.run.config() else { return self.unrecorded.push(turn) };
+        let Some(recorded) = self.run.config() else {
+            return self.unrecorded.push(turn);
+        };
         let Some(now) = now else { return };
         let differences = match known {
             Some((of, differences)) if Arc::ptr_eq(of, recorded) => Arc::clone(differences),
@@ -109,7 +127,11 @@ impl Replayed {
         };
         *known = Some((Arc::clone(recorded), Arc::clone(&differences)));
         if !differences.is_empty() {
-            self.divergences.push(Divergence { run: self.run.run(), turn, differences });
+            self.divergences.push(Divergence {
+                run: self.run.run(),
+                turn,
+                differences,
+            });
         }
     }
 }

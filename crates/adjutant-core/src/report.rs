@@ -40,7 +40,11 @@ pub struct RunResult {
     /// The time that it took.
     pub duration: Duration,
     /// The answer that was wanted of the run as JSON, if one was wanted and the run came to it.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "given"
+    )]
     pub output: Option<Arc<Value>>,
 }
 
@@ -96,7 +100,10 @@ impl RunResult {
 
     /// The text of the last reply; empty if none came.
     pub fn text(&self) -> String {
-        self.reply.as_ref().map(|reply| reply.text()).unwrap_or_default()
+        self.reply
+            .as_ref()
+            .map(|reply| reply.text())
+            .unwrap_or_default()
     }
 
     /// The answer that was wanted of the run, read as a type; `None` if none was wanted, or the run did not come to it.

@@ -22,8 +22,8 @@ use std::{
 };
 
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Edit, Entry, EntryId, ModelId, NanoUsd, OpenTurn, Overflow, Reply, Terminate,
-    ThreadId, ToolName, Transcript, Usage, View,
+    Block, Call, CallId, CallResult, Edit, Entry, EntryId, ModelId, NanoUsd, OpenTurn, Overflow,
+    Reply, Terminate, ThreadId, ToolName, Transcript, Usage, View,
 };
 use adjutant_tool::{Answer, Identity, Replay};
 use serde::{Deserialize, Serialize};
@@ -236,7 +236,9 @@ impl Run {
 
     /// True if a run has begun and not ended.
     pub fn is_open(&self) -> bool {
-        self.current.as_ref().is_some_and(|current| current.outcome.is_none())
+        self.current
+            .as_ref()
+            .is_some_and(|current| current.outcome.is_none())
     }
 
     /// The newest run's number.
@@ -276,7 +278,11 @@ impl Run {
                 Some(Outcome::Finished { reply, .. }) => Some(Arc::clone(reply)),
                 _ => self.last_reply(first),
             },
-            entries: self.history.iter_from(first).map(|stored| stored.entry.clone()).collect(),
+            entries: self
+                .history
+                .iter_from(first)
+                .map(|stored| stored.entry.clone())
+                .collect(),
             calls: current.calls.clone(),
             usage: current.usage,
             total_usage: current.usage + current.spent,
@@ -314,7 +320,9 @@ impl Run {
     /// Returns the usage of all runs of the thread: the agent itself, and with everything under it.
     pub fn usage(&self) -> (Usage, Usage) {
         let (own, total) = self.past;
-        self.current.as_ref().map_or((own, total), |it| (own + it.usage, total + it.usage + it.spent))
+        self.current.as_ref().map_or((own, total), |it| {
+            (own + it.usage, total + it.usage + it.spent)
+        })
     }
 
     /// Ends the newest run without its log: for the report of a run whose log gave up.
@@ -336,13 +344,17 @@ impl Run {
 
     /// Returns the acknowledged parts of the reply that is on its way, or was when the program before this one ended.
     pub fn heard(&self) -> &[AcknowledgedPart] {
-        self.working().map(|working| &working.heard[..]).unwrap_or_default()
+        self.working()
+            .map(|working| &working.heard[..])
+            .unwrap_or_default()
     }
 
     /// Returns the record that must be durable before `acts` begin, if there is one.
     pub fn intent(&self, acts: &[Activity]) -> Option<Record> {
         let fresh = |act: &Activity| match act {
-            Activity::Call { call, again: false, .. } => Some(*call),
+            Activity::Call {
+                call, again: false, ..
+            } => Some(*call),
             _ => None,
         };
         let calls: Vec<CallId> = acts.iter().filter_map(fresh).collect();
@@ -351,7 +363,11 @@ impl Run {
 
     /// Returns the pauses that the run waits for and nobody has answered.
     fn asked(&self) -> impl Iterator<Item = &RunPause> {
-        let asked = self.current.iter().filter(|current| current.outcome.is_none()).flat_map(|it| &it.pauses);
+        let asked = self
+            .current
+            .iter()
+            .filter(|current| current.outcome.is_none())
+            .flat_map(|it| &it.pauses);
         asked.filter(|asked| asked.answer.is_none())
     }
 
@@ -361,10 +377,15 @@ impl Run {
 
     fn last_reply(&self, first: usize) -> Option<Arc<Reply>> {
         let newest = self.history.len().checked_sub(first)?;
-        let replies = self.history.iter().rev().take(newest).filter_map(|stored| match &stored.entry {
-            Entry::Turn(turn) => Some(Arc::clone(turn.reply())),
-            _ => None,
-        });
+        let replies =
+            self.history
+                .iter()
+                .rev()
+                .take(newest)
+                .filter_map(|stored| match &stored.entry {
+                    Entry::Turn(turn) => Some(Arc::clone(turn.reply())),
+                    _ => None,
+                });
         replies.into_iter().next()
     }
 }

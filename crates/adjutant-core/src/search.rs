@@ -17,7 +17,9 @@ pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
             start + first.len_utf8()
         } else {
             let goes_on = |letter: char| is_of_word(letter) && !stands_alone(letter);
-            rest[start..].find(|letter| !goes_on(letter)).map_or(rest.len(), |end| start + end)
+            rest[start..]
+                .find(|letter| !goes_on(letter))
+                .map_or(rest.len(), |end| start + end)
         };
         let word = rest[start..end].to_lowercase();
         rest = &rest[end..];
@@ -28,7 +30,11 @@ pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
 /// The texts that have one of the words of a query, best first (BM25), and of equal ones the first.
 ///
 /// Scores are above 0, and can be compared within one search only.
-pub fn best<T>(query: &str, texts: impl IntoIterator<Item = (T, impl AsRef<str>)>, limit: usize) -> Vec<(T, f64)> {
+pub fn best<T>(
+    query: &str,
+    texts: impl IntoIterator<Item = (T, impl AsRef<str>)>,
+    limit: usize,
+) -> Vec<(T, f64)> {
     let wanted: HashMap<String, usize> = words(query).zip(0..).collect();
     let mut lengths = 0;
     let mut holders: HashMap<usize, u32> = HashMap::new();
@@ -44,7 +50,9 @@ pub fn best<T>(query: &str, texts: impl IntoIterator<Item = (T, impl AsRef<str>)
         }
         counted += 1;
         lengths += length;
-        times.keys().for_each(|word| *holders.entry(*word).or_default() += 1);
+        times
+            .keys()
+            .for_each(|word| *holders.entry(*word).or_default() += 1);
         if !times.is_empty() {
             fitting.push((item, length, times));
         }
@@ -61,11 +69,15 @@ pub fn best<T>(query: &str, texts: impl IntoIterator<Item = (T, impl AsRef<str>)
         times.sort_unstable();
         times
             .iter()
-            .map(|(word, times)| weight(word) * f64::from(**times) * (K1 + 1.0) / (f64::from(**times) + norm))
+            .map(|(word, times)| {
+                weight(word) * f64::from(**times) * (K1 + 1.0) / (f64::from(**times) + norm)
+            })
             .sum()
     };
-    let mut scored: Vec<(T, f64)> =
-        fitting.into_iter().map(|(item, length, times)| (item, score(length, &times))).collect();
+    let mut scored: Vec<(T, f64)> = fitting
+        .into_iter()
+        .map(|(item, length, times)| (item, score(length, &times)))
+        .collect();
     scored.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     scored.truncate(limit);
     scored
@@ -95,7 +107,10 @@ mod tests {
     fn words_are_runs_of_letters_and_digits() {
         check("", &[]);
         check(" -- \0 ", &[]);
-        check("Hello, World! x_2 it's", &["hello", "world", "x", "2", "it", "s"]);
+        check(
+            "Hello, World! x_2 it's",
+            &["hello", "world", "x", "2", "it", "s"],
+        );
         check("ÄRGER café ПРИВЕТ", &["ärger", "café", "привет"]);
         check("e\u{301}a", &["e\u{301}a"]);
         check("日本go語", &["日", "本", "go", "語"]);
@@ -103,8 +118,19 @@ mod tests {
 
     #[test]
     fn best_puts_rare_words_and_short_texts_first() {
-        let texts = [("a", "tea tea"), ("b", "tea with milk"), ("c", "milk"), ("d", "tea"), ("e", "nothing")];
-        let found = |query, limit| best(query, texts, limit).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let texts = [
+            ("a", "tea tea"),
+            ("b", "tea with milk"),
+            ("c", "milk"),
+            ("d", "tea"),
+            ("e", "nothing"),
+        ];
+        let found = |query, limit| {
+            best(query, texts, limit)
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(found("TEA", 9), ["a", "d", "b"]);
         assert_eq!(found("milk tea", 9), ["b", "c", "a", "d"]);
         assert_eq!(found("milk tea", 1), ["b"]);

@@ -33,7 +33,10 @@ pub use self::{
     verify::Verified,
 };
 use crate::{
-    journal::{GcReport, Journal, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, SessionMeta},
+    journal::{
+        GcReport, Journal, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery,
+        SessionMeta,
+    },
     number::Seq,
     run::Run,
 };
@@ -79,7 +82,10 @@ pub struct Sessions {
 impl Sessions {
     /// The sessions of this journal.
     pub fn new(journal: Arc<dyn Journal>) -> Self {
-        Self { journal, world: Arc::new(SystemWorld) }
+        Self {
+            journal,
+            world: Arc::new(SystemWorld),
+        }
     }
 
     /// Returns the journal that keeps them.
@@ -90,7 +96,10 @@ impl Sessions {
     /// Sets clock and ids.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
-        Self { world: Arc::new(world), ..self }
+        Self {
+            world: Arc::new(world),
+            ..self
+        }
     }
 
     /// Makes an empty session of which this is said.
@@ -146,10 +155,17 @@ impl Sessions {
     /// # Errors
     /// `Missing`, `Invalid` if a label is empty, longer than [`MAX_LABEL_BYTES`], or one of more than [`MAX_LABELS`],
     /// `Unsupported`, `Io`.
-    pub async fn label(&self, id: &LogId, add: &[&str], remove: &[&str]) -> Result<(), JournalError> {
+    pub async fn label(
+        &self,
+        id: &LogId,
+        add: &[&str],
+        remove: &[&str],
+    ) -> Result<(), JournalError> {
         let mut about = self.journal.info(id).await?.about;
         about.labels.retain(|label| !remove.contains(&&**label));
-        about.labels.extend(add.iter().map(|label| Arc::from(*label)));
+        about
+            .labels
+            .extend(add.iter().map(|label| Arc::from(*label)));
         self.describe(id, about).await
     }
 
@@ -166,7 +182,8 @@ impl Sessions {
                 break;
             }
             if *first.get_or_insert_with(|| stamped.thread.clone()) == stamped.thread {
-                run.apply(&stamped).map_err(|error| chain::unfolded(id, error))?;
+                run.apply(&stamped)
+                    .map_err(|error| chain::unfolded(id, error))?;
             }
         }
         Ok(run)
@@ -190,22 +207,34 @@ impl Sessions {
 fn check_about(about: &SessionMeta) -> Result<(), JournalError> {
     let titled = about.title.as_ref().map_or(0, |title| title.len());
     if titled > MAX_TITLE_BYTES {
-        return Err(invalid(format!("the title has {titled} bytes; it may have {MAX_TITLE_BYTES}")));
+        return Err(invalid(format!(
+            "the title has {titled} bytes; it may have {MAX_TITLE_BYTES}"
+        )));
     }
     let named = about.agent.as_ref().map_or(0, |agent| agent.len());
     if named > MAX_TITLE_BYTES {
-        return Err(invalid(format!("the name of the agent has {named} bytes; it may have {MAX_TITLE_BYTES}")));
+        return Err(invalid(format!(
+            "the name of the agent has {named} bytes; it may have {MAX_TITLE_BYTES}"
+        )));
     }
     if let Some((parent, _)) = &about.parent {
         parent.check()?;
     }
     if about.labels.len() > MAX_LABELS {
-        return Err(invalid(format!("there are {} labels; there may be {MAX_LABELS}", about.labels.len())));
+        return Err(invalid(format!(
+            "there are {} labels; there may be {MAX_LABELS}",
+            about.labels.len()
+        )));
     }
-    match about.labels.iter().find(|label| label.is_empty() || label.len() > MAX_LABEL_BYTES) {
-        Some(label) => {
-            Err(invalid(format!("a label has {} bytes; it may have from 1 to {MAX_LABEL_BYTES}", label.len())))
-        }
+    match about
+        .labels
+        .iter()
+        .find(|label| label.is_empty() || label.len() > MAX_LABEL_BYTES)
+    {
+        Some(label) => Err(invalid(format!(
+            "a label has {} bytes; it may have from 1 to {MAX_LABEL_BYTES}",
+            label.len()
+        ))),
         None => Ok(()),
     }
 }

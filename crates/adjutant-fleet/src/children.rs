@@ -4,8 +4,9 @@
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Answered, ChildLink, ChildOrder, ChildReport, DueWork, Flush, JournalError, JournalErrorKind, LogId, Outcome,
-    Owner, Pause, Placement, Post, PostNo, Record, Run, RunResult, Seq, SessionMeta, Stamped, Work,
+    Answered, ChildLink, ChildOrder, ChildReport, DueWork, Flush, JournalError, JournalErrorKind,
+    LogId, Outcome, Owner, Pause, Placement, Post, PostNo, Record, Run, RunResult, Seq,
+    SessionMeta, Stamped, Work,
 };
 use adjutant_llm::{Block, CallResult, SystemWorld, Terminate, ThreadId, World};
 use adjutant_tool::{Answer, Identity, ToolError};
@@ -39,21 +40,34 @@ pub struct FleetPlacement {
 impl FleetPlacement {
     /// Children in this journal, which must be that of their parents.
     pub fn new(journal: impl DueWork + 'static) -> Self {
-        Self { journal: Arc::new(journal) }
+        Self {
+            journal: Arc::new(journal),
+        }
     }
 }
 
 #[async_trait]
 impl Placement for FleetPlacement {
     async fn begin(&self, order: ChildOrder) -> Result<ChildLink, ToolError> {
-        let failed = |error| ToolError::failed("the agent could not be begun on another worker").with_source(error);
-        let link = patiently(|| begin(&*self.journal, &order)).await.map_err(failed)?;
-        link.ok_or_else(|| ToolError::failed(format!("the session {:?} is something else", order.session.0)))
+        let failed = |error| {
+            ToolError::failed("the agent could not be begun on another worker").with_source(error)
+        };
+        let link = patiently(|| begin(&*self.journal, &order))
+            .await
+            .map_err(failed)?;
+        link.ok_or_else(|| {
+            ToolError::failed(format!(
+                "the session {:?} is something else",
+                order.session.0
+            ))
+        })
     }
 
     async fn stop(&self, child: &LogId) -> Result<(), ToolError> {
-        let failed =
-            |error| ToolError::failed("the agent on another worker could not be asked to stop").with_source(error);
+        let failed = |error| {
+            ToolError::failed("the agent on another worker could not be asked to stop")
+                .with_source(error)
+        };
         stop(&*self.journal, child).await.map_err(failed)
     }
 }
@@ -72,7 +86,10 @@ pub(crate) async fn patiently<T, D: Future<Output = Result<T, JournalError>>>(
 }
 
 /// Begins a child; gives the one that there is, or `None` if its session is something else.
-async fn begin(journal: &dyn DueWork, order: &ChildOrder) -> Result<Option<ChildLink>, JournalError> {
+async fn begin(
+    journal: &dyn DueWork,
+    order: &ChildOrder,
+) -> Result<Option<ChildLink>, JournalError> {
     let is_there = match journal.info(&order.session).await {
         Ok(info) => info.head > Seq(0),
         Err(error) if error.kind == JournalErrorKind::Missing => false,
@@ -80,13 +97,25 @@ async fn begin(journal: &dyn DueWork, order: &ChildOrder) -> Result<Option<Child
     };
     if !is_there {
         // An empty log is of somebody who was about to do the same.
-        let owner = Owner { takes_over: true, ..Owner::default() };
+        let owner = Owner {
+            takes_over: true,
+            ..Owner::default()
+        };
         let mut log = journal.own(&order.session, &owner).await?;
         if log.head().seq == Seq(0) {
-            journal.describe(&order.session, SessionMeta::from(&order.role)).await?;
-            let unfit = |error| JournalError::new(JournalErrorKind::Invalid, "an order is no JSON").with_source(error);
+            journal
+                .describe(&order.session, SessionMeta::from(&order.role))
+                .await?;
+            let unfit = |error| {
+                JournalError::new(JournalErrorKind::Invalid, "an order is no JSON")
+                    .with_source(error)
+            };
             let data = serde_json::to_value(order).map_err(unfit)?;
-            let record = Record::App { kind: ORDER.into(), version: VERSION, data };
+            let record = Record::App {
+                kind: ORDER.into(),
+                version: VERSION,
+                data,
+            };
             let stamped = Stamped::new(Seq(1), SystemWorld.now_ms(), ThreadId::from(ROOT), record);
             log.mark(Work::Open);
             log.append(&[Arc::new(stamped)], Flush::Now).await?;
@@ -94,15 +123,25 @@ async fn begin(journal: &dyn DueWork, order: &ChildOrder) -> Result<Option<Child
         }
     }
     let known = ordered(journal, &order.session).await?;
-    let is_same = |known: &ChildOrder| (&known.parent, &known.pause) == (&order.parent, &order.pause);
+    let is_same =
+        |known: &ChildOrder| (&known.parent, &known.pause) == (&order.parent, &order.pause);
     Ok(known.filter(is_same).map(|known| ChildLink::from(&known)))
 }
 
 /// The order that a session began with; `None` if it is no child.
-pub(crate) async fn ordered(journal: &dyn DueWork, log: &LogId) -> Result<Option<ChildOrder>, JournalError> {
+pub(crate) async fn ordered(
+    journal: &dyn DueWork,
+    log: &LogId,
+) -> Result<Option<ChildOrder>, JournalError> {
     let first = journal.read(log, Seq(0)).next().await.transpose()?;
-    let Some(Record::App { kind, data, .. }) = first.as_ref().map(|first| &first.record) else { return Ok(None) };
-    Ok(if **kind == *ORDER { ChildOrder::deserialize(data).ok() } else { None })
+    let Some(Record::App { kind, data, .. }) = first.as_ref().map(|first| &first.record) else {
+        return Ok(None);
+    };
+    Ok(if **kind == *ORDER {
+        ChildOrder::deserialize(data).ok()
+    } else {
+        None
+    })
 }
 
 /// Asks a child to stop, unless it has ended.
@@ -118,7 +157,11 @@ async fn stop(journal: &dyn DueWork, child: &LogId) -> Result<(), JournalError> 
 
 /// True if somebody has posted the wish to stop.
 pub(crate) async fn is_stopped(journal: &dyn DueWork, log: &LogId) -> Result<bool, JournalError> {
-    Ok(journal.posted(log, PostNo(0)).await?.iter().any(|posted| posted.post == Post::Cancel))
+    Ok(journal
+        .posted(log, PostNo(0))
+        .await?
+        .iter()
+        .any(|posted| posted.post == Post::Cancel))
 }
 
 /// Asks all children of the newest run of a session to stop that have not ended.
@@ -128,7 +171,9 @@ pub(crate) async fn stop_all(journal: &dyn DueWork, parent: &LogId) -> Result<()
         let stamped = stamped?;
         match &stamped.record {
             Record::Began { .. } if stamped.thread.as_str() == ROOT => children.clear(),
-            Record::Noted { value, .. } => children.extend(ChildLink::deserialize(value).map(|link| link.child)),
+            Record::Noted { value, .. } => {
+                children.extend(ChildLink::deserialize(value).map(|link| link.child))
+            }
             _ => {}
         }
     }
@@ -139,17 +184,27 @@ pub(crate) async fn stop_all(journal: &dyn DueWork, parent: &LogId) -> Result<()
 }
 
 /// The answers to those of these pauses whose children have ended, or will never.
-pub(crate) async fn answers(journal: &dyn DueWork, pauses: &[Arc<Pause>]) -> Result<Vec<Answered>, JournalError> {
+pub(crate) async fn answers(
+    journal: &dyn DueWork,
+    pauses: &[Arc<Pause>],
+) -> Result<Vec<Answered>, JournalError> {
     let mut answers = Vec::new();
-    for (pause, link) in pauses.iter().filter_map(|pause| Some((pause, ChildLink::of(pause)?))) {
+    for (pause, link) in pauses
+        .iter()
+        .filter_map(|pause| Some((pause, ChildLink::of(pause)?)))
+    {
         let answer = match journal.info(&link.child).await {
             Ok(info) => match info.work {
-                Some(Work::Aside { why }) => Some(declined(format!("its session was set aside: {why}"))),
+                Some(Work::Aside { why }) => {
+                    Some(declined(format!("its session was set aside: {why}")))
+                }
                 Some(Work::Idle) => Some(answer(journal, &link.child).await?),
                 // It may have told this already, when its parent did not wait yet.
                 _ => report(journal, &link.child).await?.map(returned),
             },
-            Err(error) if error.kind == JournalErrorKind::Missing => Some(declined("its session is gone")),
+            Err(error) if error.kind == JournalErrorKind::Missing => {
+                Some(declined("its session is gone"))
+            }
             Err(error) => return Err(error),
         };
         answers.extend(answer.map(|answer| pause.answered(answer)));
@@ -158,7 +213,11 @@ pub(crate) async fn answers(journal: &dyn DueWork, pauses: &[Arc<Pause>]) -> Res
 }
 
 /// Tells the parent of a child what came of it, and lets the child rest. Until then its log is due.
-pub(crate) async fn tell(journal: &dyn DueWork, child: &LogId, owner: &Owner) -> Result<(), JournalError> {
+pub(crate) async fn tell(
+    journal: &dyn DueWork,
+    child: &LogId,
+    owner: &Owner,
+) -> Result<(), JournalError> {
     if let Some(order) = ordered(journal, child).await? {
         post(journal, order, answer(journal, child).await?).await?;
     }
@@ -168,16 +227,46 @@ pub(crate) async fn tell(journal: &dyn DueWork, child: &LogId, owner: &Owner) ->
 }
 
 /// Tells the parent of a child that nobody drives it any more.
-pub(crate) async fn give_up(journal: &dyn DueWork, child: &LogId, why: &str) -> Result<(), JournalError> {
+pub(crate) async fn give_up(
+    journal: &dyn DueWork,
+    child: &LogId,
+    why: &str,
+) -> Result<(), JournalError> {
     match ordered(journal, child).await? {
-        Some(order) => post(journal, order, declined(format!("its session was set aside: {why}"))).await,
+        Some(order) => {
+            post(
+                journal,
+                order,
+                declined(format!("its session was set aside: {why}")),
+            )
+            .await
+        }
         None => Ok(()),
     }
 }
 
-async fn post(journal: &dyn DueWork, order: ChildOrder, answer: Answer) -> Result<(), JournalError> {
-    let ChildOrder { session, parent, pause, .. } = order;
-    match journal.post(&parent, Post::Answer { pause, answer, shown: None }).await {
+async fn post(
+    journal: &dyn DueWork,
+    order: ChildOrder,
+    answer: Answer,
+) -> Result<(), JournalError> {
+    let ChildOrder {
+        session,
+        parent,
+        pause,
+        ..
+    } = order;
+    match journal
+        .post(
+            &parent,
+            Post::Answer {
+                pause,
+                answer,
+                shown: None,
+            },
+        )
+        .await
+    {
         // It looks by itself later.
         Err(error) if !error.is_retryable() => {
             tracing::warn!(%error, log = %session, "nobody hears what came of a child")
@@ -188,22 +277,34 @@ async fn post(journal: &dyn DueWork, order: ChildOrder, answer: Answer) -> Resul
 }
 
 fn declined(why: impl Into<Arc<str>>) -> Answer {
-    Answer::Decline { message: Some(why.into()) }
+    Answer::Decline {
+        message: Some(why.into()),
+    }
 }
 
 /// What the parent is answered of a child that rests.
 async fn answer(journal: &dyn DueWork, child: &LogId) -> Result<Answer, JournalError> {
-    Ok(report(journal, child).await?.map_or_else(|| declined("its session holds no run"), returned))
+    Ok(report(journal, child)
+        .await?
+        .map_or_else(|| declined("its session holds no run"), returned))
 }
 
 fn returned(report: ChildReport) -> Answer {
     let text = report.result.text();
     let details = serde_json::to_value(report).unwrap_or_default();
-    Answer::Return { result: Arc::new(CallResult { details, ..CallResult::ok(text) }) }
+    Answer::Return {
+        result: Arc::new(CallResult {
+            details,
+            ..CallResult::ok(text)
+        }),
+    }
 }
 
 /// What the first run of a child came to; `None` if it has not ended.
-pub(crate) async fn report(journal: &dyn DueWork, child: &LogId) -> Result<Option<ChildReport>, JournalError> {
+pub(crate) async fn report(
+    journal: &dyn DueWork,
+    child: &LogId,
+) -> Result<Option<ChildReport>, JournalError> {
     let (mut run, mut records) = (Run::default(), journal.read(child, Seq(0)));
     while let Some(stamped) = records.next().await {
         let stamped = stamped?;
@@ -214,13 +315,20 @@ pub(crate) async fn report(journal: &dyn DueWork, child: &LogId) -> Result<Optio
             break;
         }
         run.apply(&stamped).map_err(|error| {
-            JournalError::new(JournalErrorKind::Corrupt, "the log of a child does not fold").with_source(error)
+            JournalError::new(
+                JournalErrorKind::Corrupt,
+                "the log of a child does not fold",
+            )
+            .with_source(error)
         })?;
     }
     let who = Arc::new(Identity::root(ThreadId::from(ROOT), &*child.0, &*child.0));
     let tally = run.request().tally();
     let result = run.outcome().is_some().then(|| run.result(&who)).flatten();
-    Ok(result.map(|result| ChildReport { result: short(result), tally }))
+    Ok(result.map(|result| ChildReport {
+        result: short(result),
+        tally,
+    }))
 }
 
 /// What a parent needs of a result: the answer, cut, and the calls that ended the run.
@@ -235,12 +343,16 @@ fn short(mut result: RunResult) -> RunResult {
         *reply = Arc::clone(short);
     }
     result.entries.clear();
-    result.calls.retain(|call| call.result.terminate == Terminate::Now);
+    result
+        .calls
+        .retain(|call| call.result.terminate == Terminate::Now);
     result
 }
 
 impl fmt::Debug for FleetPlacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FleetPlacement").field(&self.journal).finish()
+        f.debug_tuple("FleetPlacement")
+            .field(&self.journal)
+            .finish()
     }
 }

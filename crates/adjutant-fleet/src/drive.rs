@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_agent::{
-    Agent, ChildLink, ChildRole, Continue, DueLog, DueWork, Error, JournalError, JournalErrorKind, LogId, LogInfo,
-    Outcome, Owner, Post, PostNo, RunBuilder, Work,
+    Agent, ChildLink, ChildRole, Continue, DueLog, DueWork, Error, JournalError, JournalErrorKind,
+    LogId, LogInfo, Outcome, Owner, Post, PostNo, RunBuilder, Work,
 };
 use adjutant_tool::Cancel;
 
@@ -15,9 +15,16 @@ use crate::{children, status::Ended};
 ///
 /// Cancel: the run is cancelled; fence the log before, so that nothing of that is recorded.
 pub async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner: &Owner) -> Ended {
-    let DueLog { info, newest_post, log, .. } = due;
+    let DueLog {
+        info,
+        newest_post,
+        log,
+        ..
+    } = due;
     let name = info.log.clone();
-    let agent = agent.journal(Arc::clone(journal) as Arc<dyn adjutant_agent::Journal>).session(name.clone());
+    let agent = agent
+        .journal(Arc::clone(journal) as Arc<dyn adjutant_agent::Journal>)
+        .session(name.clone());
     let agent = agent.owned_by(owner.clone());
     let opened = agent.log().open().await;
     // The session has it now, or never will.
@@ -43,7 +50,11 @@ pub async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner:
             Ended::Nothing
         }
         // The storage may be there again soon: the session stays due.
-        Err(error) if error.journal_error().is_some_and(JournalError::is_retryable) => {
+        Err(error)
+            if error
+                .journal_error()
+                .is_some_and(JournalError::is_retryable) =>
+        {
             tracing::warn!(%error, log = %name, "a session could not be worked on now");
             Ended::Failed(first_line(&error).into())
         }
@@ -70,7 +81,11 @@ pub(crate) async fn set_aside(journal: &Arc<dyn DueWork>, info: &LogInfo, why: &
             children::give_up(&**journal, log, why).await?;
         }
         journal.set_aside(log, why).await?;
-        if is_child { children::give_up(&**journal, log, why).await } else { Ok(()) }
+        if is_child {
+            children::give_up(&**journal, log, why).await
+        } else {
+            Ok(())
+        }
     };
     if let Err(error) = done.await {
         tracing::warn!(%error, %log, "a session could not be set aside");
@@ -79,11 +94,20 @@ pub(crate) async fn set_aside(journal: &Arc<dyn DueWork>, info: &LogInfo, why: &
 }
 
 /// Goes on with the run that is open, or begins one with what was posted or ordered; `None` if there was no run to perform.
-async fn work(journal: &dyn DueWork, agent: &Agent, info: &LogInfo, owner: &Owner) -> Result<Option<Outcome>, Error> {
+async fn work(
+    journal: &dyn DueWork,
+    agent: &Agent,
+    info: &LogInfo,
+    owner: &Owner,
+) -> Result<Option<Outcome>, Error> {
     let (log, is_child) = (&info.log, ChildRole::of(info).is_some());
     let as_told = |run: RunBuilder| if is_child { run.awaited() } else { run };
     let mut worked = if agent.log().has_open_run() {
-        let has_children = agent.log().pauses().iter().any(|pause| ChildLink::of(pause).is_some());
+        let has_children = agent
+            .log()
+            .pauses()
+            .iter()
+            .any(|pause| ChildLink::of(pause).is_some());
         if has_children && children::is_stopped(journal, log).await? {
             // First, so that a crash in between is made good: the wish is heard once the run goes on.
             children::stop_all(journal, log).await?;
@@ -91,22 +115,36 @@ async fn work(journal: &dyn DueWork, agent: &Agent, info: &LogInfo, owner: &Owne
         as_told(agent.resume(Vec::new())).await
     } else if info.work != Some(Work::Open) {
         let posted = journal.posted(log, PostNo(0)).await?;
-        if !posted.iter().any(|posted| matches!(posted.post, Post::Message { .. })) {
+        if !posted
+            .iter()
+            .any(|posted| matches!(posted.post, Post::Message { .. }))
+        {
             // What is there may go on, but nobody wishes that.
             return Err(Error::Prompt("nothing was said"));
         }
         as_told(agent.run(Continue)).await
     } else if children::report(journal, log).await?.is_some() {
         // It has ended, and nobody was told.
-        return children::tell(journal, log, owner).await.map(|()| None).map_err(Error::from);
+        return children::tell(journal, log, owner)
+            .await
+            .map(|()| None)
+            .map_err(Error::from);
     } else {
         let order = children::ordered(journal, log).await?;
-        let order = order.ok_or_else(|| Error::Answers("the session is due, and holds no run".into()))?;
+        let order =
+            order.ok_or_else(|| Error::Answers("the session is due, and holds no run".into()))?;
         let stop = Cancel::new();
         if children::is_stopped(journal, log).await? {
             stop.cancel();
         }
-        as_told(agent.clone().cap(order.caps).run(order.prompts).cancel(stop)).await
+        as_told(
+            agent
+                .clone()
+                .cap(order.caps)
+                .run(order.prompts)
+                .cancel(stop),
+        )
+        .await
     };
     let mut is_answered = false;
     loop {
@@ -124,7 +162,11 @@ async fn work(journal: &dyn DueWork, agent: &Agent, info: &LogInfo, owner: &Owne
         is_answered = true;
         worked = as_told(agent.resume(answers)).await;
     }
-    let Some(outcome) = worked.as_ref().map_or_else(Error::result, Some).map(|result| result.outcome.clone()) else {
+    let Some(outcome) = worked
+        .as_ref()
+        .map_or_else(Error::result, Some)
+        .map(|result| result.outcome.clone())
+    else {
         return worked.map(|result| Some(result.outcome));
     };
     if !matches!(outcome, Outcome::Paused { .. } | Outcome::Finished { .. }) {
@@ -145,5 +187,11 @@ fn is_taken(error: &Error) -> bool {
 
 /// An error in one line, with its causes.
 fn first_line(error: &Error) -> String {
-    adjutant_agent::chain(error).lines().next().unwrap_or_default().chars().take(500).collect()
+    adjutant_agent::chain(error)
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(500)
+        .collect()
 }

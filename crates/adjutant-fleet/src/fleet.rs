@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Agent, DueLog, DueWork, JournalError, LogId, LogInfo, MAX_LOST_OWNERS, Owner, SUSPECT_AFTER, SUSPECT_BARS,
+    Agent, DueLog, DueWork, JournalError, LogId, LogInfo, MAX_LOST_OWNERS, Owner, SUSPECT_AFTER,
+    SUSPECT_BARS,
 };
 use adjutant_tool::Cancel;
 use tokio::{
@@ -54,13 +55,22 @@ impl Fleet {
     ) -> Self {
         let status = FleetStatus::default();
         let (journal, agents) = (Arc::new(journal), Arc::new(agents));
-        Self { journal, agents, concurrency: CONCURRENCY, grace: GRACE, status }
+        Self {
+            journal,
+            agents,
+            concurrency: CONCURRENCY,
+            grace: GRACE,
+            status,
+        }
     }
 
     /// Sets how many sessions are worked on at a time; 16 by default, at least 1.
     #[must_use]
     pub fn concurrency(self, concurrency: usize) -> Self {
-        Self { concurrency: concurrency.max(1), ..self }
+        Self {
+            concurrency: concurrency.max(1),
+            ..self
+        }
     }
 
     /// Sets the time that sessions at work have to park or end once the worker shall stop; 30 s by default. Then they are given
@@ -93,7 +103,8 @@ impl Fleet {
 
     async fn work(self, stop: Cancel) -> Result<(), JournalError> {
         let mut ended = Ok(());
-        let (owner, mut at_work, mut pause) = (Owner::default(), DrivenSessions::default(), PAUSES.0);
+        let (owner, mut at_work, mut pause) =
+            (Owner::default(), DrivenSessions::default(), PAUSES.0);
         let mut barred_until = None;
         while !stop.is_cancelled() {
             at_work.clear();
@@ -105,8 +116,12 @@ impl Fleet {
             let is_more = match self.journal.due(&owner, room).await {
                 Ok(due) => {
                     pause = PAUSES.0;
-                    let (is_suspect, is_full) = (due.iter().any(|due| due.lost >= SUSPECT_AFTER), due.len() == room);
-                    due.into_iter().for_each(|due| self.begin(&mut at_work, due, &owner));
+                    let (is_suspect, is_full) = (
+                        due.iter().any(|due| due.lost >= SUSPECT_AFTER),
+                        due.len() == room,
+                    );
+                    due.into_iter()
+                        .for_each(|due| self.begin(&mut at_work, due, &owner));
                     if is_suspect {
                         barred_until = Some(Instant::now() + SUSPECT_BARS);
                         wait(&stop, sleep(ALONE)).await;
@@ -126,7 +141,11 @@ impl Fleet {
                 }
             };
             if !is_more {
-                let look = if barred_until > Some(Instant::now()) { ALONE } else { LOOK };
+                let look = if barred_until > Some(Instant::now()) {
+                    ALONE
+                } else {
+                    LOOK
+                };
                 wait(&stop, timeout(look, self.journal.until_due())).await;
             }
         }
@@ -135,7 +154,11 @@ impl Fleet {
     }
 
     fn begin(&self, at_work: &mut DrivenSessions, due: DueLog, owner: &Owner) {
-        let (journal, status, owner) = (Arc::clone(&self.journal), self.status.clone(), owner.clone());
+        let (journal, status, owner) = (
+            Arc::clone(&self.journal),
+            self.status.clone(),
+            owner.clone(),
+        );
         let (name, working, lost) = (due.info.log.clone(), self.status.works(), due.lost);
         let agent = if lost < MAX_LOST_OWNERS {
             (self.agents)(&due.info).map_err(|why| format!("its agent cannot be made: {why}"))
@@ -161,7 +184,10 @@ impl Fleet {
                 () = sleep_until(until) => break,
             }
         }
-        let thief = Owner { takes_over: true, ..Owner::default() };
+        let thief = Owner {
+            takes_over: true,
+            ..Owner::default()
+        };
         for log in at_work.names.values() {
             // What the run writes on its way out is not heard any more; given up, the log is due for others.
             if let Err(error) = self.journal.own(log, &thief).await {
@@ -193,7 +219,9 @@ impl DrivenSessions {
 
     /// Waits until one has ended; false if there is none.
     async fn next(&mut self) -> bool {
-        let Some(ended) = self.tasks.join_next_with_id().await else { return false };
+        let Some(ended) = self.tasks.join_next_with_id().await else {
+            return false;
+        };
         self.forget(ended);
         true
     }
@@ -214,6 +242,9 @@ async fn wait(stop: &Cancel, something: impl Future) {
 
 impl fmt::Debug for Fleet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fleet").field("journal", &self.journal).field("status", &self.status).finish_non_exhaustive()
+        f.debug_struct("Fleet")
+            .field("journal", &self.journal)
+            .field("status", &self.status)
+            .finish_non_exhaustive()
     }
 }

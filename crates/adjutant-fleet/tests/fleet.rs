@@ -9,12 +9,13 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, DueWork, Flush, Journal, Lane, LogId, LogInfo, MAX_LOST_OWNERS, MemoryJournal, Owner, Post, Seq, Waker, Work,
+    Agent, DueWork, Flush, Journal, Lane, LogId, LogInfo, MAX_LOST_OWNERS, MemoryJournal, Owner,
+    Post, Seq, Waker, Work,
 };
 use adjutant_fleet::{Fleet, FleetStatus};
 use adjutant_llm::{
-    CallResult, Entry, Error as LlmError, ErrorKind as LlmErrorKind, FixedWorld, Request, Script, ScriptedModel,
-    UserMessage,
+    CallResult, Entry, Error as LlmError, ErrorKind as LlmErrorKind, FixedWorld, Request, Script,
+    ScriptedModel, UserMessage,
 };
 use adjutant_tool::{Answer, Approval, CallContext, Cancel, Replay, ToolSpec, tool_fn};
 use futures_util::StreamExt;
@@ -24,7 +25,16 @@ use tokio::{sync::Notify, task::JoinHandle};
 /// Says something to a session, which is made if there is none.
 async fn post(journal: &MemoryJournal, log: &str, text: &str) {
     let content = Entry::User(UserMessage::text(text));
-    journal.say(&log.into(), Post::Message { lane: Lane::FollowUp, content }).await.expect("it is said");
+    journal
+        .say(
+            &log.into(),
+            Post::Message {
+                lane: Lane::FollowUp,
+                content,
+            },
+        )
+        .await
+        .expect("it is said");
 }
 
 /// Runs a worker until something holds.
@@ -47,7 +57,12 @@ async fn wait(status: &FleetStatus, holds: impl Fn(&FleetStatus) -> bool) {
 }
 
 async fn work(journal: &MemoryJournal, log: &str) -> Work {
-    journal.info(&log.into()).await.expect("it is there").work.expect("it is known")
+    journal
+        .info(&log.into())
+        .await
+        .expect("it is there")
+        .work
+        .expect("it is known")
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,7 +83,13 @@ async fn posted_prompts_are_answered_each_once_by_any_number_of_workers() {
         (status, stop, task)
     };
     let workers: Vec<_> = (0..4).map(worker).collect();
-    let done = |_: &FleetStatus| workers.iter().map(|(status, ..)| status.finished()).sum::<u64>() == 40;
+    let done = |_: &FleetStatus| {
+        workers
+            .iter()
+            .map(|(status, ..)| status.finished())
+            .sum::<u64>()
+            == 40
+    };
     wait(&workers[0].0, done).await;
     for (status, stop, task) in workers {
         stop.cancel();
@@ -77,7 +98,10 @@ async fn posted_prompts_are_answered_each_once_by_any_number_of_workers() {
     }
     assert_eq!(asked.load(Ordering::Relaxed), 40);
     let told = journal.backlog().await.expect("it counts");
-    assert_eq!((told.due, told.at_work, told.parked, told.aside), (0, 0, 0, 0));
+    assert_eq!(
+        (told.due, told.at_work, told.parked, told.aside),
+        (0, 0, 0, 0)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,13 +110,20 @@ async fn parked_run_goes_on_with_an_answer_and_other_posts_do_not_wake_it_for_ev
     let ran = Arc::new(AtomicU64::new(0));
     let agent = {
         let ran = Arc::clone(&ran);
-        let spec = ToolSpec { approval: Approval::Always, ..ToolSpec::new("pay", "Pays.", json!({"type": "object"})) };
+        let spec = ToolSpec {
+            approval: Approval::Always,
+            ..ToolSpec::new("pay", "Pays.", json!({"type": "object"}))
+        };
         let pay = move |_, _| {
             ran.fetch_add(1, Ordering::Relaxed);
             std::future::ready(Ok(CallResult::ok("paid")))
         };
         // The last one answers what was posted meanwhile: it was kept.
-        let script = [Script::new().call("pay", json!({})), Script::new().text("paid"), Script::new().text("I did.")];
+        let script = [
+            Script::new().call("pay", json!({})),
+            Script::new().text("paid"),
+            Script::new().text("I did."),
+        ];
         Agent::new(ScriptedModel::new(script)).tool(tool_fn(spec, pay))
     };
     let fleet = || {
@@ -104,26 +135,54 @@ async fn parked_run_goes_on_with_an_answer_and_other_posts_do_not_wake_it_for_ev
     assert!(matches!(work(&journal, "bill").await, Work::Parked { on, .. } if on.contains("pay")));
     // It waits for an answer, which this is not: it is looked at once.
     post(&journal, "bill", "Hurry.").await;
-    until(fleet(), |status| status.claimed() == 1 && status.at_work() == 0).await;
-    assert!(journal.due(&Owner::default(), 9).await.expect("it tells").is_empty());
-    let reader = agent.clone().journal(journal.clone()).session("bill".into());
+    until(fleet(), |status| {
+        status.claimed() == 1 && status.at_work() == 0
+    })
+    .await;
+    assert!(
+        journal
+            .due(&Owner::default(), 9)
+            .await
+            .expect("it tells")
+            .is_empty()
+    );
+    let reader = agent
+        .clone()
+        .journal(journal.clone())
+        .session("bill".into());
     reader.log().open().await.expect("it opens");
     let pause = reader.log().pauses().remove(0).answered(Answer::approve());
     drop(reader);
-    let answer = Post::Answer { pause: pause.pause, answer: pause.answer, shown: pause.shown };
-    journal.post(&"bill".into(), answer).await.expect("it is posted");
+    let answer = Post::Answer {
+        pause: pause.pause,
+        answer: pause.answer,
+        shown: pause.shown,
+    };
+    journal
+        .post(&"bill".into(), answer)
+        .await
+        .expect("it is posted");
     until(fleet(), |status| status.finished() == 1).await;
-    assert_eq!((ran.load(Ordering::Relaxed), work(&journal, "bill").await), (1, Work::Idle));
+    assert_eq!(
+        (ran.load(Ordering::Relaxed), work(&journal, "bill").await),
+        (1, Work::Idle)
+    );
 }
 
 /// Everything up to a record, as a worker leaves it that dies there.
 async fn cut(journal: &MemoryJournal, log: &LogId, last: usize) -> MemoryJournal {
-    let all: Vec<_> =
-        journal.read(log, Seq(0)).map(|read| read.expect("memory does not fail")).take(last).collect().await;
+    let all: Vec<_> = journal
+        .read(log, Seq(0))
+        .map(|read| read.expect("memory does not fail"))
+        .take(last)
+        .collect()
+        .await;
     let copy = MemoryJournal::default();
     let mut own = copy.own(log, &Owner::default()).await.expect("it is made");
     own.mark(Work::Open);
-    own.append(&all, Flush::Now).await.expect("memory does not fail");
+    own.append(&all, Flush::Now)
+        .await
+        .expect("memory does not fail");
     drop(own);
     copy
 }
@@ -132,9 +191,14 @@ async fn cut(journal: &MemoryJournal, log: &LogId, last: usize) -> MemoryJournal
 async fn run_that_was_about_to_wait_when_its_worker_died_waits_with_the_next_one() {
     let journal = MemoryJournal::default();
     let fleet = |journal: &MemoryJournal| {
-        let spec = ToolSpec { replay: Replay::Resumable, ..ToolSpec::new("pay", "Pays.", json!({"type": "object"})) };
+        let spec = ToolSpec {
+            replay: Replay::Resumable,
+            ..ToolSpec::new("pay", "Pays.", json!({"type": "object"}))
+        };
         let pay = tool_fn(spec, |_, cx: CallContext| async move {
-            Ok(CallResult::ok(cx.ask("code", "The code?").await?.to_string()))
+            Ok(CallResult::ok(
+                cx.ask("code", "The code?").await?.to_string(),
+            ))
         });
         let next = |request: &Request| match request.entries.last().map(|stored| &stored.entry) {
             Some(Entry::Turn(_)) => Script::new().text("Paid."),
@@ -147,11 +211,15 @@ async fn run_that_was_about_to_wait_when_its_worker_died_waits_with_the_next_one
     post(&journal, "bill", "Pay it.").await;
     until(fleet(&journal), |status| status.parked() == 1).await;
     let bill = LogId::from("bill");
-    let count = usize::try_from(journal.info(&bill).await.expect("it is there").head.0).expect("a few");
+    let count =
+        usize::try_from(journal.info(&bill).await.expect("it is there").head.0).expect("a few");
     for last in 1..=count {
         let left = cut(&journal, &bill, last).await;
         assert_eq!(work(&left, "bill").await, Work::Open, "{last}");
-        until(fleet(&left), |status| status.claimed() > 0 && status.at_work() == 0).await;
+        until(fleet(&left), |status| {
+            status.claimed() > 0 && status.at_work() == 0
+        })
+        .await;
         assert!(
             matches!(work(&left, "bill").await, Work::Parked { on, .. } if on.contains("code")),
             "{last} of {count}"
@@ -162,32 +230,47 @@ async fn run_that_was_about_to_wait_when_its_worker_died_waits_with_the_next_one
 #[tokio::test(start_paused = true)]
 async fn what_a_worker_leaves_at_its_end_goes_on_with_another() {
     let journal = MemoryJournal::default();
-    let spec =
-        ToolSpec { replay: adjutant_tool::Replay::Pure, ..ToolSpec::new("look", "Looks.", json!({"type": "object"})) };
+    let spec = ToolSpec {
+        replay: adjutant_tool::Replay::Pure,
+        ..ToolSpec::new("look", "Looks.", json!({"type": "object"}))
+    };
     let agent = |hangs: bool| {
         let spec = spec.clone();
-        Agent::new(ScriptedModel::new([Script::new().call("look", json!({})), Script::new().text("seen")])).tool(
-            tool_fn(spec, move |_, _| async move {
-                if hangs {
-                    std::future::pending::<()>().await;
-                }
-                Ok(CallResult::ok("it is there"))
-            }),
-        )
+        Agent::new(ScriptedModel::new([
+            Script::new().call("look", json!({})),
+            Script::new().text("seen"),
+        ]))
+        .tool(tool_fn(spec, move |_, _| async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            Ok(CallResult::ok("it is there"))
+        }))
     };
     post(&journal, "log", "Look.").await;
     let (stop, first) = (Cancel::new(), agent(true));
-    let fleet = Fleet::new(journal.clone(), move |_| Ok(first.clone())).grace(Duration::from_secs(5));
+    let fleet =
+        Fleet::new(journal.clone(), move |_| Ok(first.clone())).grace(Duration::from_secs(5));
     let worker = tokio::spawn(fleet.run(stop.clone()));
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(work(&journal, "log").await, Work::Open);
     stop.cancel();
     worker.await.expect("no panic").expect("it ends");
     let second = agent(false);
-    until(Fleet::new(journal.clone(), move |_| Ok(second.clone())), |status| status.finished() == 1).await;
+    until(
+        Fleet::new(journal.clone(), move |_| Ok(second.clone())),
+        |status| status.finished() == 1,
+    )
+    .await;
     let reader = agent(false).journal(journal.clone()).session("log".into());
     reader.log().open().await.expect("it opens");
-    assert!(reader.log().transcript().iter().any(|stored| format!("{stored:?}").contains("it is there")));
+    assert!(
+        reader
+            .log()
+            .transcript()
+            .iter()
+            .any(|stored| format!("{stored:?}").contains("it is there"))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -203,22 +286,44 @@ async fn run_that_fails_has_ended_and_the_next_post_begins_another() {
     post(&journal, "log", "Do it.").await;
     until(fleet(), |status| status.finished() == 1).await;
     assert_eq!(work(&journal, "log").await, Work::Idle);
-    assert!(journal.due(&Owner::default(), 9).await.expect("it tells").is_empty());
+    assert!(
+        journal
+            .due(&Owner::default(), 9)
+            .await
+            .expect("it tells")
+            .is_empty()
+    );
     post(&journal, "log", "Again.").await;
     until(fleet(), |status| status.finished() == 1).await;
     let asked = format!("{:?}", model.requests().last().expect("a request").entries);
-    assert!(asked.contains("Do it.") && asked.contains("Again."), "{asked}");
+    assert!(
+        asked.contains("Do it.") && asked.contains("Again."),
+        "{asked}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn session_whose_agent_cannot_be_made_is_set_aside_with_the_reason_until_it_is_tried_again() {
     let journal = MemoryJournal::default();
     post(&journal, "log", "Do it.").await;
-    until(Fleet::new(journal.clone(), |_| Err("no model".into())), |status| status.failed() == 1).await;
-    assert_eq!(work(&journal, "log").await, Work::Aside { why: "its agent cannot be made: no model".into() });
+    until(
+        Fleet::new(journal.clone(), |_| Err("no model".into())),
+        |status| status.failed() == 1,
+    )
+    .await;
+    assert_eq!(
+        work(&journal, "log").await,
+        Work::Aside {
+            why: "its agent cannot be made: no model".into()
+        }
+    );
     assert!(journal.retry(&"log".into()).await.expect("it is there"));
     let agent = Agent::new(ScriptedModel::new([Script::new().text("done")]));
-    until(Fleet::new(journal.clone(), move |_| Ok(agent.clone())), |status| status.finished() == 1).await;
+    until(
+        Fleet::new(journal.clone(), move |_| Ok(agent.clone())),
+        |status| status.finished() == 1,
+    )
+    .await;
 }
 
 /// How many workers die over a session, until it is set aside or a dozen have: each in the call of a turn, after so many that it ends.
@@ -237,37 +342,73 @@ async fn deaths(replay: Replay, ended: usize) -> usize {
         let at = Arc::clone(&dies);
         let agents = move |_: &LogInfo| {
             let (calls, dies) = (Arc::clone(&calls), Arc::clone(&at));
-            let spec = ToolSpec { replay, ..ToolSpec::new("step", "Steps.", json!({"type": "object"})) };
+            let spec = ToolSpec {
+                replay,
+                ..ToolSpec::new("step", "Steps.", json!({"type": "object"}))
+            };
             let step = tool_fn(spec, move |_, _| {
                 let ends = calls.fetch_add(1, Ordering::Relaxed) < ended;
                 if !ends {
                     dies.notify_one();
                 }
-                async move { if ends { Ok(CallResult::ok("done")) } else { std::future::pending().await } }
+                async move {
+                    if ends {
+                        Ok(CallResult::ok("done"))
+                    } else {
+                        std::future::pending().await
+                    }
+                }
             });
             let scripts = (0..9).map(|_| Script::new().call("step", json!({})));
             Ok(Agent::new(ScriptedModel::new(scripts)).tool(step))
         };
         let worker = tokio::spawn(Fleet::new(journal.clone(), agents).run(Cancel::new()));
-        if tokio::time::timeout(Duration::from_secs(60), dies.notified()).await.is_err() {
+        if tokio::time::timeout(Duration::from_secs(60), dies.notified())
+            .await
+            .is_err()
+        {
             assert!(matches!(work(&journal, "log").await, Work::Aside { .. }));
             worker.abort();
             return death;
         }
         // What it would still write is not heard.
-        drop(journal.own(&log, &Owner { takes_over: true, ..Owner::default() }).await.expect("it is taken"));
+        drop(
+            journal
+                .own(
+                    &log,
+                    &Owner {
+                        takes_over: true,
+                        ..Owner::default()
+                    },
+                )
+                .await
+                .expect("it is taken"),
+        );
         worker.abort();
-        assert!(worker.await.expect_err("it has no end of its own").is_cancelled());
+        assert!(
+            worker
+                .await
+                .expect_err("it has no end of its own")
+                .is_cancelled()
+        );
     }
     12
 }
 
 #[tokio::test(start_paused = true)]
-async fn session_is_set_aside_when_its_workers_die_without_a_whole_turn_and_not_when_each_does_one() {
+async fn session_is_set_aside_when_its_workers_die_without_a_whole_turn_and_not_when_each_does_one()
+{
     let aside = usize::from(MAX_LOST_OWNERS);
-    for (replay, ended, expect) in
-        [(Replay::Pure, 0, aside), (Replay::Once, 0, aside), (Replay::Pure, 2, 12), (Replay::Once, 1, 12)]
-    {
-        assert_eq!(deaths(replay, ended).await, expect, "{replay:?}, {ended} calls end");
+    for (replay, ended, expect) in [
+        (Replay::Pure, 0, aside),
+        (Replay::Once, 0, aside),
+        (Replay::Pure, 2, 12),
+        (Replay::Once, 1, 12),
+    ] {
+        assert_eq!(
+            deaths(replay, ended).await,
+            expect,
+            "{replay:?}, {ended} calls end"
+        );
     }
 }

@@ -61,27 +61,51 @@ mod due {
 
 #[track_caller]
 fn play(drill: Drill) -> Survived {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
     let began = Instant::now();
     let survived = runtime.expect("a runtime").block_on(drill.play());
     let took = began.elapsed().as_secs_f64();
     // Not by a macro, whose output a test that passes does not show.
-    drop(writeln!(std::io::stderr(), "{drill:?}: {survived:?}, {took:.1} s"));
+    drop(writeln!(
+        std::io::stderr(),
+        "{drill:?}: {survived:?}, {took:.1} s"
+    ));
     assert_eq!(survived.as_ref().err(), None, "{drill:?}");
     survived.unwrap_or_default()
 }
 
 #[test]
 fn nothing_is_forgotten_or_done_twice_when_machines_are_slow_cut_off_and_killed() {
-    let few = |seed| Drill { seed, machines: 12, sessions: 30, faults: Duration::from_secs(60) };
+    let few = |seed| Drill {
+        seed,
+        machines: 12,
+        sessions: 30,
+        faults: Duration::from_secs(60),
+    };
     let fenced: u64 = (1..=3).map(|seed| play(few(seed)).fenced).sum();
     assert!(fenced > 0, "somebody was taken over");
-    play(Drill { seed: 4, machines: 1_000, sessions: 100, faults: Duration::from_secs(15) });
-    let more: u64 = std::env::var("SIMULATIONS").ok().and_then(|number| number.parse().ok()).unwrap_or(0);
+    play(Drill {
+        seed: 4,
+        machines: 1_000,
+        sessions: 100,
+        faults: Duration::from_secs(15),
+    });
+    let more: u64 = std::env::var("SIMULATIONS")
+        .ok()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0);
     for seed in 100..100 + more {
         play(few(seed));
         if seed % 20 == 0 {
-            play(Drill { seed, machines: 3_000, sessions: 600, faults: Duration::from_secs(60) });
+            play(Drill {
+                seed,
+                machines: 3_000,
+                sessions: 600,
+                faults: Duration::from_secs(60),
+            });
         }
     }
 }

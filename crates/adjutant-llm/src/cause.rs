@@ -18,7 +18,10 @@ pub struct Cause {
 impl Cause {
     /// The cause behind an error: for one that says what this one says itself. `None` if nothing caused it.
     pub fn behind(error: impl Error + Send + Sync + 'static) -> Option<Self> {
-        error.source().is_some().then(|| Self { error: Arc::new(error), is_behind: true })
+        error.source().is_some().then(|| Self {
+            error: Arc::new(error),
+            is_behind: true,
+        })
     }
 
     /// Writes an error and what caused it, each on a line of its own: what `Debug` of an error shows.
@@ -39,7 +42,10 @@ impl Cause {
 
 impl<E: Error + Send + Sync + 'static> From<E> for Cause {
     fn from(error: E) -> Self {
-        Self { error: Arc::new(error), is_behind: false }
+        Self {
+            error: Arc::new(error),
+            is_behind: false,
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{Block, BlockKind, Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, Reply, Thinking, Usage};
+use crate::{
+    Block, BlockKind, Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, Reply, Thinking, Usage,
+};
 
 /// The largest number of blocks in a reply.
 const MAX_BLOCKS: usize = 4_096;
@@ -62,7 +64,11 @@ impl Collector {
             }
             Chunk::Done(reply) => {
                 self.started()?;
-                if self.blocks.iter().any(|slot| matches!(slot, BlockSlot::Open(..))) {
+                if self
+                    .blocks
+                    .iter()
+                    .any(|slot| matches!(slot, BlockSlot::Open(..)))
+                {
                     return Err(broken("the end of a reply with an open block"));
                 }
                 self.done = true;
@@ -79,7 +85,11 @@ impl Collector {
         let mut reply = Reply::new(self.model?, FinishReason::Interrupted);
         reply.usage = self.usage;
         reply.raw_usage = self.raw_usage;
-        reply.blocks = self.blocks.into_iter().filter_map(BlockSlot::so_far).collect();
+        reply.blocks = self
+            .blocks
+            .into_iter()
+            .filter_map(BlockSlot::so_far)
+            .collect();
         Some(reply)
     }
 
@@ -88,7 +98,12 @@ impl Collector {
         let mut reply = Reply::new(self.model.clone()?, FinishReason::Interrupted);
         reply.usage = self.usage;
         reply.raw_usage = self.raw_usage.clone();
-        reply.blocks = self.blocks.iter().cloned().filter_map(BlockSlot::so_far).collect();
+        reply.blocks = self
+            .blocks
+            .iter()
+            .cloned()
+            .filter_map(BlockSlot::so_far)
+            .collect();
         Some(reply)
     }
 
@@ -99,11 +114,15 @@ impl Collector {
 
     /// Returns the content of each block that has begun, by its place in the reply.
     pub fn blocks(&self) -> impl Iterator<Item = (u32, &BlockKind, BlockSoFar<'_>)> {
-        (0..).zip(&self.blocks).filter_map(|(block, slot)| match slot {
-            BlockSlot::Vacant => None,
-            BlockSlot::Open(kind, text) => Some((block, kind, BlockSoFar::Open(text))),
-            BlockSlot::Closed(kind, content) => Some((block, kind, BlockSoFar::Closed(content))),
-        })
+        (0..)
+            .zip(&self.blocks)
+            .filter_map(|(block, slot)| match slot {
+                BlockSlot::Vacant => None,
+                BlockSlot::Open(kind, text) => Some((block, kind, BlockSoFar::Open(text))),
+                BlockSlot::Closed(kind, content) => {
+                    Some((block, kind, BlockSoFar::Closed(content)))
+                }
+            })
     }
 
     /// Returns the usage of the attempt so far.
@@ -120,7 +139,10 @@ impl Collector {
     }
 
     fn started(&self) -> Result<(), Error> {
-        self.model.as_ref().map(|_| ()).ok_or_else(|| broken("a chunk before the start"))
+        self.model
+            .as_ref()
+            .map(|_| ())
+            .ok_or_else(|| broken("a chunk before the start"))
     }
 
     fn open(&mut self, block: u32, kind: &BlockKind) -> Result<(), Error> {
@@ -156,7 +178,9 @@ impl Collector {
     }
 
     fn close(&mut self, block: u32, content: &Arc<Block>) -> Result<(), Error> {
-        let slot = self.slot(block).filter(|slot| matches!(slot, BlockSlot::Open(..)));
+        let slot = self
+            .slot(block)
+            .filter(|slot| matches!(slot, BlockSlot::Open(..)));
         let slot = slot.ok_or_else(|| broken("the end of a block that is not open"))?;
         if let BlockSlot::Open(kind, _) = std::mem::replace(slot, BlockSlot::Vacant) {
             *slot = BlockSlot::Closed(kind, Arc::clone(content));
@@ -173,7 +197,9 @@ impl BlockSlot {
     fn so_far(self) -> Option<Arc<Block>> {
         match self {
             BlockSlot::Closed(_, block) => Some(block),
-            BlockSlot::Open(BlockKind::Text, text) if !text.is_empty() => Some(Arc::new(Block::text(text))),
+            BlockSlot::Open(BlockKind::Text, text) if !text.is_empty() => {
+                Some(Arc::new(Block::text(text)))
+            }
             BlockSlot::Open(BlockKind::Thinking, text) if !text.is_empty() => {
                 Some(Arc::new(Block::Thinking(Thinking::new(text))))
             }
@@ -184,7 +210,10 @@ impl BlockSlot {
 
 #[cold]
 fn broken(what: &str) -> Error {
-    Error::new(ErrorKind::Protocol, format!("the stream of the model broke its grammar: {what}"))
+    Error::new(
+        ErrorKind::Protocol,
+        format!("the stream of the model broke its grammar: {what}"),
+    )
 }
 
 #[cfg(test)]
@@ -192,13 +221,20 @@ mod tests {
     use super::*;
 
     fn start() -> Chunk {
-        Chunk::Start { attempt: 0, model: "x/y".into(), limits: Box::default(), warnings: Vec::new() }
+        Chunk::Start {
+            attempt: 0,
+            model: "x/y".into(),
+            limits: Box::default(),
+            warnings: Vec::new(),
+        }
     }
 
     #[track_caller]
     fn check(chunks: &[Chunk], expect: &str) {
         let mut collector = Collector::default();
-        let result = chunks.iter().try_for_each(|chunk| collector.push(chunk).map(|_| ()));
+        let result = chunks
+            .iter()
+            .try_for_each(|chunk| collector.push(chunk).map(|_| ()));
         assert_eq!(
             result.expect_err("the grammar is broken").message(),
             format!("the stream of the model broke its grammar: {expect}")
@@ -207,32 +243,81 @@ mod tests {
 
     #[test]
     fn push_refuses_when_the_grammar_is_broken() {
-        let open = || Chunk::Open { block: 0, kind: BlockKind::Text };
+        let open = || Chunk::Open {
+            block: 0,
+            kind: BlockKind::Text,
+        };
         let done = || Chunk::Done(Arc::new(Reply::new("x/y".into(), FinishReason::End)));
         check(&[open()], "a chunk before the start");
         check(&[start(), start()], "a second start of an attempt");
         check(&[start(), open(), open()], "a block that opens twice");
-        check(&[start(), Chunk::Delta { block: 0, text: "a".into() }], "a delta of a block that is not open");
-        check(&[start(), open(), done()], "the end of a reply with an open block");
+        check(
+            &[
+                start(),
+                Chunk::Delta {
+                    block: 0,
+                    text: "a".into(),
+                },
+            ],
+            "a delta of a block that is not open",
+        );
+        check(
+            &[start(), open(), done()],
+            "the end of a reply with an open block",
+        );
         check(&[start(), done(), done()], "a chunk after the end");
-        check(&[start(), Chunk::Open { block: 4_096, kind: BlockKind::Text }], "more than 4,096 blocks");
+        check(
+            &[
+                start(),
+                Chunk::Open {
+                    block: 4_096,
+                    kind: BlockKind::Text,
+                },
+            ],
+            "more than 4,096 blocks",
+        );
     }
 
     #[test]
     fn interrupted_keeps_text_when_a_block_is_open() {
         let mut collector = Collector::default();
-        let kind = BlockKind::Call { id: crate::CallId { turn: 1, attempt: 0, block: 1 }, name: "t".into() };
+        let kind = BlockKind::Call {
+            id: crate::CallId {
+                turn: 1,
+                attempt: 0,
+                block: 1,
+            },
+            name: "t".into(),
+        };
         for chunk in [
             start(),
-            Chunk::Open { block: 0, kind: BlockKind::Text },
-            Chunk::Delta { block: 0, text: "half an ans".into() },
+            Chunk::Open {
+                block: 0,
+                kind: BlockKind::Text,
+            },
+            Chunk::Delta {
+                block: 0,
+                text: "half an ans".into(),
+            },
             Chunk::Open { block: 1, kind },
-            Chunk::Delta { block: 1, text: "{\"a\":".into() },
+            Chunk::Delta {
+                block: 1,
+                text: "{\"a\":".into(),
+            },
         ] {
             collector.push(&chunk).expect("the grammar holds");
         }
-        let said: Vec<_> = collector.blocks().map(|(block, _, said)| (block, said)).collect();
-        assert_eq!(said, [(0, BlockSoFar::Open("half an ans")), (1, BlockSoFar::Open("{\"a\":"))]);
+        let said: Vec<_> = collector
+            .blocks()
+            .map(|(block, _, said)| (block, said))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                (0, BlockSoFar::Open("half an ans")),
+                (1, BlockSoFar::Open("{\"a\":"))
+            ]
+        );
         let reply = collector.interrupted().expect("an attempt was going on");
         assert_eq!(
             (reply.text().as_str(), reply.calls().count(), reply.stop),

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 /// The effort of a model's thinking before it answers. Without one, the model's own default holds.
 ///
 /// A request may name any of them; [`ModelInfo::effort`](crate::ModelInfo::effort) finds the nearest that a model has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effort {
@@ -33,7 +35,14 @@ pub struct EffortError(pub String);
 
 impl Effort {
     /// All of them, ascending.
-    pub const ALL: [Effort; 6] = [Effort::Off, Effort::Minimal, Effort::Low, Effort::Medium, Effort::High, Effort::Max];
+    pub const ALL: [Effort; 6] = [
+        Effort::Off,
+        Effort::Minimal,
+        Effort::Low,
+        Effort::Medium,
+        Effort::High,
+        Effort::Max,
+    ];
 
     /// The name, for example `minimal`.
     pub fn name(self) -> &'static str {

@@ -96,7 +96,10 @@ pub async fn embed_all(
     purpose: Purpose,
 ) -> Result<Embeddings, Error> {
     let info = embedder.info();
-    let mut all = Embeddings { vectors: Vec::with_capacity(texts.len()), usage: Usage::default() };
+    let mut all = Embeddings {
+        vectors: Vec::with_capacity(texts.len()),
+        usage: Usage::default(),
+    };
     let mut rest = texts;
     while !rest.is_empty() {
         let (batch, later) = rest.split_at(batch(info, rest));
@@ -116,18 +119,35 @@ fn batch(info: &EmbedderInfo, texts: &[Arc<str>]) -> usize {
         tokens = tokens.saturating_add(Estimate.count(text));
         tokens <= info.max_request_tokens
     };
-    texts.iter().take(info.max_inputs).take_while(fits).count().max(1)
+    texts
+        .iter()
+        .take(info.max_inputs)
+        .take_while(fits)
+        .count()
+        .max(1)
 }
 
 fn check(info: &EmbedderInfo, texts: usize, vectors: &[Vec<f32>]) -> Result<(), Error> {
     if vectors.len() != texts {
-        let message = format!("{} gave {} vectors for {texts} texts", info.id, vectors.len());
+        let message = format!(
+            "{} gave {} vectors for {texts} texts",
+            info.id,
+            vectors.len()
+        );
         return Err(Error::new(ErrorKind::Protocol, message));
     }
-    match vectors.iter().find(|vector| vector.len() != info.dimensions) {
+    match vectors
+        .iter()
+        .find(|vector| vector.len() != info.dimensions)
+    {
         None => Ok(()),
         Some(vector) => {
-            let message = format!("{} gave a vector of {} numbers, not {}", info.id, vector.len(), info.dimensions);
+            let message = format!(
+                "{} gave a vector of {} numbers, not {}",
+                info.id,
+                vector.len(),
+                info.dimensions
+            );
             Err(Error::new(ErrorKind::Protocol, message))
         }
     }
@@ -187,17 +207,26 @@ pub struct HashEmbedder {
 impl HashEmbedder {
     /// An embedder called `scripted/hash`; its vectors have at least one dimension.
     pub fn new(dimensions: usize) -> Self {
-        Self { info: EmbedderInfo::new("scripted/hash", dimensions.max(1)), requests: Mutex::default() }
+        Self {
+            info: EmbedderInfo::new("scripted/hash", dimensions.max(1)),
+            requests: Mutex::default(),
+        }
     }
 
     /// The texts of each request so far, in order.
     pub fn requests(&self) -> Vec<Vec<Arc<str>>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn vector(&self, text: &str) -> Vec<f32> {
         let mut vector = vec![0.0_f32; self.info.dimensions];
-        for word in text.split(|it: char| !it.is_alphanumeric()).filter(|it| !it.is_empty()) {
+        for word in text
+            .split(|it: char| !it.is_alphanumeric())
+            .filter(|it| !it.is_empty())
+        {
             let at = hash(&word.to_lowercase()) % (self.info.dimensions.max(1) as u64);
             if let Some(number) = vector.get_mut(at as usize) {
                 *number += 1.0;
@@ -218,21 +247,34 @@ impl Embedder for HashEmbedder {
     }
 
     async fn embed(&self, texts: &[Arc<str>], _purpose: Purpose) -> Result<Embeddings, Error> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(texts.to_vec());
+        self.requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(texts.to_vec());
         let vectors = texts.iter().map(|text| self.vector(text)).collect();
         let input_uncached = texts.iter().map(|text| Estimate.count(text)).sum();
-        Ok(Embeddings { vectors, usage: Usage { input_uncached, ..Usage::default() } })
+        Ok(Embeddings {
+            vectors,
+            usage: Usage {
+                input_uncached,
+                ..Usage::default()
+            },
+        })
     }
 }
 
 /// FNV-1a, because it is the same on every machine and in every version.
 fn hash(word: &str) -> u64 {
-    word.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3))
+    word.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
+    })
 }
 
 impl<F> fmt::Debug for FnEmbedder<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnEmbedder").field("info", &self.info).finish_non_exhaustive()
+        f.debug_struct("FnEmbedder")
+            .field("info", &self.info)
+            .finish_non_exhaustive()
     }
 }
 
@@ -255,42 +297,85 @@ mod tests {
 
     #[tokio::test]
     async fn embed_all_keeps_the_order_when_it_splits_by_count_and_tokens() {
-        let info = EmbedderInfo { max_inputs: 3, max_request_tokens: 5, ..EmbedderInfo::new("scripted/hash", 64) };
-        let embedder = HashEmbedder { info, requests: Mutex::default() };
+        let info = EmbedderInfo {
+            max_inputs: 3,
+            max_request_tokens: 5,
+            ..EmbedderInfo::new("scripted/hash", 64)
+        };
+        let embedder = HashEmbedder {
+            info,
+            requests: Mutex::default(),
+        };
         let long = "z".repeat(400);
         let all = texts(&["a", "b", "c", "d", "eeee eeee eee", "ffff ffff", &long, "g"]);
-        let made = embed_all(&embedder, &all, Purpose::Document).await.expect("the limits are kept");
+        let made = embed_all(&embedder, &all, Purpose::Document)
+            .await
+            .expect("the limits are kept");
         let batches: Vec<usize> = embedder.requests().iter().map(Vec::len).collect();
         assert_eq!(batches, [3, 2, 1, 1, 1]);
         assert_eq!(embedder.requests().concat(), all);
         let one_by_one: Vec<Vec<f32>> = all.iter().map(|text| embedder.vector(text)).collect();
-        let usage = Usage { input_uncached: 4 + 4 + 3 + 100 + 1, ..Usage::default() };
-        assert_eq!(made, Embeddings { vectors: one_by_one, usage });
+        let usage = Usage {
+            input_uncached: 4 + 4 + 3 + 100 + 1,
+            ..Usage::default()
+        };
+        assert_eq!(
+            made,
+            Embeddings {
+                vectors: one_by_one,
+                usage
+            }
+        );
         let none = embed_all(&embedder, &[], Purpose::Query).await;
-        assert_eq!((none, embedder.requests().len()), (Ok(Embeddings::default()), 5));
+        assert_eq!(
+            (none, embedder.requests().len()),
+            (Ok(Embeddings::default()), 5)
+        );
     }
 
     #[tokio::test]
     async fn embed_all_refuses_when_an_answer_has_the_wrong_shape() {
         let answer = |vectors: Vec<Vec<f32>>| {
-            let embeddings = Embeddings { vectors, usage: Usage::default() };
-            embedder_fn(EmbedderInfo::new("x/y", 2), move |_, _| std::future::ready(Ok(embeddings.clone())))
+            let embeddings = Embeddings {
+                vectors,
+                usage: Usage::default(),
+            };
+            embedder_fn(EmbedderInfo::new("x/y", 2), move |_, _| {
+                std::future::ready(Ok(embeddings.clone()))
+            })
         };
-        for (vectors, expect) in
-            [(vec![], "x/y gave 0 vectors for 1 texts"), (vec![vec![1.0]], "x/y gave a vector of 1 numbers, not 2")]
-        {
-            let error = embed_all(&answer(vectors), &texts(&["a"]), Purpose::Query).await.expect_err("wrong shape");
-            assert_eq!((error.kind(), error.message()), (ErrorKind::Protocol, expect));
+        for (vectors, expect) in [
+            (vec![], "x/y gave 0 vectors for 1 texts"),
+            (vec![vec![1.0]], "x/y gave a vector of 1 numbers, not 2"),
+        ] {
+            let error = embed_all(&answer(vectors), &texts(&["a"]), Purpose::Query)
+                .await
+                .expect_err("wrong shape");
+            assert_eq!(
+                (error.kind(), error.message()),
+                (ErrorKind::Protocol, expect)
+            );
         }
-        let good = embed_all(&answer(vec![vec![0.0, 1.0]]), &texts(&["a"]), Purpose::Query).await;
+        let good = embed_all(
+            &answer(vec![vec![0.0, 1.0]]),
+            &texts(&["a"]),
+            Purpose::Query,
+        )
+        .await;
         assert_eq!(good.map(|it| it.vectors), Ok(vec![vec![0.0, 1.0]]));
     }
 
     #[test]
     fn hash_embedder_puts_texts_near_when_they_share_words() {
         let embedder = HashEmbedder::new(256);
-        let near =
-            |a: &str, b: &str| -> f32 { embedder.vector(a).iter().zip(embedder.vector(b)).map(|(a, b)| a * b).sum() };
+        let near = |a: &str, b: &str| -> f32 {
+            embedder
+                .vector(a)
+                .iter()
+                .zip(embedder.vector(b))
+                .map(|(a, b)| a * b)
+                .sum()
+        };
         assert!((near("The cat, sat!", "the CAT sat") - 1.0).abs() < 1e-6);
         assert!(near("the cat sat", "the cat ran") > near("the cat sat", "dogs bark loudly"));
         assert_eq!(embedder.vector("..."), vec![0.0; 256]);

@@ -95,7 +95,10 @@ impl From<Turn> for Entry {
 impl From<OpenTurn> for Entry {
     /// The closed turn; a call without a result gets a [`Status::Cancelled`] one that says so.
     fn from(open: OpenTurn) -> Self {
-        open.close_with(|_| CallResult::new(Status::Cancelled, "not executed: no result was recorded")).into()
+        open.close_with(|_| {
+            CallResult::new(Status::Cancelled, "not executed: no result was recorded")
+        })
+        .into()
     }
 }
 

@@ -99,8 +99,15 @@ impl Error {
     /// An error; `message` says what was attempted and with what, lower case, without a full stop.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
-        let inner = Inner { kind, message: message.into(), details: ErrorDetails::default(), source: None };
-        Self { inner: Box::new(inner) }
+        let inner = Inner {
+            kind,
+            message: message.into(),
+            details: ErrorDetails::default(),
+            source: None,
+        };
+        Self {
+            inner: Box::new(inner),
+        }
     }
 
     /// Sets facts that the provider gave; a body is cut after its first 2,048 bytes.
@@ -155,7 +162,10 @@ impl Error {
             return should;
         }
         match self.inner.kind {
-            ErrorKind::RateLimited | ErrorKind::Overloaded | ErrorKind::Network | ErrorKind::Timeout => true,
+            ErrorKind::RateLimited
+            | ErrorKind::Overloaded
+            | ErrorKind::Network
+            | ErrorKind::Timeout => true,
             ErrorKind::Config
             | ErrorKind::Auth
             | ErrorKind::Invalid

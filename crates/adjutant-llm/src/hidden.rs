@@ -17,7 +17,11 @@ pub fn is_hidden(c: char) -> bool {
 pub fn whole(text: &str) -> String {
     let mut whole = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_hidden(c) { whole.extend(c.escape_unicode()) } else { whole.push(c) }
+        if is_hidden(c) {
+            whole.extend(c.escape_unicode())
+        } else {
+            whole.push(c)
+        }
     }
     whole
 }

@@ -110,18 +110,29 @@ impl ModelInfo {
 
     /// The part of the id before the first slash.
     pub fn provider(&self) -> &str {
-        self.id.as_str().split_once('/').map_or("", |(provider, _)| provider)
+        self.id
+            .as_str()
+            .split_once('/')
+            .map_or("", |(provider, _)| provider)
     }
 
     /// The part of the id after the first slash: the name that the provider knows.
     pub fn name(&self) -> &str {
-        self.id.as_str().split_once('/').map_or(self.id.as_str(), |(_, name)| name)
+        self.id
+            .as_str()
+            .split_once('/')
+            .map_or(self.id.as_str(), |(_, name)| name)
     }
 
     /// The nearest effort that this model has: the same, else the next above, else the next below. `Off` is never
     /// taken for more than `Off`. `None` if it cannot be told.
     pub fn effort(&self, wanted: Effort) -> Option<Effort> {
-        let above = self.efforts.iter().copied().filter(|it| *it >= wanted).min();
+        let above = self
+            .efforts
+            .iter()
+            .copied()
+            .filter(|it| *it >= wanted)
+            .min();
         let thinks = |it: &Effort| wanted == Effort::Off || *it != Effort::Off;
         above.or_else(|| self.efforts.iter().copied().filter(thinks).max())
     }

@@ -53,8 +53,15 @@ pub fn from_slice(bytes: &[u8]) -> Result<Value, Misread> {
 
 fn read<'de>(mut from: Deserializer<impl Read<'de>>) -> Result<Value, Misread> {
     let twice = Cell::new(None);
-    let value = LocatedValue { place: None, twice: &twice }.deserialize(&mut from);
-    match (value.and_then(|value| from.end().map(|()| value)), twice.into_inner()) {
+    let value = LocatedValue {
+        place: None,
+        twice: &twice,
+    }
+    .deserialize(&mut from);
+    match (
+        value.and_then(|value| from.end().map(|()| value)),
+        twice.into_inner(),
+    ) {
         (Ok(value), _) => Ok(value),
         (Err(_), Some(path)) => Err(Misread::Twice { path }),
         (Err(error), None) => Err(Misread::NotJson(error)),
@@ -125,8 +132,14 @@ impl<'de> Visitor<'de> for LocatedValue<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
         loop {
-            let place = JsonPath { above: self.place, at: At::Index(items.len()) };
-            match list.next_element_seed(LocatedValue { place: Some(&place), twice: self.twice })? {
+            let place = JsonPath {
+                above: self.place,
+                at: At::Index(items.len()),
+            };
+            match list.next_element_seed(LocatedValue {
+                place: Some(&place),
+                twice: self.twice,
+            })? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
             }
@@ -136,12 +149,21 @@ impl<'de> Visitor<'de> for LocatedValue<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Value, A::Error> {
         let mut members = Map::new();
         while let Some(key) = object.next_key::<String>()? {
-            let place = JsonPath { above: self.place, at: At::Key(&key) };
-            let value = object.next_value_seed(LocatedValue { place: Some(&place), twice: self.twice })?;
+            let place = JsonPath {
+                above: self.place,
+                at: At::Key(&key),
+            };
+            let value = object.next_value_seed(LocatedValue {
+                place: Some(&place),
+                twice: self.twice,
+            })?;
             match members.entry(key) {
                 map::Entry::Vacant(free) => drop(free.insert(value)),
                 map::Entry::Occupied(known) => {
-                    let place = JsonPath { above: self.place, at: At::Key(known.key()) };
+                    let place = JsonPath {
+                        above: self.place,
+                        at: At::Key(known.key()),
+                    };
                     self.twice.set(Some(place.pointer()));
                     return Err(A::Error::custom("a key stands twice"));
                 }
@@ -153,7 +175,9 @@ impl<'de> Visitor<'de> for LocatedValue<'_> {
 
 impl JsonPath<'_> {
     fn pointer(&self) -> String {
-        let steps: Vec<At<'_>> = std::iter::successors(Some(self), |place| place.above).map(|place| place.at).collect();
+        let steps: Vec<At<'_>> = std::iter::successors(Some(self), |place| place.above)
+            .map(|place| place.at)
+            .collect();
         let mut path = String::new();
         for step in steps.iter().rev() {
             path.push('/');

@@ -36,15 +36,19 @@ pub use collect::{BlockSoFar, Collector};
 pub use decorate::{Cassette, Ending, Exchange, Fallback, Fingerprint, Limiter, PerMinute};
 pub use decorate::{RateLimit, Recorder, Replay, Retry, RetryPolicy, Timeout, TimeoutLimits};
 pub use effort::{Effort, EffortError};
-pub use embed::{Embedder, EmbedderInfo, Embeddings, FnEmbedder, HashEmbedder, Purpose, embed_all, embedder_fn};
+pub use embed::{
+    Embedder, EmbedderInfo, Embeddings, FnEmbedder, HashEmbedder, Purpose, embed_all, embedder_fn,
+};
 pub use entry::{Custom, Entry, OpenTurn, Summary, Turn, Unpaired};
 pub use error::{Error, ErrorDetails, ErrorKind, Overflow};
 pub use info::{Inputs, ModelInfo, RequestOption, Structured, ThinkingControl};
 pub use message::{
-    Audio, Block, Call, CallId, CallIdError, CallResult, Content, Document, EntryId, Extra, Image, ModelId,
+    Audio, Block, Call, CallId, CallIdError, CallResult, Content, Document, EntryId, Extra, Image,
+    ModelId,
 };
 pub use message::{
-    FinishReason, Origin, Reply, Source, Status, Terminate, Text, Thinking, ThreadId, ToolName, UserMessage,
+    FinishReason, Origin, Reply, Source, Status, Terminate, Text, Thinking, ThreadId, ToolName,
+    UserMessage,
 };
 pub use model::{FnModel, Model, complete, model_fn};
 pub use options::{Cache, Format, Options, ToolChoice};

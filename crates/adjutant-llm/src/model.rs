@@ -45,7 +45,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 ///
 /// # Errors
 /// Whatever the stream ended in; `Protocol` if it ended without a terminal.
-pub async fn complete(model: &(impl Model + ?Sized), request: Request) -> Result<Arc<Reply>, Error> {
+pub async fn complete(
+    model: &(impl Model + ?Sized),
+    request: Request,
+) -> Result<Arc<Reply>, Error> {
     let mut stream = model.stream(request);
     let mut collector = Collector::default();
     while let Some(chunk) = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
@@ -53,7 +56,10 @@ pub async fn complete(model: &(impl Model + ?Sized), request: Request) -> Result
             return Ok(reply);
         }
     }
-    Err(Error::new(ErrorKind::Protocol, "the stream of the model ended without a reply"))
+    Err(Error::new(
+        ErrorKind::Protocol,
+        "the stream of the model ended without a reply",
+    ))
 }
 
 /// A model made of a function.
@@ -82,6 +88,8 @@ impl<F: Fn(Request) -> ChunkStream + Send + Sync> Model for FnModel<F> {
 
 impl<F> fmt::Debug for FnModel<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnModel").field("info", &self.info).finish_non_exhaustive()
+        f.debug_struct("FnModel")
+            .field("info", &self.info)
+            .finish_non_exhaustive()
     }
 }

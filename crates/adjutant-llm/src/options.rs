@@ -114,7 +114,10 @@ impl Options {
 impl Format {
     /// A schema by this name.
     pub fn new(name: impl Into<Arc<str>>, schema: impl Into<Arc<Value>>) -> Self {
-        Self { name: name.into(), schema: schema.into() }
+        Self {
+            name: name.into(),
+            schema: schema.into(),
+        }
     }
 }
 

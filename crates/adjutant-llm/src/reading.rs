@@ -20,7 +20,9 @@ pub(crate) trait Tagged<'de>: Sized {
 }
 
 /// Reads such an enum: in one pass if the tag comes first, as it does in all that is written here.
-pub(crate) fn tagged<'de, T: Tagged<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub(crate) fn tagged<'de, T: Tagged<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     deserializer.deserialize_map(TaggedVisitor(PhantomData))
 }
 
@@ -32,8 +34,12 @@ pub(crate) fn late<'de, T: Tagged<'de>, A: MapAccess<'de>>(
     while let Some((name, value)) = map.next_entry()? {
         before.insert(name, value);
     }
-    let tag = before.shift_remove(T::TAG).ok_or_else(|| de::Error::missing_field(T::TAG))?;
-    let variant = Name(T::VARIANTS).deserialize(tag).map_err(de::Error::custom)?;
+    let tag = before
+        .shift_remove(T::TAG)
+        .ok_or_else(|| de::Error::missing_field(T::TAG))?;
+    let variant = Name(T::VARIANTS)
+        .deserialize(tag)
+        .map_err(de::Error::custom)?;
     T::read(variant, Value::Object(before)).map_err(de::Error::custom)
 }
 
@@ -80,7 +86,12 @@ impl Visitor<'_> for KnownKey {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(self.0.iter().find(|name| **name == text).copied().ok_or_else(|| text.to_owned()))
+        Ok(self
+            .0
+            .iter()
+            .find(|name| **name == text)
+            .copied()
+            .ok_or_else(|| text.to_owned()))
     }
 }
 
@@ -103,7 +114,11 @@ impl Visitor<'_> for Name {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        self.0.iter().find(|name| **name == text).copied().ok_or_else(|| E::unknown_variant(text, self.0))
+        self.0
+            .iter()
+            .find(|name| **name == text)
+            .copied()
+            .ok_or_else(|| E::unknown_variant(text, self.0))
     }
 }
 
@@ -113,7 +128,9 @@ pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str
 }
 
 /// The same, of a text that may be missing.
-pub(crate) fn some_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<str>>, D::Error> {
+pub(crate) fn some_text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Arc<str>>, D::Error> {
     struct SharedText(Arc<str>);
     impl<'de> Deserialize<'de> for SharedText {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -144,14 +161,28 @@ mod tests {
     use crate::{Block, Content, Edit, Entry, EntryId, Origin, Stored, UserMessage};
 
     #[track_caller]
-    fn check<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug>(value: &T) {
+    fn check<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug>(
+        value: &T,
+    ) {
         let json = serde_json::to_value(value).expect("it is JSON");
-        assert_eq!(&serde_json::from_value::<T>(json.clone()).expect("the tag comes first"), value);
-        let mut fields: Vec<_> = json.as_object().expect("an object").clone().into_iter().collect();
+        assert_eq!(
+            &serde_json::from_value::<T>(json.clone()).expect("the tag comes first"),
+            value
+        );
+        let mut fields: Vec<_> = json
+            .as_object()
+            .expect("an object")
+            .clone()
+            .into_iter()
+            .collect();
         fields.reverse();
         fields.insert(1, ("unknown".into(), json!([1, {"two": null}])));
         let turned = serde_json::Value::Object(fields.into_iter().collect()).to_string();
-        assert_eq!(&serde_json::from_str::<T>(&turned).expect("the tag comes late"), value, "{turned}");
+        assert_eq!(
+            &serde_json::from_str::<T>(&turned).expect("the tag comes late"),
+            value,
+            "{turned}"
+        );
     }
 
     #[test]
@@ -161,18 +192,41 @@ mod tests {
             ..UserMessage::text("a\n\u{1f980}")
         });
         check(&entry);
-        check(&Edit::Replace { at: EntryId(3), with: entry.clone() });
-        check(&Stored { id: EntryId(7), tokens: 11, entry });
+        check(&Edit::Replace {
+            at: EntryId(3),
+            with: entry.clone(),
+        });
+        check(&Stored {
+            id: EntryId(7),
+            tokens: 11,
+            entry,
+        });
         check(&Content::text("line\tone"));
-        check(&Block::Opaque { issuer: "vendor".into(), value: json!({"type": "x", "n": [1, 2.5]}) });
+        check(&Block::Opaque {
+            issuer: "vendor".into(),
+            value: json!({"type": "x", "n": [1, 2.5]}),
+        });
     }
 
     #[test]
     fn tagged_values_are_refused_when_their_tag_is_missing_or_unknown() {
-        let why = |json: &str| serde_json::from_str::<Content>(json).expect_err("no content").to_string();
-        assert_eq!(why(r#"{"text":"a"}"#), "missing field `type` at line 1 column 12");
-        assert!(why(r#"{"type":"sound","text":"a"}"#).starts_with("unknown variant `sound`, expected one of"));
-        assert!(why(r#"{"text":"a","type":"sound"}"#).starts_with("unknown variant `sound`, expected one of"));
+        let why = |json: &str| {
+            serde_json::from_str::<Content>(json)
+                .expect_err("no content")
+                .to_string()
+        };
+        assert_eq!(
+            why(r#"{"text":"a"}"#),
+            "missing field `type` at line 1 column 12"
+        );
+        assert!(
+            why(r#"{"type":"sound","text":"a"}"#)
+                .starts_with("unknown variant `sound`, expected one of")
+        );
+        assert!(
+            why(r#"{"text":"a","type":"sound"}"#)
+                .starts_with("unknown variant `sound`, expected one of")
+        );
         assert!(why("{}").starts_with("missing field `type`"));
         assert!(why("3").starts_with("invalid type: integer `3`, expected an object"));
     }

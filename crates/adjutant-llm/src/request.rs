@@ -49,7 +49,14 @@ impl Request {
 
     /// A request that shows these entries.
     pub fn of(entries: Transcript) -> Self {
-        Self { system: "".into(), tools: Arc::from([]), entries, options: Arc::default(), turn: None, attempt: 0 }
+        Self {
+            system: "".into(),
+            tools: Arc::from([]),
+            entries,
+            options: Arc::default(),
+            turn: None,
+            attempt: 0,
+        }
     }
 
     /// Sets the system prompt.

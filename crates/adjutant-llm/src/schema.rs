@@ -80,27 +80,42 @@ impl Schema {
     /// # Errors
     /// Every place that does not fit, in the order of the value.
     pub fn validate(&self, value: &Value) -> Result<(), Vec<Violation>> {
-        if self.inner.plain.as_ref().is_some_and(|plain| plain.fits(value)) {
+        if self
+            .inner
+            .plain
+            .as_ref()
+            .is_some_and(|plain| plain.fits(value))
+        {
             return Ok(());
         }
         if self.inner.branching && is_deeper(value, MAX_BRANCHING_DEPTH) {
-            let message =
-                format!("nested deeper than {MAX_BRANCHING_DEPTH} levels, which this schema cannot be checked for");
-            return Err(vec![Violation { path: String::new(), message }]);
+            let message = format!(
+                "nested deeper than {MAX_BRANCHING_DEPTH} levels, which this schema cannot be checked for"
+            );
+            return Err(vec![Violation {
+                path: String::new(),
+                message,
+            }]);
         }
-        let Err(error) = self.inner.schemas.validate(value, self.inner.root) else { return Ok(()) };
+        let Err(error) = self.inner.schemas.validate(value, self.inner.root) else {
+            return Ok(());
+        };
         let mut violations = Vec::new();
         collect(&error, &mut HashSet::new(), &mut violations);
         Err(violations)
     }
 
     fn compile_at(source: Arc<Value>, place: &str) -> Result<Self, Error> {
-        let invalid = |error: &dyn fmt::Display| Error::new(ErrorKind::Invalid, format!("not a JSON schema: {error}"));
+        let invalid = |error: &dyn fmt::Display| {
+            Error::new(ErrorKind::Invalid, format!("not a JSON schema: {error}"))
+        };
         let mut schemas = Schemas::new();
         let mut compiler = Compiler::new();
         compiler.enable_format_assertions();
         compiler.use_loader(Box::new(Closed));
-        compiler.add_resource(PLACE, (*source).clone()).map_err(|error| invalid(&error))?;
+        compiler
+            .add_resource(PLACE, (*source).clone())
+            .map_err(|error| invalid(&error))?;
         // The compiler trusts that a pattern which it could parse can be built: one that is too large is a bug to it, and with
         // debug assertions it panics.
         let too_large = || invalid(&"a pattern is too large");
@@ -109,16 +124,31 @@ impl Schema {
             compiled => compiled.map_err(|error| invalid(&error)),
         };
         let root = catch_unwind(AssertUnwindSafe(compile)).map_err(|_| too_large())??;
-        let branching = holds_key(&source, &["$ref", "$dynamicRef"]) && holds_key(&source, &["anyOf", "oneOf"]);
-        let plain = if place == PLACE { Plain::of(&source) } else { None };
-        Ok(Self { inner: Arc::new(Compiled { source, schemas, root, branching, plain }) })
+        let branching =
+            holds_key(&source, &["$ref", "$dynamicRef"]) && holds_key(&source, &["anyOf", "oneOf"]);
+        let plain = if place == PLACE {
+            Plain::of(&source)
+        } else {
+            None
+        };
+        Ok(Self {
+            inner: Arc::new(Compiled {
+                source,
+                schemas,
+                root,
+                branching,
+                plain,
+            }),
+        })
     }
 }
 
 /// True if an object with one of these keys is somewhere in the value.
 fn holds_key(value: &Value, keys: &[&str]) -> bool {
     match value {
-        Value::Object(map) => map.iter().any(|(key, value)| keys.contains(&key.as_str()) || holds_key(value, keys)),
+        Value::Object(map) => map
+            .iter()
+            .any(|(key, value)| keys.contains(&key.as_str()) || holds_key(value, keys)),
         Value::Array(items) => items.iter().any(|item| holds_key(item, keys)),
         _ => false,
     }
@@ -134,9 +164,16 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
-fn collect(error: &boon::ValidationError<'_, '_>, seen: &mut HashSet<Violation>, into: &mut Vec<Violation>) {
+fn collect(
+    error: &boon::ValidationError<'_, '_>,
+    seen: &mut HashSet<Violation>,
+    into: &mut Vec<Violation>,
+) {
     if error.causes.is_empty() {
-        let violation = Violation { path: error.instance_location.to_string(), message: error.kind.to_string() };
+        let violation = Violation {
+            path: error.instance_location.to_string(),
+            message: error.kind.to_string(),
+        };
         if seen.insert(violation.clone()) {
             into.push(violation);
         }
@@ -175,8 +212,13 @@ mod tests {
             "$defs": {"n": {"type": "integer"}}
         });
         let schema = Schema::compile(Arc::new(schema)).expect("a schema");
-        assert_eq!(schema.validate(&json!({"n": 9_007_199_254_740_993_u64, "m": "a@b.example"})), Ok(()));
-        let violations = schema.validate(&json!({"n": "x", "m": "no"})).expect_err("two paths are wrong");
+        assert_eq!(
+            schema.validate(&json!({"n": 9_007_199_254_740_993_u64, "m": "a@b.example"})),
+            Ok(())
+        );
+        let violations = schema
+            .validate(&json!({"n": "x", "m": "no"}))
+            .expect_err("two paths are wrong");
         let paths: Vec<_> = violations.iter().map(|it| it.path.as_str()).collect();
         assert_eq!(paths, ["/n", "/m"]);
     }
@@ -185,15 +227,33 @@ mod tests {
     fn part_sees_the_whole_when_it_refers_to_it() {
         let schema = json!({"properties": {"a b/c": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}});
         let schema = Schema::compile(Arc::new(schema)).expect("a schema");
-        let part = schema.part("/properties/a b~1c").expect("there is a schema");
-        assert_eq!((part.validate(&json!(1)), part.validate(&json!("x")).is_err()), (Ok(()), true));
-        assert_eq!(schema.part("/nowhere").map(|_| ()).map_err(|error| error.kind()), Err(ErrorKind::Invalid));
+        let part = schema
+            .part("/properties/a b~1c")
+            .expect("there is a schema");
+        assert_eq!(
+            (
+                part.validate(&json!(1)),
+                part.validate(&json!("x")).is_err()
+            ),
+            (Ok(()), true)
+        );
+        assert_eq!(
+            schema
+                .part("/nowhere")
+                .map(|_| ())
+                .map_err(|error| error.kind()),
+            Err(ErrorKind::Invalid)
+        );
     }
 
     #[test]
     fn compile_refuses_when_a_pattern_is_too_large() {
-        let error = Schema::compile(Arc::new(json!({"pattern": "(a{1,1000}){1,1000}"}))).expect_err("it is too large");
-        assert_eq!(error.to_string(), "not a JSON schema: a pattern is too large");
+        let error = Schema::compile(Arc::new(json!({"pattern": "(a{1,1000}){1,1000}"})))
+            .expect_err("it is too large");
+        assert_eq!(
+            error.to_string(),
+            "not a JSON schema: a pattern is too large"
+        );
     }
 
     #[test]
@@ -215,18 +275,52 @@ mod tests {
             json!({"type": "string", "format": "email"}),
             json!({"type": ["string", "null"]}),
         ];
-        let values = [json!(7), json!(-7), json!(u64::MAX), json!(1.0), json!(1.5), json!("x"), json!(""), json!(true)];
-        let values = values.into_iter().chain([json!(null), json!([]), json!({})]);
-        let values: Vec<_> =
-            values.flat_map(|it| [json!({"n": it}), json!({"m": it}), json!({"n": it, "m": 1}), it]).collect();
+        let values = [
+            json!(7),
+            json!(-7),
+            json!(u64::MAX),
+            json!(1.0),
+            json!(1.5),
+            json!("x"),
+            json!(""),
+            json!(true),
+        ];
+        let values = values
+            .into_iter()
+            .chain([json!(null), json!([]), json!({})]);
+        let values: Vec<_> = values
+            .flat_map(|it| {
+                [
+                    json!({"n": it}),
+                    json!({"m": it}),
+                    json!({"n": it, "m": 1}),
+                    it,
+                ]
+            })
+            .collect();
         for member in &members {
-            for more in [json!({}), json!({"required": ["n"]}), json!({"additionalProperties": false})] {
+            for more in [
+                json!({}),
+                json!({"required": ["n"]}),
+                json!({"additionalProperties": false}),
+            ] {
                 let mut schema = json!({"type": "object", "properties": {"n": member}});
-                schema.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+                schema
+                    .as_object_mut()
+                    .expect("an object")
+                    .extend(more.as_object().expect("an object").clone());
                 let schema = Schema::compile(Arc::new(schema)).expect("a schema");
                 for value in &values {
-                    let is_valid = schema.inner.schemas.validate(value, schema.inner.root).is_ok();
-                    assert_eq!(schema.validate(value).is_ok(), is_valid, "{schema:?} {value}");
+                    let is_valid = schema
+                        .inner
+                        .schemas
+                        .validate(value, schema.inner.root)
+                        .is_ok();
+                    assert_eq!(
+                        schema.validate(value).is_ok(),
+                        is_valid,
+                        "{schema:?} {value}"
+                    );
                 }
             }
         }

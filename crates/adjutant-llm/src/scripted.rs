@@ -13,8 +13,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
-    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Error, ErrorKind, Extra, FinishReason, Model, ModelInfo, Reply,
-    Request, Thinking, Usage, Warning,
+    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Error, ErrorKind, Extra, FinishReason,
+    Model, ModelInfo, Reply, Request, Thinking, Usage, Warning,
 };
 
 /// The number of characters of one delta, unless the script says otherwise.
@@ -68,8 +68,14 @@ pub struct Gate {
 impl ScriptedModel {
     /// A model called `scripted/model` that gives these replies.
     pub fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
-        let state = State { scripts: scripts.into_iter().collect(), requests: Vec::new() };
-        Self { info: ModelInfo::new("scripted/model"), state: Arc::new(Mutex::new(state)) }
+        let state = State {
+            scripts: scripts.into_iter().collect(),
+            requests: Vec::new(),
+        };
+        Self {
+            info: ModelInfo::new("scripted/model"),
+            state: Arc::new(Mutex::new(state)),
+        }
     }
 
     /// Sets what the model says about itself.
@@ -116,9 +122,14 @@ impl Model for ScriptedModel {
         state.requests.push(request.clone());
         drop(state);
         let script = script.unwrap_or_else(|| {
-            Script::new().fail(Error::new(ErrorKind::Config, format!("no scripted reply is left for request {number}")))
+            Script::new().fail(Error::new(
+                ErrorKind::Config,
+                format!("no scripted reply is left for request {number}"),
+            ))
         });
-        Box::pin(Play { items: script.play(&self.info, &request) })
+        Box::pin(Play {
+            items: script.play(&self.info, &request),
+        })
     }
 }
 
@@ -130,7 +141,10 @@ impl Script {
 
     /// A reply that is made when the request is seen.
     pub fn from_fn(make: impl FnOnce(&Request) -> Script + Send + 'static) -> Self {
-        Self { factory: Some(Box::new(make)), ..Self::default() }
+        Self {
+            factory: Some(Box::new(make)),
+            ..Self::default()
+        }
     }
 
     /// Says a text block.
@@ -156,14 +170,20 @@ impl Script {
     /// Calls a tool with arguments that need not be JSON.
     #[must_use]
     pub fn call_raw(mut self, name: impl Into<Arc<str>>, args: impl Into<Arc<str>>) -> Self {
-        self.parts.push(ScriptedPart::Call { name: name.into(), args: args.into() });
+        self.parts.push(ScriptedPart::Call {
+            name: name.into(),
+            args: args.into(),
+        });
         self
     }
 
     /// Says a block that only its issuer understands.
     #[must_use]
     pub fn opaque(mut self, issuer: impl Into<Arc<str>>, value: Value) -> Self {
-        self.parts.push(ScriptedPart::Opaque { issuer: issuer.into(), value });
+        self.parts.push(ScriptedPart::Opaque {
+            issuer: issuer.into(),
+            value,
+        });
         self
     }
 
@@ -228,16 +248,28 @@ impl Script {
         for (voided, cause) in std::mem::take(&mut script.retracted) {
             let usage = voided.usage.unwrap_or_default();
             voided.attempt(info, request, attempt, &mut items);
-            items.push_back(ScriptItem::Chunk(Ok(Chunk::Retracted { attempt, cause, usage })));
+            items.push_back(ScriptItem::Chunk(Ok(Chunk::Retracted {
+                attempt,
+                cause,
+                usage,
+            })));
             attempt += 1;
         }
         let failure = script.failure.take();
         let reply = script.attempt(info, request, attempt, &mut items);
-        items.push_back(ScriptItem::Chunk(failure.map_or(Ok(Chunk::Done(Arc::new(reply))), Err)));
+        items.push_back(ScriptItem::Chunk(
+            failure.map_or(Ok(Chunk::Done(Arc::new(reply))), Err),
+        ));
         items
     }
 
-    fn attempt(mut self, info: &ModelInfo, request: &Request, attempt: u32, items: &mut VecDeque<ScriptItem>) -> Reply {
+    fn attempt(
+        mut self,
+        info: &ModelInfo,
+        request: &Request,
+        attempt: u32,
+        items: &mut VecDeque<ScriptItem>,
+    ) -> Reply {
         let chunk = |chunk| ScriptItem::Chunk(Ok(chunk));
         let mut reply = Reply::new(info.id.clone(), self.stop.unwrap_or(FinishReason::End));
         items.push_back(chunk(Chunk::Start {
@@ -248,25 +280,47 @@ impl Script {
         }));
         let mut deltas = 0;
         for (block, part) in (0_u32..).zip(&self.parts) {
-            let (kind, text, content) = part.block(CallId { turn: request.turn(), attempt, block });
+            let (kind, text, content) = part.block(CallId {
+                turn: request.turn(),
+                attempt,
+                block,
+            });
             items.push_back(chunk(Chunk::Open { block, kind }));
             for text in pieces(&text, self.delta_chars.unwrap_or(DELTA_CHARS)) {
                 items.extend(
-                    self.gates.iter().filter(|(at, _)| *at == deltas).map(|(_, gate)| ScriptItem::Gate(gate.clone())),
+                    self.gates
+                        .iter()
+                        .filter(|(at, _)| *at == deltas)
+                        .map(|(_, gate)| ScriptItem::Gate(gate.clone())),
                 );
                 items.push_back(chunk(Chunk::Delta { block, text }));
                 deltas += 1;
             }
-            items.push_back(chunk(Chunk::Close { block, content: Arc::clone(&content) }));
+            items.push_back(chunk(Chunk::Close {
+                block,
+                content: Arc::clone(&content),
+            }));
             reply.blocks.push(content);
         }
-        items.extend(self.gates.iter().filter(|(at, _)| *at >= deltas).map(|(_, gate)| ScriptItem::Gate(gate.clone())));
+        items.extend(
+            self.gates
+                .iter()
+                .filter(|(at, _)| *at >= deltas)
+                .map(|(_, gate)| ScriptItem::Gate(gate.clone())),
+        );
         if self.stop.is_none() && reply.calls().next().is_some() {
             reply.stop = FinishReason::Calls;
         }
-        let estimate = Usage { input_uncached: request.entries.tokens(), output: 10, ..Usage::default() };
+        let estimate = Usage {
+            input_uncached: request.entries.tokens(),
+            output: 10,
+            ..Usage::default()
+        };
         reply.usage = self.usage.unwrap_or(estimate);
-        items.push_back(chunk(Chunk::Usage { usage: reply.usage, raw: Extra::default() }));
+        items.push_back(chunk(Chunk::Usage {
+            usage: reply.usage,
+            raw: Extra::default(),
+        }));
         reply
     }
 }
@@ -274,17 +328,37 @@ impl Script {
 impl ScriptedPart {
     fn block(&self, id: CallId) -> (BlockKind, Arc<str>, Arc<Block>) {
         let (kind, text, block) = match self {
-            ScriptedPart::Text(text) => (BlockKind::Text, text.clone(), Block::text(Arc::clone(text))),
-            ScriptedPart::Thinking(it) => (BlockKind::Thinking, it.text.clone(), Block::Thinking(it.clone())),
+            ScriptedPart::Text(text) => {
+                (BlockKind::Text, text.clone(), Block::text(Arc::clone(text)))
+            }
+            ScriptedPart::Thinking(it) => (
+                BlockKind::Thinking,
+                it.text.clone(),
+                Block::Thinking(it.clone()),
+            ),
             ScriptedPart::Call { name, args } => {
                 let name = crate::ToolName(name.clone());
-                let call =
-                    Call { id, wire_id: None, name: name.clone(), args: args.clone(), extra: Default::default() };
-                (BlockKind::Call { id, name }, args.clone(), Block::Call(call))
+                let call = Call {
+                    id,
+                    wire_id: None,
+                    name: name.clone(),
+                    args: args.clone(),
+                    extra: Default::default(),
+                };
+                (
+                    BlockKind::Call { id, name },
+                    args.clone(),
+                    Block::Call(call),
+                )
             }
-            ScriptedPart::Opaque { issuer, value } => {
-                (BlockKind::Opaque, "".into(), Block::Opaque { issuer: issuer.clone(), value: value.clone() })
-            }
+            ScriptedPart::Opaque { issuer, value } => (
+                BlockKind::Opaque,
+                "".into(),
+                Block::Opaque {
+                    issuer: issuer.clone(),
+                    value: value.clone(),
+                },
+            ),
         };
         (kind, text, Arc::new(block))
     }
@@ -313,7 +387,10 @@ impl Gate {
 impl Default for Gate {
     /// A closed gate.
     fn default() -> Self {
-        Self { reached: watch::Sender::new(false), open: watch::Sender::new(false) }
+        Self {
+            reached: watch::Sender::new(false),
+            open: watch::Sender::new(false),
+        }
     }
 }
 
@@ -335,7 +412,9 @@ impl Stream for Play {
             match self.items.pop_front() {
                 None => return Poll::Ready(None),
                 Some(ScriptItem::Chunk(chunk)) => return Poll::Ready(Some(chunk)),
-                Some(ScriptItem::Gate(gate)) => self.items.push_front(ScriptItem::Waiting(Box::pin(gate.pass()))),
+                Some(ScriptItem::Gate(gate)) => self
+                    .items
+                    .push_front(ScriptItem::Waiting(Box::pin(gate.pass()))),
                 Some(ScriptItem::Waiting(mut wait)) => {
                     if wait.as_mut().poll(cx).is_pending() {
                         self.items.push_front(ScriptItem::Waiting(wait));
@@ -351,7 +430,10 @@ fn pieces(text: &str, chars: usize) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut left = text;
     while !left.is_empty() {
-        let end = left.char_indices().nth(chars).map_or(left.len(), |(at, _)| at);
+        let end = left
+            .char_indices()
+            .nth(chars)
+            .map_or(left.len(), |(at, _)| at);
         let (piece, rest) = left.split_at(end);
         pieces.push(piece.to_owned());
         left = rest;
@@ -372,6 +454,9 @@ impl fmt::Debug for ScriptedModel {
 
 impl fmt::Debug for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Script").field("parts", &self.parts.len()).field("stop", &self.stop).finish_non_exhaustive()
+        f.debug_struct("Script")
+            .field("parts", &self.parts.len())
+            .field("stop", &self.stop)
+            .finish_non_exhaustive()
     }
 }

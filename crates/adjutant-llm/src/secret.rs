@@ -12,8 +12,12 @@ const MIN_BASE64: usize = 8;
 /// The way a byte is written with hexadecimal digits.
 type Escape = fn(u8) -> String;
 /// The escapes of addresses and of JSON, with small and great digits.
-const ESCAPES: [Escape; 4] =
-    [|it| format!("%{it:02x}"), |it| format!("%{it:02X}"), |it| format!("\\u{it:04x}"), |it| format!("\\u{it:04X}")];
+const ESCAPES: [Escape; 4] = [
+    |it| format!("%{it:02x}"),
+    |it| format!("%{it:02X}"),
+    |it| format!("\\u{it:04x}"),
+    |it| format!("\\u{it:04X}"),
+];
 
 /// The secret and its encoded forms, the longest first: percent and JSON escapes of some or all bytes, and base64.
 ///
@@ -26,7 +30,13 @@ pub fn forms(secret: &str) -> Vec<String> {
     let mut forms = vec![secret.to_owned()];
     for escape in ESCAPES {
         let encoded = |keeps: &dyn Fn(&u8) -> bool| {
-            let byte = |it: u8| if keeps(&it) { char::from(it).to_string() } else { escape(it) };
+            let byte = |it: u8| {
+                if keeps(&it) {
+                    char::from(it).to_string()
+                } else {
+                    escape(it)
+                }
+            };
             secret.bytes().map(byte).collect::<String>()
         };
         forms.extend(keeps.map(encoded));
@@ -44,16 +54,30 @@ pub fn forms(secret: &str) -> Vec<String> {
 
 /// True if both are the same, in a time that does not tell how much of one is right; how long a secret is, is none.
 pub fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let differs = one.iter().zip(other).fold(0_u8, |differs, (one, other)| differs | (one ^ other));
+    let differs = one
+        .iter()
+        .zip(other)
+        .fold(0_u8, |differs, (one, other)| differs | (one ^ other));
     one.len() == other.len() && std::hint::black_box(differs) == 0
 }
 
 /// The digits that stand for these bytes alone, with so many other bytes before them.
 fn base64(bytes: &[u8], before: usize, digits: &[u8; 64]) -> String {
-    let whole: Vec<u8> = std::iter::repeat_n(0, before).chain(bytes.iter().copied()).collect();
-    let bit = |at: usize| usize::from(whole.get(at / 8).is_some_and(|byte| byte >> (7 - at % 8) & 1 == 1));
+    let whole: Vec<u8> = std::iter::repeat_n(0, before)
+        .chain(bytes.iter().copied())
+        .collect();
+    let bit = |at: usize| {
+        usize::from(
+            whole
+                .get(at / 8)
+                .is_some_and(|byte| byte >> (7 - at % 8) & 1 == 1),
+        )
+    };
     // A digit has 6 bits; the first and the last one may have bits of what is beside.
     let (first, last) = ((before * 8).div_ceil(6), whole.len() * 8 / 6);
     let value = |at: usize| (0..6).fold(0, |value, part| value << 1 | bit(at * 6 + part));
-    (first..last).filter_map(|at| digits.get(value(at))).map(|digit| char::from(*digit)).collect()
+    (first..last)
+        .filter_map(|at| digits.get(value(at)))
+        .map(|digit| char::from(*digit))
+        .collect()
 }

@@ -16,8 +16,8 @@ use self::{
     form::Form,
 };
 use crate::{
-    Error, ErrorKind, FinishReason, Format, Model, ModelInfo, NanoUsd, Options, Reply, Request, ToolChoice, Usage,
-    UserMessage,
+    Error, ErrorKind, FinishReason, Format, Model, ModelInfo, NanoUsd, Options, Reply, Request,
+    ToolChoice, Usage, UserMessage,
 };
 
 pub use self::partial::PartialAnswer;
@@ -74,7 +74,11 @@ impl<T: DeserializeOwned> Shape<T> {
     /// # Errors
     /// `Invalid` if it is no JSON schema, or if its name has other than 1 to 64 letters, digits, `_` and `-`.
     pub fn of(format: Format) -> Result<Self, Error> {
-        Ok(Self { form: Arc::new(Form::compile(format)?), repairs: REPAIRS, reads: PhantomData })
+        Ok(Self {
+            form: Arc::new(Form::compile(format)?),
+            repairs: REPAIRS,
+            reads: PhantomData,
+        })
     }
 
     /// The name and the schema that models are shown.
@@ -90,7 +94,11 @@ impl<T: DeserializeOwned> Shape<T> {
     /// Whatever a stream ended in. `Refused` if the model refused or a filter stopped it; `Invalid` if the output
     /// limit cut the answer off, or a tool of the request has the name of the shape; `Protocol` if the model called a
     /// tool of the request, or if its answer still does not fit after all repairs.
-    pub async fn ask(&self, model: &(impl Model + ?Sized), request: Request) -> Result<Shaped<T>, Error> {
+    pub async fn ask(
+        &self,
+        model: &(impl Model + ?Sized),
+        request: Request,
+    ) -> Result<Shaped<T>, Error> {
         let info = model.info();
         let mode = Mode::of(info, &request.options);
         let mut asked = StructuredExchange::new(ask::prepare(request, info, mode, &self.form)?);
@@ -160,7 +168,10 @@ impl<T: DeserializeOwned> Shape<T> {
     fn hopeless(&self, attempts: u32, wrong: &[crate::Violation]) -> Error {
         let name = &self.form.format().name;
         let wrong = read::list(wrong);
-        Error::new(ErrorKind::Protocol, format!("no answer fits the schema `{name}` ({attempts} asked for): {wrong}"))
+        Error::new(
+            ErrorKind::Protocol,
+            format!("no answer fits the schema `{name}` ({attempts} asked for): {wrong}"),
+        )
     }
 }
 
@@ -189,12 +200,19 @@ pub async fn complete_json(
 
 impl<T> Clone for Shape<T> {
     fn clone(&self) -> Self {
-        Self { form: Arc::clone(&self.form), repairs: self.repairs, reads: PhantomData }
+        Self {
+            form: Arc::clone(&self.form),
+            repairs: self.repairs,
+            reads: PhantomData,
+        }
     }
 }
 
 impl<T> fmt::Debug for Shape<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shape").field("format", self.form.format()).field("repairs", &self.repairs).finish()
+        f.debug_struct("Shape")
+            .field("format", self.form.format())
+            .field("repairs", &self.repairs)
+            .finish()
     }
 }

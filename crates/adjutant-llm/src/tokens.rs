@@ -63,7 +63,9 @@ fn block(block: &Block) -> u64 {
     match block {
         Block::Text(said) => Estimate.count(&said.text),
         Block::Thinking(thinking) => Estimate.count(&thinking.text),
-        Block::Call(call) => FRAME_TOKENS + Estimate.count(call.name.as_str()) + Estimate.count(&call.args),
+        Block::Call(call) => {
+            FRAME_TOKENS + Estimate.count(call.name.as_str()) + Estimate.count(&call.args)
+        }
         Block::Opaque { value, .. } => Estimate.count(&value.to_string()),
     }
 }

@@ -59,7 +59,13 @@ type Sealed = Vec<Arc<Chunk>>;
 impl Default for Transcript {
     fn default() -> Self {
         let (sealed, tail) = (Arc::clone(&NOTHING.0), Arc::clone(&NOTHING.1));
-        Self { sealed, tail, next: 0, tokens: 0, encodings: Arc::default() }
+        Self {
+            sealed,
+            tail,
+            next: 0,
+            tokens: 0,
+            encodings: Arc::default(),
+        }
     }
 }
 
@@ -71,7 +77,11 @@ impl Transcript {
 
     /// Appends an entry under the next id.
     pub fn push(&mut self, entry: Entry) -> Arc<Stored> {
-        let stored = Arc::new(Stored { id: EntryId(self.next), tokens: Estimate::entry(&entry), entry });
+        let stored = Arc::new(Stored {
+            id: EntryId(self.next),
+            tokens: Estimate::entry(&entry),
+            entry,
+        });
         self.push_stored(Arc::clone(&stored));
         stored
     }
@@ -94,7 +104,10 @@ impl Transcript {
     ///
     /// # Errors
     /// The first id that does not grow, or does not stand before `next`.
-    pub fn restored(entries: impl IntoIterator<Item = Arc<Stored>>, next: EntryId) -> Result<Self, EntryId> {
+    pub fn restored(
+        entries: impl IntoIterator<Item = Arc<Stored>>,
+        next: EntryId,
+    ) -> Result<Self, EntryId> {
         let mut transcript = Self::new();
         for stored in entries {
             if stored.id.0 < transcript.next || stored.id >= next {
@@ -126,7 +139,9 @@ impl Transcript {
 
     /// Returns the place of the entry with this id, counted from 0. A binary search, because ids ascend.
     pub fn position(&self, id: EntryId) -> Option<usize> {
-        let chunk = self.sealed.partition_point(|chunk| chunk.last().is_some_and(|last| last.id < id));
+        let chunk = self
+            .sealed
+            .partition_point(|chunk| chunk.last().is_some_and(|last| last.id < id));
         let within = self.sealed.get(chunk).unwrap_or(&self.tail);
         let at = within.binary_search_by_key(&id, |stored| stored.id).ok()?;
         Some(chunk * CHUNK + at)
@@ -139,7 +154,10 @@ impl Transcript {
 
     /// The entries, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Stored>> {
-        self.sealed.iter().flat_map(|chunk| chunk.iter()).chain(self.tail.iter())
+        self.sealed
+            .iter()
+            .flat_map(|chunk| chunk.iter())
+            .chain(self.tail.iter())
     }
 
     /// The entries from a position on; costs what it yields.
@@ -165,7 +183,10 @@ impl Transcript {
     /// The same entries, with encodings of their own: for a copy that will go its own way.
     #[must_use]
     pub fn fork(&self) -> Self {
-        Self { encodings: Arc::default(), ..self.clone() }
+        Self {
+            encodings: Arc::default(),
+            ..self.clone()
+        }
     }
 }
 
@@ -178,7 +199,10 @@ impl Index<usize> for Transcript {
     /// If there is none.
     #[expect(clippy::expect_used, reason = "the documented contract of Index")]
     fn index(&self, at: usize) -> &Entry {
-        &self.get(at).expect("the position is within the transcript").entry
+        &self
+            .get(at)
+            .expect("the position is within the transcript")
+            .entry
     }
 }
 
@@ -206,7 +230,12 @@ impl Serialize for Transcript {
             next: u64,
             entries: Vec<&'a Arc<Stored>>,
         }
-        Raw { version: VERSION, next: self.next, entries: self.iter().collect() }.serialize(serializer)
+        Raw {
+            version: VERSION,
+            next: self.next,
+            entries: self.iter().collect(),
+        }
+        .serialize(serializer)
     }
 }
 
@@ -225,7 +254,11 @@ impl<'de> Deserialize<'de> for Transcript {
                 raw.version
             )));
         }
-        Transcript::restored(raw.entries, EntryId(raw.next))
-            .map_err(|id| de::Error::custom(format_args!("entry {} of a transcript is out of order", id.0)))
+        Transcript::restored(raw.entries, EntryId(raw.next)).map_err(|id| {
+            de::Error::custom(format_args!(
+                "entry {} of a transcript is out of order",
+                id.0
+            ))
+        })
     }
 }

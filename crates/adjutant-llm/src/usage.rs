@@ -28,7 +28,9 @@ pub struct Usage {
 }
 
 /// Money in billionths of a US dollar.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct NanoUsd(pub u64);
 
@@ -75,7 +77,9 @@ pub struct LongPrice {
 impl Usage {
     /// All input tokens.
     pub fn input(&self) -> u64 {
-        self.input_uncached.saturating_add(self.cache_read).saturating_add(self.cache_write)
+        self.input_uncached
+            .saturating_add(self.cache_read)
+            .saturating_add(self.cache_write)
     }
 
     /// All tokens.
@@ -120,7 +124,8 @@ impl Price {
 
     /// Returns the cost of one call's usage, rounded down to a billionth of a dollar; saturates.
     pub fn cost(&self, usage: &Usage) -> NanoUsd {
-        let class = |tokens: u64, price: NanoUsd| u128::from(tokens).saturating_mul(u128::from(price.0));
+        let class =
+            |tokens: u64, price: NanoUsd| u128::from(tokens).saturating_mul(u128::from(price.0));
         let hour = usage.cache_write_1h.min(usage.cache_write);
         let input = class(usage.input_uncached, self.input)
             .saturating_add(class(usage.cache_read, self.cache_read))
@@ -131,7 +136,9 @@ impl Price {
             Some(long) => (long.input_percent, long.output_percent),
             None => (100, 100),
         };
-        let total = input.saturating_mul(by_input.into()).saturating_add(output.saturating_mul(by_output.into()));
+        let total = input
+            .saturating_mul(by_input.into())
+            .saturating_add(output.saturating_mul(by_output.into()));
         NanoUsd(u64::try_from(total / 100_000_000).unwrap_or(u64::MAX))
     }
 }
@@ -147,7 +154,12 @@ impl fmt::Display for NanoUsd {
     /// Dollars with four decimals, for example `$0.0123`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths_of_milli = self.0 / 100_000;
-        write!(f, "${}.{:04}", tenths_of_milli / 10_000, tenths_of_milli % 10_000)
+        write!(
+            f,
+            "${}.{:04}",
+            tenths_of_milli / 10_000,
+            tenths_of_milli % 10_000
+        )
     }
 }
 

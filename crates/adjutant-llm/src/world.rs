@@ -73,7 +73,9 @@ impl<W: World + ?Sized> World for Arc<W> {
 
 impl World for SystemWorld {
     fn now_ms(&self) -> u64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
@@ -90,7 +92,10 @@ impl World for SystemWorld {
 impl FixedWorld {
     /// A world at this time, in milliseconds since 1970-01-01 UTC.
     pub fn at_ms(now_ms: u64) -> Self {
-        Self { now_ms: AtomicU64::new(now_ms), ..Self::default() }
+        Self {
+            now_ms: AtomicU64::new(now_ms),
+            ..Self::default()
+        }
     }
 
     /// Moves the clock forward.
@@ -122,19 +127,43 @@ fn to_unit(bits: u64) -> f64 {
 impl Utc {
     /// The second in which a time lies that is given in milliseconds since 1970-01-01 UTC; no later one than the last of 9999.
     pub fn of_ms(ms: u64) -> Self {
-        let then = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        let then = i64::try_from(ms)
+            .ok()
+            .and_then(|ms| Timestamp::from_millisecond(ms).ok());
         let civil = TimeZone::UTC.to_datetime(then.unwrap_or(Timestamp::MAX));
-        let [month, day, hour, minute, second] =
-            [civil.month(), civil.day(), civil.hour(), civil.minute(), civil.second()]
-                .map(|it| it.unsigned_abs().into());
-        Self { year: civil.year().unsigned_abs().into(), month, day, hour, minute, second }
+        let [month, day, hour, minute, second] = [
+            civil.month(),
+            civil.day(),
+            civil.hour(),
+            civil.minute(),
+            civil.second(),
+        ]
+        .map(|it| it.unsigned_abs().into());
+        Self {
+            year: civil.year().unsigned_abs().into(),
+            month,
+            day,
+            hour,
+            minute,
+            second,
+        }
     }
 }
 
 impl fmt::Display for Utc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { year, month, day, hour, minute, second } = self;
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+        let Self {
+            year,
+            month,
+            day,
+            hour,
+            minute,
+            second,
+        } = self;
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"
+        )
     }
 }
 
@@ -145,9 +174,18 @@ mod tests {
     #[test]
     fn utc_is_right_when_days_are_leap_days_or_not() {
         assert_eq!(Utc::of_ms(0).to_string(), "1970-01-01T00:00:00Z");
-        assert_eq!(Utc::of_ms(951_782_399_999).to_string(), "2000-02-28T23:59:59Z");
-        assert_eq!(Utc::of_ms(951_782_400_999).to_string(), "2000-02-29T00:00:00Z");
-        assert_eq!(Utc::of_ms(1_709_251_199_000).to_string(), "2024-02-29T23:59:59Z");
+        assert_eq!(
+            Utc::of_ms(951_782_399_999).to_string(),
+            "2000-02-28T23:59:59Z"
+        );
+        assert_eq!(
+            Utc::of_ms(951_782_400_999).to_string(),
+            "2000-02-29T00:00:00Z"
+        );
+        assert_eq!(
+            Utc::of_ms(1_709_251_199_000).to_string(),
+            "2024-02-29T23:59:59Z"
+        );
         assert_eq!(Utc::of_ms(u64::MAX).to_string(), "9999-12-30T22:00:00Z");
     }
 }

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_llm::{
-    Chunk, ChunkStream, Collector, Error, ErrorKind, Fallback, Model, ModelInfo, NanoUsd, Price, Request, Retry,
-    Script, ScriptedModel, Usage, WarningKind,
+    Chunk, ChunkStream, Collector, Error, ErrorKind, Fallback, Model, ModelInfo, NanoUsd, Price,
+    Request, Retry, Script, ScriptedModel, Usage, WarningKind,
 };
 use futures_util::StreamExt;
 
@@ -13,11 +13,17 @@ fn error(kind: ErrorKind) -> Error {
 }
 
 fn used(output: u64) -> Usage {
-    Usage { output, ..Usage::default() }
+    Usage {
+        output,
+        ..Usage::default()
+    }
 }
 
 fn model(name: &str, window: u64, scripts: impl IntoIterator<Item = Script>) -> Arc<ScriptedModel> {
-    Arc::new(ScriptedModel::new(scripts).info(ModelInfo { context_window: window, ..ModelInfo::new(name) }))
+    Arc::new(ScriptedModel::new(scripts).info(ModelInfo {
+        context_window: window,
+        ..ModelInfo::new(name)
+    }))
 }
 
 fn fails(kind: ErrorKind) -> Script {
@@ -42,14 +48,30 @@ async fn drain(mut stream: ChunkStream) -> Vec<String> {
         };
         collector.push(&chunk).expect("the grammar holds");
         match chunk {
-            Chunk::Start { attempt, model, warnings, .. } => {
-                assert!(warnings.iter().all(|warning| warning.kind == WarningKind::FellBack));
+            Chunk::Start {
+                attempt,
+                model,
+                warnings,
+                ..
+            } => {
+                assert!(
+                    warnings
+                        .iter()
+                        .all(|warning| warning.kind == WarningKind::FellBack)
+                );
                 let warnings: Vec<String> = warnings.iter().map(|it| format!(", {it}")).collect();
                 seen.push(format!("start {attempt} {model}{}", warnings.concat()));
             }
             Chunk::Delta { text, .. } => seen.push(text),
-            Chunk::Retracted { attempt, cause, usage } => {
-                seen.push(format!("retracted {attempt}: {cause}, used {}", usage.output));
+            Chunk::Retracted {
+                attempt,
+                cause,
+                usage,
+            } => {
+                seen.push(format!(
+                    "retracted {attempt}: {cause}, used {}",
+                    usage.output
+                ));
             }
             Chunk::Done(reply) => seen.push(format!("done {}", reply.text())),
             _ => {}
@@ -62,22 +84,47 @@ async fn drain(mut stream: ChunkStream) -> Vec<String> {
 #[tokio::test]
 async fn fallback_asks_the_next_model_when_the_kind_of_error_says_so() {
     use ErrorKind::*;
-    for kind in [RateLimited, Overloaded, Network, Timeout, Protocol, Auth, Config] {
-        let both = Fallback::new(model("a/1", 10, [fails(kind)])).or(model("b/2", 10, [says("ok")]));
+    for kind in [
+        RateLimited,
+        Overloaded,
+        Network,
+        Timeout,
+        Protocol,
+        Auth,
+        Config,
+    ] {
+        let both =
+            Fallback::new(model("a/1", 10, [fails(kind)])).or(model("b/2", 10, [says("ok")]));
         let start = format!("start 1 b/2, a/1 failed: {kind:?}");
-        assert_eq!(drain(both.stream(Request::new())).await, [start.as_str(), "ok", "done ok"]);
+        assert_eq!(
+            drain(both.stream(Request::new())).await,
+            [start.as_str(), "ok", "done ok"]
+        );
     }
     for kind in [Invalid, Overflow, Refused, Cancelled] {
         let next = model("b/2", 10, [says("never")]);
         let both = Fallback::new(model("a/1", 10, [fails(kind)])).or(Arc::clone(&next));
-        assert_eq!(drain(both.stream(Request::new())).await, ["start 0 a/1".into(), format!("error {kind:?}")]);
+        assert_eq!(
+            drain(both.stream(Request::new())).await,
+            ["start 0 a/1".into(), format!("error {kind:?}")]
+        );
         assert_eq!(next.requests().len(), 0);
     }
-    let both = Fallback::new(model("a/1", 10, [fails(Refused), fails(Network)])).or(model("b/2", 10, [says("ok")]));
-    let both = Fallback { kinds: [Refused].into(), ..both };
+    let both = Fallback::new(model("a/1", 10, [fails(Refused), fails(Network)])).or(model(
+        "b/2",
+        10,
+        [says("ok")],
+    ));
+    let both = Fallback {
+        kinds: [Refused].into(),
+        ..both
+    };
     let expect = ["start 1 b/2, a/1 failed: Refused", "ok", "done ok"];
     assert_eq!(drain(both.stream(Request::new())).await, expect);
-    assert_eq!(drain(both.stream(Request::new())).await, ["start 0 a/1", "error Network"]);
+    assert_eq!(
+        drain(both.stream(Request::new())).await,
+        ["start 0 a/1", "error Network"]
+    );
 }
 
 #[tokio::test]
@@ -99,7 +146,13 @@ async fn fallback_numbers_through_and_ends_with_the_last_error_when_all_fail() {
     let mut request = Request::new().user("Hi!");
     request.attempt = 4;
     let seen = drain(Fallback::new(a).or(b).or(c).stream(request.clone())).await;
-    assert_eq!(seen, ["start 6 c/3, a/1 failed: Overloaded, b/2 failed: Overloaded", "error Overloaded"]);
+    assert_eq!(
+        seen,
+        [
+            "start 6 c/3, a/1 failed: Overloaded, b/2 failed: Overloaded",
+            "error Overloaded"
+        ]
+    );
     for (attempt, model) in (4..).zip(models) {
         request.attempt = attempt;
         assert_eq!(model.requests(), [request.clone()]);
@@ -109,10 +162,16 @@ async fn fallback_numbers_through_and_ends_with_the_last_error_when_all_fail() {
 #[tokio::test]
 async fn fallback_takes_back_what_was_shown_when_it_may() {
     let models = || {
-        let half = Script::new().text("half").usage(used(3)).fail(error(ErrorKind::Network));
+        let half = Script::new()
+            .text("half")
+            .usage(used(3))
+            .fail(error(ErrorKind::Network));
         Fallback::new(model("a/1", 10, [half])).or(model("b/2", 10, [says("whole")]))
     };
-    assert_eq!(drain(models().stream(Request::new())).await, ["start 0 a/1", "half", "error Network"]);
+    assert_eq!(
+        drain(models().stream(Request::new())).await,
+        ["start 0 a/1", "half", "error Network"]
+    );
     let expect = [
         "start 0 a/1",
         "half",
@@ -121,12 +180,26 @@ async fn fallback_takes_back_what_was_shown_when_it_may() {
         "whole",
         "done whole",
     ];
-    assert_eq!(drain(Fallback { retract: true, ..models() }.stream(Request::new())).await, expect);
+    assert_eq!(
+        drain(
+            Fallback {
+                retract: true,
+                ..models()
+            }
+            .stream(Request::new())
+        )
+        .await,
+        expect
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn fallback_tells_the_failures_when_models_are_tried_again_first() {
-    let silent = || Script::new().usage(used(2)).fail(error(ErrorKind::Overloaded));
+    let silent = || {
+        Script::new()
+            .usage(used(2))
+            .fail(error(ErrorKind::Overloaded))
+    };
     let first = Retry::new(model("a/1", 10, [silent(), silent(), silent()]));
     let second = Retry::new(model("b/2", 10, [silent(), says("ok")]));
     let began = tokio::time::Instant::now();
@@ -145,27 +218,42 @@ async fn fallback_tells_the_failures_when_models_are_tried_again_first() {
         "done ok",
     ];
     assert_eq!(seen, expect);
-    assert!(began.elapsed() <= Duration::from_millis(500 + 1_000 + 500), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() <= Duration::from_millis(500 + 1_000 + 500),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[test]
 fn fallback_knows_the_model_that_answered_when_it_is_nested() {
     let priced = |name: &str, output| {
-        let info = ModelInfo { price: Some(Price::dollars(0.0, output, 0.0, 0.0)), ..ModelInfo::new(name) };
+        let info = ModelInfo {
+            price: Some(Price::dollars(0.0, output, 0.0, 0.0)),
+            ..ModelInfo::new(name)
+        };
         ScriptedModel::new([]).info(info)
     };
     let inner = Fallback::new(priced("b/2", 2.0)).or(priced("c/3", 3.0));
     let models = Fallback::new(priced("a/1", 1.0)).or(Retry::new(inner));
     let cost = |name: &str| models.info_of(&name.into()).cost(&used(1_000_000));
     let dollars = |it: u64| Some(NanoUsd(it * 1_000_000_000));
-    assert_eq!(["a/1", "b/2", "c/3", "d/4"].map(cost), [dollars(1), dollars(2), dollars(3), dollars(1)]);
+    assert_eq!(
+        ["a/1", "b/2", "c/3", "d/4"].map(cost),
+        [dollars(1), dollars(2), dollars(3), dollars(1)]
+    );
     assert_eq!(models.info().id.as_str(), "a/1");
 }
 
 #[tokio::test]
 async fn fallback_bounds_the_warning_when_the_error_is_long() {
-    let long = Script::new().usage(Usage::default()).fail(Error::new(ErrorKind::Network, "é".repeat(1_000)));
+    let long = Script::new()
+        .usage(Usage::default())
+        .fail(Error::new(ErrorKind::Network, "é".repeat(1_000)));
     let models = Fallback::new(model("a/1", 10, [long])).or(model("b/2", 10, [says("ok")]));
     let start = drain(models.stream(Request::new())).await.swap_remove(0);
-    assert_eq!(start, format!("start 1 b/2, a/1 failed: {}", "é".repeat(300)));
+    assert_eq!(
+        start,
+        format!("start 1 b/2, a/1 failed: {}", "é".repeat(300))
+    );
 }

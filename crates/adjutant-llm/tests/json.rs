@@ -16,10 +16,18 @@ impl Written {
     fn text(&self) -> String {
         match self {
             Written::Scalar(value) => value.to_string(),
-            Written::List(items) => format!("[{}]", items.iter().map(Self::text).collect::<Vec<_>>().join(" ,")),
+            Written::List(items) => format!(
+                "[{}]",
+                items.iter().map(Self::text).collect::<Vec<_>>().join(" ,")
+            ),
             Written::Object(members) => {
-                let member = |(key, it): &(String, Self)| format!("{}:\n{}", Value::from(key.as_str()), it.text());
-                format!("{{{}}}", members.iter().map(member).collect::<Vec<_>>().join(", "))
+                let member = |(key, it): &(String, Self)| {
+                    format!("{}:\n{}", Value::from(key.as_str()), it.text())
+                };
+                format!(
+                    "{{{}}}",
+                    members.iter().map(member).collect::<Vec<_>>().join(", ")
+                )
             }
         }
     }
@@ -28,10 +36,18 @@ impl Written {
     fn twice(&self, at: &str) -> Option<String> {
         match self {
             Written::Scalar(_) => None,
-            Written::List(items) => items.iter().enumerate().find_map(|(n, it)| it.twice(&format!("{at}/{n}"))),
+            Written::List(items) => items
+                .iter()
+                .enumerate()
+                .find_map(|(n, it)| it.twice(&format!("{at}/{n}"))),
             Written::Object(members) => members.iter().enumerate().find_map(|(n, (key, it))| {
                 let at = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
-                it.twice(&at).or_else(|| members[..n].iter().any(|(known, _)| known == key).then_some(at))
+                it.twice(&at).or_else(|| {
+                    members[..n]
+                        .iter()
+                        .any(|(known, _)| known == key)
+                        .then_some(at)
+                })
             }),
         }
     }
@@ -47,13 +63,15 @@ fn written() -> impl Strategy<Value = Written> {
         ".{0,4}".prop_map(Value::from),
     ];
     let key = prop::sample::select(vec!["a", "b", "", "a/b", "~", "\"\n", "ä", "0"]);
-    scalar.prop_map(Written::Scalar).prop_recursive(4, 32, 6, move |inner| {
-        let member = (key.clone().prop_map(str::to_owned), inner.clone());
-        prop_oneof![
-            prop::collection::vec(inner, 0..5).prop_map(Written::List),
-            prop::collection::vec(member, 0..5).prop_map(Written::Object)
-        ]
-    })
+    scalar
+        .prop_map(Written::Scalar)
+        .prop_recursive(4, 32, 6, move |inner| {
+            let member = (key.clone().prop_map(str::to_owned), inner.clone());
+            prop_oneof![
+                prop::collection::vec(inner, 0..5).prop_map(Written::List),
+                prop::collection::vec(member, 0..5).prop_map(Written::Object)
+            ]
+        })
 }
 
 proptest! {
@@ -84,14 +102,24 @@ proptest! {
 fn depth_and_paths_are_bounded() {
     for deep in ["[".repeat(100_000), "{\"a\":".repeat(100_000)] {
         let error = json::from_str(&deep).expect_err("it is too deep");
-        assert!(error.to_string().starts_with("recursion limit exceeded"), "{error}");
+        assert!(
+            error.to_string().starts_with("recursion limit exceeded"),
+            "{error}"
+        );
     }
     let long = Value::from("k".repeat(5_000));
-    let error = json::from_str(&format!("{{{long}:1,{long}:2}}")).expect_err("the key stands twice");
-    assert_eq!(error.to_string(), format!("a key stands twice in an object: /{}…", "k".repeat(399)));
+    let error =
+        json::from_str(&format!("{{{long}:1,{long}:2}}")).expect_err("the key stands twice");
+    assert_eq!(
+        error.to_string(),
+        format!("a key stands twice in an object: /{}…", "k".repeat(399))
+    );
     let odd = json!({"$serde_json::private::RawValue": "[1]"});
     assert_eq!(
         json::from_str(&odd.to_string()).expect("a text is a text"),
-        Value::Object(Map::from_iter([("$serde_json::private::RawValue".to_owned(), "[1]".into())]))
+        Value::Object(Map::from_iter([(
+            "$serde_json::private::RawValue".to_owned(),
+            "[1]".into()
+        )]))
     );
 }

@@ -17,25 +17,42 @@ fn partial(schema: Value) -> PartialAnswer {
 fn shown(schema: Value, pieces: &[&str]) -> Vec<Value> {
     let mut partial = partial(schema);
     partial.open(0, &BlockKind::Text);
-    pieces.iter().filter_map(|piece| partial.grow(0, piece).cloned()).collect()
+    pieces
+        .iter()
+        .filter_map(|piece| partial.grow(0, piece).cloned())
+        .collect()
 }
 
 #[test]
 fn value_is_what_is_whole_when_a_text_comes_in_pieces() {
     let object = || json!({"type": "object"});
     let cases = [
-        (vec!["{\"a\": 1", "2, \"b\": tr", "ue}"], vec![json!({}), json!({"a": 12}), json!({"a": 12, "b": true})]),
+        (
+            vec!["{\"a\": 1", "2, \"b\": tr", "ue}"],
+            vec![json!({}), json!({"a": 12}), json!({"a": 12, "b": true})],
+        ),
         (
             vec!["{\"a\": \"x\\", "n\\u00e", "4\\ud83d", "\\ude00\"}"],
-            vec![json!({"a": "x"}), json!({"a": "x\n"}), json!({"a": "x\nä"}), json!({"a": "x\nä😀"})],
+            vec![
+                json!({"a": "x"}),
+                json!({"a": "x\n"}),
+                json!({"a": "x\nä"}),
+                json!({"a": "x\nä😀"}),
+            ],
         ),
         (
             vec!["```json\n", "{\"a\": [1, {\"b\": nul", "l}]}\n```"],
             vec![json!({"a": [1, {}]}), json!({"a": [1, {"b": null}]})],
         ),
         (vec!["It is {\"a\": 1}, I think."], vec![]),
-        (vec!["{\"a\": 1, \"a\": ", "2, \"b\": 3}"], vec![json!({"a": 1})]),
-        (vec!["{\"a\": \"x\" oh", " \"b\": 1}"], vec![json!({"a": "x"})]),
+        (
+            vec!["{\"a\": 1, \"a\": ", "2, \"b\": 3}"],
+            vec![json!({"a": 1})],
+        ),
+        (
+            vec!["{\"a\": \"x\" oh", " \"b\": 1}"],
+            vec![json!({"a": "x"})],
+        ),
         (vec!["{\"a\": 1}", " {\"b\": 2}"], vec![json!({"a": 1})]),
     ];
     for (pieces, expect) in cases {
@@ -43,15 +60,24 @@ fn value_is_what_is_whole_when_a_text_comes_in_pieces() {
     }
     // What was wrapped for the model is shown without the wrapping.
     let list = json!({"type": "array", "items": {"type": "integer"}});
-    assert_eq!(shown(list.clone(), &["{\"value\"", ": [1, ", "2]}"]), [json!([1]), json!([1, 2])]);
+    assert_eq!(
+        shown(list.clone(), &["{\"value\"", ": [1, ", "2]}"]),
+        [json!([1]), json!([1, 2])]
+    );
     assert_eq!(shown(list, &["[1, ", "2]"]), [json!([1]), json!([1, 2])]);
 }
 
 #[test]
 fn block_is_read_when_it_may_hold_the_answer() {
     let mut partial = partial(json!({"type": "object"}));
-    let call =
-        |name: &str| BlockKind::Call { id: CallId { turn: 1, attempt: 0, block: 1 }, name: ToolName(Arc::from(name)) };
+    let call = |name: &str| BlockKind::Call {
+        id: CallId {
+            turn: 1,
+            attempt: 0,
+            block: 1,
+        },
+        name: ToolName(Arc::from(name)),
+    };
     partial.open(0, &BlockKind::Text);
     assert_eq!(partial.grow(0, "Let me look."), None);
     partial.open(1, &call("other"));
@@ -70,7 +96,9 @@ fn block_is_read_when_it_may_hold_the_answer() {
 fn depth_is_bounded_when_a_text_opens_for_ever() {
     let mut partial = partial(json!({"type": "object"}));
     partial.open(0, &BlockKind::Text);
-    let shown = partial.grow(0, &format!("{{\"a\": {}", "[".repeat(100_000))).expect("a beginning");
+    let shown = partial
+        .grow(0, &format!("{{\"a\": {}", "[".repeat(100_000)))
+        .expect("a beginning");
     assert!(shown.to_string().len() < 200, "{shown}");
 }
 
@@ -79,12 +107,17 @@ fn value() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i32>().prop_map(Value::from),
-        any::<f32>().prop_filter("JSON has no others", |it| it.is_finite()).prop_map(|it| json!(it)),
+        any::<f32>()
+            .prop_filter("JSON has no others", |it| it.is_finite())
+            .prop_map(|it| json!(it)),
         ".{0,8}".prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 32, 4, |inner| {
         let object = prop::collection::btree_map(".{0,4}", inner.clone(), 0..4);
-        prop_oneof![prop::collection::vec(inner, 0..4).prop_map(Value::from), object.prop_map(|it| json!(it))]
+        prop_oneof![
+            prop::collection::vec(inner, 0..4).prop_map(Value::from),
+            object.prop_map(|it| json!(it))
+        ]
     })
 }
 
@@ -95,9 +128,9 @@ fn grew(one: &Value, two: &Value) -> bool {
         (Value::Array(one), Value::Array(two)) => {
             one.len() <= two.len() && one.iter().zip(two).all(|(one, two)| grew(one, two))
         }
-        (Value::Object(one), Value::Object(two)) => {
-            one.iter().all(|(key, one)| two.get(key).is_some_and(|two| grew(one, two)))
-        }
+        (Value::Object(one), Value::Object(two)) => one
+            .iter()
+            .all(|(key, one)| two.get(key).is_some_and(|two| grew(one, two))),
         (one, two) => one == two,
     }
 }

@@ -6,9 +6,9 @@ use std::{
 };
 
 use adjutant_llm::{
-    Cassette, Chunk, ChunkStream, Collector, Custom, Ending, Entry, Error, ErrorKind, Exchange, Fingerprint, Model,
-    ModelInfo, Options, Recorder, Replay, Request, Retry, Script, ScriptedModel, Thinking, ToolDecl, Usage,
-    UserMessage, Warning, WarningKind, complete,
+    Cassette, Chunk, ChunkStream, Collector, Custom, Ending, Entry, Error, ErrorKind, Exchange,
+    Fingerprint, Model, ModelInfo, Options, Recorder, Replay, Request, Retry, Script,
+    ScriptedModel, Thinking, ToolDecl, Usage, UserMessage, Warning, WarningKind, complete,
 };
 use futures_util::StreamExt;
 use proptest::prelude::*;
@@ -29,7 +29,10 @@ impl Write for Sink {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "no room"));
         }
         all.extend_from_slice(bytes);
-        self.writes.lock().expect("nothing panics").push(bytes.len());
+        self.writes
+            .lock()
+            .expect("nothing panics")
+            .push(bytes.len());
         Ok(bytes.len())
     }
 
@@ -40,7 +43,8 @@ impl Write for Sink {
 
 impl Sink {
     fn text(&self) -> String {
-        String::from_utf8(self.bytes.lock().expect("nothing panics").clone()).expect("JSON is UTF-8")
+        String::from_utf8(self.bytes.lock().expect("nothing panics").clone())
+            .expect("JSON is UTF-8")
     }
 
     fn cassette(&self) -> Cassette {
@@ -65,8 +69,13 @@ fn error(kind: ErrorKind) -> Error {
 /// What asking for this ends in, in a replay of a recording of those.
 async fn mismatch(recorded: &[Request], asked: Request) -> String {
     let exchange = |request: &Request| Exchange::new(request.clone(), Vec::new(), Ending::Cut);
-    let model = Replay::new(Cassette::new(ModelInfo::new("a/b"), recorded.iter().map(exchange).collect()));
-    let error = complete(&model, asked).await.expect_err("that was not recorded");
+    let model = Replay::new(Cassette::new(
+        ModelInfo::new("a/b"),
+        recorded.iter().map(exchange).collect(),
+    ));
+    let error = complete(&model, asked)
+        .await
+        .expect_err("that was not recorded");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     error.message().to_owned()
 }
@@ -74,15 +83,27 @@ async fn mismatch(recorded: &[Request], asked: Request) -> String {
 #[tokio::test]
 async fn recorder_writes_one_line_when_a_stream_ends() {
     let sink = Sink::default();
-    let scripts = [Script::new().text("Hello.").usage(Usage::default()), Script::new().fail(error(ErrorKind::Auth))];
+    let scripts = [
+        Script::new().text("Hello.").usage(Usage::default()),
+        Script::new().fail(error(ErrorKind::Auth)),
+    ];
     let model = Recorder::new(ScriptedModel::new(scripts), sink.clone());
     assert_eq!(sink.text(), "");
-    let request = Request::new().user("Hi!").options(Options::default().header("authorization", "secret"));
-    complete(&model, request.clone()).await.expect("it is answered");
-    complete(&model, request.clone()).await.expect_err("it is refused");
+    let request = Request::new()
+        .user("Hi!")
+        .options(Options::default().header("authorization", "secret"));
+    complete(&model, request.clone())
+        .await
+        .expect("it is answered");
+    complete(&model, request.clone())
+        .await
+        .expect_err("it is refused");
 
     let text = sink.text();
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
     assert_eq!(
         *sink.writes.lock().expect("nothing panics"),
         text.split_inclusive('\n').map(str::len).collect::<Vec<_>>()
@@ -109,46 +130,99 @@ async fn recorder_writes_one_line_when_a_stream_ends() {
     });
     assert_eq!(lines[1], expect);
     let failed = serde_json::to_value(error(ErrorKind::Auth)).expect("an error can be stored");
-    assert_eq!((&lines[2]["ending"], lines.len()), (&json!({"type": "failed", "error": failed}), 3));
+    assert_eq!(
+        (&lines[2]["ending"], lines.len()),
+        (&json!({"type": "failed", "error": failed}), 3)
+    );
 }
 
 #[tokio::test]
 async fn recorder_keeps_what_came_when_a_stream_is_dropped() {
     let sink = Sink::default();
-    let model = Recorder::new(ScriptedModel::new([Script::new().text("Hello.")]), sink.clone());
+    let model = Recorder::new(
+        ScriptedModel::new([Script::new().text("Hello.")]),
+        sink.clone(),
+    );
     let mut stream = model.stream(Request::new());
-    let seen: Vec<_> = stream.by_ref().take(2).map(|item| item.expect("it goes well")).collect().await;
+    let seen: Vec<_> = stream
+        .by_ref()
+        .take(2)
+        .map(|item| item.expect("it goes well"))
+        .collect()
+        .await;
     drop(stream);
-    assert_eq!(sink.cassette().exchanges, [Exchange::new(Request::new(), seen.clone(), Ending::Dropped)]);
+    assert_eq!(
+        sink.cassette().exchanges,
+        [Exchange::new(Request::new(), seen.clone(), Ending::Dropped)]
+    );
     let played = drain(Replay::new(sink.cassette()).stream(Request::new())).await;
-    let end = Error::new(ErrorKind::Timeout, "the recording ends here, because the stream was dropped");
-    assert_eq!(played, seen.into_iter().map(Ok).chain([Err(end)]).collect::<Vec<_>>());
+    let end = Error::new(
+        ErrorKind::Timeout,
+        "the recording ends here, because the stream was dropped",
+    );
+    assert_eq!(
+        played,
+        seen.into_iter()
+            .map(Ok)
+            .chain([Err(end)])
+            .collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test]
 async fn recorder_fails_when_it_cannot_write() {
     let scripts = (0..4).map(|_| Script::new().text("Hello.").usage(Usage::default()));
-    let sink = Sink { room: Some(2_000), ..Sink::default() };
+    let sink = Sink {
+        room: Some(2_000),
+        ..Sink::default()
+    };
     let model = Recorder::new(ScriptedModel::new(scripts), sink.clone());
-    complete(&model, Request::new()).await.expect("there is room for one");
-    let full = complete(&model, Request::new().user("x".repeat(2_000))).await.expect_err("there is no room");
-    assert_eq!((full.kind(), full.message()), (ErrorKind::Config, "could not write to a cassette: no room"));
-    let later = complete(&model, Request::new()).await.expect_err("the recording has a gap");
+    complete(&model, Request::new())
+        .await
+        .expect("there is room for one");
+    let full = complete(&model, Request::new().user("x".repeat(2_000)))
+        .await
+        .expect_err("there is no room");
+    assert_eq!(
+        (full.kind(), full.message()),
+        (ErrorKind::Config, "could not write to a cassette: no room")
+    );
+    let later = complete(&model, Request::new())
+        .await
+        .expect_err("the recording has a gap");
     assert_eq!(later, full);
     assert_eq!(sink.cassette().exchanges.len(), 1);
 
-    let scripts = [Script::new().fail(error(ErrorKind::Auth)), Script::new().text("never")];
+    let scripts = [
+        Script::new().fail(error(ErrorKind::Auth)),
+        Script::new().text("never"),
+    ];
     let scripted = Arc::new(ScriptedModel::new(scripts));
-    let model = Recorder::new(Arc::clone(&scripted), Sink { room: Some(0), ..Sink::default() });
-    let kinds = [complete(&model, Request::new()).await, complete(&model, Request::new()).await];
+    let model = Recorder::new(
+        Arc::clone(&scripted),
+        Sink {
+            room: Some(0),
+            ..Sink::default()
+        },
+    );
+    let kinds = [
+        complete(&model, Request::new()).await,
+        complete(&model, Request::new()).await,
+    ];
     let kinds = kinds.map(|it| it.expect_err("nothing can be written").kind());
-    assert_eq!((kinds, scripted.requests().len()), ([ErrorKind::Auth, ErrorKind::Config], 1));
+    assert_eq!(
+        (kinds, scripted.requests().len()),
+        ([ErrorKind::Auth, ErrorKind::Config], 1)
+    );
 }
 
 #[tokio::test]
 async fn replay_answers_in_order_when_a_request_was_recorded_often() {
     let sink = Sink::default();
-    let model = Recorder::new(ScriptedModel::new(["a", "b", "c"].map(|text| Script::new().text(text))), sink.clone());
+    let model = Recorder::new(
+        ScriptedModel::new(["a", "b", "c"].map(|text| Script::new().text(text))),
+        sink.clone(),
+    );
     let other = Request::new().user("other");
     for request in [Request::new(), other.clone(), Request::new()] {
         complete(&model, request).await.expect("it is answered");
@@ -156,10 +230,17 @@ async fn replay_answers_in_order_when_a_request_was_recorded_often() {
     let replay = Replay::new(sink.cassette());
     let mut texts = Vec::new();
     for request in [Request::new(), Request::new(), other] {
-        texts.push(complete(&replay, request).await.expect("it was recorded").text());
+        texts.push(
+            complete(&replay, request)
+                .await
+                .expect("it was recorded")
+                .text(),
+        );
     }
     assert_eq!((texts.concat().as_str(), replay.left()), ("acb", 0));
-    let error = complete(&replay, Request::new()).await.expect_err("all is played");
+    let error = complete(&replay, Request::new())
+        .await
+        .expect_err("all is played");
     let expect = "the request was recorded 2 times and is asked once more; nothing is left to play";
     assert_eq!(error.message(), expect);
 }
@@ -167,22 +248,48 @@ async fn replay_answers_in_order_when_a_request_was_recorded_often() {
 #[tokio::test(start_paused = true)]
 async fn replay_retries_again_when_the_recorder_stood_inside() {
     let sink = Sink::default();
-    let failed = Script::new().usage(Usage::default()).fail(error(ErrorKind::Overloaded));
-    let recorder = Recorder::new(ScriptedModel::new([failed, Script::new().text("ok")]), sink.clone());
+    let failed = Script::new()
+        .usage(Usage::default())
+        .fail(error(ErrorKind::Overloaded));
+    let recorder = Recorder::new(
+        ScriptedModel::new([failed, Script::new().text("ok")]),
+        sink.clone(),
+    );
     let live = drain(Retry::new(recorder).stream(Request::new())).await;
     assert_eq!(sink.cassette().exchanges.len(), 2);
-    assert_eq!(drain(Retry::new(Replay::new(sink.cassette())).stream(Request::new())).await, live);
+    assert_eq!(
+        drain(Retry::new(Replay::new(sink.cassette())).stream(Request::new())).await,
+        live
+    );
 }
 
 #[test]
 fn fingerprint_stays_when_nothing_changes_the_answer() {
     let same = |one: &Request, other: &Request| Fingerprint::of(one) == Fingerprint::of(other);
-    let tool = |schema: Value| ToolDecl { name: "t".into(), description: "d".into(), schema: Arc::new(schema) };
-    let request = || Request::new().system("s").user("u").tools([tool(json!({"a": 1, "b": 2}))]);
+    let tool = |schema: Value| ToolDecl {
+        name: "t".into(),
+        description: "d".into(),
+        schema: Arc::new(schema),
+    };
+    let request = || {
+        Request::new()
+            .system("s")
+            .user("u")
+            .tools([tool(json!({"a": 1, "b": 2}))])
+    };
     let options = |options: Options| request().options(options);
-    assert!(same(&request(), &options(Options { cache_key: Some("k".into()), ..Options::default().header("a", "b") })));
+    assert!(same(
+        &request(),
+        &options(Options {
+            cache_key: Some("k".into()),
+            ..Options::default().header("a", "b")
+        })
+    ));
     let mut custom = request();
-    custom.entries.push(Entry::Custom(Custom { kind: "k".into(), value: json!(1) }));
+    custom.entries.push(Entry::Custom(Custom {
+        kind: "k".into(),
+        value: json!(1),
+    }));
     custom.turn = Some(request().turn());
     assert!(same(&request(), &custom));
     let mut turn = request();
@@ -193,7 +300,10 @@ fn fingerprint_stays_when_nothing_changes_the_answer() {
         request().system("S"),
         request().user("u"),
         request().tools([tool(json!({"b": 2, "a": 1}))]),
-        options(Options { temperature: Some(0.5), ..Options::default() }),
+        options(Options {
+            temperature: Some(0.5),
+            ..Options::default()
+        }),
         turn,
         attempt,
     ];
@@ -201,54 +311,97 @@ fn fingerprint_stays_when_nothing_changes_the_answer() {
         assert!(!same(&request(), &other), "{other:?}");
     }
     let text = Fingerprint::of(&request()).to_string();
-    assert_eq!((text.len(), text.parse()), (32, Ok(Fingerprint::of(&request()))));
+    assert_eq!(
+        (text.len(), text.parse()),
+        (32, Ok(Fingerprint::of(&request())))
+    );
 }
 
 #[tokio::test]
 async fn replay_shows_the_difference_when_a_request_was_not_recorded() {
-    assert_eq!(mismatch(&[], Request::new()).await, "the request was not recorded; nothing is left to play");
-    let recorded = [Request::new().system("far").user("off"), Request::new().system("s").user("Hello, world")];
+    assert_eq!(
+        mismatch(&[], Request::new()).await,
+        "the request was not recorded; nothing is left to play"
+    );
+    let recorded = [
+        Request::new().system("far").user("off"),
+        Request::new().system("s").user("Hello, world"),
+    ];
     let expect = "the request was not recorded; the nearest is exchange 2: \
                   at \"/entries/0/content/0/text\" recorded \"Hello, world\", asked \"Hello, World\"";
-    assert_eq!(mismatch(&recorded, Request::new().system("s").user("Hello, World")).await, expect);
-    let options = Request::new().options(Options { temperature: Some(0.5), ..Options::default() });
+    assert_eq!(
+        mismatch(&recorded, Request::new().system("s").user("Hello, World")).await,
+        expect
+    );
+    let options = Request::new().options(Options {
+        temperature: Some(0.5),
+        ..Options::default()
+    });
     let expect = "the request was not recorded; the nearest is exchange 1: \
                   at \"/options/temperature\" recorded nothing, asked 0.5";
     assert_eq!(mismatch(&[Request::new()], options).await, expect);
-    let long = mismatch(&recorded[..1], Request::new().system("x".repeat(100_000)).user("y".repeat(100_000))).await;
+    let long = mismatch(
+        &recorded[..1],
+        Request::new()
+            .system("x".repeat(100_000))
+            .user("y".repeat(100_000)),
+    )
+    .await;
     assert!(long.len() < 1_000, "{} bytes", long.len());
 }
 
 /// A part of a reply: what kind, its text, and some JSON.
 fn script() -> impl Strategy<Value = Script> {
-    let part = (0..4, "\\PC{0,12}|[\u{0}-\u{1f}\"\\\\]{0,4}", any::<f64>(), any::<i64>());
+    let part = (
+        0..4,
+        "\\PC{0,12}|[\u{0}-\u{1f}\"\\\\]{0,4}",
+        any::<f64>(),
+        any::<i64>(),
+    );
     let parts = prop::collection::vec(part, 0..4);
-    let ending = prop::option::of(prop::sample::select(vec![ErrorKind::Network, ErrorKind::Protocol]));
-    (parts, ending, any::<(u64, u16, bool)>()).prop_map(|(parts, ending, (used, status, warned))| {
-        let mut script =
-            Script::new().delta_chars(2).usage(Usage { cache_read: used, output: used, ..Usage::default() });
-        for (kind, text, float, integer) in parts {
-            let value = json!({"z": float, "a": [integer, text, null], "": {"b": used}});
-            let signed = Thinking { signature: Some(text.as_str().into()), ..Thinking::new(text.as_str()) };
-            script = match kind {
-                0 => script.text(text.as_str()),
-                1 => script.thinking(signed),
-                2 => script.call_raw("tool", text.as_str()),
-                _ => script.opaque("issuer", value),
+    let ending = prop::option::of(prop::sample::select(vec![
+        ErrorKind::Network,
+        ErrorKind::Protocol,
+    ]));
+    (parts, ending, any::<(u64, u16, bool)>()).prop_map(
+        |(parts, ending, (used, status, warned))| {
+            let mut script = Script::new().delta_chars(2).usage(Usage {
+                cache_read: used,
+                output: used,
+                ..Usage::default()
+            });
+            for (kind, text, float, integer) in parts {
+                let value = json!({"z": float, "a": [integer, text, null], "": {"b": used}});
+                let signed = Thinking {
+                    signature: Some(text.as_str().into()),
+                    ..Thinking::new(text.as_str())
+                };
+                script = match kind {
+                    0 => script.text(text.as_str()),
+                    1 => script.thinking(signed),
+                    2 => script.call_raw("tool", text.as_str()),
+                    _ => script.opaque("issuer", value),
+                };
+            }
+            if warned {
+                script = script.warning(Warning {
+                    kind: WarningKind::FellBack,
+                    message: "fell back".into(),
+                });
+            }
+            let failed = |kind| {
+                error(kind).with(|it| {
+                    it.status = Some(status);
+                    it.body = Some("{".into());
+                    it.should_retry = Some(warned);
+                })
             };
-        }
-        if warned {
-            script = script.warning(Warning { kind: WarningKind::FellBack, message: "fell back".into() });
-        }
-        let failed = |kind| {
-            error(kind).with(|it| {
-                it.status = Some(status);
-                it.body = Some("{".into());
-                it.should_retry = Some(warned);
-            })
-        };
-        ending.map(failed).into_iter().fold(script, |script, error| script.fail(error))
-    })
+            ending
+                .map(failed)
+                .into_iter()
+                .fold(script, |script, error| script.fail(error))
+        },
+    )
 }
 
 proptest! {

@@ -3,10 +3,11 @@
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use adjutant_llm::{
-    Audio, Block, BlockKind, Cache, Call, CallId, CallResult, Content, Custom, Document, Edit, Effort, Entry, EntryId,
-    Error, ErrorKind, FinishReason, Format, Image, Inputs, LongPrice, ModelInfo, NanoUsd, OpenTurn, Options, Origin,
-    Price, RateLimits, Reply, Request, RequestOption, Source, Status, Stored, Summary, Terminate, Thinking, ToolChoice,
-    ToolDecl, Transcript, Turn, Usage, UserMessage, View, Warning, WarningKind,
+    Audio, Block, BlockKind, Cache, Call, CallId, CallResult, Content, Custom, Document, Edit,
+    Effort, Entry, EntryId, Error, ErrorKind, FinishReason, Format, Image, Inputs, LongPrice,
+    ModelInfo, NanoUsd, OpenTurn, Options, Origin, Price, RateLimits, Reply, Request,
+    RequestOption, Source, Status, Stored, Summary, Terminate, Thinking, ToolChoice, ToolDecl,
+    Transcript, Turn, Usage, UserMessage, View, Warning, WarningKind,
 };
 use proptest::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
@@ -15,20 +16,35 @@ use serde_json::{Value, json};
 /// The value is stored in this shape, reads back from it, and from it with a field that a later version added.
 #[track_caller]
 fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: T, shape: Value) {
-    assert_eq!(serde_json::to_value(&value).expect("it can be stored"), shape);
+    assert_eq!(
+        serde_json::to_value(&value).expect("it can be stored"),
+        shape
+    );
     let text = serde_json::to_string(&value).expect("it can be stored");
-    assert_eq!(serde_json::from_str::<T>(&text).expect("it reads back"), value);
+    assert_eq!(
+        serde_json::from_str::<T>(&text).expect("it reads back"),
+        value
+    );
     if let Value::Object(mut map) = shape {
         map.insert("field_of_a_later_version".into(), json!({"a": 1}));
-        assert_eq!(serde_json::from_value::<T>(Value::Object(map)).expect("a new field is tolerated"), value);
+        assert_eq!(
+            serde_json::from_value::<T>(Value::Object(map)).expect("a new field is tolerated"),
+            value
+        );
     }
 }
 
 /// The words of a unit enum, in order; any other word is an error that names it.
 #[track_caller]
 fn check_words<T: Serialize + DeserializeOwned + PartialEq + Debug>(values: &[T], words: &[&str]) {
-    assert_eq!(serde_json::to_value(values).expect("it can be stored"), json!(words));
-    assert_eq!(serde_json::from_value::<Vec<T>>(json!(words)).expect("it reads back"), values);
+    assert_eq!(
+        serde_json::to_value(values).expect("it can be stored"),
+        json!(words)
+    );
+    assert_eq!(
+        serde_json::from_value::<Vec<T>>(json!(words)).expect("it reads back"),
+        values
+    );
     refuse::<T>(json!("later"), "unknown variant `later`, expected one of `");
 }
 
@@ -39,23 +55,36 @@ fn refuse<T: DeserializeOwned + Debug>(shape: Value, begins: &str) {
 }
 
 fn id(block: u32) -> CallId {
-    CallId { turn: 1, attempt: 0, block }
+    CallId {
+        turn: 1,
+        attempt: 0,
+        block,
+    }
 }
 
 fn call(block: u32) -> Call {
-    Call { id: id(block), wire_id: None, name: "look".into(), args: "{".into(), extra: Default::default() }
+    Call {
+        id: id(block),
+        wire_id: None,
+        name: "look".into(),
+        args: "{".into(),
+        extra: Default::default(),
+    }
 }
 
 fn reply(calls: u32) -> Reply {
     let mut reply = Reply::new("vendor/model".into(), FinishReason::Calls);
-    reply.blocks = (0..calls).map(|block| Arc::new(Block::Call(call(block)))).collect();
+    reply.blocks = (0..calls)
+        .map(|block| Arc::new(Block::Call(call(block))))
+        .collect();
     reply
 }
 
 fn turn(calls: u32) -> Turn {
     let mut open = Turn::open(Arc::new(reply(calls)));
     for block in 0..calls {
-        open.put(id(block), Arc::new(CallResult::ok(block.to_string()))).expect("the call waits for its result");
+        open.put(id(block), Arc::new(CallResult::ok(block.to_string())))
+            .expect("the call waits for its result");
     }
     open.close().expect("every call has its result")
 }
@@ -67,20 +96,34 @@ fn user(text: &str) -> Entry {
 #[test]
 fn content_reads_back_when_it_is_stored() {
     check(Content::text("é\n"), json!({"type": "text", "text": "é\n"}));
-    let data = Source::Base64 { data: "AA==".into() };
-    let image = Image { media_type: "image/png".into(), source: data.clone() };
-    let image_shape = json!({"media_type": "image/png", "source": {"kind": "base64", "data": "AA=="}});
+    let data = Source::Base64 {
+        data: "AA==".into(),
+    };
+    let image = Image {
+        media_type: "image/png".into(),
+        source: data.clone(),
+    };
+    let image_shape =
+        json!({"media_type": "image/png", "source": {"kind": "base64", "data": "AA=="}});
     check(image.clone(), image_shape);
     check(
         Content::Image(image),
         json!({"type": "image", "media_type": "image/png", "source": {"kind": "base64", "data": "AA=="}}),
     );
     check(
-        Content::Audio(Audio { media_type: "audio/wav".into(), source: data.clone() }),
+        Content::Audio(Audio {
+            media_type: "audio/wav".into(),
+            source: data.clone(),
+        }),
         json!({"type": "audio", "media_type": "audio/wav", "source": {"kind": "base64", "data": "AA=="}}),
     );
-    let url = Source::Url { url: "https://example.com/a".into() };
-    check(url.clone(), json!({"kind": "url", "url": "https://example.com/a"}));
+    let url = Source::Url {
+        url: "https://example.com/a".into(),
+    };
+    check(
+        url.clone(),
+        json!({"kind": "url", "url": "https://example.com/a"}),
+    );
     let document = |name: Option<&str>, source| Document {
         media_type: "application/pdf".into(),
         name: name.map(Into::into),
@@ -97,44 +140,100 @@ fn content_reads_back_when_it_is_stored() {
         document(None, url),
         json!({"media_type": "application/pdf", "source": {"kind": "url", "url": "https://example.com/a"}}),
     );
-    refuse::<Content>(json!({"type": "smell"}), "unknown variant `smell`, expected one of `text`, `image`, `document`");
+    refuse::<Content>(
+        json!({"type": "smell"}),
+        "unknown variant `smell`, expected one of `text`, `image`, `document`",
+    );
     refuse::<Source>(json!({"kind": "tape"}), "unknown variant `tape`");
     refuse::<Content>(json!({"text": "a"}), "missing field `type`");
 }
 
 #[test]
 fn user_message_reads_back_when_it_is_stored() {
-    let shape = |origin: Value| json!({"content": [{"type": "text", "text": "hi"}], "origin": origin});
+    let shape =
+        |origin: Value| json!({"content": [{"type": "text", "text": "hi"}], "origin": origin});
     let cases = [
         (Origin::Person, json!({"kind": "person"})),
         (Origin::Steering, json!({"kind": "steering"})),
         (Origin::FollowUp, json!({"kind": "follow_up"})),
-        (Origin::Reminder { by: "notes".into() }, json!({"kind": "reminder", "by": "notes"})),
-        (Origin::Task { from: "t".into() }, json!({"kind": "task", "from": "t"})),
-        (Origin::Peer { from: "t".into() }, json!({"kind": "peer", "from": "t"})),
+        (
+            Origin::Reminder { by: "notes".into() },
+            json!({"kind": "reminder", "by": "notes"}),
+        ),
+        (
+            Origin::Task { from: "t".into() },
+            json!({"kind": "task", "from": "t"}),
+        ),
+        (
+            Origin::Peer { from: "t".into() },
+            json!({"kind": "peer", "from": "t"}),
+        ),
     ];
     for (origin, stored) in cases {
-        check(UserMessage { origin, ..UserMessage::text("hi") }, shape(stored));
+        check(
+            UserMessage {
+                origin,
+                ..UserMessage::text("hi")
+            },
+            shape(stored),
+        );
     }
     let mut pinned = shape(json!({"kind": "person"}));
     pinned["pinned"] = json!(true);
-    check(UserMessage { pinned: true, ..UserMessage::text("hi") }, pinned);
+    check(
+        UserMessage {
+            pinned: true,
+            ..UserMessage::text("hi")
+        },
+        pinned,
+    );
     let without = json!({"content": [{"type": "text", "text": "hi"}]});
-    assert_eq!(serde_json::from_value::<UserMessage>(without).expect("a person"), UserMessage::text("hi"));
+    assert_eq!(
+        serde_json::from_value::<UserMessage>(without).expect("a person"),
+        UserMessage::text("hi")
+    );
     refuse::<Origin>(json!({"kind": "ghost"}), "unknown variant `ghost`");
 }
 
 #[test]
 fn reply_reads_back_when_it_has_every_block() {
     let mut reply = Reply::new("vendor/model".into(), FinishReason::End);
-    check(reply.clone(), json!({"model": "vendor/model", "blocks": [], "stop": "end", "usage": usage_shape(0)}));
+    check(
+        reply.clone(),
+        json!({"model": "vendor/model", "blocks": [], "stop": "end", "usage": usage_shape(0)}),
+    );
     let bare = json!({"model": "vendor/model", "blocks": [], "stop": "end"});
-    assert_eq!(serde_json::from_value::<Reply>(bare).expect("the rest has defaults"), reply);
-    let signed = Thinking { text: "".into(), signature: Some("s".into()), redacted: true, extra: Default::default() };
-    let open = Thinking { text: "so".into(), signature: None, redacted: false, extra: Default::default() };
-    let named = Call { wire_id: Some("toolu_1".into()), ..call(3) };
-    let opaque = Block::Opaque { issuer: "vendor".into(), value: json!({"z": 1, "a": [null]}) };
-    let blocks = [Block::text("a"), Block::Thinking(signed), Block::Thinking(open), Block::Call(named), opaque];
+    assert_eq!(
+        serde_json::from_value::<Reply>(bare).expect("the rest has defaults"),
+        reply
+    );
+    let signed = Thinking {
+        text: "".into(),
+        signature: Some("s".into()),
+        redacted: true,
+        extra: Default::default(),
+    };
+    let open = Thinking {
+        text: "so".into(),
+        signature: None,
+        redacted: false,
+        extra: Default::default(),
+    };
+    let named = Call {
+        wire_id: Some("toolu_1".into()),
+        ..call(3)
+    };
+    let opaque = Block::Opaque {
+        issuer: "vendor".into(),
+        value: json!({"z": 1, "a": [null]}),
+    };
+    let blocks = [
+        Block::text("a"),
+        Block::Thinking(signed),
+        Block::Thinking(open),
+        Block::Call(named),
+        opaque,
+    ];
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     reply.raw_stop = Some("end_turn".into());
     reply.usage = usage(1);
@@ -168,7 +267,16 @@ fn words_read_back_when_they_are_stored() {
             FinishReason::Filtered,
             FinishReason::Interrupted,
         ],
-        &["end", "sequence", "calls", "length", "paused", "refused", "filtered", "interrupted"],
+        &[
+            "end",
+            "sequence",
+            "calls",
+            "length",
+            "paused",
+            "refused",
+            "filtered",
+            "interrupted",
+        ],
     );
     check_words(
         &[
@@ -198,14 +306,31 @@ fn words_read_back_when_they_are_stored() {
             "truncated",
         ],
     );
-    check_words(&[Terminate::No, Terminate::IfAll, Terminate::Now], &["no", "if_all", "now"]);
     check_words(
-        &[RequestOption::MaxOutputTokens, RequestOption::Temperature, RequestOption::Stop],
+        &[Terminate::No, Terminate::IfAll, Terminate::Now],
+        &["no", "if_all", "now"],
+    );
+    check_words(
+        &[
+            RequestOption::MaxOutputTokens,
+            RequestOption::Temperature,
+            RequestOption::Stop,
+        ],
         &["max_output_tokens", "temperature", "stop"],
     );
     check_words(
-        &[WarningKind::OptionDropped, WarningKind::ContentChanged, WarningKind::ToolShadowed, WarningKind::Degraded],
-        &["option_dropped", "content_changed", "tool_shadowed", "degraded"],
+        &[
+            WarningKind::OptionDropped,
+            WarningKind::ContentChanged,
+            WarningKind::ToolShadowed,
+            WarningKind::Degraded,
+        ],
+        &[
+            "option_dropped",
+            "content_changed",
+            "tool_shadowed",
+            "degraded",
+        ],
     );
     check_words(
         &[
@@ -239,13 +364,22 @@ fn words_read_back_when_they_are_stored() {
 
 #[test]
 fn call_result_reads_back_when_it_is_stored() {
-    check(CallResult::ok("a"), json!({"status": "ok", "content": [{"type": "text", "text": "a"}]}));
     check(
-        CallResult { pinned: true, ..CallResult::ok("a") },
+        CallResult::ok("a"),
+        json!({"status": "ok", "content": [{"type": "text", "text": "a"}]}),
+    );
+    check(
+        CallResult {
+            pinned: true,
+            ..CallResult::ok("a")
+        },
         json!({"status": "ok", "content": [{"type": "text", "text": "a"}], "pinned": true}),
     );
-    let mut result =
-        CallResult { details: json!({"n": [1]}), terminate: Terminate::Now, ..CallResult::new(Status::Failed, "a") };
+    let mut result = CallResult {
+        details: json!({"n": [1]}),
+        terminate: Terminate::Now,
+        ..CallResult::new(Status::Failed, "a")
+    };
     result.args = Some("{\"a\":1}".into());
     let shape = json!({
         "status": "failed", "content": [{"type": "text", "text": "a"}], "details": {"n": [1]}, "terminate": "now",
@@ -274,19 +408,49 @@ fn usage_shape(unit: u64) -> Value {
 #[test]
 fn numbers_read_back_when_they_are_stored() {
     check(usage(7), usage_shape(7));
-    assert_eq!(serde_json::from_value::<Usage>(json!({})).expect("all have defaults"), Usage::default());
+    assert_eq!(
+        serde_json::from_value::<Usage>(json!({})).expect("all have defaults"),
+        Usage::default()
+    );
     check(NanoUsd(u64::MAX), json!(u64::MAX));
-    let mut price = Price { input: NanoUsd(1), output: NanoUsd(2), cache_read: NanoUsd(3), ..Price::default() };
+    let mut price = Price {
+        input: NanoUsd(1),
+        output: NanoUsd(2),
+        cache_read: NanoUsd(3),
+        ..Price::default()
+    };
     (price.cache_write, price.cache_write_1h) = (NanoUsd(4), NanoUsd(5));
-    let mut shape = json!({"input": 1, "output": 2, "cache_read": 3, "cache_write": 4, "cache_write_1h": 5});
+    let mut shape =
+        json!({"input": 1, "output": 2, "cache_read": 3, "cache_write": 4, "cache_write_1h": 5});
     check(price, shape.clone());
     shape["long"] = json!({"above": 9, "input_percent": 200, "output_percent": 150});
-    let long = Some(LongPrice { above: 9, input_percent: 200, output_percent: 150 });
+    let long = Some(LongPrice {
+        above: 9,
+        input_percent: 200,
+        output_percent: 150,
+    });
     check(Price { long, ..price }, shape);
     check(EntryId(u64::MAX), json!(u64::MAX));
-    check(CallId { turn: u64::MAX, attempt: u32::MAX, block: 0 }, json!("c18446744073709551615_4294967295_0"));
-    for wrong in ["", "c1_2", "c1_2_3_4", "d1_2_3", "c1_2_-3", "c1_2_4294967296"] {
-        refuse::<CallId>(json!(wrong), "not a call id of the form c<turn>_<attempt>_<block>: ");
+    check(
+        CallId {
+            turn: u64::MAX,
+            attempt: u32::MAX,
+            block: 0,
+        },
+        json!("c18446744073709551615_4294967295_0"),
+    );
+    for wrong in [
+        "",
+        "c1_2",
+        "c1_2_3_4",
+        "d1_2_3",
+        "c1_2_-3",
+        "c1_2_4294967296",
+    ] {
+        refuse::<CallId>(
+            json!(wrong),
+            "not a call id of the form c<turn>_<attempt>_<block>: ",
+        );
     }
 }
 
@@ -301,7 +465,11 @@ fn model_info_reads_back_when_it_is_stored() {
         }),
     );
     let info = ModelInfo {
-        inputs: Inputs { images: true, documents: true, audio: true },
+        inputs: Inputs {
+            images: true,
+            documents: true,
+            audio: true,
+        },
         refuses: vec![RequestOption::Temperature],
         price: Some(Price::dollars(1.0, 2.0, 0.1, 1.25)),
         ..ModelInfo::new("vendor/model")
@@ -313,13 +481,24 @@ fn model_info_reads_back_when_it_is_stored() {
 
 #[test]
 fn request_reads_back_when_it_is_stored() {
-    let decl =
-        ToolDecl { name: "look".into(), description: "Looks.".into(), schema: Arc::new(json!({"type": "object"})) };
-    check(decl.clone(), json!({"name": "look", "description": "Looks.", "schema": {"type": "object"}}));
-    let options =
-        Options { max_output_tokens: Some(10), temperature: Some(0.5), stop: vec!["END".into()], ..Options::default() }
-            .extra("seed", 7);
-    let shape = json!({"max_output_tokens": 10, "temperature": 0.5, "stop": ["END"], "extra": {"seed": 7}});
+    let decl = ToolDecl {
+        name: "look".into(),
+        description: "Looks.".into(),
+        schema: Arc::new(json!({"type": "object"})),
+    };
+    check(
+        decl.clone(),
+        json!({"name": "look", "description": "Looks.", "schema": {"type": "object"}}),
+    );
+    let options = Options {
+        max_output_tokens: Some(10),
+        temperature: Some(0.5),
+        stop: vec!["END".into()],
+        ..Options::default()
+    }
+    .extra("seed", 7);
+    let shape =
+        json!({"max_output_tokens": 10, "temperature": 0.5, "stop": ["END"], "extra": {"seed": 7}});
     check(options.clone(), shape.clone());
     check(Options::default(), json!({}));
     let all = Options {
@@ -339,13 +518,23 @@ fn request_reads_back_when_it_is_stored() {
         "format": {"name": "f", "schema": {}}, "cache_key": "k", "server_tools": [{"type": "web"}]
     });
     check(all, named);
-    let mut request = Request::new().system("Be brief.").tools(vec![decl]).user("hi").options(options);
+    let mut request = Request::new()
+        .system("Be brief.")
+        .tools(vec![decl])
+        .user("hi")
+        .options(options);
     request.turn = Some(3);
     request.attempt = 2;
     let stored = serde_json::to_value(&request).expect("it can be stored");
-    assert_eq!((&stored["options"], &stored["entries"]["next"]), (&shape, &json!(1)));
+    assert_eq!(
+        (&stored["options"], &stored["entries"]["next"]),
+        (&shape, &json!(1))
+    );
     check(request, stored);
-    assert_eq!(serde_json::from_value::<Request>(json!({})).expect("all have defaults"), Request::new());
+    assert_eq!(
+        serde_json::from_value::<Request>(json!({})).expect("all have defaults"),
+        Request::new()
+    );
 }
 
 #[test]
@@ -358,7 +547,10 @@ fn options_leave_headers_out_when_they_are_stored_or_printed() {
 
 #[test]
 fn error_reads_back_when_it_is_stored() {
-    check(Error::new(ErrorKind::Auth, "no key"), json!({"kind": "auth", "message": "no key"}));
+    check(
+        Error::new(ErrorKind::Auth, "no key"),
+        json!({"kind": "auth", "message": "no key"}),
+    );
     let error = Error::new(ErrorKind::RateLimited, "too many requests")
         .with(|it| {
             it.status = Some(429);
@@ -380,17 +572,38 @@ fn pieces_of_a_stream_read_back_when_they_are_stored() {
     check(BlockKind::Text, json!({"type": "text"}));
     check(BlockKind::Thinking, json!({"type": "thinking"}));
     check(BlockKind::Opaque, json!({"type": "opaque"}));
-    check(BlockKind::Call { id: id(2), name: "look".into() }, json!({"type": "call", "id": "c1_0_2", "name": "look"}));
+    check(
+        BlockKind::Call {
+            id: id(2),
+            name: "look".into(),
+        },
+        json!({"type": "call", "id": "c1_0_2", "name": "look"}),
+    );
     refuse::<BlockKind>(json!({"type": "song"}), "unknown variant `song`");
     let mut limits = RateLimits::default();
-    check(limits, json!({"requests_left": null, "tokens_left": null, "reset_after": null}));
-    assert_eq!(serde_json::from_value::<RateLimits>(json!({})).expect("all have defaults"), limits);
+    check(
+        limits,
+        json!({"requests_left": null, "tokens_left": null, "reset_after": null}),
+    );
+    assert_eq!(
+        serde_json::from_value::<RateLimits>(json!({})).expect("all have defaults"),
+        limits
+    );
     limits.requests_left = Some(1);
     limits.tokens_left = Some(2);
     limits.reset_after = Some(Duration::from_secs(3));
-    check(limits, json!({"requests_left": 1, "tokens_left": 2, "reset_after": {"secs": 3, "nanos": 0}}));
-    let warning = Warning { kind: WarningKind::Degraded, message: "the model is offline".into() };
-    check(warning, json!({"kind": "degraded", "message": "the model is offline"}));
+    check(
+        limits,
+        json!({"requests_left": 1, "tokens_left": 2, "reset_after": {"secs": 3, "nanos": 0}}),
+    );
+    let warning = Warning {
+        kind: WarningKind::Degraded,
+        message: "the model is offline".into(),
+    };
+    check(
+        warning,
+        json!({"kind": "degraded", "message": "the model is offline"}),
+    );
 }
 
 #[test]
@@ -412,12 +625,19 @@ fn turn_reads_back_when_it_is_paired() {
     for results in [
         json!([]),
         json!([shape["results"][0]]),
-        json!([shape["results"][0], shape["results"][1], shape["results"][1]]),
+        json!([
+            shape["results"][0],
+            shape["results"][1],
+            shape["results"][1]
+        ]),
     ] {
         let count = results.as_array().map_or(0, Vec::len);
         let mut unpaired = shape.clone();
         unpaired["results"] = results;
-        refuse::<Turn>(unpaired.clone(), &format!("unpaired turn: 2 calls, {count} results"));
+        refuse::<Turn>(
+            unpaired.clone(),
+            &format!("unpaired turn: 2 calls, {count} results"),
+        );
         unpaired["entry"] = json!("turn");
         refuse::<Entry>(unpaired, "unpaired turn: 2 calls");
     }
@@ -426,7 +646,8 @@ fn turn_reads_back_when_it_is_paired() {
 #[test]
 fn open_turn_reads_back_when_results_are_missing() {
     let mut open = Turn::open(Arc::new(reply(2)));
-    open.put(id(1), Arc::new(CallResult::ok("1"))).expect("the call waits for its result");
+    open.put(id(1), Arc::new(CallResult::ok("1")))
+        .expect("the call waits for its result");
     let shape = json!({
         "reply": serde_json::to_value(reply(2)).expect("it can be stored"),
         "slots": [null, {"status": "ok", "content": [{"type": "text", "text": "1"}]}]
@@ -435,32 +656,57 @@ fn open_turn_reads_back_when_results_are_missing() {
 }
 
 fn transcript() -> Transcript {
-    let custom = Custom { kind: "mark".into(), value: json!({"at": 1}) };
-    let summary = Summary { text: "before".into(), covers: 3 };
-    [user("hi"), Entry::Turn(turn(1)), Entry::Summary(summary), Entry::Custom(custom)].into_iter().collect()
+    let custom = Custom {
+        kind: "mark".into(),
+        value: json!({"at": 1}),
+    };
+    let summary = Summary {
+        text: "before".into(),
+        covers: 3,
+    };
+    [
+        user("hi"),
+        Entry::Turn(turn(1)),
+        Entry::Summary(summary),
+        Entry::Custom(custom),
+    ]
+    .into_iter()
+    .collect()
 }
 
 #[test]
 fn transcript_reads_back_when_it_has_every_entry() {
     let transcript = transcript();
     let stored = serde_json::to_value(&transcript).expect("it can be stored");
-    assert_eq!((&stored["version"], &stored["next"]), (&json!(1), &json!(4)));
+    assert_eq!(
+        (&stored["version"], &stored["next"]),
+        (&json!(1), &json!(4))
+    );
     let first = json!({
         "id": 0, "tokens": 5, "entry": "user", "content": [{"type": "text", "text": "hi"}], "origin": {"kind": "person"}
     });
     assert_eq!(stored["entries"][0], first);
-    let kinds: Vec<_> = (0..4).map(|n| stored["entries"][n]["entry"].clone()).collect();
+    let kinds: Vec<_> = (0..4)
+        .map(|n| stored["entries"][n]["entry"].clone())
+        .collect();
     assert_eq!(kinds, ["user", "turn", "summary", "custom"]);
     let back: Transcript = serde_json::from_value(stored.clone()).expect("it reads back");
-    assert_eq!((back.tokens(), back.next_id()), (transcript.tokens(), EntryId(4)));
+    assert_eq!(
+        (back.tokens(), back.next_id()),
+        (transcript.tokens(), EntryId(4))
+    );
     for stored in transcript.iter() {
         check::<Stored>(
-            serde_json::from_value(serde_json::to_value(stored).expect("it can be stored")).expect("it reads back"),
+            serde_json::from_value(serde_json::to_value(stored).expect("it can be stored"))
+                .expect("it reads back"),
             serde_json::to_value(stored).expect("it can be stored"),
         );
     }
     check(transcript, stored);
-    check(Transcript::new(), json!({"version": 1, "next": 0, "entries": []}));
+    check(
+        Transcript::new(),
+        json!({"version": 1, "next": 0, "entries": []}),
+    );
     refuse::<Entry>(json!({"entry": "dream"}), "unknown variant `dream`");
 }
 
@@ -468,11 +714,20 @@ fn transcript_reads_back_when_it_has_every_entry() {
 fn transcript_does_not_load_when_it_cannot_be_right() {
     let newer = json!({"version": 2, "next": 0, "entries": [], "more": {}});
     refuse::<Transcript>(newer, "transcript of version 2: this program reads 1");
-    let entry = |id: u64| json!({"id": id, "tokens": 1, "entry": "summary", "text": "a", "covers": 1});
-    for (ids, wrong) in [(vec![0, 0], 0), (vec![1, 0], 0), (vec![0, 2], 2), (vec![u64::MAX], u64::MAX)] {
+    let entry =
+        |id: u64| json!({"id": id, "tokens": 1, "entry": "summary", "text": "a", "covers": 1});
+    for (ids, wrong) in [
+        (vec![0, 0], 0),
+        (vec![1, 0], 0),
+        (vec![0, 2], 2),
+        (vec![u64::MAX], u64::MAX),
+    ] {
         let entries: Vec<_> = ids.into_iter().map(entry).collect();
         let stored = json!({"version": 1, "next": 2, "entries": entries});
-        refuse::<Transcript>(stored, &format!("entry {wrong} of a transcript is out of order"));
+        refuse::<Transcript>(
+            stored,
+            &format!("entry {wrong} of a transcript is out of order"),
+        );
     }
     let mut unpaired = serde_json::to_value(transcript()).expect("it can be stored");
     unpaired["entries"][1]["results"] = json!([]);
@@ -481,25 +736,52 @@ fn transcript_does_not_load_when_it_cannot_be_right() {
 
 #[test]
 fn view_and_edits_read_back_when_they_are_stored() {
-    let summary = Summary { text: "a".into(), covers: 2 };
+    let summary = Summary {
+        text: "a".into(),
+        covers: 2,
+    };
     check(summary.clone(), json!({"text": "a", "covers": 2}));
-    check(Custom { kind: "k".into(), value: Value::Null }, json!({"kind": "k", "value": null}));
+    check(
+        Custom {
+            kind: "k".into(),
+            value: Value::Null,
+        },
+        json!({"kind": "k", "value": null}),
+    );
     let entry = json!({"entry": "user", "content": [{"type": "text", "text": "b"}], "origin": {"kind": "person"}});
     let edits = [
-        (Edit::Append { entry: user("b") }, json!({"edit": "append", "entry": entry})),
-        (Edit::Replace { at: EntryId(1), with: user("b") }, json!({"edit": "replace", "at": 1, "with": entry})),
         (
-            Edit::Fold { upto: EntryId(1), keep: vec![EntryId(0)], into: summary.clone() },
+            Edit::Append { entry: user("b") },
+            json!({"edit": "append", "entry": entry}),
+        ),
+        (
+            Edit::Replace {
+                at: EntryId(1),
+                with: user("b"),
+            },
+            json!({"edit": "replace", "at": 1, "with": entry}),
+        ),
+        (
+            Edit::Fold {
+                upto: EntryId(1),
+                keep: vec![EntryId(0)],
+                into: summary.clone(),
+            },
             json!({"edit": "fold", "upto": 1, "keep": [0], "into": {"text": "a", "covers": 2}}),
         ),
         (
-            Edit::Fold { upto: EntryId(1), keep: Vec::new(), into: summary },
+            Edit::Fold {
+                upto: EntryId(1),
+                keep: Vec::new(),
+                into: summary,
+            },
             json!({"edit": "fold", "upto": 1, "into": {"text": "a", "covers": 2}}),
         ),
     ];
     let mut view = View::default();
     for text in ["a", "b", "c"] {
-        view.apply(&Edit::Append { entry: user(text) }).expect("appending always fits");
+        view.apply(&Edit::Append { entry: user(text) })
+            .expect("appending always fits");
     }
     for (edit, shape) in edits {
         view.apply(&edit).expect("the entry is shown");
@@ -525,11 +807,28 @@ fn agree(transcript: &Transcript, model: &[String], from: usize) {
     assert!(reversed.iter().eq(model.iter().rev()));
     let rest: Vec<_> = transcript.iter_from(from).map(|it| text_of(it)).collect();
     assert_eq!(rest, model.get(from..).unwrap_or_default());
-    assert_eq!((transcript.len(), transcript.is_empty()), (model.len(), model.is_empty()));
-    assert_eq!(transcript.get(from).map(|it| text_of(it)), model.get(from).cloned());
-    assert_eq!(transcript.last().map(|it| text_of(it)), model.last().cloned());
-    assert_eq!(transcript.tokens(), transcript.iter().map(|it| it.tokens).sum::<u64>());
-    assert!(transcript.iter().enumerate().all(|(n, it)| it.id == EntryId(n as u64)));
+    assert_eq!(
+        (transcript.len(), transcript.is_empty()),
+        (model.len(), model.is_empty())
+    );
+    assert_eq!(
+        transcript.get(from).map(|it| text_of(it)),
+        model.get(from).cloned()
+    );
+    assert_eq!(
+        transcript.last().map(|it| text_of(it)),
+        model.last().cloned()
+    );
+    assert_eq!(
+        transcript.tokens(),
+        transcript.iter().map(|it| it.tokens).sum::<u64>()
+    );
+    assert!(
+        transcript
+            .iter()
+            .enumerate()
+            .all(|(n, it)| it.id == EntryId(n as u64))
+    );
 }
 
 proptest! {

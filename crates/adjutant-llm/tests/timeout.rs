@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use adjutant_llm::{
-    Chunk, Error, ErrorKind, Gate, Model, ModelInfo, Request, Script, ScriptedModel, Timeout, TimeoutLimits, Usage,
-    model_fn,
+    Chunk, Error, ErrorKind, Gate, Model, ModelInfo, Request, Script, ScriptedModel, Timeout,
+    TimeoutLimits, Usage, model_fn,
 };
 use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, advance, sleep};
@@ -16,7 +16,8 @@ const fn secs(seconds: u64) -> Duration {
 /// A model whose start, first delta and end come after these many seconds each.
 fn slow(waits: [u64; 3]) -> impl Model + 'static {
     model_fn(ModelInfo::new("slow/model"), move |request| {
-        let whole = ScriptedModel::new([Script::new().text("hi").usage(Usage::default())]).stream(request);
+        let whole =
+            ScriptedModel::new([Script::new().text("hi").usage(Usage::default())]).stream(request);
         let waits = [waits[0], 0, waits[1], 0, 0, waits[2]].map(secs);
         whole
             .zip(stream::iter(waits))
@@ -31,7 +32,10 @@ fn slow(waits: [u64; 3]) -> impl Model + 'static {
 /// How long the stream takes, how many chunks it gives, and the error that it ends in.
 #[track_caller]
 fn check(model: Timeout, expect: (u64, usize, Option<&str>)) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
     runtime.expect("a runtime").block_on(async {
         let began = Instant::now();
         let mut stream = model.stream(Request::new());
@@ -46,43 +50,81 @@ fn check(model: Timeout, expect: (u64, usize, Option<&str>)) {
             }
         }
         assert!(stream.next().await.is_none(), "nothing follows the end");
-        assert_eq!((began.elapsed().as_secs(), chunks, failure.as_deref()), expect);
+        assert_eq!(
+            (began.elapsed().as_secs(), chunks, failure.as_deref()),
+            expect
+        );
     });
 }
 
 #[test]
 fn timeout_ends_the_stream_when_a_limit_is_passed() {
-    check(Timeout::new(slow([9, 9, 9]), TimeoutLimits::default()), (27, 6, None));
+    check(
+        Timeout::new(slow([9, 9, 9]), TimeoutLimits::default()),
+        (27, 6, None),
+    );
     check(
         Timeout::new(
             slow([9, 9, 9]),
-            TimeoutLimits { total: Some(secs(28)), first_chunk: Some(secs(10)), idle: Some(secs(10)) },
+            TimeoutLimits {
+                total: Some(secs(28)),
+                first_chunk: Some(secs(10)),
+                idle: Some(secs(10)),
+            },
         ),
         (27, 6, None),
     );
     let late = "slow/model did not begin to answer within 8s";
     check(
-        Timeout::new(slow([9, 0, 0]), TimeoutLimits { first_chunk: Some(secs(8)), ..TimeoutLimits::default() }),
+        Timeout::new(
+            slow([9, 0, 0]),
+            TimeoutLimits {
+                first_chunk: Some(secs(8)),
+                ..TimeoutLimits::default()
+            },
+        ),
         (8, 0, Some(late)),
     );
     check(
-        Timeout::new(slow([9, 1, 1]), TimeoutLimits { idle: Some(secs(8)), ..TimeoutLimits::default() }),
+        Timeout::new(
+            slow([9, 1, 1]),
+            TimeoutLimits {
+                idle: Some(secs(8)),
+                ..TimeoutLimits::default()
+            },
+        ),
         (11, 6, None),
     );
     let stalled = "nothing more came from slow/model within 8s";
     check(
-        Timeout::new(slow([0, 9, 0]), TimeoutLimits { idle: Some(secs(8)), ..TimeoutLimits::default() }),
+        Timeout::new(
+            slow([0, 9, 0]),
+            TimeoutLimits {
+                idle: Some(secs(8)),
+                ..TimeoutLimits::default()
+            },
+        ),
         (8, 2, Some(stalled)),
     );
     check(
-        Timeout::new(slow([7, 7, 9]), TimeoutLimits { idle: Some(secs(8)), ..TimeoutLimits::default() }),
+        Timeout::new(
+            slow([7, 7, 9]),
+            TimeoutLimits {
+                idle: Some(secs(8)),
+                ..TimeoutLimits::default()
+            },
+        ),
         (22, 5, Some(stalled)),
     );
     let soon = "nothing more came from slow/model within 2s";
     check(
         Timeout::new(
             slow([1, 9, 0]),
-            TimeoutLimits { first_chunk: Some(secs(10)), idle: Some(secs(2)), ..TimeoutLimits::default() },
+            TimeoutLimits {
+                first_chunk: Some(secs(10)),
+                idle: Some(secs(2)),
+                ..TimeoutLimits::default()
+            },
         ),
         (3, 2, Some(soon)),
     );
@@ -90,14 +132,22 @@ fn timeout_ends_the_stream_when_a_limit_is_passed() {
     check(
         Timeout::new(
             slow([7, 7, 9]),
-            TimeoutLimits { total: Some(secs(20)), idle: Some(secs(10)), ..TimeoutLimits::default() },
+            TimeoutLimits {
+                total: Some(secs(20)),
+                idle: Some(secs(10)),
+                ..TimeoutLimits::default()
+            },
         ),
         (20, 5, Some(long)),
     );
     check(
         Timeout::new(
             slow([7, 7, 9]),
-            TimeoutLimits { total: Some(Duration::MAX), idle: Some(Duration::MAX), ..TimeoutLimits::default() },
+            TimeoutLimits {
+                total: Some(Duration::MAX),
+                idle: Some(Duration::MAX),
+                ..TimeoutLimits::default()
+            },
         ),
         (23, 6, None),
     );
@@ -106,18 +156,29 @@ fn timeout_ends_the_stream_when_a_limit_is_passed() {
 #[tokio::test(start_paused = true)]
 async fn timeout_does_not_count_when_the_reader_takes_its_time() {
     let gate = Gate::default();
-    let scripted = ScriptedModel::new([Script::new().text("hi").wait_at(0, &gate).usage(Usage::default())]);
+    let scripted = ScriptedModel::new([Script::new()
+        .text("hi")
+        .wait_at(0, &gate)
+        .usage(Usage::default())]);
     let mut stream = Timeout::new(
         scripted,
-        TimeoutLimits { first_chunk: Some(secs(5)), idle: Some(secs(5)), ..TimeoutLimits::default() },
+        TimeoutLimits {
+            first_chunk: Some(secs(5)),
+            idle: Some(secs(5)),
+            ..TimeoutLimits::default()
+        },
     )
     .stream(Request::new());
     advance(secs(60)).await;
     for _ in 0..2 {
-        assert!(matches!(stream.next().await, Some(Ok(Chunk::Start { .. } | Chunk::Open { .. }))));
+        assert!(matches!(
+            stream.next().await,
+            Some(Ok(Chunk::Start { .. } | Chunk::Open { .. }))
+        ));
         advance(secs(60)).await;
     }
-    let reading = tokio::spawn(async move { stream.map(|item| item.is_ok()).collect::<Vec<_>>().await });
+    let reading =
+        tokio::spawn(async move { stream.map(|item| item.is_ok()).collect::<Vec<_>>().await });
     gate.reached().await;
     advance(secs(4)).await;
     gate.open();
@@ -127,10 +188,22 @@ async fn timeout_does_not_count_when_the_reader_takes_its_time() {
 #[tokio::test(start_paused = true)]
 async fn timeout_ends_the_stream_when_it_never_pauses() {
     let endless = model_fn(ModelInfo::new("endless/model"), |_| {
-        stream::repeat_with(|| Ok(Chunk::Usage { usage: Usage::default(), raw: Default::default() })).boxed()
+        stream::repeat_with(|| {
+            Ok(Chunk::Usage {
+                usage: Usage::default(),
+                raw: Default::default(),
+            })
+        })
+        .boxed()
     });
-    let mut stream = Timeout::new(endless, TimeoutLimits { total: Some(secs(10)), ..TimeoutLimits::default() })
-        .stream(Request::new());
+    let mut stream = Timeout::new(
+        endless,
+        TimeoutLimits {
+            total: Some(secs(10)),
+            ..TimeoutLimits::default()
+        },
+    )
+    .stream(Request::new());
     let mut failure = None;
     for _ in 0..100 {
         if let Some(Err(error)) = stream.next().await {
@@ -139,7 +212,10 @@ async fn timeout_ends_the_stream_when_it_never_pauses() {
         }
         advance(secs(1)).await;
     }
-    let expect = Error::new(ErrorKind::Timeout, "endless/model did not finish within 10s");
+    let expect = Error::new(
+        ErrorKind::Timeout,
+        "endless/model did not finish within 10s",
+    );
     assert_eq!(failure, Some(expect));
 }
 
@@ -155,8 +231,14 @@ async fn timeout_ends_the_request_when_a_limit_is_passed() {
         };
         stream::poll_fn(until_dropped).boxed()
     });
-    let mut stream =
-        Timeout::new(stalls, TimeoutLimits { total: Some(secs(1)), ..TimeoutLimits::default() }).stream(Request::new());
+    let mut stream = Timeout::new(
+        stalls,
+        TimeoutLimits {
+            total: Some(secs(1)),
+            ..TimeoutLimits::default()
+        },
+    )
+    .stream(Request::new());
     assert_eq!(seen.strong_count(), 1, "the stream runs");
     assert_eq!(stream.next().await.map(|item| item.is_err()), Some(true));
     assert_eq!(seen.strong_count(), 0, "the stream is gone");

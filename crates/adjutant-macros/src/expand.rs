@@ -14,7 +14,12 @@ use crate::{
 pub(crate) fn tool(options: TokenStream, item: TokenStream, root: &str) -> TokenStream {
     let expanded = || -> Result<TokenStream> {
         let root: Path = syn::parse_str(root)?;
-        Ok(Expansion { options: Options::parse(options)?, function: Function::parse(item)?, root }.all())
+        Ok(Expansion {
+            options: Options::parse(options)?,
+            function: Function::parse(item)?,
+            root,
+        }
+        .all())
     };
     expanded().unwrap_or_else(|error| error.into_compile_error())
 }
@@ -58,7 +63,12 @@ impl Expansion {
 
     /// The value that the tool is; a constructor of the function's name if there is state.
     fn value(&self) -> TokenStream {
-        let Function { item, description, conditions, .. } = &self.function;
+        let Function {
+            item,
+            description,
+            conditions,
+            ..
+        } = &self.function;
         let (name, visibility) = (&item.sig.ident, &item.vis);
         let state: Vec<&Argument> = self.function.with(Role::State).collect();
         let (derives, fields) = if state.is_empty() {
@@ -95,12 +105,20 @@ impl Expansion {
     fn arguments(&self) -> TokenStream {
         let root = &self.root;
         let fields = self.function.with(Role::Asked).map(|it| {
-            let Argument { name, ty, field_attributes, .. } = it;
+            let Argument {
+                name,
+                ty,
+                field_attributes,
+                ..
+            } = it;
             quote!(#(#field_attributes)* #name: #ty)
         });
         let text = |path: &str| format!("{}::{path}", quote!(#root).to_string().replace(' ', ""));
         let (serde, schemars) = (text("serde"), text("schemars"));
-        let deny = self.options.deny_unknown_fields.then(|| quote!(, deny_unknown_fields));
+        let deny = self
+            .options
+            .deny_unknown_fields
+            .then(|| quote!(, deny_unknown_fields));
         quote! {
             #[derive(#root::serde::Deserialize, #root::schemars::JsonSchema)]
             #[serde(crate = #serde #deny)]
@@ -134,18 +152,40 @@ impl Expansion {
     }
 
     fn spec(&self) -> TokenStream {
-        let Self { options, function, root } = self;
-        let name = options.name.clone().unwrap_or_else(|| function.item.sig.ident.unraw().to_string());
+        let Self {
+            options,
+            function,
+            root,
+        } = self;
+        let name = options
+            .name
+            .clone()
+            .unwrap_or_else(|| function.item.sig.ident.unraw().to_string());
         let description = &function.description;
-        let title = options.title.iter().map(|it| quote!(title: ::core::option::Option::Some(#it.into()),));
-        let replay = options.replay.iter().map(|class| quote!(replay: #root::Replay::#class,));
+        let title = options
+            .title
+            .iter()
+            .map(|it| quote!(title: ::core::option::Option::Some(#it.into()),));
+        let replay = options
+            .replay
+            .iter()
+            .map(|class| quote!(replay: #root::Replay::#class,));
         let sequential = options.sequential.then(|| quote!(sequential: true,));
-        let approval = options.approval.then(|| quote!(approval: #root::Approval::Always,));
-        let seconds = options.timeout_secs.iter().map(|it| quote!(::core::time::Duration::from_secs(#it)));
+        let approval = options
+            .approval
+            .then(|| quote!(approval: #root::Approval::Always,));
+        let seconds = options
+            .timeout_secs
+            .iter()
+            .map(|it| quote!(::core::time::Duration::from_secs(#it)));
         let timeout = seconds.map(|it| quote!(timeout: ::core::option::Option::Some(#it),));
         let max_output = options.max_output.iter();
-        let max_output = max_output.map(|bytes| quote!(max_output: ::core::option::Option::Some(#bytes),));
-        let said = options.hints.iter().map(|(hint, is)| quote!(#hint: ::core::option::Option::Some(#is)));
+        let max_output =
+            max_output.map(|bytes| quote!(max_output: ::core::option::Option::Some(#bytes),));
+        let said = options
+            .hints
+            .iter()
+            .map(|(hint, is)| quote!(#hint: ::core::option::Option::Some(#is)));
         let hints = (!options.hints.is_empty()).then(|| {
             quote! {
                 hints: #root::ToolHints { #(#said,)* ..::core::default::Default::default() },
@@ -201,7 +241,9 @@ impl Expansion {
             .collect();
         let run = match (&self.options.blocking, &function.item.sig.asyncness) {
             (Some(_), None) => {
-                let names: Vec<_> = (0..function.arguments.len()).map(|at| format_ident!("__argument_{at}")).collect();
+                let names: Vec<_> = (0..function.arguments.len())
+                    .map(|at| format_ident!("__argument_{at}"))
+                    .collect();
                 quote! {{
                     #(let #names = #passed;)*
                     #root::__macro::blocking(move || Self::run(#(#names),*)).await?

@@ -25,7 +25,12 @@ impl Function {
             let message = "a tool needs a doc comment: it is what the model is told of the tool";
             return Err(Error::new_spanned(&item.sig.ident, message));
         };
-        let arguments: Vec<Argument> = item.sig.inputs.iter_mut().map(Argument::take).collect::<Result<_>>()?;
+        let arguments: Vec<Argument> = item
+            .sig
+            .inputs
+            .iter_mut()
+            .map(Argument::take)
+            .collect::<Result<_>>()?;
         for argument in &arguments {
             if argument.name == item.sig.ident {
                 let message = "an argument cannot have the tool's own name: give the tool another name in Rust and \
@@ -33,9 +38,19 @@ impl Function {
                 return Err(Error::new_spanned(&argument.name, message));
             }
         }
-        let conditions: Vec<_> = item.attrs.iter().filter(|it| it.path().is_ident("cfg")).cloned().collect();
+        let conditions: Vec<_> = item
+            .attrs
+            .iter()
+            .filter(|it| it.path().is_ident("cfg"))
+            .cloned()
+            .collect();
         item.attrs.retain(|it| !it.path().is_ident("cfg"));
-        Ok(Self { item, description, arguments, conditions })
+        Ok(Self {
+            item,
+            description,
+            arguments,
+            conditions,
+        })
     }
 
     pub(crate) fn with(&self, role: Role) -> impl Iterator<Item = &Argument> {
@@ -46,19 +61,31 @@ impl Function {
 fn check(item: &ItemFn) -> Result<()> {
     let signature = &item.sig;
     if !signature.generics.params.is_empty() {
-        return Err(Error::new_spanned(&signature.generics, "a tool cannot be generic: its schema must be one"));
+        return Err(Error::new_spanned(
+            &signature.generics,
+            "a tool cannot be generic: its schema must be one",
+        ));
     }
     if let Some(clause) = &signature.generics.where_clause {
-        return Err(Error::new_spanned(clause, "a tool cannot be generic: its schema must be one"));
+        return Err(Error::new_spanned(
+            clause,
+            "a tool cannot be generic: its schema must be one",
+        ));
     }
     if let Safety::Unsafe(token) = &signature.safety {
-        return Err(Error::new_spanned(token, "a tool cannot be unsafe: a model calls it"));
+        return Err(Error::new_spanned(
+            token,
+            "a tool cannot be unsafe: a model calls it",
+        ));
     }
     if let Some(abi) = &signature.abi {
         return Err(Error::new_spanned(abi, "a tool is a plain Rust function"));
     }
     if let Some(dots) = &signature.variadic {
-        return Err(Error::new_spanned(dots, "a tool has a fixed number of arguments"));
+        return Err(Error::new_spanned(
+            dots,
+            "a tool has a fixed number of arguments",
+        ));
     }
     Ok(())
 }

@@ -5,7 +5,8 @@ use std::{num::ParseIntError, str::FromStr};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::format_ident;
 use syn::{
-    Error, LitBool, LitInt, LitStr, Path, Result, Token, meta::ParseNestedMeta, parse::Parser, spanned::Spanned,
+    Error, LitBool, LitInt, LitStr, Path, Result, Token, meta::ParseNestedMeta, parse::Parser,
+    spanned::Spanned,
 };
 
 use crate::nearest::nearest;
@@ -28,8 +29,12 @@ const KNOWN: [&str; 14] = [
     "open_world",
 ];
 /// The replay classes and their variants.
-const CLASSES: [(&str, &str); 4] =
-    [("pure", "Pure"), ("idempotent", "Idempotent"), ("once", "Once"), ("resumable", "Resumable")];
+const CLASSES: [(&str, &str); 4] = [
+    ("pure", "Pure"),
+    ("idempotent", "Idempotent"),
+    ("once", "Once"),
+    ("resumable", "Resumable"),
+];
 /// The longest tool name that all providers take.
 const MAX_NAME: usize = 64;
 
@@ -54,7 +59,11 @@ impl Options {
         let mut options = Options::default();
         let mut seen = Vec::new();
         syn::meta::parser(|meta| {
-            let key = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+            let key = meta
+                .path
+                .get_ident()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             if seen.contains(&key) {
                 return Err(meta.error(format!("`{key}` is given twice")));
             }
@@ -74,13 +83,22 @@ impl Options {
             "sequential" => self.sequential = true,
             "approval" => self.approval = true,
             "blocking" => self.blocking = Some(meta.path.span()),
-            "timeout_secs" => self.timeout_secs = Some(at_least_one(&meta.value()?.parse()?, "second of time")?),
-            "max_output" => self.max_output = Some(at_least_one(&meta.value()?.parse()?, "byte of output")?),
+            "timeout_secs" => {
+                self.timeout_secs = Some(at_least_one(&meta.value()?.parse()?, "second of time")?)
+            }
+            "max_output" => {
+                self.max_output = Some(at_least_one(&meta.value()?.parse()?, "byte of output")?)
+            }
             "rewrite" => self.rewrite = Some(meta.value()?.parse()?),
             "deny_unknown_fields" => self.deny_unknown_fields = true,
             "reads_only" | "destructive" | "idempotent" | "open_world" => {
-                let given = meta.input.peek(Token![=]).then(|| meta.value()?.parse::<LitBool>()).transpose()?;
-                self.hints.push((format_ident!("{key}"), given.is_none_or(|it| it.value)));
+                let given = meta
+                    .input
+                    .peek(Token![=])
+                    .then(|| meta.value()?.parse::<LitBool>())
+                    .transpose()?;
+                self.hints
+                    .push((format_ident!("{key}"), given.is_none_or(|it| it.value)));
             }
             unknown => {
                 let hint = match nearest(unknown, &KNOWN) {
@@ -116,13 +134,22 @@ fn replay(literal: &LitStr) -> Result<Ident> {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known are `{}`", known.join("`, `")),
     };
-    Err(Error::new_spanned(literal, format!("unknown replay class: {hint}")))
+    Err(Error::new_spanned(
+        literal,
+        format!("unknown replay class: {hint}"),
+    ))
 }
 
-fn at_least_one<N: FromStr<Err = ParseIntError> + Default + PartialEq>(literal: &LitInt, unit: &str) -> Result<N> {
+fn at_least_one<N: FromStr<Err = ParseIntError> + Default + PartialEq>(
+    literal: &LitInt,
+    unit: &str,
+) -> Result<N> {
     let number: N = literal.base10_parse()?;
     if number == N::default() {
-        return Err(Error::new_spanned(literal, format!("a call needs at least one {unit}")));
+        return Err(Error::new_spanned(
+            literal,
+            format!("a call needs at least one {unit}"),
+        ));
     }
     Ok(number)
 }

@@ -12,7 +12,9 @@ use std::{
 
 use adjutant_agent::Agent;
 use adjutant_llm::{Script, ScriptedModel};
-use adjutant_mcp::{ErrorKind, HttpConfig, Login, LoginOptions, McpServer, Revision, ServerConfig, Tokens};
+use adjutant_mcp::{
+    ErrorKind, HttpConfig, Login, LoginOptions, McpServer, Revision, ServerConfig, Tokens,
+};
 use adjutant_tool::{Answer, AskKind, Identity, Toolbox};
 use serde_json::{Map, Value, json};
 use tokio::{
@@ -32,8 +34,12 @@ const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
-    let url = env::args().next_back().ok_or("the address of a server is missing")?;
-    let context = env::var("MCP_CONFORMANCE_CONTEXT").ok().and_then(|text| serde_json::from_str(&text).ok());
+    let url = env::args()
+        .next_back()
+        .ok_or("the address of a server is missing")?;
+    let context = env::var("MCP_CONFORMANCE_CONTEXT")
+        .ok()
+        .and_then(|text| serde_json::from_str(&text).ok());
     let context: Value = context.unwrap_or_default();
     let folder = tempfile::tempdir()?;
     let mut config = HttpConfig::new(url);
@@ -41,7 +47,9 @@ async fn main() -> Result<(), Failure> {
     for logins in 0.. {
         match exercise(&config, &context).await? {
             Outcome::Done => break,
-            Outcome::Refused if logins == MAX_LOGINS => return Err("signing in changes nothing".into()),
+            Outcome::Refused if logins == MAX_LOGINS => {
+                return Err("signing in changes nothing".into());
+            }
             Outcome::Refused => sign_in(&config, &context).await?,
         }
     }
@@ -67,7 +75,9 @@ async fn exercise(config: &HttpConfig, context: &Value) -> Result<Outcome, Failu
         Err(error) if error.kind == ErrorKind::Unauthorised => return Ok(Outcome::Refused),
         ready => ready?,
     }
-    let tools = server.resolve(&Identity::root("suite".into(), "suite", "suite")).await?;
+    let tools = server
+        .resolve(&Identity::root("suite".into(), "suite", "suite"))
+        .await?;
     let mut calls: Vec<(String, Value)> = Vec::new();
     for tool in tools.iter().map(|tool| tool.spec()) {
         let named = context["toolCalls"]
@@ -80,7 +90,10 @@ async fn exercise(config: &HttpConfig, context: &Value) -> Result<Outcome, Failu
         if calls.len() == before {
             let mut args = filled(&tool.decl.schema);
             // It wants to see what became of the schema of the tool beside it.
-            if let Some(seen) = tools.get("json_schema_2020_12_tool").filter(|_| args.get("schema").is_some()) {
+            if let Some(seen) = tools
+                .get("json_schema_2020_12_tool")
+                .filter(|_| args.get("schema").is_some())
+            {
                 args["schema"] = Value::clone(&seen.spec().decl.schema);
             }
             calls.push((tool.decl.name.to_string(), args));
@@ -92,26 +105,44 @@ async fn exercise(config: &HttpConfig, context: &Value) -> Result<Outcome, Failu
     }
     let results = Arc::new(Mutex::new(String::new()));
     // One after the other: what a server wants to see is often an order.
-    let asked = calls.into_iter().map(|(name, args)| Script::new().call(name, args));
+    let asked = calls
+        .into_iter()
+        .map(|(name, args)| Script::new().call(name, args));
     let keeps = Arc::clone(&results);
     let last = Script::from_fn(move |request| {
-        *keeps.lock().expect("nobody panics with it") = serde_json::to_string(&request.entries).unwrap_or_default();
+        *keeps.lock().expect("nobody panics with it") =
+            serde_json::to_string(&request.entries).unwrap_or_default();
         Script::new().text("done")
     });
-    let agent = Agent::new(ScriptedModel::new(asked.chain([last]))).toolbox(server).responder(|_, pause| async move {
-        Some(match pause.ask.kind {
-            AskKind::Question => Answer::Give { value: filled(&pause.ask.schema) },
-            _ => Answer::Approve { args: None, for_run: false },
-        })
-    });
+    let agent = Agent::new(ScriptedModel::new(asked.chain([last])))
+        .toolbox(server)
+        .responder(|_, pause| async move {
+            Some(match pause.ask.kind {
+                AskKind::Question => Answer::Give {
+                    value: filled(&pause.ask.schema),
+                },
+                _ => Answer::Approve {
+                    args: None,
+                    for_run: false,
+                },
+            })
+        });
     agent.run("Call every tool.").await?;
     let results = results.lock().expect("nobody panics with it").clone();
-    Ok(if results.contains(HINT) { Outcome::Refused } else { Outcome::Done })
+    Ok(if results.contains(HINT) {
+        Outcome::Refused
+    } else {
+        Outcome::Done
+    })
 }
 
 /// What a form is filled with: what it says by default, or something of the right type where that is required.
 fn filled(schema: &Value) -> Value {
-    let is_required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name));
+    let is_required = |name: &str| {
+        schema["required"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|it| it == name))
+    };
     let properties = schema["properties"].as_object().into_iter().flatten();
     let value = |(name, property): (&String, &Value)| {
         let value = match (property.get("default"), property["type"].as_str()) {
@@ -121,7 +152,10 @@ fn filled(schema: &Value) -> Value {
             (None, Some("number" | "integer")) => json!(2),
             (None, Some("array")) => json!([]),
             (None, Some("object")) => json!({}),
-            (None, _) => property["enum"].get(0).cloned().unwrap_or_else(|| json!("text")),
+            (None, _) => property["enum"]
+                .get(0)
+                .cloned()
+                .unwrap_or_else(|| json!("text")),
         };
         Some((name.clone(), value))
     };
@@ -138,17 +172,26 @@ async fn sign_in(config: &HttpConfig, context: &Value) -> Result<(), Failure> {
     let url = login.url().to_owned();
     let browser = async {
         let page = get(&url).await?;
-        let back = page.lines().find_map(|line| line.strip_prefix("Location: ").or(line.strip_prefix("location: ")));
+        let back = page.lines().find_map(|line| {
+            line.strip_prefix("Location: ")
+                .or(line.strip_prefix("location: "))
+        });
         get(back.ok_or("nobody was sent back")?).await.map(drop)
     };
-    let (signed_in, browsed) = tokio::join!(tokio::time::timeout(Duration::from_secs(20), login.finish()), browser);
+    let (signed_in, browsed) = tokio::join!(
+        tokio::time::timeout(Duration::from_secs(20), login.finish()),
+        browser
+    );
     browsed?;
     Ok(signed_in??)
 }
 
 /// What a server of this machine answers, with its head.
 async fn get(url: &str) -> Result<String, Failure> {
-    let (host, path) = url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).ok_or("no address")?;
+    let (host, path) = url
+        .strip_prefix("http://")
+        .and_then(|rest| rest.split_once('/'))
+        .ok_or("no address")?;
     let mut stream = TcpStream::connect(host).await?;
     let head = format!("GET /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;

@@ -56,21 +56,42 @@ pub(crate) struct Listed {
 ///
 /// # Errors
 /// What becomes of a request.
-pub(crate) async fn fetch(connection: &Connection) -> Result<(Listed, Option<Instant>), ServiceError> {
-    let mut listed = Listed { tools: Vec::new(), warnings: Vec::new(), is_legacy: connection.is_legacy };
-    let (mut cursor, mut seen, mut size, mut expires) = (None::<String>, HashSet::new(), 0, None::<Instant>);
+pub(crate) async fn fetch(
+    connection: &Connection,
+) -> Result<(Listed, Option<Instant>), ServiceError> {
+    let mut listed = Listed {
+        tools: Vec::new(),
+        warnings: Vec::new(),
+        is_legacy: connection.is_legacy,
+    };
+    let (mut cursor, mut seen, mut size, mut expires) =
+        (None::<String>, HashSet::new(), 0, None::<Instant>);
     for _ in 0..MAX_PAGES {
-        let params = cursor.clone().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
-        let request = ListToolsRequest { method: Default::default(), params, extensions: Default::default() };
-        let page = page(connection.request(ClientRequest::ListToolsRequest(request)).await?, &mut listed.warnings)?;
-        let until = page.ttl_ms.map(|ttl| Instant::now() + Duration::from_millis(ttl).clamp(TTL.0, TTL.1));
+        let params = cursor
+            .clone()
+            .map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        let request = ListToolsRequest {
+            method: Default::default(),
+            params,
+            extensions: Default::default(),
+        };
+        let page = page(
+            connection
+                .request(ClientRequest::ListToolsRequest(request))
+                .await?,
+            &mut listed.warnings,
+        )?;
+        let until = page
+            .ttl_ms
+            .map(|ttl| Instant::now() + Duration::from_millis(ttl).clamp(TTL.0, TTL.1));
         expires = expires.into_iter().chain(until).min();
         for tool in page.tools {
             size += serde_json::to_string(&tool).map_or(0, |text| text.len());
             if listed.tools.len() == MAX_TOOLS || size > MAX_LIST {
-                listed
-                    .warnings
-                    .push(format!("its list is too long: the first {} tools are offered", listed.tools.len()));
+                listed.warnings.push(format!(
+                    "its list is too long: the first {} tools are offered",
+                    listed.tools.len()
+                ));
                 return Ok((listed, expires));
             }
             listed.tools.push(tool);
@@ -79,14 +100,18 @@ pub(crate) async fn fetch(connection: &Connection) -> Result<(Listed, Option<Ins
             None => return Ok((listed, expires)),
             Some(next) => {
                 if !seen.insert(next.clone()) {
-                    listed.warnings.push("its list leads in a circle: the tools of one round are offered".to_owned());
+                    listed.warnings.push(
+                        "its list leads in a circle: the tools of one round are offered".to_owned(),
+                    );
                     return Ok((listed, expires));
                 }
                 cursor = Some(next);
             }
         }
     }
-    listed.warnings.push(format!("its list has no end: the tools of {MAX_PAGES} pages are offered"));
+    listed.warnings.push(format!(
+        "its list has no end: the tools of {MAX_PAGES} pages are offered"
+    ));
     Ok((listed, expires))
 }
 
@@ -100,24 +125,41 @@ struct ListPage {
 fn page(result: ServerResult, warnings: &mut Vec<String>) -> Result<ListPage, ServiceError> {
     let raw = match result {
         ServerResult::ListToolsResult(page) => {
-            return Ok(ListPage { tools: page.tools, next: page.next_cursor, ttl_ms: page.ttl_ms });
+            return Ok(ListPage {
+                tools: page.tools,
+                next: page.next_cursor,
+                ttl_ms: page.ttl_ms,
+            });
         }
         ServerResult::CustomResult(raw) => raw.0,
         _ => return Err(ServiceError::UnexpectedResponse),
     };
-    let Some(all) = raw.get("tools").and_then(Value::as_array) else { return Err(ServiceError::UnexpectedResponse) };
+    let Some(all) = raw.get("tools").and_then(Value::as_array) else {
+        return Err(ServiceError::UnexpectedResponse);
+    };
     let mut tools = Vec::new();
     for tool in all {
         match serde_json::from_value(tool.clone()) {
             Ok(tool) => tools.push(tool),
             Err(error) => {
                 let name = tool.get("name").and_then(Value::as_str).unwrap_or("?");
-                warnings.push(format!("its tool {:?} is left out: {}", floor(name, 128), short(&error.to_string())));
+                warnings.push(format!(
+                    "its tool {:?} is left out: {}",
+                    floor(name, 128),
+                    short(&error.to_string())
+                ));
             }
         }
     }
-    let next = raw.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-    Ok(ListPage { tools, next, ttl_ms: raw.get("ttlMs").and_then(Value::as_u64) })
+    let next = raw
+        .get("nextCursor")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    Ok(ListPage {
+        tools,
+        next,
+        ttl_ms: raw.get("ttlMs").and_then(Value::as_u64),
+    })
 }
 
 impl Listed {
@@ -126,12 +168,20 @@ impl Listed {
         let mut warnings = self.warnings.clone();
         let mut bound = Vec::new();
         for tool in &self.tools {
-            if plan.config.tools.as_ref().is_some_and(|tools| !tools.iter().any(|name| **name == *tool.name)) {
+            if plan
+                .config
+                .tools
+                .as_ref()
+                .is_some_and(|tools| !tools.iter().any(|name| **name == *tool.name))
+            {
                 continue;
             }
             match self.bound(tool, plan, server, &mut warnings) {
                 Ok(tool) => bound.push(tool),
-                Err(why) => warnings.push(format!("its tool {:?} is left out: {why}", floor(&tool.name, 128))),
+                Err(why) => warnings.push(format!(
+                    "its tool {:?} is left out: {why}",
+                    floor(&tool.name, 128)
+                )),
             }
         }
         for wanted in plan.config.tools.iter().flatten() {
@@ -159,7 +209,10 @@ impl Listed {
             return Err("its schema is not that of an object".to_owned());
         }
         checked(&schema)?;
-        let output = tool.output_schema.as_ref().map(|schema| Arc::new(Value::Object((**schema).clone())));
+        let output = tool
+            .output_schema
+            .as_ref()
+            .map(|schema| Arc::new(Value::Object((**schema).clone())));
         let compiled = output.as_ref().map(|schema| {
             checked(schema)?;
             Schema::compile(Arc::clone(schema)).map_err(|error| short(error.message()).to_owned())
@@ -168,14 +221,24 @@ impl Listed {
             Ok(schema) => schema,
             Err(why) => {
                 let name = floor(&tool.name, 128);
-                warnings.push(format!("results of its tool {name:?} are not checked, what it declares of them: {why}"));
+                warnings.push(format!(
+                    "results of its tool {name:?} are not checked, what it declares of them: {why}"
+                ));
                 None
             }
         };
         let description = tool.description.as_deref().unwrap_or_default();
         let hints = tool.annotations.clone().unwrap_or_default();
-        let mut spec = ToolSpec::new(name(&plan.prefix, &tool.name), floor(description, MAX_DESCRIPTION), schema);
-        spec.title = tool.title.as_deref().or(hints.title.as_deref()).map(|title| floor(title, 256).into());
+        let mut spec = ToolSpec::new(
+            name(&plan.prefix, &tool.name),
+            floor(description, MAX_DESCRIPTION),
+            schema,
+        );
+        spec.title = tool
+            .title
+            .as_deref()
+            .or(hints.title.as_deref())
+            .map(|title| floor(title, 256).into());
         spec.replay = match (plan.config.trusted, self.is_legacy) {
             (true, _) if hints.read_only_hint == Some(true) => Replay::Pure,
             (true, _) if hints.is_idempotent() => Replay::Idempotent,
@@ -183,41 +246,66 @@ impl Listed {
             (_, true) => Replay::Once,
             (_, false) => Replay::Resumable,
         };
-        spec.output_schema = output_schema.as_ref().map(|schema| Arc::clone(schema.source()));
+        spec.output_schema = output_schema
+            .as_ref()
+            .map(|schema| Arc::clone(schema.source()));
         spec.hints = ToolHints {
             reads_only: hints.read_only_hint,
             destructive: hints.destructive_hint,
             idempotent: hints.idempotent_hint,
             open_world: hints.open_world_hint,
         };
-        let tool = McpTool { server: server.clone(), name: tool.name.to_string(), spec, output_schema };
+        let tool = McpTool {
+            server: server.clone(),
+            name: tool.name.to_string(),
+            spec,
+            output_schema,
+        };
         let bound = Bound::new(tool);
-        bound.schema().map_err(|error| short(error.message()).to_owned())?;
+        bound
+            .schema()
+            .map_err(|error| short(error.message()).to_owned())?;
         Ok(bound)
     }
 }
 
 /// A warning about a server.
 pub(crate) fn warning(plan: &Plan, what: &str) -> Warning {
-    Warning { kind: WarningKind::Degraded, message: plan.says(what).into() }
+    Warning {
+        kind: WarningKind::Degraded,
+        message: plan.says(what).into(),
+    }
 }
 
 /// A name that every provider takes. One that had to be changed ends in a digest of what it was, so that it stays the same and
 /// is nobody else's, whatever else the server lists.
 pub(crate) fn name(prefix: &str, name: &str) -> String {
     let plain = format!("{prefix}{}", plain(name));
-    if plain.len() <= MAX_NAME && plain.len() == prefix.len() + name.len() && plain.ends_with(name) && !name.is_empty()
+    if plain.len() <= MAX_NAME
+        && plain.len() == prefix.len() + name.len()
+        && plain.ends_with(name)
+        && !name.is_empty()
     {
         return plain;
     }
-    let digest: String = Sha256::digest(name.as_bytes()).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let digest: String = Sha256::digest(name.as_bytes())
+        .iter()
+        .take(4)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     let room = MAX_NAME - digest.len() - 1;
     format!("{}_{digest}", plain.get(..room).unwrap_or(&plain))
 }
 
 /// A text with nothing but letters, digits, `_` and `-` of ASCII.
 pub(crate) fn plain(text: &str) -> String {
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' };
+    let plain = |letter: char| {
+        if letter.is_ascii_alphanumeric() || letter == '-' {
+            letter
+        } else {
+            '_'
+        }
+    };
     text.chars().map(plain).collect()
 }
 
@@ -226,7 +314,10 @@ fn checked(schema: &Value) -> Result<(), String> {
     if schema.to_string().len() > MAX_SCHEMA {
         return Err(format!("its schema has more than {MAX_SCHEMA} bytes"));
     }
-    let mut places = Places { root: schema, known: HashMap::new() };
+    let mut places = Places {
+        root: schema,
+        known: HashMap::new(),
+    };
     match places.of(schema, 0)? {
         ..=MAX_PLACES => Ok(()),
         _ => Err("its schema refers to itself too often".to_owned()),
@@ -243,7 +334,9 @@ struct Places<'a> {
 impl<'a> Places<'a> {
     fn of(&mut self, value: &'a Value, depth: usize) -> Result<usize, String> {
         if depth > MAX_DEPTH {
-            return Err(format!("its schema is nested deeper than {MAX_DEPTH} levels"));
+            return Err(format!(
+                "its schema is nested deeper than {MAX_DEPTH} levels"
+            ));
         }
         let mut count = 1_usize;
         match value {
@@ -252,11 +345,15 @@ impl<'a> Places<'a> {
                     let led = match (key.as_str(), member.as_str()) {
                         ("$ref", Some(to)) => self.led(to, depth + 1)?,
                         ("$dynamicRef" | "$recursiveRef", Some(_)) => {
-                            return Err(format!("its schema has {key}, which is not followed here"));
+                            return Err(format!(
+                                "its schema has {key}, which is not followed here"
+                            ));
                         }
                         _ => 0,
                     };
-                    count = count.saturating_add(led).saturating_add(self.of(member, depth + 1)?);
+                    count = count
+                        .saturating_add(led)
+                        .saturating_add(self.of(member, depth + 1)?);
                 }
             }
             Value::Array(items) => {
@@ -273,8 +370,16 @@ impl<'a> Places<'a> {
         if let Some(known) = self.known.get(to) {
             return Ok(*known);
         }
-        let outside = || format!("its schema refers to {:?}, which is not in it", floor(to, 128));
-        let pointer = to.strip_prefix('#').filter(|it| it.is_empty() || it.starts_with('/')).ok_or_else(outside)?;
+        let outside = || {
+            format!(
+                "its schema refers to {:?}, which is not in it",
+                floor(to, 128)
+            )
+        };
+        let pointer = to
+            .strip_prefix('#')
+            .filter(|it| it.is_empty() || it.starts_with('/'))
+            .ok_or_else(outside)?;
         self.known.insert(to, 1);
         let target = self.root.pointer(pointer).ok_or_else(outside)?;
         let count = self.of(target, depth)?;

@@ -117,12 +117,18 @@ pub struct HttpConfig {
 impl HttpConfig {
     /// The server at this address, with no headers of its own and no tokens.
     pub fn new(url: impl Into<Arc<str>>) -> Self {
-        Self { url: url.into(), headers: BTreeMap::new(), tokens: Tokens::default() }
+        Self {
+            url: url.into(),
+            headers: BTreeMap::new(),
+            tokens: Tokens::default(),
+        }
     }
 
     /// True if its headers hold a token: no other one is asked for.
     pub(crate) fn has_own_token(&self) -> bool {
-        self.headers.keys().any(|header| header.eq_ignore_ascii_case("authorization"))
+        self.headers
+            .keys()
+            .any(|header| header.eq_ignore_ascii_case("authorization"))
     }
 }
 
@@ -131,7 +137,11 @@ impl fmt::Debug for HttpConfig {
         let url = crate::reach::shown(&self.url);
         let headers: Vec<_> = self.headers.keys().collect();
         let mut shown = f.debug_struct("HttpConfig");
-        shown.field("url", &url).field("headers", &headers).field("tokens", &self.tokens).finish_non_exhaustive()
+        shown
+            .field("url", &url)
+            .field("headers", &headers)
+            .field("tokens", &self.tokens)
+            .finish_non_exhaustive()
     }
 }
 

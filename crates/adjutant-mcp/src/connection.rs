@@ -6,13 +6,15 @@ use adjutant_tool::CallContext;
 use async_trait::async_trait;
 use rmcp::{
     model::{
-        ClientCapabilities, ClientConfig, ClientRequest, ElicitationCapability, FormElicitationCapability,
-        Implementation, JsonObject, JsonRpcMessage, NumberOrString, ProtocolVersion, RootsCapabilities,
-        SamplingCapability, ServerResult, TASKS_EXTENSION_ID, UrlElicitationCapability,
+        ClientCapabilities, ClientConfig, ClientRequest, ElicitationCapability,
+        FormElicitationCapability, Implementation, JsonObject, JsonRpcMessage, NumberOrString,
+        ProtocolVersion, RootsCapabilities, SamplingCapability, ServerResult, TASKS_EXTENSION_ID,
+        UrlElicitationCapability,
     },
     service::{
-        ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RequestHandle,
-        RoleClient, RunningService, RxJsonRpcMessage, ServiceError, TxJsonRpcMessage,
+        ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions,
+        RequestHandle, RoleClient, RunningService, RxJsonRpcMessage, ServiceError,
+        TxJsonRpcMessage,
     },
     transport::{Transport as SdkTransport, async_rw::AsyncRwTransport},
 };
@@ -70,13 +72,22 @@ pub(crate) async fn begin(
     trace: &Arc<Trace>,
 ) -> Result<(Connection, Backing), Error> {
     let desk = Arc::new(desk);
-    let handler = Handler { desk: Arc::clone(&desk), info: info(plan) };
+    let handler = Handler {
+        desk: Arc::clone(&desk),
+        info: info(plan),
+    };
     let mode = mode(revision);
     let (running, mut child) = match &plan.config.transport {
         Transport::Stdio(config) => {
             let (child, output, input) = stdio::start(config, trace).await?;
-            let transport = AsyncRwTransport::new(output, input).with_max_line_length(MAX_MESSAGE + 1);
-            (handler.serve_with_lifecycle(Exact::new(transport, trace), mode).await, Some(child))
+            let transport =
+                AsyncRwTransport::new(output, input).with_max_line_length(MAX_MESSAGE + 1);
+            (
+                handler
+                    .serve_with_lifecycle(Exact::new(transport, trace), mode)
+                    .await,
+                Some(child),
+            )
         }
         Transport::Http(config) => {
             let transport = Exact::new(http::transport(&plan.name, config)?, trace);
@@ -84,37 +95,61 @@ pub(crate) async fn begin(
         }
         Transport::Stream(config) => {
             let (output, input) = tokio::io::split((config.0)());
-            let transport =
-                AsyncRwTransport::new(Bounded::new(output, trace), input).with_max_line_length(MAX_MESSAGE + 1);
-            (handler.serve_with_lifecycle(Exact::new(transport, trace), mode).await, None)
+            let transport = AsyncRwTransport::new(Bounded::new(output, trace), input)
+                .with_max_line_length(MAX_MESSAGE + 1);
+            (
+                handler
+                    .serve_with_lifecycle(Exact::new(transport, trace), mode)
+                    .await,
+                None,
+            )
         }
     };
     let running = match running {
         Ok(running) => running,
         Err(error) => {
-            if let (ClientInitializeError::ConnectionClosed(_), Some(child)) = (&error, &mut child) {
+            if let (ClientInitializeError::ConnectionClosed(_), Some(child)) = (&error, &mut child)
+            {
                 child.ended().await;
             }
             return Err(refused(&error, trace, plan));
         }
     };
-    let version = running.peer().peer_info().map(|info| info.protocol_version.clone());
-    if !version.as_ref().is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(version)) {
+    let version = running
+        .peer()
+        .peer_info()
+        .map(|info| info.protocol_version.clone());
+    if !version
+        .as_ref()
+        .is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(version))
+    {
         let spoken = version.map_or("none".to_owned(), |version| version.to_string());
-        let message = format!("it speaks revision {}, which is not known here", floor(&spoken, 64));
+        let message = format!(
+            "it speaks revision {}, which is not known here",
+            floor(&spoken, 64)
+        );
         return Err(Error::new(ErrorKind::Protocol, message));
     }
     let is_legacy = version.is_some_and(|version| version.has_initialize());
     let peer = running.peer().clone();
-    Ok((Connection { peer, is_legacy, desk, trace: Arc::clone(trace) }, Backing { running, child }))
+    Ok((
+        Connection {
+            peer,
+            is_legacy,
+            desk,
+            trace: Arc::clone(trace),
+        },
+        Backing { running, child },
+    ))
 }
 
 fn mode(revision: Revision) -> ClientLifecycleMode {
     let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
     match revision {
-        Revision::Detect => {
-            ClientLifecycleMode::Auto { preferred_versions, legacy_version: Some(ProtocolVersion::V_2025_11_25) }
-        }
+        Revision::Detect => ClientLifecycleMode::Auto {
+            preferred_versions,
+            legacy_version: Some(ProtocolVersion::V_2025_11_25),
+        },
         Revision::V2025_11_25 => ClientLifecycleMode::Initialize,
         Revision::V2026_07_28 => ClientLifecycleMode::Discover { preferred_versions },
     }
@@ -127,8 +162,11 @@ fn info(plan: &Plan) -> ClientConfig {
     can.sampling = Some(SamplingCapability::default());
     can.roots = (!plan.config.roots.is_empty()).then(RootsCapabilities::default);
     can.extensions = Some([(TASKS_EXTENSION_ID.to_owned(), JsonObject::new())].into());
-    ClientConfig::new(can, Implementation::new("adjutant", env!("CARGO_PKG_VERSION")))
-        .with_protocol_version(ProtocolVersion::V_2025_11_25)
+    ClientConfig::new(
+        can,
+        Implementation::new("adjutant", env!("CARGO_PKG_VERSION")),
+    )
+    .with_protocol_version(ProtocolVersion::V_2025_11_25)
 }
 
 /// What a failed beginning means.
@@ -136,31 +174,60 @@ fn refused(error: &ClientInitializeError, trace: &Trace, plan: &Plan) -> Error {
     match error {
         ClientInitializeError::ConnectionClosed(_) => {
             let why = trace.reason().unwrap_or(CLOSED);
-            let kind = if trace.is_cut() { ErrorKind::Protocol } else { ErrorKind::Unavailable };
-            Error::new(kind, format!("{why} before it said which revision it speaks"))
-        }
-        ClientInitializeError::TransportError { error, .. } => http::refused(&plan.name, error).unwrap_or_else(|| {
-            Error::new(ErrorKind::Unavailable, format!("it cannot be reached: {}", short(&chain(&*error.error))))
-        }),
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => refused(fallback, trace, plan),
-        ClientInitializeError::JsonRpcError(data) => {
-            Error::new(ErrorKind::Protocol, format!("it refused to begin: {}", short(&data.message)))
-        }
-        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
-            let spoken: Vec<_> = server_supported.iter().take(8).map(ToString::to_string).collect();
+            let kind = if trace.is_cut() {
+                ErrorKind::Protocol
+            } else {
+                ErrorKind::Unavailable
+            };
             Error::new(
-                ErrorKind::Protocol,
-                format!("it speaks none of our revisions, but {}", short(&spoken.join(", "))),
+                kind,
+                format!("{why} before it said which revision it speaks"),
             )
         }
-        _ => Error::new(ErrorKind::Protocol, "it answered the first message with something else than the protocol has"),
+        ClientInitializeError::TransportError { error, .. } => http::refused(&plan.name, error)
+            .unwrap_or_else(|| {
+                Error::new(
+                    ErrorKind::Unavailable,
+                    format!("it cannot be reached: {}", short(&chain(&*error.error))),
+                )
+            }),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+            refused(fallback, trace, plan)
+        }
+        ClientInitializeError::JsonRpcError(data) => Error::new(
+            ErrorKind::Protocol,
+            format!("it refused to begin: {}", short(&data.message)),
+        ),
+        ClientInitializeError::NoCompatibleProtocolVersion {
+            server_supported, ..
+        } => {
+            let spoken: Vec<_> = server_supported
+                .iter()
+                .take(8)
+                .map(ToString::to_string)
+                .collect();
+            Error::new(
+                ErrorKind::Protocol,
+                format!(
+                    "it speaks none of our revisions, but {}",
+                    short(&spoken.join(", "))
+                ),
+            )
+        }
+        _ => Error::new(
+            ErrorKind::Protocol,
+            "it answered the first message with something else than the protocol has",
+        ),
     }
 }
 
 /// An error with what caused it.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }
 
 /// The words of a server, cut to what an error shows.
@@ -170,8 +237,14 @@ pub(crate) fn short(text: &str) -> &str {
 
 impl Connection {
     /// Sends a request and waits for its answer; dropped, the server is told that nobody waits any more.
-    pub(crate) async fn request(&self, request: ClientRequest) -> Result<ServerResult, ServiceError> {
-        let handle = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+    pub(crate) async fn request(
+        &self,
+        request: ClientRequest,
+    ) -> Result<ServerResult, ServiceError> {
+        let handle = self
+            .peer
+            .send_cancellable_request(request, PeerRequestOptions::no_options())
+            .await?;
         Sent(Some(handle)).answer().await
     }
 
@@ -184,10 +257,19 @@ impl Connection {
         cx: &CallContext,
         request: ClientRequest,
     ) -> Result<ServerResult, ServiceError> {
-        let _turn = if self.is_legacy { Some(self.desk.turn().await) } else { None };
+        let _turn = if self.is_legacy {
+            Some(self.desk.turn().await)
+        } else {
+            None
+        };
         let sending = self.desk.sending.lock().await;
-        let handle = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
-        let open = self.desk.list(handle.id.clone(), handle.progress_token.clone(), cx.clone());
+        let handle = self
+            .peer
+            .send_cancellable_request(request, PeerRequestOptions::no_options())
+            .await?;
+        let open = self
+            .desk
+            .list(handle.id.clone(), handle.progress_token.clone(), cx.clone());
         drop(sending);
         let mut answer = pin!(Sent(Some(handle)).answer());
         let limit = self.desk.plan.config.silence_limit;
@@ -221,7 +303,9 @@ struct Sent(Option<RequestHandle<RoleClient>>);
 
 impl Sent {
     async fn answer(mut self) -> Result<ServerResult, ServiceError> {
-        let Some(handle) = &mut self.0 else { return Err(ServiceError::TransportClosed) };
+        let Some(handle) = &mut self.0 else {
+            return Err(ServiceError::TransportClosed);
+        };
         let answer = (&mut handle.rx).await;
         self.0 = None;
         answer.unwrap_or(Err(ServiceError::TransportClosed))
@@ -230,7 +314,10 @@ impl Sent {
 
 impl Drop for Sent {
     fn drop(&mut self) {
-        let (Some(handle), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) else { return };
+        let (Some(handle), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current())
+        else {
+            return;
+        };
         runtime.spawn(handle.cancel(Some("nobody waits for it any more".to_owned())));
     }
 }
@@ -244,7 +331,10 @@ struct Exact<T> {
 
 impl<T> Exact<T> {
     fn new(inner: T, trace: &Arc<Trace>) -> Self {
-        Self { inner, trace: Arc::clone(trace) }
+        Self {
+            inner,
+            trace: Arc::clone(trace),
+        }
     }
 }
 

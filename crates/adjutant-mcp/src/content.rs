@@ -18,14 +18,24 @@ const MAX_FAULTS: usize = 10;
 pub(crate) fn result(result: CallToolResult, schema: Option<&Schema>) -> CallResult {
     let mut room = MAX_RESULT;
     let is_error = result.is_error == Some(true);
-    let fault =
-        if is_error { None } else { schema.and_then(|schema| fault(schema, result.structured_content.as_ref())) };
+    let fault = if is_error {
+        None
+    } else {
+        schema.and_then(|schema| fault(schema, result.structured_content.as_ref()))
+    };
     let details = result.structured_content.unwrap_or_default();
-    let size_of_details = if details.is_null() { 0 } else { details.to_string().len() };
+    let size_of_details = if details.is_null() {
+        0
+    } else {
+        details.to_string().len()
+    };
     let is_kept = size_of_details <= MAX_RESULT;
     let details = if is_kept { details } else { Value::Null };
     room -= if is_kept { size_of_details } else { 0 };
-    let mut content: Vec<Content> = fault.iter().map(|fault| Content::text(fault.as_str())).collect();
+    let mut content: Vec<Content> = fault
+        .iter()
+        .map(|fault| Content::text(fault.as_str()))
+        .collect();
     if !is_kept {
         content.push(Content::text(format!(
             "[{size_of_details} bytes of structured content are left out: they are too many]"
@@ -44,20 +54,36 @@ pub(crate) fn result(result: CallToolResult, schema: Option<&Schema>) -> CallRes
                 content.push(Content::text(floor(&text, room)));
                 (room, cut) = (0, true);
             }
-            _ => content.push(Content::text(format!("[{size} bytes of media are left out: they are too many]"))),
+            _ => content.push(Content::text(format!(
+                "[{size} bytes of media are left out: they are too many]"
+            ))),
         }
     }
     if cut || total > MAX_PARTS {
-        content.push(Content::text("[the rest of the result is left out: it is too long]"));
+        content.push(Content::text(
+            "[the rest of the result is left out: it is too long]",
+        ));
     }
     if total == 0 && !details.is_null() {
         content.push(Content::text(details.to_string()));
     }
-    let status = if is_error || fault.is_some() { Status::Failed } else { Status::Ok };
+    let status = if is_error || fault.is_some() {
+        Status::Failed
+    } else {
+        Status::Ok
+    };
     if content.is_empty() {
-        content.push(Content::text(if is_error { "it failed without a word" } else { "done" }));
+        content.push(Content::text(if is_error {
+            "it failed without a word"
+        } else {
+            "done"
+        }));
     }
-    CallResult { content, details, ..CallResult::new(status, "") }
+    CallResult {
+        content,
+        details,
+        ..CallResult::new(status, "")
+    }
 }
 
 /// The longest start of a text of at most `max` bytes that ends between two characters.
@@ -68,23 +94,45 @@ pub(crate) fn floor(text: &str, max: usize) -> &str {
 /// What is wrong with structured content, for the model.
 fn fault(schema: &Schema, value: Option<&Value>) -> Option<String> {
     let Some(value) = value else {
-        return Some("the result lacks the structured content that the server declares of this tool".to_owned());
+        return Some(
+            "the result lacks the structured content that the server declares of this tool"
+                .to_owned(),
+        );
     };
     let faults = schema.validate(value).err()?;
     let listed = faults.iter().take(MAX_FAULTS).map(|fault| {
-        let place = if fault.path.is_empty() { "(root)" } else { &fault.path };
-        format!("\n  - {}: {}", floor(place, 200), floor(&fault.message, 200))
+        let place = if fault.path.is_empty() {
+            "(root)"
+        } else {
+            &fault.path
+        };
+        format!(
+            "\n  - {}: {}",
+            floor(place, 200),
+            floor(&fault.message, 200)
+        )
     });
     let listed: String = listed.collect();
-    Some(format!("the result does not fit what the server declares of this tool:{listed}"))
+    Some(format!(
+        "the result does not fit what the server declares of this tool:{listed}"
+    ))
 }
 
 fn size(content: &Content) -> usize {
     match content {
         Content::Text { text } => text.len(),
-        Content::Image(Image { source: Source::Base64 { data }, .. })
-        | Content::Audio(Audio { source: Source::Base64 { data }, .. })
-        | Content::Document(Document { source: Source::Base64 { data }, .. }) => data.len(),
+        Content::Image(Image {
+            source: Source::Base64 { data },
+            ..
+        })
+        | Content::Audio(Audio {
+            source: Source::Base64 { data },
+            ..
+        })
+        | Content::Document(Document {
+            source: Source::Base64 { data },
+            ..
+        }) => data.len(),
         _ => 0,
     }
 }
@@ -99,14 +147,26 @@ pub(crate) fn part(block: ContentBlock) -> Content {
             ResourceContents::TextResourceContents { uri, text, .. } => {
                 Content::text(format!("[resource {}]\n{text}", floor(&uri, 2_048)))
             }
-            ResourceContents::BlobResourceContents { uri, blob, mime_type, .. } => {
+            ResourceContents::BlobResourceContents {
+                uri,
+                blob,
+                mime_type,
+                ..
+            } => {
                 let what = format!("resource {}", floor(&uri, 2_048));
-                media(mime_type.as_deref().unwrap_or("application/octet-stream"), blob, &what)
+                media(
+                    mime_type.as_deref().unwrap_or("application/octet-stream"),
+                    blob,
+                    &what,
+                )
             }
             _ => Content::text("[a resource of a kind that is not known]"),
         },
         ContentBlock::ResourceLink(link) => {
-            let about = link.description.map(|about| format!(": {}", floor(&about, 2_048))).unwrap_or_default();
+            let about = link
+                .description
+                .map(|about| format!(": {}", floor(&about, 2_048)))
+                .unwrap_or_default();
             let (name, uri) = (floor(&link.name, 512), floor(&link.uri, 2_048));
             Content::text(format!("[resource {uri} ({name}){about}]"))
         }
@@ -117,18 +177,31 @@ pub(crate) fn part(block: ContentBlock) -> Content {
 /// Bytes that a model may be able to see or hear, or a line that says what they are.
 fn media(media_type: &str, data: String, what: &str) -> Content {
     let kind = media_type.to_ascii_lowercase();
-    let is_type =
-        kind.len() <= 127 && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/.+-;= ".contains(&byte));
+    let is_type = kind.len() <= 127
+        && kind
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"/.+-;= ".contains(&byte));
     let bytes = data.len();
     if !is_type || !is_base64(&data) {
-        return Content::text(format!("[{what} that cannot be read is left out: {bytes} bytes]"));
+        return Content::text(format!(
+            "[{what} that cannot be read is left out: {bytes} bytes]"
+        ));
     }
-    let (media_type, source) = (Arc::<str>::from(kind.as_str()), Source::Base64 { data: data.into() });
+    let (media_type, source) = (
+        Arc::<str>::from(kind.as_str()),
+        Source::Base64 { data: data.into() },
+    );
     match kind.split('/').next() {
         Some("image") => Content::Image(Image { media_type, source }),
         Some("audio") => Content::Audio(Audio { media_type, source }),
-        _ if kind == "application/pdf" => Content::Document(Document { media_type, name: None, source }),
-        _ => Content::text(format!("[{what} of type {kind} is left out: {bytes} bytes]")),
+        _ if kind == "application/pdf" => Content::Document(Document {
+            media_type,
+            name: None,
+            source,
+        }),
+        _ => Content::text(format!(
+            "[{what} of type {kind} is left out: {bytes} bytes]"
+        )),
     }
 }
 
@@ -136,5 +209,8 @@ fn media(media_type: &str, data: String, what: &str) -> Content {
 fn is_base64(text: &str) -> bool {
     let digits = text.trim_end_matches('=');
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
-    !digits.is_empty() && text.len().is_multiple_of(4) && text.len() - digits.len() <= 2 && digits.bytes().all(is_digit)
+    !digits.is_empty()
+        && text.len().is_multiple_of(4)
+        && text.len() - digits.len() <= 2
+        && digits.bytes().all(is_digit)
 }

@@ -34,13 +34,20 @@ pub enum ErrorKind {
 impl Error {
     /// A failure of some kind.
     pub(crate) fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+        }
     }
 
     /// The same failure in other words.
     #[must_use]
     pub(crate) fn saying(&self, message: impl Into<Arc<str>>) -> Self {
-        Self { message: message.into(), ..self.clone() }
+        Self {
+            message: message.into(),
+            ..self.clone()
+        }
     }
 
     /// Sets what caused it.

@@ -9,8 +9,8 @@ use adjutant_tool::{CallContext, Cancel, Progress};
 use rmcp::{
     ErrorData,
     model::{
-        ClientConfig, ClientResult, ErrorCode, InputRequest, NumberOrString, ProgressNotificationParam, ProgressToken,
-        ServerNotification, ServerRequest,
+        ClientConfig, ClientResult, ErrorCode, InputRequest, NumberOrString,
+        ProgressNotificationParam, ProgressToken, ServerNotification, ServerRequest,
     },
     service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient, Service},
 };
@@ -86,17 +86,38 @@ impl Desk {
     /// Waits for the turn of a call.
     pub(crate) async fn turn(&self) -> CallTurn<'_> {
         if self.is_one_by_one.load(Ordering::Relaxed) {
-            return CallTurn::Alone { _held: self.turns.write().await };
+            return CallTurn::Alone {
+                _held: self.turns.write().await,
+            };
         }
-        CallTurn::Shared { _held: self.turns.read().await }
+        CallTurn::Shared {
+            _held: self.turns.read().await,
+        }
     }
 
     /// Lists a call whose request was sent.
-    pub(crate) fn list(&self, id: NumberOrString, token: ProgressToken, cx: CallContext) -> OpenGuard<'_> {
+    pub(crate) fn list(
+        &self,
+        id: NumberOrString,
+        token: ProgressToken,
+        cx: CallContext,
+    ) -> OpenGuard<'_> {
         let (over, now) = (Cancel::new(), Instant::now());
         let heard = Arc::new(Mutex::new((now, now - PROGRESS_EVERY)));
-        let guard = OpenGuard { desk: self, id: id.clone(), over: over.clone(), heard: Arc::clone(&heard) };
-        self.open().push(OpenCall { id, token, cx, over, heard, asked: Arc::default() });
+        let guard = OpenGuard {
+            desk: self,
+            id: id.clone(),
+            over: over.clone(),
+            heard: Arc::clone(&heard),
+        };
+        self.open().push(OpenCall {
+            id,
+            token,
+            cx,
+            over,
+            heard,
+            asked: Arc::default(),
+        });
         guard
     }
 
@@ -112,7 +133,9 @@ impl Desk {
         let _sending = self.sending.lock().await;
         let open = self.open();
         let found = match context.extensions.get::<InboundStreamOrigin>() {
-            Some(InboundStreamOrigin::OutboundRequest(id)) => open.iter().find(|call| call.id == *id),
+            Some(InboundStreamOrigin::OutboundRequest(id)) => {
+                open.iter().find(|call| call.id == *id)
+            }
             // Many servers of the older revision ask on a stream that is of no request.
             Some(InboundStreamOrigin::Unassociated) | None => match &open[..] {
                 [only] => Some(only),
@@ -124,13 +147,21 @@ impl Desk {
                 }
             },
         };
-        found.cloned().ok_or_else(|| ErrorData::invalid_request("no open call is known to be what this is about", None))
+        found.cloned().ok_or_else(|| {
+            ErrorData::invalid_request("no open call is known to be what this is about", None)
+        })
     }
 
     /// Shows how far a call is.
     fn progress(&self, params: ProgressNotificationParam) {
-        let call = self.open().iter().find(|call| call.token == params.progress_token).cloned();
-        let Some(call) = call.filter(OpenCall::reports) else { return };
+        let call = self
+            .open()
+            .iter()
+            .find(|call| call.token == params.progress_token)
+            .cloned();
+        let Some(call) = call.filter(OpenCall::reports) else {
+            return;
+        };
         let so_far = match params.total {
             Some(total) => format!("{} of {total}", params.progress),
             None => params.progress.to_string(),
@@ -143,9 +174,16 @@ impl Desk {
     }
 
     /// Answers a question in place, within its limit and for as long as its call is open.
-    async fn answer(&self, request: InputRequest, context: &RequestContext<RoleClient>) -> Result<Value, ErrorData> {
+    async fn answer(
+        &self,
+        request: InputRequest,
+        context: &RequestContext<RoleClient>,
+    ) -> Result<Value, ErrorData> {
         let refused = |why: String| ErrorData::invalid_request(why, None);
-        let _asked = self.asked.try_acquire().map_err(|_| refused("too many questions wait already".to_owned()))?;
+        let _asked = self
+            .asked
+            .try_acquire()
+            .map_err(|_| refused("too many questions wait already".to_owned()))?;
         let call = self.asking(context).await?;
         let key = format!("in-place-{}", call.asked.fetch_add(1, Ordering::Relaxed));
         let limit = Some(self.plan.config.answer_limit);
@@ -213,16 +251,28 @@ impl Service<RoleClient> for Handler {
                 return Ok(ClientResult::ListRootsResult(roots));
             }
             ServerRequest::CustomRequest(request) => {
-                return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+                return Err(ErrorData::new(
+                    ErrorCode::METHOD_NOT_FOUND,
+                    request.method,
+                    None,
+                ));
             }
             ServerRequest::CreateMessageRequest(request) => InputRequest::CreateMessage(request),
             ServerRequest::ElicitRequest(request) => InputRequest::Elicitation(request),
-            _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "not known here", None)),
+            _ => {
+                return Err(ErrorData::new(
+                    ErrorCode::METHOD_NOT_FOUND,
+                    "not known here",
+                    None,
+                ));
+            }
         };
         let is_model = matches!(answer, InputRequest::CreateMessage(_));
         let value = self.desk.answer(answer, &context).await?;
         Ok(match is_model {
-            true => ClientResult::CreateMessageResult(serde_json::from_value(value).map_err(unfit)?),
+            true => {
+                ClientResult::CreateMessageResult(serde_json::from_value(value).map_err(unfit)?)
+            }
             false => ClientResult::ElicitResult(serde_json::from_value(value).map_err(unfit)?),
         })
     }
@@ -233,7 +283,9 @@ impl Service<RoleClient> for Handler {
         _: NotificationContext<RoleClient>,
     ) -> Result<(), ErrorData> {
         match notification {
-            ServerNotification::ProgressNotification(notification) => self.desk.progress(notification.params),
+            ServerNotification::ProgressNotification(notification) => {
+                self.desk.progress(notification.params)
+            }
             ServerNotification::ToolListChangedNotification(_) => (self.desk.changed)(),
             _ => {}
         }

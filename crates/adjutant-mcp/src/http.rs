@@ -12,8 +12,8 @@ use rmcp::{
         DynamicTransportError, StreamableHttpClientTransport,
         common::client_side_sse::ExponentialBackoff,
         streamable_http_client::{
-            SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
-            StreamableHttpPostResponse, StreamableHttpResponseLimits,
+            SseError, StreamableHttpClient, StreamableHttpClientTransportConfig,
+            StreamableHttpError, StreamableHttpPostResponse, StreamableHttpResponseLimits,
         },
     },
 };
@@ -54,13 +54,23 @@ type HttpFailure = StreamableHttpError<reqwest::Error>;
 ///
 /// # Errors
 /// `Invalid` if the address or a header cannot be meant.
-pub(crate) fn transport(name: &Arc<str>, config: &HttpConfig) -> Result<StreamableHttpClientTransport<Client>, Error> {
+pub(crate) fn transport(
+    name: &Arc<str>,
+    config: &HttpConfig,
+) -> Result<StreamableHttpClientTransport<Client>, Error> {
     let url = address(name, &config.url)?;
-    let tokens = if config.has_own_token() { None } else { config.tokens.of(name, &config.url) };
+    let tokens = if config.has_own_token() {
+        None
+    } else {
+        config.tokens.of(name, &config.url)
+    };
     if tokens.is_some() {
         may_carry_token(name, &url)?;
     }
-    let client = Client { http: client(&url, |it| it.redirect(Policy::custom(follow)))?, tokens };
+    let client = Client {
+        http: client(&url, |it| it.redirect(Policy::custom(follow)))?,
+        tokens,
+    };
     let mut settings = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .custom_headers(headers(name, config)?)
         .max_sse_event_size(MAX_MESSAGE)
@@ -102,8 +112,12 @@ impl Client {
                 }
                 _ => {}
             }
-            if let (StreamableHttpError::InsufficientScope(needs), Some(tokens)) = (&failure, &self.tokens)
-                && let Some(scopes) = needs.required_scope.as_deref().filter(|scopes| !scopes.is_empty())
+            if let (StreamableHttpError::InsufficientScope(needs), Some(tokens)) =
+                (&failure, &self.tokens)
+                && let Some(scopes) = needs
+                    .required_scope
+                    .as_deref()
+                    .filter(|scopes| !scopes.is_empty())
             {
                 tokens.wants(scopes).await.map_err(own)?;
             }
@@ -112,7 +126,9 @@ impl Client {
     }
 
     async fn token(&self, refused: Option<&str>) -> Result<Option<Arc<str>>, HttpFailure> {
-        let Some(tokens) = &self.tokens else { return Ok(None) };
+        let Some(tokens) = &self.tokens else {
+            return Ok(None);
+        };
         tokens.token(refused).await.map_err(own)
     }
 }
@@ -124,19 +140,27 @@ fn own(error: Error) -> HttpFailure {
 
 /// What the failure of a request means to the user, if they can do something about it.
 pub(crate) fn refused(name: &str, error: &DynamicTransportError) -> Option<Error> {
-    let mut causes = successors(Some(&*error.error as &(dyn std::error::Error + 'static)), |error| error.source());
+    let mut causes = successors(
+        Some(&*error.error as &(dyn std::error::Error + 'static)),
+        |error| error.source(),
+    );
     causes.find_map(|cause| meaning(name, cause.downcast_ref()?))
 }
 
 /// The same of an error of the SDK's.
 pub(crate) fn refusal_of(name: &str, error: &ServiceError) -> Option<Error> {
-    let ServiceError::TransportSend(error) = error else { return None };
+    let ServiceError::TransportSend(error) = error else {
+        return None;
+    };
     refused(name, error)
 }
 
 fn meaning(name: &str, failure: &HttpFailure) -> Option<Error> {
     let unauthorised = |what: &str| {
-        let message = format!("the server `{name}` wants {what}; hint: {}", login_hint(name));
+        let message = format!(
+            "the server `{name}` wants {what}; hint: {}",
+            login_hint(name)
+        );
         Error::new(ErrorKind::Unauthorised, message)
     };
     Some(match (refusal(failure), failure) {
@@ -144,8 +168,11 @@ fn meaning(name: &str, failure: &HttpFailure) -> Option<Error> {
         (Some(_), _) => unauthorised("a token that is not there"),
         (_, StreamableHttpError::Io(error)) => error.get_ref()?.downcast_ref::<Error>()?.clone(),
         (_, StreamableHttpError::Client(error)) if error.is_redirect() => {
-            let why = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-            let message = format!("the server `{name}` {why}; hint: if that is meant, give the new address");
+            let why = std::error::Error::source(error)
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let message =
+                format!("the server `{name}` {why}; hint: if that is meant, give the new address");
             Error::new(ErrorKind::Protocol, message)
         }
         (_, StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
@@ -161,7 +188,9 @@ fn refusal(failure: &HttpFailure) -> Option<StatusCode> {
     match failure {
         StreamableHttpError::AuthRequired(_) => Some(StatusCode::UNAUTHORIZED),
         StreamableHttpError::InsufficientScope(_) => Some(StatusCode::FORBIDDEN),
-        StreamableHttpError::Client(error) => error.status().filter(|status| *status == StatusCode::UNAUTHORIZED),
+        StreamableHttpError::Client(error) => error
+            .status()
+            .filter(|status| *status == StatusCode::UNAUTHORIZED),
         // A server that names no way to sign in: the SDK keeps its status in a text.
         StreamableHttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 401") => {
             Some(StatusCode::UNAUTHORIZED)
@@ -190,7 +219,8 @@ impl StreamableHttpClient for Client {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, HttpFailure> {
         let limits = StreamableHttpResponseLimits::default();
-        self.post_message_with_response_limits(uri, message, session, token, headers, limits).await
+        self.post_message_with_response_limits(uri, message, session, token, headers, limits)
+            .await
     }
 
     async fn post_message_with_response_limits(
@@ -204,7 +234,14 @@ impl StreamableHttpClient for Client {
     ) -> Result<StreamableHttpPostResponse, HttpFailure> {
         let post = |token| {
             let (uri, message, session) = (Arc::clone(&uri), message.clone(), session.clone());
-            self.http.post_message_with_response_limits(uri, message, session, token, headers.clone(), limits)
+            self.http.post_message_with_response_limits(
+                uri,
+                message,
+                session,
+                token,
+                headers.clone(),
+                limits,
+            )
         };
         self.send(post).await
     }
@@ -216,7 +253,14 @@ impl StreamableHttpClient for Client {
         _token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), HttpFailure> {
-        let delete = |token| self.http.delete_session(Arc::clone(&uri), Arc::clone(&session), token, headers.clone());
+        let delete = |token| {
+            self.http.delete_session(
+                Arc::clone(&uri),
+                Arc::clone(&session),
+                token,
+                headers.clone(),
+            )
+        };
         self.send(delete).await
     }
 
@@ -228,7 +272,8 @@ impl StreamableHttpClient for Client {
         token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpFailure> {
-        self.get_stream_with_max_sse_event_size(uri, session, last, token, headers, MAX_MESSAGE).await
+        self.get_stream_with_max_sse_event_size(uri, session, last, token, headers, MAX_MESSAGE)
+            .await
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -242,7 +287,14 @@ impl StreamableHttpClient for Client {
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpFailure> {
         let get = |token| {
             let (uri, session, last) = (Arc::clone(&uri), session.clone(), last.clone());
-            self.http.get_stream_with_max_sse_event_size(uri, session, last, token, headers.clone(), most)
+            self.http.get_stream_with_max_sse_event_size(
+                uri,
+                session,
+                last,
+                token,
+                headers.clone(),
+                most,
+            )
         };
         self.send(get).await
     }
@@ -252,17 +304,24 @@ impl StreamableHttpClient for Client {
 ///
 /// # Errors
 /// `Invalid`, with the name of a header that cannot be sent and never its value.
-pub(crate) fn headers(name: &str, config: &HttpConfig) -> Result<HashMap<HeaderName, HeaderValue>, Error> {
+pub(crate) fn headers(
+    name: &str,
+    config: &HttpConfig,
+) -> Result<HashMap<HeaderName, HeaderValue>, Error> {
     let read = |(header, value): (&Arc<str>, &Arc<str>)| {
         let invalid = |what| {
             let message = format!("the header {header:?} of the server `{name}` {what}");
             Err(Error::new(ErrorKind::Invalid, message))
         };
-        let Ok(key) = HeaderName::try_from(&**header) else { return invalid("has a name that no header has") };
+        let Ok(key) = HeaderName::try_from(&**header) else {
+            return invalid("has a name that no header has");
+        };
         if RESERVED.contains(&key.as_str()) {
             return invalid("is one that the protocol sets itself");
         }
-        let Ok(mut value) = HeaderValue::try_from(&**value) else { return invalid("has a value that cannot be sent") };
+        let Ok(mut value) = HeaderValue::try_from(&**value) else {
+            return invalid("has a value that cannot be sent");
+        };
         value.set_sensitive(true);
         Ok((key, value))
     };
@@ -271,14 +330,22 @@ pub(crate) fn headers(name: &str, config: &HttpConfig) -> Result<HashMap<HeaderN
 
 /// Follows a redirect within the origin that keeps the request as it is, and no other.
 fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
-    let keeps = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-    let is_same = attempt.previous().first().is_some_and(|from| from.origin() == attempt.url().origin());
+    let keeps = matches!(
+        attempt.status(),
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+    );
+    let is_same = attempt
+        .previous()
+        .first()
+        .is_some_and(|from| from.origin() == attempt.url().origin());
     let to = attempt.url().origin().ascii_serialization();
     match (keeps, is_same) {
         // Whoever is there would get the headers, and may be a machine that only this one reaches.
         (_, false) => attempt.error(format!("redirects to {to}, which is not followed")),
         (false, true) => attempt.error("redirects in a way that would lose the request"),
-        (true, true) if attempt.previous().len() > MAX_HOPS => attempt.error("redirects without end"),
+        (true, true) if attempt.previous().len() > MAX_HOPS => {
+            attempt.error("redirects without end")
+        }
         (true, true) => attempt.follow(),
     }
 }

@@ -27,17 +27,29 @@ pub(crate) async fn answer(
     match request {
         InputRequest::Elicitation(request) => {
             let (ask, defaults) = ask(&request.params, plan)?;
-            let ask = if let Some(within) = within { ask.within(within) } else { ask };
+            let ask = if let Some(within) = within {
+                ask.within(within)
+            } else {
+                ask
+            };
             match cx.pause(key, ask).await {
                 Ok(answer) => Ok(told(answer, defaults)),
                 // The server may be able to go on without it.
-                Err(error) if error.kind == ToolErrorKind::Unattended => Ok(json!({"action": "cancel"})),
+                Err(error) if error.kind == ToolErrorKind::Unattended => {
+                    Ok(json!({"action": "cancel"}))
+                }
                 Err(error) => Err(error),
             }
         }
         InputRequest::ListRoots(_) => Ok(roots(plan)),
         InputRequest::CreateMessage(request) => {
-            sample::ask(cx, key, serde_json::to_value(&request.params).unwrap_or_default(), plan).await
+            sample::ask(
+                cx,
+                key,
+                serde_json::to_value(&request.params).unwrap_or_default(),
+                plan,
+            )
+            .await
         }
         _ => Err(plan.fault("it asks for something that is not known here")),
     }
@@ -47,37 +59,67 @@ pub(crate) async fn answer(
 pub(crate) fn roots(plan: &Plan) -> Value {
     let root = |path: &std::path::PathBuf| {
         let uri = reqwest::Url::from_directory_path(path).ok()?;
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        let name = path
+            .file_name()
+            .unwrap_or(path.as_os_str())
+            .to_string_lossy();
         Some(json!({"uri": uri.as_str(), "name": name}))
     };
     json!({"roots": plan.config.roots.iter().filter_map(root).collect::<Vec<_>>()})
 }
 
 /// The question, and for a form what its fields are that an answer leaves out.
-fn ask(params: &ElicitRequestParams, plan: &Plan) -> Result<(Ask, Option<Map<String, Value>>), ToolError> {
+fn ask(
+    params: &ElicitRequestParams,
+    plan: &Plan,
+) -> Result<(Ask, Option<Map<String, Value>>), ToolError> {
     let said = |message: &str| format!("{} asks: {}", plan.name, floor(message, MAX_QUESTION));
     let data = |mode: &str| json!({"mcp": {"server": &*plan.name, "mode": mode}});
     match params {
-        ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
-            let mut schema = serde_json::to_value(requested_schema)
-                .map_err(|error| plan.fault("it asks with a form that is none").with_source(error))?;
+        ElicitRequestParams::FormElicitationParams {
+            message,
+            requested_schema,
+            ..
+        } => {
+            let mut schema = serde_json::to_value(requested_schema).map_err(|error| {
+                plan.fault("it asks with a form that is none")
+                    .with_source(error)
+            })?;
             let fields = schema["properties"].as_object().into_iter().flatten();
-            let defaults: Map<_, _> =
-                fields.filter_map(|(name, field)| Some((name.clone(), field.get("default")?.clone()))).collect();
+            let defaults: Map<_, _> = fields
+                .filter_map(|(name, field)| Some((name.clone(), field.get("default")?.clone())))
+                .collect();
             if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
-                required.retain(|name| name.as_str().is_none_or(|name| !defaults.contains_key(name)));
+                required.retain(|name| {
+                    name.as_str()
+                        .is_none_or(|name| !defaults.contains_key(name))
+                });
             }
-            Ok((Ask { schema, data: data("form"), ..Ask::question(said(message)) }, Some(defaults)))
+            Ok((
+                Ask {
+                    schema,
+                    data: data("form"),
+                    ..Ask::question(said(message))
+                },
+                Some(defaults),
+            ))
         }
         ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
-            let is_web = reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "https" | "http"));
+            let is_web =
+                reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "https" | "http"));
             if !is_web || url.len() > MAX_URL || url.chars().any(char::is_control) {
                 return Err(plan.fault("it sends people to an address that is none of the web"));
             }
             let mut data = data("url");
             data["mcp"]["url"] = json!(url);
             let prompt: Arc<str> = format!("{}\n{url}", said(message)).into();
-            Ok((Ask { data, ..Ask::new(AskKind::Authorisation, prompt) }, None))
+            Ok((
+                Ask {
+                    data,
+                    ..Ask::new(AskKind::Authorisation, prompt)
+                },
+                None,
+            ))
         }
         _ => Err(plan.fault("it asks in a way that is not known here")),
     }
@@ -86,7 +128,12 @@ fn ask(params: &ElicitRequestParams, plan: &Plan) -> Result<(Ask, Option<Map<Str
 /// An answer in the words of the protocol; only a form, which has defaults, takes a value.
 fn told(answer: Answer, defaults: Option<Map<String, Value>>) -> Value {
     match (answer, defaults) {
-        (Answer::Give { value: Value::Object(mut given) }, Some(defaults)) => {
+        (
+            Answer::Give {
+                value: Value::Object(mut given),
+            },
+            Some(defaults),
+        ) => {
             for (name, value) in defaults {
                 given.entry(name).or_insert(value);
             }

@@ -19,7 +19,10 @@ mod redirect;
 mod resources;
 mod sample;
 #[cfg(feature = "server")]
-#[expect(deprecated, reason = "clients of the older revisions log, and are asked for models and roots")]
+#[expect(
+    deprecated,
+    reason = "clients of the older revisions log, and are asked for models and roots"
+)]
 mod serve;
 mod server;
 mod stdio;

@@ -3,7 +3,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use reqwest::{StatusCode, Url, header::WWW_AUTHENTICATE};
-use rmcp::transport::auth::{AuthorizationManager, CredentialStore as _, InMemoryCredentialStore, OAuthClientConfig};
+use rmcp::transport::auth::{
+    AuthorizationManager, CredentialStore as _, InMemoryCredentialStore, OAuthClientConfig,
+};
 use tokio::time::timeout;
 
 use crate::{
@@ -70,13 +72,20 @@ impl Login {
     /// `Invalid` if the server gets no stored tokens, or its address cannot be meant; `Unauthorised` if it cannot be signed in
     /// to: it says nobody who issues its tokens, or somebody else's, or they do not do it as this needs; `Unavailable` if
     /// somebody cannot be reached.
-    pub async fn begin(name: &str, config: &HttpConfig, options: LoginOptions) -> Result<Self, Error> {
+    pub async fn begin(
+        name: &str,
+        config: &HttpConfig,
+        options: LoginOptions,
+    ) -> Result<Self, Error> {
         let Some(folder) = config.tokens.folder() else {
             let message = format!("there is no folder for the tokens of the server `{name}`");
             return Err(Error::new(ErrorKind::Invalid, message));
         };
         if options.client_secret.is_some() && options.client_id.is_none() {
-            return Err(Error::new(ErrorKind::Invalid, "the secret of a client is of no use without its id"));
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "the secret of a client is of no use without its id",
+            ));
         }
         let server = reach::address(name, &config.url)?;
         reach::may_carry_token(name, &server)?;
@@ -101,19 +110,28 @@ impl Login {
             scopes = manager.select_initial_scopes(&[]).await;
         }
         // With it a refresh token is given, where it is known at all.
-        let offline = metadata.scopes_supported.iter().flatten().find(|scope| *scope == "offline_access");
+        let offline = metadata
+            .scopes_supported
+            .iter()
+            .flatten()
+            .find(|scope| *scope == "offline_access");
         scopes.extend(offline.filter(|_| !scopes.is_empty()).cloned());
         let mut seen = std::collections::HashSet::new();
         scopes.retain(|scope| seen.insert(scope.clone()));
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
 
         let redirect = Redirect::listen(options.port).await.map_err(|error| {
-            let message = format!("cannot listen for the end of the sign-in to the server `{name}`");
+            let message =
+                format!("cannot listen for the end of the sign-in to the server `{name}`");
             Error::new(ErrorKind::Unavailable, message).with_source(error)
         })?;
-        let takes_documents = metadata.additional_fields.get("client_id_metadata_document_supported");
+        let takes_documents = metadata
+            .additional_fields
+            .get("client_id_metadata_document_supported");
         let takes_documents = takes_documents.is_some_and(|takes| *takes == true);
-        let known = options.client_id.or(options.client_metadata.filter(|_| takes_documents));
+        let known = options
+            .client_id
+            .or(options.client_metadata.filter(|_| takes_documents));
         let client = match known {
             Some(id) => {
                 let mut client = OAuthClientConfig::new(id, redirect.address());
@@ -121,25 +139,44 @@ impl Login {
                 client
             }
             None => {
-                let registered = manager.register_client("Adjutant", redirect.address(), &scopes).await;
+                let registered = manager
+                    .register_client("Adjutant", redirect.address(), &scopes)
+                    .await;
                 registered.map_err(|error| failed(name, &error))?
             }
         };
         let client_secret = client.client_secret.clone();
-        manager.configure_client(client).map_err(|error| failed(name, &error))?;
+        manager
+            .configure_client(client)
+            .map_err(|error| failed(name, &error))?;
         let store = InMemoryCredentialStore::new();
         manager.set_credential_store(store.clone());
-        let url = manager.get_authorization_url(&scopes).await.map_err(|error| failed(name, &error))?;
+        let url = manager
+            .get_authorization_url(&scopes)
+            .await
+            .map_err(|error| failed(name, &error))?;
         // It is opened by a browser: nothing else than a page of the web may be.
         let is_page = match Url::parse(&url) {
-            Ok(page) => page.scheme() == "https" || page.scheme() == "http" && reach == Reach::Local,
+            Ok(page) => {
+                page.scheme() == "https" || page.scheme() == "http" && reach == Reach::Local
+            }
             Err(_) => false,
         };
         if !is_page {
-            let message = format!("the server `{name}` cannot be signed in to: the page for that is none of https");
+            let message = format!(
+                "the server `{name}` cannot be signed in to: the page for that is none of https"
+            );
             return Err(Error::new(ErrorKind::Unauthorised, message));
         }
-        Ok(Self { file, manager, store, redirect, url, client_secret, is_private })
+        Ok(Self {
+            file,
+            manager,
+            store,
+            redirect,
+            url,
+            client_secret,
+            is_private,
+        })
     }
 
     /// The address that a person opens to sign in.
@@ -154,18 +191,34 @@ impl Login {
     /// # Errors
     /// `Unauthorised` if it was refused, or what came back is not the answer of whoever was asked; `TimedOut`.
     pub async fn finish(self) -> Result<(), Error> {
-        let Self { file, manager, store, redirect, url, client_secret, is_private } = self;
+        let Self {
+            file,
+            manager,
+            store,
+            redirect,
+            url,
+            client_secret,
+            is_private,
+        } = self;
         let name = &*file.name;
         let refused = |why: &str| {
-            Error::new(ErrorKind::Unauthorised, format!("the sign-in to the server `{name}` failed: {why}"))
+            Error::new(
+                ErrorKind::Unauthorised,
+                format!("the sign-in to the server `{name}` failed: {why}"),
+            )
         };
-        let state = Url::parse(&url)
-            .ok()
-            .and_then(|url| url.query_pairs().find(|(key, _)| key == "state").map(|(_, state)| state.into_owned()));
+        let state = Url::parse(&url).ok().and_then(|url| {
+            url.query_pairs()
+                .find(|(key, _)| key == "state")
+                .map(|(_, state)| state.into_owned())
+        });
         let state = state.ok_or_else(|| refused("there is no state to know its end by"))?;
         let waited = timeout(PATIENCE, redirect.wait(&state)).await;
         let (answer, page) = waited.map_err(|_| {
-            let message = format!("nobody signed in to the server `{name}` in {} minutes", PATIENCE.as_secs() / 60);
+            let message = format!(
+                "nobody signed in to the server `{name}` in {} minutes",
+                PATIENCE.as_secs() / 60
+            );
             Error::new(ErrorKind::TimedOut, message)
         })?;
         let done = async {
@@ -174,7 +227,9 @@ impl Login {
                 (None, None) => return Err(refused("what came back holds no code")),
                 (Some(code), None) => code,
             };
-            let exchanged = manager.exchange_code_for_token_with_issuer(&code, &state, answer.issuer.as_deref()).await;
+            let exchanged = manager
+                .exchange_code_for_token_with_issuer(&code, &state, answer.issuer.as_deref())
+                .await;
             exchanged.map_err(|error| failed(name, &error))?;
             let credentials = store.load().await.map_err(|error| failed(name, &error))?;
             let credentials = credentials.ok_or_else(|| refused("no token was given"))?;
@@ -188,14 +243,19 @@ impl Login {
 
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login").field("server", &self.file.name).finish_non_exhaustive()
+        f.debug_struct("Login")
+            .field("server", &self.file.name)
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for LoginOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("LoginOptions");
-        shown.field("client_id", &self.client_id).field("scopes", &self.scopes).finish_non_exhaustive()
+        shown
+            .field("client_id", &self.client_id)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -206,8 +266,9 @@ async fn challenge(name: &str, server: &Url, config: &HttpConfig) -> Result<Opti
     for (header, value) in http::headers(name, config)? {
         request = request.header(header, value);
     }
-    let request =
-        request.header("accept", "application/json, text/event-stream").header("content-type", "application/json");
+    let request = request
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json");
     let answer = request.body(PROBE).send().await.map_err(|error| {
         let message = format!("the server `{name}` cannot be reached");
         Error::new(ErrorKind::Unavailable, message).with_source(error.without_url())
@@ -215,8 +276,15 @@ async fn challenge(name: &str, server: &Url, config: &HttpConfig) -> Result<Opti
     if answer.status() != StatusCode::UNAUTHORIZED {
         return Ok(None);
     }
-    let said: Vec<_> =
-        answer.headers().get_all(WWW_AUTHENTICATE).iter().filter_map(|said| said.to_str().ok()).collect();
-    let best = said.iter().find(|said| said.contains("resource_metadata")).or(said.first());
+    let said: Vec<_> = answer
+        .headers()
+        .get_all(WWW_AUTHENTICATE)
+        .iter()
+        .filter_map(|said| said.to_str().ok())
+        .collect();
+    let best = said
+        .iter()
+        .find(|said| said.contains("resource_metadata"))
+        .or(said.first());
     Ok(best.map(|said| (*said).to_owned()))
 }

@@ -6,9 +6,9 @@ use adjutant_llm::hidden::is_hidden;
 use oauth2::TokenResponse as _;
 use reqwest::Url;
 use rmcp::transport::auth::{
-    AuthError, AuthorizationManager, AuthorizationMetadata, CredentialStore as _, InMemoryCredentialStore,
-    OAuthClientConfig, OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest,
-    StoredCredentials,
+    AuthError, AuthorizationManager, AuthorizationMetadata, CredentialStore as _,
+    InMemoryCredentialStore, OAuthClientConfig, OAuthHttpClient, OAuthHttpClientError,
+    OAuthHttpClientFuture, OAuthHttpRequest, StoredCredentials,
 };
 
 use crate::{
@@ -29,11 +29,18 @@ struct Asker {
 }
 
 impl Asker {
-    async fn ask(&self, request: http::Request<Vec<u8>>) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
+    async fn ask(
+        &self,
+        request: http::Request<Vec<u8>>,
+    ) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
         let request = reqwest::Request::try_from(request)?;
         self.reach.judge(request.url())?;
         // The error would show the address, which may hold a secret.
-        let mut answer = self.client.execute(request).await.map_err(reqwest::Error::without_url)?;
+        let mut answer = self
+            .client
+            .execute(request)
+            .await
+            .map_err(reqwest::Error::without_url)?;
         let mut response = http::Response::builder().status(answer.status());
         for (name, value) in answer.headers() {
             response = response.header(name, value);
@@ -57,7 +64,13 @@ impl OAuthHttpClient for Asker {
 
 /// The answer of a token endpoint without what is of no use here: it would be kept, and the SDK logs it. Others as they are.
 fn lean(body: Vec<u8>) -> Vec<u8> {
-    const USED: [&str; 5] = ["access_token", "token_type", "expires_in", "refresh_token", "scope"];
+    const USED: [&str; 5] = [
+        "access_token",
+        "token_type",
+        "expires_in",
+        "refresh_token",
+        "scope",
+    ];
     match serde_json::from_slice::<serde_json::Map<_, _>>(&body) {
         Ok(mut answer) if answer.contains_key("access_token") => {
             answer.retain(|key, _| USED.contains(&key.as_str()));
@@ -68,9 +81,15 @@ fn lean(body: Vec<u8>) -> Vec<u8> {
 }
 
 /// The SDK's state of signing in to a server, which asks with our client.
-pub(crate) async fn manager(name: &str, url: &Url, reach: Reach) -> Result<AuthorizationManager, Error> {
+pub(crate) async fn manager(
+    name: &str,
+    url: &Url,
+    reach: Reach,
+) -> Result<AuthorizationManager, Error> {
     let client = reach::client(url, |it| match reach {
-        Reach::Public => it.timeout(LIMIT).dns_resolver(Arc::new(reach::public_names())),
+        Reach::Public => it
+            .timeout(LIMIT)
+            .dns_resolver(Arc::new(reach::public_names())),
         Reach::Local => it.timeout(LIMIT),
     })?;
     let asker = Asker { client, reach };
@@ -93,9 +112,15 @@ pub(crate) async fn discover(
     if !found.source.is_discovered() {
         return refused("it does not say who issues its tokens");
     }
-    let methods = found.metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
+    let methods = found
+        .metadata
+        .code_challenge_methods_supported
+        .as_deref()
+        .unwrap_or_default();
     if !methods.iter().any(|method| method == "S256") {
-        return refused("who issues its tokens does not say that PKCE (S256) is checked: a stolen code would be good");
+        return refused(
+            "who issues its tokens does not say that PKCE (S256) is checked: a stolen code would be good",
+        );
     }
     manager.set_metadata(found.metadata.clone());
     Ok(found.metadata)
@@ -112,7 +137,11 @@ pub(crate) async fn renew(
     client_secret: Option<&String>,
     is_private: bool,
 ) -> Result<Option<StoredCredentials>, Error> {
-    if stored.token_response.as_ref().is_none_or(|token| token.refresh_token().is_none()) {
+    if stored
+        .token_response
+        .as_ref()
+        .is_none_or(|token| token.refresh_token().is_none())
+    {
         return Ok(Some(stored));
     }
     let url = reach::address(name, url)?;
@@ -125,9 +154,14 @@ pub(crate) async fn renew(
     // No redirect is asked for, but a client has an address for it.
     let mut client = OAuthClientConfig::new(&stored.client_id, "http://127.0.0.1/callback");
     client.client_secret = client_secret.cloned();
-    manager.configure_client(client).map_err(|error| failed(name, &error))?;
+    manager
+        .configure_client(client)
+        .map_err(|error| failed(name, &error))?;
     let store = InMemoryCredentialStore::new();
-    store.save(stored).await.map_err(|error| failed(name, &error))?;
+    store
+        .save(stored)
+        .await
+        .map_err(|error| failed(name, &error))?;
     manager.set_credential_store(store.clone());
     match manager.refresh_token().await {
         Ok(_) => store.load().await.map_err(|error| failed(name, &error)),
@@ -139,9 +173,9 @@ pub(crate) async fn renew(
 /// A failure of the SDK's, in one line of bounded length.
 pub(crate) fn failed(name: &str, error: &AuthError) -> Error {
     let kind = match error {
-        AuthError::DiscoveryRequestFailed { .. } | AuthError::TokenRefreshFailed(_) | AuthError::HttpError(_) => {
-            ErrorKind::Unavailable
-        }
+        AuthError::DiscoveryRequestFailed { .. }
+        | AuthError::TokenRefreshFailed(_)
+        | AuthError::HttpError(_) => ErrorKind::Unavailable,
         _ => ErrorKind::Unauthorised,
     };
     let mut text = error.to_string();
@@ -150,11 +184,23 @@ pub(crate) fn failed(name: &str, error: &AuthError) -> Error {
         text.push_str(&format!(": {cause}"));
         below = cause.source();
     }
-    Error::new(kind, format!("the server `{name}` cannot be signed in to: {}", said(&text)))
+    Error::new(
+        kind,
+        format!(
+            "the server `{name}` cannot be signed in to: {}",
+            said(&text)
+        ),
+    )
 }
 
 /// What a stranger said: one line of bounded length, nothing that a terminal obeys.
 pub(crate) fn said(text: &str) -> String {
-    let plain = |c: char| if c.is_control() || is_hidden(c) { ' ' } else { c };
+    let plain = |c: char| {
+        if c.is_control() || is_hidden(c) {
+            ' '
+        } else {
+            c
+        }
+    };
     text.chars().take(MAX_SAID).map(plain).collect()
 }

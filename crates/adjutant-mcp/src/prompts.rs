@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use adjutant_llm::{Content, hidden::is_hidden};
 use rmcp::{
     model::{
-        CallToolResult, ClientRequest, ContentBlock, GetPromptRequest, GetPromptRequestParams, ListPromptsRequest,
-        PaginatedRequestParams, Role, ServerResult,
+        CallToolResult, ClientRequest, ContentBlock, GetPromptRequest, GetPromptRequestParams,
+        ListPromptsRequest, PaginatedRequestParams, Role, ServerResult,
     },
     service::ServiceError,
 };
@@ -48,7 +48,9 @@ impl McpServer {
     /// # Errors
     /// Why it does not answer, as [`McpServer::ready`], but as soon as two beginnings have failed one after the other.
     pub async fn about(&self) -> Result<ServerAbout, Error> {
-        self.looked_at().await.map(|connection| ServerAbout::of(&connection))
+        self.looked_at()
+            .await
+            .map(|connection| ServerAbout::of(&connection))
     }
 
     /// The prompts of the server, at most 500; none if it has none. One with a name that is no line is left out.
@@ -61,19 +63,43 @@ impl McpServer {
             return Ok(prompts);
         }
         for _ in 0..MAX_PAGES {
-            let params = cursor.take().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
-            let request = ListPromptsRequest { method: Default::default(), params, extensions: Default::default() };
-            let ServerResult::ListPromptsResult(page) = self.ask(ClientRequest::ListPromptsRequest(request)).await?
+            let params = cursor
+                .take()
+                .map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+            let request = ListPromptsRequest {
+                method: Default::default(),
+                params,
+                extensions: Default::default(),
+            };
+            let ServerResult::ListPromptsResult(page) =
+                self.ask(ClientRequest::ListPromptsRequest(request)).await?
             else {
                 return Err(self.odd("prompts/list"));
             };
-            let is_name = |name: &str| !name.is_empty() && name.len() <= MAX_NAME && !name.contains(is_hidden);
-            for it in page.prompts.into_iter().filter(|it| is_name(&it.name)).take(MAX_PROMPTS - prompts.len()) {
-                let about = |text: Option<String>| Arc::<str>::from(floor(&text.unwrap_or_default(), MAX_ABOUT));
-                let arguments = it.arguments.unwrap_or_default().into_iter().filter(|it| is_name(&it.name));
-                let arguments = arguments
-                    .take(MAX_ARGUMENTS)
-                    .map(|it| (it.name.as_str().into(), about(it.description), it.required == Some(true)));
+            let is_name = |name: &str| {
+                !name.is_empty() && name.len() <= MAX_NAME && !name.contains(is_hidden)
+            };
+            for it in page
+                .prompts
+                .into_iter()
+                .filter(|it| is_name(&it.name))
+                .take(MAX_PROMPTS - prompts.len())
+            {
+                let about = |text: Option<String>| {
+                    Arc::<str>::from(floor(&text.unwrap_or_default(), MAX_ABOUT))
+                };
+                let arguments = it
+                    .arguments
+                    .unwrap_or_default()
+                    .into_iter()
+                    .filter(|it| is_name(&it.name));
+                let arguments = arguments.take(MAX_ARGUMENTS).map(|it| {
+                    (
+                        it.name.as_str().into(),
+                        about(it.description),
+                        it.required == Some(true),
+                    )
+                });
                 let arguments = arguments.collect();
                 prompts.push(ServerPrompt {
                     name: it.name.as_str().into(),
@@ -93,43 +119,66 @@ impl McpServer {
     ///
     /// # Errors
     /// Why it cannot be had: the server refuses its arguments, needs an answer first, or does not answer.
-    pub async fn prompt(&self, name: &str, arguments: BTreeMap<String, String>) -> Result<Vec<Content>, Error> {
-        let arguments = arguments.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
+    pub async fn prompt(
+        &self,
+        name: &str,
+        arguments: BTreeMap<String, String>,
+    ) -> Result<Vec<Content>, Error> {
+        let arguments = arguments
+            .into_iter()
+            .map(|(name, value)| (name, Value::from(value)))
+            .collect();
         let params = GetPromptRequestParams::new(name).with_arguments(arguments);
         let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
         match self.ask(request).await? {
             ServerResult::GetPromptResult(said) => {
-                let parts = said.messages.into_iter().map(|message| match (message.role, message.content) {
-                    // Nobody has said that: it is an example of what may be answered.
-                    (Role::Assistant, ContentBlock::Text(text)) => {
-                        ContentBlock::text(format!("[answer]\n{}", text.text))
+                let parts = said.messages.into_iter().map(|message| {
+                    match (message.role, message.content) {
+                        // Nobody has said that: it is an example of what may be answered.
+                        (Role::Assistant, ContentBlock::Text(text)) => {
+                            ContentBlock::text(format!("[answer]\n{}", text.text))
+                        }
+                        (_, content) => content,
                     }
-                    (_, content) => content,
                 });
                 Ok(content::result(CallToolResult::success(parts.collect()), None).content)
             }
-            ServerResult::InputRequiredResult(_) => {
-                Err(self.shared.plan.error(ErrorKind::Protocol, "needs an answer before it gives this prompt"))
-            }
+            ServerResult::InputRequiredResult(_) => Err(self.shared.plan.error(
+                ErrorKind::Protocol,
+                "needs an answer before it gives this prompt",
+            )),
             _ => Err(self.odd("prompts/get")),
         }
     }
 
     async fn ask(&self, request: ClientRequest) -> Result<ServerResult, Error> {
-        let (plan, connection) = (&self.shared.plan, Arc::clone(&self.shared).connection().await?);
+        let (plan, connection) = (
+            &self.shared.plan,
+            Arc::clone(&self.shared).connection().await?,
+        );
         let limit = plan.config.start_limit;
         match timeout(limit, connection.request(request)).await {
             Ok(answer) => answer.map_err(|error| match &error {
-                ServiceError::McpError(data) => {
-                    plan.error(ErrorKind::Invalid, &format!("refused: {}", short(&data.message)))
-                }
-                _ => plan.error(ErrorKind::Unavailable, &format!("did not answer: {}", short(&chain(&error)))),
+                ServiceError::McpError(data) => plan.error(
+                    ErrorKind::Invalid,
+                    &format!("refused: {}", short(&data.message)),
+                ),
+                _ => plan.error(
+                    ErrorKind::Unavailable,
+                    &format!("did not answer: {}", short(&chain(&error))),
+                ),
             }),
-            Err(_) => Err(plan.error(ErrorKind::TimedOut, &format!("did not answer within {limit:?}"))),
+            Err(_) => Err(plan.error(
+                ErrorKind::TimedOut,
+                &format!("did not answer within {limit:?}"),
+            )),
         }
     }
 
     fn odd(&self, what: &str) -> Error {
-        self.shared.plan.error(ErrorKind::Protocol, &format!("answered {what} with something else"))
+        self.shared.plan.error(
+            ErrorKind::Protocol,
+            &format!("answered {what} with something else"),
+        )
     }
 }

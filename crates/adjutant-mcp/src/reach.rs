@@ -18,11 +18,15 @@ const PRIVATE: &str = "say that the server is in a private network, if it is";
 /// `Invalid` if it is none of the web's, or holds credentials.
 pub(crate) fn address(name: &str, url: &str) -> Result<Url, Error> {
     let invalid = |what: &str| {
-        let message = format!("the address of the server `{name}` {what}; hint: it begins with https:// or http://");
+        let message = format!(
+            "the address of the server `{name}` {what}; hint: it begins with https:// or http://"
+        );
         Err(Error::new(ErrorKind::Invalid, message))
     };
     match Url::parse(url) {
-        Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => invalid("is none of the web's"),
+        Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => {
+            invalid("is none of the web's")
+        }
         Ok(url) if !url.username().is_empty() || url.password().is_some() => {
             invalid("holds credentials, which belong into its headers")
         }
@@ -36,7 +40,8 @@ pub(crate) fn may_carry_token(name: &str, url: &Url) -> Result<(), Error> {
     if url.scheme() == "https" || is_local(url) {
         return Ok(());
     }
-    let message = format!("a token is sent over https alone, and the address of the server `{name}` is http");
+    let message =
+        format!("a token is sent over https alone, and the address of the server `{name}` is http");
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
@@ -59,18 +64,27 @@ pub(crate) enum Reach {
 
 impl Reach {
     pub(crate) fn of(server: &Url, is_private: bool) -> Self {
-        if is_private || is_local(server) { Self::Local } else { Self::Public }
+        if is_private || is_local(server) {
+            Self::Local
+        } else {
+            Self::Public
+        }
     }
 
     pub(crate) fn judge(self, url: &Url) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let literal = url.host_str().and_then(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().ok());
+        let literal = url
+            .host_str()
+            .and_then(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().ok());
         let shown = shown(url.as_str());
         match self {
             Self::Local => Ok(()),
-            Self::Public if url.scheme() != "https" => Err(format!("{shown} is not asked: it is no https").into()),
-            Self::Public if literal.is_some_and(|address| !is_public(address)) => {
-                Err(format!("{shown} is not asked: its address is not public; hint: {PRIVATE}").into())
+            Self::Public if url.scheme() != "https" => {
+                Err(format!("{shown} is not asked: it is no https").into())
             }
+            Self::Public if literal.is_some_and(|address| !is_public(address)) => Err(format!(
+                "{shown} is not asked: its address is not public; hint: {PRIVATE}"
+            )
+            .into()),
             Self::Public => Ok(()),
         }
     }
@@ -78,7 +92,10 @@ impl Reach {
 
 /// True if the name of a server says that it is on this machine or in its network.
 pub(crate) fn is_local(server: &Url) -> bool {
-    let host = server.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let host = server
+        .host_str()
+        .unwrap_or_default()
+        .trim_matches(['[', ']']);
     match host.parse::<IpAddr>() {
         Ok(address) => !is_public(address),
         Err(_) => !host.trim_end_matches('.').contains('.') || host.ends_with(".localhost"),
@@ -86,22 +103,39 @@ pub(crate) fn is_local(server: &Url) -> bool {
 }
 
 /// A client of a server, and of those who issue its tokens.
-pub(crate) fn client(server: &Url, with: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, Error> {
+pub(crate) fn client(
+    server: &Url,
+    with: impl FnOnce(ClientBuilder) -> ClientBuilder,
+) -> Result<Client, Error> {
     let unbuilt = || Error::new(ErrorKind::Unavailable, "there is no HTTP client");
     let builder = builder().map_err(|cause| unbuilt().with_source(cause))?;
-    with(direct(builder, server)).build().map_err(|error| unbuilt().with_source(error))
+    with(direct(builder, server))
+        .build()
+        .map_err(|error| unbuilt().with_source(error))
 }
 
 /// Resolves names to addresses that everybody has, and those of the environment's proxies to any.
 pub(crate) fn public_names() -> PublicOnly {
-    let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+    let names = [
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+    ];
     let hosts = names.iter().filter_map(|name| {
         let value = std::env::var(name).ok()?;
-        let url =
-            Url::parse(&value).ok().filter(Url::has_host).or_else(|| Url::parse(&format!("http://{value}")).ok())?;
+        let url = Url::parse(&value)
+            .ok()
+            .filter(Url::has_host)
+            .or_else(|| Url::parse(&format!("http://{value}")).ok())?;
         url.host_str().map(str::to_ascii_lowercase)
     });
-    PublicOnly { allowed: hosts.collect(), hint: PRIVATE }
+    PublicOnly {
+        allowed: hosts.collect(),
+        hint: PRIVATE,
+    }
 }
 
 #[cfg(test)]
@@ -119,23 +153,36 @@ mod tests {
             "http://mcp/",
             "http://a.localhost/",
         ];
-        let public = ["https://a.example/", "https://8.8.8.8/", "https://[2606:4700::1]/", "https://a.internal/"];
+        let public = [
+            "https://a.example/",
+            "https://8.8.8.8/",
+            "https://[2606:4700::1]/",
+            "https://a.internal/",
+        ];
         for (texts, is_one) in [(&local[..], true), (&public[..], false)] {
             for text in texts {
                 assert_eq!(is_local(&url(text)), is_one, "{text}");
             }
         }
-        let judged =
-            |text| Reach::of(&url("https://a.example/"), false).judge(&url(text)).map_err(|error| error.to_string());
+        let judged = |text| {
+            Reach::of(&url("https://a.example/"), false)
+                .judge(&url(text))
+                .map_err(|error| error.to_string())
+        };
         for (text, words) in [
             ("http://as.example/", "no https"),
             ("https://127.0.0.1/", "not public"),
             ("https://[fd00::1]/", "not public"),
-            ("https://169.254.169.254/latest?key=hush", "https://169.254.169.254/latest is not asked"),
+            (
+                "https://169.254.169.254/latest?key=hush",
+                "https://169.254.169.254/latest is not asked",
+            ),
         ] {
             let error = judged(text).expect_err(text);
             assert!(error.contains(words) && !error.contains("hush"), "{error}");
-            Reach::of(&url("http://localhost/"), false).judge(&url(text)).expect("it is local too");
+            Reach::of(&url("http://localhost/"), false)
+                .judge(&url(text))
+                .expect("it is local too");
         }
         judged("https://as.example/").expect("it is public");
     }
@@ -143,8 +190,13 @@ mod tests {
     #[tokio::test]
     async fn name_is_resolved_only_to_public_addresses() {
         use reqwest::dns::Resolve;
-        let found = public_names().resolve("localhost".parse().expect("a name")).await;
+        let found = public_names()
+            .resolve("localhost".parse().expect("a name"))
+            .await;
         let error = found.err().expect("it is this machine").to_string();
-        assert!(error.contains("`localhost` is at") && error.contains(PRIVATE), "{error}");
+        assert!(
+            error.contains("`localhost` is at") && error.contains(PRIVATE),
+            "{error}"
+        );
     }
 }

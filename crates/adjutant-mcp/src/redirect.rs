@@ -35,7 +35,10 @@ pub(crate) struct LastPage(TcpStream);
 impl Redirect {
     pub(crate) async fn listen(port: Option<u16>) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port.unwrap_or(0))).await?;
-        let address = format!("http://127.0.0.1:{}/callback", listener.local_addr()?.port());
+        let address = format!(
+            "http://127.0.0.1:{}/callback",
+            listener.local_addr()?.port()
+        );
         Ok(Self { listener, address })
     }
 
@@ -89,27 +92,54 @@ async fn asked(mut stream: TcpStream) -> Option<(TcpStream, String)> {
     timeout(LIMIT, read).await.ok()??;
     let line = std::str::from_utf8(head.split(|byte| *byte == b'\r').next()?).ok()?;
     let mut words = line.split(' ');
-    let target = words.next().filter(|method| *method == "GET").and_then(|_| words.next())?.to_owned();
+    let target = words
+        .next()
+        .filter(|method| *method == "GET")
+        .and_then(|_| words.next())?
+        .to_owned();
     Some((stream, target))
 }
 
 async fn turned_away(stream: TcpStream) -> Option<(TcpStream, String)> {
-    write(stream, "404 Not Found", "This is not the page that is waited for.\n").await;
+    write(
+        stream,
+        "404 Not Found",
+        "This is not the page that is waited for.\n",
+    )
+    .await;
     None
 }
 
 fn answer(target: &str, state: &str) -> Option<Answer> {
-    let url = Url::parse("http://127.0.0.1").ok()?.join(target).ok().filter(|url| url.path() == "/callback")?;
-    let value = |key: &str| url.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value.into_owned());
+    let url = Url::parse("http://127.0.0.1")
+        .ok()?
+        .join(target)
+        .ok()
+        .filter(|url| url.path() == "/callback")?;
+    let value = |key: &str| {
+        url.query_pairs()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.into_owned())
+    };
     value("state").filter(|given| given == state)?;
-    let described = value("error_description").map(|text| format!(": {text}")).unwrap_or_default();
+    let described = value("error_description")
+        .map(|text| format!(": {text}"))
+        .unwrap_or_default();
     let error = value("error").map(|error| format!("{error}{described}"));
-    Some(Answer { code: value("code"), issuer: value("iss"), error })
+    Some(Answer {
+        code: value("code"),
+        issuer: value("iss"),
+        error,
+    })
 }
 
 async fn write(mut stream: TcpStream, status: &str, text: &str) {
-    let head = "content-type: text/plain; charset=utf-8\r\ncache-control: no-store\r\nconnection: close";
-    let page = format!("HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {}\r\n\r\n{text}", text.len());
+    let head =
+        "content-type: text/plain; charset=utf-8\r\ncache-control: no-store\r\nconnection: close";
+    let page = format!(
+        "HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {}\r\n\r\n{text}",
+        text.len()
+    );
     // A browser that is gone misses nothing.
     let _gone = timeout(LIMIT, async {
         stream.write_all(page.as_bytes()).await?;

@@ -59,19 +59,42 @@ impl Parts {
 ///
 /// # Errors
 /// `Denied` if a person does not want that, `Failed` if there is no model here, and those of the model.
-pub(crate) async fn ask(cx: &CallContext, key: &str, params: Value, plan: &Plan) -> Result<Value, ToolError> {
+pub(crate) async fn ask(
+    cx: &CallContext,
+    key: &str,
+    params: Value,
+    plan: &Plan,
+) -> Result<Value, ToolError> {
     let read = |_| plan.fault("it asks the model in a way that is not known here");
     let params: Asked = serde_json::from_value(params).map_err(read)?;
     let sampler = cx.get::<dyn Sampler>();
-    let sampler = sampler.ok_or_else(|| plan.fault("it asks for the answer of a model, and none answers here"))?;
+    let sampler = sampler
+        .ok_or_else(|| plan.fault("it asks for the answer of a model, and none answers here"))?;
     let request = request(&params).map_err(|why| plan.fault(why))?;
     if !plan.config.trusted {
         let shown = shown(&params);
-        let prompt = format!("{} wants to ask the model, at this run's cost:\n{shown}", plan.name);
+        let prompt = format!(
+            "{} wants to ask the model, at this run's cost:\n{shown}",
+            plan.name
+        );
         let data = json!({"mcp": {"server": &*plan.name, "mode": "sampling"}});
-        match cx.pause(&format!("{key}-allowed"), Ask { data, ..Ask::approval(prompt) }).await? {
+        match cx
+            .pause(
+                &format!("{key}-allowed"),
+                Ask {
+                    data,
+                    ..Ask::approval(prompt)
+                },
+            )
+            .await?
+        {
             Answer::Approve { .. } => {}
-            _ => return Err(ToolError::new(ToolErrorKind::Denied, "the server may not ask the model")),
+            _ => {
+                return Err(ToolError::new(
+                    ToolErrorKind::Denied,
+                    "the server may not ask the model",
+                ));
+            }
         }
     }
     let ask = async {
@@ -82,7 +105,9 @@ pub(crate) async fn ask(cx: &CallContext, key: &str, params: Value, plan: &Plan)
             _ => "endTurn",
         };
         let content = json!({"type": "text", "text": reply.text()});
-        Ok(json!({"role": "assistant", "model": reply.model.as_str(), "stopReason": stop, "content": content}))
+        Ok(
+            json!({"role": "assistant", "model": reply.model.as_str(), "stopReason": stop, "content": content}),
+        )
     };
     step(cx, key, Again::Never, ask).await
 }
@@ -96,14 +121,27 @@ fn request(params: &Asked) -> Result<Request, &'static str> {
     if params.messages.len() > MAX_MESSAGES {
         return Err("it asks the model with more than 64 messages");
     }
-    let mut request = Request::new().system(params.system_prompt.clone().unwrap_or_default()).options(Options {
-        max_output_tokens: Some(params.max_tokens),
-        temperature: params.temperature,
-        stop: params.stop_sequences.iter().flatten().map(|stop| stop.as_str().into()).collect(),
-        ..Options::default()
-    });
+    let mut request = Request::new()
+        .system(params.system_prompt.clone().unwrap_or_default())
+        .options(Options {
+            max_output_tokens: Some(params.max_tokens),
+            temperature: params.temperature,
+            stop: params
+                .stop_sequences
+                .iter()
+                .flatten()
+                .map(|stop| stop.as_str().into())
+                .collect(),
+            ..Options::default()
+        });
     for message in &params.messages {
-        let parts: Vec<Content> = message.content.all().iter().cloned().map(content::part).collect();
+        let parts: Vec<Content> = message
+            .content
+            .all()
+            .iter()
+            .cloned()
+            .map(content::part)
+            .collect();
         request.entries.push(match message.role {
             Role::User => Entry::User(parts.into()),
             Role::Assistant => {
@@ -111,7 +149,10 @@ fn request(params: &Asked) -> Result<Request, &'static str> {
                 let texts = parts.iter().filter_map(Content::as_text);
                 reply.blocks = texts.map(|text| Arc::new(Block::text(text))).collect();
                 let open = Turn::open(Arc::new(reply));
-                Entry::Turn(open.close().map_err(|_| "it asks the model about calls of tools")?)
+                Entry::Turn(
+                    open.close()
+                        .map_err(|_| "it asks the model about calls of tools")?,
+                )
             }
         });
     }
@@ -120,13 +161,20 @@ fn request(params: &Asked) -> Result<Request, &'static str> {
 
 /// What a person is shown of a request.
 fn shown(params: &Asked) -> String {
-    let system = params.system_prompt.iter().map(|system| format!("system: {system}\n"));
+    let system = params
+        .system_prompt
+        .iter()
+        .map(|system| format!("system: {system}\n"));
     let messages = params.messages.iter().map(|message| {
         let texts = message.content.all().iter().map(|part| match part {
             ContentBlock::Text(text) => text.text.as_str(),
             _ => "[media]",
         });
-        let role = if message.role == Role::User { "user" } else { "model" };
+        let role = if message.role == Role::User {
+            "user"
+        } else {
+            "model"
+        };
         format!("{role}: {}\n", texts.collect::<Vec<_>>().join("\n"))
     });
     let all: String = system.chain(messages).collect();

@@ -93,7 +93,9 @@ impl McpHost {
             answer_within: ANSWER_WITHIN,
             name,
         };
-        Self { host: Arc::new(host) }
+        Self {
+            host: Arc::new(host),
+        }
     }
 
     /// Sets the version that clients are told of; that of this crate by default.
@@ -122,8 +124,16 @@ impl McpHost {
     /// Its sessions are kept where the host keeps all, under ids that begin with `mcp-`; the agent's own journal and
     /// session are not used. A tool of the same name is hidden.
     #[must_use]
-    pub fn agent(self, name: impl Into<Arc<str>>, description: impl Into<Arc<str>>, agent: Agent) -> Self {
-        let served = ServedAgent { description: description.into(), agent };
+    pub fn agent(
+        self,
+        name: impl Into<Arc<str>>,
+        description: impl Into<Arc<str>>,
+        agent: Agent,
+    ) -> Self {
+        let served = ServedAgent {
+            description: description.into(),
+            agent,
+        };
         self.with(|host| {
             host.agents.insert(name.into(), served);
         })
@@ -194,7 +204,8 @@ impl McpHost {
         read: impl AsyncRead + Send + Unpin + 'static,
         write: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<(), Error> {
-        let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(MAX_MESSAGE_BYTES);
+        let transport =
+            AsyncRwTransport::new_server(read, write).with_max_line_length(MAX_MESSAGE_BYTES);
         let served = rmcp::serve_server(Handler::new(Arc::clone(&self.host)), transport).await;
         let service = match served {
             Ok(service) => service,
@@ -205,9 +216,11 @@ impl McpHost {
             }
         };
         match service.waiting().await {
-            Ok(QuitReason::JoinError(error)) | Err(error) => {
-                Err(Error::new(ErrorKind::Unavailable, "the connection to the client failed").with_source(error))
-            }
+            Ok(QuitReason::JoinError(error)) | Err(error) => Err(Error::new(
+                ErrorKind::Unavailable,
+                "the connection to the client failed",
+            )
+            .with_source(error)),
             Ok(_) => Ok(()),
         }
     }
@@ -230,7 +243,10 @@ impl McpHost {
 
 impl Offer {
     fn info(&self) -> Info {
-        let (tools, prompts) = (self.tools.is_some() || !self.agents.is_empty(), self.prompts.is_some());
+        let (tools, prompts) = (
+            self.tools.is_some() || !self.agents.is_empty(),
+            self.prompts.is_some(),
+        );
         let mut can = ServerCapabilities::default();
         can.logging = Some(Default::default());
         can.tools = tools.then(Default::default);
@@ -250,7 +266,12 @@ impl Offer {
 
 impl fmt::Debug for McpHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Offer { name, agents, resources, .. } = &*self.host;
+        let Offer {
+            name,
+            agents,
+            resources,
+            ..
+        } = &*self.host;
         let agents: Vec<_> = agents.keys().collect();
         f.debug_struct("McpHost")
             .field("name", name)

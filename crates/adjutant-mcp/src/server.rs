@@ -102,16 +102,33 @@ impl McpServer {
         let name = name.into();
         let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, message));
         if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
-            return invalid(format!("a server cannot be called {name:?}: hint: a name has 1 to {MAX_NAME} bytes"));
+            return invalid(format!(
+                "a server cannot be called {name:?}: hint: a name has 1 to {MAX_NAME} bytes"
+            ));
         }
-        let prefix = config.prefix.clone().unwrap_or_else(|| format!("{}_", catalogue::plain(&name)).into());
+        let prefix = config
+            .prefix
+            .clone()
+            .unwrap_or_else(|| format!("{}_", catalogue::plain(&name)).into());
         if prefix.len() > MAX_NAME + 1 || catalogue::plain(&prefix) != *prefix {
             let hint = format!("hint: it has at most {MAX_NAME} letters, digits, `_` and `-`");
-            return invalid(format!("the names of the tools of {name:?} cannot begin with {prefix:?}: {hint}"));
+            return invalid(format!(
+                "the names of the tools of {name:?} cannot begin with {prefix:?}: {hint}"
+            ));
         }
-        let plan = Arc::new(Plan { name, prefix, config });
-        let shared = Shared { plan, status: Arc::new(watch::Sender::default()), keeper: Mutex::default() };
-        Ok(Self { shared: Arc::new(shared) })
+        let plan = Arc::new(Plan {
+            name,
+            prefix,
+            config,
+        });
+        let shared = Shared {
+            plan,
+            status: Arc::new(watch::Sender::default()),
+            keeper: Mutex::default(),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
     }
 
     /// Returns the text before the name of each of its tools.
@@ -129,7 +146,9 @@ impl McpServer {
 
     /// The connection for whoever only looks: nobody waits for a server whose beginning fails again and again.
     pub(crate) async fn looked_at(&self) -> Result<Connection, Error> {
-        self.shared.reached(|status| status.failed >= DOWN_AFTER).await
+        self.shared
+            .reached(|status| status.failed >= DOWN_AFTER)
+            .await
     }
 }
 
@@ -144,17 +163,24 @@ impl Toolbox for McpServer {
         let shared = &self.shared;
         let mut seen = shared.watch();
         shared.status.send_if_modified(|status| {
-            let is_over = status.expires.is_some_and(|expires| expires <= Instant::now());
+            let is_over = status
+                .expires
+                .is_some_and(|expires| expires <= Instant::now());
             is_over && !std::mem::replace(&mut status.is_stale, true)
         });
         let (begun, _) = shared.status.borrow().looks;
         // The list of a server that says all the time that it has changed is as old as this at most.
         let is_settled = |status: &ServerStatus| {
-            let is_stale = status.is_stale && status.looks.1 <= begun && matches!(status.state, State::Up(_));
+            let is_stale =
+                status.is_stale && status.looks.1 <= begun && matches!(status.state, State::Up(_));
             status.set.is_some() && !is_stale
         };
         // Its keeper gives up before that.
-        let limit = shared.plan.config.start_limit.saturating_add(LIST_EVERY * 2);
+        let limit = shared
+            .plan
+            .config
+            .start_limit
+            .saturating_add(LIST_EVERY * 2);
         let _ = timeout(limit, seen.wait_for(is_settled)).await;
         let set = shared.status.borrow().set.clone();
         Ok(set.unwrap_or_default())
@@ -167,15 +193,21 @@ impl Shared {
         let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         // A keeper ends with its runtime.
         if keeper.as_ref().is_none_or(JoinHandle::is_finished) {
-            let keep =
-                Keeper { server: Arc::downgrade(self), plan: Arc::clone(&self.plan), status: Arc::clone(&self.status) };
+            let keep = Keeper {
+                server: Arc::downgrade(self),
+                plan: Arc::clone(&self.plan),
+                status: Arc::clone(&self.status),
+            };
             *keeper = Some(tokio::spawn(keep.keep()));
         }
         self.status.subscribe()
     }
 
     /// Waits for the server, within the time that it has to start and until `is_enough` says that it is down.
-    async fn reached(self: &Arc<Self>, is_enough: impl Fn(&ServerStatus) -> bool) -> Result<Connection, Error> {
+    async fn reached(
+        self: &Arc<Self>,
+        is_enough: impl Fn(&ServerStatus) -> bool,
+    ) -> Result<Connection, Error> {
         let mut seen = self.watch();
         let is_known = |status: &ServerStatus| match &status.state {
             State::Up(connection) => !connection.peer.is_transport_closed(),
@@ -191,7 +223,10 @@ impl Shared {
         match status.state {
             State::Up(connection) => Ok(connection),
             State::Down(error) => Err((*error).clone()),
-            State::Starting => Err(self.plan.error(ErrorKind::TimedOut, &format!("it did not start within {limit:?}"))),
+            State::Starting => Err(self.plan.error(
+                ErrorKind::TimedOut,
+                &format!("it did not start within {limit:?}"),
+            )),
         }
     }
 }
@@ -209,7 +244,10 @@ impl Connect for Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let keeper = self.keeper.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let keeper = self
+            .keeper
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         keeper.take().iter().for_each(JoinHandle::abort);
     }
 }
@@ -228,14 +266,25 @@ impl Keeper {
         loop {
             let began = Instant::now();
             let trace = Arc::new(Trace::default());
-            let start = timeout(self.plan.config.start_limit, self.start(revision, &trace, &mut listed)).await;
+            let start = timeout(
+                self.plan.config.start_limit,
+                self.start(revision, &trace, &mut listed),
+            )
+            .await;
             let late = || {
-                Error::new(ErrorKind::TimedOut, format!("it did not start within {:?}", self.plan.config.start_limit))
+                Error::new(
+                    ErrorKind::TimedOut,
+                    format!("it did not start within {:?}", self.plan.config.start_limit),
+                )
             };
             let error = match start.unwrap_or_else(|_| Err(late())) {
                 Ok((connection, backing)) => {
                     let error = self.stay(&connection, backing, &mut listed).await;
-                    wait = if began.elapsed() >= LONG { WAIT.0 } else { wait };
+                    wait = if began.elapsed() >= LONG {
+                        WAIT.0
+                    } else {
+                        wait
+                    };
                     error
                 }
                 Err(error) => error,
@@ -243,8 +292,16 @@ impl Keeper {
             // Some older servers end when the first message is not the one that they know.
             let is_fallback = revision == Revision::Detect && trace.reason().is_some();
             let is_up = matches!(self.status.borrow().state, State::Up(_));
-            revision = if is_fallback && !is_up { Revision::V2025_11_25 } else { self.plan.config.revision };
-            self.fell(&error, &trace, first.elapsed() >= ABOUT.min(self.plan.config.start_limit));
+            revision = if is_fallback && !is_up {
+                Revision::V2025_11_25
+            } else {
+                self.plan.config.revision
+            };
+            self.fell(
+                &error,
+                &trace,
+                first.elapsed() >= ABOUT.min(self.plan.config.start_limit),
+            );
             sleep(wait).await;
             wait = (wait * 2).min(WAIT.1);
         }
@@ -261,12 +318,18 @@ impl Keeper {
         let changed = move || stale(&status);
         let desk = Desk::new(Arc::clone(&self.plan), changed);
         let (connection, backing) = connection::begin(&self.plan, desk, revision, trace).await?;
-        self.list(&connection, listed).await.map_err(|error| unlisted(&error, &connection, &self.plan))?;
+        self.list(&connection, listed)
+            .await
+            .map_err(|error| unlisted(&error, &connection, &self.plan))?;
         Ok((connection, backing))
     }
 
     /// Asks for the tools, and tells everyone of them and of the connection.
-    async fn list(&self, connection: &Connection, listed: &mut Option<(Listed, Toolset)>) -> Result<(), ServiceError> {
+    async fn list(
+        &self,
+        connection: &Connection,
+        listed: &mut Option<(Listed, Toolset)>,
+    ) -> Result<(), ServiceError> {
         // What changes while the list is on its way may be missing in it.
         let mut look = 0;
         self.status.send_if_modified(|status| {
@@ -280,7 +343,12 @@ impl Keeper {
             Some((known, set)) if known == list => set,
             _ => {
                 let server = self.server.clone() as Weak<dyn Connect>;
-                resources::with(list.toolset(&self.plan, &server), connection, &self.plan, &server)
+                resources::with(
+                    list.toolset(&self.plan, &server),
+                    connection,
+                    &self.plan,
+                    &server,
+                )
             }
         };
         *listed = Some((list, set.clone()));
@@ -292,7 +360,12 @@ impl Keeper {
     }
 
     /// Keeps the list true for as long as the connection is there; gives why it ended.
-    async fn stay(&self, connection: &Connection, backing: Backing, listed: &mut Option<(Listed, Toolset)>) -> Error {
+    async fn stay(
+        &self,
+        connection: &Connection,
+        backing: Backing,
+        listed: &mut Option<(Listed, Toolset)>,
+    ) -> Error {
         let Backing { running, mut child } = backing;
         let hear = async {
             if !connection.is_legacy {
@@ -319,7 +392,10 @@ impl Keeper {
             let _ = seen.wait_for(|status| status.is_stale).await;
             let list = timeout(self.plan.config.start_limit, self.list(connection, listed));
             if !matches!(list.await, Ok(Ok(()))) {
-                tracing::warn!(server = &*self.plan.name, "the list of tools could not be had again");
+                tracing::warn!(
+                    server = &*self.plan.name,
+                    "the list of tools could not be had again"
+                );
                 self.status.send_modify(|status| {
                     (status.is_stale, status.expires) = (false, Some(Instant::now() + LIST_AGAIN));
                 });
@@ -356,13 +432,23 @@ impl Keeper {
         let full = format!("{}{}", error.message, trace.complaints());
         let what = brief(&full);
         tracing::warn!(server = &*self.plan.name, "{what}");
-        let warning =
-            || Toolset::default().warn([catalogue::warning(&self.plan, &format!("{what}; it is tried again"))]);
+        let warning = || {
+            Toolset::default().warn([catalogue::warning(
+                &self.plan,
+                &format!("{what}; it is tried again"),
+            )])
+        };
         self.status.send_modify(|status| {
-            let is_known = status.set.as_ref().is_some_and(|set| !set.is_empty() || set.warnings().is_empty());
+            let is_known = status
+                .set
+                .as_ref()
+                .is_some_and(|set| !set.is_empty() || set.warnings().is_empty());
             if !is_known
                 && (is_missed || !error.is_retryable())
-                && status.set.as_ref().is_none_or(|set| set.warnings() != warning().warnings())
+                && status
+                    .set
+                    .as_ref()
+                    .is_none_or(|set| set.warnings() != warning().warnings())
             {
                 status.set = Some(warning());
             }
@@ -385,14 +471,21 @@ fn unlisted(error: &ServiceError, connection: &Connection, plan: &Plan) -> Error
     match error {
         ServiceError::McpError(error) => Error::new(
             ErrorKind::Protocol,
-            format!("it refused to list its tools: {}", connection::short(&error.message)),
+            format!(
+                "it refused to list its tools: {}",
+                connection::short(&error.message)
+            ),
         ),
-        ServiceError::UnexpectedResponse => {
-            Error::new(ErrorKind::Protocol, "it answered with something that is no list of tools")
-        }
+        ServiceError::UnexpectedResponse => Error::new(
+            ErrorKind::Protocol,
+            "it answered with something that is no list of tools",
+        ),
         _ => {
             let why = connection.reason();
-            Error::new(ErrorKind::Unavailable, format!("{why} before it listed its tools"))
+            Error::new(
+                ErrorKind::Unavailable,
+                format!("{why} before it listed its tools"),
+            )
         }
     }
 }

@@ -66,7 +66,10 @@ impl Trace {
 
     /// Why the connection ended, if it is known, in a few words.
     pub(crate) fn reason(&self) -> Option<&str> {
-        self.cut.get().copied().or_else(|| self.ended.get().map(String::as_str))
+        self.cut
+            .get()
+            .copied()
+            .or_else(|| self.ended.get().map(String::as_str))
     }
 
     /// What the server wrote to its error output, as a paragraph of an error; empty if that is nothing.
@@ -106,15 +109,25 @@ impl Drop for Child {
 pub(crate) async fn start(
     config: &StdioConfig,
     trace: &Arc<Trace>,
-) -> Result<(Child, Bounded<pipe::Receiver>, Box<dyn AsyncWrite + Send + Unpin>), Error> {
-    let unavailable =
-        |what: &str, error: IoError| Error::new(ErrorKind::Unavailable, what.to_owned()).with_source(error);
+) -> Result<
+    (
+        Child,
+        Bounded<pipe::Receiver>,
+        Box<dyn AsyncWrite + Send + Unpin>,
+    ),
+    Error,
+> {
+    let unavailable = |what: &str, error: IoError| {
+        Error::new(ErrorKind::Unavailable, what.to_owned()).with_source(error)
+    };
     let cwd = match &config.cwd {
         Some(cwd) => cwd.clone(),
-        None => std::env::current_dir().map_err(|error| unavailable("there is no current folder", error))?,
+        None => std::env::current_dir()
+            .map_err(|error| unavailable("there is no current folder", error))?,
     };
     let (pipes, handed) = oneshot::channel();
-    let job = job(config, &cwd, pipes).map_err(|error| unavailable("there is no temporary folder", error))?;
+    let job = job(config, &cwd, pipes)
+        .map_err(|error| unavailable("there is no temporary folder", error))?;
     let stop = Cancel::new();
     let sink = {
         let trace = Arc::clone(trace);
@@ -128,7 +141,9 @@ pub(crate) async fn start(
                 let _ = told.ended.set(format!("the program ended: {status}"));
             }
             Ok(CommandEnd::Flooded) => {
-                let _ = told.ended.set("the program had too many processes".to_owned());
+                let _ = told
+                    .ended
+                    .set("the program had too many processes".to_owned());
             }
             Ok(_) => {}
             Err(error) => {
@@ -141,8 +156,13 @@ pub(crate) async fn start(
     let pipes = match handed.await {
         Ok(pipes) => pipes,
         Err(_) => {
-            let error = failure.await.map_err(|_| Error::new(ErrorKind::Unavailable, "the program did not start"))?;
-            return Err(Error::new(ErrorKind::Invalid, error.message.as_ref().to_owned()).with_source(error));
+            let error = failure
+                .await
+                .map_err(|_| Error::new(ErrorKind::Unavailable, "the program did not start"))?;
+            return Err(
+                Error::new(ErrorKind::Invalid, error.message.as_ref().to_owned())
+                    .with_source(error),
+            );
         }
     };
     let broken = |error| unavailable("the pipes of the program are broken", error);
@@ -151,7 +171,9 @@ pub(crate) async fn start(
         false => Box::new(pipe::Sender::from_owned_fd(pipes.input).map_err(broken)?),
         true => {
             let socket = std::os::unix::net::UnixStream::from(pipes.input);
-            let socket = socket.set_nonblocking(true).and_then(|()| UnixStream::from_std(socket));
+            let socket = socket
+                .set_nonblocking(true)
+                .and_then(|()| UnixStream::from_std(socket));
             Box::new(socket.map_err(broken)?)
         }
     };
@@ -168,7 +190,10 @@ fn job(
     fs::create_dir(&home)?;
     let program = [config.command.as_os_str().to_owned()];
     Ok(CommandJob {
-        words: program.into_iter().chain(config.args.iter().map(|arg| (&**arg).into())).collect(),
+        words: program
+            .into_iter()
+            .chain(config.args.iter().map(|arg| (&**arg).into()))
+            .collect(),
         root: cwd.to_owned(),
         access: match config.access {
             Access::Read => Right::Read,
@@ -178,7 +203,11 @@ fn job(
         home,
         tmp: folder.path().to_owned(),
         folder: Some(folder),
-        environment: config.env.iter().map(|(name, value)| ((&**name).into(), (&**value).into())).collect(),
+        environment: config
+            .env
+            .iter()
+            .map(|(name, value)| ((&**name).into(), (&**value).into()))
+            .collect(),
         has_usual: true,
         input: CommandInput::Streamed(pipes),
         is_split: true,
@@ -200,7 +229,14 @@ pub(crate) struct Bounded<R> {
 
 impl<R> Bounded<R> {
     pub(crate) fn new(inner: R, trace: &Arc<Trace>) -> Self {
-        Self { inner, trace: Arc::clone(trace), length: 0, depth: 0, in_text: false, is_escaped: false }
+        Self {
+            inner,
+            trace: Arc::clone(trace),
+            length: 0,
+            depth: 0,
+            in_text: false,
+            is_escaped: false,
+        }
     }
 
     /// Follows what was read; says what is wrong with it.
@@ -208,7 +244,9 @@ impl<R> Bounded<R> {
         for byte in bytes {
             self.length += 1;
             match byte {
-                b'\n' => (self.length, self.depth, self.in_text, self.is_escaped) = (0, 0, false, false),
+                b'\n' => {
+                    (self.length, self.depth, self.in_text, self.is_escaped) = (0, 0, false, false)
+                }
                 _ if self.is_escaped => self.is_escaped = false,
                 b'\\' => self.is_escaped = self.in_text,
                 b'"' => self.in_text = !self.in_text,
@@ -220,12 +258,20 @@ impl<R> Bounded<R> {
                 return Err("it sent a message that is nested deeper than 127 levels");
             }
         }
-        if self.length > MAX_MESSAGE { Err("it sent a message of more than 16 MiB") } else { Ok(()) }
+        if self.length > MAX_MESSAGE {
+            Err("it sent a message of more than 16 MiB")
+        } else {
+            Ok(())
+        }
     }
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buf.filled().len();
         ready!(Pin::new(&mut this.inner).poll_read(cx, buf))?;

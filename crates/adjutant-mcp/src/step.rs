@@ -24,21 +24,25 @@ pub(crate) async fn step<T: Serialize + DeserializeOwned>(
     work: impl Future<Output = Result<T, ToolError>>,
 ) -> Result<T, ToolError> {
     let unfit = |error| {
-        ToolError::new(ToolErrorKind::Diverged, format!("the noted value of step {key:?} does not fit"))
-            .with_source(error)
+        ToolError::new(
+            ToolErrorKind::Diverged,
+            format!("the noted value of step {key:?} does not fit"),
+        )
+        .with_source(error)
     };
     match cx.backend.begin(key).await {
         Err(error) if error.kind == ToolErrorKind::NotResumable => return work.await,
         Err(error) => return Err(error),
         Ok(Noted::Done(value)) => return serde_json::from_value(value).map_err(unfit),
         Ok(Noted::Unknown) if again == Again::Never => {
-            let message =
-                "the server was asked before a crash, and nobody saw its answer; whether that took effect is not known";
+            let message = "the server was asked before a crash, and nobody saw its answer; whether that took effect is not known";
             return Err(ToolError::new(ToolErrorKind::OutcomeUnknown, message));
         }
         Ok(_) => {}
     }
     let done = work.await?;
-    cx.backend.finish(key, serde_json::to_value(&done).map_err(unfit)?).await?;
+    cx.backend
+        .finish(key, serde_json::to_value(&done).map_err(unfit)?)
+        .await?;
     Ok(done)
 }

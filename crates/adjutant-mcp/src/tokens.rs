@@ -49,7 +49,10 @@ impl Tokens {
     where
         F: Future<Output = Result<(Arc<str>, Duration), Cause>> + Send + 'static,
     {
-        Self(Origin::Asked(Arc::new(AskedTokens { ask: Box::new(move || Box::pin(ask())), last: Mutex::default() })))
+        Self(Origin::Asked(Arc::new(AskedTokens {
+            ask: Box::new(move || Box::pin(ask())),
+            last: Mutex::default(),
+        })))
     }
 
     /// Those of a server; none if it gets none.
@@ -95,18 +98,22 @@ impl TokenOrigin {
             Self::Asked(name, asked) => (name, asked),
         };
         let mut last = asked.last.lock().await;
-        let good = last.as_ref().filter(|(token, until)| Instant::now() < *until && Some(&**token) != refused);
+        let good = last
+            .as_ref()
+            .filter(|(token, until)| Instant::now() < *until && Some(&**token) != refused);
         if let Some((token, _)) = good {
             return Ok(Some(Arc::clone(token)));
         }
         *last = None;
         let none = |message: String| Error::new(ErrorKind::Unauthorised, message);
-        let (token, ttl) = (asked.ask)()
-            .await
-            .map_err(|cause| none(format!("there is no token for the server `{name}`")).with_source(cause))?;
+        let (token, ttl) = (asked.ask)().await.map_err(|cause| {
+            none(format!("there is no token for the server `{name}`")).with_source(cause)
+        })?;
         let token: Arc<str> = token.trim().into();
         if token.is_empty() {
-            return Err(none(format!("the token that was given for the server `{name}` is blank")));
+            return Err(none(format!(
+                "the token that was given for the server `{name}` is blank"
+            )));
         }
         *last = Some((Arc::clone(&token), Instant::now() + ttl.min(MAX_TTL)));
         Ok(Some(token))

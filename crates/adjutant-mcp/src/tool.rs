@@ -8,15 +8,16 @@ use std::{
 
 use adjutant_llm::{CallResult, Schema, Status};
 use adjutant_tool::{
-    Answer, Ask, AskKind, CallContext, ErasedTool, Progress, Replay, ToolError, ToolErrorKind, ToolSpec,
+    Answer, Ask, AskKind, CallContext, ErasedTool, Progress, Replay, ToolError, ToolErrorKind,
+    ToolSpec,
 };
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use rmcp::{
     model::{
-        CallToolRequest, CallToolRequestParams, CallToolResult, CancelTaskParams, CancelTaskRequest, ClientRequest,
-        GetTaskParams, GetTaskRequest, InputRequests, InputResponses, ServerResult, TaskPayload, UpdateTaskParams,
-        UpdateTaskRequest,
+        CallToolRequest, CallToolRequestParams, CallToolResult, CancelTaskParams,
+        CancelTaskRequest, ClientRequest, GetTaskParams, GetTaskRequest, InputRequests,
+        InputResponses, ServerResult, TaskPayload, UpdateTaskParams, UpdateTaskRequest,
     },
     service::ServiceError,
     transport::streamable_http_client::StreamableHttpError,
@@ -45,8 +46,11 @@ const MAX_LOGINS: usize = 3;
 /// The largest number of bytes of the id of a task.
 const MAX_TASK_ID: usize = 1_024;
 /// The shortest, the usual and the longest time between two looks at a task.
-const POLL: (Duration, Duration, Duration) =
-    (Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(60));
+const POLL: (Duration, Duration, Duration) = (
+    Duration::from_millis(500),
+    Duration::from_secs(2),
+    Duration::from_secs(60),
+);
 /// The most looks at a task that fail one after the other.
 const MAX_MISSED: u32 = 5;
 /// The time in which a server is told that a task is not wanted any more.
@@ -69,7 +73,10 @@ enum Sent {
     /// The call is over.
     Done(CallResult),
     /// The server needs something first.
-    Input { requests: InputRequests, state: Option<String> },
+    Input {
+        requests: InputRequests,
+        state: Option<String>,
+    },
     /// The call goes on as a task.
     Task { id: String, poll_ms: Option<u64> },
     /// It was refused, and so not done: somebody must sign in first.
@@ -95,8 +102,19 @@ impl ErasedTool for McpTool {
     }
 
     async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
-        let server = self.server.upgrade().ok_or_else(|| ToolError::failed("the server of this tool was let go of"))?;
-        Box::pin(ToolCall { tool: self, server, cx }.run(args)).await
+        let server = self
+            .server
+            .upgrade()
+            .ok_or_else(|| ToolError::failed("the server of this tool was let go of"))?;
+        Box::pin(
+            ToolCall {
+                tool: self,
+                server,
+                cx,
+            }
+            .run(args),
+        )
+        .await
     }
 }
 
@@ -110,7 +128,10 @@ struct ToolCall<'a> {
 impl ToolCall<'_> {
     async fn run(&self, args: Value) -> Result<CallResult, ToolError> {
         let Value::Object(args) = args else {
-            return Err(ToolError::new(ToolErrorKind::InvalidArguments, "the arguments are no object"));
+            return Err(ToolError::new(
+                ToolErrorKind::InvalidArguments,
+                "the arguments are no object",
+            ));
         };
         let mut params = CallToolRequestParams::new(self.tool.name.clone()).with_arguments(args);
         let mut rests = 0;
@@ -120,7 +141,8 @@ impl ToolCall<'_> {
                 Sent::Task { id, poll_ms } => return self.follow(&id, poll_ms).await,
                 Sent::Unauthorised { message } => return Ok(self.refused(&message)),
                 Sent::Input { requests, .. } if round == MAX_ROUNDS && requests.is_empty() => {
-                    let what = "it asked for nothing and wanted the call to be sent again more than";
+                    let what =
+                        "it asked for nothing and wanted the call to be sent again more than";
                     return Err(self.failed(&format!("{what} {MAX_ROUNDS} times")));
                 }
                 Sent::Input { .. } if round == MAX_ROUNDS => {}
@@ -143,7 +165,9 @@ impl ToolCall<'_> {
     async fn rest(&self, round: usize, rests: u32) -> Result<(), ToolError> {
         let wait = (POLL.1 * 2_u32.pow(rests)).min(POLL.2);
         let rest = async {
-            self.cx.progress(Progress::text(format!("the server is not ready: the call is sent again in {wait:?}")));
+            self.cx.progress(Progress::text(format!(
+                "the server is not ready: the call is sent again in {wait:?}"
+            )));
             tokio::select! {
                 () = sleep(wait) => Ok(()),
                 () = self.cx.cancel.cancelled() => Err(ToolError::new(ToolErrorKind::Cancelled, "the call was stopped")),
@@ -157,8 +181,14 @@ impl ToolCall<'_> {
         let mut sent = self.send_once(&format!("send-{round}"), params).await?;
         for login in 0..MAX_LOGINS {
             match &sent {
-                Sent::Unauthorised { message } if self.signs_in(&format!("login-{round}-{login}"), message).await? => {
-                    sent = self.send_once(&format!("send-{round}-{login}"), params).await?;
+                Sent::Unauthorised { message }
+                    if self
+                        .signs_in(&format!("login-{round}-{login}"), message)
+                        .await? =>
+                {
+                    sent = self
+                        .send_once(&format!("send-{round}-{login}"), params)
+                        .await?;
                 }
                 _ => break,
             }
@@ -169,12 +199,19 @@ impl ToolCall<'_> {
     /// True if somebody says that they have signed in.
     async fn signs_in(&self, key: &str, message: &str) -> Result<bool, ToolError> {
         match &self.plan().config.transport {
-            Transport::Http(config) if config.tokens.folder().is_some() && !config.has_own_token() => {}
+            Transport::Http(config)
+                if config.tokens.folder().is_some() && !config.has_own_token() => {}
             _ => return Ok(false),
         }
         let name = &*self.plan().name;
         let data = json!({"mcp": {"server": name, "mode": "login", "command": login_hint(name)}});
-        let ask = Ask { data, ..Ask::new(AskKind::Authorisation, format!("{message}; approve it then")) };
+        let ask = Ask {
+            data,
+            ..Ask::new(
+                AskKind::Authorisation,
+                format!("{message}; approve it then"),
+            )
+        };
         match self.cx.pause(key, ask).await {
             Ok(Answer::Approve { .. }) => Ok(true),
             Ok(_) => Ok(false),
@@ -184,11 +221,16 @@ impl ToolCall<'_> {
     }
 
     /// Sends a request, once over all entries into the call.
-    async fn send_once(&self, key: &str, params: &CallToolRequestParams) -> Result<Sent, ToolError> {
+    async fn send_once(
+        &self,
+        key: &str,
+        params: &CallToolRequestParams,
+    ) -> Result<Sent, ToolError> {
         // Before the step begins: a server that is not there is sent nothing.
         let connection = Arc::clone(&self.server).connection().await;
         let work = async {
-            let connection = connection.map_err(|error| ToolError::failed(error.message.clone()).with_source(error))?;
+            let connection = connection
+                .map_err(|error| ToolError::failed(error.message.clone()).with_source(error))?;
             let answer = tokio::select! {
                 answer = self.ask(params, &connection) => answer,
                 () = self.cx.cancel.cancelled() => {
@@ -201,12 +243,18 @@ impl ToolCall<'_> {
     }
 
     /// Sends a request once; to a server that is not there as soon as it is, within the time that it has to start.
-    async fn ask(&self, params: &CallToolRequestParams, to: &Connection) -> Result<ServerResult, ServiceError> {
+    async fn ask(
+        &self,
+        params: &CallToolRequestParams,
+        to: &Connection,
+    ) -> Result<ServerResult, ServiceError> {
         let began = Instant::now();
         loop {
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
             match to.request_for(&self.cx, request).await {
-                Err(error) if is_unsent(&error) && began.elapsed() < self.plan().config.start_limit => {
+                Err(error)
+                    if is_unsent(&error) && began.elapsed() < self.plan().config.start_limit =>
+                {
                     sleep(POLL.0).await
                 }
                 answer => return answer,
@@ -215,7 +263,11 @@ impl ToolCall<'_> {
     }
 
     /// What an answer means.
-    fn read(&self, answer: Result<ServerResult, ServiceError>, connection: &Connection) -> Result<Sent, ToolError> {
+    fn read(
+        &self,
+        answer: Result<ServerResult, ServiceError>,
+        connection: &Connection,
+    ) -> Result<Sent, ToolError> {
         match answer {
             Ok(ServerResult::CallToolResult(result)) => Ok(Sent::Done(self.result(result))),
             Ok(ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_)) => {
@@ -224,17 +276,27 @@ impl ToolCall<'_> {
             Ok(ServerResult::InputRequiredResult(required)) => {
                 let requests = required.input_requests.unwrap_or_default();
                 if requests.is_empty() && required.request_state.is_none() {
-                    return Ok(Sent::Done(self.refused("it needs something first and does not say what")));
+                    return Ok(Sent::Done(
+                        self.refused("it needs something first and does not say what"),
+                    ));
                 }
                 self.bounded(&requests, required.request_state.as_deref())?;
-                Ok(Sent::Input { requests, state: required.request_state })
+                Ok(Sent::Input {
+                    requests,
+                    state: required.request_state,
+                })
             }
-            Ok(ServerResult::CreateTaskResult(created)) if created.task.task_id.len() <= MAX_TASK_ID => {
-                Ok(Sent::Task { id: created.task.task_id, poll_ms: created.task.poll_interval_ms })
+            Ok(ServerResult::CreateTaskResult(created))
+                if created.task.task_id.len() <= MAX_TASK_ID =>
+            {
+                Ok(Sent::Task {
+                    id: created.task.task_id,
+                    poll_ms: created.task.poll_interval_ms,
+                })
             }
-            Ok(_) | Err(ServiceError::UnexpectedResponse) => {
-                Ok(Sent::Done(self.refused("it answered with something that is no result of a tool")))
-            }
+            Ok(_) | Err(ServiceError::UnexpectedResponse) => Ok(Sent::Done(
+                self.refused("it answered with something that is no result of a tool"),
+            )),
             Err(ServiceError::McpError(error)) => Ok(Sent::Done(self.refused(&format!(
                 "it refused the call: {} ({})",
                 short(&error.message),
@@ -242,7 +304,9 @@ impl ToolCall<'_> {
             )))),
             Err(error) => match http::refusal_of(&self.plan().name, &error) {
                 Some(refusal) if refusal.kind == ErrorKind::Unauthorised => {
-                    Ok(Sent::Unauthorised { message: refusal.message.to_string() })
+                    Ok(Sent::Unauthorised {
+                        message: refusal.message.to_string(),
+                    })
                 }
                 Some(refusal) => Ok(Sent::Done(self.refused(&refusal.message))),
                 None => Err(self.unanswered(&error, connection)),
@@ -251,12 +315,19 @@ impl ToolCall<'_> {
     }
 
     /// Answers everything that is asked in a round, all at once.
-    async fn answers(&self, key: &str, requests: &InputRequests) -> Result<InputResponses, ToolError> {
-        let answers = requests.iter().enumerate().map(|(at, (name, request))| async move {
-            let key = format!("{key}-{at}");
-            let answer = input::answer(&self.cx, &key, request, self.plan(), None).await?;
-            Ok::<_, ToolError>((name.clone(), answer))
-        });
+    async fn answers(
+        &self,
+        key: &str,
+        requests: &InputRequests,
+    ) -> Result<InputResponses, ToolError> {
+        let answers = requests
+            .iter()
+            .enumerate()
+            .map(|(at, (name, request))| async move {
+                let key = format!("{key}-{at}");
+                let answer = input::answer(&self.cx, &key, request, self.plan(), None).await?;
+                Ok::<_, ToolError>((name.clone(), answer))
+            });
         Ok(BTreeMap::from_iter(try_join_all(answers).await?))
     }
 
@@ -264,14 +335,27 @@ impl ToolCall<'_> {
     async fn follow(&self, id: &str, poll_ms: Option<u64>) -> Result<CallResult, ToolError> {
         let mut wait = interval(poll_ms);
         for round in 0..=MAX_ROUNDS {
-            let seen: TaskNews =
-                step(&self.cx, &format!("task-{round}"), Again::Harmless, self.look(id, &mut wait)).await?;
+            let seen: TaskNews = step(
+                &self.cx,
+                &format!("task-{round}"),
+                Again::Harmless,
+                self.look(id, &mut wait),
+            )
+            .await?;
             let requests = match seen {
                 TaskNews::Done(result) => return Ok(result),
                 TaskNews::Input(requests) => requests,
             };
-            let answers = self.answers(&format!("task-ask-{round}"), &requests).await?;
-            let _: () = step(&self.cx, &format!("task-told-{round}"), Again::Harmless, self.tell(id, answers)).await?;
+            let answers = self
+                .answers(&format!("task-ask-{round}"), &requests)
+                .await?;
+            let _: () = step(
+                &self.cx,
+                &format!("task-told-{round}"),
+                Again::Harmless,
+                self.tell(id, answers),
+            )
+            .await?;
         }
         Err(self.failed(&format!("it asked for input more than {MAX_ROUNDS} times")))
     }
@@ -286,7 +370,8 @@ impl ToolCall<'_> {
             }
             let answer = match Arc::clone(&self.server).connection().await {
                 Ok(connection) => {
-                    let request = ClientRequest::GetTaskRequest(GetTaskRequest::new(GetTaskParams::new(id)));
+                    let request =
+                        ClientRequest::GetTaskRequest(GetTaskRequest::new(GetTaskParams::new(id)));
                     timeout(self.plan().config.start_limit, connection.request(request)).await
                 }
                 Err(error) if missed >= MAX_MISSED => {
@@ -296,19 +381,31 @@ impl ToolCall<'_> {
             };
             let task = match answer {
                 Ok(Ok(ServerResult::GetTaskResult(result))) => result.task,
-                Ok(Ok(_)) => return Ok(TaskNews::Done(self.refused("it answered with something that is no task"))),
+                Ok(Ok(_)) => {
+                    return Ok(TaskNews::Done(
+                        self.refused("it answered with something that is no task"),
+                    ));
+                }
                 Ok(Err(ServiceError::McpError(error))) => {
-                    let what = format!("it knows nothing of the task any more: {}", short(&error.message));
+                    let what = format!(
+                        "it knows nothing of the task any more: {}",
+                        short(&error.message)
+                    );
                     return Ok(TaskNews::Done(self.refused(&what)));
                 }
-                _ if missed >= MAX_MISSED => return Err(self.failed("it did not say what became of the task")),
+                _ if missed >= MAX_MISSED => {
+                    return Err(self.failed("it did not say what became of the task"));
+                }
                 _ => {
                     missed += 1;
                     continue;
                 }
             };
             missed = 0;
-            *wait = task.task.poll_interval_ms.map_or(*wait, |poll| interval(Some(poll)));
+            *wait = task
+                .task
+                .poll_interval_ms
+                .map_or(*wait, |poll| interval(Some(poll)));
             match task.payload {
                 TaskPayload::Working => {
                     if let Some(message) = &task.task.status_message {
@@ -322,15 +419,25 @@ impl ToolCall<'_> {
                 TaskPayload::Completed { result } => {
                     let result = serde_json::from_value(Value::Object(result));
                     let result = result.map(|result| self.result(result));
-                    return Ok(TaskNews::Done(
-                        result.unwrap_or_else(|_| self.refused("it ended the task with no result of a tool")),
-                    ));
+                    return Ok(TaskNews::Done(result.unwrap_or_else(|_| {
+                        self.refused("it ended the task with no result of a tool")
+                    })));
                 }
                 TaskPayload::Failed { error } => {
-                    let message = error.get("message").and_then(Value::as_str).unwrap_or("it does not say why");
-                    return Ok(TaskNews::Done(self.refused(&format!("it failed in the task: {}", short(message)))));
+                    let message = error
+                        .get("message")
+                        .and_then(Value::as_str)
+                        .unwrap_or("it does not say why");
+                    return Ok(TaskNews::Done(
+                        self.refused(&format!("it failed in the task: {}", short(message))),
+                    ));
                 }
-                _ => return Ok(TaskNews::Done(CallResult::new(Status::Cancelled, "the server stopped the task"))),
+                _ => {
+                    return Ok(TaskNews::Done(CallResult::new(
+                        Status::Cancelled,
+                        "the server stopped the task",
+                    )));
+                }
             }
         }
     }
@@ -338,11 +445,20 @@ impl ToolCall<'_> {
     /// Hands answers to a task. One that has them already refuses them: what it does with them is seen when it is looked at.
     async fn tell(&self, id: &str, answers: InputResponses) -> Result<(), ToolError> {
         let connection = Arc::clone(&self.server).connection().await;
-        let connection = connection.map_err(|error| ToolError::failed(error.message.clone()).with_source(error))?;
+        let connection = connection
+            .map_err(|error| ToolError::failed(error.message.clone()).with_source(error))?;
         let params = UpdateTaskParams::new(id, answers);
-        match connection.request(ClientRequest::UpdateTaskRequest(UpdateTaskRequest::new(params))).await {
+        match connection
+            .request(ClientRequest::UpdateTaskRequest(UpdateTaskRequest::new(
+                params,
+            )))
+            .await
+        {
             Ok(_) | Err(ServiceError::McpError(_)) => Ok(()),
-            Err(error) => Err(self.failed(&format!("it was not told the answers: {}", short(&chain(&error))))),
+            Err(error) => Err(self.failed(&format!(
+                "it was not told the answers: {}",
+                short(&chain(&error))
+            ))),
         }
     }
 
@@ -350,7 +466,8 @@ impl ToolCall<'_> {
     async fn give_up(&self, id: &str) -> ToolError {
         let tell = async {
             let connection = Arc::clone(&self.server).connection().await.ok()?;
-            let request = ClientRequest::CancelTaskRequest(CancelTaskRequest::new(CancelTaskParams::new(id)));
+            let request =
+                ClientRequest::CancelTaskRequest(CancelTaskRequest::new(CancelTaskParams::new(id)));
             connection.request(request).await.ok()
         };
         let how = match timeout(CANCEL, tell).await {
@@ -362,7 +479,9 @@ impl ToolCall<'_> {
 
     fn bounded(&self, requests: &InputRequests, state: Option<&str>) -> Result<(), ToolError> {
         let size = serde_json::to_string(requests).map_or(usize::MAX, |text| text.len());
-        if requests.len() > MAX_REQUESTS || size.saturating_add(state.map_or(0, str::len)) > MAX_INPUT {
+        if requests.len() > MAX_REQUESTS
+            || size.saturating_add(state.map_or(0, str::len)) > MAX_INPUT
+        {
             return Err(self.failed(&format!(
                 "it asks for more than {MAX_REQUESTS} things at once, or in more than {MAX_INPUT} bytes"
             )));
@@ -399,10 +518,14 @@ impl ToolCall<'_> {
         let what = match error {
             ServiceError::Timeout { timeout } => format!("it said nothing for {timeout:?}"),
             ServiceError::TransportClosed => connection.reason().to_owned(),
-            ServiceError::TransportSend(error) => format!("it could not be asked: {}", short(&chain(&*error.error))),
+            ServiceError::TransportSend(error) => {
+                format!("it could not be asked: {}", short(&chain(&*error.error)))
+            }
             error => short(&chain(error)).to_owned(),
         };
-        let message = self.said(&format!("{what}; whether the call took effect is not known"));
+        let message = self.said(&format!(
+            "{what}; whether the call took effect is not known"
+        ));
         let kind = match self.tool.spec.replay {
             Replay::Pure | Replay::Idempotent => ToolErrorKind::Failed,
             _ => ToolErrorKind::OutcomeUnknown,
@@ -413,8 +536,13 @@ impl ToolCall<'_> {
 
 /// True if nothing of a request can have reached the server: there was no connection to it.
 fn is_unsent(error: &ServiceError) -> bool {
-    let ServiceError::TransportSend(error) = error else { return false };
-    let mut causes = successors(Some(&*error.error as &(dyn std::error::Error + 'static)), |error| error.source());
+    let ServiceError::TransportSend(error) = error else {
+        return false;
+    };
+    let mut causes = successors(
+        Some(&*error.error as &(dyn std::error::Error + 'static)),
+        |error| error.source(),
+    );
     causes.any(|cause| match cause.downcast_ref() {
         Some(StreamableHttpError::Client(error)) => reqwest::Error::is_connect(error),
         _ => false,
@@ -423,5 +551,7 @@ fn is_unsent(error: &ServiceError) -> bool {
 
 /// The time between two looks at a task, as it was asked for.
 fn interval(poll_ms: Option<u64>) -> Duration {
-    poll_ms.map_or(POLL.1, |poll| Duration::from_millis(poll).clamp(POLL.0, POLL.2))
+    poll_ms.map_or(POLL.1, |poll| {
+        Duration::from_millis(poll).clamp(POLL.0, POLL.2)
+    })
 }

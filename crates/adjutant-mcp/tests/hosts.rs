@@ -17,7 +17,10 @@ const VARIABLE: &str = "ADJUTANT_TEST_SERVER";
 
 fn main() {
     sandbox_helper();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     match std::env::var_os(VARIABLE) {
         Some(_) => runtime.block_on(serve()),
         None => runtime.block_on(server_reaches_the_hosts_of_its_list_and_no_other()),
@@ -26,17 +29,28 @@ fn main() {
 
 /// A server whose tool asks the proxy of its environment for an address.
 async fn serve() {
-    let spec = ToolSpec::new("get", "Gets.", json!({"type": "object", "properties": {"url": {"type": "string"}}}));
+    let spec = ToolSpec::new(
+        "get",
+        "Gets.",
+        json!({"type": "object", "properties": {"url": {"type": "string"}}}),
+    );
     let get = tool_fn(spec, |args: Value, _: CallContext| async move {
         let proxy = std::env::var("http_proxy").expect("it has a proxy");
-        let mut stream = TcpStream::connect(proxy.trim_start_matches("http://")).expect("it listens");
+        let mut stream =
+            TcpStream::connect(proxy.trim_start_matches("http://")).expect("it listens");
         let url = args["url"].as_str().expect("a text");
-        stream.write_all(format!("GET {url} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).expect("it is sent");
+        stream
+            .write_all(format!("GET {url} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
+            .expect("it is sent");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it is read");
         Ok(CallResult::ok(answer))
     });
-    McpHost::new("web").tools(Tools::new("web").tool(get)).serve_stdio().await.expect("it is served");
+    McpHost::new("web")
+        .tools(Tools::new("web").tool(get))
+        .serve_stdio()
+        .await
+        .expect("it is served");
 }
 
 async fn server_reaches_the_hosts_of_its_list_and_no_other() {
@@ -46,7 +60,9 @@ async fn server_reaches_the_hosts_of_its_list_and_no_other() {
         for stream in listener.incoming() {
             let mut stream = stream.expect("a client");
             let _ = stream.read(&mut [0; 4096]);
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nheron");
+            let _ = stream.write_all(
+                b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nheron",
+            );
         }
     });
     let program = std::env::current_exe().expect("a program");
@@ -61,11 +77,22 @@ async fn server_reaches_the_hosts_of_its_list_and_no_other() {
     config.env = [(VARIABLE.into(), "1".into())].into();
     let server = McpServer::new("web", ServerConfig::new(config)).expect("it can be meant");
     server.ready().await.expect("it starts");
-    let tools = server.resolve(&Identity::root("s".into(), "s", "s")).await.expect("it never fails");
+    let tools = server
+        .resolve(&Identity::root("s".into(), "s", "s"))
+        .await
+        .expect("it never fails");
     let get = tools.get("web_get").expect("it is there");
-    for (host, expect) in [(&*own, "heron"), ("127.0.0.1:1", "403 Forbidden"), (&own, "heron")] {
+    for (host, expect) in [
+        (&*own, "heron"),
+        ("127.0.0.1:1", "403 Forbidden"),
+        (&own, "heron"),
+    ] {
         let url = format!("http://{host}/");
-        let said = get.call(json!({ "url": url }), CallContext::detached()).await.expect("it is answered").text();
+        let said = get
+            .call(json!({ "url": url }), CallContext::detached())
+            .await
+            .expect("it is answered")
+            .text();
         assert!(said.contains(expect), "{host}: {said}");
     }
 }

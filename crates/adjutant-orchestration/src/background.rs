@@ -125,20 +125,31 @@ impl BackgroundOptions {
 impl Background {
     /// Tasks in the background, without agents that could do them.
     pub fn new(options: BackgroundOptions) -> Self {
-        Self { table: Arc::new(TaskTable::new(options)), agents: Arc::default() }
+        Self {
+            table: Arc::new(TaskTable::new(options)),
+            agents: Arc::default(),
+        }
     }
 
     /// Adds an agent that is called and can be launched by this name; the newest one of a name counts.
     ///
     /// Of the agent, only the configuration counts: every task is a new conversation.
     #[must_use]
-    pub fn agent(mut self, name: impl Into<Arc<str>>, description: impl Into<Arc<str>>, agent: Agent) -> Self {
+    pub fn agent(
+        mut self,
+        name: impl Into<Arc<str>>,
+        description: impl Into<Arc<str>>,
+        agent: Agent,
+    ) -> Self {
         let name = name.into();
         let agent = agent.identify(|who| {
             who.path = name.as_ref().into();
             who.name = Arc::clone(&name);
         });
-        let launchable = Launchable { description: description.into(), agent };
+        let launchable = Launchable {
+            description: description.into(),
+            agent,
+        };
         Arc::make_mut(&mut self.agents).insert(name, launchable);
         self
     }
@@ -171,7 +182,9 @@ impl Background {
     /// Without agents that can be launched, there is no `launch_task`; see [`tool`](Background::tool).
     #[must_use]
     pub fn install(&self, agent: Agent) -> Agent {
-        let agent = agent.toolbox(self.toolbox()).effect(gone::Gone::new(&self.table));
+        let agent = agent
+            .toolbox(self.toolbox())
+            .effect(gone::Gone::new(&self.table));
         let agent = agent.middleware(revive::Revive(self.clone()));
         match self.table.options().at_end {
             AtEnd::Cancel => agent,
@@ -198,7 +211,10 @@ impl Background {
 
     /// The agent that is launched by a name.
     fn launchable(&self, name: &str) -> Option<Agent> {
-        self.agents.get(name).map(|known| known.agent.clone()).or_else(|| self.table.known(name))
+        self.agents
+            .get(name)
+            .map(|known| known.agent.clone())
+            .or_else(|| self.table.known(name))
     }
 
     /// The tasks that are known, of all sessions, each session's in the order of their launch.

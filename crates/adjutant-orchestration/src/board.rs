@@ -48,8 +48,8 @@ use adjutant_llm::{SystemWorld, World};
 use self::window::BoardShared;
 pub use self::{
     bounds::{
-        MAX_AGENT_BYTES, MAX_CRITERIA, MAX_DEPENDENCIES, MAX_DESCRIPTION_BYTES, MAX_KEY_BYTES, MAX_METADATA_BYTES,
-        MAX_RESULT_BYTES, MAX_TEXT_BYTES, MAX_TITLE_BYTES,
+        MAX_AGENT_BYTES, MAX_CRITERIA, MAX_DEPENDENCIES, MAX_DESCRIPTION_BYTES, MAX_KEY_BYTES,
+        MAX_METADATA_BYTES, MAX_RESULT_BYTES, MAX_TEXT_BYTES, MAX_TITLE_BYTES,
     },
     list::{Blocker, ListedTask, MAX_PAGE, TaskPage, TaskQuery},
     new::{Finish, NewTask, TaskEdit},
@@ -94,19 +94,30 @@ impl Board {
     /// The board on a key-value store, by the clock of the system.
     pub fn new(kv: Arc<dyn KvStore>) -> Self {
         let world = Arc::new(SystemWorld);
-        Self { kv, world, shared: Arc::default(), max_lost: MAX_LOST }
+        Self {
+            kv,
+            world,
+            shared: Arc::default(),
+            max_lost: MAX_LOST,
+        }
     }
 
     /// Sets clock, ids and chance.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
-        Self { world: Arc::new(world), ..self }
+        Self {
+            world: Arc::new(world),
+            ..self
+        }
     }
 
     /// Sets how many workers in a row may lose a task before it fails; at least 1, and [`MAX_LOST`] by itself.
     #[must_use]
     pub fn max_lost(self, max_lost: u32) -> Self {
-        Self { max_lost: max_lost.max(1), ..self }
+        Self {
+            max_lost: max_lost.max(1),
+            ..self
+        }
     }
 
     /// A task.
@@ -118,7 +129,12 @@ impl Board {
     }
 
     async fn read(&self, id: &TaskId) -> Result<VersionedTask, Error> {
-        let missing = || Error::new(ErrorKind::Missing, format!("there is no task {}", id.shown()));
+        let missing = || {
+            Error::new(
+                ErrorKind::Missing,
+                format!("there is no task {}", id.shown()),
+            )
+        };
         self.find(id).await?.ok_or_else(missing)
     }
 
@@ -126,8 +142,13 @@ impl Board {
         if !id.is_possible() {
             return Ok(None);
         }
-        let Some(item) = self.kv.get(&keys::task(id)).await? else { return Ok(None) };
-        Ok(Some(VersionedTask { task: task::decode(&item.value)?, version: item.version }))
+        let Some(item) = self.kv.get(&keys::task(id)).await? else {
+            return Ok(None);
+        };
+        Ok(Some(VersionedTask {
+            task: task::decode(&item.value)?,
+            version: item.version,
+        }))
     }
 
     /// Changes a task by looking at what it is now, again if someone else was faster; a change to nothing is none.
@@ -168,5 +189,8 @@ fn is_conflict(error: &KvStoreError) -> bool {
 }
 
 fn busy(id: &TaskId) -> Error {
-    Error::new(ErrorKind::Conflict, format!("task {id} is changed by others all the time"))
+    Error::new(
+        ErrorKind::Conflict,
+        format!("task {id} is changed by others all the time"),
+    )
 }

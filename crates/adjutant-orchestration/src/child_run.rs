@@ -97,8 +97,16 @@ impl AgentEnd {
             }
             Err(error) => {
                 let is_cancelled = error.kind == ToolErrorKind::Cancelled;
-                let state = if is_cancelled { TaskState::Cancelled } else { TaskState::Failed };
-                Self { state, text: ellipsed(&chain(error), MAX_ERROR_BYTES).into_owned(), usage: Usage::default() }
+                let state = if is_cancelled {
+                    TaskState::Cancelled
+                } else {
+                    TaskState::Failed
+                };
+                Self {
+                    state,
+                    text: ellipsed(&chain(error), MAX_ERROR_BYTES).into_owned(),
+                    usage: Usage::default(),
+                }
             }
         }
     }
@@ -107,10 +115,21 @@ impl AgentEnd {
     pub(crate) fn told(outcome: &Outcome, usage: Usage) -> Self {
         let (state, text) = match outcome {
             Outcome::Finished { reply, .. } => (TaskState::Completed, reply.text()),
-            Outcome::Limit { limit } => (TaskState::Failed, format!("the agent reached its limit of {limit}")),
-            Outcome::Cancelled { by } => (TaskState::Cancelled, format!("the agent was stopped by {by}")),
-            Outcome::Failed { failure } => (TaskState::Failed, format!("the agent failed: {failure}")),
-            Outcome::Paused { .. } => (TaskState::Failed, "the agent waits for the outside".to_owned()),
+            Outcome::Limit { limit } => (
+                TaskState::Failed,
+                format!("the agent reached its limit of {limit}"),
+            ),
+            Outcome::Cancelled { by } => (
+                TaskState::Cancelled,
+                format!("the agent was stopped by {by}"),
+            ),
+            Outcome::Failed { failure } => {
+                (TaskState::Failed, format!("the agent failed: {failure}"))
+            }
+            Outcome::Paused { .. } => (
+                TaskState::Failed,
+                "the agent waits for the outside".to_owned(),
+            ),
         };
         Self { state, text, usage }
     }

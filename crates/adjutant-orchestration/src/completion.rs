@@ -56,13 +56,23 @@ impl Completion {
 
     /// What the agent said at the end of this run, with `task_complete`; the first one counts.
     pub fn of(result: &RunResult) -> Option<Self> {
-        let said = result.calls.iter().filter(|call| call.name.as_str() == TASK_COMPLETE && !call.result.is_error());
-        said.into_iter().find_map(|call| serde_json::from_value(call.result.details.clone()).ok())
+        let said = result
+            .calls
+            .iter()
+            .filter(|call| call.name.as_str() == TASK_COMPLETE && !call.result.is_error());
+        said.into_iter()
+            .find_map(|call| serde_json::from_value(call.result.details.clone()).ok())
     }
 
     fn new(status: CompletionStatus, summary: impl Into<String>) -> Self {
         let (files_modified, tests_run) = (Vec::new(), Vec::new());
-        Self { status, summary: summary.into(), files_modified, tests_run, caveats: None }
+        Self {
+            status,
+            summary: summary.into(),
+            files_modified,
+            tests_run,
+            caveats: None,
+        }
     }
 
     /// The same, no longer than what is put into a context may be.
@@ -72,7 +82,9 @@ impl Completion {
             summary: cut_chars(&self.summary, MAX_SUMMARY_CHARS).into_owned(),
             files_modified: items(self.files_modified),
             tests_run: items(self.tests_run),
-            caveats: self.caveats.map(|text| cut_chars(&text, MAX_SUMMARY_CHARS).into_owned()),
+            caveats: self
+                .caveats
+                .map(|text| cut_chars(&text, MAX_SUMMARY_CHARS).into_owned()),
         }
     }
 
@@ -81,7 +93,11 @@ impl Completion {
         if !self.summary.trim().is_empty() {
             return self.summary.clone();
         }
-        match self.caveats.as_deref().filter(|text| !text.trim().is_empty()) {
+        match self
+            .caveats
+            .as_deref()
+            .filter(|text| !text.trim().is_empty())
+        {
             Some(caveats) => format!("{}: {caveats}", self.status.as_str()),
             None => self.status.as_str().to_owned(),
         }
@@ -99,6 +115,10 @@ impl CompletionStatus {
 
 fn items(items: Vec<String>) -> Vec<String> {
     let left_out = items.len().saturating_sub(MAX_ITEMS);
-    let kept = items.into_iter().take(MAX_ITEMS).map(|item| cut_chars(&item, MAX_ITEM_CHARS).into_owned());
-    kept.chain((left_out > 0).then(|| format!("and {left_out} more"))).collect()
+    let kept = items
+        .into_iter()
+        .take(MAX_ITEMS)
+        .map(|item| cut_chars(&item, MAX_ITEM_CHARS).into_owned());
+    kept.chain((left_out > 0).then(|| format!("and {left_out} more")))
+        .collect()
 }

@@ -104,21 +104,49 @@ impl Definition {
         let shown = path.display();
         let (front, instructions) =
             Self::split(text).map_err(|why| invalid(format!("{shown}:1:1: {}", why.message())))?;
-        let mut fields = read(&front).map_err(|(at, why)| invalid(format!("{shown}{at}: {why}")))?;
-        let wrong = |field: &str, why: String| Err(invalid(format!("{shown}{}: {why}", place(&front, field))));
-        let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into();
+        let mut fields =
+            read(&front).map_err(|(at, why)| invalid(format!("{shown}{at}: {why}")))?;
+        let wrong = |field: &str, why: String| {
+            Err(invalid(format!("{shown}{}: {why}", place(&front, field))))
+        };
+        let stem = || {
+            path.file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into()
+        };
         let name = fields.name.get_or_insert_with(stem);
         if !is_name(name) {
-            return wrong("name", format!("a name has 1 to 64 letters, digits, `_` and `-`: {name:?}"));
+            return wrong(
+                "name",
+                format!("a name has 1 to 64 letters, digits, `_` and `-`: {name:?}"),
+            );
         }
-        if fields.description.as_ref().is_none_or(|text| text.trim().is_empty()) {
-            return wrong("description", "`description` is missing: others choose the agent by it".to_owned());
+        if fields
+            .description
+            .as_ref()
+            .is_none_or(|text| text.trim().is_empty())
+        {
+            return wrong(
+                "description",
+                "`description` is missing: others choose the agent by it".to_owned(),
+            );
         }
         if fields.max_turns == Some(0) || fields.max_concurrency == Some(0) {
-            let field = if fields.max_turns == Some(0) { "max_turns" } else { "max_concurrency" };
-            return wrong(field, "`max_turns` and `max_concurrency` are at least 1".to_owned());
+            let field = if fields.max_turns == Some(0) {
+                "max_turns"
+            } else {
+                "max_concurrency"
+            };
+            return wrong(
+                field,
+                "`max_turns` and `max_concurrency` are at least 1".to_owned(),
+            );
         }
-        Ok(Self { instructions: instructions.into(), ..Self::from(fields) })
+        Ok(Self {
+            instructions: instructions.into(),
+            ..Self::from(fields)
+        })
     }
 
     /// The front matter of a file, and the text below it. The front matter keeps its lines where they stand in the file.
@@ -129,7 +157,8 @@ impl Definition {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut lines = text.split_inclusive('\n');
         let Some(first) = lines.next().filter(|line| line.trim_end() == "---") else {
-            let message = "it does not begin with front matter: a line `---`, the fields, a line `---`";
+            let message =
+                "it does not begin with front matter: a line `---`, the fields, a line `---`";
             return Err(invalid(message.to_owned()));
         };
         let (mut front, mut read) = (String::from("\n"), first.len());
@@ -140,7 +169,9 @@ impl Definition {
             }
             front.push_str(line);
         }
-        Err(invalid("its front matter does not end: a line `---` is missing".to_owned()))
+        Err(invalid(
+            "its front matter does not end: a line `---` is missing".to_owned(),
+        ))
     }
 
     /// What a registry tells of it.
@@ -148,8 +179,12 @@ impl Definition {
         let mut profile = Profile::new(Arc::clone(&self.name), Arc::clone(&self.description));
         profile.skills.clone_from(&self.expertise);
         profile.estimated_cost = self.estimated_cost.clone().unwrap_or_default();
-        profile.max_concurrency = self.max_concurrency.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
-        profile.max_depth(self.depth).max_handoffs(u32::try_from(self.handoffs).unwrap_or(u32::MAX))
+        profile.max_concurrency = self
+            .max_concurrency
+            .map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+        profile
+            .max_depth(self.depth)
+            .max_handoffs(u32::try_from(self.handoffs).unwrap_or(u32::MAX))
     }
 
     /// Reads the agents of a folder: its files `*.md`, in the order of their names. What cannot be read is told.
@@ -158,22 +193,39 @@ impl Definition {
     /// `Missing` if there is no such folder, `Invalid` if it has more than 256 of them.
     pub fn folder(folder: &Path) -> Result<(Vec<Self>, Vec<Error>), Error> {
         let entries = fs::read_dir(folder).map_err(|error| {
-            Error::new(ErrorKind::Missing, format!("the agents cannot be listed: {}", folder.display()))
-                .with_source(error)
+            Error::new(
+                ErrorKind::Missing,
+                format!("the agents cannot be listed: {}", folder.display()),
+            )
+            .with_source(error)
         })?;
         let is_agent = |path: &PathBuf| path.extension().is_some_and(|it| it == "md");
-        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_agent).collect();
+        let mut paths: Vec<PathBuf> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(is_agent)
+            .collect();
         paths.sort_unstable();
         if paths.len() > MAX_FILES {
-            let message =
-                format!("a folder has {MAX_FILES} agents at most, and not {}: {}", paths.len(), folder.display());
+            let message = format!(
+                "a folder has {MAX_FILES} agents at most, and not {}: {}",
+                paths.len(),
+                folder.display()
+            );
             return Err(invalid(message));
         }
         let (mut read, mut problems): (Vec<Self>, Vec<Error>) = (Vec::new(), Vec::new());
         for path in paths {
             match file(&path).and_then(|text| Self::parse(&text, &path)) {
-                Ok(one) if read.iter().any(|known| known.name.eq_ignore_ascii_case(&one.name)) => {
-                    problems.push(invalid(format!("{}: there is another agent {:?}", path.display(), one.name)));
+                Ok(one)
+                    if read
+                        .iter()
+                        .any(|known| known.name.eq_ignore_ascii_case(&one.name)) =>
+                {
+                    problems.push(invalid(format!(
+                        "{}: there is another agent {:?}",
+                        path.display(),
+                        one.name
+                    )));
                 }
                 Ok(one) => read.push(one),
                 Err(error) => problems.push(error),
@@ -208,18 +260,29 @@ impl From<Fields> for Definition {
 
 /// The text of a file; only of a regular one, so that nothing waits for a pipe.
 fn file(path: &Path) -> Result<String, Error> {
-    let cannot =
-        |error| Error::new(ErrorKind::Invalid, format!("{} cannot be read", path.display())).with_source(error);
+    let cannot = |error| {
+        Error::new(
+            ErrorKind::Invalid,
+            format!("{} cannot be read", path.display()),
+        )
+        .with_source(error)
+    };
     let about = fs::metadata(path).map_err(cannot)?;
     if !about.is_file() {
         return Err(invalid(format!("{} is no file", path.display())));
     }
     let mut bytes = Vec::new();
-    fs::File::open(path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)).map_err(cannot)?;
+    fs::File::open(path)
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(cannot)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(invalid(format!("{} has more than {MAX_FILE_BYTES} bytes", path.display())));
+        return Err(invalid(format!(
+            "{} has more than {MAX_FILE_BYTES} bytes",
+            path.display()
+        )));
     }
-    String::from_utf8(bytes).map_err(|error| invalid(format!("{} is no UTF-8: {error}", path.display())))
+    String::from_utf8(bytes)
+        .map_err(|error| invalid(format!("{} is no UTF-8: {error}", path.display())))
 }
 
 fn is_name(name: &str) -> bool {
@@ -229,7 +292,10 @@ fn is_name(name: &str) -> bool {
 
 /// Where a field stands in a file, as `:line:column`; where its front matter begins if it has none.
 fn place(front: &str, field: &str) -> String {
-    let is_it = |line: &str| line.strip_prefix(field).is_some_and(|rest| rest.trim_start().starts_with(':'));
+    let is_it = |line: &str| {
+        line.strip_prefix(field)
+            .is_some_and(|rest| rest.trim_start().starts_with(':'))
+    };
     let line = front.lines().position(is_it).map_or(1, |at| at + 1);
     format!(":{line}:1")
 }
@@ -250,8 +316,13 @@ fn read(front: &str) -> Result<Fields, (String, String)> {
         budget: serde_saphyr::budget! { max_depth: 8, max_events: 2_000, max_aliases: 0, max_anchors: 0 },
     };
     serde_saphyr::from_str_with_options(front, options).map_err(|error| {
-        let place = error.location().map(|at| format!(":{}:{}", at.line(), at.column()));
+        let place = error
+            .location()
+            .map(|at| format!(":{}:{}", at.line(), at.column()));
         let why = error.without_snippet().to_string();
-        (place.unwrap_or_default(), why.lines().next().unwrap_or_default().to_owned())
+        (
+            place.unwrap_or_default(),
+            why.lines().next().unwrap_or_default().to_owned(),
+        )
     })
 }

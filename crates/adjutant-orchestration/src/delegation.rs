@@ -104,7 +104,14 @@ impl Delegation {
             is_interactive: false,
             pending: Arc::default(),
         };
-        Self { shared: Arc::new(shared), place: DelegationLevel { left: 1, max_handoffs: 0, slot: None } }
+        Self {
+            shared: Arc::new(shared),
+            place: DelegationLevel {
+                left: 1,
+                max_handoffs: 0,
+                slot: None,
+            },
+        }
     }
 
     /// Sets how many levels of agents may stand under the one that it is installed in; 1 without it, and with 0 nobody can delegate.
@@ -156,7 +163,11 @@ impl Delegation {
         let spawned = self.shared.registry.spawn_as(&role.agent, &role.name);
         Some(spawned.map(|spawned| {
             // What is below it is bound by the one that delegated, and by its profile.
-            let above = DelegationLevel { left: role.levels.saturating_add(1), max_handoffs: 0, slot: None };
+            let above = DelegationLevel {
+                left: role.levels.saturating_add(1),
+                max_handoffs: 0,
+                slot: None,
+            };
             equip(&spawned, &self.shared, &above, 0)
         }))
     }
@@ -228,14 +239,22 @@ pub(crate) fn equip(
         max_handoffs: profile.max_handoffs,
         slot: Some(spawned.slot.clone()),
     };
-    Delegation { shared: Arc::clone(shared), place }.install(agent)
+    Delegation {
+        shared: Arc::clone(shared),
+        place,
+    }
+    .install(agent)
 }
 
 impl fmt::Debug for Delegation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Delegation");
-        shown.field("registry", &self.shared.registry).field("place", &self.place);
-        shown.field("board", &self.shared.board.is_some()).field("reflections", &self.shared.reflections.is_some());
+        shown
+            .field("registry", &self.shared.registry)
+            .field("place", &self.place);
+        shown
+            .field("board", &self.shared.board.is_some())
+            .field("reflections", &self.shared.reflections.is_some());
         shown.finish()
     }
 }

@@ -47,7 +47,14 @@ pub enum ErrorKind {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), retry: false, retry_after: None, source: None, agent: None }
+        Self {
+            kind,
+            message: message.into(),
+            retry: false,
+            retry_after: None,
+            source: None,
+            agent: None,
+        }
     }
 
     pub(crate) fn with_source(mut self, source: impl Into<Cause>) -> Self {
@@ -61,13 +68,19 @@ impl Error {
     }
 
     pub(crate) fn with_retry_after(self, wait: Duration) -> Self {
-        Self { retry_after: Some(wait), ..self }
+        Self {
+            retry_after: Some(wait),
+            ..self
+        }
     }
 
     /// An agent could not go on.
     pub(crate) fn of_agent(error: adjutant_agent::Error) -> Self {
         let agent = Some(Box::new(error.clone()));
-        Self { agent, ..Self::new(ErrorKind::Agent, error.to_string()).caused_by(Cause::behind(error)) }
+        Self {
+            agent,
+            ..Self::new(ErrorKind::Agent, error.to_string()).caused_by(Cause::behind(error))
+        }
     }
 
     /// The error of an agent, if that is what this one tells.
@@ -90,7 +103,11 @@ impl Error {
         match self.kind {
             ErrorKind::Conflict | ErrorKind::Taken | ErrorKind::Full | ErrorKind::TimedOut => true,
             ErrorKind::Store => self.retry,
-            ErrorKind::Invalid | ErrorKind::Missing | ErrorKind::Exists | ErrorKind::Closed | ErrorKind::Agent => false,
+            ErrorKind::Invalid
+            | ErrorKind::Missing
+            | ErrorKind::Exists
+            | ErrorKind::Closed
+            | ErrorKind::Agent => false,
         }
     }
 
@@ -114,7 +131,10 @@ impl From<KvStoreError> for Error {
             _ => ErrorKind::Store,
         };
         let retry = error.is_retryable();
-        Self { retry, ..Self::new(kind, error.to_string()).caused_by(Cause::behind(error)) }
+        Self {
+            retry,
+            ..Self::new(kind, error.to_string()).caused_by(Cause::behind(error))
+        }
     }
 }
 
@@ -127,7 +147,9 @@ impl From<ToolError> for Error {
 impl From<Error> for ToolError {
     fn from(error: Error) -> Self {
         let kind = match error.kind {
-            ErrorKind::Invalid | ErrorKind::Missing | ErrorKind::Exists => ToolErrorKind::InvalidArguments,
+            ErrorKind::Invalid | ErrorKind::Missing | ErrorKind::Exists => {
+                ToolErrorKind::InvalidArguments
+            }
             ErrorKind::TimedOut => ToolErrorKind::TimedOut,
             _ => ToolErrorKind::Failed,
         };

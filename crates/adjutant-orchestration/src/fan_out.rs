@@ -110,7 +110,10 @@ impl FanOutOptions {
 impl FanOut {
     /// Tasks for agents like this one; of the template, only the configuration counts.
     pub fn new(template: Agent) -> Self {
-        Self { template, options: FanOutOptions::default() }
+        Self {
+            template,
+            options: FanOutOptions::default(),
+        }
     }
 
     /// Sets how tasks are fanned out.
@@ -130,7 +133,11 @@ impl FanOut {
     ///
     /// # Errors
     /// `Invalid` if there is no task, a blank one, or there are too many; nothing was begun then.
-    pub async fn run(&self, factory: &AgentFactory, tasks: &[String]) -> Result<Vec<TaskResult>, Error> {
+    pub async fn run(
+        &self,
+        factory: &AgentFactory,
+        tasks: &[String],
+    ) -> Result<Vec<TaskResult>, Error> {
         self.run_with(factory, tasks, |_, _| {}).await
     }
 
@@ -157,9 +164,12 @@ impl FanOut {
                 work.push(self.one(factory, next, task, &stop, (&permits, permits.announce())));
                 next += 1;
             }
-            let Some((at, result)) = work.next().await else { break };
+            let Some((at, result)) = work.next().await else {
+                break;
+            };
             ended(at, &result);
-            if self.options.at_failure == AtFailure::CancelOthers && AgentEnd::of(&result).state != TaskState::Completed
+            if self.options.at_failure == AtFailure::CancelOthers
+                && AgentEnd::of(&result).state != TaskState::Completed
             {
                 stop.cancel();
             }
@@ -167,19 +177,32 @@ impl FanOut {
                 *place = Some(result);
             }
         }
-        Ok(results.into_iter().map(|result| result.unwrap_or_else(|| Err(not_begun()))).collect())
+        Ok(results
+            .into_iter()
+            .map(|result| result.unwrap_or_else(|| Err(not_begun())))
+            .collect())
     }
 
     fn check(&self, tasks: &[String]) -> Result<(), Error> {
         if tasks.is_empty() {
-            return Err(Error::new(ErrorKind::Invalid, "at least one task is required"));
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "at least one task is required",
+            ));
         }
         if tasks.len() > self.options.max_tasks {
-            let message = format!("{} tasks are too many at once: at most {}", tasks.len(), self.options.max_tasks);
+            let message = format!(
+                "{} tasks are too many at once: at most {}",
+                tasks.len(),
+                self.options.max_tasks
+            );
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         match tasks.iter().position(|task| task.trim().is_empty()) {
-            Some(at) => Err(Error::new(ErrorKind::Invalid, format!("task {} is blank: say what to do", at + 1))),
+            Some(at) => Err(Error::new(
+                ErrorKind::Invalid,
+                format!("task {} is blank: say what to do", at + 1),
+            )),
             None => Ok(()),
         }
     }
@@ -206,8 +229,15 @@ impl FanOut {
         if stop.is_cancelled() {
             return Err(not_begun());
         }
-        let member = factory.create(&(at + 1).to_string(), with_task(self.template.clone(), task)).await?;
-        let Some(begun) = permits.begin(&member, task, stop, untried).await else { return Err(not_begun()) };
+        let member = factory
+            .create(
+                &(at + 1).to_string(),
+                with_task(self.template.clone(), task),
+            )
+            .await?;
+        let Some(begun) = permits.begin(&member, task, stop, untried).await else {
+            return Err(not_begun());
+        };
         let (run, _seat) = begun?;
         let mut wanted = Wanted(Some(&member));
         let result = match self.options.at_failure {

@@ -76,22 +76,33 @@ impl HandoffChain {
         let mut targets: Vec<HandoffTarget> = targets.into_iter().collect();
         check(&targets)?;
         let Some(first) = targets.first().map(|target| target.agent.clone()) else {
-            return Err(Error::new(ErrorKind::Invalid, "a handoff chain needs an agent that begins"));
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "a handoff chain needs an agent that begins",
+            ));
         };
         for target in &mut targets {
             let name = &target.name;
             let named = target.agent.clone().identify(|who| {
-                (who.name, who.path, who.config_name) = (Arc::clone(name), Arc::clone(name), Arc::clone(name));
+                (who.name, who.path, who.config_name) =
+                    (Arc::clone(name), Arc::clone(name), Arc::clone(name));
             });
             target.agent = named.in_session_of(&first);
         }
-        Ok(Self { targets: targets.into(), max_handoffs: MAX_HANDOFFS, seen: Arc::default() })
+        Ok(Self {
+            targets: targets.into(),
+            max_handoffs: MAX_HANDOFFS,
+            seen: Arc::default(),
+        })
     }
 
     /// Sets how often the conversation may be handed over after one prompt; 8 without it, 0 for never.
     #[must_use]
     pub fn max_handoffs(self, handoffs: usize) -> Self {
-        Self { max_handoffs: handoffs, ..self }
+        Self {
+            max_handoffs: handoffs,
+            ..self
+        }
     }
 
     /// Changes each of its agents: their limits or what they are called above their names, never their session.
@@ -101,7 +112,10 @@ impl HandoffChain {
         for target in &mut targets {
             target.agent = change(target.agent.clone());
         }
-        Self { targets: targets.into(), ..self.clone() }
+        Self {
+            targets: targets.into(),
+            ..self.clone()
+        }
     }
 
     /// The same agents in the session of that log.
@@ -113,7 +127,11 @@ impl HandoffChain {
                 target.agent = target.agent.in_session_of(&first);
             }
         }
-        Self { targets: targets.into(), seen: Arc::default(), ..self.clone() }
+        Self {
+            targets: targets.into(),
+            seen: Arc::default(),
+            ..self.clone()
+        }
     }
 
     /// Prompts whoever has the conversation, and follows it until one answers: a collect over
@@ -161,7 +179,10 @@ impl HandoffChain {
 
     /// The agent of a name, in the session of the handoff chain.
     pub fn agent(&self, name: &str) -> Option<&Agent> {
-        self.targets.iter().find(|target| &*target.name == name).map(|target| &target.agent)
+        self.targets
+            .iter()
+            .find(|target| &*target.name == name)
+            .map(|target| &target.agent)
     }
 
     /// Everything that was said, as of the newest run that ended.
@@ -184,7 +205,10 @@ impl HandoffChain {
         let (history, known) = (first.log().transcript(), known.unwrap_or_default());
         // Only the history counts: a run that handed over may have been stopped or dropped before another one began.
         let at = active::target(&history, known.entries, &self.targets).unwrap_or(known.at);
-        *self.seen() = Some(HandoffPosition { at, entries: history.len() });
+        *self.seen() = Some(HandoffPosition {
+            at,
+            entries: history.len(),
+        });
         Ok(at)
     }
 
@@ -198,23 +222,35 @@ impl HandoffChain {
 
     /// A target, by a place that was found in the list.
     fn target(&self, at: usize) -> &HandoffTarget {
-        self.targets.get(at).expect("places are found in the list, and the list is never empty")
+        self.targets
+            .get(at)
+            .expect("places are found in the list, and the list is never empty")
     }
 }
 
 fn check(targets: &[HandoffTarget]) -> Result<(), Error> {
     if targets.len() > MAX_TARGETS {
-        return Err(invalid(format!("a handoff chain has {MAX_TARGETS} agents at most, and not {}", targets.len())));
+        return Err(invalid(format!(
+            "a handoff chain has {MAX_TARGETS} agents at most, and not {}",
+            targets.len()
+        )));
     }
     let mut names = BTreeSet::new();
     for target in targets {
         target.check()?;
         if !names.insert(target.name.to_lowercase()) {
-            return Err(invalid(format!("two agents of a handoff chain have the name {:?}", target.name)));
+            return Err(invalid(format!(
+                "two agents of a handoff chain have the name {:?}",
+                target.name
+            )));
         }
     }
     for target in targets {
-        let unknown = target.to.iter().flatten().find(|to| !targets.iter().any(|it| it.name == **to));
+        let unknown = target
+            .to
+            .iter()
+            .flatten()
+            .find(|to| !targets.iter().any(|it| it.name == **to));
         if let Some(unknown) = unknown {
             return Err(invalid(format!(
                 "{:?} hands over to {unknown:?}, which is not in the handoff chain",
@@ -236,6 +272,9 @@ fn told(error: adjutant_agent::Error) -> Error {
 impl fmt::Debug for HandoffChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.targets.iter().map(|target| &*target.name).collect();
-        f.debug_struct("HandoffChain").field("targets", &names).field("max_handoffs", &self.max_handoffs).finish()
+        f.debug_struct("HandoffChain")
+            .field("targets", &names)
+            .field("max_handoffs", &self.max_handoffs)
+            .finish()
     }
 }

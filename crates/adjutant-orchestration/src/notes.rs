@@ -122,7 +122,10 @@ impl Notes {
     /// Sets clock, ids and chance.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
-        Self { world: Arc::new(world), ..self }
+        Self {
+            world: Arc::new(world),
+            ..self
+        }
     }
 
     /// Gives an agent the tools for notes, and the section of its prompt that tells of them.
@@ -136,12 +139,21 @@ impl Notes {
 impl Writing {
     /// This text as the whole body of a note, whatever is there.
     pub fn replace(name: impl Into<Arc<str>>, body: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), body: body.into(), mode: Mode::Replace, when: When::Any, key: None }
+        Self {
+            name: name.into(),
+            body: body.into(),
+            mode: Mode::Replace,
+            when: When::Any,
+            key: None,
+        }
     }
 
     /// This text after what a note has; a new note if there is none.
     pub fn append(name: impl Into<Arc<str>>, body: impl Into<Arc<str>>) -> Self {
-        Self { mode: Mode::Append, ..Self::replace(name, body) }
+        Self {
+            mode: Mode::Append,
+            ..Self::replace(name, body)
+        }
     }
 
     /// Sets what must be true of the note: that there is none, or that it has the version that was read.
@@ -156,19 +168,28 @@ impl Writing {
     /// appends nothing twice.
     #[must_use]
     pub fn key(self, key: impl Into<Arc<str>>) -> Self {
-        Self { key: Some(key.into()), ..self }
+        Self {
+            key: Some(key.into()),
+            ..self
+        }
     }
 }
 
 impl From<&Identity> for Author {
     fn from(who: &Identity) -> Self {
         let bounded = |text: &str| text::line(text, MAX_AUTHOR_BYTES).into();
-        Self { name: bounded(&who.name), path: bounded(&who.path), agent_id: bounded(&who.agent_id) }
+        Self {
+            name: bounded(&who.name),
+            path: bounded(&who.path),
+            agent_id: bounded(&who.agent_id),
+        }
     }
 }
 
 impl fmt::Debug for Notes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notes").field("kv", &self.kv).finish_non_exhaustive()
+        f.debug_struct("Notes")
+            .field("kv", &self.kv)
+            .finish_non_exhaustive()
     }
 }

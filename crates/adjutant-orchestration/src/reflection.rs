@@ -24,8 +24,8 @@ pub(crate) use rank::telling;
 pub use recalling::Recalling;
 pub use redact::Redactor;
 pub use reflections::{
-    MAX_CAVEATS_BYTES, MAX_FILES, MAX_RECALLED, MAX_REFLECTIONS, MAX_RENDERED_BYTES, MAX_SUMMARY_BYTES, MAX_TASK_BYTES,
-    Reflections,
+    MAX_CAVEATS_BYTES, MAX_FILES, MAX_RECALLED, MAX_REFLECTIONS, MAX_RENDERED_BYTES,
+    MAX_SUMMARY_BYTES, MAX_TASK_BYTES, Reflections,
 };
 
 use crate::Error;
@@ -165,8 +165,23 @@ impl<S: ReflectionStore + ?Sized> ReflectionStore for Arc<S> {
 impl Reflection {
     /// A reflection that nobody was shown yet.
     pub fn new(id: ReflectionId, failed: Failed, created_ms: u64) -> Self {
-        let Failed { agent, task, summary, caveats, files_modified } = failed;
-        Self { id, agent, task, summary, caveats, files_modified, created_ms, tally: Tally::default() }
+        let Failed {
+            agent,
+            task,
+            summary,
+            caveats,
+            files_modified,
+        } = failed;
+        Self {
+            id,
+            agent,
+            task,
+            summary,
+            caveats,
+            files_modified,
+            created_ms,
+            tally: Tally::default(),
+        }
     }
 
     /// Returns the chance that it helps, from 0 to 1: `(helped + 1) / (helped + useless + 2)`.
@@ -174,7 +189,9 @@ impl Reflection {
     /// That is the mean of a Beta distribution that begins as Beta(1, 1): one half while nothing is known, and nearer to
     /// the share of runs that it helped the more of them there are. Runs of unknown outcome change nothing.
     pub fn helpfulness(&self) -> f64 {
-        let Tally { helped, useless, .. } = self.tally;
+        let Tally {
+            helped, useless, ..
+        } = self.tally;
         (f64::from(helped) + 1.0) / (f64::from(helped) + f64::from(useless) + 2.0)
     }
 
@@ -200,8 +217,12 @@ impl Tally {
 impl Listing {
     /// These reflections, in any order, and what was passed over.
     pub fn new(mut reflections: Vec<Reflection>, skipped: Vec<Arc<str>>) -> Self {
-        reflections.sort_by(|one, other| (other.created_ms, &other.id).cmp(&(one.created_ms, &one.id)));
-        Self { reflections, skipped }
+        reflections
+            .sort_by(|one, other| (other.created_ms, &other.id).cmp(&(one.created_ms, &one.id)));
+        Self {
+            reflections,
+            skipped,
+        }
     }
 }
 

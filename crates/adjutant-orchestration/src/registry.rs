@@ -93,7 +93,11 @@ pub struct Spawned {
 impl Profile {
     /// An agent of this name, which cannot delegate.
     pub fn new(name: impl Into<Arc<str>>, description: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), description: description.into(), ..Self::default() }
+        Self {
+            name: name.into(),
+            description: description.into(),
+            ..Self::default()
+        }
     }
 
     /// Adds something that it can do.
@@ -144,16 +148,25 @@ impl Registry {
     /// left out of the word, and only its first 12 characters are used. Clones made before are not changed.
     #[must_use]
     pub fn worker(self, name: &str) -> Self {
-        Self { worker: name::word(name).into(), ..self }
+        Self {
+            worker: name::word(name).into(),
+            ..self
+        }
     }
 
     /// Puts an entry in, in place of one of the same name; instances of that one are not touched.
     ///
     /// The factory gives a new agent each time; it needs no delegation of its own: what it may delegate is in the profile.
     pub fn register(&self, profile: Profile, factory: impl Fn() -> Agent + Send + Sync + 'static) {
-        let most = profile.max_concurrency.and_then(|most| usize::try_from(most).ok());
+        let most = profile
+            .max_concurrency
+            .and_then(|most| usize::try_from(most).ok());
         let free = most.map(|most| Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))));
-        let entry = RegistryEntry { profile: Arc::new(profile), factory: Box::new(factory), free };
+        let entry = RegistryEntry {
+            profile: Arc::new(profile),
+            factory: Box::new(factory),
+            free,
+        };
         let name = Arc::clone(&entry.profile.name);
         self.inner.entries.insert(name, Arc::new(entry));
     }
@@ -165,7 +178,12 @@ impl Registry {
 
     /// Returns the profile of each entry, ordered by name.
     pub fn list(&self) -> Vec<Arc<Profile>> {
-        let mut found: Vec<_> = self.inner.entries.iter().map(|entry| Arc::clone(&entry.profile)).collect();
+        let mut found: Vec<_> = self
+            .inner
+            .entries
+            .iter()
+            .map(|entry| Arc::clone(&entry.profile))
+            .collect();
         found.sort_by(|one, other| one.name.cmp(&other.name));
         found
     }
@@ -194,7 +212,11 @@ impl Registry {
             who.name = instance.into();
             who.config_name = Arc::clone(&entry.profile.name);
         });
-        Ok(Spawned { profile: Arc::clone(&entry.profile), agent, slot: Slot::new(entry.free.clone()) })
+        Ok(Spawned {
+            profile: Arc::clone(&entry.profile),
+            agent,
+            slot: Slot::new(entry.free.clone()),
+        })
     }
 
     /// A name that no instance had yet: `<name>-<word of the task>-<number>`.
@@ -216,7 +238,9 @@ impl Registry {
 
     /// A name was given in another program: its number does not come again.
     fn seen(&self, name: &str, instance: &str) {
-        let Some(seen) = name::number(instance) else { return };
+        let Some(seen) = name::number(instance) else {
+            return;
+        };
         let mut number = self.inner.numbers.entry(name.into()).or_default();
         *number = seen.max(*number);
     }
@@ -233,7 +257,11 @@ impl Registry {
 
     /// An instance of this name was there before: its number does not come again for its entry.
     pub(crate) fn was_there(&self, instance: &str) {
-        let is_of = |name: &str| instance.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+        let is_of = |name: &str| {
+            instance
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('-'))
+        };
         for profile in self.list().iter().filter(|profile| is_of(&profile.name)) {
             self.seen(&profile.name, instance);
         }
@@ -242,7 +270,10 @@ impl Registry {
     /// Bounds how many levels of agents one may have under itself, until the bound is dropped.
     pub(crate) fn bound(&self, agent: &Arc<str>, left: u16) -> Bound {
         self.inner.bounds.insert(Arc::clone(agent), left);
-        Bound { inner: Arc::clone(&self.inner), agent: Arc::clone(agent) }
+        Bound {
+            inner: Arc::clone(&self.inner),
+            agent: Arc::clone(agent),
+        }
     }
 
     /// Returns the number of levels of agents that one may have under itself; `None` if it was not given a task from
@@ -268,7 +299,11 @@ fn is_blank(text: &Arc<str>) -> bool {
 
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.list().iter().map(|profile| Arc::clone(&profile.name)).collect();
+        let names: Vec<_> = self
+            .list()
+            .iter()
+            .map(|profile| Arc::clone(&profile.name))
+            .collect();
         f.debug_struct("Registry").field("names", &names).finish()
     }
 }

@@ -106,7 +106,10 @@ impl Team {
             world: Arc::new(SystemWorld),
             reports: None,
         };
-        Self { plan: Arc::new(plan), open: Arc::default() }
+        Self {
+            plan: Arc::new(plan),
+            open: Arc::default(),
+        }
     }
 
     /// Sets how many members may be at work at a time; those that have ended do not count.
@@ -202,11 +205,21 @@ impl Team {
         let set = tools.toolset().clone();
         let board = plan.board.clone();
         let toolbox = toolbox_fn("team", move |_| {
-            let set = if hidden.is_nested() { Ok(adjutant_tool::Toolset::default()) } else { Ok(set.clone()) };
+            let set = if hidden.is_nested() {
+                Ok(adjutant_tool::Toolset::default())
+            } else {
+                Ok(set.clone())
+            };
             async move { set }
         });
-        let names = tools.names().chain(board.iter().flat_map(Tools::names)).cloned().collect();
-        let lead = lead.toolbox(toolbox).effect(effects::Lead::new(&plan, &open, names));
+        let names = tools
+            .names()
+            .chain(board.iter().flat_map(Tools::names))
+            .cloned()
+            .collect();
+        let lead = lead
+            .toolbox(toolbox)
+            .effect(effects::Lead::new(&plan, &open, names));
         let lead = match board {
             Some(board) => lead.toolbox(board),
             None => lead,

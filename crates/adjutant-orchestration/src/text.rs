@@ -5,7 +5,13 @@ use std::{borrow::Cow, error::Error};
 use adjutant_agent::sections::SectionKind;
 
 /// The tags that are defused besides those of sections.
-const TAGS: [&str; 5] = ["prior_reflections", "reflection", "delegation_context", "handoff_context", "project_context"];
+const TAGS: [&str; 5] = [
+    "prior_reflections",
+    "reflection",
+    "delegation_context",
+    "handoff_context",
+    "project_context",
+];
 /// The mark at the place where a text was cut.
 const CUT: &str = " [cut]";
 
@@ -14,7 +20,8 @@ pub(crate) fn cut(text: &str, max: usize) -> &str {
     if text.len() <= max {
         return text;
     }
-    text.get(..text.floor_char_boundary(max)).unwrap_or_default()
+    text.get(..text.floor_char_boundary(max))
+        .unwrap_or_default()
 }
 
 /// A text of at most `max` bytes, which says so if it was cut.
@@ -32,15 +39,21 @@ pub(crate) fn cut_chars(text: &str, chars: usize) -> Cow<'_, str> {
     if text.len() <= chars {
         return Cow::Borrowed(text);
     }
-    let Some((end, _)) = text.char_indices().nth(chars) else { return Cow::Borrowed(text) };
+    let Some((end, _)) = text.char_indices().nth(chars) else {
+        return Cow::Borrowed(text);
+    };
     let (kept, rest) = text.split_at(end);
-    Cow::Owned(format!("{kept}\n[cut here: {} characters are left out]", rest.chars().count()))
+    Cow::Owned(format!(
+        "{kept}\n[cut here: {} characters are left out]",
+        rest.chars().count()
+    ))
 }
 
 /// A text on one line of at most `max` bytes.
 pub(crate) fn line(text: &str, max: usize) -> String {
     // The text that is cut off anyway need not be looked at.
-    let words = cut(text, max.saturating_mul(4)).split(|it: char| it.is_whitespace() || it.is_control());
+    let words =
+        cut(text, max.saturating_mul(4)).split(|it: char| it.is_whitespace() || it.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     clipped(&words.join(" "), max)
 }
@@ -60,10 +73,15 @@ pub(crate) fn defused(text: &str) -> String {
 /// True if the text after a `<` makes it a tag, as a lenient reader sees it.
 fn is_tag(part: &str) -> bool {
     let part = part.trim_start_matches(|c| c == '/' || is_blank(c));
-    let end = part.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).unwrap_or(part.len());
+    let end = part
+        .find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'))
+        .unwrap_or(part.len());
     let (name, _) = part.split_at(end);
     let known = SectionKind::KNOWN;
-    TAGS.iter().copied().chain(known.iter().map(SectionKind::tag)).any(|tag| name.eq_ignore_ascii_case(tag))
+    TAGS.iter()
+        .copied()
+        .chain(known.iter().map(SectionKind::tag))
+        .any(|tag| name.eq_ignore_ascii_case(tag))
 }
 
 /// Space, and characters that show as nothing.
@@ -83,7 +101,11 @@ pub(crate) fn counted(text: &str, max: usize) -> Cow<'_, str> {
 
 /// The beginning of a text, with an ellipsis if something was left out.
 pub(crate) fn ellipsed(text: &str, max: usize) -> Cow<'_, str> {
-    if text.len() <= max { text.into() } else { format!("{}…", cut(text, max)).into() }
+    if text.len() <= max {
+        text.into()
+    } else {
+        format!("{}…", cut(text, max)).into()
+    }
 }
 
 /// An error with what caused it, on one line; words that stand there already are not said again.
@@ -114,7 +136,13 @@ mod tests {
 
     #[test]
     fn defused_text_has_no_tag_of_ours_when_it_tries_to() {
-        assert_eq!(defused("a < b <b> </Prior_Reflections x>"), "a < b <b> &lt;/Prior_Reflections x>");
-        assert_eq!(defused("< /\u{200b}instructions><reflections>"), "&lt; /\u{200b}instructions><reflections>");
+        assert_eq!(
+            defused("a < b <b> </Prior_Reflections x>"),
+            "a < b <b> &lt;/Prior_Reflections x>"
+        );
+        assert_eq!(
+            defused("< /\u{200b}instructions><reflections>"),
+            "&lt; /\u{200b}instructions><reflections>"
+        );
     }
 }

@@ -83,8 +83,15 @@ impl AgentTree {
             self.more += usize::from(!is_shown);
             return is_shown;
         }
-        let above = event.who.parent.as_ref().and_then(|parent| self.newest.get(parent)).copied();
-        let Some(node) = self.node(&event.who, above, event.at_ms) else { return false };
+        let above = event
+            .who
+            .parent
+            .as_ref()
+            .and_then(|parent| self.newest.get(parent))
+            .copied();
+        let Some(node) = self.node(&event.who, above, event.at_ms) else {
+            return false;
+        };
         node.heard_ms = event.at_ms;
         node.see(&event.kind)
     }
@@ -96,7 +103,11 @@ impl AgentTree {
 
     /// The places of the agents under one, or of the first ones.
     pub fn under(&self, parent: Option<usize>) -> impl Iterator<Item = usize> {
-        self.nodes.iter().enumerate().filter(move |(_, node)| node.parent == parent).map(|(at, _)| at)
+        self.nodes
+            .iter()
+            .enumerate()
+            .filter(move |(_, node)| node.parent == parent)
+            .map(|(at, _)| at)
     }
 
     /// Returns the number of agents that are not shown one by one.
@@ -113,9 +124,18 @@ impl AgentTree {
     }
 
     /// The node of an agent: the one of its thread, or a new one if another agent has the thread now.
-    fn node(&mut self, who: &Arc<Identity>, parent: Option<usize>, at_ms: u64) -> Option<&mut TreeNode> {
+    fn node(
+        &mut self,
+        who: &Arc<Identity>,
+        parent: Option<usize>,
+        at_ms: u64,
+    ) -> Option<&mut TreeNode> {
         let known = self.newest.get(&who.thread).copied();
-        let known = known.filter(|at| self.nodes.get(*at).is_some_and(|node| node.who.name == who.name));
+        let known = known.filter(|at| {
+            self.nodes
+                .get(*at)
+                .is_some_and(|node| node.who.name == who.name)
+        });
         let at = match known {
             Some(at) => at,
             None if self.nodes.len() >= MAX_NODES => return None,
@@ -128,7 +148,12 @@ impl AgentTree {
         self.nodes.get_mut(at)
     }
 
-    fn write(&self, f: &mut fmt::Formatter<'_>, parent: Option<usize>, before: &str) -> fmt::Result {
+    fn write(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        parent: Option<usize>,
+        before: &str,
+    ) -> fmt::Result {
         let mut under = self.under(parent).peekable();
         while let Some(at) = under.next() {
             let is_last = under.peek().is_none();
@@ -203,7 +228,10 @@ impl TreeNode {
     /// Keeps what it is asked: the newest of the messages that it begins with.
     fn hear(&mut self, entry: &Entry) {
         if let Entry::User(message) = entry
-            && matches!(message.origin, Origin::Person | Origin::Task { .. } | Origin::Peer { .. })
+            && matches!(
+                message.origin,
+                Origin::Person | Origin::Task { .. } | Origin::Peer { .. }
+            )
         {
             let text = message.content.iter().find_map(|content| match content {
                 Content::Text { text } => Some(&**text),
@@ -242,7 +270,11 @@ impl NodeState {
 /// The first line of a text, and as much of it as is shown.
 fn line(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default().trim_end();
-    let mut cut: String = line.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect();
+    let mut cut: String = line
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_CHARS)
+        .collect();
     if line.chars().nth(MAX_CHARS).is_some() {
         cut.push('…');
     }
@@ -252,23 +284,40 @@ fn line(text: &str) -> String {
 /// A number and what it counts.
 fn many(number: impl Into<u64>, noun: &str) -> String {
     let number = number.into();
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+    if number == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{number} {noun}s")
+    }
 }
 
 impl fmt::Display for TreeNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, state) = (&self.who.name, self.state.word());
-        write!(f, "{name}: {state}, {}, {}", many(self.turns, "turn"), many(self.usage.total(), "token"))?;
+        write!(
+            f,
+            "{name}: {state}, {}, {}",
+            many(self.turns, "turn"),
+            many(self.usage.total(), "token")
+        )?;
         if self.calls > 0 {
             write!(f, ", {}", many(self.calls, "call"))?;
         }
-        if self.task.is_empty() { Ok(()) } else { write!(f, " ({})", self.task) }
+        if self.task.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " ({})", self.task)
+        }
     }
 }
 
 impl fmt::Display for AgentTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, None, "")?;
-        if self.more > 0 { writeln!(f, "and {} more", self.more) } else { Ok(()) }
+        if self.more > 0 {
+            writeln!(f, "and {} more", self.more)
+        } else {
+            Ok(())
+        }
     }
 }

@@ -21,7 +21,12 @@ use adjutant_orchestration::reflection::{Failed, Reflection};
 const NOW_MS: u64 = 951_782_400_000;
 
 fn failed(task: &str, summary: &str) -> Failed {
-    Failed { agent: "coder".into(), task: task.into(), summary: summary.into(), ..Failed::default() }
+    Failed {
+        agent: "coder".into(),
+        task: task.into(),
+        summary: summary.into(),
+        ..Failed::default()
+    }
 }
 
 fn summaries(reflections: &[Reflection]) -> Vec<&str> {

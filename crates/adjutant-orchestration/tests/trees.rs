@@ -29,7 +29,11 @@ async fn run(stage: &Stage, cancel: Option<(usize, Cancel)>) -> (RunResult, Vec<
     let agent = stage.agent(stage.journal.clone());
     let mut running = agent
         .run("Go.")
-        .cancel(cancel.as_ref().map_or_else(Cancel::new, |(_, token)| token.clone()))
+        .cancel(
+            cancel
+                .as_ref()
+                .map_or_else(Cancel::new, |(_, token)| token.clone()),
+        )
         .stream()
         .expect("the session is free");
     let (mut events, mut cancelled) = (Vec::new(), None);
@@ -45,8 +49,14 @@ async fn run(stage: &Stage, cancel: Option<(usize, Cancel)>) -> (RunResult, Vec<
             }
         }
     };
-    tokio::time::timeout(NEVER, reading).await.expect("no deadlock");
-    let result = running.result().expect("the run has ended").expect("the log holds").clone();
+    tokio::time::timeout(NEVER, reading)
+        .await
+        .expect("no deadlock");
+    let result = running
+        .result()
+        .expect("the run has ended")
+        .expect("the log holds")
+        .clone();
     let took = cancelled.map_or_else(Duration::default, |at| at.elapsed());
     (result, events, took)
 }
@@ -64,7 +74,14 @@ fn grow(plan: &Plan) {
         check::streams(&events, &tree);
         check::reports(plan, &tree, stage.tasks());
         check::usage(&result, &records);
-        assert!(!matches!(result.outcome, Outcome::Cancelled { .. } | Outcome::Paused { .. }), "{:?}", result.outcome);
+        assert!(
+            !matches!(
+                result.outcome,
+                Outcome::Cancelled { .. } | Outcome::Paused { .. }
+            ),
+            "{:?}",
+            result.outcome
+        );
         check::board(&stage, &tree).await;
     });
 }
@@ -85,7 +102,10 @@ fn cut(plan: &Plan, cuts: &[(f64, u64)]) {
         let records = whole.records().await;
         (check::said(&check::log(&records)), records.len())
     });
-    let places: Vec<u64> = cuts.iter().map(|(place, _)| 1 + (place * (length - 1) as f64) as u64).collect();
+    let places: Vec<u64> = cuts
+        .iter()
+        .map(|(place, _)| 1 + (place * (length - 1) as f64) as u64)
+        .collect();
     cut_at(plan, &places, cuts.iter().map(|(_, gap)| *gap), &expected);
 }
 
@@ -99,7 +119,11 @@ fn cut_at(plan: &Plan, places: &[u64], gaps: impl IntoIterator<Item = u64>, expe
     let records = play(&stage, async {
         let agent = stage.agent(stage.journal.clone());
         // What has ended cannot go on, and what fails says so.
-        drop(tokio::time::timeout(NEVER, go_on(&stage, &agent)).await.expect("no deadlock"));
+        drop(
+            tokio::time::timeout(NEVER, go_on(&stage, &agent))
+                .await
+                .expect("no deadlock"),
+        );
         let records = stage.records().await;
         let tree = check::log(&records);
         check::bounds(plan, &tree, &records);
@@ -110,13 +134,21 @@ fn cut_at(plan: &Plan, places: &[u64], gaps: impl IntoIterator<Item = u64>, expe
     });
     // A large tree is ended by its number of requests, of which those of a lost program are some.
     if plan.is_free() && records.len() < 200 {
-        assert_eq!(check::said(&check::log(&records)), expected, "cut at {places:?}");
+        assert_eq!(
+            check::said(&check::log(&records)),
+            expected,
+            "cut at {places:?}"
+        );
     }
 }
 
 /// Goes on where the log ends; begins, if nothing is in it.
 async fn go_on(stage: &Stage, agent: &Agent) -> Result<RunResult, Error> {
-    if stage.records().await.is_empty() { agent.run("Go.").await } else { agent.resume(Vec::new()).await }
+    if stage.records().await.is_empty() {
+        agent.run("Go.").await
+    } else {
+        agent.resume(Vec::new()).await
+    }
 }
 
 /// A tree that is stopped after some events.
@@ -168,14 +200,22 @@ proptest! {
 
 /// A tree in which everything happens: two levels, tasks of the board, a handoff, a failure, nobody and oneself.
 fn rich() -> Plan {
-    let order = |at, task| Order { agent: Who::Other(at), task };
+    let order = |at, task| Order {
+        agent: Who::Other(at),
+        task,
+    };
     let to = |agent| Order { agent, task: None };
     let line = |wait_ms, says| Line { wait_ms, says };
     Plan {
         lead: vec![
             line(
                 0,
-                Says::Delegates(vec![vec![order(0, Some(0)), order(1, Some(1)), to(Who::Nobody), order(2, Some(2))]]),
+                Says::Delegates(vec![vec![
+                    order(0, Some(0)),
+                    order(1, Some(1)),
+                    to(Who::Nobody),
+                    order(2, Some(2)),
+                ]]),
             ),
             line(0, Says::Delegates(vec![vec![to(Who::Oneself)]])),
             line(0, Says::Text),
@@ -185,17 +225,26 @@ fn rich() -> Plan {
                 depth: 1,
                 handoffs: 1,
                 lines: vec![
-                    line(5, Says::Delegates(vec![vec![order(0, None)], vec![order(1, Some(3))]])),
+                    line(
+                        5,
+                        Says::Delegates(vec![vec![order(0, None)], vec![order(1, Some(3))]]),
+                    ),
                     line(0, Says::Twice),
                 ],
                 ..Role::default()
             },
             Role {
                 concurrency: Some(1),
-                lines: vec![line(50_000, Says::Work), line(1, Says::HandsOn(Who::Other(1)))],
+                lines: vec![
+                    line(50_000, Says::Work),
+                    line(1, Says::HandsOn(Who::Other(1))),
+                ],
                 ..Role::default()
             },
-            Role { lines: vec![line(2, Says::Completes(false))], ..Role::default() },
+            Role {
+                lines: vec![line(2, Says::Completes(false))],
+                ..Role::default()
+            },
         ],
         depth: 2,
         handoffs: 1,
@@ -213,13 +262,19 @@ fn tree_comes_to_the_same_end_when_it_is_cut_at_any_record() {
         let records = whole.records().await;
         (check::said(&check::log(&records)), records.len() as u64)
     });
-    assert!(expected.len() == 4 && length > 100, "{length} records: {expected:#?}");
+    assert!(
+        expected.len() == 4 && length > 100,
+        "{length} records: {expected:#?}"
+    );
     for place in 1..length {
         let stage = Stage::new(&plan);
         assert!(stage::die(&stage, place), "it dies at {place}");
         let said = play(&stage, async {
             let agent = stage.agent(stage.journal.clone());
-            tokio::time::timeout(NEVER, go_on(&stage, &agent)).await.expect("no deadlock").expect("it goes on");
+            tokio::time::timeout(NEVER, go_on(&stage, &agent))
+                .await
+                .expect("no deadlock")
+                .expect("it goes on");
             let tree = check::log(&stage.records().await);
             check::board(&stage, &tree).await;
             check::said(&tree)
@@ -230,7 +285,10 @@ fn tree_comes_to_the_same_end_when_it_is_cut_at_any_record() {
 
 /// Three of one entry that may have one at work, each of whom fails in the end, in two calls of one turn.
 fn queued() -> Plan {
-    let ann = || Order { agent: Who::Other(0), task: None };
+    let ann = || Order {
+        agent: Who::Other(0),
+        task: None,
+    };
     let line = |says| Line { wait_ms: 0, says };
     Plan {
         lead: vec![

@@ -21,7 +21,10 @@ pub(crate) struct Providers {
 
 impl Exporting {
     pub(crate) fn new(providers: Providers, limit: Duration) -> Self {
-        Self { providers: Some(providers), limit }
+        Self {
+            providers: Some(providers),
+            limit,
+        }
     }
 
     /// Sends what has ended so far. Blocks the thread until it is sent, or the limit is over.
@@ -29,7 +32,9 @@ impl Exporting {
     /// # Errors
     /// `Export` if not everything was taken within the limit.
     pub fn flush(&self) -> Result<(), Error> {
-        self.providers.clone().map_or(Ok(()), |providers| within(self.limit, move || providers.flush()))
+        self.providers.clone().map_or(Ok(()), |providers| {
+            within(self.limit, move || providers.flush())
+        })
     }
 
     /// Sends what is left and ends the export. Blocks the thread until it is sent, or the limit is over.
@@ -42,7 +47,9 @@ impl Exporting {
 
     fn end(&mut self) -> Result<(), Error> {
         let limit = self.limit;
-        self.providers.take().map_or(Ok(()), |providers| within(limit, move || providers.shutdown(limit)))
+        self.providers.take().map_or(Ok(()), |providers| {
+            within(limit, move || providers.shutdown(limit))
+        })
     }
 }
 
@@ -53,20 +60,32 @@ impl Providers {
     }
 
     fn shutdown(&self, limit: Duration) -> Result<(), Error> {
-        let (spans, metrics) = (self.spans.shutdown_with_timeout(limit), self.metrics.shutdown_with_timeout(limit));
+        let (spans, metrics) = (
+            self.spans.shutdown_with_timeout(limit),
+            self.metrics.shutdown_with_timeout(limit),
+        );
         spans.and(metrics).map_err(refused)
     }
 }
 
 /// Works on a thread of its own, which is left behind when the limit is over: not every step below knows a limit.
-fn within(limit: Duration, work: impl FnOnce() -> Result<(), Error> + Send + 'static) -> Result<(), Error> {
+fn within(
+    limit: Duration,
+    work: impl FnOnce() -> Result<(), Error> + Send + 'static,
+) -> Result<(), Error> {
     let (sender, receiver) = mpsc::sync_channel(1);
-    let started = thread::Builder::new().name("adjutant-otel-flush".into()).spawn(move || {
-        // Nobody listens any more once the limit is over.
-        let _ = sender.send(work());
-    });
+    let started = thread::Builder::new()
+        .name("adjutant-otel-flush".into())
+        .spawn(move || {
+            // Nobody listens any more once the limit is over.
+            let _ = sender.send(work());
+        });
     started.map_err(|error| {
-        Error::new(ErrorKind::Export, "could not start a thread that sends telemetry").with_source(error)
+        Error::new(
+            ErrorKind::Export,
+            "could not start a thread that sends telemetry",
+        )
+        .with_source(error)
     })?;
     receiver.recv_timeout(limit).unwrap_or_else(|error| {
         let message = format!("telemetry was not sent within {limit:?}");
@@ -87,6 +106,8 @@ impl Drop for Exporting {
 
 impl fmt::Debug for Exporting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exporting").field("limit", &self.limit).finish_non_exhaustive()
+        f.debug_struct("Exporting")
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
     }
 }

@@ -11,7 +11,10 @@ use opentelemetry_sdk::{
 };
 
 /// The attributes that the conventions define as lists of texts.
-const LISTS: [&str; 2] = [semconv::REQUEST_STOP_SEQUENCES, semconv::RESPONSE_FINISH_REASONS];
+const LISTS: [&str; 2] = [
+    semconv::REQUEST_STOP_SEQUENCES,
+    semconv::RESPONSE_FINISH_REASONS,
+];
 
 /// An exporter whose spans hold lists where the conventions want them.
 #[derive(Debug)]
@@ -19,7 +22,10 @@ pub(crate) struct Lists<E>(pub(crate) E);
 
 impl<E: SpanExporter> SpanExporter for Lists<E> {
     fn export(&self, mut batch: Vec<SpanData>) -> impl Future<Output = OTelSdkResult> + Send {
-        batch.iter_mut().flat_map(|span| &mut span.attributes).for_each(spread);
+        batch
+            .iter_mut()
+            .flat_map(|span| &mut span.attributes)
+            .for_each(spread);
         self.0.export(batch)
     }
 
@@ -40,7 +46,9 @@ fn spread(attribute: &mut KeyValue) {
     if !LISTS.contains(&attribute.key.as_str()) {
         return;
     }
-    let Value::String(text) = &attribute.value else { return };
+    let Value::String(text) = &attribute.value else {
+        return;
+    };
     if let Ok(texts) = serde_json::from_str::<Vec<String>>(text.as_str()) {
         let texts = texts.into_iter().map(StringValue::from).collect();
         attribute.value = Value::Array(Array::String(texts));

@@ -75,7 +75,8 @@ impl Otel {
 
     /// Adds an attribute of the program, for example `deployment.environment.name`.
     pub fn attribute(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.attributes.push(KeyValue::new(name.into(), value.into()));
+        self.attributes
+            .push(KeyValue::new(name.into(), value.into()));
         self
     }
 
@@ -99,8 +100,11 @@ impl Otel {
         let (layer, exporting) = self.layer::<Registry>()?;
         let installed = tracing_subscriber::registry().with(layer).try_init();
         installed.map_err(|error| {
-            Error::new(ErrorKind::Installed, "the program has a subscriber; hint: add the layer to it")
-                .with_source(error)
+            Error::new(
+                ErrorKind::Installed,
+                "the program has a subscriber; hint: add the layer to it",
+            )
+            .with_source(error)
         })?;
         Ok(exporting)
     }
@@ -123,17 +127,26 @@ impl Otel {
             .with_tracked_inactivity(false)
             .with_filter(filter_fn(is_exported));
         let metrics = MetricsLayer::new(providers.metrics.clone());
-        Ok((spans.and_then(metrics), Exporting::new(providers, self.flush_limit)))
+        Ok((
+            spans.and_then(metrics),
+            Exporting::new(providers, self.flush_limit),
+        ))
     }
 
     fn providers(&self) -> Result<Providers, Error> {
         let base = self.endpoint.trim_end_matches('/');
-        let url = reqwest::Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = reqwest::Url::parse(base)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https"));
         if url.is_none() {
-            return Err(Error::new(ErrorKind::Endpoint, format!("not an HTTP address: {:?}", self.endpoint)));
+            return Err(Error::new(
+                ErrorKind::Endpoint,
+                format!("not an HTTP address: {:?}", self.endpoint),
+            ));
         }
         let client = client()?;
-        let failed = |error| Error::new(ErrorKind::Start, "could not make an exporter").with_source(error);
+        let failed =
+            |error| Error::new(ErrorKind::Start, "could not make an exporter").with_source(error);
         let spans = SpanExporter::builder()
             .with_http()
             .with_http_client(client.clone())
@@ -153,11 +166,19 @@ impl Otel {
             .with_attributes(self.attributes.clone())
             .build();
         Ok(Providers {
-            spans: SdkTracerProvider::builder().with_resource(about.clone()).with_batch_exporter(Lists(spans)).build(),
+            spans: SdkTracerProvider::builder()
+                .with_resource(about.clone())
+                .with_batch_exporter(Lists(spans))
+                .build(),
             metrics: SdkMeterProvider::builder()
                 .with_resource(about)
                 .with_periodic_exporter(metrics)
-                .with_view(|metric: &Instrument| Stream::builder().with_unit(unit_of(metric.name())?).build().ok())
+                .with_view(|metric: &Instrument| {
+                    Stream::builder()
+                        .with_unit(unit_of(metric.name())?)
+                        .build()
+                        .ok()
+                })
                 .build(),
         })
     }
@@ -167,12 +188,24 @@ impl Otel {
 fn client() -> Result<Client, Error> {
     // Fails only if the program chose a provider already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let failed = || Error::new(ErrorKind::Start, "could not make an HTTP client for telemetry");
+    let failed = || {
+        Error::new(
+            ErrorKind::Start,
+            "could not make an HTTP client for telemetry",
+        )
+    };
     let made = thread::Builder::new()
         .name("adjutant-otel-start".into())
-        .spawn(|| Client::builder().timeout(REQUEST_LIMIT).redirect(reqwest::redirect::Policy::none()).build())
+        .spawn(|| {
+            Client::builder()
+                .timeout(REQUEST_LIMIT)
+                .redirect(reqwest::redirect::Policy::none())
+                .build()
+        })
         .map_err(|error| failed().with_source(error))?;
-    made.join().map_err(|_| failed())?.map_err(|error| failed().with_source(error))
+    made.join()
+        .map_err(|_| failed())?
+        .map_err(|error| failed().with_source(error))
 }
 
 fn is_exported(about: &Metadata<'_>) -> bool {

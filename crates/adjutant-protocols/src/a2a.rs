@@ -18,9 +18,12 @@ pub use handler::{Handler, Reply};
 pub use push::PushTargets;
 pub use task::Tasks;
 pub use wire::{
-    Artifact, Message, Part, PushAuthentication, PushConfig, Role, SendMessage, SendOptions, Task, TaskState,
-    TaskStatus, Update,
+    Artifact, Message, Part, PushAuthentication, PushConfig, Role, SendMessage, SendOptions, Task,
+    TaskState, TaskStatus, Update,
 };
 
 /// The headers of an answer that is a stream.
-pub const HEADERS: [(&str, &str); 2] = [("content-type", "text/event-stream"), ("cache-control", "no-store")];
+pub const HEADERS: [(&str, &str); 2] = [
+    ("content-type", "text/event-stream"),
+    ("cache-control", "no-store"),
+];

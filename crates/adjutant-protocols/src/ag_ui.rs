@@ -17,12 +17,18 @@ pub use input::{Resume, RunAgentInput};
 use crate::sse;
 
 /// The headers of the answer that [`stream`] is the body of.
-pub const HEADERS: [(&str, &str); 2] = [("content-type", "text/event-stream"), ("cache-control", "no-store")];
+pub const HEADERS: [(&str, &str); 2] = [
+    ("content-type", "text/event-stream"),
+    ("cache-control", "no-store"),
+];
 
 /// A run as server-sent events that a client of AG-UI reads: the last one is `RUN_FINISHED` or `RUN_ERROR`.
 ///
 /// Cancel: dropping it cancels the run, as a client does that aborts its request.
-pub fn stream(running: Running, input: &RunAgentInput) -> impl Stream<Item = String> + Send + use<> {
+pub fn stream(
+    running: Running,
+    input: &RunAgentInput,
+) -> impl Stream<Item = String> + Send + use<> {
     sse::stream(running, Encoder::new(input))
 }
 
@@ -30,7 +36,10 @@ pub fn stream(running: Running, input: &RunAgentInput) -> impl Stream<Item = Str
 /// end; an error says why they broke off.
 ///
 /// Cancel: as the stream of events says.
-pub fn tell<S, E: Display>(events: S, input: &RunAgentInput) -> impl Stream<Item = String> + Send + use<S, E>
+pub fn tell<S, E: Display>(
+    events: S,
+    input: &RunAgentInput,
+) -> impl Stream<Item = String> + Send + use<S, E>
 where
     S: Stream<Item = Result<Event, E>> + Send + 'static,
 {

@@ -36,7 +36,10 @@ pub fn stream(running: Running, input: &ChatRequest) -> impl Stream<Item = Strin
 /// end; an error says why they broke off.
 ///
 /// Cancel: as the stream of events says.
-pub fn tell<S, E: Display>(events: S, input: &ChatRequest) -> impl Stream<Item = String> + Send + use<S, E>
+pub fn tell<S, E: Display>(
+    events: S,
+    input: &ChatRequest,
+) -> impl Stream<Item = String> + Send + use<S, E>
 where
     S: Stream<Item = Result<Event, E>> + Send + 'static,
 {

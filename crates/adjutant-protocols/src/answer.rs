@@ -22,25 +22,37 @@ pub(crate) fn name(pause: &Pause) -> String {
 /// The pause of this name, as it was shown.
 #[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn named<'a>(pauses: &'a [Arc<Pause>], name: &str) -> Result<&'a Pause, Error> {
-    let parts = name.split_once(':').and_then(|(digest, id)| Some((digest.parse::<Digest>().ok()?, id)));
-    let (digest, id) = parts.ok_or_else(|| Error::invalid("what is answered has no name that was given out"))?;
+    let parts = name
+        .split_once(':')
+        .and_then(|(digest, id)| Some((digest.parse::<Digest>().ok()?, id)));
+    let (digest, id) =
+        parts.ok_or_else(|| Error::invalid("what is answered has no name that was given out"))?;
     let pause = pauses.iter().find(|pause| &*pause.id.0 == id);
     let pause = pause.ok_or_else(|| Error::stale(format!("nothing waits under {id}")))?;
-    pause.differs(Some(digest)).map_or(Ok(&**pause), |why| Err(Error::stale(why)))
+    pause
+        .differs(Some(digest))
+        .map_or(Ok(&**pause), |why| Err(Error::stale(why)))
 }
 
 /// The answer that a page gives as JSON: a verdict, a value, a result or an amount, by what is asked.
 pub(crate) fn given(pause: &Pause, payload: &Value) -> Result<Answered, Error> {
     let answer = match pause.ask.kind {
-        AskKind::Approval => match verdict(payload).ok_or_else(|| Error::invalid("a verdict needs `approved`"))? {
-            // A rule asks about this very call: its tool can do more than that, and a rule for good is given elsewhere.
-            Answer::Approve { args, .. } if pause.ask.data.get("why").is_some() => {
-                Answer::Approve { args, for_run: false }
+        AskKind::Approval => {
+            match verdict(payload).ok_or_else(|| Error::invalid("a verdict needs `approved`"))? {
+                // A rule asks about this very call: its tool can do more than that, and a rule for good is given elsewhere.
+                Answer::Approve { args, .. } if pause.ask.data.get("why").is_some() => {
+                    Answer::Approve {
+                        args,
+                        for_run: false,
+                    }
+                }
+                verdict => verdict,
             }
-            verdict => verdict,
-        },
+        }
         AskKind::Authorisation => verdict(payload).unwrap_or_else(|| Answer::give(payload.clone())),
-        AskKind::External => Answer::Return { result: Arc::new(CallResult::ok(text(payload))) },
+        AskKind::External => Answer::Return {
+            result: Arc::new(CallResult::ok(text(payload))),
+        },
         AskKind::Limit => {
             let by = payload.as_u64().or_else(|| payload["by"].as_u64());
             let by = by.ok_or_else(|| Error::invalid("a limit is extended `by` a whole number"))?;
@@ -48,7 +60,9 @@ pub(crate) fn given(pause: &Pause, payload: &Value) -> Result<Answered, Error> {
         }
         _ => Answer::give(payload.clone()),
     };
-    answer.fits(&pause.ask).map_err(|error| Error::invalid(error.message))?;
+    answer
+        .fits(&pause.ask)
+        .map_err(|error| Error::invalid(error.message))?;
     Ok(pause.answered(answer))
 }
 
@@ -58,7 +72,10 @@ pub(crate) fn once(answers: &[Answered]) -> Result<(), Error> {
     let mut rest = answers.iter();
     while let Some(answer) = rest.next() {
         if rest.clone().any(|other| other.pause == answer.pause) {
-            return Err(Error::invalid(format!("{} is answered twice", answer.pause)));
+            return Err(Error::invalid(format!(
+                "{} is answered twice",
+                answer.pause
+            )));
         }
     }
     Ok(())
@@ -68,7 +85,9 @@ pub(crate) fn once(answers: &[Answered]) -> Result<(), Error> {
 pub(crate) fn declined(pause: &Pause, reason: &str) -> Answered {
     pause.answered(match pause.ask.kind {
         AskKind::Approval => Answer::deny(reason),
-        _ => Answer::Decline { message: Some(reason.into()) },
+        _ => Answer::Decline {
+            message: Some(reason.into()),
+        },
     })
 }
 
@@ -95,7 +114,11 @@ pub(crate) fn schema(pause: &Pause) -> Value {
 /// A call as a page names it: those of agents below the first one carry their thread.
 #[cfg(any(feature = "acp", feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn call(thread: &ThreadId, root: &ThreadId, call: CallId) -> String {
-    if thread == root { call.to_string() } else { format!("{thread}/{call}") }
+    if thread == root {
+        call.to_string()
+    } else {
+        format!("{thread}/{call}")
+    }
 }
 
 /// The word for what a pause asks.
@@ -105,15 +128,26 @@ pub(crate) fn kind(pause: &Pause) -> Value {
 }
 
 fn verdict(payload: &Value) -> Option<Answer> {
-    let approved = payload.as_bool().or_else(|| payload["approved"].as_bool())?;
+    let approved = payload
+        .as_bool()
+        .or_else(|| payload["approved"].as_bool())?;
     if !approved {
-        return Some(Answer::deny(payload["reason"].as_str().unwrap_or("the user said no")));
+        return Some(Answer::deny(
+            payload["reason"].as_str().unwrap_or("the user said no"),
+        ));
     }
-    let args = Some(&payload["editedArgs"]).filter(|args| !args.is_null()).map(|args| args.to_string().into());
-    Some(Answer::Approve { args, for_run: payload["forRun"] == true })
+    let args = Some(&payload["editedArgs"])
+        .filter(|args| !args.is_null())
+        .map(|args| args.to_string().into());
+    Some(Answer::Approve {
+        args,
+        for_run: payload["forRun"] == true,
+    })
 }
 
 /// A text as it is, anything else as JSON.
 fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -63,7 +63,11 @@ impl Blocks {
         match &event.kind {
             EventKind::ReplyStarted { attempt, .. } => {
                 pieces = self.cut(thread);
-                let speaking = Speaking { turn: event.turn.0, attempt: *attempt, ..Speaking::default() };
+                let speaking = Speaking {
+                    turn: event.turn.0,
+                    attempt: *attempt,
+                    ..Speaking::default()
+                };
                 self.threads.insert(thread.clone(), speaking);
             }
             EventKind::BlockStarted { block, kind } => {
@@ -72,12 +76,16 @@ impl Blocks {
                 }
             }
             EventKind::TextDelta { block, text } => {
-                self.speaking(event).grow(*block, Some(Part::Text), text, &mut pieces);
+                self.speaking(event)
+                    .grow(*block, Some(Part::Text), text, &mut pieces);
             }
             EventKind::ThinkingDelta { block, text } => {
-                self.speaking(event).grow(*block, Some(Part::Thinking), text, &mut pieces);
+                self.speaking(event)
+                    .grow(*block, Some(Part::Thinking), text, &mut pieces);
             }
-            EventKind::ArgsDelta { block, text } => self.speaking(event).grow(*block, None, text, &mut pieces),
+            EventKind::ArgsDelta { block, text } => {
+                self.speaking(event).grow(*block, None, text, &mut pieces)
+            }
             EventKind::BlockFinished { block, content } => {
                 self.speaking(event).end(*block, content, &mut pieces);
             }
@@ -93,21 +101,36 @@ impl Blocks {
 
     /// Ends what a thread has begun to say.
     pub(crate) fn cut(&mut self, thread: &ThreadId) -> Vec<Beat> {
-        let Some(mut speaking) = self.threads.remove(thread) else { return Vec::new() };
+        let Some(mut speaking) = self.threads.remove(thread) else {
+            return Vec::new();
+        };
         let open = mem::take(&mut speaking.open);
-        open.into_iter().map(|(block, it)| speaking.piece(block, it.part, What::Ended(None))).collect()
+        open.into_iter()
+            .map(|(block, it)| speaking.piece(block, it.part, What::Ended(None)))
+            .collect()
     }
 
     fn speaking(&mut self, event: &Event) -> &mut Speaking {
-        let new = || Speaking { turn: event.turn.0, ..Speaking::default() };
-        self.threads.entry(event.who.thread.clone()).or_insert_with(new)
+        let new = || Speaking {
+            turn: event.turn.0,
+            ..Speaking::default()
+        };
+        self.threads
+            .entry(event.who.thread.clone())
+            .or_insert_with(new)
     }
 }
 
 impl Speaking {
     fn begin(&mut self, block: u32, part: Part, pieces: &mut Vec<Beat>) {
         self.has_spoken = true;
-        self.open.insert(block, OpenBlock { part: part.clone(), has_grown: false });
+        self.open.insert(
+            block,
+            OpenBlock {
+                part: part.clone(),
+                has_grown: false,
+            },
+        );
         pieces.push(self.piece(block, part, What::Began));
     }
 
@@ -116,7 +139,9 @@ impl Speaking {
         if let (false, Some(part)) = (self.open.contains_key(&block), part) {
             self.begin(block, part, pieces);
         }
-        let Some(open) = self.open.get_mut(&block) else { return };
+        let Some(open) = self.open.get_mut(&block) else {
+            return;
+        };
         open.has_grown = true;
         let part = open.part.clone();
         pieces.push(self.piece(block, part, What::Grew(text.to_owned())));
@@ -126,7 +151,13 @@ impl Speaking {
         let (part, text) = match &**content {
             Block::Text(it) => (Part::Text, &it.text),
             Block::Thinking(it) => (Part::Thinking, &it.text),
-            Block::Call(it) => (Part::Call { call: it.id, name: it.name.clone() }, &it.args),
+            Block::Call(it) => (
+                Part::Call {
+                    call: it.id,
+                    name: it.name.clone(),
+                },
+                &it.args,
+            ),
             _ => return,
         };
         if !self.open.contains_key(&block) {
@@ -148,7 +179,12 @@ impl Speaking {
 
     fn piece(&self, block: u32, part: Part, what: What) -> Beat {
         let reply = format!("m{}_{}", self.turn, self.attempt);
-        Beat { id: format!("{reply}_{block}"), reply, part, what }
+        Beat {
+            id: format!("{reply}_{block}"),
+            reply,
+            part,
+            what,
+        }
     }
 }
 
@@ -156,7 +192,10 @@ fn part(kind: &BlockKind) -> Option<Part> {
     match kind {
         BlockKind::Text => Some(Part::Text),
         BlockKind::Thinking => Some(Part::Thinking),
-        BlockKind::Call { id, name } => Some(Part::Call { call: *id, name: name.clone() }),
+        BlockKind::Call { id, name } => Some(Part::Call {
+            call: *id,
+            name: name.clone(),
+        }),
         _ => None,
     }
 }

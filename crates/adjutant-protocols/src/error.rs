@@ -26,21 +26,42 @@ pub enum ErrorKind {
 impl Error {
     /// An error of somebody who performs runs for others.
     pub fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+        }
     }
 
-    #[cfg(any(feature = "a2a", feature = "acp", feature = "ag-ui", feature = "ai-sdk"))]
+    #[cfg(any(
+        feature = "a2a",
+        feature = "acp",
+        feature = "ag-ui",
+        feature = "ai-sdk"
+    ))]
     pub(crate) fn invalid(message: impl Into<Arc<str>>) -> Self {
-        Self { kind: ErrorKind::Invalid, message: message.into(), source: None }
+        Self {
+            kind: ErrorKind::Invalid,
+            message: message.into(),
+            source: None,
+        }
     }
 
     #[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
     pub(crate) fn stale(message: impl Into<Arc<str>>) -> Self {
-        Self { kind: ErrorKind::Stale, message: message.into(), source: None }
+        Self {
+            kind: ErrorKind::Stale,
+            message: message.into(),
+            source: None,
+        }
     }
 
     pub(crate) fn agent(source: adjutant_core::Error) -> Self {
-        Self { kind: ErrorKind::Agent, message: "the agent did not begin".into(), source: Some(source) }
+        Self {
+            kind: ErrorKind::Agent,
+            message: "the agent did not begin".into(),
+            source: Some(source),
+        }
     }
 
     /// Returns its kind, by what a caller can do about it.
@@ -50,7 +71,9 @@ impl Error {
 
     /// True if the same request may succeed later without a change.
     pub fn is_retryable(&self) -> bool {
-        self.source.as_ref().is_some_and(adjutant_core::Error::is_retryable)
+        self.source
+            .as_ref()
+            .is_some_and(adjutant_core::Error::is_retryable)
     }
 
     /// The HTTP status that tells a page of it.

@@ -11,12 +11,22 @@ pub mod acp;
 pub mod ag_ui;
 #[cfg(feature = "ai-sdk")]
 pub mod ai_sdk;
-#[cfg(any(feature = "a2a", feature = "acp", feature = "ag-ui", feature = "ai-sdk"))]
+#[cfg(any(
+    feature = "a2a",
+    feature = "acp",
+    feature = "ag-ui",
+    feature = "ai-sdk"
+))]
 mod answer;
 #[cfg(any(feature = "acp", feature = "ag-ui", feature = "ai-sdk"))]
 mod blocks;
 mod error;
-#[cfg(any(feature = "a2a", feature = "acp", feature = "ag-ui", feature = "ai-sdk"))]
+#[cfg(any(
+    feature = "a2a",
+    feature = "acp",
+    feature = "ag-ui",
+    feature = "ai-sdk"
+))]
 mod file;
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 mod sse;

@@ -19,7 +19,10 @@ pub(crate) trait Encode: Send + 'static {
 }
 
 /// The frames of a run, each a text that can be sent as it is; what follows the last one with them.
-pub(crate) fn stream<E: Encode>(running: Running, encoder: E) -> impl Stream<Item = String> + Send + 'static {
+pub(crate) fn stream<E: Encode>(
+    running: Running,
+    encoder: E,
+) -> impl Stream<Item = String> + Send + 'static {
     let events = stream::unfold(Some(running), async |running| {
         let mut running = running?;
         match running.next().await {
@@ -54,5 +57,8 @@ pub(crate) fn told<E: Encode, F: Display>(
 }
 
 fn written(frames: &[Value]) -> String {
-    frames.iter().map(|frame| format!("data: {frame}\n\n")).collect()
+    frames
+        .iter()
+        .map(|frame| format!("data: {frame}\n\n"))
+        .collect()
 }

@@ -39,10 +39,13 @@ impl PageWish {
     /// message was heard before.
     pub fn begin(self, agent: &Agent) -> Result<Running, Error> {
         let builder = match self {
-            Self::Prompt(messages) => agent.run(messages.into_iter().map(Entry::User).collect::<Vec<_>>()),
+            Self::Prompt(messages) => {
+                agent.run(messages.into_iter().map(Entry::User).collect::<Vec<_>>())
+            }
             Self::Answers(answers) => agent.resume(answers),
             Self::Heard(id) => {
-                let message = format!("the message {id:?} was heard before; hint: see what came of it");
+                let message =
+                    format!("the message {id:?} was heard before; hint: see what came of it");
                 return Err(Error::new(ErrorKind::Stale, message));
             }
         };
@@ -72,7 +75,10 @@ pub(crate) fn told(seq: Seq) -> String {
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 fn known(message: &Value, is_heard: impl Fn(&str) -> bool) -> (Option<&str>, bool) {
     let id = message["id"].as_str().filter(|id| !id.is_empty());
-    (id, id.is_some_and(|id| id.starts_with(TOLD) || is_heard(id)))
+    (
+        id,
+        id.is_some_and(|id| id.starts_with(TOLD) || is_heard(id)),
+    )
 }
 
 /// The prompt that messages of a page are, oldest first, as far as they were not heard.
@@ -85,11 +91,18 @@ pub(crate) fn prompt(
     let mut messages = Vec::new();
     for message in said {
         if let (id, false) = known(message, &is_heard) {
-            messages.push(UserMessage { ids: id.into_iter().map(Arc::from).collect(), ..read(message)? });
+            messages.push(UserMessage {
+                ids: id.into_iter().map(Arc::from).collect(),
+                ..read(message)?
+            });
         }
     }
     if messages.is_empty() {
-        let newest = said.iter().rev().filter_map(|it| it["id"].as_str()).find(|id| is_heard(id));
+        let newest = said
+            .iter()
+            .rev()
+            .filter_map(|it| it["id"].as_str())
+            .find(|id| is_heard(id));
         let newest = newest.ok_or_else(|| Error::invalid("neither a message nor an answer"))?;
         return Ok(PageWish::Heard(newest.into()));
     }
@@ -105,7 +118,11 @@ pub(crate) fn said(messages: &[Value], is_heard: impl Fn(&str) -> bool) -> Vec<&
     let behind = |at: Option<usize>| at.map(|at| at + 1);
     let spoken = behind(messages.iter().rposition(|it| it["role"] == "assistant")).unwrap_or(0);
     let heard = behind(messages.iter().rposition(was_heard)).unwrap_or(messages.len());
-    messages.iter().skip(heard.min(spoken)).filter(|it| is_user(it)).collect()
+    messages
+        .iter()
+        .skip(heard.min(spoken))
+        .filter(|it| is_user(it))
+        .collect()
 }
 
 /// Refuses messages beside answers that were not heard before: nobody would hear them, and they may say the contrary.

@@ -13,12 +13,17 @@ use std::{
 use adjutant_agent::{Agent, Journal, Lane, MemoryJournal, PauseId, Post};
 use adjutant_llm::{CallResult, Error, ErrorKind, Request, Script, ScriptedModel, UserMessage};
 use adjutant_protocols::acp::{ListWish, OpenSession, SessionPage, SessionWish, serve};
-use adjutant_tool::{Answer, Approval, Ask, CallContext, Replay, ToolError, ToolSpec, Tools, tool_fn};
+use adjutant_tool::{
+    Answer, Approval, Ask, CallContext, Replay, ToolError, ToolSpec, Tools, tool_fn,
+};
 use adjutant_toolkit::{Edits, Files, TextFiles};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, duplex, split},
+    io::{
+        AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+        duplex, split,
+    },
     task::JoinHandle,
 };
 
@@ -34,7 +39,10 @@ struct Desk {
 
 impl Desk {
     fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
-        Self { scripts: Arc::new(Mutex::new(scripts.into_iter().collect())), ..Self::default() }
+        Self {
+            scripts: Arc::new(Mutex::new(scripts.into_iter().collect())),
+            ..Self::default()
+        }
     }
 
     fn note(&self, what: impl Into<String>) {
@@ -43,7 +51,10 @@ impl Desk {
 
     /// Says something to the session from elsewhere.
     async fn post(&self, post: Post) {
-        self.journal.post(&"s".into(), post).await.expect("memory does not fail");
+        self.journal
+            .post(&"s".into(), post)
+            .await
+            .expect("memory does not fail");
     }
 
     fn done(&self) -> Vec<String> {
@@ -59,21 +70,44 @@ impl Desk {
 
     /// The agent of a session: `pay` asks first, `ask` asks what its arguments say.
     fn agent(&self) -> Agent {
-        let spec = |name: &str| ToolSpec::new(name.to_owned(), "A tool.", json!({"type": "object"}));
+        let spec =
+            |name: &str| ToolSpec::new(name.to_owned(), "A tool.", json!({"type": "object"}));
         let desk = self.clone();
-        let pay = tool_fn(ToolSpec { approval: Approval::Always, ..spec("pay") }, move |_: Value, _: CallContext| {
-            desk.note("paid");
-            async { Ok(CallResult::ok("paid")) }
-        });
-        let ask = ToolSpec { replay: Replay::Resumable, ..spec("ask") };
+        let pay = tool_fn(
+            ToolSpec {
+                approval: Approval::Always,
+                ..spec("pay")
+            },
+            move |_: Value, _: CallContext| {
+                desk.note("paid");
+                async { Ok(CallResult::ok("paid")) }
+            },
+        );
+        let ask = ToolSpec {
+            replay: Replay::Resumable,
+            ..spec("ask")
+        };
         let ask = tool_fn(ask, |args: Value, cx: CallContext| async move {
-            let Answer::Give { value } = cx.pause("k", Ask { schema: args, ..Ask::question("Which?") }).await? else {
+            let Answer::Give { value } = cx
+                .pause(
+                    "k",
+                    Ask {
+                        schema: args,
+                        ..Ask::question("Which?")
+                    },
+                )
+                .await?
+            else {
                 return Err(ToolError::failed("no answer"));
             };
             Ok(CallResult::ok(value.to_string()))
         });
         let edit = tool_fn(spec("edit_file"), |_: Value, cx: CallContext| async move {
-            cx.note("plan", json!({"steps": [{"text": "Edit", "status": "done"}]})).await?;
+            cx.note(
+                "plan",
+                json!({"steps": [{"text": "Edit", "status": "done"}]}),
+            )
+            .await?;
             Ok(CallResult::ok("edited"))
         });
         self.model().tool(pay).tool(ask).tool(edit).max_turns(3)
@@ -85,10 +119,16 @@ impl Desk {
         let scripts = Arc::clone(&self.scripts);
         let next = move |request: &Request| {
             let mut scripts = scripts.lock().expect("nobody panics");
-            assert!(!scripts.is_empty(), "nothing is left to say to {:?}", request.entries.iter().last());
+            assert!(
+                !scripts.is_empty(),
+                "nothing is left to say to {:?}",
+                request.entries.iter().last()
+            );
             scripts.remove(0)
         };
-        Agent::new(ScriptedModel::new((0..9).map(|_| Script::from_fn(next.clone()))))
+        Agent::new(ScriptedModel::new(
+            (0..9).map(|_| Script::from_fn(next.clone())),
+        ))
     }
 }
 
@@ -104,26 +144,35 @@ struct Editor {
 impl Editor {
     fn of(desk: &Desk) -> Self {
         let (near, far) = duplex(1 << 16);
-        let ((input, output), (far_input, far_output), own) = (split(near), split(far), desk.clone());
+        let ((input, output), (far_input, far_output), own) =
+            (split(near), split(far), desk.clone());
         let list = |wish: ListWish| async move {
             match (wish.cwd, wish.cursor) {
                 (Some(cwd), None) if cwd.ends_with("nowhere") => Err("no such folder"),
                 (_, Some(cursor)) if cursor == "unknown" => Ok(None),
                 (_, cursor) => {
-                    let sessions = vec![json!({"sessionId": cursor.as_deref().unwrap_or("s"), "cwd": "/w"})];
+                    let sessions =
+                        vec![json!({"sessionId": cursor.as_deref().unwrap_or("s"), "cwd": "/w"})];
                     let next = cursor.is_none().then(|| "t".to_owned());
                     Ok(Some(SessionPage { sessions, next }))
                 }
             }
         };
         let open = move |wish: SessionWish| {
-            let is_known = wish.session.as_ref().is_none_or(|name| &*name.0 != "unknown");
+            let is_known = wish
+                .session
+                .as_ref()
+                .is_none_or(|name| &*name.0 != "unknown");
             let agent = match own.tools(wish.files) {
-                Some(_) if wish.terminal.is_some() => own.model().toolbox(wish.terminal.expect("there is one")),
+                Some(_) if wish.terminal.is_some() => {
+                    own.model().toolbox(wish.terminal.expect("there is one"))
+                }
                 Some([files, edits]) => own.model().toolbox(files).toolbox(edits),
                 None => own.agent(),
             };
-            let agent = agent.journal(own.journal.clone()).session(wish.session.unwrap_or_else(|| "s".into()));
+            let agent = agent
+                .journal(own.journal.clone())
+                .session(wish.session.unwrap_or_else(|| "s".into()));
             let (set, always) = (own.clone(), own.clone());
             let modes = [["plan", "Plan", "Looks."], ["all", "All", "Does."]];
             let set = move |mode: &str| {
@@ -135,35 +184,68 @@ impl Editor {
                 always.note("always");
                 Answer::approve()
             });
-            async move { if wish.cwd.ends_with("nowhere") { Err("no such folder") } else { Ok(is_known.then_some(open)) } }
+            async move {
+                if wish.cwd.ends_with("nowhere") {
+                    Err("no such folder")
+                } else {
+                    Ok(is_known.then_some(open))
+                }
+            }
         };
         let server = tokio::spawn(serve(far_input, far_output, open, list));
-        Self { lines: BufReader::new(input).lines(), output, server, desk: desk.clone(), asked: 0 }
+        Self {
+            lines: BufReader::new(input).lines(),
+            output,
+            server,
+            desk: desk.clone(),
+            asked: 0,
+        }
     }
 
     /// One that has its session open: a new one, or one that is loaded.
     async fn open(desk: &Desk, method: &str, capabilities: Value) -> (Self, Vec<String>) {
         let mut editor = Self::of(desk);
-        editor.ask("initialize", json!({"protocolVersion": 1, "clientCapabilities": capabilities})).await;
+        editor
+            .ask(
+                "initialize",
+                json!({"protocolVersion": 1, "clientCapabilities": capabilities}),
+            )
+            .await;
         assert_eq!(editor.answer(&[]).await, ["ok"]);
-        editor.ask(method, json!({"sessionId": "s", "cwd": "/w", "mcpServers": []})).await;
+        editor
+            .ask(
+                method,
+                json!({"sessionId": "s", "cwd": "/w", "mcpServers": []}),
+            )
+            .await;
         let heard = editor.answer(&[]).await;
         (editor, heard)
     }
 
     async fn say(&mut self, line: &str) {
-        self.output.write_all(format!("{line}\n").as_bytes()).await.expect("the server reads");
+        self.output
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .expect("the server reads");
     }
 
     async fn ask(&mut self, method: &str, params: Value) {
         self.asked += 1;
-        self.say(&json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params}).to_string()).await;
+        self.say(
+            &json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params})
+                .to_string(),
+        )
+        .await;
     }
 
     /// Prompts, and gives what is heard until the answer.
     async fn prompt(&mut self, text: &str, answers: &[&str]) -> Vec<String> {
         let prompt = json!([{"type": "text", "text": text}]);
-        self.ask("session/prompt", json!({"sessionId": "s", "prompt": prompt})).await;
+        self.ask(
+            "session/prompt",
+            json!({"sessionId": "s", "prompt": prompt}),
+        )
+        .await;
         self.answer(answers).await
     }
 
@@ -172,7 +254,12 @@ impl Editor {
     async fn answer(&mut self, mut answers: &[&str]) -> Vec<String> {
         let mut heard = Vec::new();
         loop {
-            let line = self.lines.next_line().await.expect("the server writes").expect("a line");
+            let line = self
+                .lines
+                .next_line()
+                .await
+                .expect("the server writes")
+                .expect("a line");
             let message: Value = serde_json::from_str(&line).expect("JSON");
             heard.push(short(&message));
             if message.get("method").is_none() {
@@ -196,7 +283,11 @@ impl Editor {
                 }
                 "cancelled" => json!({"outcome": {"outcome": "cancelled"}}),
                 "cancel" => {
-                    self.say(&json!({"method": "session/cancel", "params": {"sessionId": "s"}}).to_string()).await;
+                    self.say(
+                        &json!({"method": "session/cancel", "params": {"sessionId": "s"}})
+                            .to_string(),
+                    )
+                    .await;
                     json!({"outcome": {"outcome": "cancelled"}})
                 }
                 "malformed" => json!({"outcome": "allow"}),
@@ -206,7 +297,10 @@ impl Editor {
                     continue;
                 }
                 "silent" => continue,
-                text if message["method"].as_str().is_some_and(|it| it.starts_with("terminal/")) => {
+                text if message["method"]
+                    .as_str()
+                    .is_some_and(|it| it.starts_with("terminal/")) =>
+                {
                     serde_json::from_str(text).expect("JSON")
                 }
                 text if message["method"] == "fs/read_text_file" => json!({"content": text}),
@@ -216,14 +310,18 @@ impl Editor {
                 }
                 option => json!({"outcome": {"outcome": "selected", "optionId": option}}),
             };
-            self.say(&json!({"id": message["id"], "result": result}).to_string()).await;
+            self.say(&json!({"id": message["id"], "result": result}).to_string())
+                .await;
         }
     }
 
     /// Leaves, and waits until the server has ended.
     async fn leave(self) {
         drop((self.output, self.lines));
-        self.server.await.expect("no panic").expect("an end is no error");
+        self.server
+            .await
+            .expect("no panic")
+            .expect("an end is no error");
     }
 }
 
@@ -235,32 +333,73 @@ fn short(message: &Value) -> String {
         Some("terminal") => format!(" in {}", it["terminalId"]),
         _ => format!(" {}", it["text"].as_str().unwrap_or_default()),
     };
-    let text = |it: &Value| it.as_array().map_or_else(|| part(it), |parts| parts.iter().map(part).collect());
+    let text = |it: &Value| {
+        it.as_array()
+            .map_or_else(|| part(it), |parts| parts.iter().map(part).collect())
+    };
     let (params, update) = (&message["params"], &message["params"]["update"]);
     if let Some(error) = message.get("error") {
-        return format!("error {} {}", error["code"], error["message"].as_str().unwrap_or_default());
+        return format!(
+            "error {} {}",
+            error["code"],
+            error["message"].as_str().unwrap_or_default()
+        );
     }
     match message["method"].as_str() {
         None if message["result"]["sessions"].is_array() => message["result"].to_string(),
-        None => message["result"]["stopReason"].as_str().unwrap_or("ok").to_owned(),
+        None => message["result"]["stopReason"]
+            .as_str()
+            .unwrap_or("ok")
+            .to_owned(),
         Some("session/update") => {
-            let (kind, status) = (update["sessionUpdate"].as_str().unwrap_or_default(), &update["status"]);
-            let id = update["toolCallId"].as_str().map(|id| format!(" {id}")).unwrap_or_default();
-            let status = status.as_str().map(|it| format!(" {it}")).unwrap_or_default();
-            let entries = update.get("entries").map(|it| format!(" {it}")).unwrap_or_default();
-            format!("{kind}{id}{status}{}{entries}", text(&update["content"])).trim_end().to_owned()
+            let (kind, status) = (
+                update["sessionUpdate"].as_str().unwrap_or_default(),
+                &update["status"],
+            );
+            let id = update["toolCallId"]
+                .as_str()
+                .map(|id| format!(" {id}"))
+                .unwrap_or_default();
+            let status = status
+                .as_str()
+                .map(|it| format!(" {it}"))
+                .unwrap_or_default();
+            let entries = update
+                .get("entries")
+                .map(|it| format!(" {it}"))
+                .unwrap_or_default();
+            format!("{kind}{id}{status}{}{entries}", text(&update["content"]))
+                .trim_end()
+                .to_owned()
         }
         Some("session/request_permission") => {
-            let options: Vec<_> =
-                params["options"].as_array().into_iter().flatten().map(|it| &it["optionId"]).collect();
-            format!("? {}{} {}", params["toolCall"]["toolCallId"], text(&params["toolCall"]["content"]), json!(options))
+            let options: Vec<_> = params["options"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|it| &it["optionId"])
+                .collect();
+            format!(
+                "? {}{} {}",
+                params["toolCall"]["toolCallId"],
+                text(&params["toolCall"]["content"]),
+                json!(options)
+            )
         }
         Some(other) if other.starts_with("terminal/") => {
-            let cwd = params.get("cwd").map(|cwd| format!(" {cwd} {}", params["args"])).unwrap_or_default();
+            let cwd = params
+                .get("cwd")
+                .map(|cwd| format!(" {cwd} {}", params["args"]))
+                .unwrap_or_default();
             format!("{other} {}{cwd}", params["terminalId"])
         }
-        Some(other) if other.starts_with("fs/") => format!("{other} {} {}", params["path"], params["content"]),
-        Some(other) => format!("{other} {} {}", params["message"], params["requestedSchema"]),
+        Some(other) if other.starts_with("fs/") => {
+            format!("{other} {} {}", params["path"], params["content"])
+        }
+        Some(other) => format!(
+            "{other} {} {}",
+            params["message"], params["requestedSchema"]
+        ),
     }
 }
 
@@ -274,7 +413,11 @@ fn done() -> Script {
 
 /// Lines of text, without what they are indented by.
 fn lines(text: &str) -> Vec<String> {
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 const ASKED: &str = r#"
@@ -293,7 +436,12 @@ const PAID: &str = "
     end_turn";
 
 /// What the model says, what is answered, what is heard, what is done.
-type Row = (Vec<Script>, &'static [&'static str], String, &'static [&'static str]);
+type Row = (
+    Vec<Script>,
+    &'static [&'static str],
+    String,
+    &'static [&'static str],
+);
 
 /// Prompts once in a session of its own for each row.
 async fn check(table: impl IntoIterator<Item = Row>) {
@@ -303,7 +451,11 @@ async fn check(table: impl IntoIterator<Item = Row>) {
         let heard = editor.prompt("Go.", answers).await;
         let expect = lines(&expect);
         // Of some the end alone is told.
-        let skipped = if expect.len() == 1 { heard.len() - 1 } else { 0 };
+        let skipped = if expect.len() == 1 {
+            heard.len() - 1
+        } else {
+            0
+        };
         assert_eq!(heard[skipped..], expect, "row {row}");
         assert_eq!(desk.done(), effects, "row {row}");
         editor.leave().await;
@@ -315,7 +467,9 @@ async fn prompt_is_told_as_it_runs_and_asks_for_what_must_be_allowed() {
     let none = || Script::new().call("none", json!({}));
     let edit = json!({"path": "a", "old_text": "x", "new_text": "y"});
     let options = json!({"enum": ["red", "blue"]});
-    let failing = Script::new().text("I").fail(Error::new(ErrorKind::Auth, "no such key"));
+    let failing = Script::new()
+        .text("I")
+        .fail(Error::new(ErrorKind::Auth, "no such key"));
     let table: [Row; 8] = [
         (vec![pay(), done()], &["allow"], format!("{ASKED}{PAID}"), &["paid"]),
         (vec![pay(), done()], &["always"], format!("{ASKED}{PAID}"), &["always", "paid"]),
@@ -392,7 +546,12 @@ async fn permission_that_is_not_answered_is_a_no_and_cancelled_ends_the_prompt()
         (vec![pay(), done()], &["none"], none_of_them.clone(), &[]),
         (vec![pay(), done()], &["value-0"], none_of_them.clone(), &[]),
         (vec![pay(), done()], &["malformed"], none_of_them, &[]),
-        (vec![pay(), done()], &["error"], refused("no such method"), &[]),
+        (
+            vec![pay(), done()],
+            &["error"],
+            refused("no such method"),
+            &[],
+        ),
     ];
     check(table).await;
 }
@@ -424,7 +583,12 @@ async fn run_that_is_left_while_it_asks_goes_on_after_a_load_and_does_nothing_tw
     assert_eq!(editor.prompt("Go on.", &["allow"]).await, lines(&expect));
     assert_eq!(desk.done(), ["paid"]);
     // The message that it went on with was heard, and stands in the log.
-    editor.ask("session/load", json!({"sessionId": "s", "cwd": "/w", "mcpServers": []})).await;
+    editor
+        .ask(
+            "session/load",
+            json!({"sessionId": "s", "cwd": "/w", "mcpServers": []}),
+        )
+        .await;
     let again = "user_message_chunk Go on.\nagent_message_chunk I go on.\nok";
     assert!(editor.answer(&[]).await.ends_with(&lines(again)));
     editor.leave().await;
@@ -434,8 +598,14 @@ async fn run_that_is_left_while_it_asks_goes_on_after_a_load_and_does_nothing_tw
     editor.prompt("Go.", &["leave"]).await;
     editor.leave().await;
     let (mut editor, _) = Editor::open(&desk, "session/load", json!({})).await;
-    assert_eq!(editor.prompt("Go on.", &["cancel"]).await, lines(&format!("{asked}\ncancelled")));
-    assert_eq!(editor.prompt("Something else.", &[]).await, ["agent_message_chunk Done.", "end_turn"]);
+    assert_eq!(
+        editor.prompt("Go on.", &["cancel"]).await,
+        lines(&format!("{asked}\ncancelled"))
+    );
+    assert_eq!(
+        editor.prompt("Something else.", &[]).await,
+        ["agent_message_chunk Done.", "end_turn"]
+    );
     assert_eq!(desk.done(), [""; 0]);
     editor.leave().await;
 }
@@ -446,7 +616,11 @@ async fn message_that_was_posted_elsewhere_is_told_where_it_is_heard() {
     let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
     editor.prompt("Go.", &[]).await;
     for (lane, text) in [(Lane::FollowUp, "And blue?"), (Lane::Steering, "Be short.")] {
-        desk.post(Post::Message { lane, content: UserMessage::text(text).into() }).await;
+        desk.post(Post::Message {
+            lane,
+            content: UserMessage::text(text).into(),
+        })
+        .await;
     }
     let heard = editor.prompt("What is yellow?", &[]).await;
     let expect = "user_message_chunk Be short.
@@ -468,13 +642,22 @@ async fn question_is_answered_by_the_next_prompt_or_by_a_form() {
     let ended = "tool_call_update c1_0_0 completed 7\nagent_message_chunk Done.\nend_turn";
     let desk = Desk::new([ask(), done()]);
     let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
-    assert_eq!(editor.prompt("Go.", &[]).await, lines(&format!("{begun}\nend_turn")));
+    assert_eq!(
+        editor.prompt("Go.", &[]).await,
+        lines(&format!("{begun}\nend_turn"))
+    );
     let refused = editor.prompt("seven", &[]).await;
-    assert!(matches!(&refused[..], [why, end] if why.ends_with("Which?") && end == "end_turn"), "{refused:?}");
+    assert!(
+        matches!(&refused[..], [why, end] if why.ends_with("Which?") && end == "end_turn"),
+        "{refused:?}"
+    );
     assert_eq!(editor.prompt(" 7 ", &[]).await, lines(ended));
     editor.leave().await;
     let (editor, heard) = Editor::open(&desk, "session/load", json!({})).await;
-    let past = format!("user_message_chunk Go.\n{begun}\nuser_message_chunk 7\n{}", ended.replace("end_turn", "ok"));
+    let past = format!(
+        "user_message_chunk Go.\n{begun}\nuser_message_chunk 7\n{}",
+        ended.replace("end_turn", "ok")
+    );
     assert_eq!(heard, lines(&past));
     editor.leave().await;
 
@@ -482,7 +665,10 @@ async fn question_is_answered_by_the_next_prompt_or_by_a_form() {
     let forms = json!({"elicitation": {"form": {}}});
     let (mut editor, _) = Editor::open(&desk, "session/new", forms).await;
     let form = r#"elicitation/create "Which?" {"type":"object","properties":{"answer":{"type":"integer"}},"required":["answer"]}"#;
-    assert_eq!(editor.prompt("Go.", &["7"]).await, lines(&format!("{begun}\n{form}\n{ended}")));
+    assert_eq!(
+        editor.prompt("Go.", &["7"]).await,
+        lines(&format!("{begun}\n{form}\n{ended}"))
+    );
     editor.leave().await;
 }
 
@@ -492,9 +678,21 @@ async fn session_is_loaded_right_behind_its_close_in_the_middle_of_a_prompt() {
     let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
     editor.prompt("Pay.", &["leave"]).await;
     editor.ask("session/close", json!({"sessionId": "s"})).await;
-    editor.ask("session/load", json!({"sessionId": "s", "cwd": "/w", "mcpServers": []})).await;
-    let answers = [editor.answer(&[]).await, editor.answer(&[]).await, editor.answer(&[]).await];
+    editor
+        .ask(
+            "session/load",
+            json!({"sessionId": "s", "cwd": "/w", "mcpServers": []}),
+        )
+        .await;
+    let answers = [
+        editor.answer(&[]).await,
+        editor.answer(&[]).await,
+        editor.answer(&[]).await,
+    ];
     let mut answers = answers.map(|heard| heard.last().cloned());
     answers.sort();
-    assert_eq!(answers.map(Option::unwrap_or_default), ["cancelled", "ok", "ok"]);
+    assert_eq!(
+        answers.map(Option::unwrap_or_default),
+        ["cancelled", "ok", "ok"]
+    );
 }

@@ -39,8 +39,14 @@ impl Anthropic {
         info.inputs.audio = false;
         let info = Arc::new(info);
         let caching = encode::Caching::Marks;
-        let protocol = encode::Encoder { info: Arc::clone(&info), caching, site: Site::Own };
-        Self { inner: Host::new(info, protocol, BASE_URL, key.into()) }
+        let protocol = encode::Encoder {
+            info: Arc::clone(&info),
+            caching,
+            site: Site::Own,
+        };
+        Self {
+            inner: Host::new(info, protocol, BASE_URL, key.into()),
+        }
     }
 
     /// Sets another base URL; `/v1/messages` is added. The prompt cache is marked at the vendor's own only.
@@ -48,7 +54,11 @@ impl Anthropic {
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
         let own = url.as_ref().trim().trim_end_matches('/') == BASE_URL;
         self.inner.set_base_url(url.as_ref());
-        let caching = if own { encode::Caching::Marks } else { encode::Caching::Off };
+        let caching = if own {
+            encode::Caching::Marks
+        } else {
+            encode::Caching::Off
+        };
         self.inner.set_protocol(|encoder| encoder.caching = caching);
         self
     }
@@ -56,7 +66,8 @@ impl Anthropic {
     /// Marks the prompt cache, wherever the model is: for other hosts that know the vendor's marks.
     #[must_use]
     pub fn cache_marks(mut self) -> Self {
-        self.inner.set_protocol(|encoder| encoder.caching = encode::Caching::Marks);
+        self.inner
+            .set_protocol(|encoder| encoder.caching = encode::Caching::Marks);
         self
     }
 }
@@ -89,9 +100,10 @@ impl Wire for encode::Encoder {
         match self.site {
             Site::Own => own.auth(Auth::Header("x-api-key")),
             Site::Bedrock => own,
-            Site::Vertex => {
-                Address::new(format!("/publishers/anthropic/models/{}:streamRawPredict", escaped(info.name())))
-            }
+            Site::Vertex => Address::new(format!(
+                "/publishers/anthropic/models/{}:streamRawPredict",
+                escaped(info.name())
+            )),
         }
     }
 

@@ -27,14 +27,19 @@ pub(crate) fn belongs(variable: &str, url: &str, address: impl Fn(&str) -> Optio
         "" => address(&owner.base_url_variable),
         base_url => place::fill(base_url, &address).ok().map(String::from),
     };
-    let mut owners = Provider::known().filter(|it| it.key_variables.iter().any(|own| own == variable)).peekable();
-    owners.peek().is_none() || owners.any(|owner| is_own(&owner).is_some_and(|own| is_same_host(&own, url)))
+    let mut owners = Provider::known()
+        .filter(|it| it.key_variables.iter().any(|own| own == variable))
+        .peekable();
+    owners.peek().is_none()
+        || owners.any(|owner| is_own(&owner).is_some_and(|own| is_same_host(&own, url)))
 }
 
 /// The host of an address and its port, for messages. Never its user or its path, which may hold secrets.
 pub(crate) fn host(url: &str) -> String {
     let parsed = Url::parse(url.trim()).ok();
-    let host = parsed.as_ref().and_then(|url| Some((url.host_str()?, url.port())));
+    let host = parsed
+        .as_ref()
+        .and_then(|url| Some((url.host_str()?, url.port())));
     match host {
         Some((host, Some(port))) => format!("{host}:{port}"),
         Some((host, None)) => host.to_owned(),
@@ -52,7 +57,10 @@ impl Provider {
     /// True if it says no more than is known: the host of a known provider, keys of that one alone, and no headers.
     pub fn is_usual(&self) -> bool {
         let has = |own: &Provider| {
-            let keys = self.key_variables.iter().all(|it| own.key_variables.contains(it));
+            let keys = self
+                .key_variables
+                .iter()
+                .all(|it| own.key_variables.contains(it));
             keys && [own.base_url_variable.as_str(), ""].contains(&self.base_url_variable.as_str())
         };
         self.headers.is_empty()

@@ -24,33 +24,53 @@ pub struct Blocks {
 impl CallIdSeed {
     /// The place of the reply to a request.
     pub(crate) fn of(request: &Request) -> Self {
-        Self { turn: request.turn(), attempt: request.attempt }
+        Self {
+            turn: request.turn(),
+            attempt: request.attempt,
+        }
     }
 }
 
 impl Blocks {
     /// No block.
     pub fn new(place: CallIdSeed) -> Self {
-        Self { place, done: Vec::new() }
+        Self {
+            place,
+            done: Vec::new(),
+        }
     }
 
     /// Opens the next block; the id is for a call.
     ///
     /// # Errors
     /// `Protocol` if there are too many.
-    pub fn open(&mut self, kind: impl FnOnce(CallId) -> BlockKind, out: &mut VecDeque<Chunk>) -> Result<u32, Error> {
+    pub fn open(
+        &mut self,
+        kind: impl FnOnce(CallId) -> BlockKind,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<u32, Error> {
         if self.done.len() == MAX_BLOCKS {
-            return Err(Error::new(ErrorKind::Protocol, "the reply has more than 4,096 blocks"));
+            return Err(Error::new(
+                ErrorKind::Protocol,
+                "the reply has more than 4,096 blocks",
+            ));
         }
         let block = self.done.len() as u32;
         self.done.push(None);
-        out.push_back(Chunk::Open { block, kind: kind(self.call_id(block)) });
+        out.push_back(Chunk::Open {
+            block,
+            kind: kind(self.call_id(block)),
+        });
         Ok(block)
     }
 
     /// The id of a call in this block.
     pub fn call_id(&self, block: u32) -> CallId {
-        CallId { turn: self.place.turn, attempt: self.place.attempt, block }
+        CallId {
+            turn: self.place.turn,
+            attempt: self.place.attempt,
+            block,
+        }
     }
 
     /// Closes a block that was opened.
@@ -70,6 +90,9 @@ impl Blocks {
     /// The closed blocks, in order.
     pub fn take(&mut self) -> Vec<Arc<Block>> {
         // In the place of the list itself; flattened, it would be collected into another.
-        std::mem::take(&mut self.done).into_iter().filter_map(|mut block| block.take()).collect()
+        std::mem::take(&mut self.done)
+            .into_iter()
+            .filter_map(|mut block| block.take())
+            .collect()
     }
 }

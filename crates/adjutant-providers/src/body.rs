@@ -39,7 +39,11 @@ impl Iterator for Segmented {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
-        let piece = if self.head.is_empty() { self.message()? } else { std::mem::take(&mut self.head) };
+        let piece = if self.head.is_empty() {
+            self.message()?
+        } else {
+            std::mem::take(&mut self.head)
+        };
         self.left = self.left.saturating_sub(piece.len() as u64);
         Some(piece)
     }
@@ -47,12 +51,27 @@ impl Iterator for Segmented {
 
 impl Segmented {
     /// A body of these pieces; `skip` bytes of the messages are left out at their beginning.
-    pub(crate) fn new(head: Bytes, segments: Arc<Vec<Bytes>>, tail: Bytes, skip: usize, marks: Marks) -> Self {
+    pub(crate) fn new(
+        head: Bytes,
+        segments: Arc<Vec<Bytes>>,
+        tail: Bytes,
+        skip: usize,
+        marks: Marks,
+    ) -> Self {
         let messages = segments.iter().map(Bytes::len).sum::<usize>() + tail.len();
         let skip = skip.min(segments.first().unwrap_or(&tail).len());
         let marked = marks.at.iter().flatten().count() * marks.bytes.len();
         let left = (head.len() + messages - skip + marked) as u64;
-        Self { head, segments, tail, marks, piece: 0, within: skip, at: skip as u64, left }
+        Self {
+            head,
+            segments,
+            tail,
+            marks,
+            piece: 0,
+            within: skip,
+            at: skip as u64,
+            left,
+        }
     }
 
     /// The pieces as one, for tests.
@@ -64,7 +83,11 @@ impl Segmented {
     /// The pieces as one without the marks, for tests.
     #[cfg(test)]
     pub(crate) fn unmarked(&self) -> Vec<u8> {
-        Self { marks: Marks::default(), ..self.clone() }.to_vec()
+        Self {
+            marks: Marks::default(),
+            ..self.clone()
+        }
+        .to_vec()
     }
 
     /// The next piece of the messages: up to the next mark, or that mark.
@@ -103,7 +126,10 @@ impl Body for Segmented {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         Poll::Ready(self.get_mut().next().map(|piece| Ok(Frame::data(piece))))
     }
 
@@ -122,15 +148,33 @@ mod tests {
 
     #[track_caller]
     fn check(segments: &[&'static str], skip: usize, marks: [Option<u64>; 2], expect: &str) {
-        let segments = segments.iter().map(|it| Bytes::from_static(it.as_bytes())).collect();
-        let marks = Marks { bytes: "!".into(), at: marks };
-        let mut body = Segmented::new("head[".into(), Arc::new(segments), "tail]".into(), skip, marks);
-        assert_eq!(String::from_utf8(body.unmarked()).expect("text"), expect.replace('!', ""));
+        let segments = segments
+            .iter()
+            .map(|it| Bytes::from_static(it.as_bytes()))
+            .collect();
+        let marks = Marks {
+            bytes: "!".into(),
+            at: marks,
+        };
+        let mut body = Segmented::new(
+            "head[".into(),
+            Arc::new(segments),
+            "tail]".into(),
+            skip,
+            marks,
+        );
+        assert_eq!(
+            String::from_utf8(body.unmarked()).expect("text"),
+            expect.replace('!', "")
+        );
         assert_eq!(Body::size_hint(&body).exact(), Some(expect.len() as u64));
         let mut sent = Vec::new();
         while let Some(piece) = body.next() {
             sent.extend_from_slice(&piece);
-            assert_eq!(Body::size_hint(&body).exact(), Some((expect.len() - sent.len()) as u64));
+            assert_eq!(
+                Body::size_hint(&body).exact(),
+                Some((expect.len() - sent.len()) as u64)
+            );
         }
         assert_eq!(String::from_utf8(sent).expect("text"), expect);
         assert!(body.is_end_stream());

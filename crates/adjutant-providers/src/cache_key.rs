@@ -26,9 +26,14 @@ pub fn cache_key(request: &Request) -> Option<String> {
 }
 
 fn of_beginning(request: &Request) -> Fnv {
-    request.tools.iter().fold(Fnv::new().with(&request.system), |hash, tool| {
-        hash.with(tool.name.as_str()).with(&tool.description).with(&tool.schema.to_string())
-    })
+    request
+        .tools
+        .iter()
+        .fold(Fnv::new().with(&request.system), |hash, tool| {
+            hash.with(tool.name.as_str())
+                .with(&tool.description)
+                .with(&tool.schema.to_string())
+        })
 }
 
 impl Fnv {
@@ -38,7 +43,8 @@ impl Fnv {
 
     /// Takes a text, and a byte that no text holds after it, so that texts that are cut elsewhere differ.
     fn with(self, text: &str) -> Self {
-        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let step =
+            |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         Self(text.bytes().chain([0xff]).fold(self.0, step))
     }
 
@@ -71,18 +77,30 @@ mod tests {
         let request = || Request::new().system("Be brief.").tools([tool()]);
         check(request(), Some("adjutant-afb499bff2c39afe"));
         check(request().user("hi"), Some("adjutant-afb499bff2c39afe"));
-        check(Request::new().system("Be brief."), Some("adjutant-9e02443c61cca957"));
+        check(
+            Request::new().system("Be brief."),
+            Some("adjutant-9e02443c61cca957"),
+        );
         check(Request::new(), Some("adjutant-af64724c8602eb6e"));
     }
 
     #[test]
     fn cache_key_is_the_callers_own_when_it_is_short() {
-        let with = |key: &str| Request::new().options(Options { cache_key: Some(key.into()), ..Options::default() });
+        let with = |key: &str| {
+            Request::new().options(Options {
+                cache_key: Some(key.into()),
+                ..Options::default()
+            })
+        };
         check(with("thread-7"), Some("thread-7"));
         check(with(&"é".repeat(64)), Some(&"é".repeat(64)));
         check(with(&"k".repeat(65)), Some("adjutant-c835a3052438948f"));
         check(
-            Request::new().options(Options { cache_key: Some("k".into()), cache: Cache::Off, ..Options::default() }),
+            Request::new().options(Options {
+                cache_key: Some("k".into()),
+                cache: Cache::Off,
+                ..Options::default()
+            }),
             None,
         );
     }

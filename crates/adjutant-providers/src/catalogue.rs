@@ -67,7 +67,8 @@ static BUILTIN: LazyLock<Builtin> = LazyLock::new(|| {
         let next = providers.len();
         providers.entry(info.provider().to_owned()).or_insert(next);
     }
-    all.models.sort_by_key(|it| providers.get(it.provider()).copied());
+    all.models
+        .sort_by_key(|it| providers.get(it.provider()).copied());
     Builtin { all, published }
 });
 
@@ -99,15 +100,24 @@ impl Catalogue {
     /// # Errors
     /// `Config` if it is not of this shape (with line and column) or contradicts itself (with model and field).
     pub fn read(json: &str) -> Result<Self, Error> {
-        let file: file::File = serde_json::from_str(json).map_err(|error| config(format!("no catalogue: {error}")))?;
+        let file: file::File =
+            serde_json::from_str(json).map_err(|error| config(format!("no catalogue: {error}")))?;
         let mut catalogue = Self::empty();
         for model in file.models {
             let (info, preferred) = model.check()?;
             if catalogue.find(info.id.as_str()).is_some() {
                 return Err(config(format!("model {}: id: it is listed twice", info.id)));
             }
-            if preferred && catalogue.defaults.insert(info.provider().to_owned(), info.id.clone()).is_some() {
-                return Err(config(format!("model {}: default: its provider has one already", info.id)));
+            if preferred
+                && catalogue
+                    .defaults
+                    .insert(info.provider().to_owned(), info.id.clone())
+                    .is_some()
+            {
+                return Err(config(format!(
+                    "model {}: default: its provider has one already",
+                    info.id
+                )));
             }
             catalogue.models.push(info);
         }

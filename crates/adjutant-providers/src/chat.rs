@@ -31,7 +31,9 @@ impl Chat {
     pub fn new(info: ModelInfo, key: impl Into<Key>) -> Self {
         let dialect = Dialect::of(info.provider());
         let protocol = encode::Encoder::new(&info, Cow::Borrowed(dialect));
-        Self { inner: Host::new(Arc::new(info), protocol, &dialect.base_url, key.into()) }
+        Self {
+            inner: Host::new(Arc::new(info), protocol, &dialect.base_url, key.into()),
+        }
     }
 
     /// Sets another base URL, the version included; `/chat/completions` is added.
@@ -45,7 +47,8 @@ impl Chat {
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         let info = self.inner.info().clone();
-        self.inner.set_protocol(|protocol| protocol.set_dialect(&info, dialect));
+        self.inner
+            .set_protocol(|protocol| protocol.set_dialect(&info, dialect));
         self
     }
 }

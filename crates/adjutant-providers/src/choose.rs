@@ -30,7 +30,11 @@ use loopback::Server;
 /// The variable that names a model.
 const VARIABLE: &str = "ADJUTANT_MODEL";
 /// The name of the offline model, if it is compiled in.
-const OFFLINE: Option<&str> = if cfg!(feature = "offline") { Some("offline/planner") } else { None };
+const OFFLINE: Option<&str> = if cfg!(feature = "offline") {
+    Some("offline/planner")
+} else {
+    None
+};
 /// The lookup of a variable.
 type Vars = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
@@ -111,7 +115,11 @@ impl Chooser {
     /// Adds a provider, or replaces the one of this name.
     #[must_use]
     pub fn provider(mut self, provider: Provider) -> Self {
-        match self.providers.iter_mut().find(|it| it.name == provider.name) {
+        match self
+            .providers
+            .iter_mut()
+            .find(|it| it.name == provider.name)
+        {
             Some(old) => *old = provider,
             None => self.providers.push(provider),
         }
@@ -158,13 +166,17 @@ impl Chooser {
             #[serde(default)]
             models: Vec<Value>,
         }
-        let wrong = |error: serde_json::Error| config(format!("the configuration cannot be read: {error}"));
+        let wrong =
+            |error: serde_json::Error| config(format!("the configuration cannot be read: {error}"));
         let file: File = serde_json::from_str(json).map_err(wrong)?;
         let mut names = BTreeSet::new();
         for provider in file.providers {
             provider.check()?;
             if !names.insert(provider.name.clone()) {
-                return Err(config(format!("provider {}: name: it is listed twice", provider.name)));
+                return Err(config(format!(
+                    "provider {}: name: it is listed twice",
+                    provider.name
+                )));
             }
             self = self.provider(provider.origin(origin));
         }
@@ -200,14 +212,21 @@ impl Chooser {
         if Some(name) == OFFLINE {
             return offline();
         }
-        let Some((provider, rest)) = name.split_once('/').filter(|(_, rest)| !rest.is_empty()) else {
+        let Some((provider, rest)) = name.split_once('/').filter(|(_, rest)| !rest.is_empty())
+        else {
             return Err(self.unknown_model(name, &self.names()));
         };
         match self.providers.iter().find(|it| it.name == provider) {
             Some(found) => self.hosted(found, name, rest),
-            None if provider == "offline" => Err(self.unknown_model(name, &Vec::from_iter(OFFLINE.map(str::to_owned)))),
+            None if provider == "offline" => {
+                Err(self.unknown_model(name, &Vec::from_iter(OFFLINE.map(str::to_owned))))
+            }
             None => {
-                let names = self.providers.iter().map(|it| it.name.as_str()).chain(OFFLINE.map(|_| "offline"));
+                let names = self
+                    .providers
+                    .iter()
+                    .map(|it| it.name.as_str())
+                    .chain(OFFLINE.map(|_| "offline"));
                 let hint = near::hint(provider, names);
                 Err(config(format!("no provider is called {provider:?}{hint}")))
             }
@@ -224,23 +243,43 @@ impl Chooser {
     /// there is none.
     pub async fn choose(&self, requested: Option<&str>) -> Result<Chosen, Error> {
         if let Some(name) = requested.map(str::trim).filter(|name| !name.is_empty()) {
-            return Ok(Chosen { model: self.model(name)?, how: How::Asked });
+            return Ok(Chosen {
+                model: self.model(name)?,
+                how: How::Asked,
+            });
         }
         if let Some(name) = self.var(VARIABLE) {
-            return Ok(Chosen { model: self.model(&name)?, how: How::Variable });
+            return Ok(Chosen {
+                model: self.model(&name)?,
+                how: How::Variable,
+            });
         }
         for provider in &self.providers {
-            let Some(preferred) = self.catalogue.default_model(&provider.name) else { continue };
+            let Some(preferred) = self.catalogue.default_model(&provider.name) else {
+                continue;
+            };
             if let Some((variable, _)) = self.found(provider) {
                 let how = How::Credential(variable.to_owned());
-                return Ok(Chosen { model: self.model(preferred.id.as_str())?, how });
+                return Ok(Chosen {
+                    model: self.model(preferred.id.as_str())?,
+                    how,
+                });
             }
         }
         if let Some((server, name)) = loopback::find(&self.servers).await {
-            let how = How::Loopback { server: server.name, base_url: server.base_url() };
-            return Ok(Chosen { model: self.model(&format!("{}/{name}", server.name))?, how });
+            let how = How::Loopback {
+                server: server.name,
+                base_url: server.base_url(),
+            };
+            return Ok(Chosen {
+                model: self.model(&format!("{}/{name}", server.name))?,
+                how,
+            });
         }
-        Ok(Chosen { model: offline()?, how: How::Offline })
+        Ok(Chosen {
+            model: offline()?,
+            how: How::Offline,
+        })
     }
 
     /// The variables that may hold keys, and which are there, in the order in which they are looked for.
@@ -250,7 +289,14 @@ impl Chooser {
             variable: variable.clone(),
             present: self.var(variable).is_some(),
         };
-        self.providers.iter().flat_map(|it| it.key_variables.iter().map(move |variable| of(it, variable))).collect()
+        self.providers
+            .iter()
+            .flat_map(|it| {
+                it.key_variables
+                    .iter()
+                    .map(move |variable| of(it, variable))
+            })
+            .collect()
     }
 
     /// The known vendor's key that a model with this name would send to another host than the vendor's, if it does.
@@ -265,7 +311,10 @@ impl Chooser {
     fn astray(&self, provider: &Provider, variable: &str) -> Option<Detour> {
         let moved = self.base_url(provider);
         let placed = self.placed(provider).ok().flatten();
-        let url = moved.as_deref().or(placed.as_deref()).unwrap_or(&provider.base_url);
+        let url = moved
+            .as_deref()
+            .or(placed.as_deref())
+            .unwrap_or(&provider.base_url);
         if binding::belongs(variable, url, |name| self.var(name)) {
             return None;
         }
@@ -273,13 +322,19 @@ impl Chooser {
             Origin::Code if moved.is_some() => Origin::Environment,
             origin => origin,
         };
-        Some(Detour { variable: variable.to_owned(), host: binding::host(url), origin })
+        Some(Detour {
+            variable: variable.to_owned(),
+            host: binding::host(url),
+            origin,
+        })
     }
 
     fn hosted(&self, provider: &Provider, id: &str, name: &str) -> Result<Arc<dyn Model>, Error> {
         let base_url = match self.base_url(provider) {
             None if !provider.base_url.is_empty() => self.placed(provider).map_err(|variable| {
-                config(format!("no address for {id}: {variable} does not say where; hint: set it"))
+                config(format!(
+                    "no address for {id}: {variable} does not say where; hint: set it"
+                ))
             })?,
             moved => moved,
         };
@@ -288,11 +343,17 @@ impl Chooser {
             None if base_url.is_some() || provider.takes_any(&self.catalogue) => ModelInfo::new(id),
             None => {
                 let prefix = format!("{}/", provider.name);
-                let mut names: Vec<_> = self.names().into_iter().filter(|it| it.starts_with(&prefix)).collect();
+                let mut names: Vec<_> = self
+                    .names()
+                    .into_iter()
+                    .filter(|it| it.starts_with(&prefix))
+                    .collect();
                 if names.is_empty() {
                     // The same models behind the vendor's older wire.
-                    let twins =
-                        self.names().into_iter().filter_map(|it| Some(prefix.clone() + it.strip_prefix("openai/")?));
+                    let twins = self
+                        .names()
+                        .into_iter()
+                        .filter_map(|it| Some(prefix.clone() + it.strip_prefix("openai/")?));
                     names = twins.collect();
                 }
                 return Err(self.unknown_model(id, &names));
@@ -301,14 +362,20 @@ impl Chooser {
         let key = match self.found(provider) {
             _ if let Some(key) = self.keys.get(&provider.name) => match provider.origin {
                 Origin::File => {
-                    let why =
-                        format!("the key of the application is not sent where a file says that {} is", provider.name);
+                    let why = format!(
+                        "the key of the application is not sent where a file says that {} is",
+                        provider.name
+                    );
                     return Err(config(format!("{why}: {id}; hint: trust that file")));
                 }
                 _ => key.clone(),
             },
             Some((variable, key)) => match self.astray(provider, variable) {
-                Some(Detour { host, origin: Origin::File, .. }) => {
+                Some(Detour {
+                    host,
+                    origin: Origin::File,
+                    ..
+                }) => {
                     return Err(config(format!(
                         "the key in {variable} is not sent to {host}, which is not its vendor's: {id}; hint: name a \
                          variable of its own in `key_variables`, or trust the file that says where {} is",
@@ -320,7 +387,10 @@ impl Chooser {
             None if provider.key_command.is_some() && provider.origin == Origin::File => {
                 return Err(config(format!(
                     "the program that prints the key of {id} is not run: a file named it; hint: trust that file, or set {}",
-                    provider.key_variables.first().map_or("a variable of `key_variables`", String::as_str)
+                    provider
+                        .key_variables
+                        .first()
+                        .map_or("a variable of `key_variables`", String::as_str)
                 )));
             }
             None if let Some(command) = &provider.key_command => Key::tokens(command.clone()),
@@ -328,7 +398,9 @@ impl Chooser {
             None if provider.key_optional || provider.key_variables.is_empty() => Key::none(),
             None => {
                 let variables = provider.key_variables.join(" or ");
-                let offline = OFFLINE.map(|name| format!(", or use --model {name}")).unwrap_or_default();
+                let offline = OFFLINE
+                    .map(|name| format!(", or use --model {name}"))
+                    .unwrap_or_default();
                 return Err(config(format!(
                     "no key for {id}: {variables} is not set; hint: set it, take a model of a server on this machine \
                      (for example ollama/<model>){offline}"
@@ -350,8 +422,9 @@ impl Chooser {
     /// The keys of AWS that sign requests to this provider, if they are there; nothing is signed for where a file says.
     #[cfg(feature = "sigv4")]
     fn aws(&self, provider: &Provider) -> Option<Key> {
-        let (_, service) =
-            SIGNED.iter().find(|(name, _)| *name == provider.alike() && provider.origin != Origin::File)?;
+        let (_, service) = SIGNED
+            .iter()
+            .find(|(name, _)| *name == provider.alike() && provider.origin != Origin::File)?;
         let [access, secret, session] = AWS_KEYS.map(|name| self.var(name));
         let region = place::variables("{AWS_REGION}").find_map(|name| self.var(name))?;
         let mut keys = AwsKeys::new(access?, secret?);
@@ -370,24 +443,40 @@ impl Chooser {
     fn base_url(&self, provider: &Provider) -> Option<String> {
         let variable = Some(&provider.base_url_variable).filter(|it| !it.is_empty());
         // A provider of the same name that says where it is, is another one: its key is not for that server.
-        let is_known = || Provider::known().any(|it| it.name == provider.name && it.base_url == provider.base_url);
+        let is_known = || {
+            Provider::known().any(|it| it.name == provider.name && it.base_url == provider.base_url)
+        };
         let is_elsewhere = !provider.base_url.is_empty() && !is_known();
-        let server = || self.servers.iter().find(|it| it.name == provider.name && !is_elsewhere).map(Server::base_url);
+        let server = || {
+            self.servers
+                .iter()
+                .find(|it| it.name == provider.name && !is_elsewhere)
+                .map(Server::base_url)
+        };
         variable.and_then(|it| self.var(it)).or_else(server)
     }
 
     /// The first variable that holds a key, and the key.
     fn found<'a>(&self, provider: &'a Provider) -> Option<(&'a str, String)> {
-        provider.key_variables.iter().find_map(|variable| Some((variable.as_str(), self.var(variable)?)))
+        provider
+            .key_variables
+            .iter()
+            .find_map(|variable| Some((variable.as_str(), self.var(variable)?)))
     }
 
     /// A variable; blank text counts as unset.
     fn var(&self, name: &str) -> Option<String> {
-        (self.vars)(name).map(|it| it.trim().to_owned()).filter(|it| !it.is_empty())
+        (self.vars)(name)
+            .map(|it| it.trim().to_owned())
+            .filter(|it| !it.is_empty())
     }
 
     fn names(&self) -> Vec<String> {
-        self.catalogue.models().map(|info| info.id.to_string()).chain(OFFLINE.map(str::to_owned)).collect()
+        self.catalogue
+            .models()
+            .map(|info| info.id.to_string())
+            .chain(OFFLINE.map(str::to_owned))
+            .collect()
     }
 
     fn unknown_model(&self, name: &str, names: &[String]) -> Error {
@@ -396,7 +485,10 @@ impl Chooser {
         } else {
             "a model is named provider/model, which is not the form of"
         };
-        config(format!("{what} {name:?}{}", near::hint(name, names.iter().map(String::as_str))))
+        config(format!(
+            "{what} {name:?}{}",
+            near::hint(name, names.iter().map(String::as_str))
+        ))
     }
 }
 
@@ -406,7 +498,9 @@ fn config(text: String) -> Error {
 
 impl fmt::Debug for Chooser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chooser").field("servers", &self.servers).finish_non_exhaustive()
+        f.debug_struct("Chooser")
+            .field("servers", &self.servers)
+            .finish_non_exhaustive()
     }
 }
 

@@ -87,8 +87,13 @@ pub fn refusal(model: &ModelId, data: &str) -> Error {
 impl Refusal {
     /// Reads the body of a refused request; text that is no JSON is taken as it is.
     pub(crate) fn of_body(status: u16, body: &str) -> Self {
-        let read = serde_json::from_str::<Value>(body).ok().and_then(|value| Self::of_value(&value));
-        let mut refusal = read.unwrap_or_else(|| Self { text: body.trim().to_owned(), ..Self::default() });
+        let read = serde_json::from_str::<Value>(body)
+            .ok()
+            .and_then(|value| Self::of_value(&value));
+        let mut refusal = read.unwrap_or_else(|| Self {
+            text: body.trim().to_owned(),
+            ..Self::default()
+        });
         if refusal.text.is_empty() && refusal.codes.is_empty() {
             refusal.text = format!("{status} (no body)");
         }
@@ -101,37 +106,79 @@ impl Refusal {
     /// Shape: `{"error":{"type","code","message"}}`, `{"error":"…"}`, `{"message"|"detail":"…"}`, `{"detail":[{"loc","msg"}]}`,
     /// or a list of one. A router gives what the provider behind it said in `metadata.raw`, text or JSON.
     pub(crate) fn of_value(value: &Value) -> Option<Self> {
-        let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
+        let value = value
+            .as_array()
+            .and_then(|list| list.first())
+            .unwrap_or(value);
         let error = value.get("error").filter(|error| !error.is_null());
         let object = error.unwrap_or(value);
         let said = |name: &str| object.get(name).and_then(Value::as_str).map(str::to_owned);
-        let text = object.as_str().map(str::to_owned).or_else(|| said("message")).or_else(|| said("detail"));
+        let text = object
+            .as_str()
+            .map(str::to_owned)
+            .or_else(|| said("message"))
+            .or_else(|| said("detail"));
         let mut text = text.or_else(|| object.get("detail").and_then(problems));
-        let mut codes: Vec<String> = ["code", "type", "status"].into_iter().filter_map(said).collect();
-        let details = || object.get("details").and_then(Value::as_array).into_iter().flatten();
+        let mut codes: Vec<String> = ["code", "type", "status"]
+            .into_iter()
+            .filter_map(said)
+            .collect();
+        let details = || {
+            object
+                .get("details")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        };
         codes.extend(details().filter_map(|it| Some(it.get("reason")?.as_str()?.to_owned())));
         let metadata = object.get("metadata");
-        codes.extend(metadata.and_then(|it| it.get("flagged_input")).map(|_| "flagged_input".to_owned()));
-        if let (Some(text), Some(raw)) = (&mut text, metadata.and_then(|it| it.get("raw")).and_then(raw)) {
+        codes.extend(
+            metadata
+                .and_then(|it| it.get("flagged_input"))
+                .map(|_| "flagged_input".to_owned()),
+        );
+        if let (Some(text), Some(raw)) = (
+            &mut text,
+            metadata.and_then(|it| it.get("raw")).and_then(raw),
+        ) {
             *text = format!("{text}: {raw}");
         }
-        let status = object.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+        let status = object
+            .get("code")
+            .and_then(Value::as_u64)
+            .and_then(|code| u16::try_from(code).ok());
         if error.is_none() && text.is_none() {
             return None;
         }
         let text = text.unwrap_or_else(|| object.to_string());
-        let retry_after = details().find_map(|it| limits::go_duration(it.get("retryDelay")?.as_str()?));
-        Some(Self { status, code: codes.first().cloned(), codes, text, retry_after })
+        let retry_after =
+            details().find_map(|it| limits::go_duration(it.get("retryDelay")?.as_str()?));
+        Some(Self {
+            status,
+            code: codes.first().cloned(),
+            codes,
+            text,
+            retry_after,
+        })
     }
 
     /// Returns the kind of the error, which tells what a caller can do about it.
     pub(crate) fn kind(&self) -> ErrorKind {
         let known = |wanted: fn(ErrorKind) -> bool| {
             self.codes.iter().find_map(|code| {
-                let (_, kind) = CODES.iter().find(|(name, _)| name.eq_ignore_ascii_case(code))?;
+                let (_, kind) = CODES
+                    .iter()
+                    .find(|(name, _)| name.eq_ignore_ascii_case(code))?;
                 // Many servers use the code of a failure of theirs for whatever is wrong with a request.
-                let blamed = |kind| matches!(kind, ErrorKind::Invalid | ErrorKind::Auth | ErrorKind::Config);
-                if *kind == ErrorKind::Overloaded && self.status.and_then(of_status).is_some_and(blamed) {
+                let blamed = |kind| {
+                    matches!(
+                        kind,
+                        ErrorKind::Invalid | ErrorKind::Auth | ErrorKind::Config
+                    )
+                };
+                if *kind == ErrorKind::Overloaded
+                    && self.status.and_then(of_status).is_some_and(blamed)
+                {
                     return None;
                 }
                 wanted(*kind).then_some(*kind)
@@ -140,20 +187,30 @@ impl Refusal {
         let text = self.text.to_lowercase();
         let finer = known(|kind| !matches!(kind, ErrorKind::Invalid));
         if self.status == Some(429) {
-            return finer.filter(|kind| *kind == ErrorKind::Auth).unwrap_or(ErrorKind::RateLimited);
+            return finer
+                .filter(|kind| *kind == ErrorKind::Auth)
+                .unwrap_or(ErrorKind::RateLimited);
         }
         if overflow::is_overflow(self.status, &text, &self.codes) {
             return ErrorKind::Overflow;
         }
-        finer.or_else(|| self.status.and_then(of_status)).or_else(|| known(|_| true)).unwrap_or_else(|| of_text(&text))
+        finer
+            .or_else(|| self.status.and_then(of_status))
+            .or_else(|| known(|_| true))
+            .unwrap_or_else(|| of_text(&text))
     }
 
     /// As an error of the model with this name.
     pub(crate) fn into_error(self, what: &str, body: &str) -> Error {
         let kind = self.kind();
-        let code = self.code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+        let code = self
+            .code
+            .as_ref()
+            .map(|code| format!(" ({code})"))
+            .unwrap_or_default();
         let text: String = self.text.chars().take(MAX_TEXT).collect();
-        let mut error = Error::new(kind, format!("{what}{code}: {text}")).with(|it| it.body = Some(body.into()));
+        let mut error = Error::new(kind, format!("{what}{code}: {text}"))
+            .with(|it| it.body = Some(body.into()));
         if kind == ErrorKind::Overflow {
             error = error.with(|it| it.overflow = Some(overflow::numbers(&self.text)));
         }
@@ -172,12 +229,26 @@ impl Refusal {
 
 /// Returns the faults that FastAPI finds: the first few fields, and what is wrong with each.
 fn problems(detail: &Value) -> Option<String> {
-    let problems = detail.as_array()?.iter().take(MAX_PROBLEMS).filter_map(|it| {
-        let text = it.get("msg")?.as_str()?;
-        let place = it.get("loc").and_then(Value::as_array).into_iter().flatten();
-        let place: Vec<String> = place.map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned)).collect();
-        Some(if place.is_empty() { text.to_owned() } else { format!("{}: {text}", place.join(".")) })
-    });
+    let problems = detail
+        .as_array()?
+        .iter()
+        .take(MAX_PROBLEMS)
+        .filter_map(|it| {
+            let text = it.get("msg")?.as_str()?;
+            let place = it
+                .get("loc")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            let place: Vec<String> = place
+                .map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned))
+                .collect();
+            Some(if place.is_empty() {
+                text.to_owned()
+            } else {
+                format!("{}: {text}", place.join("."))
+            })
+        });
     Some(problems.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
 }
 
@@ -186,7 +257,9 @@ fn raw(raw: &Value) -> Option<String> {
     let Some(text) = raw.as_str() else {
         return Some(raw.to_string()).filter(|_| !raw.is_null());
     };
-    let inner = serde_json::from_str::<Value>(text).ok().and_then(|value| Refusal::of_value(&value));
+    let inner = serde_json::from_str::<Value>(text)
+        .ok()
+        .and_then(|value| Refusal::of_value(&value));
     Some(inner.map_or_else(|| text.to_owned(), |inner| inner.text)).filter(|text| !text.is_empty())
 }
 
@@ -209,7 +282,12 @@ fn of_text(text: &str) -> ErrorKind {
     let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
     if has(&["rate limit", "too many requests"]) {
         ErrorKind::RateLimited
-    } else if has(&["overloaded", "unavailable", "internal error", "server error"]) {
+    } else if has(&[
+        "overloaded",
+        "unavailable",
+        "internal error",
+        "server error",
+    ]) {
         ErrorKind::Overloaded
     } else {
         ErrorKind::Protocol

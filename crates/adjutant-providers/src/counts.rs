@@ -13,7 +13,9 @@ pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
 }
 
 /// Reads what can be read; anything else is as if it were not there.
-pub(crate) fn loose<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+pub(crate) fn loose<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?;
     Ok(serde_json::from_str(raw.get()).unwrap_or_default())
 }
@@ -21,7 +23,11 @@ pub(crate) fn loose<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer
 /// The usage as it came; `null` if it is larger or deeper than any true one.
 pub fn kept(raw: &RawValue) -> Extra {
     let is_true = raw.get().len() <= MAX_BYTES && depth(raw.get()) <= MAX_DEPTH;
-    if is_true { Extra::from(raw) } else { Extra::default() }
+    if is_true {
+        Extra::from(raw)
+    } else {
+        Extra::default()
+    }
 }
 
 /// The depth to which a JSON text is nested.
@@ -80,11 +86,26 @@ mod tests {
     fn count_is_read_when_it_is_whole() {
         let read = |count: &str| {
             let json = format!(r#"{{"below":{{"count":{count}}}}}"#);
-            serde_json::from_str::<Sample>(&json).expect("JSON").below.expect("it is there").count
+            serde_json::from_str::<Sample>(&json)
+                .expect("JSON")
+                .below
+                .expect("it is there")
+                .count
         };
         let whole = ["5", "5.0", "5e0", "0.0", "18446744073709551615"].map(read);
         assert_eq!(whole, [Some(5), Some(5), Some(5), Some(0), Some(u64::MAX)]);
-        let odd = ["-1", "5.5", "1e300", "18446744073709551616", "null", "\"5\"", "[5]", "{}", "true"].map(read);
+        let odd = [
+            "-1",
+            "5.5",
+            "1e300",
+            "18446744073709551616",
+            "null",
+            "\"5\"",
+            "[5]",
+            "{}",
+            "true",
+        ]
+        .map(read);
         assert_eq!(odd, [None; 9]);
     }
 
@@ -93,7 +114,13 @@ mod tests {
         let read = |json: &str| serde_json::from_str::<Sample>(json).expect("JSON");
         for below in ["null", "\"x\"", "7", "true"] {
             let json = format!(r#"{{"count":1,"below":{below}}}"#);
-            assert_eq!(read(&json), Sample { count: Some(1), below: None });
+            assert_eq!(
+                read(&json),
+                Sample {
+                    count: Some(1),
+                    below: None
+                }
+            );
         }
     }
 
@@ -102,7 +129,10 @@ mod tests {
         let kept = |text: &str| kept(serde_json::from_str(text).expect("JSON"));
         assert_eq!(*kept(r#"{"a":{"b":[1]}}"#), json!({"a": {"b": [1]}}));
         let brackets = r#"{"a\"[[[[[[[[[[[[[[[[[[":"\\"}"#;
-        assert_eq!(*kept(brackets), serde_json::from_str::<Value>(brackets).expect("JSON"));
+        assert_eq!(
+            *kept(brackets),
+            serde_json::from_str::<Value>(brackets).expect("JSON")
+        );
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert_ne!(*kept(&nested(MAX_DEPTH)), Value::Null);
         assert_eq!(*kept(&nested(MAX_DEPTH + 1)), Value::Null);

@@ -13,7 +13,14 @@ const MIN_SECRET: usize = 8;
 /// The text that stands in the place of a secret.
 const MARK: &str = "[key]";
 /// Headers whose names hold one of these have a secret in them.
-const SECRET_HEADERS: [&str; 6] = ["authorization", "key", "token", "secret", "password", "cookie"];
+const SECRET_HEADERS: [&str; 6] = [
+    "authorization",
+    "key",
+    "token",
+    "secret",
+    "password",
+    "cookie",
+];
 
 /// The secret that a provider knows a caller by; or none, for servers that ask for none.
 #[derive(Clone, Default)]
@@ -47,7 +54,10 @@ impl Key {
     /// A key; white space around it is dropped, and blank text is no key.
     pub fn new(secret: &str) -> Self {
         let secret = secret.trim();
-        Self { secret: (!secret.is_empty()).then(|| secret.into()), ..Self::default() }
+        Self {
+            secret: (!secret.is_empty()).then(|| secret.into()),
+            ..Self::default()
+        }
     }
 
     /// No key.
@@ -65,9 +75,17 @@ impl Key {
         let kept = Arc::new(KeptToken::new(source));
         let resolver = move |refused: Option<Arc<str>>| -> Resolving {
             let kept = Arc::clone(&kept);
-            Box::pin(async move { kept.token(refused.as_deref()).await.map(|it| Some(it.to_string())) })
+            Box::pin(async move {
+                kept.token(refused.as_deref())
+                    .await
+                    .map(|it| Some(it.to_string()))
+            })
         };
-        Self { resolver: Some(Arc::new(resolver)), is_token: true, ..Self::default() }
+        Self {
+            resolver: Some(Arc::new(resolver)),
+            is_token: true,
+            ..Self::default()
+        }
     }
 
     /// Asks this before every request, for keys that do not live long; `None` or blank text keeps the key at hand.
@@ -99,7 +117,10 @@ impl Key {
     #[cfg(feature = "sigv4")]
     pub fn sigv4(keys: AwsKeys, region: impl Into<Arc<str>>, service: impl Into<Arc<str>>) -> Self {
         let signer = Signer::new(keys, region.into(), service.into());
-        Self { signer: Some(Arc::new(signer)), ..Self::default() }
+        Self {
+            signer: Some(Arc::new(signer)),
+            ..Self::default()
+        }
     }
 
     /// Returns what signs requests, if anything does.
@@ -146,7 +167,9 @@ impl Secrets {
             if clean.contains(&**secret) {
                 clean = clean.replace(&**secret, MARK).into();
             }
-            let mut parts = (MIN_SECRET..secret.len()).rev().filter_map(|end| secret.get(..end));
+            let mut parts = (MIN_SECRET..secret.len())
+                .rev()
+                .filter_map(|end| secret.get(..end));
             if let Some(rest) = parts.find_map(|part| clean.strip_suffix(part)) {
                 clean = format!("{rest}{MARK}").into();
             }
@@ -164,7 +187,9 @@ impl Secrets {
             error.details().request_id.as_deref(),
         ];
         let sources = std::iter::successors(std::error::Error::source(&error), |it| it.source());
-        if !texts.into_iter().flatten().any(holds) && !sources.into_iter().any(|it| holds(&it.to_string())) {
+        if !texts.into_iter().flatten().any(holds)
+            && !sources.into_iter().any(|it| holds(&it.to_string()))
+        {
             return error;
         }
         let mut scrubbed = Error::new(error.kind(), self.clean(error.message()));
@@ -232,8 +257,16 @@ mod tests {
         secrets.add("short");
         secrets.add("sk-secret");
         secrets.add("sk-secret-and-longer");
-        let headers = [("Authorization", "Bearer other-token"), ("x-own", "no-secret-at-all"), ("X-Api-Key", " ")];
-        secrets.add_headers(&headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+        let headers = [
+            ("Authorization", "Bearer other-token"),
+            ("x-own", "no-secret-at-all"),
+            ("X-Api-Key", " "),
+        ];
+        secrets.add_headers(
+            &headers
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+        );
         secrets
     }
 
@@ -261,7 +294,10 @@ mod tests {
         for (text, expect) in [
             (r#"{"key":"sk-a/b+\"c~1"}"#, r#"{"key":"[key]"}"#),
             (r#"{"key":"sk-a\/b+\"c~1"}"#, r#"{"key":"[key]"}"#),
-            (r"\u0073\u006b\u002d\u0061\u002f\u0062\u002b\u0022\u0063\u007e\u0031", "[key]"),
+            (
+                r"\u0073\u006b\u002d\u0061\u002f\u0062\u002b\u0022\u0063\u007e\u0031",
+                "[key]",
+            ),
             (r"sk\u002Da\u002Fb\u002B\u0022c\u007E1", "[key]"),
             ("?key=sk-a%2Fb%2B%22c~1&x", "?key=[key]&x"),
             ("?key=sk%2da%2fb%2b%22c%7e1", "?key=[key]"),
@@ -279,7 +315,10 @@ mod tests {
 
     #[test]
     fn scrub_keeps_all_else_when_an_error_holds_a_secret() {
-        let overflow = Overflow { used: Some(2), limit: Some(1) };
+        let overflow = Overflow {
+            used: Some(2),
+            limit: Some(1),
+        };
         let error = |text: &str| {
             let error = Error::new(ErrorKind::Overflow, format!("no {text}")).with(|it| {
                 it.status = Some(400);
@@ -297,16 +336,30 @@ mod tests {
         };
         assert_eq!(secrets().scrub(error("sk-secret")), error("[key]"));
         let kept = secrets().scrub(error("x").with_source(std::io::Error::other("reset")));
-        assert_eq!(std::error::Error::source(&kept).map(ToString::to_string).as_deref(), Some("reset"));
+        assert_eq!(
+            std::error::Error::source(&kept)
+                .map(ToString::to_string)
+                .as_deref(),
+            Some("reset")
+        );
         let told = secrets().scrub(error("x").with_source(std::io::Error::other("no sk-secret")));
-        assert_eq!((std::error::Error::source(&told).is_none(), told), (true, error("x")));
+        assert_eq!(
+            (std::error::Error::source(&told).is_none(), told),
+            (true, error("x"))
+        );
     }
 
     #[test]
     fn debug_prints_no_secret_when_there_is_one() {
-        assert_eq!(format!("{:?} {:?}", Key::new(" sk-1 \n"), Key::from("  ")), "Key(redacted) Key(none)");
+        assert_eq!(
+            format!("{:?} {:?}", Key::new(" sk-1 \n"), Key::from("  ")),
+            "Key(redacted) Key(none)"
+        );
         let resolved = Key::new("sk-1").resolve(|| std::future::ready(Ok(Some("sk-2".to_owned()))));
         assert_eq!(format!("{resolved:?}"), "Key(resolved)");
-        assert_eq!(Key::from(" sk-1\n".to_owned()).expose().map(|it| &**it), Some("sk-1"));
+        assert_eq!(
+            Key::from(" sk-1\n".to_owned()).expose().map(|it| &**it),
+            Some("sk-1")
+        );
     }
 }

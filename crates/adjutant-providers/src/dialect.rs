@@ -264,7 +264,11 @@ const EFFORTS: EffortNames = EffortNames {
 };
 
 /// The names that most servers of open models know.
-const THREE: EffortNames = EffortNames { minimal: Cow::Borrowed("low"), max: Cow::Borrowed("high"), ..EFFORTS };
+const THREE: EffortNames = EffortNames {
+    minimal: Cow::Borrowed("low"),
+    max: Cow::Borrowed("high"),
+    ..EFFORTS
+};
 
 /// The dialect of a server of which nothing is known: the fields that have always been there.
 const GENERIC: Dialect = Dialect {
@@ -336,7 +340,11 @@ impl Dialect {
     ///
     /// `openai` and `openai-chat` are the same.
     pub fn of(provider: &str) -> &'static Dialect {
-        let name = if provider == "openai-chat" { "openai" } else { provider };
+        let name = if provider == "openai-chat" {
+            "openai"
+        } else {
+            provider
+        };
         Self::known().find(|it| it.name == name).unwrap_or(&GENERIC)
     }
 

@@ -18,7 +18,9 @@ use std::{
     time::Duration,
 };
 
-use adjutant_llm::{Chunk, ChunkStream, Error, ErrorKind, ModelInfo, Options, RateLimits, Reply, Request, Warning};
+use adjutant_llm::{
+    Chunk, ChunkStream, Error, ErrorKind, ModelInfo, Options, RateLimits, Reply, Request, Warning,
+};
 use bytes::Bytes;
 use futures_core::Stream;
 use http_body::Body;
@@ -157,7 +159,8 @@ enum State {
     Ended,
 }
 
-type Sending = Pin<Box<dyn Future<Output = Result<http::Response<reqwest::Body>, reqwest::Error>> + Send>>;
+type Sending =
+    Pin<Box<dyn Future<Output = Result<http::Response<reqwest::Body>, reqwest::Error>> + Send>>;
 
 /// A request that waits for its key.
 #[derive(Clone)]
@@ -268,9 +271,14 @@ impl<W: Driven> Driver<W> {
 
     /// Encodes and sends the request, and lets go of it.
     fn begin(&mut self) {
-        let State::New(request) = std::mem::replace(&mut self.state, State::Ended) else { return };
+        let State::New(request) = std::mem::replace(&mut self.state, State::Ended) else {
+            return;
+        };
         if tokio::runtime::Handle::try_current().is_err() {
-            let error = Error::new(ErrorKind::Config, "a model of a provider was asked outside of a tokio runtime");
+            let error = Error::new(
+                ErrorKind::Config,
+                "a model of a provider was asked outside of a tokio runtime",
+            );
             self.state = State::Failed(error);
             return;
         }
@@ -282,9 +290,19 @@ impl<W: Driven> Driver<W> {
         self.deadline = after(endpoint.timeouts().first_byte);
         let (body, warnings) = self.wire.encode(&request);
         self.decoder = Some(self.wire.decoder(CallIdSeed::of(&request)));
-        self.start = Some(Start { attempt: request.attempt, limits: Box::default(), warnings });
-        self.watch = self.wire.observer().map(|by| Box::new(Watch::new(by, self.wire.info(), &request)));
-        let unsent = Unsent { options: Arc::clone(&request.options), body };
+        self.start = Some(Start {
+            attempt: request.attempt,
+            limits: Box::default(),
+            warnings,
+        });
+        self.watch = self
+            .wire
+            .observer()
+            .map(|by| Box::new(Watch::new(by, self.wire.info(), &request)));
+        let unsent = Unsent {
+            options: Arc::clone(&request.options),
+            body,
+        };
         match endpoint.key().resolving(None) {
             Some(resolving) => {
                 self.again = endpoint.key().is_token().then(|| Box::new(unsent.clone()));
@@ -296,7 +314,9 @@ impl<W: Driven> Driver<W> {
 
     #[cold]
     fn resolved(&mut self, secret: Option<String>) -> StatePoll {
-        self.secret = secret.map(|it| it.trim().into()).filter(|it: &Arc<str>| !it.is_empty());
+        self.secret = secret
+            .map(|it| it.trim().into())
+            .filter(|it: &Arc<str>| !it.is_empty());
         self.secrets.add(self.secret.as_deref().unwrap_or_default());
         if let State::Resolving(_, unsent) = std::mem::replace(&mut self.state, State::Ended) {
             self.send(*unsent);
@@ -308,7 +328,11 @@ impl<W: Driven> Driver<W> {
         let Unsent { options, body } = unsent;
         let endpoint = self.wire.endpoint();
         self.secrets.add_headers(&options.headers);
-        match endpoint.request(&options.headers, self.secret.as_deref(), reqwest::Body::wrap(body.clone())) {
+        match endpoint.request(
+            &options.headers,
+            self.secret.as_deref(),
+            reqwest::Body::wrap(body.clone()),
+        ) {
             Ok((client, mut post)) => {
                 #[cfg(feature = "sigv4")]
                 let sent = body.clone();
@@ -320,7 +344,8 @@ impl<W: Driven> Driver<W> {
                     return self.failed(error);
                 }
                 let response = client.execute(post);
-                self.state = State::Sending(Box::pin(async move { response.await.map(Into::into) }));
+                self.state =
+                    State::Sending(Box::pin(async move { response.await.map(Into::into) }));
             }
             Err(error) => self.failed(error),
         }
@@ -331,7 +356,10 @@ impl<W: Driven> Driver<W> {
     fn asked_again(&mut self) -> Option<State> {
         let unsent = self.again.take()?;
         let refused = self.secret.take()?;
-        Some(State::Resolving(self.wire.endpoint().key().resolving(Some(refused))?, unsent))
+        Some(State::Resolving(
+            self.wire.endpoint().key().resolving(Some(refused))?,
+            unsent,
+        ))
     }
 
     fn answered(&mut self, response: http::Response<reqwest::Body>) -> StatePoll {
@@ -346,10 +374,14 @@ impl<W: Driven> Driver<W> {
             return Poll::Ready(());
         }
         self.request_id = crate::limits::request_id(&parts.headers);
-        let content_type = parts.headers.get(http::header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
+        let content_type = parts
+            .headers
+            .get(http::header::CONTENT_TYPE)
+            .map(http::HeaderValue::as_bytes);
         let json: &[u8] = b"application/json";
-        let other =
-            content_type.is_some_and(|it| it.starts_with(json) && self.is_events() || it.starts_with(b"text/html"));
+        let other = content_type.is_some_and(|it| {
+            it.starts_with(json) && self.is_events() || it.starts_with(b"text/html")
+        });
         if !parts.status.is_success() || other {
             self.deadline = after(self.wire.endpoint().timeouts().idle);
             self.state = State::Refused(body, Box::new(Refused::new(&parts)));
@@ -364,12 +396,19 @@ impl<W: Driven> Driver<W> {
 
     fn received(&mut self, bytes: &Bytes) -> StatePoll {
         let is_json = |byte: &u8| matches!(byte, b'{' | b'[') && self.is_events();
-        if self.received == 0 && bytes.first().is_some_and(|byte| is_json(byte) || *byte == b'<') {
+        if self.received == 0
+            && bytes
+                .first()
+                .is_some_and(|byte| is_json(byte) || *byte == b'<')
+        {
             return self.not_events(bytes);
         }
         self.received += bytes.len() as u64;
         if self.received > MAX_ANSWER {
-            return self.fail(Error::new(ErrorKind::Protocol, "the answer has more than 512 MiB"));
+            return self.fail(Error::new(
+                ErrorKind::Protocol,
+                "the answer has more than 512 MiB",
+            ));
         }
         // Events that came before a bad byte count: how the stream was cut must make no difference.
         self.bad = self.splitter.push(bytes).err();
@@ -394,7 +433,9 @@ impl<W: Driven> Driver<W> {
 
     /// Decodes a few of the events that have come whole, so that they are used while they are in the cache.
     fn decode(&mut self) -> Result<Flow, Error> {
-        let Some(decoder) = &mut self.decoder else { return Ok(Flow::Finished) };
+        let Some(decoder) = &mut self.decoder else {
+            return Ok(Flow::Finished);
+        };
         self.more = false;
         let mut heard = false;
         while let Some(frame) = self.splitter.next()? {
@@ -415,7 +456,11 @@ impl<W: Driven> Driver<W> {
         // Comments and half events are no sign of life: only whole events move the deadline.
         if heard {
             let idle = self.wire.endpoint().timeouts().idle;
-            self.deadline = after(if decoder.is_whole() { REST.min(idle) } else { idle });
+            self.deadline = after(if decoder.is_whole() {
+                REST.min(idle)
+            } else {
+                idle
+            });
         }
         Ok(Flow::More)
     }
@@ -451,7 +496,10 @@ impl<W: Driven> Driver<W> {
 
     fn reply(&mut self) -> Result<Arc<Reply>, Error> {
         let Some(decoder) = &mut self.decoder else {
-            return Err(Error::new(ErrorKind::Protocol, "the stream ended before it began"));
+            return Err(Error::new(
+                ErrorKind::Protocol,
+                "the stream ended before it began",
+            ));
         };
         let reply = decoder.end(&mut self.out)?;
         self.read = true;
@@ -467,7 +515,9 @@ impl<W: Driven> Driver<W> {
         if let (Some(decoder), Ok(Some(frame))) = (&mut self.decoder, self.splitter.last()) {
             let flow = decoder.frame(frame, &mut self.out);
             // An event that cannot be read is half an event: it was cut off, and does not count.
-            let half = flow.as_ref().is_err_and(|error| error.kind() == ErrorKind::Protocol);
+            let half = flow
+                .as_ref()
+                .is_err_and(|error| error.kind() == ErrorKind::Protocol);
             if let Some(watch) = self.watch.as_ref().filter(|_| !half) {
                 watch.frame(frame, &self.secrets);
             }
@@ -541,7 +591,9 @@ impl<W: Driven> Driver<W> {
     /// Waits until the deadline; what passing it means depends on what was waited for.
     fn wait(&mut self, cx: &mut Context<'_>) -> StatePoll {
         let deadline = self.deadline;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        let timer = self
+            .timer
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if timer.deadline() > deadline {
             timer.as_mut().reset(deadline);
         }
@@ -581,7 +633,10 @@ impl<W: Driven> Stream for Driver<W> {
             if let Some(chunk) = this.next() {
                 return Poll::Ready(Some(Ok(chunk)));
             }
-            if matches!(this.state, State::Finishing(_) | State::Failed(_) | State::Ended) {
+            if matches!(
+                this.state,
+                State::Finishing(_) | State::Failed(_) | State::Ended
+            ) {
                 return Poll::Ready(this.last());
             }
             if this.step(cx).is_pending() {
@@ -593,7 +648,12 @@ impl<W: Driven> Stream for Driver<W> {
 
 impl Start {
     fn chunk(self, info: &ModelInfo) -> Chunk {
-        Chunk::Start { attempt: self.attempt, model: info.id.clone(), limits: self.limits, warnings: self.warnings }
+        Chunk::Start {
+            attempt: self.attempt,
+            model: info.id.clone(),
+            limits: self.limits,
+            warnings: self.warnings,
+        }
     }
 }
 

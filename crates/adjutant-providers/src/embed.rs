@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use adjutant_llm::{Embedder, EmbedderInfo, Embeddings, Error, ErrorKind, Estimate, ModelInfo, Price, Purpose, Usage};
+use adjutant_llm::{
+    Embedder, EmbedderInfo, Embeddings, Error, ErrorKind, Estimate, ModelInfo, Price, Purpose,
+    Usage,
+};
 use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -64,7 +67,10 @@ impl OpenAiEmbedder {
     /// An embedder at `https://api.openai.com/v1`; `Key::none()` is for servers that ask for no key.
     pub fn new(info: EmbedderInfo, key: impl Into<Key>) -> Self {
         let address = Address::new("/embeddings").headers(HEADERS);
-        Self { host: Host::new(info, "https://api.openai.com/v1", address, key.into()), cut: false }
+        Self {
+            host: Host::new(info, "https://api.openai.com/v1", address, key.into()),
+            cut: false,
+        }
     }
 
     /// OpenAI's `text-embedding-3-small`: 1,536 dimensions, 8,192 tokens, $0.02 for a million.
@@ -87,7 +93,13 @@ impl OpenAiEmbedder {
             max_request_tokens: OPENAI_TOKENS,
             ..EmbedderInfo::new(id, dimensions)
         };
-        Self::new(EmbedderInfo { price: Some(Price::dollars(dollars, 0.0, 0.0, 0.0)), ..info }, key)
+        Self::new(
+            EmbedderInfo {
+                price: Some(Price::dollars(dollars, 0.0, 0.0, 0.0)),
+                ..info
+            },
+            key,
+        )
     }
 
     /// Asks for vectors of this length, where the model could make longer ones.
@@ -102,31 +114,67 @@ impl OpenAiEmbedder {
 impl GeminiEmbedder {
     /// An embedder at `https://generativelanguage.googleapis.com`.
     pub fn new(info: EmbedderInfo, key: impl Into<Key>) -> Self {
-        let name = info.id.as_str().split_once('/').map_or(info.id.as_str(), |(_, name)| name);
+        let name = info
+            .id
+            .as_str()
+            .split_once('/')
+            .map_or(info.id.as_str(), |(_, name)| name);
         let name = name.strip_prefix("models/").unwrap_or(name);
-        let name: String = name.chars().filter(|it| it.is_ascii_alphanumeric() || "-._".contains(*it)).collect();
+        let name: String = name
+            .chars()
+            .filter(|it| it.is_ascii_alphanumeric() || "-._".contains(*it))
+            .collect();
         let path = format!("/v1beta/models/{name}:batchEmbedContents");
-        let address = Address::new(path).auth(Auth::Header("x-goog-api-key")).headers(HEADERS);
-        let host = Host::new(info, "https://generativelanguage.googleapis.com", address, key.into());
-        Self { host, name, cut: false }
+        let address = Address::new(path)
+            .auth(Auth::Header("x-goog-api-key"))
+            .headers(HEADERS);
+        let host = Host::new(
+            info,
+            "https://generativelanguage.googleapis.com",
+            address,
+            key.into(),
+        );
+        Self {
+            host,
+            name,
+            cut: false,
+        }
     }
 
     /// Google's `gemini-embedding-001`: 3,072 dimensions, 2,048 tokens, $0.15 for a million.
     ///
     /// Source: developers.googleblog.com, "Gemini Embedding available in the Gemini API", 2025-07.
     pub fn v1(key: impl Into<Key>) -> Self {
-        let info =
-            EmbedderInfo { max_inputs: GEMINI_INPUTS, ..EmbedderInfo::new("gemini/gemini-embedding-001", 3_072) };
+        let info = EmbedderInfo {
+            max_inputs: GEMINI_INPUTS,
+            ..EmbedderInfo::new("gemini/gemini-embedding-001", 3_072)
+        };
         let price = Some(Price::dollars(0.15, 0.0, 0.0, 0.0));
-        Self::new(EmbedderInfo { max_input_tokens: 2_048, price, ..info }, key)
+        Self::new(
+            EmbedderInfo {
+                max_input_tokens: 2_048,
+                price,
+                ..info
+            },
+            key,
+        )
     }
 
     /// Google's `gemini-embedding-2`: 3,072 dimensions, 8,192 tokens. Its vectors do not go with those of `v1`.
     ///
     /// Source: docs.cloud.google.com, "Gemini Embedding 2", 2026-11.
     pub fn v2(key: impl Into<Key>) -> Self {
-        let info = EmbedderInfo { max_inputs: GEMINI_INPUTS, ..EmbedderInfo::new("gemini/gemini-embedding-2", 3_072) };
-        Self::new(EmbedderInfo { max_input_tokens: 8_192, ..info }, key)
+        let info = EmbedderInfo {
+            max_inputs: GEMINI_INPUTS,
+            ..EmbedderInfo::new("gemini/gemini-embedding-2", 3_072)
+        };
+        Self::new(
+            EmbedderInfo {
+                max_input_tokens: 8_192,
+                ..info
+            },
+            key,
+        )
     }
 
     /// Asks for vectors of this length, where the model could make longer ones. They have the length 1.
@@ -169,8 +217,14 @@ macro_rules! hosted {
     };
 }
 
-hosted!(OpenAiEmbedder, "Sets another base URL, `/v1` included; `/embeddings` is added.");
-hosted!(GeminiEmbedder, "Sets another base URL, without the version; `/v1beta/models/…` is added.");
+hosted!(
+    OpenAiEmbedder,
+    "Sets another base URL, `/v1` included; `/embeddings` is added."
+);
+hosted!(
+    GeminiEmbedder,
+    "Sets another base URL, without the version; `/v1beta/models/…` is added."
+);
 
 #[async_trait]
 impl Embedder for OpenAiEmbedder {
@@ -216,11 +270,21 @@ impl Embedder for OpenAiEmbedder {
         };
         let mut data: Vec<(usize, One)> = answer.data.into_iter().enumerate().collect();
         data.sort_by_key(|(at, one)| one.index.unwrap_or(*at));
-        if data.iter().enumerate().any(|(at, (_, one))| one.index.is_some_and(|index| index != at)) {
-            return Err(self.host.wrong("vectors whose numbers are not those of the texts"));
+        if data
+            .iter()
+            .enumerate()
+            .any(|(at, (_, one))| one.index.is_some_and(|index| index != at))
+        {
+            return Err(self
+                .host
+                .wrong("vectors whose numbers are not those of the texts"));
         }
-        let vectors = data.into_iter().map(|(_, one)| one.embedding.read(&self.host)).collect::<Result<_, Error>>()?;
-        self.host.embeddings(texts, vectors, answer.usage.and_then(|it| it.prompt_tokens))
+        let vectors = data
+            .into_iter()
+            .map(|(_, one)| one.embedding.read(&self.host))
+            .collect::<Result<_, Error>>()?;
+        self.host
+            .embeddings(texts, vectors, answer.usage.and_then(|it| it.prompt_tokens))
     }
 }
 
@@ -253,11 +317,16 @@ impl Embedder for GeminiEmbedder {
         let Some(answer) = self.host.ask::<EmbedResponse>(texts, &asked).await? else {
             return Ok(Embeddings::default());
         };
-        let mut vectors: Vec<Vec<f32>> = answer.embeddings.into_iter().map(|one| one.values).collect();
+        let mut vectors: Vec<Vec<f32>> = answer
+            .embeddings
+            .into_iter()
+            .map(|one| one.values)
+            .collect();
         if self.cut {
             vectors.iter_mut().for_each(|vector| scale(vector));
         }
-        self.host.embeddings(texts, vectors, answer.usage.and_then(|it| it.prompt))
+        self.host
+            .embeddings(texts, vectors, answer.usage.and_then(|it| it.prompt))
     }
 }
 
@@ -271,7 +340,11 @@ impl GeminiEmbedder {
             _ => ("RETRIEVAL_DOCUMENT", "title: none | text: "),
         };
         let in_words = self.name.starts_with(TOLD_IN_WORDS);
-        let text: Cow<'_, str> = if in_words { format!("{words}{text}").into() } else { text.into() };
+        let text: Cow<'_, str> = if in_words {
+            format!("{words}{text}").into()
+        } else {
+            text.into()
+        };
         let mut request = serde_json::json!({
             "model": format!("models/{}", self.name), "content": {"parts": [{"text": text}]}
         });
@@ -287,9 +360,15 @@ impl GeminiEmbedder {
 
 /// Gives a vector the length 1, unless it has it already or has none.
 fn scale(vector: &mut [f32]) {
-    let length = vector.iter().map(|it| f64::from(*it) * f64::from(*it)).sum::<f64>().sqrt();
+    let length = vector
+        .iter()
+        .map(|it| f64::from(*it) * f64::from(*it))
+        .sum::<f64>()
+        .sqrt();
     if length.is_finite() && length > 0.0 && (length - 1.0).abs() > 1e-3 {
-        vector.iter_mut().for_each(|it| *it = (f64::from(*it) / length) as f32);
+        vector
+            .iter_mut()
+            .for_each(|it| *it = (f64::from(*it) / length) as f32);
     }
 }
 
@@ -307,9 +386,14 @@ impl Vector {
             Vector::Numbers(numbers) => return Ok(numbers),
             Vector::Bytes(text) => text,
         };
-        let bytes = STANDARD.decode(text.trim()).ok().filter(|bytes| bytes.len() % 4 == 0);
+        let bytes = STANDARD
+            .decode(text.trim())
+            .ok()
+            .filter(|bytes| bytes.len() % 4 == 0);
         let bytes = bytes.ok_or_else(|| host.wrong("a vector that is no base64 of numbers"))?;
-        let numbers = bytes.chunks_exact(4).map(|it| f32::from_le_bytes([it[0], it[1], it[2], it[3]]));
+        let numbers = bytes
+            .chunks_exact(4)
+            .map(|it| f32::from_le_bytes([it[0], it[1], it[2], it[3]]));
         Ok(numbers.collect())
     }
 }
@@ -317,43 +401,79 @@ impl Vector {
 impl Host {
     fn new(info: EmbedderInfo, base_url: &str, address: Address, key: Key) -> Self {
         let model = ModelInfo::new(info.id.clone());
-        Self { info, model, endpoint: Endpoint::new(base_url, address, key) }
+        Self {
+            info,
+            model,
+            endpoint: Endpoint::new(base_url, address, key),
+        }
     }
 
     /// The answer; none to nothing.
-    async fn ask<T: DeserializeOwned>(&self, texts: &[Arc<str>], asked: &impl Serialize) -> Result<Option<T>, Error> {
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        texts: &[Arc<str>],
+        asked: &impl Serialize,
+    ) -> Result<Option<T>, Error> {
         if texts.is_empty() {
             return Ok(None);
         }
         if texts.len() > self.info.max_inputs {
-            let text =
-                format!("{} takes {} texts in a request, not {}", self.info.id, self.info.max_inputs, texts.len());
+            let text = format!(
+                "{} takes {} texts in a request, not {}",
+                self.info.id,
+                self.info.max_inputs,
+                texts.len()
+            );
             return Err(Error::new(ErrorKind::Invalid, text));
         }
         let body = serde_json::to_vec(asked).map_err(|error| {
             Error::new(ErrorKind::Invalid, "the texts cannot be written as JSON").with_source(error)
         })?;
-        post(&self.endpoint, &self.model, body.into()).await.map(Some)
+        post(&self.endpoint, &self.model, body.into())
+            .await
+            .map(Some)
     }
 
     /// The vectors, if they are what was asked for. A usage that was not told is estimated.
-    fn embeddings(&self, texts: &[Arc<str>], vectors: Vec<Vec<f32>>, used: Option<u64>) -> Result<Embeddings, Error> {
+    fn embeddings(
+        &self,
+        texts: &[Arc<str>],
+        vectors: Vec<Vec<f32>>,
+        used: Option<u64>,
+    ) -> Result<Embeddings, Error> {
         if vectors.len() != texts.len() {
-            return Err(self.wrong(format!("{} vectors for {} texts", vectors.len(), texts.len())));
+            return Err(self.wrong(format!(
+                "{} vectors for {} texts",
+                vectors.len(),
+                texts.len()
+            )));
         }
-        if let Some(vector) = vectors.iter().find(|vector| vector.len() != self.info.dimensions) {
-            let text = format!("a vector of {} numbers instead of {}", vector.len(), self.info.dimensions);
+        if let Some(vector) = vectors
+            .iter()
+            .find(|vector| vector.len() != self.info.dimensions)
+        {
+            let text = format!(
+                "a vector of {} numbers instead of {}",
+                vector.len(),
+                self.info.dimensions
+            );
             return Err(self.wrong(text));
         }
         if vectors.iter().flatten().any(|number| !number.is_finite()) {
             return Err(self.wrong("a vector with something else than numbers"));
         }
         let estimate = || texts.iter().map(|text| Estimate.count(text)).sum();
-        let usage = Usage { input_uncached: used.unwrap_or_else(estimate), ..Usage::default() };
+        let usage = Usage {
+            input_uncached: used.unwrap_or_else(estimate),
+            ..Usage::default()
+        };
         Ok(Embeddings { vectors, usage })
     }
 
     fn wrong(&self, what: impl Into<Cow<'static, str>>) -> Error {
-        Error::new(ErrorKind::Protocol, format!("{} answered with {}", self.info.id, what.into()))
+        Error::new(
+            ErrorKind::Protocol,
+            format!("{} answered with {}", self.info.id, what.into()),
+        )
     }
 }

@@ -12,12 +12,18 @@ use serde_json::ser::Formatter;
 pub(crate) struct TextFormatter;
 
 /// Writes a text; for members of what [`TextFormatter`] writes, by `serialize_with`.
-pub(crate) fn text<S: Serializer>(text: &impl AsRef<str>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn text<S: Serializer>(
+    text: &impl AsRef<str>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_bytes(text.as_ref().as_bytes())
 }
 
 /// Writes a text if there is one.
-pub(crate) fn some<S: Serializer>(it: &Option<impl AsRef<str>>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn some<S: Serializer>(
+    it: &Option<impl AsRef<str>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match it {
         Some(it) => text(it, serializer),
         None => serializer.serialize_none(),
@@ -25,12 +31,18 @@ pub(crate) fn some<S: Serializer>(it: &Option<impl AsRef<str>>, serializer: S) -
 }
 
 impl Formatter for TextFormatter {
-    fn write_byte_array<W: ?Sized + Write>(&mut self, out: &mut W, mut text: &[u8]) -> io::Result<()> {
+    fn write_byte_array<W: ?Sized + Write>(
+        &mut self,
+        out: &mut W,
+        mut text: &[u8],
+    ) -> io::Result<()> {
         out.write_all(b"\"")?;
         loop {
             let (plain, odd) = text.split_at(plain(text));
             out.write_all(plain)?;
-            let Some((odd, rest)) = odd.split_first() else { break };
+            let Some((odd, rest)) = odd.split_first() else {
+                break;
+            };
             match odd {
                 b'\n' => out.write_all(b"\\n")?,
                 b'\t' => out.write_all(b"\\t")?,

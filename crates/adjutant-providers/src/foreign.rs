@@ -26,12 +26,18 @@ pub struct ForeignWire {
 impl ForeignWire {
     /// The wire that this function makes for a model; configurations know it by the name once a provider of it is
     /// [registered](crate::Provider::register).
-    pub fn new<W: Wire>(name: impl Into<Arc<str>>, wire: impl Fn(&ModelInfo) -> W + Send + Sync + 'static) -> Self {
+    pub fn new<W: Wire>(
+        name: impl Into<Arc<str>>,
+        wire: impl Fn(&ModelInfo) -> W + Send + Sync + 'static,
+    ) -> Self {
         let make = move |info: ModelInfo, key: Key, url: &str, headers| {
             let wire = wire(&info);
             Arc::new(WireModel::new(info, wire, url, key).headers(headers)) as Arc<dyn Model>
         };
-        Self { name: name.into(), make: Arc::new(make) }
+        Self {
+            name: name.into(),
+            make: Arc::new(make),
+        }
     }
 
     /// Its name.

@@ -38,7 +38,9 @@ pub enum Wire {
 /// # Panics
 /// If the stream breaks the grammar of chunks, does not end in exactly one terminal, or depends on how it is cut.
 pub fn decode(wire: Wire, bytes: &[u8]) {
-    let Some((first, answer)) = bytes.split_first() else { return };
+    let Some((first, answer)) = bytes.split_first() else {
+        return;
+    };
     let info = ModelInfo::new("fuzz/model");
     match wire {
         Wire::Messages => both(Anthropic::new(info, Key::none()).wire(), *first, answer),
@@ -106,7 +108,10 @@ impl Encoded {
 }
 
 fn drain(wire: &impl driver::Driven, answer: &[u8]) -> Result<usize, Error> {
-    let mut decoder = wire.decoder(CallIdSeed { turn: 1, attempt: 0 });
+    let mut decoder = wire.decoder(CallIdSeed {
+        turn: 1,
+        attempt: 0,
+    });
     let (mut splitter, mut out) = (Splitter::default(), VecDeque::new());
     let mut chunks = 0;
     let mut flow = Flow::More;
@@ -136,16 +141,26 @@ fn both(wire: &impl driver::Driven, size: u8, answer: &[u8]) {
 }
 
 fn play(wire: &impl driver::Driven, size: usize, answer: &[u8]) -> Vec<Result<Chunk, Error>> {
-    let mut decoder = wire.decoder(CallIdSeed { turn: 1, attempt: 0 });
+    let mut decoder = wire.decoder(CallIdSeed {
+        turn: 1,
+        attempt: 0,
+    });
     let (mut splitter, mut out) = (Splitter::default(), VecDeque::new());
     let end = read(&mut decoder, &mut splitter, size, answer, &mut out);
     let mut collector = Collector::default();
-    let start =
-        Chunk::Start { attempt: 0, model: wire.info().id.clone(), limits: Box::default(), warnings: Vec::new() };
+    let start = Chunk::Start {
+        attempt: 0,
+        model: wire.info().id.clone(),
+        limits: Box::default(),
+        warnings: Vec::new(),
+    };
     let mut items: Vec<Result<Chunk, Error>> = std::iter::once(start).chain(out).map(Ok).collect();
     for chunk in items.iter().flatten() {
         let pushed = collector.push(chunk);
-        assert!(matches!(pushed, Ok(None)), "the grammar holds: {pushed:?} at {chunk:?}");
+        assert!(
+            matches!(pushed, Ok(None)),
+            "the grammar holds: {pushed:?} at {chunk:?}"
+        );
     }
     items.push(end);
     items

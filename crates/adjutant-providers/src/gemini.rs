@@ -33,8 +33,13 @@ impl Gemini {
     /// A model at `https://generativelanguage.googleapis.com`.
     pub fn new(info: ModelInfo, key: impl Into<Key>) -> Self {
         let info = Arc::new(info);
-        let protocol = encode::Encoder { info: Arc::clone(&info), site: Site::Own };
-        Self { inner: Host::new(info, protocol, BASE_URL, key.into()) }
+        let protocol = encode::Encoder {
+            info: Arc::clone(&info),
+            site: Site::Own,
+        };
+        Self {
+            inner: Host::new(info, protocol, BASE_URL, key.into()),
+        }
     }
 
     /// Sets another base URL, without a version; `/v1beta/models/<name>:streamGenerateContent` is added.
@@ -62,7 +67,10 @@ impl Wire for encode::Encoder {
 
     /// Source: reference of `models.streamGenerateContent`, v1beta, 2026-11; `alt=sse` makes a list into events.
     fn address(&self, info: &ModelInfo) -> Address {
-        let call = format!("models/{}:streamGenerateContent?alt=sse", escaped(info.name()));
+        let call = format!(
+            "models/{}:streamGenerateContent?alt=sse",
+            escaped(info.name())
+        );
         match self.site {
             Site::Vertex => Address::new(format!("/publishers/google/{call}")),
             _ => Address::new(format!("/v1beta/{call}")).auth(Auth::Header("x-goog-api-key")),

@@ -110,7 +110,9 @@ impl<W: Wire> WireModel<W> {
     ///
     /// What is wrong with the address is said when the model is asked.
     pub fn new(info: ModelInfo, wire: W, base_url: impl AsRef<str>, key: impl Into<Key>) -> Self {
-        Self { inner: Host::new(Arc::new(info), wire, base_url.as_ref(), key.into()) }
+        Self {
+            inner: Host::new(Arc::new(info), wire, base_url.as_ref(), key.into()),
+        }
     }
 }
 
@@ -131,7 +133,14 @@ pub(crate) struct Host<P> {
 impl<P: Wire> Host<P> {
     pub(crate) fn new(info: Arc<ModelInfo>, protocol: P, base_url: &str, key: Key) -> Arc<Self> {
         let endpoint = Endpoint::new(base_url, protocol.address(&info), key);
-        let mut host = Self { info, protocol, endpoint, slot: String::new(), heads: Heads::default(), observer: None };
+        let mut host = Self {
+            info,
+            protocol,
+            endpoint,
+            slot: String::new(),
+            heads: Heads::default(),
+            observer: None,
+        };
         host.renew();
         Arc::new(host)
     }

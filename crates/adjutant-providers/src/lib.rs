@@ -50,8 +50,13 @@ mod text;
 mod tokens;
 
 pub use self::{anthropic::Anthropic, chat::Chat, gemini::Gemini, openai::OpenAi, tape::Tape};
-pub use self::{binding::Detour, driver::Timeouts, embed::GeminiEmbedder, embed::OpenAiEmbedder, host::Site};
-pub use self::{credentials::Credential, credentials::Key, provider::Origin, provider::Provider, provider::WireKind};
+pub use self::{
+    binding::Detour, driver::Timeouts, embed::GeminiEmbedder, embed::OpenAiEmbedder, host::Site,
+};
+pub use self::{
+    credentials::Credential, credentials::Key, provider::Origin, provider::Provider,
+    provider::WireKind,
+};
 pub use self::{dialect::Dialect, dialect::DialectPatch, search::web_search};
 pub use choose::{Chooser, Chosen, How, model};
 pub use observe::{Exchange, Observe, Outgoing, Rewrite};

@@ -13,8 +13,8 @@ mod wish;
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Estimate, Extra, FinishReason, Model, ModelInfo, Price, Reply,
-    Request, RequestOption, Usage, Warning, WarningKind,
+    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Estimate, Extra, FinishReason, Model,
+    ModelInfo, Price, Reply, Request, RequestOption, Usage, Warning, WarningKind,
 };
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -23,7 +23,8 @@ use plan::PlannedStep;
 use tools::Planned;
 
 /// The warning that every stream of this model begins with.
-const WARNING: &str = "offline: no language model; a small planner answers from what the tools return";
+const WARNING: &str =
+    "offline: no language model; a small planner answers from what the tools return";
 /// The number of characters that one delta of a call's arguments holds.
 const DELTA_CHARS: usize = 12;
 
@@ -42,7 +43,11 @@ impl OfflineModel {
     pub fn new() -> Self {
         let info = ModelInfo {
             context_window: 10_000_000,
-            refuses: vec![RequestOption::MaxOutputTokens, RequestOption::Temperature, RequestOption::Stop],
+            refuses: vec![
+                RequestOption::MaxOutputTokens,
+                RequestOption::Temperature,
+                RequestOption::Stop,
+            ],
             price: Some(Price::default()),
             ..ModelInfo::new("offline/planner")
         };
@@ -86,11 +91,18 @@ impl<'a> Speech<'a> {
             limits: Box::default(),
             warnings: warnings(request),
         };
-        Self { request, chunks: vec![start], reply: Reply::new(info.id.clone(), FinishReason::End) }
+        Self {
+            request,
+            chunks: vec![start],
+            reply: Reply::new(info.id.clone(), FinishReason::End),
+        }
     }
 
     fn say(mut self, text: &str) -> Vec<Chunk> {
-        let words = text.split_inclusive([' ', '\n']).map(str::to_owned).collect();
+        let words = text
+            .split_inclusive([' ', '\n'])
+            .map(str::to_owned)
+            .collect();
         self.block(BlockKind::Text, words, Block::text(text));
         self.finish(Estimate.count(text))
     }
@@ -98,12 +110,24 @@ impl<'a> Speech<'a> {
     fn call(mut self, calls: Vec<Planned>) -> Vec<Chunk> {
         let mut output = 0;
         for (block, planned) in (0..).zip(calls) {
-            let id = CallId { turn: self.request.turn(), attempt: self.request.attempt, block };
+            let id = CallId {
+                turn: self.request.turn(),
+                attempt: self.request.attempt,
+                block,
+            };
             let args = Value::Object(planned.args).to_string();
             output += Estimate.count(&args) + Estimate.count(planned.tool.as_str());
-            let kind = BlockKind::Call { id, name: planned.tool.clone() };
-            let call =
-                Call { id, wire_id: None, name: planned.tool, args: args.as_str().into(), extra: Default::default() };
+            let kind = BlockKind::Call {
+                id,
+                name: planned.tool.clone(),
+            };
+            let call = Call {
+                id,
+                wire_id: None,
+                name: planned.tool,
+                args: args.as_str().into(),
+                extra: Default::default(),
+            };
             self.block(kind, pieces(&args), Block::Call(call));
         }
         self.reply.stop = FinishReason::Calls;
@@ -114,15 +138,29 @@ impl<'a> Speech<'a> {
         let block = self.reply.blocks.len() as u32;
         let content = Arc::new(content);
         self.chunks.push(Chunk::Open { block, kind });
-        self.chunks.extend(deltas.into_iter().map(|text| Chunk::Delta { block, text }));
-        self.chunks.push(Chunk::Close { block, content: Arc::clone(&content) });
+        self.chunks
+            .extend(deltas.into_iter().map(|text| Chunk::Delta { block, text }));
+        self.chunks.push(Chunk::Close {
+            block,
+            content: Arc::clone(&content),
+        });
         self.reply.blocks.push(content);
     }
 
     fn finish(mut self, output: u64) -> Vec<Chunk> {
-        let tools = self.request.tools.iter().map(|tool| Estimate.count(&tool.description));
-        let asked = self.request.entries.tokens() + Estimate.count(&self.request.system) + tools.sum::<u64>();
-        let usage = Usage { input_uncached: asked, output, ..Usage::default() };
+        let tools = self
+            .request
+            .tools
+            .iter()
+            .map(|tool| Estimate.count(&tool.description));
+        let asked = self.request.entries.tokens()
+            + Estimate.count(&self.request.system)
+            + tools.sum::<u64>();
+        let usage = Usage {
+            input_uncached: asked,
+            output,
+            ..Usage::default()
+        };
         let raw = Extra::from(json!({"estimated": true}));
         self.reply.usage = usage;
         self.reply.raw_usage = raw.clone();
@@ -141,15 +179,24 @@ fn warnings(request: &Request) -> Vec<Warning> {
         (options.seed.is_some(), "seed"),
         (!options.stop.is_empty(), "stop"),
     ];
-    let mut warnings = vec![Warning { kind: WarningKind::Degraded, message: WARNING.into() }];
+    let mut warnings = vec![Warning {
+        kind: WarningKind::Degraded,
+        message: WARNING.into(),
+    }];
     for (_, option) in dropped.iter().filter(|(set, _)| *set) {
         let message = format!("offline/planner does not take {option}; it was dropped");
-        warnings.push(Warning { kind: WarningKind::OptionDropped, message: message.into() });
+        warnings.push(Warning {
+            kind: WarningKind::OptionDropped,
+            message: message.into(),
+        });
     }
     warnings
 }
 
 fn pieces(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
-    characters.chunks(DELTA_CHARS).map(|piece| piece.iter().collect()).collect()
+    characters
+        .chunks(DELTA_CHARS)
+        .map(|piece| piece.iter().collect())
+        .collect()
 }

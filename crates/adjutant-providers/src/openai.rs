@@ -33,8 +33,13 @@ impl OpenAi {
         // The wire has no word for a recording.
         info.inputs.audio = false;
         let info = Arc::new(info);
-        let protocol = encode::Encoder { info: Arc::clone(&info), caching: encode::Caching::Vendor };
-        Self { inner: Host::new(info, protocol, BASE_URL, key.into()) }
+        let protocol = encode::Encoder {
+            info: Arc::clone(&info),
+            caching: encode::Caching::Vendor,
+        };
+        Self {
+            inner: Host::new(info, protocol, BASE_URL, key.into()),
+        }
     }
 
     /// Sets another base URL, `/v1` included; `/responses` is added. The prompt cache is named at the vendor's own only.
@@ -44,7 +49,11 @@ impl OpenAi {
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
         let own = url.as_ref().trim().trim_end_matches('/') == BASE_URL;
         self.inner.set_base_url(url.as_ref());
-        let caching = if own { encode::Caching::Vendor } else { encode::Caching::Off };
+        let caching = if own {
+            encode::Caching::Vendor
+        } else {
+            encode::Caching::Off
+        };
         self.inner.set_protocol(|encoder| encoder.caching = caching);
         self
     }
@@ -52,7 +61,8 @@ impl OpenAi {
     /// Names the conversation to the prompt cache, wherever the model is: for other hosts that know `prompt_cache_key`.
     #[must_use]
     pub fn cache_keys(mut self) -> Self {
-        self.inner.set_protocol(|encoder| encoder.caching = encoder.caching.max(encode::Caching::Keys));
+        self.inner
+            .set_protocol(|encoder| encoder.caching = encoder.caching.max(encode::Caching::Keys));
         self
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Effort, Error, ErrorKind, ModelInfo, Options, Request, RequestOption, ToolChoice, Warning, WarningKind,
+    Effort, Error, ErrorKind, ModelInfo, Options, Request, RequestOption, ToolChoice, Warning,
+    WarningKind,
 };
 
 /// The options that are really sent: what the model refuses is dropped, what is too much is lowered.
@@ -37,37 +38,64 @@ pub(crate) fn check(request: &Request) -> Result<(), Error> {
     let invalid = |text: String| Err(Error::new(ErrorKind::Invalid, text));
     match &request.options.tool_choice {
         ToolChoice::Named(name) if !request.tools.iter().any(|tool| tool.name == *name) => {
-            return invalid(format!("the request demands a call of {name}, which is none of its tools"));
+            return invalid(format!(
+                "the request demands a call of {name}, which is none of its tools"
+            ));
         }
-        ToolChoice::Required if request.tools.is_empty() && request.options.server_tools.is_empty() => {
+        ToolChoice::Required
+            if request.tools.is_empty() && request.options.server_tools.is_empty() =>
+        {
             return invalid("the request demands a call and has no tools".to_owned());
         }
         _ => {}
     }
     match (request.options.temperature, request.options.top_p) {
-        (Some(it), _) if !(0.0..=2.0).contains(&it) => invalid(format!("the temperature is not from 0.0 to 2.0: {it}")),
-        (_, Some(it)) if !(0.0..=1.0).contains(&it) => invalid(format!("top_p is not from 0.0 to 1.0: {it}")),
+        (Some(it), _) if !(0.0..=2.0).contains(&it) => {
+            invalid(format!("the temperature is not from 0.0 to 2.0: {it}"))
+        }
+        (_, Some(it)) if !(0.0..=1.0).contains(&it) => {
+            invalid(format!("top_p is not from 0.0 to 1.0: {it}"))
+        }
         _ => Ok(()),
     }
 }
 
 /// Returns the options that are left for this model, and warns of all others.
-pub fn effective<'a>(info: &ModelInfo, options: &'a Options, warnings: &mut Vec<Warning>) -> Effective<'a> {
+pub fn effective<'a>(
+    info: &ModelInfo,
+    options: &'a Options,
+    warnings: &mut Vec<Warning>,
+) -> Effective<'a> {
     let mut drop_if = |asked: bool, option: RequestOption, what: &str| {
         let dropped = asked && info.refuses.contains(&option);
         if dropped {
-            warn(warnings, format!("{what} was dropped: {} refuses it", info.id));
+            warn(
+                warnings,
+                format!("{what} was dropped: {} refuses it", info.id),
+            );
         }
         !dropped
     };
     let forced = !matches!(options.tool_choice, ToolChoice::Auto | ToolChoice::None);
-    let temperature = drop_if(options.temperature.is_some(), RequestOption::Temperature, "temperature");
+    let temperature = drop_if(
+        options.temperature.is_some(),
+        RequestOption::Temperature,
+        "temperature",
+    );
     let top_p = drop_if(options.top_p.is_some(), RequestOption::TopP, "top_p");
     let seed = drop_if(options.seed.is_some(), RequestOption::Seed, "seed");
     let stop = drop_if(!options.stop.is_empty(), RequestOption::Stop, "stop");
     let tool_choice = drop_if(forced, RequestOption::ForcedCalls, "tool_choice");
-    let sequential = drop_if(options.sequential_calls, RequestOption::SequentialCalls, "sequential_calls");
-    let limited = drop_if(options.max_output_tokens.is_some(), RequestOption::MaxOutputTokens, "max_output_tokens");
+    let sequential = drop_if(
+        options.sequential_calls,
+        RequestOption::SequentialCalls,
+        "sequential_calls",
+    );
+    let limited = drop_if(
+        options.max_output_tokens.is_some(),
+        RequestOption::MaxOutputTokens,
+        "max_output_tokens",
+    );
     Effective {
         max_output_tokens: limit(info, options, warnings).filter(|_| limited),
         temperature: options.temperature.filter(|_| temperature),
@@ -75,7 +103,11 @@ pub fn effective<'a>(info: &ModelInfo, options: &'a Options, warnings: &mut Vec<
         seed: options.seed.filter(|_| seed),
         stop: if stop { &options.stop } else { &[] },
         thinking: thinking(info, options, warnings),
-        tool_choice: if tool_choice { &options.tool_choice } else { &ToolChoice::Auto },
+        tool_choice: if tool_choice {
+            &options.tool_choice
+        } else {
+            &ToolChoice::Auto
+        },
         sequential_calls: options.sequential_calls && sequential,
     }
 }
@@ -88,7 +120,13 @@ fn limit(info: &ModelInfo, options: &Options, warnings: &mut Vec<Warning>) -> Op
     let asked = options.max_output_tokens.unwrap_or(info.max_output_tokens);
     if asked > info.max_output_tokens {
         let most = info.max_output_tokens;
-        warn(warnings, format!("max_output_tokens was lowered from {asked} to {most}: {} allows no more", info.id));
+        warn(
+            warnings,
+            format!(
+                "max_output_tokens was lowered from {asked} to {most}: {} allows no more",
+                info.id
+            ),
+        );
     }
     Some(asked.min(info.max_output_tokens))
 }
@@ -99,17 +137,32 @@ fn thinking(info: &ModelInfo, options: &Options, warnings: &mut Vec<Warning>) ->
     let nearest = info.effort(wanted);
     match nearest {
         Some(it) if it == wanted => {}
-        Some(it) => warn(warnings, format!("thinking was changed from {wanted} to {it}: {} has no {wanted}", info.id)),
+        Some(it) => warn(
+            warnings,
+            format!(
+                "thinking was changed from {wanted} to {it}: {} has no {wanted}",
+                info.id
+            ),
+        ),
         // A model that cannot think does not think.
         None if wanted == Effort::Off => {}
-        None => warn(warnings, format!("thinking was dropped: {} cannot be told how much to think", info.id)),
+        None => warn(
+            warnings,
+            format!(
+                "thinking was dropped: {} cannot be told how much to think",
+                info.id
+            ),
+        ),
     }
     nearest
 }
 
 /// Warns of an option that was dropped or changed.
 pub fn warn(warnings: &mut Vec<Warning>, text: String) {
-    warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
+    warnings.push(Warning {
+        kind: WarningKind::OptionDropped,
+        message: text.into(),
+    });
 }
 
 /// The extra fields that may be added to a body; `reserved` ones would break it.
@@ -118,10 +171,15 @@ pub fn extra<'a>(
     reserved: &'a [&str],
     warnings: &mut Vec<Warning>,
 ) -> Vec<(&'a String, &'a serde_json::Value)> {
-    let (kept, left_out): (Vec<_>, Vec<_>) =
-        options.extra.iter().partition(|(name, _)| !reserved.contains(&name.as_str()));
+    let (kept, left_out): (Vec<_>, Vec<_>) = options
+        .extra
+        .iter()
+        .partition(|(name, _)| !reserved.contains(&name.as_str()));
     for (name, _) in left_out {
-        warn(warnings, format!("the extra field {name} was dropped: it is made of the request itself"));
+        warn(
+            warnings,
+            format!("the extra field {name} was dropped: it is made of the request itself"),
+        );
     }
     kept
 }
@@ -134,7 +192,10 @@ mod tests {
     fn sent<'a>(info: &ModelInfo, options: &'a Options) -> (Effective<'a>, Vec<String>) {
         let mut warnings = Vec::new();
         let effective = effective(info, options, &mut warnings);
-        (effective, warnings.iter().map(ToString::to_string).collect())
+        (
+            effective,
+            warnings.iter().map(ToString::to_string).collect(),
+        )
     }
 
     #[test]
@@ -153,7 +214,10 @@ mod tests {
             sequential_calls: true,
             ..options
         };
-        let info = ModelInfo { efforts: vec![Effort::Off, Effort::High], ..ModelInfo::new("p/m") };
+        let info = ModelInfo {
+            efforts: vec![Effort::Off, Effort::High],
+            ..ModelInfo::new("p/m")
+        };
         let mut expect = Effective {
             max_output_tokens: Some(8_192),
             temperature: Some(0.5),
@@ -185,9 +249,20 @@ mod tests {
         };
         (expect.max_output_tokens, expect.temperature, expect.stop) = (None, None, &[]);
         (expect.top_p, expect.seed) = (None, None);
-        (expect.thinking, expect.tool_choice, expect.sequential_calls) = (None, &ToolChoice::Auto, false);
-        let texts = ["temperature", "top_p", "seed", "stop", "tool_choice", "sequential_calls", "max_output_tokens"];
-        let mut texts: Vec<_> = texts.map(|it| format!("{it} was dropped: p/m refuses it")).into();
+        (expect.thinking, expect.tool_choice, expect.sequential_calls) =
+            (None, &ToolChoice::Auto, false);
+        let texts = [
+            "temperature",
+            "top_p",
+            "seed",
+            "stop",
+            "tool_choice",
+            "sequential_calls",
+            "max_output_tokens",
+        ];
+        let mut texts: Vec<_> = texts
+            .map(|it| format!("{it} was dropped: p/m refuses it"))
+            .into();
         texts.push("thinking was dropped: p/m cannot be told how much to think".to_owned());
         let (effective, warnings) = sent(&info, &options);
         assert_eq!(effective, expect);
@@ -198,15 +273,43 @@ mod tests {
 
     #[test]
     fn check_refuses_when_a_request_contradicts_itself() {
-        let refused = |options: Options| check(&Request::new().options(options)).map_err(|it| it.to_string());
-        let named = refused(Options { tool_choice: ToolChoice::Named("x".into()), ..Options::default() });
-        assert_eq!(named, Err("the request demands a call of x, which is none of its tools".to_owned()));
-        let required = refused(Options { tool_choice: ToolChoice::Required, ..Options::default() });
-        assert_eq!(required, Err("the request demands a call and has no tools".to_owned()));
-        let nan = refused(Options { temperature: Some(f64::NAN), ..Options::default() });
-        assert_eq!(nan, Err("the temperature is not from 0.0 to 2.0: NaN".to_owned()));
-        let much = refused(Options { top_p: Some(1.5), ..Options::default() });
+        let refused =
+            |options: Options| check(&Request::new().options(options)).map_err(|it| it.to_string());
+        let named = refused(Options {
+            tool_choice: ToolChoice::Named("x".into()),
+            ..Options::default()
+        });
+        assert_eq!(
+            named,
+            Err("the request demands a call of x, which is none of its tools".to_owned())
+        );
+        let required = refused(Options {
+            tool_choice: ToolChoice::Required,
+            ..Options::default()
+        });
+        assert_eq!(
+            required,
+            Err("the request demands a call and has no tools".to_owned())
+        );
+        let nan = refused(Options {
+            temperature: Some(f64::NAN),
+            ..Options::default()
+        });
+        assert_eq!(
+            nan,
+            Err("the temperature is not from 0.0 to 2.0: NaN".to_owned())
+        );
+        let much = refused(Options {
+            top_p: Some(1.5),
+            ..Options::default()
+        });
         assert_eq!(much, Err("top_p is not from 0.0 to 1.0: 1.5".to_owned()));
-        assert_eq!(refused(Options { temperature: Some(2.0), ..Options::default() }), Ok(()));
+        assert_eq!(
+            refused(Options {
+                temperature: Some(2.0),
+                ..Options::default()
+            }),
+            Ok(())
+        );
     }
 }

@@ -38,7 +38,12 @@ const OVERFLOW: &[&[&str]] = &[
 ];
 
 /// Texts that look like an overflow and are none.
-const NO_OVERFLOW: &[&str] = &["rate limit", "too many requests", "throttling error:", "service unavailable:"];
+const NO_OVERFLOW: &[&str] = &[
+    "rate limit",
+    "too many requests",
+    "throttling error:",
+    "service unavailable:",
+];
 
 /// True if a refusal means that the request was too long; `text` is in lower case.
 pub(crate) fn is_overflow(status: Option<u16>, text: &str, codes: &[String]) -> bool {
@@ -46,8 +51,11 @@ pub(crate) fn is_overflow(status: Option<u16>, text: &str, codes: &[String]) -> 
         return false;
     }
     // A server that fails may name the context window in passing.
-    let plausible = status.is_none_or(|status| (200..300).contains(&status) || (400..500).contains(&status));
-    let occurs = |part: &&str| text.contains(part) || codes.iter().any(|code| code.eq_ignore_ascii_case(part));
+    let plausible =
+        status.is_none_or(|status| (200..300).contains(&status) || (400..500).contains(&status));
+    let occurs = |part: &&str| {
+        text.contains(part) || codes.iter().any(|code| code.eq_ignore_ascii_case(part))
+    };
     status == Some(413) || plausible && OVERFLOW.iter().any(|parts| parts.iter().all(occurs))
 }
 
@@ -79,7 +87,10 @@ pub(crate) fn numbers(text: &str) -> Overflow {
     let numbers: Vec<(usize, u64)> = counts(&text).filter(|(_, count)| *count >= 256).collect();
     let named = |words: &&str| {
         let end = text.find(*words)? + words.len();
-        numbers.iter().find(|(at, _)| (end..end + 24).contains(at)).map(|(_, count)| *count)
+        numbers
+            .iter()
+            .find(|(at, _)| (end..end + 24).contains(at))
+            .map(|(_, count)| *count)
     };
     // MiniMax adds a code: `(2013)`. Ollama gives only the difference.
     if text.contains("context window exceeds limit") || text.contains("context length by ") {
@@ -89,12 +100,19 @@ pub(crate) fn numbers(text: &str) -> Overflow {
     let most = numbers.iter().map(|(_, count)| *count).max();
     match (limit, most) {
         (Some(limit), _) => {
-            let plausible = |count: &u64| *count != limit && *count <= limit.saturating_mul(MAX_RATIO);
+            let plausible =
+                |count: &u64| *count != limit && *count <= limit.saturating_mul(MAX_RATIO);
             let others = numbers.iter().map(|(_, count)| *count).filter(plausible);
             // The length of the request is given as one number, or as two that come first.
             let sum = others.clone().take(2).fold(0_u64, u64::saturating_add);
-            let used = others.max().filter(|most| *most > limit).or((sum > limit).then_some(sum));
-            Overflow { used, limit: Some(limit) }
+            let used = others
+                .max()
+                .filter(|most| *most > limit)
+                .or((sum > limit).then_some(sum));
+            Overflow {
+                used,
+                limit: Some(limit),
+            }
         }
         (None, _) => {
             let mut counts: Vec<u64> = numbers.iter().map(|(_, count)| *count).collect();
@@ -102,8 +120,14 @@ pub(crate) fn numbers(text: &str) -> Overflow {
             counts.dedup();
             match counts[..] {
                 // Of two numbers the larger one is what was asked for, unless they are its parts.
-                [limit, used] if used <= limit.saturating_mul(MAX_RATIO) && !text.contains("output tokens") => {
-                    Overflow { used: Some(used), limit: Some(limit) }
+                [limit, used]
+                    if used <= limit.saturating_mul(MAX_RATIO)
+                        && !text.contains("output tokens") =>
+                {
+                    Overflow {
+                        used: Some(used),
+                        limit: Some(limit),
+                    }
                 }
                 _ => Overflow::default(),
             }
@@ -118,14 +142,20 @@ fn counts(text: &str) -> impl Iterator<Item = (usize, u64)> {
     std::iter::from_fn(move || {
         loop {
             let begin = at + text.get(at..)?.find(|it: char| it.is_ascii_digit())?;
-            let end = text[begin..].find(|it: char| !is_part(it)).map_or(text.len(), |length| begin + length);
+            let end = text[begin..]
+                .find(|it: char| !is_part(it))
+                .map_or(text.len(), |length| begin + length);
             at = end;
-            let named = text[..begin].ends_with(|it: char| it.is_alphanumeric() || "-_./@".contains(it))
+            let named = text[..begin]
+                .ends_with(|it: char| it.is_alphanumeric() || "-_./@".contains(it))
                 || text[end..].starts_with(|it: char| it.is_alphanumeric() || "-_".contains(it));
             if named {
                 continue;
             }
-            let digits: String = text[begin..end].chars().filter(char::is_ascii_digit).collect();
+            let digits: String = text[begin..end]
+                .chars()
+                .filter(char::is_ascii_digit)
+                .collect();
             if let Ok(count) = digits.parse() {
                 return Some((begin, count));
             }
@@ -156,9 +186,16 @@ pub(crate) fn ignored(info: &ModelInfo, reply: &Reply) -> Option<Error> {
 
 fn error(info: &ModelInfo, input: u64) -> Error {
     let limit = info.context_window;
-    let text = format!("{} was sent {input} tokens, which do not fit its window of {limit} and were cut off", info.id);
-    Error::new(ErrorKind::Overflow, text)
-        .with(|it| it.overflow = Some(Overflow { used: Some(input), limit: Some(limit) }))
+    let text = format!(
+        "{} was sent {input} tokens, which do not fit its window of {limit} and were cut off",
+        info.id
+    );
+    Error::new(ErrorKind::Overflow, text).with(|it| {
+        it.overflow = Some(Overflow {
+            used: Some(input),
+            limit: Some(limit),
+        })
+    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 
 use std::{borrow::Cow, fmt};
 
-use adjutant_llm::{Audio, Call, CallResult, Content, Document, Image, Inputs, Source, Warning, WarningKind};
+use adjutant_llm::{
+    Audio, Call, CallResult, Content, Document, Image, Inputs, Source, Warning, WarningKind,
+};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{MapAccess, SeqAccess, Visitor},
@@ -43,7 +45,11 @@ pub enum Piece<'a> {
 }
 
 /// The content without blank texts; what the model cannot take becomes a text, one for a run of the same kind.
-pub(crate) fn pieces<'a>(content: &'a [Content], inputs: Inputs, warnings: &mut Vec<Warning>) -> Few<Piece<'a>> {
+pub(crate) fn pieces<'a>(
+    content: &'a [Content],
+    inputs: Inputs,
+    warnings: &mut Vec<Warning>,
+) -> Few<Piece<'a>> {
     let mut pieces = Few::default();
     for it in content {
         let piece = match it {
@@ -85,11 +91,18 @@ fn image(image: &Image, inputs: Inputs) -> Option<&'static str> {
 /// Returns the reason why a document is left out, if it is.
 fn document(document: &Document, inputs: Inputs) -> Option<&'static str> {
     // As the wires look for them: in small letters.
-    let is_known = document.media_type.starts_with("text/") || *document.media_type == *"application/pdf";
+    let is_known =
+        document.media_type.starts_with("text/") || *document.media_type == *"application/pdf";
     match () {
         () if !inputs.documents => Some(NO_DOCUMENTS),
         () if is_empty(&document.source) => Some(EMPTY_DOCUMENT),
-        () if document.name.as_ref().is_some_and(|it| it.trim().is_empty()) => Some(NAMELESS_DOCUMENT),
+        () if document
+            .name
+            .as_ref()
+            .is_some_and(|it| it.trim().is_empty()) =>
+        {
+            Some(NAMELESS_DOCUMENT)
+        }
         () if !is_known && matches!(document.source, Source::Base64 { .. }) => Some(OTHER_DOCUMENT),
         () => None,
     }
@@ -114,7 +127,10 @@ pub fn media_type(media_type: &str) -> &str {
 
 /// Says once that content was changed before it was sent.
 pub fn changed(warnings: &mut Vec<Warning>, text: &str) {
-    let warning = Warning { kind: WarningKind::ContentChanged, message: text.into() };
+    let warning = Warning {
+        kind: WarningKind::ContentChanged,
+        message: text.into(),
+    };
     if !warnings.contains(&warning) {
         warnings.push(warning);
     }
@@ -140,7 +156,12 @@ fn clean<'a>(name: &'a str, longest: usize, empty: &'a str) -> Cow<'a, str> {
     if name.len() <= longest && name.chars().all(fits) {
         return Cow::Borrowed(name);
     }
-    Cow::Owned(name.chars().map(|it| if fits(it) { it } else { '_' }).take(longest).collect())
+    Cow::Owned(
+        name.chars()
+            .map(|it| if fits(it) { it } else { '_' })
+            .take(longest)
+            .collect(),
+    )
 }
 
 /// JSON that could be read as a value: its texts, numbers and depth are those that a value may have. Nothing of it is kept.
@@ -214,7 +235,9 @@ impl<'a> Args<'a> {
         }
         match serde_json::from_str::<&RawValue>(raw) {
             // A raw value lets lone surrogates, any depth and numbers beyond all bounds through; vendors do not.
-            Ok(value) if value.get().starts_with('{') && serde_json::from_str::<Sound>(raw).is_ok() => {
+            Ok(value)
+                if value.get().starts_with('{') && serde_json::from_str::<Sound>(raw).is_ok() =>
+            {
                 Args::Object(value)
             }
             Ok(_) | Err(_) => Args::Invalid(raw),

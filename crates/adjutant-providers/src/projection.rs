@@ -16,8 +16,10 @@ use crate::{
 /// The largest number of characters that are shown of a block that another provider ran.
 const MAX_FOREIGN: usize = 4_000;
 /// The members of such blocks that hold something to read.
-const READABLE: [&str; 12] =
-    ["name", "query", "queries", "code", "command", "title", "url", "text", "stdout", "stderr", "output", "results"];
+const READABLE: [&str; 12] = [
+    "name", "query", "queries", "code", "command", "title", "url", "text", "stdout", "stderr",
+    "output", "results",
+];
 
 /// An entry as a model may see it.
 #[derive(Debug)]
@@ -83,7 +85,11 @@ pub struct ProjectedResult<'a> {
 ///
 /// What a model signed goes back to that model alone; what a provider ran itself goes back to it, and to others as text; what
 /// was cut short is shown as text; media that the model cannot take become a note. Each call has its result.
-pub fn shown<'a>(entry: &'a Entry, info: &ModelInfo, warnings: &mut Vec<Warning>) -> ProjectedEntry<'a> {
+pub fn shown<'a>(
+    entry: &'a Entry,
+    info: &ModelInfo,
+    warnings: &mut Vec<Warning>,
+) -> ProjectedEntry<'a> {
     match entry {
         Entry::User(user) => of_pieces(pieces(&user.content, info.inputs, warnings)),
         Entry::Summary(summary) if !summary.text.trim().is_empty() => {
@@ -97,12 +103,23 @@ pub fn shown<'a>(entry: &'a Entry, info: &ModelInfo, warnings: &mut Vec<Warning>
 }
 
 fn of_pieces(pieces: Few<Piece<'_>>) -> ProjectedEntry<'_> {
-    if pieces.is_empty() { ProjectedEntry::Nothing } else { ProjectedEntry::User(pieces) }
+    if pieces.is_empty() {
+        ProjectedEntry::Nothing
+    } else {
+        ProjectedEntry::User(pieces)
+    }
 }
 
-fn of_turn<'a>(turn: &'a Turn, info: &ModelInfo, warnings: &mut Vec<Warning>) -> ProjectedEntry<'a> {
+fn of_turn<'a>(
+    turn: &'a Turn,
+    info: &ModelInfo,
+    warnings: &mut Vec<Warning>,
+) -> ProjectedEntry<'a> {
     let reply = turn.reply();
-    let whole = !matches!(reply.stop, FinishReason::Interrupted | FinishReason::Refused | FinishReason::Filtered);
+    let whole = !matches!(
+        reply.stop,
+        FinishReason::Interrupted | FinishReason::Refused | FinishReason::Filtered
+    );
     let own = whole && reply.model == info.id;
     let extra = |it: &'a adjutant_llm::Extra| if own { &**it } else { &Value::Null };
     let (mut parts, mut results) = (Vec::with_capacity(reply.blocks.len()), Few::default());
@@ -110,27 +127,52 @@ fn of_turn<'a>(turn: &'a Turn, info: &ModelInfo, warnings: &mut Vec<Warning>) ->
     for block in &reply.blocks {
         match &**block {
             Block::Text(said) if !said.text.trim().is_empty() => {
-                parts.push(ReplyPart::Text { text: Cow::Borrowed(&*said.text), extra: extra(&said.extra) });
+                parts.push(ReplyPart::Text {
+                    text: Cow::Borrowed(&*said.text),
+                    extra: extra(&said.extra),
+                });
             }
             // A text without words may carry a signature.
             Block::Text(said) if !extra(&said.extra).is_null() => {
-                parts.push(ReplyPart::Text { text: Cow::Borrowed(&*said.text), extra: extra(&said.extra) });
+                parts.push(ReplyPart::Text {
+                    text: Cow::Borrowed(&*said.text),
+                    extra: extra(&said.extra),
+                });
             }
             Block::Thinking(thinking) if own => parts.push(ReplyPart::Thinking(thinking)),
             Block::Call(call) => {
-                let Some(result) = closed.next().filter(|_| whole) else { continue };
-                parts.push(ReplyPart::Call { call, args: Args::of(call, result), extra: extra(&call.extra) });
+                let Some(result) = closed.next().filter(|_| whole) else {
+                    continue;
+                };
+                parts.push(ReplyPart::Call {
+                    call,
+                    args: Args::of(call, result),
+                    extra: extra(&call.extra),
+                });
                 let pieces = pieces(&result.content, info.inputs, warnings);
-                results.push(ProjectedResult { call, pieces, is_error: result.is_error() });
+                results.push(ProjectedResult {
+                    call,
+                    pieces,
+                    is_error: result.is_error(),
+                });
             }
-            Block::Opaque { issuer, value } if whole => parts.extend(of_opaque(issuer, value, info)),
+            Block::Opaque { issuer, value } if whole => {
+                parts.extend(of_opaque(issuer, value, info))
+            }
             _ => {}
         }
     }
-    if parts.iter().all(|part| matches!(part, ReplyPart::Thinking(_))) {
+    if parts
+        .iter()
+        .all(|part| matches!(part, ReplyPart::Thinking(_)))
+    {
         return ProjectedEntry::Nothing;
     }
-    ProjectedEntry::Turn(ProjectedReply { parts, results, own })
+    ProjectedEntry::Turn(ProjectedReply {
+        parts,
+        results,
+        own,
+    })
 }
 
 /// A block of a provider: for that provider as it is, for others what can be read of it.
@@ -141,8 +183,15 @@ fn of_opaque<'a>(issuer: &Arc<str>, value: &'a Value, info: &ModelInfo) -> Optio
     let mut words = String::new();
     read(value, false, &mut words);
     let words: String = words.chars().take(MAX_FOREIGN).collect();
-    let text = format!("[{}: {}]", value.get("type").and_then(Value::as_str).unwrap_or("note"), words.trim());
-    (!words.trim().is_empty()).then_some(ReplyPart::Text { text: text.into(), extra: &Value::Null })
+    let text = format!(
+        "[{}: {}]",
+        value.get("type").and_then(Value::as_str).unwrap_or("note"),
+        words.trim()
+    );
+    (!words.trim().is_empty()).then_some(ReplyPart::Text {
+        text: text.into(),
+        extra: &Value::Null,
+    })
 }
 
 /// Gathers the readable texts of a value, within bounds.
@@ -157,7 +206,9 @@ fn read(value: &Value, readable: bool, into: &mut String) {
         }
         Value::Array(items) => items.iter().for_each(|item| read(item, readable, into)),
         Value::Object(members) => {
-            members.iter().for_each(|(name, value)| read(value, READABLE.contains(&name.as_str()), into));
+            members
+                .iter()
+                .for_each(|(name, value)| read(value, READABLE.contains(&name.as_str()), into));
         }
         _ => {}
     }

@@ -128,13 +128,31 @@ const HOSTS: [&str; 13] = [
 ];
 /// Servers that people run themselves.
 const LOCAL: [&str; 4] = ["llama-server", "lmstudio", "ollama", "vllm"];
-type Row = (&'static str, WireKind, &'static str, &'static str, &'static [&'static str]);
+type Row = (
+    &'static str,
+    WireKind,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+);
 /// The vendors that have a wire of their own: name, wire, address, its variable, the variables of the key.
 ///
 /// Source: the environment variables of the vendors' own clients, 2026-11.
 const VENDORS: [Row; 3] = [
-    ("anthropic", WireKind::Messages, "https://api.anthropic.com", "ANTHROPIC_BASE_URL", &["ANTHROPIC_API_KEY"]),
-    ("openai", WireKind::Responses, "https://api.openai.com/v1", "OPENAI_BASE_URL", &["OPENAI_API_KEY"]),
+    (
+        "anthropic",
+        WireKind::Messages,
+        "https://api.anthropic.com",
+        "ANTHROPIC_BASE_URL",
+        &["ANTHROPIC_API_KEY"],
+    ),
+    (
+        "openai",
+        WireKind::Responses,
+        "https://api.openai.com/v1",
+        "OPENAI_BASE_URL",
+        &["OPENAI_API_KEY"],
+    ),
     (
         "gemini",
         WireKind::Gemini,
@@ -165,12 +183,24 @@ const CLOUDS: [Row; 2] = [
 /// address.
 ///
 /// Source: "Messages API", docs.aws.amazon.com/bedrock, and "Claude on Vertex AI", platform.claude.com, 2026-11.
-const TURNS: [(&str, &str, WireKind, &str); 2] =
-    [("bedrock-mantle", "anthropic.", WireKind::Messages, "/anthropic"), ("vertex", "claude", WireKind::Messages, "")];
+const TURNS: [(&str, &str, WireKind, &str); 2] = [
+    (
+        "bedrock-mantle",
+        "anthropic.",
+        WireKind::Messages,
+        "/anthropic",
+    ),
+    ("vertex", "claude", WireKind::Messages, ""),
+];
 /// Providers that take requests that are signed with keys of AWS, and the service that they sign for.
-pub(crate) const SIGNED: [(&str, &str); 2] = [("bedrock", "bedrock"), ("bedrock-mantle", "bedrock-mantle")];
+pub(crate) const SIGNED: [(&str, &str); 2] =
+    [("bedrock", "bedrock"), ("bedrock-mantle", "bedrock-mantle")];
 /// The variables of keys of AWS.
-pub(crate) const AWS_KEYS: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
+pub(crate) const AWS_KEYS: [&str; 3] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+];
 /// The program that prints a token of Google's. Source: `gcloud auth print-access-token`, cloud.google.com/sdk, 2026.
 const GCLOUD: [&str; 3] = ["gcloud", "auth", "print-access-token"];
 
@@ -205,13 +235,25 @@ impl Provider {
     pub fn register(self) -> Result<(), Error> {
         self.check()?;
         let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
-        let taken = Self::ours().any(|it| it.name == self.name) || registered.iter().any(|it| it.name == self.name);
+        let taken = Self::ours().any(|it| it.name == self.name)
+            || registered.iter().any(|it| it.name == self.name);
         if taken {
-            return Err(config(format!("a provider is called {:?} already", self.name)));
+            return Err(config(format!(
+                "a provider is called {:?} already",
+                self.name
+            )));
         }
         let is_taken = |it: &WireKind| it.name() == self.wire.name() && *it != self.wire;
-        if WireKind::OURS.iter().chain(registered.iter().map(|it| &it.wire)).any(is_taken) {
-            return Err(config(format!("provider {}: wire: one is called {:?} already", self.name, self.wire.name())));
+        if WireKind::OURS
+            .iter()
+            .chain(registered.iter().map(|it| &it.wire))
+            .any(is_taken)
+        {
+            return Err(config(format!(
+                "provider {}: wire: one is called {:?} already",
+                self.name,
+                self.wire.name()
+            )));
         }
         registered.push(self);
         Ok(())
@@ -220,7 +262,10 @@ impl Provider {
     /// Those that are known: the three vendors with a wire of their own, the dialects of Chat Completions, and what was
     /// [registered](Self::register).
     pub fn known() -> impl Iterator<Item = Provider> {
-        let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let registered = REGISTERED
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         Self::ours().chain(registered)
     }
 
@@ -230,12 +275,20 @@ impl Provider {
             wire,
             base_url_variable: base_url_variable.to_owned(),
             key_variables: keys.iter().map(|&it| it.to_owned()).collect(),
-            key_command: (name == "vertex").then(|| KeyCommand { ttl: 1_800, ..KeyCommand::new(GCLOUD) }),
+            key_command: (name == "vertex").then(|| KeyCommand {
+                ttl: 1_800,
+                ..KeyCommand::new(GCLOUD)
+            }),
             any_model: HOSTS.contains(&name),
             ..Self::new(name, base_url)
         };
-        let (vendors, clouds) = (VENDORS.into_iter().map(of_row), CLOUDS.into_iter().map(of_row));
-        vendors.chain(Dialect::known().map(Self::of_dialect)).chain(clouds)
+        let (vendors, clouds) = (
+            VENDORS.into_iter().map(of_row),
+            CLOUDS.into_iter().map(of_row),
+        );
+        vendors
+            .chain(Dialect::known().map(Self::of_dialect))
+            .chain(clouds)
     }
 
     /// Sets the wire.
@@ -291,15 +344,32 @@ impl Provider {
     ///
     /// # Errors
     /// `Config` if it has no address, or its dialect is like that of a provider that is not known.
-    pub fn model(&self, info: ModelInfo, key: impl Into<Key>, base_url: &str) -> Result<Arc<dyn Model>, Error> {
-        let url = [base_url, &self.base_url].into_iter().map(str::trim).find(|url| !url.is_empty());
+    pub fn model(
+        &self,
+        info: ModelInfo,
+        key: impl Into<Key>,
+        base_url: &str,
+    ) -> Result<Arc<dyn Model>, Error> {
+        let url = [base_url, &self.base_url]
+            .into_iter()
+            .map(str::trim)
+            .find(|url| !url.is_empty());
         let Some(url) = url else {
             let variable = &self.base_url_variable;
-            let hint = if variable.is_empty() { String::new() } else { format!("; hint: set {variable}") };
-            return Err(config(format!("{} has no address of its own{hint}", self.name)));
+            let hint = if variable.is_empty() {
+                String::new()
+            } else {
+                format!("; hint: set {variable}")
+            };
+            return Err(config(format!(
+                "{} has no address of its own{hint}",
+                self.name
+            )));
         };
         let headers = self.headers.clone();
-        let turn = TURNS.iter().find(|(name, begin, ..)| *name == self.alike() && info.name().starts_with(begin));
+        let turn = TURNS
+            .iter()
+            .find(|(name, begin, ..)| *name == self.alike() && info.name().starts_with(begin));
         let (wire, added) = turn.map_or((&self.wire, ""), |(.., wire, added)| (wire, *added));
         let url = &*format!("{}{added}", url.trim_end_matches('/'));
         let site = match self.alike() {
@@ -308,9 +378,19 @@ impl Provider {
             _ => Site::Own,
         };
         Ok(match wire {
-            WireKind::Messages => Arc::new(Anthropic::new(info, key).base_url(url).site(site).headers(headers)),
+            WireKind::Messages => Arc::new(
+                Anthropic::new(info, key)
+                    .base_url(url)
+                    .site(site)
+                    .headers(headers),
+            ),
             WireKind::Responses => Arc::new(OpenAi::new(info, key).base_url(url).headers(headers)),
-            WireKind::Gemini => Arc::new(Gemini::new(info, key).base_url(url).site(site).headers(headers)),
+            WireKind::Gemini => Arc::new(
+                Gemini::new(info, key)
+                    .base_url(url)
+                    .site(site)
+                    .headers(headers),
+            ),
             WireKind::Chat => {
                 let chat = Chat::new(info, key).dialect(self.spoken()?).base_url(url);
                 Arc::new(chat.headers(headers))
@@ -328,20 +408,39 @@ impl Provider {
         if !is_name(&self.name) || self.name.contains('/') || self.name == "offline" {
             return Err(config(format!("no provider can be called {:?}", self.name)));
         }
-        let fail = |field: &str, why: String| Err(config(format!("provider {}: {field}: {why}", self.name)));
+        let fail = |field: &str, why: String| {
+            Err(config(format!("provider {}: {field}: {why}", self.name)))
+        };
         let address = Address::new("");
-        let is_address = || !Endpoint::new(&self.base_url, address, Key::none()).host().is_empty();
+        let is_address = || {
+            !Endpoint::new(&self.base_url, address, Key::none())
+                .host()
+                .is_empty()
+        };
         if !self.base_url.is_empty() && !is_address() {
             // The address is not repeated: it may hold a password.
-            return fail("base_url", "it does not have the form https://host/path".to_owned());
+            return fail(
+                "base_url",
+                "it does not have the form https://host/path".to_owned(),
+            );
         }
         if !self.base_url_variable.is_empty() && !is_name(&self.base_url_variable) {
-            return fail("base_url_variable", format!("no variable can be called {:?}", self.base_url_variable));
+            return fail(
+                "base_url_variable",
+                format!("no variable can be called {:?}", self.base_url_variable),
+            );
         }
         if let Some(name) = self.key_variables.iter().find(|it| !is_name(it)) {
-            return fail("key_variables", format!("no variable can be called {name:?}"));
+            return fail(
+                "key_variables",
+                format!("no variable can be called {name:?}"),
+            );
         }
-        if self.key_command.as_ref().is_some_and(|it| it.argv.first().is_none_or(|it| it.trim().is_empty())) {
+        if self
+            .key_command
+            .as_ref()
+            .is_some_and(|it| it.argv.first().is_none_or(|it| it.trim().is_empty()))
+        {
             return fail("key_command", "it names no program".to_owned());
         }
         self.spoken().map(|_| ())
@@ -351,7 +450,11 @@ impl Provider {
     pub(crate) fn info(&self, name: &str, catalogue: &Catalogue) -> Option<ModelInfo> {
         let id = format!("{}/{name}", self.name);
         // The same models behind the vendor's older wire.
-        let twin = || catalogue.find(&format!("openai/{name}")).filter(|_| self.name == "openai-chat");
+        let twin = || {
+            catalogue
+                .find(&format!("openai/{name}"))
+                .filter(|_| self.name == "openai-chat")
+        };
         let mut info = catalogue.find(&id).or_else(twin)?.clone();
         info.id = id.into();
         Some(info)
@@ -359,14 +462,24 @@ impl Provider {
 
     /// True if the name of a model may be one that the catalogue does not list.
     pub(crate) fn takes_any(&self, catalogue: &Catalogue) -> bool {
-        self.any_model || self.name != "openai-chat" && !catalogue.models().any(|it| it.provider() == self.name)
+        self.any_model
+            || self.name != "openai-chat"
+                && !catalogue.models().any(|it| it.provider() == self.name)
     }
 
     fn of_dialect(dialect: &'static Dialect) -> Self {
-        let name = if dialect.name == "openai" { "openai-chat" } else { &*dialect.name };
+        let name = if dialect.name == "openai" {
+            "openai-chat"
+        } else {
+            &*dialect.name
+        };
         Provider {
             base_url_variable: dialect.base_url_variable.clone().into_owned(),
-            key_variables: dialect.key_variables.iter().map(|it| it.clone().into_owned()).collect(),
+            key_variables: dialect
+                .key_variables
+                .iter()
+                .map(|it| it.clone().into_owned())
+                .collect(),
             key_optional: LOCAL.contains(&name),
             any_model: LOCAL.contains(&name) || HOSTS.contains(&name),
             ..Self::new(name, dialect.base_url.clone())
@@ -379,12 +492,17 @@ impl Provider {
         let address = Some(&*self.base_url_variable).filter(|it| !it.is_empty());
         let own = self.key_variables.iter().map(String::as_str).chain(address);
         let signed = AWS_KEYS.iter().filter(move |_| signed).map(|it| &**it);
-        own.chain(place::variables(&self.base_url).map(|it| -> &str { it })).chain(signed)
+        own.chain(place::variables(&self.base_url).map(|it| -> &str { it }))
+            .chain(signed)
     }
 
     /// The known provider that it is like, or its own name.
     pub(crate) fn alike(&self) -> &str {
-        if self.like.is_empty() { &self.name } else { &self.like }
+        if self.like.is_empty() {
+            &self.name
+        } else {
+            &self.like
+        }
     }
 
     fn spoken(&self) -> Result<Dialect, Error> {
@@ -392,7 +510,10 @@ impl Provider {
         let dialect = Dialect::of(like);
         let is_cloud = CLOUDS.iter().any(|(name, ..)| *name == like);
         if !self.like.is_empty() && dialect.name == "generic" && like != "generic" && !is_cloud {
-            return Err(config(format!("provider {}: like: no known dialect is called {like:?}", self.name)));
+            return Err(config(format!(
+                "provider {}: like: no known dialect is called {like:?}",
+                self.name
+            )));
         }
         Ok(dialect.clone().patched(self.dialect.clone()))
     }
@@ -424,16 +545,26 @@ impl<'de> Deserialize<'de> for WireKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
-        let mut all = Self::OURS.iter().chain(registered.iter().map(|it| &it.wire));
-        all.clone().find(|it| it.name() == name).cloned().ok_or_else(|| {
-            let mut names: Vec<String> = Vec::new();
-            all.by_ref().map(|it| format!("`{}`", it.name())).for_each(|it| {
-                if !names.contains(&it) {
-                    names.push(it)
-                }
-            });
-            D::Error::custom(format!("unknown variant `{name}`, expected one of {}", names.join(", ")))
-        })
+        let mut all = Self::OURS
+            .iter()
+            .chain(registered.iter().map(|it| &it.wire));
+        all.clone()
+            .find(|it| it.name() == name)
+            .cloned()
+            .ok_or_else(|| {
+                let mut names: Vec<String> = Vec::new();
+                all.by_ref()
+                    .map(|it| format!("`{}`", it.name()))
+                    .for_each(|it| {
+                        if !names.contains(&it) {
+                            names.push(it)
+                        }
+                    });
+                D::Error::custom(format!(
+                    "unknown variant `{name}`, expected one of {}",
+                    names.join(", ")
+                ))
+            })
     }
 }
 

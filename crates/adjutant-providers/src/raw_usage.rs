@@ -27,7 +27,9 @@ impl RawUsage {
         if raw.get().len() > MAX_BYTES {
             return false;
         }
-        members.into_iter().fold(false, |changed, (name, value)| self.set(name, value) | changed)
+        members.into_iter().fold(false, |changed, (name, value)| {
+            self.set(name, value) | changed
+        })
     }
 
     /// Sets a member, unless it is `null`; gives whether anything changed.
@@ -36,10 +38,17 @@ impl RawUsage {
         if value.is_null() || known == Some(&value) {
             return false;
         }
-        let held = known.and_then(|it| weight(it, MAX_DEPTH)).map_or(0, |it| it + name.len());
+        let held = known
+            .and_then(|it| weight(it, MAX_DEPTH))
+            .map_or(0, |it| it + name.len());
         let others = self.bytes - held;
-        let fits = |bytes: &usize| others + bytes <= MAX_BYTES && (known.is_some() || self.members.len() < MAX_MEMBERS);
-        match weight(&value, MAX_DEPTH).map(|it| it + name.len()).filter(fits) {
+        let fits = |bytes: &usize| {
+            others + bytes <= MAX_BYTES && (known.is_some() || self.members.len() < MAX_MEMBERS)
+        };
+        match weight(&value, MAX_DEPTH)
+            .map(|it| it + name.len())
+            .filter(fits)
+        {
             Some(bytes) => {
                 self.bytes = others + bytes;
                 self.members.insert(name, value);
@@ -60,7 +69,11 @@ impl RawUsage {
     /// All of it, if there is any.
     pub(crate) fn take(&mut self) -> Extra {
         let members = std::mem::take(self).members;
-        if members.is_empty() { Extra::default() } else { Value::Object(members).into() }
+        if members.is_empty() {
+            Extra::default()
+        } else {
+            Value::Object(members).into()
+        }
     }
 }
 
@@ -68,7 +81,8 @@ impl RawUsage {
 pub(crate) fn members(raw: &RawValue) -> Option<Map<String, Value>> {
     serde_json::from_str(raw.get()).ok().or_else(|| {
         let raw: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
-        let read = |(name, raw): (String, &RawValue)| Some((name, serde_json::from_str(raw.get()).ok()?));
+        let read =
+            |(name, raw): (String, &RawValue)| Some((name, serde_json::from_str(raw.get()).ok()?));
         Some(raw.into_iter().filter_map(read).collect())
     })
 }
@@ -88,10 +102,12 @@ fn weight(value: &Value, depth: usize) -> Option<usize> {
     let inner = depth.checked_sub(1)?;
     match value {
         Value::String(text) => Some(text.len() + 3),
-        Value::Array(items) => items.iter().try_fold(3, |sum, item| Some(sum + weight(item, inner)?)),
-        Value::Object(members) => {
-            members.iter().try_fold(3, |sum, (name, value)| Some(sum + name.len() + 3 + weight(value, inner)?))
-        }
+        Value::Array(items) => items
+            .iter()
+            .try_fold(3, |sum, item| Some(sum + weight(item, inner)?)),
+        Value::Object(members) => members.iter().try_fold(3, |sum, (name, value)| {
+            Some(sum + name.len() + 3 + weight(value, inner)?)
+        }),
         _ => Some(4),
     }
 }
@@ -121,8 +137,17 @@ mod tests {
     #[test]
     fn add_keeps_within_bounds_when_a_usage_is_out_of_them() {
         let mut usage = RawUsage::default();
-        assert!(!add(&mut usage, &json!({"a": 1, "large": "x".repeat(MAX_BYTES)}).to_string()));
-        let nested = |depth: usize| format!(r#"{{"deep":{}1{},"flat":1}}"#, "[".repeat(depth), "]".repeat(depth));
+        assert!(!add(
+            &mut usage,
+            &json!({"a": 1, "large": "x".repeat(MAX_BYTES)}).to_string()
+        ));
+        let nested = |depth: usize| {
+            format!(
+                r#"{{"deep":{}1{},"flat":1}}"#,
+                "[".repeat(depth),
+                "]".repeat(depth)
+            )
+        };
         assert!(add(&mut usage, &nested(15)));
         assert!(!usage.value()["deep"].is_null());
         for depth in [16, 100, 500] {
@@ -130,11 +155,16 @@ mod tests {
             assert_eq!(*usage.value(), json!({"flat": 1}), "{depth}");
         }
         for at in 0..1_000 {
-            add(&mut usage, &json!({format!("k{at}"): "x".repeat(1_000)}).to_string());
+            add(
+                &mut usage,
+                &json!({format!("k{at}"): "x".repeat(1_000)}).to_string(),
+            );
         }
         assert!((10_000..=MAX_BYTES).contains(&usage.value().to_string().len()));
         let mut usage = RawUsage::default();
-        let grown = (0..1_000).filter(|at| add(&mut usage, &json!({format!("k{at}"): at}).to_string())).count();
+        let grown = (0..1_000)
+            .filter(|at| add(&mut usage, &json!({format!("k{at}"): at}).to_string()))
+            .count();
         assert_eq!((grown, usage.members.len()), (MAX_MEMBERS, MAX_MEMBERS));
         assert!(add(&mut usage, r#"{"k0":"new"}"#));
     }
@@ -143,10 +173,23 @@ mod tests {
     fn count_is_read_when_it_is_whole() {
         let read = |value: Value| count(&value);
         assert_eq!(
-            [read(json!(5)), read(json!(5.0)), read(json!(0)), read(json!(u64::MAX))],
+            [
+                read(json!(5)),
+                read(json!(5.0)),
+                read(json!(0)),
+                read(json!(u64::MAX))
+            ],
             [Some(5), Some(5), Some(0), Some(u64::MAX)]
         );
-        for odd in [json!(-1), json!(5.5), json!(1e30), json!("5"), json!(true), json!([5]), Value::Null] {
+        for odd in [
+            json!(-1),
+            json!(5.5),
+            json!(1e30),
+            json!("5"),
+            json!(true),
+            json!([5]),
+            Value::Null,
+        ] {
             assert_eq!(count(&odd), None, "{odd}");
         }
     }

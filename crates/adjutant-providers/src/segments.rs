@@ -131,7 +131,10 @@ pub(crate) fn encode(
     heads: &Heads,
     request: &Request,
 ) -> (Segmented, Vec<Warning>) {
-    let slot = request.entries.encodings().slot::<Mutex<EncodedTranscript>>(key);
+    let slot = request
+        .entries
+        .encodings()
+        .slot::<Mutex<EncodedTranscript>>(key);
     lock(&slot).encode(info, wire, heads, request)
 }
 
@@ -186,7 +189,10 @@ impl EncodedTranscript {
         request: &Request,
     ) -> (Segmented, Vec<Warning>) {
         if !self.fits(info, request) {
-            *self = Self { info: Some(Arc::clone(info)), ..Self::default() };
+            *self = Self {
+                info: Some(Arc::clone(info)),
+                ..Self::default()
+            };
         }
         self.take_back();
         let mut added = Vec::new();
@@ -205,11 +211,17 @@ impl EncodedTranscript {
         let marks = match wire.mark(&request.options) {
             Some(mark) => {
                 let before = self.before_turn.filter(|_| self.before_turn != self.newest);
-                Marks { bytes: Bytes::from_static(mark), at: [before, self.newest] }
+                Marks {
+                    bytes: Bytes::from_static(mark),
+                    at: [before, self.newest],
+                }
             }
             None => Marks::default(),
         };
-        (Segmented::new(bytes, sealed, self.lend(), skip, marks), warnings)
+        (
+            Segmented::new(bytes, sealed, self.lend(), skip, marks),
+            warnings,
+        )
     }
 
     /// Gives the tail and its end to a request.
@@ -229,7 +241,9 @@ impl EncodedTranscript {
             Some(lent) => std::mem::take(lent),
             None => self.lent.to_vec(),
         };
-        self.tail.out.truncate(self.tail.out.len().saturating_sub(END.len()));
+        self.tail
+            .out
+            .truncate(self.tail.out.len().saturating_sub(END.len()));
     }
 
     fn entry(&mut self, wire: &impl Encode, entry: &Entry, warnings: &mut Vec<Warning>) {
@@ -245,10 +259,16 @@ impl EncodedTranscript {
 
     /// True if the kept part is a prefix of this request.
     fn fits(&self, info: &Arc<ModelInfo>, request: &Request) -> bool {
-        let same_info = self.info.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, info) || kept == info);
+        let same_info = self
+            .info
+            .as_ref()
+            .is_some_and(|kept| Arc::ptr_eq(kept, info) || kept == info);
         same_info
             && match (&self.last, self.count.checked_sub(1)) {
-                (Some(last), Some(at)) => request.entries.get(at).is_some_and(|stored| Arc::ptr_eq(stored, last)),
+                (Some(last), Some(at)) => request
+                    .entries
+                    .get(at)
+                    .is_some_and(|stored| Arc::ptr_eq(stored, last)),
                 (None, _) | (_, None) => true,
             }
     }
@@ -264,7 +284,8 @@ impl EncodedTranscript {
 
     fn head(&mut self, wire: &impl Encode, heads: &Heads, request: &Request) -> &Head {
         let kept = self.head.take().filter(|head| head.is_of(request));
-        self.head.insert(kept.unwrap_or_else(|| heads.of(wire, request)))
+        self.head
+            .insert(kept.unwrap_or_else(|| heads.of(wire, request)))
     }
 }
 
@@ -293,10 +314,15 @@ impl Head {
 ///
 /// # Panics
 /// If a map in it has keys that are no text, or its own `Serialize` fails.
-#[expect(clippy::expect_used, reason = "our own types have text keys, and a vector takes every byte")]
+#[expect(
+    clippy::expect_used,
+    reason = "our own types have text keys, and a vector takes every byte"
+)]
 pub fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     let mut serializer = Serializer::with_formatter(out, TextFormatter);
-    value.serialize(&mut serializer).expect("JSON that was made for this");
+    value
+        .serialize(&mut serializer)
+        .expect("JSON that was made for this");
 }
 
 /// Writes a member of an object after another one, as [`write()`] does.
@@ -339,7 +365,10 @@ mod tests {
             self.entries.set(self.entries.get() + 1);
             if let Entry::User(message) = entry {
                 tail.out.push(b',');
-                write(&mut tail.out, message.content[0].as_text().unwrap_or_default());
+                write(
+                    &mut tail.out,
+                    message.content[0].as_text().unwrap_or_default(),
+                );
             }
         }
     }
@@ -362,7 +391,12 @@ mod tests {
         request.entries.push(user("c"));
         check(&wire, &info, &request, r#"["a","b","c"]}"#);
         assert_eq!((wire.entries.get(), wire.heads.get()), (3, 1));
-        check(&wire, &info, &request.clone().system("s"), r#"["s","a","b","c"]}"#);
+        check(
+            &wire,
+            &info,
+            &request.clone().system("s"),
+            r#"["s","a","b","c"]}"#,
+        );
         assert_eq!((wire.entries.get(), wire.heads.get()), (3, 2));
         check(&wire, &info, &Request::new().system("s"), r#"["s"]}"#);
         check(&wire, &info, &Request::new(), "[]}");
@@ -378,7 +412,12 @@ mod tests {
         check(&wire, &info, &one, r#"["a","b"]}"#);
         check(&wire, &info, &other, r#"["a","c"]}"#);
         check(&wire, &info, &one, r#"["a","b"]}"#);
-        check(&wire, &Arc::new(ModelInfo::new("x/z")), &one, r#"["a","b"]}"#);
+        check(
+            &wire,
+            &Arc::new(ModelInfo::new("x/z")),
+            &one,
+            r#"["a","b"]}"#,
+        );
         assert_eq!(wire.entries.get(), 8);
     }
 
@@ -393,9 +432,16 @@ mod tests {
             texts.push(format!("{text:?}"));
             check(&wire, &info, &request, &format!("[{}]}}", texts.join(",")));
         }
-        let slot = request.entries.encodings().slot::<Mutex<EncodedTranscript>>("plain");
+        let slot = request
+            .entries
+            .encodings()
+            .slot::<Mutex<EncodedTranscript>>("plain");
         let kept = lock(&slot);
-        assert!(kept.sealed.len() > 2 && kept.sealed.iter().all(|it| it.len() >= SEGMENT), "{}", kept.sealed.len());
+        assert!(
+            kept.sealed.len() > 2 && kept.sealed.iter().all(|it| it.len() >= SEGMENT),
+            "{}",
+            kept.sealed.len()
+        );
         assert_eq!(wire.entries.get(), 40);
     }
 }

@@ -31,7 +31,11 @@ pub(crate) struct Signer {
 impl AwsKeys {
     /// An access key and its secret.
     pub fn new(access: impl Into<Arc<str>>, secret: impl Into<Arc<str>>) -> Self {
-        Self { access: access.into(), secret: secret.into(), session: None }
+        Self {
+            access: access.into(),
+            secret: secret.into(),
+            session: None,
+        }
     }
 
     /// Sets the token of keys that do not live long.
@@ -44,12 +48,19 @@ impl AwsKeys {
 
 impl Signer {
     pub(crate) fn new(keys: AwsKeys, region: Arc<str>, service: Arc<str>) -> Self {
-        Self { keys, region, service }
+        Self {
+            keys,
+            region,
+            service,
+        }
     }
 
     /// The texts that nobody may see.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
-        [Some(&self.keys.secret), self.keys.session.as_ref()].into_iter().flatten().map(|it| &**it)
+        [Some(&self.keys.secret), self.keys.session.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|it| &**it)
     }
 
     /// Signs a request with this body, as it is: headers that follow are not signed.
@@ -73,25 +84,49 @@ impl Signer {
         settings: SigningSettings,
     ) -> Result<(), Error> {
         // The source may repeat what was signed.
-        let wrong = |_| Error::new(ErrorKind::Config, "the request could not be signed with the keys of AWS");
+        let wrong = |_| {
+            Error::new(
+                ErrorKind::Config,
+                "the request could not be signed with the keys of AWS",
+            )
+        };
         let mut digest = Sha256::new();
         body.for_each(|piece| digest.update(&piece));
-        let digest = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        let AwsKeys { access, secret, session } = &self.keys;
+        let digest = digest
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let AwsKeys {
+            access,
+            secret,
+            session,
+        } = &self.keys;
         let session = session.as_deref().map(str::to_owned);
         let identity = Credentials::new(&**access, &**secret, session, None, "adjutant").into();
-        let params = v4::SigningParams::builder().identity(&identity).region(&self.region).name(&self.service);
+        let params = v4::SigningParams::builder()
+            .identity(&identity)
+            .region(&self.region)
+            .name(&self.service);
         let params = params.time(now).settings(settings).build();
         let params = params.map_err(|_| wrong(())).map(Into::into)?;
         // Others may change it on the way.
-        let plain = request.headers().iter().filter(|(name, _)| **name != header::USER_AGENT);
+        let plain = request
+            .headers()
+            .iter()
+            .filter(|(name, _)| **name != header::USER_AGENT);
         let headers = plain.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let (method, url) = (request.method().as_str(), request.url().as_str());
-        let signable = SignableRequest::new(method, url, headers, SignableBody::Precomputed(digest));
-        let signed = signable.and_then(|it| sign(it, &params)).map_err(|_| wrong(()))?;
+        let signable =
+            SignableRequest::new(method, url, headers, SignableBody::Precomputed(digest));
+        let signed = signable
+            .and_then(|it| sign(it, &params))
+            .map_err(|_| wrong(()))?;
         let (made, _) = signed.into_parts();
         for (name, value) in made.headers() {
-            let header = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
+            let header = HeaderName::try_from(name)
+                .ok()
+                .zip(HeaderValue::try_from(value).ok());
             let (name, mut value) = header.ok_or_else(|| wrong(()))?;
             value.set_sensitive(true);
             request.headers_mut().insert(name, value);
@@ -122,23 +157,39 @@ mod tests {
     #[track_caller]
     fn check(call: &str, headers: &[(&str, &str)], body: &str, token: Option<&str>, expect: &str) {
         let (method, path) = call.split_once(' ').expect("a method and a path");
-        let url = format!("https://example.amazonaws.com{path}").parse().expect("a URL");
+        let url = format!("https://example.amazonaws.com{path}")
+            .parse()
+            .expect("a URL");
         let mut request = reqwest::Request::new(method.parse().expect("a method"), url);
         for (name, value) in headers {
             let name = HeaderName::try_from(*name).expect("a name");
-            request.headers_mut().append(name, HeaderValue::try_from(*value).expect("a value"));
+            request
+                .headers_mut()
+                .append(name, HeaderValue::try_from(*value).expect("a value"));
         }
         let keys = AwsKeys::new("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY");
-        let keys = AwsKeys { session: token.map(Into::into), ..keys };
-        let signer = Signer { keys, region: "us-east-1".into(), service: "service".into() };
+        let keys = AwsKeys {
+            session: token.map(Into::into),
+            ..keys
+        };
+        let signer = Signer {
+            keys,
+            region: "us-east-1".into(),
+            service: "service".into(),
+        };
         let mut settings = SigningSettings::default();
         if !body.is_empty() {
             settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
         }
         let pieces = body.as_bytes().chunks(5).map(Bytes::copy_from_slice);
-        signer.sign_as(&mut request, pieces, SystemTime::UNIX_EPOCH + NOW, settings).expect("it is signed");
+        signer
+            .sign_as(&mut request, pieces, SystemTime::UNIX_EPOCH + NOW, settings)
+            .expect("it is signed");
         let made = request.headers()["authorization"].to_str().expect("text");
-        assert!(made.ends_with(&format!("Signature={expect}")), "{call}: {made}");
+        assert!(
+            made.ends_with(&format!("Signature={expect}")),
+            "{call}: {made}"
+        );
         assert!(request.headers()["authorization"].is_sensitive());
     }
 
@@ -146,15 +197,39 @@ mod tests {
     /// `post-header-key-sort`, `get-vanilla`, `get-vanilla-with-session-token` and `post-x-www-form-urlencoded`.
     #[test]
     fn signature_is_that_of_the_vectors() {
-        check("POST /", &[], "", None, "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b");
+        check(
+            "POST /",
+            &[],
+            "",
+            None,
+            "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b",
+        );
         let query = "28038455d6de14eafc1f9222cf5aa6f1a96197d7deb8263271d420d138af7f11";
         check("POST /?Param1=value1", &[], "", None, query);
         let sorted = "c5410059b04c1ee005303aed430f6e6645f61f4dc9e1461ec8f8916fdf18852c";
-        check("POST /", &[("My-Header1", "value1"), ("user-agent", "x")], "", None, sorted);
-        check("GET /", &[], "", None, "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31");
+        check(
+            "POST /",
+            &[("My-Header1", "value1"), ("user-agent", "x")],
+            "",
+            None,
+            sorted,
+        );
+        check(
+            "GET /",
+            &[],
+            "",
+            None,
+            "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31",
+        );
         let session = "07ec1639c89043aa0e3e2de82b96708f198cceab042d4a97044c66dd9f74e7f8";
         check("GET /", &[], "", Some(TOKEN), session);
         let form = "d3875051da38690788ef43de4db0d8f280229d82040bfac253562e56c3f20e0b";
-        check("POST /", &[FORM, ("content-length", "13")], "Param1=value1", None, form);
+        check(
+            "POST /",
+            &[FORM, ("content-length", "13")],
+            "Param1=value1",
+            None,
+            form,
+        );
     }
 }

@@ -82,7 +82,10 @@ enum EventSpan {
 impl Splitter {
     /// A splitter of streams of this form.
     pub(crate) fn new(framing: Framing) -> Self {
-        Self { framing, ..Self::default() }
+        Self {
+            framing,
+            ..Self::default()
+        }
     }
 
     /// Takes the next bytes.
@@ -109,12 +112,16 @@ impl Splitter {
             self.buffer.push_str(text);
             return Ok(());
         }
-        let Some(chunk) = bytes.utf8_chunks().next() else { return Ok(()) };
+        let Some(chunk) = bytes.utf8_chunks().next() else {
+            return Ok(());
+        };
         self.buffer.push_str(chunk.valid());
         let rest = &bytes[chunk.valid().len()..];
         if !rest.is_empty() {
             let cut_short = std::str::from_utf8(rest).is_err_and(|error| {
-                error.valid_up_to() == 0 && error.error_len().is_none() && rest.len() < self.partial.len()
+                error.valid_up_to() == 0
+                    && error.error_len().is_none()
+                    && rest.len() < self.partial.len()
             });
             if !cut_short {
                 return Err(not_text());
@@ -131,7 +138,9 @@ impl Splitter {
     /// `Protocol` if an event is larger than 16 MiB.
     pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, Error> {
         if !self.begun {
-            let Some(first) = self.buffer.chars().next() else { return Ok(None) };
+            let Some(first) = self.buffer.chars().next() else {
+                return Ok(None);
+            };
             self.begun = true;
             if first == MARK {
                 self.restart(MARK.len_utf8());
@@ -236,24 +245,36 @@ impl Splitter {
 
     /// Has the full parser read one whole event; whether it found one.
     fn parse(&mut self, whole: Range<usize>) -> Result<bool, Error> {
-        let lines = self.buffer[whole.clone()].bytes().filter(|byte| matches!(byte, b'\n' | b'\r'));
+        let lines = self.buffer[whole.clone()]
+            .bytes()
+            .filter(|byte| matches!(byte, b'\n' | b'\r'));
         if lines.take(MAX_LINES + 1).count() > MAX_LINES {
             return Ok(self.join(whole));
         }
         // A comment comes first, because the parser takes a mark at the beginning for its own and panics.
         let mut text = String::with_capacity(whole.len() + 4);
         text.push_str(":\n");
-        for line in self.buffer[whole].split(['\r', '\n']).filter(|line| !line.is_empty()) {
+        for line in self.buffer[whole]
+            .split(['\r', '\n'])
+            .filter(|line| !line.is_empty())
+        {
             text.push_str(line);
             text.push('\n');
         }
         text.push('\n');
         let mut events = pin!(EventStream::new(Once(Some(text))));
-        let Poll::Ready(Some(event)) = events.as_mut().poll_next(&mut Context::from_waker(Waker::noop())) else {
+        let Poll::Ready(Some(event)) = events
+            .as_mut()
+            .poll_next(&mut Context::from_waker(Waker::noop()))
+        else {
             return Ok(false);
         };
         let event = event.map_err(|error| {
-            Error::new(ErrorKind::Protocol, "the stream holds an event that cannot be read").with_source(error)
+            Error::new(
+                ErrorKind::Protocol,
+                "the stream holds an event that cannot be read",
+            )
+            .with_source(error)
         })?;
         self.parsed = (event.event, event.data);
         Ok(true)
@@ -262,7 +283,10 @@ impl Splitter {
     /// Reads one whole event of many lines, for which the full parser takes time that grows with their square.
     fn join(&mut self, whole: Range<usize>) -> bool {
         let (mut event, mut data) = (String::new(), None::<String>);
-        for line in self.buffer[whole].split(['\r', '\n']).filter(|line| !line.is_empty()) {
+        for line in self.buffer[whole]
+            .split(['\r', '\n'])
+            .filter(|line| !line.is_empty())
+        {
             let (name, value) = line.split_once(':').unwrap_or((line, ""));
             let value = value.strip_prefix(' ').unwrap_or(value);
             match (name, &mut data) {
@@ -276,14 +300,27 @@ impl Splitter {
             }
         }
         let Some(data) = data else { return false };
-        self.parsed = (if event.is_empty() { "message".to_owned() } else { event }, data);
+        self.parsed = (
+            if event.is_empty() {
+                "message".to_owned()
+            } else {
+                event
+            },
+            data,
+        );
         true
     }
 
     fn lend(&self, place: EventSpan) -> Frame<'_> {
         match place {
-            EventSpan::Buffer(event, data) => Frame { event: &self.buffer[event], data: &self.buffer[data] },
-            EventSpan::Parsed => Frame { event: &self.parsed.0, data: &self.parsed.1 },
+            EventSpan::Buffer(event, data) => Frame {
+                event: &self.buffer[event],
+                data: &self.buffer[data],
+            },
+            EventSpan::Parsed => Frame {
+                event: &self.parsed.0,
+                data: &self.parsed.1,
+            },
         }
     }
 
@@ -293,7 +330,10 @@ impl Splitter {
 
     fn bound_at(&self, end: usize) -> Result<(), Error> {
         if end - self.begin > MAX_EVENT {
-            return Err(Error::new(ErrorKind::Protocol, "the stream holds an event of more than 16 MiB"));
+            return Err(Error::new(
+                ErrorKind::Protocol,
+                "the stream holds an event of more than 16 MiB",
+            ));
         }
         Ok(())
     }
@@ -328,13 +368,19 @@ struct Once(Option<String>);
 impl Stream for Once {
     type Item = Result<String, Infallible>;
 
-    fn poll_next(mut self: std::pin::Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Self::Item>> {
         Poll::Ready(self.0.take().map(Ok))
     }
 }
 
 fn not_text() -> Error {
-    Error::new(ErrorKind::Protocol, "the stream holds bytes that are not UTF-8")
+    Error::new(
+        ErrorKind::Protocol,
+        "the stream holds bytes that are not UTF-8",
+    )
 }
 
 #[cfg(test)]

@@ -11,7 +11,17 @@ const MAX_DEPTH: usize = 64;
 /// Members whose values are maps of schemas.
 const MAPS: [&str; 4] = ["properties", "$defs", "definitions", "patternProperties"];
 /// Members whose values are schemas, or lists of schemas.
-const SCHEMAS: [&str; 9] = ["items", "prefixItems", "anyOf", "oneOf", "allOf", "not", "if", "then", "else"];
+const SCHEMAS: [&str; 9] = [
+    "items",
+    "prefixItems",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "not",
+    "if",
+    "then",
+    "else",
+];
 
 /// Members that Anthropic's mode does not know, and that a schema loses its meaning without.
 const UNKNOWN: [&str; 11] = [
@@ -42,8 +52,18 @@ const SAID: [&str; 11] = [
     "maxProperties",
 ];
 /// The formats of texts that it knows.
-const FORMATS: [&str; 10] =
-    ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
+const FORMATS: [&str; 10] = [
+    "date-time",
+    "time",
+    "date",
+    "duration",
+    "email",
+    "hostname",
+    "uri",
+    "ipv4",
+    "ipv6",
+    "uuid",
+];
 
 /// The schema in the form of Anthropic's mode: objects closed, so that they have no members but those they name; bounds
 /// said in the description instead, `oneOf` widened to `anyOf`. `None` if the meaning would change beyond that. What comes
@@ -51,7 +71,11 @@ const FORMATS: [&str; 10] =
 ///
 /// Source: Anthropic's guide to structured outputs, "JSON schema limitations", 2026-11, and what its SDKs do.
 pub(crate) fn closed(schema: &Value) -> Option<Value> {
-    let closed = rewrite(schema, &|object| close(object).and_then(|()| say(object)), 0)?;
+    let closed = rewrite(
+        schema,
+        &|object| close(object).and_then(|()| say(object)),
+        0,
+    )?;
     (!is_recursive(&closed)).then_some(closed)
 }
 
@@ -60,10 +84,18 @@ pub(crate) fn closed(schema: &Value) -> Option<Value> {
 ///
 /// Source: OpenAI's guide to structured outputs, "supported schemas", 2026-11.
 pub(crate) fn strict(schema: &Value) -> Option<Value> {
-    rewrite(schema, &|object| close(object).and_then(|()| require(object)), 0)
+    rewrite(
+        schema,
+        &|object| close(object).and_then(|()| require(object)),
+        0,
+    )
 }
 
-fn rewrite(schema: &Value, change: &impl Fn(&mut Map<String, Value>) -> Option<()>, depth: usize) -> Option<Value> {
+fn rewrite(
+    schema: &Value,
+    change: &impl Fn(&mut Map<String, Value>) -> Option<()>,
+    depth: usize,
+) -> Option<Value> {
     if depth > MAX_DEPTH {
         return None;
     }
@@ -76,7 +108,9 @@ fn rewrite(schema: &Value, change: &impl Fn(&mut Map<String, Value>) -> Option<(
         let inner = |it: &Value| rewrite(it, change, depth + 1);
         let value = match (name.as_str(), value) {
             (name, Value::Object(map)) if MAPS.contains(&name) => {
-                let map = map.iter().map(|(name, it)| Some((name.clone(), inner(it)?)));
+                let map = map
+                    .iter()
+                    .map(|(name, it)| Some((name.clone(), inner(it)?)));
                 Value::Object(map.collect::<Option<_>>()?)
             }
             (name, Value::Array(list)) if SCHEMAS.contains(&name) => {
@@ -128,15 +162,34 @@ fn say(object: &mut Map<String, Value>) -> Option<()> {
         "minItems" => value.as_u64().is_none_or(|it| it > 1),
         "format" => value.as_str().is_none_or(|it| !FORMATS.contains(&it)),
         // Only plain regular expressions are known.
-        "pattern" => value.as_str().is_none_or(|it| ["(?", "\\b", "\\B", "\\1"].iter().any(|part| it.contains(part))),
+        "pattern" => value.as_str().is_none_or(|it| {
+            ["(?", "\\b", "\\B", "\\1"]
+                .iter()
+                .any(|part| it.contains(part))
+        }),
         _ => SAID.contains(&name),
     };
-    let (said, kept): (Map<_, _>, Map<_, _>) =
-        std::mem::take(object).into_iter().partition(|(name, value)| refused(name, value));
-    *object =
-        kept.into_iter().map(|(name, it)| (if name == "oneOf" { "anyOf".to_owned() } else { name }, it)).collect();
+    let (said, kept): (Map<_, _>, Map<_, _>) = std::mem::take(object)
+        .into_iter()
+        .partition(|(name, value)| refused(name, value));
+    *object = kept
+        .into_iter()
+        .map(|(name, it)| {
+            (
+                if name == "oneOf" {
+                    "anyOf".to_owned()
+                } else {
+                    name
+                },
+                it,
+            )
+        })
+        .collect();
     if !said.is_empty() {
-        let before = object.get("description").and_then(Value::as_str).unwrap_or_default();
+        let before = object
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let text = format!("{before}\n\n{}", Value::Object(said));
         object.insert("description".to_owned(), text.trim().into());
     }
@@ -146,16 +199,26 @@ fn say(object: &mut Map<String, Value>) -> Option<()> {
 /// True if a schema, or one of its definitions, leads back to itself.
 fn is_recursive(schema: &Value) -> bool {
     let definitions = |key: &'static str| {
-        let map = schema.get(key).and_then(Value::as_object).into_iter().flatten();
+        let map = schema
+            .get(key)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
         map.map(move |(name, it)| (format!("#/{key}/{name}"), it))
     };
     if refers(schema, &|it| it == "#", 0) {
         return true;
     }
-    let mut left: Vec<(String, &Value)> = definitions("$defs").chain(definitions("definitions")).collect();
+    let mut left: Vec<(String, &Value)> = definitions("$defs")
+        .chain(definitions("definitions"))
+        .collect();
     loop {
         let is_left = |it: &str| left.iter().any(|(name, _)| name == it);
-        let rest: Vec<_> = left.iter().filter(|(_, it)| refers(it, &is_left, 0)).cloned().collect();
+        let rest: Vec<_> = left
+            .iter()
+            .filter(|(_, it)| refers(it, &is_left, 0))
+            .cloned()
+            .collect();
         if rest.is_empty() || rest.len() == left.len() {
             return !rest.is_empty();
         }
@@ -169,7 +232,10 @@ fn refers(value: &Value, is_wanted: &impl Fn(&str) -> bool, depth: usize) -> boo
         _ if depth > 2 * MAX_DEPTH => true,
         Value::Array(items) => items.iter().any(|it| refers(it, is_wanted, depth + 1)),
         Value::Object(members) => {
-            members.get("$ref").and_then(Value::as_str).is_some_and(is_wanted)
+            members
+                .get("$ref")
+                .and_then(Value::as_str)
+                .is_some_and(is_wanted)
                 || members.values().any(|it| refers(it, is_wanted, depth + 1))
         }
         _ => false,
@@ -183,21 +249,37 @@ fn require(object: &mut Map<String, Value>) -> Option<()> {
         object.retain(|name, _| matches!(name.as_str(), "$ref" | "$defs" | "definitions"));
         return Some(());
     }
-    let beyond = ["oneOf", "allOf", "uniqueItems", "minProperties", "maxProperties"];
-    if beyond.iter().chain(&UNKNOWN).any(|it| object.contains_key(*it))
-        || object.get("format").is_some_and(|it| it.as_str().is_none_or(|it| it == "uri"))
+    let beyond = [
+        "oneOf",
+        "allOf",
+        "uniqueItems",
+        "minProperties",
+        "maxProperties",
+    ];
+    if beyond
+        .iter()
+        .chain(&UNKNOWN)
+        .any(|it| object.contains_key(*it))
+        || object
+            .get("format")
+            .is_some_and(|it| it.as_str().is_none_or(|it| it == "uri"))
     {
         return None;
     }
     // An annotation that the mode refuses.
     object.remove("default");
-    let Some(Value::Object(properties)) = object.get("properties") else { return Some(()) };
+    let Some(Value::Object(properties)) = object.get("properties") else {
+        return Some(());
+    };
     let names: Vec<Value> = properties.keys().cloned().map(Value::String).collect();
     let is_required = |name: &str| {
         let required = object.get("required").and_then(Value::as_array);
         required.is_some_and(|required| required.iter().any(|it| it == name))
     };
-    if !properties.iter().all(|(name, schema)| is_required(name) || takes_null(schema)) {
+    if !properties
+        .iter()
+        .all(|(name, schema)| is_required(name) || takes_null(schema))
+    {
         return None;
     }
     object.insert("required".to_owned(), Value::Array(names));
@@ -227,7 +309,10 @@ mod tests {
 
     #[track_caller]
     fn check(schema: Value, expect_closed: Option<Value>, expect_strict: Option<Value>) {
-        assert_eq!((closed(&schema), strict(&schema)), (expect_closed, expect_strict));
+        assert_eq!(
+            (closed(&schema), strict(&schema)),
+            (expect_closed, expect_strict)
+        );
     }
 
     #[test]
@@ -253,21 +338,28 @@ mod tests {
     fn schemas_stay_as_they_are_when_a_strict_mode_would_change_what_they_mean() {
         check(json!(true), None, None);
         check(json!({"type": "object"}), None, None);
-        check(json!({"type": "object", "additionalProperties": {"type": "string"}}), None, None);
+        check(
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            None,
+            None,
+        );
         let optional = json!({"type": "object", "properties": {"a": {"type": "string"}}});
         let closed = json!({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": false});
         check(optional, Some(closed), None);
         let either = json!({"oneOf": [{"type": "string"}]});
         check(either, Some(json!({"anyOf": [{"type": "string"}]})), None);
-        let deep = (0..80).fold(json!({"type": "string"}), |inner, _| json!({"type": "array", "items": inner}));
+        let deep = (0..80).fold(
+            json!({"type": "string"}),
+            |inner, _| json!({"type": "array", "items": inner}),
+        );
         check(deep, None, None);
     }
 
     #[test]
     fn closed_says_in_words_what_the_mode_refuses_when_it_can_be_said() {
-        let bounds = json!({"type": "integer", "description": "A size.", "minimum": 1, "maximum": 5});
-        let list =
-            json!({"type": "array", "items": {"type": "string", "format": "uuid", "pattern": "^a+$"}, "minItems": 2});
+        let bounds =
+            json!({"type": "integer", "description": "A size.", "minimum": 1, "maximum": 5});
+        let list = json!({"type": "array", "items": {"type": "string", "format": "uuid", "pattern": "^a+$"}, "minItems": 2});
         let schema = json!({"type": "object", "properties": {"minimum": bounds, "b": list}, "required": ["b"]});
         let expect = json!({
             "type": "object",

@@ -57,10 +57,18 @@ impl Tape {
         let mut next = 0;
         for file in fs::read_dir(&folder)? {
             let name = file?.file_name();
-            let number = name.to_str().and_then(|name| name.split('.').next()?.parse::<u64>().ok());
+            let number = name
+                .to_str()
+                .and_then(|name| name.split('.').next()?.parse::<u64>().ok());
             next = number.map_or(next, |number| next.max(number.saturating_add(1)));
         }
-        Ok(Self { folder, state: Mutex::new(State { next, ..State::default() }) })
+        Ok(Self {
+            folder,
+            state: Mutex::new(State {
+                next,
+                ..State::default()
+            }),
+        })
     }
 
     /// Returns the number of files that could not be written.
@@ -92,7 +100,13 @@ impl Observe for Tape {
         match self.write_request(state.next, request.body) {
             Ok(number) => {
                 state.next = number.saturating_add(1);
-                state.running.insert(exchange.number, PlayedAnswer { number, ..PlayedAnswer::default() });
+                state.running.insert(
+                    exchange.number,
+                    PlayedAnswer {
+                        number,
+                        ..PlayedAnswer::default()
+                    },
+                );
             }
             // Nobody could tell what an answer without its request belongs to.
             Err(_) => state.lost += 2,
@@ -102,7 +116,9 @@ impl Observe for Tape {
 
     fn response(&self, exchange: &Exchange, status: u16, headers: &[(&str, &str)]) {
         let mut state = self.state();
-        let Some(running) = state.running.get_mut(&exchange.number) else { return };
+        let Some(running) = state.running.get_mut(&exchange.number) else {
+            return;
+        };
         running.answer.push_str(&format!(": status {status}\n"));
         for (name, value) in headers.iter().filter(|(name, _)| matters(name)) {
             running.answer.push_str(&format!(": {name}: {value}\n"));
@@ -112,7 +128,9 @@ impl Observe for Tape {
 
     fn frame(&self, exchange: &Exchange, event: &str, data: &str) {
         let mut state = self.state();
-        let Some(running) = state.running.get_mut(&exchange.number) else { return };
+        let Some(running) = state.running.get_mut(&exchange.number) else {
+            return;
+        };
         if running.answer.len() + event.len() + data.len() > MAX_TAPE {
             if !std::mem::replace(&mut running.cut, true) {
                 running.answer.push_str(": the rest was cut\n\n");
@@ -131,18 +149,28 @@ impl Observe for Tape {
     }
 
     fn ended(&self, exchange: &Exchange, error: Option<&Error>) {
-        let Some(mut running) = self.state().running.remove(&exchange.number) else { return };
+        let Some(mut running) = self.state().running.remove(&exchange.number) else {
+            return;
+        };
         if let Some(error) = error {
             let text = error.to_string().replace(['\n', '\r'], " ");
-            running.answer.push_str(&format!(": ended in {:?}: {text}\n\n", error.kind()));
+            running
+                .answer
+                .push_str(&format!(": ended in {:?}: {text}\n\n", error.kind()));
             if let Some(body) = error.details().body.as_deref() {
-                running.answer.extend(body.split(['\n', '\r']).map(|line| format!(": {line}\n")));
+                running
+                    .answer
+                    .extend(body.split(['\n', '\r']).map(|line| format!(": {line}\n")));
                 running.answer.push('\n');
             }
         }
         let path = self.folder.join(format!("{}.sse", running.number));
-        let file = private::file(OpenOptions::new().write(true).create(true).truncate(true)).open(path);
-        if file.and_then(|mut file| file.write_all(running.answer.as_bytes())).is_err() {
+        let file =
+            private::file(OpenOptions::new().write(true).create(true).truncate(true)).open(path);
+        if file
+            .and_then(|mut file| file.write_all(running.answer.as_bytes()))
+            .is_err()
+        {
             self.state().lost += 1;
         }
     }
@@ -150,12 +178,17 @@ impl Observe for Tape {
 
 /// True if a header says something about the answer rather than about the account.
 fn matters(name: &str) -> bool {
-    name == "content-type" || name.starts_with("retry-after") || name.contains("ratelimit") || name == "x-should-retry"
+    name == "content-type"
+        || name.starts_with("retry-after")
+        || name.contains("ratelimit")
+        || name == "x-should-retry"
 }
 
 impl fmt::Debug for Tape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tape").field("folder", &self.folder).finish_non_exhaustive()
+        f.debug_struct("Tape")
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
     }
 }
 
@@ -169,8 +202,17 @@ mod tests {
     fn answer_is_cut_when_it_is_too_long() {
         let folder = std::env::temp_dir().join(format!("adjutant-tape-{}", std::process::id()));
         let tape = Tape::new(&folder).expect("a folder");
-        let exchange = Exchange { number: 3, model: "x/y".into(), turn: 1, attempt: 0 };
-        let outgoing = Outgoing { url: "http://a", headers: Vec::new(), body: &Bytes::from_static(b"{}") };
+        let exchange = Exchange {
+            number: 3,
+            model: "x/y".into(),
+            turn: 1,
+            attempt: 0,
+        };
+        let outgoing = Outgoing {
+            url: "http://a",
+            headers: Vec::new(),
+            body: &Bytes::from_static(b"{}"),
+        };
         assert_eq!(tape.request(&exchange, &outgoing), Rewrite::Keep);
         let quarter = "x".repeat(MAX_TAPE / 4);
         (0..6).for_each(|_| tape.frame(&exchange, "", &quarter));
@@ -188,8 +230,17 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("adjutant-lost-{}", std::process::id()));
         let tape = Tape::new(&folder).expect("a folder");
         fs::remove_dir_all(&folder).expect("it is removed");
-        let exchange = Exchange { number: 3, model: "x/y".into(), turn: 1, attempt: 0 };
-        let outgoing = Outgoing { url: "http://a", headers: Vec::new(), body: &Bytes::from_static(b"{}") };
+        let exchange = Exchange {
+            number: 3,
+            model: "x/y".into(),
+            turn: 1,
+            attempt: 0,
+        };
+        let outgoing = Outgoing {
+            url: "http://a",
+            headers: Vec::new(),
+            body: &Bytes::from_static(b"{}"),
+        };
         tape.request(&exchange, &outgoing);
         tape.ended(&exchange, None);
         assert_eq!((tape.lost(), tape.state().running.len()), (2, 0));

@@ -42,7 +42,10 @@ pub(crate) struct Place<'p, T>(pub(crate) &'p mut T);
 ///
 /// # Errors
 /// If it is no JSON object, or a member of it is not what it should be.
-pub(crate) fn fill<'de, T: Fill<'de>>(json: &'de str, into: &mut T) -> Result<(), serde_json::Error> {
+pub(crate) fn fill<'de, T: Fill<'de>>(
+    json: &'de str,
+    into: &mut T,
+) -> Result<(), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(json);
     if !Place(into).deserialize(&mut reader)? {
         return Err(serde::de::Error::custom("there is no object"));
@@ -103,7 +106,9 @@ impl<'de, T: Fill<'de>> Visitor<'de> for Place<'_, Few<T>> {
         };
         loop {
             let mut next = T::default();
-            let Some(_) = seq.next_element_seed(Place(&mut next))? else { return Ok(()) };
+            let Some(_) = seq.next_element_seed(Place(&mut next))? else {
+                return Ok(());
+            };
             self.0.more.push(next);
         }
     }
@@ -145,7 +150,10 @@ impl<T> Few<T> {
 
 impl<T> Default for Few<T> {
     fn default() -> Self {
-        Self { first: None, more: Vec::new() }
+        Self {
+            first: None,
+            more: Vec::new(),
+        }
     }
 }
 
@@ -184,7 +192,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for FewVisitor<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Few<T>, A::Error> {
-        let mut few = Few { first: seq.next_element()?, more: Vec::new() };
+        let mut few = Few {
+            first: seq.next_element()?,
+            more: Vec::new(),
+        };
         while let Some(next) = seq.next_element()? {
             few.more.push(next);
         }
@@ -269,7 +280,10 @@ mod tests {
         assert_eq!(sample.few.into_iter().collect::<Vec<_>>(), [1, 2, 3]);
         let sample = read(r#"{"text":"a\nb","loose":{"x":[1]},"few":null}"#);
         assert_eq!(sample.text, Some(Text(Cow::Owned("a\nb".to_owned()))));
-        assert_eq!((sample.loose, sample.few.into_iter().count()), (Loose(None), 0));
+        assert_eq!(
+            (sample.loose, sample.few.into_iter().count()),
+            (Loose(None), 0)
+        );
         assert_eq!(read(r#"{"text":null,"few":[]}"#).text, None);
     }
 }

@@ -68,7 +68,10 @@ pub(crate) struct KeptToken {
 impl Token {
     /// A token that may be used for this time; white space around it is dropped.
     pub fn new(secret: impl AsRef<str>, ttl: Duration) -> Self {
-        Self { secret: secret.as_ref().trim().into(), ttl }
+        Self {
+            secret: secret.as_ref().trim().into(),
+            ttl,
+        }
     }
 
     /// Returns the token itself.
@@ -84,20 +87,28 @@ impl Token {
 
 impl KeptToken {
     pub(crate) fn new(source: impl TokenSource + 'static) -> Self {
-        Self { source: Box::new(source), last: Mutex::default() }
+        Self {
+            source: Box::new(source),
+            last: Mutex::default(),
+        }
     }
 
     /// A token that is good as far as is known, and is not the one that was refused.
     pub(crate) async fn token(&self, refused: Option<&str>) -> Result<Arc<str>, Error> {
         let mut last = self.last.lock().await;
-        let good = last.as_ref().filter(|(secret, until)| Instant::now() < *until && Some(&**secret) != refused);
+        let good = last
+            .as_ref()
+            .filter(|(secret, until)| Instant::now() < *until && Some(&**secret) != refused);
         if let Some((secret, _)) = good {
             return Ok(Arc::clone(secret));
         }
         *last = None;
         let Token { secret, ttl } = self.source.token().await?;
         if secret.is_empty() {
-            return Err(Error::new(ErrorKind::Auth, "there is no token: what was given is blank"));
+            return Err(Error::new(
+                ErrorKind::Auth,
+                "there is no token: what was given is blank",
+            ));
         }
         *last = Some((Arc::clone(&secret), Instant::now() + ttl.min(MAX_TTL)));
         Ok(secret)
@@ -107,32 +118,62 @@ impl KeptToken {
 impl KeyCommand {
     /// A program and its arguments, whose token is used for five minutes.
     pub fn new(argv: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { argv: argv.into_iter().map(Into::into).collect(), ttl: usual_ttl() }
+        Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            ttl: usual_ttl(),
+        }
     }
 
     async fn print(&self) -> Result<Vec<u8>, Error> {
         let Some((program, arguments)) = self.argv.split_first() else {
-            return Err(Error::new(ErrorKind::Config, "the command of a key names no program"));
+            return Err(Error::new(
+                ErrorKind::Config,
+                "the command of a key names no program",
+            ));
         };
-        let failed = |what: String| Error::new(ErrorKind::Auth, format!("no token came from {program:?}: {what}"));
+        let failed = |what: String| {
+            Error::new(
+                ErrorKind::Auth,
+                format!("no token came from {program:?}: {what}"),
+            )
+        };
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
         let mut child = command.spawn().map_err(|source| {
-            Error::new(ErrorKind::Config, format!("the command of a key could not be run: {program:?}"))
-                .with_source(source)
+            Error::new(
+                ErrorKind::Config,
+                format!("the command of a key could not be run: {program:?}"),
+            )
+            .with_source(source)
         })?;
         let mut printed = Vec::new();
         let ended = async {
             if let Some(output) = child.stdout.take() {
-                output.take(MAX_OUTPUT + 1).read_to_end(&mut printed).await?;
+                output
+                    .take(MAX_OUTPUT + 1)
+                    .read_to_end(&mut printed)
+                    .await?;
             }
-            if printed.len() as u64 > MAX_OUTPUT { Ok(None) } else { child.wait().await.map(Some) }
+            if printed.len() as u64 > MAX_OUTPUT {
+                Ok(None)
+            } else {
+                child.wait().await.map(Some)
+            }
         };
         match timeout(PATIENCE, ended).await {
             Err(_) => Err(failed(format!("it took more than {PATIENCE:?}"))),
-            Ok(Err(error)) => Err(failed("its output could not be read".to_owned()).with_source(error)),
+            Ok(Err(error)) => {
+                Err(failed("its output could not be read".to_owned()).with_source(error))
+            }
             Ok(Ok(None)) => Err(failed("it printed more than 64 KiB".to_owned())),
-            Ok(Ok(Some(status))) if !status.success() => Err(failed(format!("it ended with {status}"))),
+            Ok(Ok(Some(status))) if !status.success() => {
+                Err(failed(format!("it ended with {status}")))
+            }
             Ok(Ok(Some(_))) => Ok(printed),
         }
     }
@@ -143,7 +184,8 @@ impl TokenSource for KeyCommand {
     async fn token(&self) -> Result<Token, Error> {
         let printed = String::from_utf8(self.print().await?);
         // The error would hold what was printed.
-        let printed = printed.map_err(|_| Error::new(ErrorKind::Auth, "the command of a key printed no text"))?;
+        let printed = printed
+            .map_err(|_| Error::new(ErrorKind::Auth, "the command of a key printed no text"))?;
         Ok(Token::new(printed, Duration::from_secs(self.ttl)))
     }
 }
@@ -154,6 +196,8 @@ fn usual_ttl() -> u64 {
 
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Token").field("ttl", &self.ttl).finish_non_exhaustive()
+        f.debug_struct("Token")
+            .field("ttl", &self.ttl)
+            .finish_non_exhaustive()
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    CallResult, Chunk, Collector, Entry, FinishReason, Model, NanoUsd, Options, Origin, Reply, Request, Status,
-    ToolDecl, Turn, UserMessage, WarningKind, complete,
+    CallResult, Chunk, Collector, Entry, FinishReason, Model, NanoUsd, Options, Origin, Reply,
+    Request, Status, ToolDecl, Turn, UserMessage, WarningKind, complete,
 };
 use adjutant_providers::offline::OfflineModel;
 use futures_util::{FutureExt, StreamExt};
@@ -12,11 +12,18 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn tool(name: &str, schema: Value) -> ToolDecl {
-    ToolDecl { name: name.into(), description: "A tool.".into(), schema: Arc::new(schema) }
+    ToolDecl {
+        name: name.into(),
+        description: "A tool.".into(),
+        schema: Arc::new(schema),
+    }
 }
 
 fn properties(names: &[&str], required: &[&str]) -> Value {
-    let properties: serde_json::Map<_, _> = names.iter().map(|it| ((*it).to_owned(), json!({}))).collect();
+    let properties: serde_json::Map<_, _> = names
+        .iter()
+        .map(|it| ((*it).to_owned(), json!({})))
+        .collect();
     json!({"type": "object", "properties": properties, "required": required})
 }
 
@@ -25,34 +32,59 @@ fn list() -> ToolDecl {
 }
 
 fn read() -> ToolDecl {
-    tool("read_file", properties(&["path", "start_line", "end_line"], &["path"]))
+    tool(
+        "read_file",
+        properties(&["path", "start_line", "end_line"], &["path"]),
+    )
 }
 
 fn search() -> ToolDecl {
-    tool("search_text", properties(&["pattern", "path", "glob", "ignore_case", "max_results"], &["pattern"]))
+    tool(
+        "search_text",
+        properties(
+            &["pattern", "path", "glob", "ignore_case", "max_results"],
+            &["pattern"],
+        ),
+    )
 }
 
 fn ask(request: &Request) -> Arc<Reply> {
-    complete(&OfflineModel::new(), request.clone()).now_or_never().expect("it never waits").expect("it never fails")
+    complete(&OfflineModel::new(), request.clone())
+        .now_or_never()
+        .expect("it never waits")
+        .expect("it never fails")
 }
 
 fn calls(reply: &Reply) -> Vec<(String, Value)> {
     let args = |text: &str| serde_json::from_str(text).expect("arguments are JSON");
-    reply.calls().map(|call| (call.name.to_string(), args(&call.args))).collect()
+    reply
+        .calls()
+        .map(|call| (call.name.to_string(), args(&call.args)))
+        .collect()
 }
 
 /// Adds a reply to a request, each of its calls answered.
-fn answered(mut request: Request, reply: Arc<Reply>, mut result: impl FnMut(&str, &Value) -> CallResult) -> Request {
+fn answered(
+    mut request: Request,
+    reply: Arc<Reply>,
+    mut result: impl FnMut(&str, &Value) -> CallResult,
+) -> Request {
     let mut turn = Turn::open(Arc::clone(&reply));
     for (call, (name, args)) in reply.calls().zip(calls(&reply)) {
-        turn.put(call.id, Arc::new(result(&name, &args))).expect("every call is answered once");
+        turn.put(call.id, Arc::new(result(&name, &args)))
+            .expect("every call is answered once");
     }
-    request.entries.push(Entry::Turn(turn.close().expect("every call is answered")));
+    request
+        .entries
+        .push(Entry::Turn(turn.close().expect("every call is answered")));
     request
 }
 
 /// Asks until there is an answer; also says how many requests it took.
-fn converse(mut request: Request, mut result: impl FnMut(&str, &Value) -> CallResult) -> (String, usize) {
+fn converse(
+    mut request: Request,
+    mut result: impl FnMut(&str, &Value) -> CallResult,
+) -> (String, usize) {
     for turn in 1..10 {
         let reply = ask(&request);
         if reply.calls().next().is_none() {
@@ -73,26 +105,41 @@ fn info_says_that_it_costs_nothing() {
     let reply = ask(&Request::new().user("hello"));
     assert_eq!(model.info().id.as_str(), "offline/planner");
     assert_eq!(model.info().cost(&reply.usage), Some(NanoUsd(0)));
-    assert!(reply.usage.input() > 0 && reply.usage.output > 0, "{:?}", reply.usage);
+    assert!(
+        reply.usage.input() > 0 && reply.usage.output > 0,
+        "{:?}",
+        reply.usage
+    );
 }
 
 #[test]
 fn stream_warns_and_streams_words_when_it_answers() {
-    let request = Request::new().user("hello").options(Options { temperature: Some(0.5), ..Options::default() });
+    let request = Request::new().user("hello").options(Options {
+        temperature: Some(0.5),
+        ..Options::default()
+    });
     let chunks: Vec<Chunk> = OfflineModel::new()
         .stream(request)
         .map(|it| it.expect("it never fails"))
         .collect()
         .now_or_never()
         .expect("it never waits");
-    let Chunk::Start { warnings, .. } = &chunks[0] else { panic!("it begins with a start: {chunks:?}") };
+    let Chunk::Start { warnings, .. } = &chunks[0] else {
+        panic!("it begins with a start: {chunks:?}")
+    };
     let kinds: Vec<_> = warnings.iter().map(|it| it.kind).collect();
     assert_eq!(kinds, [WarningKind::Degraded, WarningKind::OptionDropped]);
     let message = "offline: no language model; a small planner answers from what the tools return";
     assert_eq!(&*warnings[0].message, message);
     let deltas: Vec<&str> = chunks
         .iter()
-        .filter_map(|it| if let Chunk::Delta { text, .. } = it { Some(text.as_str()) } else { None })
+        .filter_map(|it| {
+            if let Chunk::Delta { text, .. } = it {
+                Some(text.as_str())
+            } else {
+                None
+            }
+        })
         .collect();
     assert_eq!(deltas[..4], ["I ", "am ", "offline: ", "there "]);
     assert!(matches!(chunks.last(), Some(Chunk::Done(reply)) if reply.stop == FinishReason::End));
@@ -100,38 +147,68 @@ fn stream_warns_and_streams_words_when_it_answers() {
 
 #[test]
 fn answer_says_what_is_missing_when_no_tool_helps() {
-    let (answer, turns) = converse(Request::new().user("What is this?"), |_, _| unreachable!("no tools"));
-    assert!(answer.starts_with("I am offline: ") && answer.contains("no tools are offered"), "{answer}");
+    let (answer, turns) = converse(Request::new().user("What is this?"), |_, _| {
+        unreachable!("no tools")
+    });
+    assert!(
+        answer.starts_with("I am offline: ") && answer.contains("no tools are offered"),
+        "{answer}"
+    );
     assert_eq!(turns, 1);
     // A tool that needs what the planner cannot know, or has nothing to do with files, is left alone.
     let tools = [
         tool("search_web", properties(&["query"], &["query"])),
         tool("list_tasks", properties(&["board"], &[])),
-        tool("read_file", properties(&["path", "ticket"], &["path", "ticket"])),
+        tool(
+            "read_file",
+            properties(&["path", "ticket"], &["path", "ticket"]),
+        ),
     ];
-    let (answer, _) = converse(Request::new().tools(tools).user("Where is `x`?"), |_, _| unreachable!("no use"));
-    assert!(answer.contains("(search_web, list_tasks, read_file)"), "{answer}");
+    let (answer, _) = converse(Request::new().tools(tools).user("Where is `x`?"), |_, _| {
+        unreachable!("no use")
+    });
+    assert!(
+        answer.contains("(search_web, list_tasks, read_file)"),
+        "{answer}"
+    );
 }
 
 #[test]
 fn plan_lists_then_reads_together_when_asked_what_it_is() {
     let request = Request::new().tools(all()).user("What is this directory?");
     let first = ask(&request);
-    assert_eq!(calls(&first), [("list_files".to_owned(), json!({"path": ".", "depth": 4, "limit": 1000}))]);
+    assert_eq!(
+        calls(&first),
+        [(
+            "list_files".to_owned(),
+            json!({"path": ".", "depth": 4, "limit": 1000})
+        )]
+    );
     assert_eq!(first.stop, FinishReason::Calls);
-    let listing =
-        "README.md  1 B\na/\na/package.json  1 B\na/src/\na/src/x.ts  1 B\npackage.json  1 B\n[4 files, 2 directories]";
+    let listing = "README.md  1 B\na/\na/package.json  1 B\na/src/\na/src/x.ts  1 B\npackage.json  1 B\n[4 files, 2 directories]";
     let request = answered(request, first, |_, _| CallResult::ok(listing));
     let second = ask(&request);
-    let read = |path: &str| ("read_file".to_owned(), json!({"path": path, "end_line": 300}));
-    assert_eq!(calls(&second), [read("README.md"), read("package.json"), read("a/package.json")]);
+    let read = |path: &str| {
+        (
+            "read_file".to_owned(),
+            json!({"path": path, "end_line": 300}),
+        )
+    };
+    assert_eq!(
+        calls(&second),
+        [
+            read("README.md"),
+            read("package.json"),
+            read("a/package.json")
+        ]
+    );
     let request = answered(request, second, |_, args| match args["path"].as_str() {
-        Some("README.md") => {
-            CallResult::ok("     1\t# Site\n     2\t\n     3\tShows things. And more.\n[lines 1-3 of 3, 9 B]")
-        }
-        Some("package.json") => {
-            CallResult::ok("     1\t{\"name\": \"site\", \"workspaces\": [\"a\"]}\n[lines 1-1 of 1, 9 B]")
-        }
+        Some("README.md") => CallResult::ok(
+            "     1\t# Site\n     2\t\n     3\tShows things. And more.\n[lines 1-3 of 3, 9 B]",
+        ),
+        Some("package.json") => CallResult::ok(
+            "     1\t{\"name\": \"site\", \"workspaces\": [\"a\"]}\n[lines 1-1 of 1, 9 B]",
+        ),
         _ => CallResult::new(Status::Denied, "the owner forbids it"),
     });
     let expect = "`site` is a workspace of several packages. Shows things.\n\n\
@@ -145,22 +222,36 @@ fn plan_uses_other_names_when_tools_are_declared_differently() {
     let tools = [
         tool("fs__listDirectory", properties(&["dir"], &["dir"])),
         tool("fs__readFile", properties(&["file_path"], &["file_path"])),
-        tool("grep", properties(&["query", "directory"], &["query", "directory"])),
+        tool(
+            "grep",
+            properties(&["query", "directory"], &["query", "directory"]),
+        ),
     ];
     let request = Request::new().tools(tools).user("What is this?");
-    assert_eq!(calls(&ask(&request)), [("fs__listDirectory".to_owned(), json!({"dir": "."}))]);
+    assert_eq!(
+        calls(&ask(&request)),
+        [("fs__listDirectory".to_owned(), json!({"dir": "."}))]
+    );
     let expect = [
-        ("grep".to_owned(), json!({"query": "a.b()", "directory": "."})),
+        (
+            "grep".to_owned(),
+            json!({"query": "a.b()", "directory": "."}),
+        ),
         ("fs__listDirectory".to_owned(), json!({"dir": "."})),
     ];
-    assert_eq!(calls(&ask(&request.clone().user("where is `a.b()` used"))), expect);
+    assert_eq!(
+        calls(&ask(&request.clone().user("where is `a.b()` used"))),
+        expect
+    );
     let expect = ("fs__readFile".to_owned(), json!({"file_path": "src/x.py"}));
     assert_eq!(calls(&ask(&request.user("read src/x.py"))), [expect]);
 }
 
 #[test]
 fn plan_searches_again_without_case_when_nothing_was_found() {
-    let request = Request::new().tools(vec![search()]).user("where is `Foo::bar()`?");
+    let request = Request::new()
+        .tools(vec![search()])
+        .user("where is `Foo::bar()`?");
     let mut asked = Vec::new();
     let (answer, turns) = converse(request, |_, args| {
         asked.push(args.clone());
@@ -187,10 +278,14 @@ fn plan_searches_again_without_case_when_nothing_was_found() {
 
 #[test]
 fn plan_looks_for_the_file_when_it_is_not_where_it_was_said_to_be() {
-    let request = Request::new().tools(all()).user("What does the README say?");
+    let request = Request::new()
+        .tools(all())
+        .user("What does the README say?");
     let (answer, turns) = converse(request, |tool, args| match (tool, args["path"].as_str()) {
         ("read_file", Some("README")) => CallResult::new(Status::Failed, "there is no `README`"),
-        ("list_files", _) => CallResult::ok("docs/\ndocs/readme.txt  1 B\nreadme.md  1 B\n[2 files, 1 directory]"),
+        ("list_files", _) => {
+            CallResult::ok("docs/\ndocs/readme.txt  1 B\nreadme.md  1 B\n[2 files, 1 directory]")
+        }
         ("read_file", Some("readme.md")) => {
             CallResult::ok("     1\t# Hi\n     2\tText.\n     3\t## More\n[lines 1-3 of 3, 20 B]")
         }
@@ -204,13 +299,29 @@ fn plan_looks_for_the_file_when_it_is_not_where_it_was_said_to_be() {
 
 #[test]
 fn plan_answers_the_newest_question_when_reminders_follow_it() {
-    let reminder =
-        UserMessage { origin: Origin::Reminder { by: "limits".into() }, ..UserMessage::text("read other.md") };
-    let request = Request::new().tools(all()).user("read first.md").user("show a.rs").user(reminder);
-    assert_eq!(calls(&ask(&request)), [("read_file".to_owned(), json!({"path": "a.rs"}))]);
+    let reminder = UserMessage {
+        origin: Origin::Reminder {
+            by: "limits".into(),
+        },
+        ..UserMessage::text("read other.md")
+    };
+    let request = Request::new()
+        .tools(all())
+        .user("read first.md")
+        .user("show a.rs")
+        .user(reminder);
+    assert_eq!(
+        calls(&ask(&request)),
+        [("read_file".to_owned(), json!({"path": "a.rs"}))]
+    );
     let reply = ask(&request);
-    let request = answered(request, reply, |_, _| CallResult::ok("     1\tfn a() {}\n[lines 1-1 of 1, 10 B]"));
-    assert_eq!(ask(&request).text(), "`a.rs` (lines 1-1 of 1, 10 B).\n\n```\nfn a() {}\n```");
+    let request = answered(request, reply, |_, _| {
+        CallResult::ok("     1\tfn a() {}\n[lines 1-1 of 1, 10 B]")
+    });
+    assert_eq!(
+        ask(&request).text(),
+        "`a.rs` (lines 1-1 of 1, 10 B).\n\n```\nfn a() {}\n```"
+    );
 }
 
 /// A result of a tool, well-formed or not.
@@ -223,7 +334,10 @@ fn any_result() -> impl Strategy<Value = CallResult> {
         "\\[.{0,20}\\]?",
         ".{0,40}",
     ];
-    let text = prop_oneof![proptest::collection::vec(line, 0..12).prop_map(|it| it.join("\n")), any::<String>()];
+    let text = prop_oneof![
+        proptest::collection::vec(line, 0..12).prop_map(|it| it.join("\n")),
+        any::<String>()
+    ];
     let status = prop_oneof![4 => Just(Status::Ok), 1 => Just(Status::Failed), 1 => Just(Status::UnknownTool)];
     (status, text).prop_map(|(status, text)| CallResult::new(status, text))
 }

@@ -3,7 +3,11 @@
 //!
 //! `restate_drill drill <sqlite|postgres|all> --server PROGRAM [--sessions N] [--kills N] [--seed N]`. Exit code 1 if a promise
 //! was broken.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program speaks to its terminal")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program speaks to its terminal"
+)]
 
 use std::{
     collections::BTreeMap,
@@ -30,8 +34,7 @@ use adjutant_tests::{
     kill::{Place, Rng},
 };
 
-const USAGE: &str =
-    "usage: restate_drill drill <sqlite|postgres|all> --server PROGRAM [--sessions N] [--kills N] [--seed N]";
+const USAGE: &str = "usage: restate_drill drill <sqlite|postgres|all> --server PROGRAM [--sessions N] [--kills N] [--seed N]";
 /// The longest time between two kills, and the time that what was killed is away: a server that is begun at once cannot bind.
 const KILLS: (u64, Duration) = (4_000, Duration::from_millis(700));
 /// The longest time that a server may take to be there.
@@ -50,8 +53,12 @@ async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
-        ["service", place, files, address] => service(&Place::parse(place), Path::new(files), address).await,
-        ["drill", kind, "--server", server, options @ ..] => drills(kind, Path::new(server), options).await,
+        ["service", place, files, address] => {
+            service(&Place::parse(place), Path::new(files), address).await
+        }
+        ["drill", kind, "--server", server, options @ ..] => {
+            drills(kind, Path::new(server), options).await
+        }
         _ => Err(USAGE.into()),
     };
     match done {
@@ -68,22 +75,34 @@ async fn service(place: &Place, files: &Path, address: &str) -> Result<(), Failu
     let agents = agents(files, Approval::Always)?;
     let service = match place {
         Place::Sqlite(path) => SessionService::new(Sqlite::open(path)?.journal(), agents),
-        Place::Postgres(url) => {
-            SessionService::new(Postgres::connect(url.as_str()).lease(LEASE).await?.journal(), agents)
-        }
+        Place::Postgres(url) => SessionService::new(
+            Postgres::connect(url.as_str())
+                .lease(LEASE)
+                .await?
+                .journal(),
+            agents,
+        ),
         Place::Jsonl(_) => return Err("files of JSON lines do not know what is due".into()),
     };
-    Ok(service.serve(TcpListener::bind(address)?, Cancel::new()).await?)
+    Ok(service
+        .serve(TcpListener::bind(address)?, Cancel::new())
+        .await?)
 }
 
 async fn drills(kind: &str, server: &Path, options: &[&str]) -> Result<(), Failure> {
-    let mut asked: BTreeMap<&str, u64> = [("--sessions", 200), ("--kills", 16), ("--seed", 1)].into();
+    let mut asked: BTreeMap<&str, u64> =
+        [("--sessions", 200), ("--kills", 16), ("--seed", 1)].into();
     for pair in options.chunks(2) {
-        let [name, value] = pair else { return Err(USAGE.into()) };
+        let [name, value] = pair else {
+            return Err(USAGE.into());
+        };
         *asked.get_mut(name).ok_or(USAGE)? = value.parse()?;
     }
     let count = |name: &str| usize::try_from(asked[name]).unwrap_or(usize::MAX);
-    for kind in ["sqlite", "postgres"].into_iter().filter(|it| *it == kind || kind == "all") {
+    for kind in ["sqlite", "postgres"]
+        .into_iter()
+        .filter(|it| *it == kind || kind == "all")
+    {
         let database = match (kind, PostgresServer::start()) {
             ("sqlite", _) => None,
             (_, Ok(database)) => Some(database),
@@ -109,9 +128,15 @@ async fn drills(kind: &str, server: &Path, options: &[&str]) -> Result<(), Failu
             asks: true,
         };
         let began = Instant::now();
-        let told = Stage::new(&drill, server)?.run(&mut Rng::new(asked["--seed"])).await;
-        let told = told.map_err(|error| format!("{kind}, seed {}: {}", asked["--seed"], chain(&*error)))?;
-        println!("restate: {kind}: {asked:?}: {told}, {:.1} s: ok", began.elapsed().as_secs_f32());
+        let told = Stage::new(&drill, server)?
+            .run(&mut Rng::new(asked["--seed"]))
+            .await;
+        let told =
+            told.map_err(|error| format!("{kind}, seed {}: {}", asked["--seed"], chain(&*error)))?;
+        println!(
+            "restate: {kind}: {asked:?}: {told}, {:.1} s: ok",
+            began.elapsed().as_secs_f32()
+        );
     }
     Ok(())
 }
@@ -138,21 +163,43 @@ impl<'a> Stage<'a> {
         }
         // An error means that there is one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).timeout(Duration::from_secs(10)).build()?;
-        Ok(Self { drill, server: server.to_owned(), ports, http })
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .tls_certs_only([])
+            .timeout(Duration::from_secs(10))
+            .build()?;
+        Ok(Self {
+            drill,
+            server: server.to_owned(),
+            ports,
+            http,
+        })
     }
 
     async fn run(&self, rng: &mut Rng) -> Result<String, Failure> {
-        let (journal, ingress) = (self.drill.open().await?, Ingress::connect(&self.url(1, ""))?);
+        let (journal, ingress) = (
+            self.drill.open().await?,
+            Ingress::connect(&self.url(1, ""))?,
+        );
         let (server, service) = (self.serve()?, self.work()?);
         self.ready(2, "/health").await?;
         self.ready(1, "/restate/health").await?;
         let deployment = format!(r#"{{"uri": "{}"}}"#, self.url(0, ""));
         self.send(&self.url(2, "/deployments"), deployment).await?;
-        let ids: Vec<LogId> = (0..self.drill.sessions).map(|no| LogId::from(format!("bill/{no}"))).collect();
+        let ids: Vec<LogId> = (0..self.drill.sessions)
+            .map(|no| LogId::from(format!("bill/{no}")))
+            .collect();
         for id in &ids {
             let content = Entry::from(UserMessage::text("Pay the bill."));
-            ingress.say(id, Post::Message { lane: Lane::FollowUp, content }).await?;
+            ingress
+                .say(
+                    id,
+                    Post::Message {
+                        lane: Lane::FollowUp,
+                        content,
+                    },
+                )
+                .await?;
         }
         // As many a round that the last ones are answered when the last kills are done.
         let each = self.drill.sessions * 600 / (self.drill.kills.max(1) * 3_000) + 1;
@@ -164,7 +211,9 @@ impl<'a> Stage<'a> {
                 answered = self.answer(&journal, each) => if !answered? && over.is_some() { break },
             }
         }
-        let Some((killed, told, _running)) = over else { return Ok(String::new()) };
+        let Some((killed, told, _running)) = over else {
+            return Ok(String::new());
+        };
         self.drill.end().await?;
         let survived = self.drill.check(&journal, &ids, &killed).await?;
         Ok(format!("{told}: {survived:?}"))
@@ -199,7 +248,10 @@ impl<'a> Stage<'a> {
                 slowest = slowest.max(at.elapsed());
             }
         }
-        let told = format!("services killed {}, servers {servers} (there again after {slowest:?})", killed.len());
+        let told = format!(
+            "services killed {}, servers {servers} (there again after {slowest:?})",
+            killed.len()
+        );
         Ok((killed, told, [server, service]))
     }
 
@@ -208,16 +260,24 @@ impl<'a> Stage<'a> {
         tokio::time::sleep(ROUND).await;
         let backlog = journal.backlog().await?;
         let sessions = Sessions::new(Arc::clone(journal) as Arc<dyn Journal>);
-        let query = LogQuery { limit: 1_000, ..LogQuery::default() };
+        let query = LogQuery {
+            limit: 1_000,
+            ..LogQuery::default()
+        };
         let waits = journal.list(&query).await?.logs.into_iter();
         let waits = waits.filter(|info| matches!(info.work, Some(Work::Parked { .. })));
         for info in waits.take(most) {
             let run = sessions.transcript(&info.log, Seq(u64::MAX)).await?;
             for pause in run.pauses() {
-                let answered = pause.answered(Answer::Approve { args: None, for_run: false });
+                let answered = pause.answered(Answer::Approve {
+                    args: None,
+                    for_run: false,
+                });
                 let path = format!("/Session/{}/answer", info.log.0.replace('/', "%2F"));
                 // A server that is away is asked again in the next round.
-                let _ = self.send(&self.url(1, &path), serde_json::to_string(&answered)?).await;
+                let _ = self
+                    .send(&self.url(1, &path), serde_json::to_string(&answered)?)
+                    .await;
             }
         }
         Ok((backlog.due, backlog.at_work, backlog.parked) != (0, 0, 0))
@@ -228,7 +288,13 @@ impl<'a> Stage<'a> {
     }
 
     async fn send(&self, url: &str, body: String) -> Result<(), Failure> {
-        let answer = self.http.post(url).header("content-type", "application/json").body(body).send().await?;
+        let answer = self
+            .http
+            .post(url)
+            .header("content-type", "application/json")
+            .body(body)
+            .send()
+            .await?;
         match answer.status().is_success() {
             true => Ok(()),
             false => Err(format!("{url}: {}: {}", answer.status(), answer.text().await?).into()),
@@ -237,7 +303,13 @@ impl<'a> Stage<'a> {
 
     async fn ready(&self, port: usize, path: &str) -> Result<(), Failure> {
         let (began, url) = (Instant::now(), self.url(port, path));
-        while !self.http.get(&url).send().await.is_ok_and(|answer| answer.status().is_success()) {
+        while !self
+            .http
+            .get(&url)
+            .send()
+            .await
+            .is_ok_and(|answer| answer.status().is_success())
+        {
             if began.elapsed() > READY {
                 return Err(format!("{url} does not answer").into());
             }
@@ -248,20 +320,46 @@ impl<'a> Stage<'a> {
 
     fn work(&self) -> Result<Killed, Failure> {
         let mut command = Command::new(&self.drill.program);
-        command.arg("service").arg(self.drill.place.to_string()).arg(&self.drill.files);
-        command.arg(format!("127.0.0.1:{}", self.ports[0])).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .arg("service")
+            .arg(self.drill.place.to_string())
+            .arg(&self.drill.files);
+        command
+            .arg(format!("127.0.0.1:{}", self.ports[0]))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         Ok(Killed(command.spawn()?))
     }
 
     fn serve(&self) -> Result<Killed, Failure> {
-        let log = File::options().create(true).append(true).open(self.drill.files.join("server.log"))?;
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.drill.files.join("server.log"))?;
         let mut command = Command::new(&self.server);
-        command.args(["--no-logo", "--bind-ip", "127.0.0.1", "--listen-mode", "tcp", "--node-name", "drill"]);
-        command.arg("--base-dir").arg(self.drill.files.join("restate")).current_dir(&self.drill.files);
-        command.arg("--bind-port").arg(self.ports[3].to_string()).env("RESTATE_DISABLE_TELEMETRY", "true");
+        command.args([
+            "--no-logo",
+            "--bind-ip",
+            "127.0.0.1",
+            "--listen-mode",
+            "tcp",
+            "--node-name",
+            "drill",
+        ]);
+        command
+            .arg("--base-dir")
+            .arg(self.drill.files.join("restate"))
+            .current_dir(&self.drill.files);
+        command
+            .arg("--bind-port")
+            .arg(self.ports[3].to_string())
+            .env("RESTATE_DISABLE_TELEMETRY", "true");
         command.env("RESTATE_INGRESS__BIND_PORT", self.ports[1].to_string());
         command.env("RESTATE_ADMIN__BIND_PORT", self.ports[2].to_string());
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
         Ok(Killed(command.spawn()?))
     }
 }

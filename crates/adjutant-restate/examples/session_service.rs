@@ -15,7 +15,10 @@ use serde_json::json;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let spec = ToolSpec { replay: Replay::Resumable, ..ToolSpec::new("pay", "Pays.", json!({"type": "object"})) };
+    let spec = ToolSpec {
+        replay: Replay::Resumable,
+        ..ToolSpec::new("pay", "Pays.", json!({"type": "object"}))
+    };
     let agent = || Agent::new(ScriptedModel::new((0..100).map(|_| Script::from_fn(next))));
     let pay = |_, cx: CallContext| async move {
         let sure = Ask::approval("Pay the bill?").within(Duration::from_secs(60));
@@ -25,7 +28,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let agents = move |_: &_| Ok(agent().tool(tool_fn(spec.clone(), pay)));
     let service = SessionService::new(Sqlite::open("sessions.db")?.journal(), agents);
     let listener = TcpListener::bind("127.0.0.1:9080")?;
-    println!("serves sessions.db on {}; Ctrl-C ends it", listener.local_addr()?);
+    println!(
+        "serves sessions.db on {}; Ctrl-C ends it",
+        listener.local_addr()?
+    );
     let stop = Cancel::new();
     let serving = tokio::spawn(service.serve(listener, stop.clone()));
     tokio::signal::ctrl_c().await?;

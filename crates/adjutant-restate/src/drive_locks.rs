@@ -27,7 +27,11 @@ impl DriveLocks {
     pub(crate) async fn lock(&self, log: &LogId) -> DriveLock {
         let one = Arc::clone(self.all().entry(log.clone()).or_default());
         // From here on, whoever gives up sees to the entry.
-        let mut lock = DriveLock { locks: self.clone(), log: log.clone(), held: None };
+        let mut lock = DriveLock {
+            locks: self.clone(),
+            log: log.clone(),
+            held: None,
+        };
         lock.held = Some(one.lock_owned().await);
         lock
     }
@@ -47,7 +51,10 @@ impl Drop for DriveLock {
         let mut all = self.locks.all();
         drop(self.held.take());
         // Those who wait have it too.
-        if all.get(&self.log).is_some_and(|one| Arc::strong_count(one) == 1) {
+        if all
+            .get(&self.log)
+            .is_some_and(|one| Arc::strong_count(one) == 1)
+        {
             all.remove(&self.log);
         }
     }

@@ -41,12 +41,18 @@ impl Ingress {
     pub fn connect(address: &str) -> Result<Self, JournalError> {
         let invalid = |source: Box<dyn std::error::Error + Send + Sync>| {
             let message = format!("cannot speak to a Restate server at {address:?}");
-            JournalError::new(JournalErrorKind::Invalid, message).with_source(io::Error::other(source))
+            JournalError::new(JournalErrorKind::Invalid, message)
+                .with_source(io::Error::other(source))
         };
         let http = http().map_err(invalid)?;
-        let uri = address.parse::<http::Uri>().map_err(|error| invalid(error.into()))?;
+        let uri = address
+            .parse::<http::Uri>()
+            .map_err(|error| invalid(error.into()))?;
         let client = Client::new(uri, Http(http)).map_err(|error| invalid(error.into()))?;
-        Ok(Self { client, address: address.into() })
+        Ok(Self {
+            client,
+            address: address.into(),
+        })
     }
 
     /// Sets the token that the server asks for.
@@ -54,8 +60,16 @@ impl Ingress {
     /// # Errors
     /// `Invalid` if it cannot be sent.
     pub fn token(self, token: &str) -> Result<Self, JournalError> {
-        let invalid = || JournalError::new(JournalErrorKind::Invalid, "the token cannot be sent in a header");
-        let client = self.client.with_restate_auth_token(token).map_err(|_| invalid())?;
+        let invalid = || {
+            JournalError::new(
+                JournalErrorKind::Invalid,
+                "the token cannot be sent in a header",
+            )
+        };
+        let client = self
+            .client
+            .with_restate_auth_token(token)
+            .map_err(|_| invalid())?;
         Ok(Self { client, ..self })
     }
 
@@ -82,12 +96,19 @@ impl Ingress {
                 Some(501) => JournalErrorKind::Unsupported,
                 _ => JournalErrorKind::Io,
             };
-            let pause = pauses.next().filter(|_| matches!(status, None | Some(429 | 502..=504)));
+            let pause = pauses
+                .next()
+                .filter(|_| matches!(status, None | Some(429 | 502..=504)));
             let Some(pause) = pause else {
-                let said = error.response().map(|response| String::from_utf8_lossy(response.body()).into_owned());
+                let said = error
+                    .response()
+                    .map(|response| String::from_utf8_lossy(response.body()).into_owned());
                 let said = said.unwrap_or_default();
                 let said: String = said.chars().take(500).collect();
-                let message = format!("session {:?} at the Restate server {}: {error} {said}", log.0, self.address);
+                let message = format!(
+                    "session {:?} at the Restate server {}: {error} {said}",
+                    log.0, self.address
+                );
                 return Err(JournalError::new(kind, message).with_source(error));
             };
             sleep(Duration::from_millis(pause)).await;
@@ -100,7 +121,10 @@ impl Waker for Ingress {
     async fn say(&self, log: &LogId, post: Post) -> Result<(), JournalError> {
         log.check()?;
         let say = |key| {
-            let request = self.session(log).post(Json(post.clone())).idempotency_key(key);
+            let request = self
+                .session(log)
+                .post(Json(post.clone()))
+                .idempotency_key(key);
             async { request.call().await?.into_body() }
         };
         self.call(log, say).await
@@ -108,7 +132,12 @@ impl Waker for Ingress {
 
     async fn wake(&self, log: &LogId, at_ms: u64) -> Result<(), JournalError> {
         log.check()?;
-        let wake = |key| self.session(log).drive().idempotency_key(key).send_after(until(at_ms));
+        let wake = |key| {
+            self.session(log)
+                .drive()
+                .idempotency_key(key)
+                .send_after(until(at_ms))
+        };
         self.call(log, wake).await.map(drop)
     }
 }
@@ -116,11 +145,18 @@ impl Waker for Ingress {
 impl RequestExecutor for Http {
     type Error = io::Error;
 
-    async fn execute(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, io::Error> {
-        let mut answer =
-            self.0.execute(request.try_into().map_err(io::Error::other)?).await.map_err(io::Error::other)?;
+    async fn execute(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Bytes>, io::Error> {
+        let mut answer = self
+            .0
+            .execute(request.try_into().map_err(io::Error::other)?)
+            .await
+            .map_err(io::Error::other)?;
         let mut response = http::Response::new(Bytes::new());
-        (*response.status_mut(), *response.headers_mut()) = (answer.status(), std::mem::take(answer.headers_mut()));
+        (*response.status_mut(), *response.headers_mut()) =
+            (answer.status(), std::mem::take(answer.headers_mut()));
         *response.body_mut() = answer.bytes().await.map_err(io::Error::other)?;
         Ok(response)
     }
@@ -132,13 +168,23 @@ fn http() -> Result<reqwest::Client, Box<dyn std::error::Error + Send + Sync>> {
     let crypto = chosen.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
     let tls = ClientConfig::builder_with_provider(crypto).with_safe_default_protocol_versions()?;
     let tls = tls.with_platform_verifier()?.with_no_client_auth();
-    let builder = reqwest::Client::builder().tls_backend_preconfigured(tls).http1_only().tcp_nodelay(true);
-    let builder = builder.connect_timeout(TIMES.0).timeout(TIMES.1).retry(reqwest::retry::never());
-    Ok(builder.redirect(reqwest::redirect::Policy::none()).build()?)
+    let builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .http1_only()
+        .tcp_nodelay(true);
+    let builder = builder
+        .connect_timeout(TIMES.0)
+        .timeout(TIMES.1)
+        .retry(reqwest::retry::never());
+    Ok(builder
+        .redirect(reqwest::redirect::Policy::none())
+        .build()?)
 }
 
 impl fmt::Debug for Ingress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ingress").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Ingress")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }

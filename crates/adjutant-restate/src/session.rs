@@ -8,7 +8,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, Answered, DueLog, DueWork, JournalError, JournalErrorKind, LogId, LogInfo, Owner, Post, PostNo, Waker, Work,
+    Agent, Answered, DueLog, DueWork, JournalError, JournalErrorKind, LogId, LogInfo, Owner, Post,
+    PostNo, Waker, Work,
 };
 use adjutant_fleet::{Ended, drive};
 use adjutant_tool::Cancel;
@@ -43,7 +44,13 @@ impl SessionService {
         agents: impl Fn(&LogInfo) -> Result<Agent, String> + Send + Sync + 'static,
     ) -> Self {
         let (journal, agents) = (Arc::new(journal), Arc::new(agents));
-        Self { driver: Arc::new(Driver { journal, agents, locks: DriveLocks::default() }) }
+        Self {
+            driver: Arc::new(Driver {
+                journal,
+                agents,
+                locks: DriveLocks::default(),
+            }),
+        }
     }
 
     /// Answers the calls of a Restate server until told to stop; those at work have 10 s then, and what is left of them is given
@@ -57,7 +64,9 @@ impl SessionService {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let driver = Arc::clone(&self.driver);
-        HttpServer::new(Endpoint::builder().bind(self).build()).serve_with_cancel(listener, stop.cancelled()).await;
+        HttpServer::new(Endpoint::builder().bind(self).build())
+            .serve_with_cancel(listener, stop.cancelled())
+            .await;
         driver.give_up().await;
         Ok(())
     }
@@ -85,7 +94,10 @@ impl SessionService {
         let next = || ctx.object_client::<SessionServiceClient>(ctx.key()).drive();
         match worked {
             Ok(Json(left)) => {
-                if let Work::Parked { until_ms: Some(at), .. } = left {
+                if let Work::Parked {
+                    until_ms: Some(at), ..
+                } = left
+                {
                     drop(next().send_after(until(at)));
                 }
                 Ok(Json(left))
@@ -105,16 +117,38 @@ impl SessionService {
     #[handler]
     async fn post(&self, ctx: SharedObjectContext<'_>, post: Json<Post>) -> HandlerResult<()> {
         let (log, driver) = (LogId::from(ctx.key()), Arc::clone(&self.driver));
-        ctx.run(|| driver.say(log, post.into_inner())).name("post").await?;
-        drop(ctx.object_client::<SessionServiceClient>(ctx.key()).drive().send());
+        ctx.run(|| driver.say(log, post.into_inner()))
+            .name("post")
+            .await?;
+        drop(
+            ctx.object_client::<SessionServiceClient>(ctx.key())
+                .drive()
+                .send(),
+        );
         Ok(())
     }
 
     /// Answers what the session waits for, and sends `drive`.
     #[handler]
-    async fn answer(&self, ctx: SharedObjectContext<'_>, answer: Json<Answered>) -> HandlerResult<()> {
-        let Json(Answered { pause, answer, shown }) = answer;
-        self.post(ctx, Json(Post::Answer { pause, answer, shown })).await
+    async fn answer(
+        &self,
+        ctx: SharedObjectContext<'_>,
+        answer: Json<Answered>,
+    ) -> HandlerResult<()> {
+        let Json(Answered {
+            pause,
+            answer,
+            shown,
+        }) = answer;
+        self.post(
+            ctx,
+            Json(Post::Answer {
+                pause,
+                answer,
+                shown,
+            }),
+        )
+        .await
     }
 }
 
@@ -131,7 +165,9 @@ impl Driver {
             drop(lock);
             left
         });
-        task.await.map_err(|error| TerminalError::new(format!("the drive of a session ended: {error}")))?.map(Json)
+        task.await
+            .map_err(|error| TerminalError::new(format!("the drive of a session ended: {error}")))?
+            .map(Json)
     }
 
     async fn drive(&self, log: LogId) -> HandlerResult<Work> {
@@ -145,9 +181,23 @@ impl Driver {
                 let newest_post = posts.last().map_or(PostNo(0), |posted| posted.no);
                 // The server calls once at a time: whoever has the log is a dead attempt, or one that it has given up.
                 let owner = Owner::default();
-                let thief = Owner { takes_over: true, ..owner.clone() };
+                let thief = Owner {
+                    takes_over: true,
+                    ..owner.clone()
+                };
                 let taken = self.journal.own(&log, &thief).await.map_err(told)?;
-                drive(&self.journal, agent, DueLog { info, newest_post, lost: 0, log: taken }, &owner).await
+                drive(
+                    &self.journal,
+                    agent,
+                    DueLog {
+                        info,
+                        newest_post,
+                        lost: 0,
+                        log: taken,
+                    },
+                    &owner,
+                )
+                .await
             }
             Err(why) => {
                 let why = format!("its agent cannot be made: {why}");
@@ -157,8 +207,16 @@ impl Driver {
         };
         match ended {
             Ended::Failed(why) => Err(io::Error::other(&*why).into()),
-            Ended::Aside(why) => Err(TerminalError::new(format!("the session was set aside: {why}")).into()),
-            _ => Ok(self.journal.info(&log).await.map_err(told)?.work.unwrap_or_default()),
+            Ended::Aside(why) => {
+                Err(TerminalError::new(format!("the session was set aside: {why}")).into())
+            }
+            _ => Ok(self
+                .journal
+                .info(&log)
+                .await
+                .map_err(told)?
+                .work
+                .unwrap_or_default()),
         }
     }
 
@@ -179,7 +237,10 @@ impl Driver {
 
     /// Fences what is at work here: what it writes on its way out is not heard any more.
     async fn give_up(&self) {
-        let thief = Owner { takes_over: true, ..Owner::default() };
+        let thief = Owner {
+            takes_over: true,
+            ..Owner::default()
+        };
         for log in self.locks.names() {
             if let Err(error) = self.journal.own(&log, &thief).await {
                 tracing::warn!(%error, %log, "a session at work could not be given up");
@@ -202,12 +263,16 @@ fn told(error: JournalError) -> HandlerError {
 
 /// The time until then.
 pub(crate) fn until(at_ms: u64) -> Duration {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     Duration::from_millis(at_ms).saturating_sub(now)
 }
 
 impl fmt::Debug for SessionService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionService").field("journal", &self.driver.journal).finish_non_exhaustive()
+        f.debug_struct("SessionService")
+            .field("journal", &self.driver.journal)
+            .finish_non_exhaustive()
     }
 }

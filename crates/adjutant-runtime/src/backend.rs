@@ -69,8 +69,15 @@ pub struct Loaded {
 
 impl fmt::Debug for Loaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.instances.iter().map(|instance| instance.name()).collect();
-        f.debug_struct("Loaded").field("instances", &names).field("problems", &self.problems).finish()
+        let names: Vec<_> = self
+            .instances
+            .iter()
+            .map(|instance| instance.name())
+            .collect();
+        f.debug_struct("Loaded")
+            .field("instances", &names)
+            .field("problems", &self.problems)
+            .finish()
     }
 }
 

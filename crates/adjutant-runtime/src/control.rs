@@ -90,9 +90,17 @@ impl ControlPlane {
     pub async fn bind(home: &Home, table: Table) -> Result<Self, Error> {
         let former = ControlFile::read(home).map_or(0, |former| former.address.port());
         let door = Door::bind(former, None).await?;
-        let file = ControlFile { pid: std::process::id(), address: door.address, token: door.token.to_string() };
+        let file = ControlFile {
+            pid: std::process::id(),
+            address: door.address,
+            token: door.token.to_string(),
+        };
         files::write_json(&home.root().join(FILE), &file, Sync::Program)?;
-        Ok(Self { door, agents: ServedAgents::Supervised(table), page: &[] })
+        Ok(Self {
+            door,
+            agents: ServedAgents::Supervised(table),
+            page: &[],
+        })
     }
 
     /// Listens for callers of these agents, each by its name, on this port if it is free. Nothing is written down.
@@ -110,8 +118,15 @@ impl ControlPlane {
             next_ms: None,
             given_up: None,
         };
-        let agents = agents.into_iter().map(|(name, prompter)| (row(name), prompter)).collect();
-        Ok(Self { door: Door::bind(port, None).await?, agents: ServedAgents::Given(agents), page: &[] })
+        let agents = agents
+            .into_iter()
+            .map(|(name, prompter)| (row(name), prompter))
+            .collect();
+        Ok(Self {
+            door: Door::bind(port, None).await?,
+            agents: ServedAgents::Given(agents),
+            page: &[],
+        })
     }
 
     /// Serves these files as a page, too: at `/`, and below `/app/`. Whoever opens it shows the token once, and has a cookie
@@ -133,7 +148,11 @@ impl ControlPlane {
 
     /// Serves until this ends.
     pub async fn serve(self, ended: impl Future<Output = ()> + Send) {
-        let Self { door, agents: all, page } = self;
+        let Self {
+            door,
+            agents: all,
+            page,
+        } = self;
         let mut keys = door.keys();
         keys.visitor = (!page.is_empty()).then(http::new_token);
         let router = Router::new()
@@ -142,8 +161,13 @@ impl ControlPlane {
             .route("/v1/agents/{agent}", get(agent))
             .route("/v1/agents/{agent}/export", get(export));
         let router = http::with_page(http::of_agent(router, "/v1/agents/{agent}"), page, &keys);
-        let site = Arc::new(ControlSite { agents: all, prompts: http::places(), page });
-        door.serve(http::guarded(router, keys).with_state(site), ended).await;
+        let site = Arc::new(ControlSite {
+            agents: all,
+            prompts: http::places(),
+            page,
+        });
+        door.serve(http::guarded(router, keys).with_state(site), ended)
+            .await;
     }
 }
 
@@ -160,10 +184,18 @@ impl Plane for ControlSite {
 impl ServedAgents {
     async fn prompter(&self, name: &str) -> Result<Arc<dyn Prompter>, Error> {
         match self {
-            Self::Supervised(table) => table.agent(name).ok_or_else(|| missing(name))?.prompter().await,
+            Self::Supervised(table) => {
+                table
+                    .agent(name)
+                    .ok_or_else(|| missing(name))?
+                    .prompter()
+                    .await
+            }
             Self::Given(agents) => {
                 let found = agents.iter().find(|(row, _)| is_named(row, name));
-                found.map(|(_, prompter)| Arc::clone(prompter)).ok_or_else(|| missing(name))
+                found
+                    .map(|(_, prompter)| Arc::clone(prompter))
+                    .ok_or_else(|| missing(name))
             }
         }
     }
@@ -193,14 +225,23 @@ fn missing(name: &str) -> Error {
 }
 
 async fn agents(State(site): State<Arc<ControlSite>>, headers: HeaderMap) -> Response {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     if accept.contains("text/event-stream") {
         return http::respond(news(site.agents.clone()));
     }
-    Json(AgentList { agents: site.agents.rows().to_vec() }).into_response()
+    Json(AgentList {
+        agents: site.agents.rows().to_vec(),
+    })
+    .into_response()
 }
 
-async fn agent(State(site): State<Arc<ControlSite>>, Path(name): Path<String>) -> Result<Json<AgentRow>, Problem> {
+async fn agent(
+    State(site): State<Arc<ControlSite>>,
+    Path(name): Path<String>,
+) -> Result<Json<AgentRow>, Problem> {
     let rows = site.agents.rows();
     let row = rows.iter().find(|row| is_named(row, &name));
     Ok(Json(row.ok_or_else(|| missing(&name))?.clone()))
@@ -213,12 +254,18 @@ async fn export(
     query: Result<Query<InSession>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Some(session) = http::asked(query)?.session else {
-        return Err(Error::new(ErrorKind::Invalid, "a session that is exported is named: ?session=NAME").into());
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            "a session that is exported is named: ?session=NAME",
+        )
+        .into());
     };
     if site.page.is_empty() {
-        return Err(
-            Error::new(ErrorKind::Missing, "there is no page here that a session could be exported with").into()
-        );
+        return Err(Error::new(
+            ErrorKind::Missing,
+            "there is no page here that a session could be exported with",
+        )
+        .into());
     }
     Ok(http::export(site.page, &whom.prompter, &session).await?)
 }
@@ -232,11 +279,24 @@ fn news(table: ServedAgents) -> impl Stream<Item = Result<Event, Infallible>> + 
         if !is_first && !table.changed().await {
             return Some((vec![Event::default().event(http::END).data("{}")], None));
         }
-        let now: BTreeMap<Uuid, AgentRow> = table.rows().iter().map(|row| (row.id, row.clone())).collect();
+        let now: BTreeMap<Uuid, AgentRow> = table
+            .rows()
+            .iter()
+            .map(|row| (row.id, row.clone()))
+            .collect();
         let gone = told.values().filter(|row| !now.contains_key(&row.id));
-        let gone = gone.map(|row| AgentRow { status: Status::Removed, ..row.clone() });
-        let changed = now.values().filter(|row| told.get(&row.id) != Some(row)).cloned();
-        let frames = changed.chain(gone).map(|row| http::frame("agent", &row)).collect();
+        let gone = gone.map(|row| AgentRow {
+            status: Status::Removed,
+            ..row.clone()
+        });
+        let changed = now
+            .values()
+            .filter(|row| told.get(&row.id) != Some(row))
+            .cloned();
+        let frames = changed
+            .chain(gone)
+            .map(|row| http::frame("agent", &row))
+            .collect();
         Some((frames, Some((table, now, false))))
     });
     changes.flat_map(stream::iter).map(Ok)
@@ -274,7 +334,10 @@ impl ControlClient {
     pub fn agent(&self, name: &str) -> Result<Arc<dyn Prompter>, Error> {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if name.is_empty() || !name.chars().all(fits) {
-            return Err(Error::new(ErrorKind::Invalid, format!("no agent can have this name: {name:?}")));
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!("no agent can have this name: {name:?}"),
+            ));
         }
         Ok(Arc::new(self.0.below(format!("/v1/agents/{name}"))))
     }
@@ -283,12 +346,17 @@ impl ControlClient {
 impl fmt::Debug for ControlFile {
     /// The token is a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ControlFile").field("pid", &self.pid).field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("ControlFile")
+            .field("pid", &self.pid)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for ControlPlane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ControlPlane").field("address", &self.door.address).finish_non_exhaustive()
+        f.debug_struct("ControlPlane")
+            .field("address", &self.door.address)
+            .finish_non_exhaustive()
     }
 }

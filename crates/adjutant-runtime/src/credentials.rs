@@ -31,10 +31,20 @@ impl Credentials {
     /// What it needs is told by its manifest alone, never by the list that may have been read from a file beside it.
     pub fn of(resolved: &Resolved, lookup: impl Fn(&str) -> Option<String>) -> Self {
         let needs = manifest::needs(&resolved.manifest);
-        let found = needs.into_iter().filter_map(|name| Some((lookup(&name)?, name)));
+        let found = needs
+            .into_iter()
+            .filter_map(|name| Some((lookup(&name)?, name)));
         let found = found.map(|(value, name)| (name, value));
-        let mut values: BTreeMap<String, String> = found.filter(|(_, value)| !value.trim().is_empty()).collect();
-        if resolved.manifest.mcp.servers.values().any(|server| server.url.is_some()) {
+        let mut values: BTreeMap<String, String> = found
+            .filter(|(_, value)| !value.trim().is_empty())
+            .collect();
+        if resolved
+            .manifest
+            .mcp
+            .servers
+            .values()
+            .any(|server| server.url.is_some())
+        {
             values.extend(tokens_folder(&lookup).map(|folder| (MCP_TOKENS.to_owned(), folder)));
         }
         Self { values }
@@ -57,12 +67,15 @@ impl Credentials {
     /// # Errors
     /// `Model` if it is missing; the message names the variable.
     pub fn require(&self, name: &str) -> Result<&str, Error> {
-        self.get(name).ok_or_else(|| Error::new(ErrorKind::Model, format!("the variable {name} is not set")))
+        self.get(name)
+            .ok_or_else(|| Error::new(ErrorKind::Model, format!("the variable {name} is not set")))
     }
 
     /// All of them, for the environment of the one process that needs them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.values
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 

@@ -72,15 +72,25 @@ impl Engine {
     pub async fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let resolved = folder::resolve(path, Overrides::default()).await?;
-        let beside = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let beside = path
+            .parent()
+            .filter(|it| !it.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         let beside = std::path::absolute(beside).map_err(|error| {
-            let message = format!("the folder of the manifest cannot be found: {}", beside.display());
+            let message = format!(
+                "the folder of the manifest cannot be found: {}",
+                beside.display()
+            );
             Error::new(ErrorKind::Storage, message).with_source(error)
         })?;
         let workspace = Workspace::at(beside.join(BESIDE));
         folder::lay(&resolved.manifest.data, &workspace)?;
         let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
-        Self::builder(resolved).workspace(workspace).credentials(credentials).build().await
+        Self::builder(resolved)
+            .workspace(workspace)
+            .credentials(credentials)
+            .build()
+            .await
     }
 
     /// An engine of what is resolved, without credentials, in a temporary folder.
@@ -155,7 +165,12 @@ fn entry(manifest: &Manifest) -> Result<&crate::manifest::AgentSpec, Error> {
         [only] if name.is_empty() => Some(only),
         agents => agents.iter().find(|agent| agent.name == *name),
     };
-    found.ok_or_else(|| Error::new(ErrorKind::Config, format!("there is no agent that prompts could go to: {name:?}")))
+    found.ok_or_else(|| {
+        Error::new(
+            ErrorKind::Config,
+            format!("there is no agent that prompts could go to: {name:?}"),
+        )
+    })
 }
 
 impl fmt::Debug for Engine {

@@ -69,7 +69,12 @@ pub enum ErrorKind {
 impl Error {
     /// An error of this kind, for launchers and backends of one's own. `message` says what was tried, and with what.
     pub fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), source: None, wants: None }
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+            wants: None,
+        }
     }
 
     /// Sets the error that lies behind it.
@@ -81,7 +86,10 @@ impl Error {
 
     /// Sets what lies behind an error whose words this one has.
     pub(crate) fn behind(self, error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self { source: Cause::behind(error), ..self }
+        Self {
+            source: Cause::behind(error),
+            ..self
+        }
     }
 
     pub(crate) fn with_wants(mut self, wants: Wants) -> Self {

@@ -33,7 +33,11 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
 /// Writes JSON: into a file beside it that only its owner can read, then by a rename, so that a reader sees the old or the new.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize, sync: Sync) -> Result<(), Error> {
     let mut bytes = serde_json::to_vec_pretty(value).map_err(|error| {
-        Error::new(ErrorKind::Storage, format!("cannot write {}", path.display())).with_source(error)
+        Error::new(
+            ErrorKind::Storage,
+            format!("cannot write {}", path.display()),
+        )
+        .with_source(error)
     })?;
     bytes.push(b'\n');
     write_bytes(path, &bytes, sync)
@@ -48,13 +52,21 @@ pub(crate) fn write_bytes(path: &Path, bytes: &[u8], sync: Sync) -> Result<(), E
         let _gone = fs::remove_file(&beside);
         return Err(storage("write", path, error));
     }
-    if sync == Sync::Disk { sync_folder(folder) } else { Ok(()) }
+    if sync == Sync::Disk {
+        sync_folder(folder)
+    } else {
+        Ok(())
+    }
 }
 
 fn write_new(path: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
     let mut file = private(OpenOptions::new().write(true).create_new(true)).open(path)?;
     file.write_all(bytes)?;
-    if sync == Sync::Disk { file.sync_all() } else { Ok(()) }
+    if sync == Sync::Disk {
+        file.sync_all()
+    } else {
+        Ok(())
+    }
 }
 
 /// Makes the names in a folder survive a crash of the machine.
@@ -62,7 +74,9 @@ pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
     if cfg!(not(unix)) {
         return Ok(());
     }
-    File::open(path).and_then(|folder| folder.sync_all()).map_err(|error| storage("write the folder", path, error))
+    File::open(path)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|error| storage("write the folder", path, error))
 }
 
 /// Reads JSON of a regular file, up to a cap.
@@ -72,7 +86,10 @@ pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let bytes = read_capped(path, MAX_JSON)?;
     let wrong = |error: &dyn std::error::Error| {
-        Error::new(ErrorKind::Storage, format!("{} is not what it should be: {error}", path.display()))
+        Error::new(
+            ErrorKind::Storage,
+            format!("{} is not what it should be: {error}", path.display()),
+        )
     };
     adjutant_llm::json::from_slice(&bytes).map_err(|error| wrong(&error))?;
     serde_json::from_slice(&bytes).map_err(|error| wrong(&error))
@@ -91,9 +108,14 @@ pub(crate) fn read_json_if_any<T: DeserializeOwned>(path: &Path) -> Result<Optio
 pub(crate) fn read_capped(path: &Path, cap: u64) -> Result<Vec<u8>, Error> {
     let file = open_regular(path)?;
     let mut bytes = Vec::new();
-    file.take(cap.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| storage("read", path, error))?;
+    file.take(cap.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(|error| storage("read", path, error))?;
     if bytes.len() as u64 > cap {
-        return Err(Error::new(ErrorKind::Storage, format!("{} is longer than {cap} bytes", path.display())));
+        return Err(Error::new(
+            ErrorKind::Storage,
+            format!("{} is longer than {cap} bytes", path.display()),
+        ));
     }
     Ok(bytes)
 }
@@ -117,13 +139,23 @@ pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
     }
-    let refused =
-        |what: &str| Error::new(ErrorKind::Invalid, format!("{} is {what}, not a regular file", path.display()));
+    let refused = |what: &str| {
+        Error::new(
+            ErrorKind::Invalid,
+            format!("{} is {what}, not a regular file", path.display()),
+        )
+    };
     let file = options.open(path).map_err(|error| {
         let is_link = fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
-        if is_link { refused("a link") } else { storage("open", path, error) }
+        if is_link {
+            refused("a link")
+        } else {
+            storage("open", path, error)
+        }
     })?;
-    let found = file.metadata().map_err(|error| storage("open", path, error))?;
+    let found = file
+        .metadata()
+        .map_err(|error| storage("open", path, error))?;
     if found.is_dir() {
         return Err(refused("a folder"));
     }
@@ -137,7 +169,8 @@ pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
 #[cfg(unix)]
 pub(crate) fn is_executable(file: &File) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    file.metadata().is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
+    file.metadata()
+        .is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(not(unix))]
@@ -153,7 +186,9 @@ pub(crate) fn remove_folder(path: &Path) -> Result<(), Error> {
         Err(error) => Err(error),
     };
     match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(storage("delete", path, error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(storage("delete", path, error))
+        }
         Ok(()) | Err(_) => Ok(()),
     }
 }
@@ -166,6 +201,10 @@ pub(crate) fn storage(attempt: &str, path: &Path, error: io::Error) -> Error {
         io::ErrorKind::PermissionDenied => "; permission denied",
         _ => "",
     };
-    let kind = if error.kind() == io::ErrorKind::NotFound { ErrorKind::Missing } else { ErrorKind::Storage };
+    let kind = if error.kind() == io::ErrorKind::NotFound {
+        ErrorKind::Missing
+    } else {
+        ErrorKind::Storage
+    };
     Error::new(kind, format!("cannot {attempt} {}{hint}", path.display())).with_source(error)
 }

@@ -59,7 +59,11 @@ impl Home {
     pub fn make(&self) -> Result<(), Error> {
         make_folder(&self.root)?;
         let ignored = self.root.join(".gitignore");
-        if ignored.symlink_metadata().is_ok() { Ok(()) } else { write_bytes(&ignored, b"*\n", Sync::Program) }
+        if ignored.symlink_metadata().is_ok() {
+            Ok(())
+        } else {
+            write_bytes(&ignored, b"*\n", Sync::Program)
+        }
     }
 
     /// Tells an operator that something was asked for, or made.

@@ -56,7 +56,10 @@ pub struct HostOptions {
 impl HostOptions {
     /// 10 seconds of grace, and the parts that are there anyway.
     pub fn new() -> Self {
-        Self { grace: Duration::from_secs(10), parts: Parts::new() }
+        Self {
+            grace: Duration::from_secs(10),
+            parts: Parts::new(),
+        }
     }
 
     /// Sets how long runs have to end, once the agent is to stop.
@@ -105,8 +108,13 @@ pub async fn run(workspace: Workspace, options: HostOptions) -> Result<(), Error
     let (log, start) = (Log::new(), start_of_environment()?);
     log.note_panics();
     let pid = std::process::id();
-    log.line("host_started", json!({ "pid": pid, "start": start, "version": env!("CARGO_PKG_VERSION") }));
-    let lock = workspace.lock_host().inspect_err(|error| log.failed(error))?;
+    log.line(
+        "host_started",
+        json!({ "pid": pid, "start": start, "version": env!("CARGO_PKG_VERSION") }),
+    );
+    let lock = workspace
+        .lock_host()
+        .inspect_err(|error| log.failed(error))?;
     // Until it is known by its lock, it is found by its environment; there is nobody yet who should not read that.
     hide_memory();
     let ended = live(&workspace, &options, start, &log).await;
@@ -123,7 +131,12 @@ pub async fn run(workspace: Workspace, options: HostOptions) -> Result<(), Error
     ended.and(told)
 }
 
-async fn live(workspace: &Workspace, options: &HostOptions, start: Uuid, log: &Log) -> Result<(), Error> {
+async fn live(
+    workspace: &Workspace,
+    options: &HostOptions,
+    start: Uuid,
+    log: &Log,
+) -> Result<(), Error> {
     let mut signals = Signals::listen()?;
     let serving = async {
         let engine = engine_of(workspace, options.parts.clone()).await?;
@@ -133,13 +146,17 @@ async fn live(workspace: &Workspace, options: &HostOptions, start: Uuid, log: &L
         prompter.observe(Arc::new(move |work| heard.work(work)));
         let port = match std::env::var(PORT_VARIABLE) {
             Ok(port) => port.parse().map_err(|error| {
-                Error::new(ErrorKind::Config, format!("{PORT_VARIABLE} is no port: {port:?}: {error}"))
+                Error::new(
+                    ErrorKind::Config,
+                    format!("{PORT_VARIABLE} is no port: {port:?}: {error}"),
+                )
             })?,
             Err(_) => HostFile::read(workspace).map_or(0, |former| former.address.port()),
         };
         prompter.go_on(workspace, engine.resolved().manifest.on_restart)?;
         let mut serves = ServerOptions::new(agent).port(port).grace(options.grace);
-        serves.description = Some(Arc::clone(&engine.resolved().manifest.description)).filter(|it| !it.is_empty());
+        serves.description =
+            Some(Arc::clone(&engine.resolved().manifest.description)).filter(|it| !it.is_empty());
         serves.pushes = engine.resolved().manifest.a2a_push.as_ref().map(|hosts| {
             let mut targets = PushTargets::default();
             targets.private_hosts.clone_from(hosts);
@@ -147,7 +164,12 @@ async fn live(workspace: &Workspace, options: &HostOptions, start: Uuid, log: &L
         });
         let server = Server::bind(prompter, serves).await?;
         let (address, token) = (server.address(), server.token().to_owned());
-        let file = HostFile { pid: std::process::id(), start, address, token };
+        let file = HostFile {
+            pid: std::process::id(),
+            start,
+            address,
+            token,
+        };
         files::write_json(&workspace.file(FILE), &file, Sync::Program)?;
         log.line("host_ready", json!({ "address": address }));
         Ok::<_, Error>(server)
@@ -172,17 +194,31 @@ async fn live(workspace: &Workspace, options: &HostOptions, start: Uuid, log: &L
 async fn engine_of(workspace: &Workspace, parts: Parts) -> Result<Engine, Error> {
     let resolved: Resolved = workspace.prepared()?.resolved;
     let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
-    let builder = Engine::builder(resolved).workspace(workspace.clone()).credentials(credentials).parts(parts);
+    let builder = Engine::builder(resolved)
+        .workspace(workspace.clone())
+        .credentials(credentials)
+        .parts(parts);
     // The program that started the process marked it, and has looked at the agent's wants.
     let is_started = std::env::var_os(START_VARIABLE).is_some();
-    if is_started { builder.trusted().build().await } else { builder.build().await }
+    if is_started {
+        builder.trusted().build().await
+    } else {
+        builder.build().await
+    }
 }
 
 /// Returns the id of this start; a new one if the program that started the process gave none.
 fn start_of_environment() -> Result<Uuid, Error> {
-    let Some(value) = std::env::var_os(START_VARIABLE) else { return Ok(Uuid::new_v4()) };
+    let Some(value) = std::env::var_os(START_VARIABLE) else {
+        return Ok(Uuid::new_v4());
+    };
     let start = value.to_str().and_then(|value| value.parse().ok());
-    start.ok_or_else(|| Error::new(ErrorKind::Config, format!("{START_VARIABLE} is no id of a start: {value:?}")))
+    start.ok_or_else(|| {
+        Error::new(
+            ErrorKind::Config,
+            format!("{START_VARIABLE} is no id of a start: {value:?}"),
+        )
+    })
 }
 
 /// Hides memory and environment of this process from other processes of the same user, the tools among them; nothing of it

@@ -22,7 +22,8 @@ const FOLDER: &str = "rules";
 /// The most bytes of a file: 1,000 rules, as many as there may be.
 const MAX_BYTES: u64 = 1 << 20;
 /// The first line of a file.
-const ABOUT: &str = "# What a person allowed for good. Without a line it is asked again, from the next start on.\n";
+const ABOUT: &str =
+    "# What a person allowed for good. Without a line it is asked again, from the next start on.\n";
 
 /// The place where the rules of the agents of a workspace are kept.
 #[derive(Debug)]
@@ -36,7 +37,10 @@ impl KeptRules {
     /// The place in a workspace; none if no backend made it, and nothing of it lasts.
     pub(crate) fn of(workspace: &Workspace) -> Option<Self> {
         let is_made = workspace.file("agent.json").is_file();
-        is_made.then(|| Self { workspace: workspace.clone(), writing: Mutex::default() })
+        is_made.then(|| Self {
+            workspace: workspace.clone(),
+            writing: Mutex::default(),
+        })
     }
 
     /// Keeps rules of an agent. One that would not be a line of its own is not kept: it ends with the agent.
@@ -44,8 +48,14 @@ impl KeptRules {
     /// # Errors
     /// `Storage` if it cannot be written.
     pub(crate) fn keep(&self, agent: &str, rules: &[Rule]) -> Result<(), Error> {
-        let lines: Vec<String> = rules.iter().map(Rule::to_string).filter(|text| is_line(text)).collect();
-        let Some(file) = file(&self.workspace, agent).filter(|_| !lines.is_empty()) else { return Ok(()) };
+        let lines: Vec<String> = rules
+            .iter()
+            .map(Rule::to_string)
+            .filter(|text| is_line(text))
+            .collect();
+        let Some(file) = file(&self.workspace, agent).filter(|_| !lines.is_empty()) else {
+            return Ok(());
+        };
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = read(&self.workspace, agent)?.unwrap_or_else(|| ABOUT.to_owned());
         for line in lines {
@@ -61,11 +71,16 @@ impl KeptRules {
 /// # Errors
 /// `Config` if others than its owner may write its file, or a line is no rule; `Storage` if it cannot be read.
 pub(crate) fn restore(workspace: &Workspace, agent: &str, rules: Rules) -> Result<Rules, Error> {
-    let Some(text) = read(workspace, agent)? else { return Ok(rules) };
-    rules.with(&text, &format!("{FOLDER}/{agent}")).map_err(|error| {
-        let message = format!("the rules that were kept of the agent {agent} cannot be used: {error}");
-        Error::new(ErrorKind::Config, message)
-    })
+    let Some(text) = read(workspace, agent)? else {
+        return Ok(rules);
+    };
+    rules
+        .with(&text, &format!("{FOLDER}/{agent}"))
+        .map_err(|error| {
+            let message =
+                format!("the rules that were kept of the agent {agent} cannot be used: {error}");
+            Error::new(ErrorKind::Config, message)
+        })
 }
 
 impl Workspace {
@@ -75,7 +90,10 @@ impl Workspace {
     /// `Config` if others than their owner may write them, `Storage` if they cannot be read.
     pub fn kept_rules(&self, agent: &str) -> Result<Vec<String>, Error> {
         let text = read(self, agent)?.unwrap_or_default();
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let lines = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with('#'));
         Ok(lines.map(str::to_owned).collect())
     }
 }
@@ -89,24 +107,37 @@ fn file(workspace: &Workspace, agent: &str) -> Option<PathBuf> {
 
 /// True if a rule is read back from a line as what it is: what a model wrote must not become two rules.
 fn is_line(text: &str) -> bool {
-    !text.contains(char::is_control) && text.parse::<Rule>().is_ok_and(|rule| rule.to_string() == text)
+    !text.contains(char::is_control)
+        && text
+            .parse::<Rule>()
+            .is_ok_and(|rule| rule.to_string() == text)
 }
 
 /// The text of an agent's file, which is believed only if nobody but its owner can write it.
 fn read(workspace: &Workspace, agent: &str) -> Result<Option<String>, Error> {
-    let Some(path) = file(workspace, agent) else { return Ok(None) };
+    let Some(path) = file(workspace, agent) else {
+        return Ok(None);
+    };
     let file = match open_regular(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::Missing => return Ok(None),
         Err(error) => return Err(error),
     };
-    if !is_own(&file.metadata().map_err(|error| storage("open", &path, error))?) {
+    if !is_own(
+        &file
+            .metadata()
+            .map_err(|error| storage("open", &path, error))?,
+    ) {
         let path = path.display();
-        let message = format!("{path} is not believed: others may write it; hint: read it, then `chmod 600 {path}`");
+        let message = format!(
+            "{path} is not believed: others may write it; hint: read it, then `chmod 600 {path}`"
+        );
         return Err(Error::new(ErrorKind::Config, message));
     }
     let mut text = String::new();
-    file.take(MAX_BYTES).read_to_string(&mut text).map_err(|error| storage("read", &path, error))?;
+    file.take(MAX_BYTES)
+        .read_to_string(&mut text)
+        .map_err(|error| storage("read", &path, error))?;
     Ok(Some(text))
 }
 

@@ -44,5 +44,6 @@ pub use supervisor::Supervisor;
 pub use trust::{Trust, TrustStore};
 pub use wants::{Want, WantKind, Wants};
 pub use workspace::{
-    AgentFile, Changes, EndFile, Lock, MadeUpdate, Prepared, StartFile, StatusFile, UpdateFile, Workspace,
+    AgentFile, Changes, EndFile, Lock, MadeUpdate, Prepared, StartFile, StatusFile, UpdateFile,
+    Workspace,
 };

@@ -39,15 +39,17 @@ use serde_json::Value;
 pub use access::{Access, Approval, ApprovalRule, RulesSpec};
 pub(crate) use agent::PREFIXED;
 pub use agent::{
-    AgentSpec, Compaction, ContextSpec, DelegationPlace, DelegationSpec, EffectParams, Instructions, LimitEnd,
-    LimitsSpec, NamedContext, ReflectionSpec, TeamSpec,
+    AgentSpec, Compaction, ContextSpec, DelegationPlace, DelegationSpec, EffectParams,
+    Instructions, LimitEnd, LimitsSpec, NamedContext, ReflectionSpec, TeamSpec,
 };
 pub use amount::{Bytes, Span};
 pub use load::Loaded;
 pub(crate) use load::with_fields;
 pub use model::{BudgetSpec, ModelChoice, ModelSpec, OptionsSpec};
 pub use parts::PartNames;
-pub use place::{BoardSpec, Durability, MemorySpec, NotesSpec, OnRestart, SessionSpec, StoreKind, StoreSpec};
+pub use place::{
+    BoardSpec, Durability, MemorySpec, NotesSpec, OnRestart, SessionSpec, StoreKind, StoreSpec,
+};
 pub use problem::{Problem, Problems};
 pub use resolved::{Overrides, Resolved};
 pub use resource::{DataSpec, PeerSpec};
@@ -140,7 +142,10 @@ pub(crate) use {check::is_line, near::nearest};
 
 /// Reads a value from a text of YAML.
 pub(crate) fn of_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Problem> {
-    let source = node::Source { shown: "resolved".into(), folder: PathBuf::new() };
+    let source = node::Source {
+        shown: "resolved".into(),
+        folder: PathBuf::new(),
+    };
     read::one(&yaml::read(text, &Arc::new(source), yaml::MANIFEST)?)
 }
 

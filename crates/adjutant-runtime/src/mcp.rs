@@ -11,7 +11,8 @@ use std::{
 };
 
 use adjutant_mcp::{
-    Access, HttpConfig, LoginOptions, McpServer, Revision, ServerConfig, StdioConfig, Tokens, Transport,
+    Access, HttpConfig, LoginOptions, McpServer, Revision, ServerConfig, StdioConfig, Tokens,
+    Transport,
 };
 use adjutant_providers::{KeyCommand, TokenSource};
 use adjutant_tool::Toolbox;
@@ -74,21 +75,43 @@ impl ServerPlace {
     /// that, so with another sandbox they only read the folder, unless they are given it to change.
     pub fn new(work: impl Into<PathBuf>, homes: impl Into<PathBuf>) -> Self {
         let bwrap = Sandbox::bwrap();
-        Self::held(work, homes, if bwrap.refuses().is_none() { bwrap } else { Sandbox::new() })
+        Self::held(
+            work,
+            homes,
+            if bwrap.refuses().is_none() {
+                bwrap
+            } else {
+                Sandbox::new()
+            },
+        )
     }
 
     /// The same in a sandbox of one's own.
     pub fn held(work: impl Into<PathBuf>, homes: impl Into<PathBuf>, sandbox: Sandbox) -> Self {
         let work = work.into();
         let digest = hex(&Sha256::digest(work.as_os_str().as_encoded_bytes()));
-        let access = if sandbox.report().by == "bwrap" { Access::Write } else { Access::Read };
-        Self { homes: homes.into().join(&digest[..16]), work, sandbox, tokens: None, access }
+        let access = if sandbox.report().by == "bwrap" {
+            Access::Write
+        } else {
+            Access::Read
+        };
+        Self {
+            homes: homes.into().join(&digest[..16]),
+            work,
+            sandbox,
+            tokens: None,
+            access,
+        }
     }
 
     /// True if a server can only read the folder that it begins in.
     pub fn reads_only(&self, spec: &ServerSpec) -> bool {
         let folder = spec.cwd.as_ref().unwrap_or(&self.work);
-        let changes = spec.sandbox.write.iter().any(|path| folder.starts_with(path));
+        let changes = spec
+            .sandbox
+            .write
+            .iter()
+            .any(|path| folder.starts_with(path));
         self.access == Access::Read && !changes && !spec.sandbox.danger_without_any
     }
 
@@ -104,16 +127,22 @@ impl ServerPlace {
         spec: &ServerSpec,
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<McpServer, Error> {
-        let prefix = spec.prefix.clone().unwrap_or_else(|| format!("{name}_").into());
+        let prefix = spec
+            .prefix
+            .clone()
+            .unwrap_or_else(|| format!("{name}_").into());
         if Rules::knows_prefix(&prefix) {
             let hint = "hint: give it a `prefix`, as `my_`";
             return Err(wrong(
                 name,
-                format!("rules would take its tools for others: they begin with {prefix:?}; {hint}"),
+                format!(
+                    "rules would take its tools for others: they begin with {prefix:?}; {hint}"
+                ),
             ));
         }
         let config = self.config(name, spec, lookup)?;
-        McpServer::new(name, config).map_err(|error| wrong(name, error.to_string()).with_source(error))
+        McpServer::new(name, config)
+            .map_err(|error| wrong(name, error.to_string()).with_source(error))
     }
 
     /// Returns what is said of a server, with its variables put in.
@@ -128,12 +157,16 @@ impl ServerPlace {
     ) -> Result<ServerConfig, Error> {
         let fill = |text: &str| {
             vars::filled(text, &lookup).map_err(|(message, hint)| {
-                let hint = hint.map(|hint| format!("; hint: {hint}")).unwrap_or_default();
+                let hint = hint
+                    .map(|hint| format!("; hint: {hint}"))
+                    .unwrap_or_default();
                 wrong(name, format!("{message}{hint}"))
             })
         };
         let filled = |map: &BTreeMap<String, String>| {
-            let each = map.iter().map(|(key, value)| Ok((key.as_str().into(), fill(value)?.into())));
+            let each = map
+                .iter()
+                .map(|(key, value)| Ok((key.as_str().into(), fill(value)?.into())));
             each.collect::<Result<BTreeMap<Arc<str>, Arc<str>>, Error>>()
         };
         let path = |path: &Path| fill(&path.to_string_lossy()).map(PathBuf::from);
@@ -141,16 +174,25 @@ impl ServerPlace {
             (Some(command), _) => {
                 let program = find_program(&path(command)?, spec.sha256.as_deref())
                     .map_err(|error| wrong(name, error.message().to_owned()))?;
-                let args =
-                    spec.args.iter().map(|word| Ok(fill(word)?.into())).collect::<Result<Vec<Arc<str>>, Error>>()?;
+                let args = spec
+                    .args
+                    .iter()
+                    .map(|word| Ok(fill(word)?.into()))
+                    .collect::<Result<Vec<Arc<str>>, Error>>()?;
                 let home = self.homes.join(folder_of(name));
                 files::make_folder(&home)?;
-                let cwd = spec.cwd.as_deref().map_or_else(|| Ok(self.work.clone()), path)?;
-                let sandbox = widened(self.sandbox.clone(), &program, &args, &spec.sandbox).write(home.clone());
+                let cwd = spec
+                    .cwd
+                    .as_deref()
+                    .map_or_else(|| Ok(self.work.clone()), path)?;
+                let sandbox = widened(self.sandbox.clone(), &program, &args, &spec.sandbox)
+                    .write(home.clone());
                 let mut env = filled(&spec.env)?;
                 env.insert("HOME".into(), home.to_string_lossy().into());
                 Transport::Stdio(StdioConfig {
-                    sandbox: OBEYED.iter().fold(sandbox, |sandbox, name| sandbox.keep(cwd.join(name))),
+                    sandbox: OBEYED
+                        .iter()
+                        .fold(sandbox, |sandbox, name| sandbox.keep(cwd.join(name))),
                     command: program,
                     args,
                     env,
@@ -163,7 +205,12 @@ impl ServerPlace {
                 (http.headers, http.tokens) = (filled(&spec.headers)?, self.tokens(&spec.auth));
                 Transport::Http(http)
             }
-            (None, None) => return Err(wrong(name, "it has neither a `command` nor a `url`".to_owned())),
+            (None, None) => {
+                return Err(wrong(
+                    name,
+                    "it has neither a `command` nor a `url`".to_owned(),
+                ));
+            }
         };
         let base = ServerConfig::new(transport);
         Ok(ServerConfig {
@@ -206,7 +253,13 @@ pub(crate) fn toolboxes(
     let tokens = credentials.get(MCP_TOKENS).map(PathBuf::from);
     let (work, homes) = (workspace.work(), workspace.file("home/mcp"));
     // The folder is the agent's own.
-    let place = ServerPlace { work, homes, sandbox, tokens, access: Access::Write };
+    let place = ServerPlace {
+        work,
+        homes,
+        sandbox,
+        tokens,
+        access: Access::Write,
+    };
     let servers = manifest.mcp.servers.iter().map(|(name, spec)| {
         let server = place.server(name, spec, |name| credentials.get(name).map(str::to_owned))?;
         Ok((Arc::clone(name), Arc::new(server) as Arc<dyn Toolbox>))
@@ -217,7 +270,11 @@ pub(crate) fn toolboxes(
 /// A name that a folder can have: one that is none is its digest.
 fn folder_of(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if name.chars().all(is_plain) { name.to_owned() } else { hex(&Sha256::digest(name)) }
+    if name.chars().all(is_plain) {
+        name.to_owned()
+    } else {
+        hex(&Sha256::digest(name))
+    }
 }
 
 fn wrong(name: &str, message: String) -> Error {

@@ -33,35 +33,88 @@ pub(crate) fn toolbox(
     world: &Arc<dyn World>,
 ) -> Result<Arc<dyn Toolbox>, Error> {
     // Only what a backend made stands in a folder of agents.
-    let home = workspace.file("agent.json").is_file().then(|| workspace.root().parent()).flatten();
-    let peers = manifest.peers.iter().map(|spec| peer(spec, home, credentials)).collect::<Result<_, _>>()?;
+    let home = workspace
+        .file("agent.json")
+        .is_file()
+        .then(|| workspace.root().parent())
+        .flatten();
+    let peers = manifest
+        .peers
+        .iter()
+        .map(|spec| peer(spec, home, credentials))
+        .collect::<Result<_, _>>()?;
     // One after the other, each gets what those before it left.
     let is_limited = |budget: &_| *budget != Default::default();
-    let is_limited = is_limited(&manifest.budget) || manifest.agents.iter().any(|agent| is_limited(&agent.budget));
-    let tool = PeerTool::new(Arc::clone(&manifest.name), peers, is_limited, Arc::clone(world));
+    let is_limited = is_limited(&manifest.budget)
+        || manifest
+            .agents
+            .iter()
+            .any(|agent| is_limited(&agent.budget));
+    let tool = PeerTool::new(
+        Arc::clone(&manifest.name),
+        peers,
+        is_limited,
+        Arc::clone(world),
+    );
     Ok(Arc::new(Tools::new("peers").tool(tool)))
 }
 
 fn peer(spec: &PeerSpec, home: Option<&Path>, credentials: &Credentials) -> Result<Peer, Error> {
-    let lacks = |why: String| Error::new(ErrorKind::Config, format!("the peer {} cannot be called: {why}", spec.name));
+    let lacks = |why: String| {
+        Error::new(
+            ErrorKind::Config,
+            format!("the peer {} cannot be called: {why}", spec.name),
+        )
+    };
     let variable = |variable: &String| {
-        credentials.get(variable).ok_or_else(|| lacks(format!("the variable {variable} is not set")))
+        credentials
+            .get(variable)
+            .ok_or_else(|| lacks(format!("the variable {variable} is not set")))
     };
     if let Some(url) = &spec.a2a {
-        let token = spec.token_variable.as_ref().map(variable).transpose()?.map(Arc::from);
-        let door = Door::A2a { url: Arc::clone(url), token };
-        return Ok(Peer { name: Arc::clone(&spec.name), description: Arc::clone(&spec.description), door });
+        let token = spec
+            .token_variable
+            .as_ref()
+            .map(variable)
+            .transpose()?
+            .map(Arc::from);
+        let door = Door::A2a {
+            url: Arc::clone(url),
+            token,
+        };
+        return Ok(Peer {
+            name: Arc::clone(&spec.name),
+            description: Arc::clone(&spec.description),
+            door,
+        });
     }
     let door = match (spec.address, &spec.token_variable) {
-        (Some(address), Some(name)) => Door::At { address, token: variable(name)?.into() },
-        (Some(_), None) => return Err(lacks("it has an `address` and no `token_variable`".to_owned())),
+        (Some(address), Some(name)) => Door::At {
+            address,
+            token: variable(name)?.into(),
+        },
+        (Some(_), None) => {
+            return Err(lacks(
+                "it has an `address` and no `token_variable`".to_owned(),
+            ));
+        }
         (None, _) => {
             let home = home.ok_or_else(|| {
-                lacks("only an agent of an operator has others beside it; hint: give it an `address`".to_owned())
+                lacks(
+                    "only an agent of an operator has others beside it; hint: give it an `address`"
+                        .to_owned(),
+                )
             })?;
             let agent = spec.agent.as_ref().unwrap_or(&spec.name);
-            Door::Named { home: Home::at(home), agent: Arc::clone(agent) }
+            Door::Named {
+                home: Home::at(home),
+                agent: Arc::clone(agent),
+            }
         }
     };
-    Ok(Peer { name: Arc::clone(&spec.name), description: Arc::clone(&spec.description), door })
+    Ok(Peer {
+        name: Arc::clone(&spec.name),
+        description: Arc::clone(&spec.description),
+        door,
+    })
 }

@@ -1,8 +1,14 @@
 //! Tools that are programs: started in a sandbox, with nothing of this process's environment, and never outliving a call.
 
 mod binary;
-#[cfg_attr(all(feature = "shell", target_os = "linux"), path = "process_tool/held.rs")]
-#[cfg_attr(not(all(feature = "shell", target_os = "linux")), path = "process_tool/free.rs")]
+#[cfg_attr(
+    all(feature = "shell", target_os = "linux"),
+    path = "process_tool/held.rs"
+)]
+#[cfg_attr(
+    not(all(feature = "shell", target_os = "linux")),
+    path = "process_tool/free.rs"
+)]
 mod child;
 mod output;
 #[cfg(any(feature = "mcp", all(feature = "shell", target_os = "linux")))]
@@ -12,7 +18,9 @@ mod words;
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use adjutant_llm::CallResult;
-use adjutant_tool::{Approval, Bound, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolHints, ToolSpec};
+use adjutant_tool::{
+    Approval, Bound, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolHints, ToolSpec,
+};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -59,7 +67,11 @@ pub(crate) struct Surroundings {
 
 impl Surroundings {
     /// Those of a workspace.
-    pub(crate) fn of(workspace: &Workspace, environment: &BTreeMap<String, String>, holder: ProgramHolder) -> Self {
+    pub(crate) fn of(
+        workspace: &Workspace,
+        environment: &BTreeMap<String, String>,
+        holder: ProgramHolder,
+    ) -> Self {
         Self {
             work: workspace.work(),
             home: workspace.file("home"),
@@ -102,9 +114,12 @@ impl Program {
             Error::new(error.kind(), message)
         };
         let binary = Binary::find(&tool.binary, tool.sha256.as_deref()).map_err(of_tool)?;
-        let nothing = || json!({ "type": "object", "properties": {}, "additionalProperties": false });
+        let nothing =
+            || json!({ "type": "object", "properties": {}, "additionalProperties": false });
         let parameters = tool.parameters.clone().unwrap_or_else(nothing);
-        let max_output = tool.max_output.map_or(MAX_OUTPUT, |size| size.0.min(MOST_OUTPUT) as usize);
+        let max_output = tool
+            .max_output
+            .map_or(MAX_OUTPUT, |size| size.0.min(MOST_OUTPUT) as usize);
         let timeout = tool.timeout.map_or(TIMEOUT, |time| time.0);
         let words = Words::new(&tool.args, &parameters);
         let spec = ToolSpec {
@@ -112,14 +127,43 @@ impl Program {
             max_output: Some(max_output.saturating_add(AROUND)),
             ..ToolSpec::new(&*tool.name, Arc::clone(&tool.description), parameters)
         };
-        let spec = if tool.approval { ToolSpec { approval: Approval::Always, ..spec } } else { spec };
+        let spec = if tool.approval {
+            ToolSpec {
+                approval: Approval::Always,
+                ..spec
+            }
+        } else {
+            spec
+        };
         // Twice is as good as once: whoever wrote the manifest says so, and the key is the same.
-        let hints = ToolHints { idempotent: tool.repeatable.then_some(true), ..ToolHints::default() };
-        let spec = ToolSpec { replay: if tool.repeatable { Replay::Idempotent } else { Replay::Once }, hints, ..spec };
+        let hints = ToolHints {
+            idempotent: tool.repeatable.then_some(true),
+            ..ToolHints::default()
+        };
+        let spec = ToolSpec {
+            replay: if tool.repeatable {
+                Replay::Idempotent
+            } else {
+                Replay::Once
+            },
+            hints,
+            ..spec
+        };
         let (environment, around) = (tool.environment.clone(), around.clone());
-        let plan = ProgramPlan { binary, words, environment, around, timeout, max_output };
+        let plan = ProgramPlan {
+            binary,
+            words,
+            environment,
+            around,
+            timeout,
+            max_output,
+        };
         let hold = Arc::new(plan.around.holder.of(plan.binary.path(), tool));
-        let program = Self { spec, plan: Arc::new(plan), hold };
+        let program = Self {
+            spec,
+            plan: Arc::new(plan),
+            hold,
+        };
         if let Err(error) = Bound::new(program.clone()).schema() {
             let message = format!("the parameters of the tool {} are no schema", tool.name);
             return Err(Error::new(ErrorKind::Config, message).with_source(error.clone()));
@@ -133,7 +177,10 @@ impl Program {
 /// # Errors
 /// `Config` if it is not.
 #[cfg(feature = "mcp")]
-pub(crate) fn find_program(program: &std::path::Path, sha256: Option<&str>) -> Result<PathBuf, Error> {
+pub(crate) fn find_program(
+    program: &std::path::Path,
+    sha256: Option<&str>,
+) -> Result<PathBuf, Error> {
     Binary::find(program, sha256).map(|binary| binary.path().to_owned())
 }
 
@@ -142,14 +189,26 @@ impl ProgramPlan {
     fn variables(&self, call: Uuid) -> Vec<(OsString, OsString)> {
         let around = &self.around;
         let handed = |name: &str| Some((name.into(), std::env::var_os(name)?));
-        let places =
-            [("HOME", around.home.as_os_str()), ("TMPDIR", around.tmp.as_os_str()), ("LANG", "C.UTF-8".as_ref())];
-        let places = places.into_iter().map(|(name, value)| (name.into(), value.to_owned()));
+        let places = [
+            ("HOME", around.home.as_os_str()),
+            ("TMPDIR", around.tmp.as_os_str()),
+            ("LANG", "C.UTF-8".as_ref()),
+        ];
+        let places = places
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.to_owned()));
         let own = around.environment.iter().chain(&self.environment);
         let own = own.map(|(name, value)| (name.into(), value.into()));
-        let marks = [AGENT_VARIABLE, START_VARIABLE].into_iter().filter_map(handed);
+        let marks = [AGENT_VARIABLE, START_VARIABLE]
+            .into_iter()
+            .filter_map(handed);
         let marks = marks.chain([(CALL_VARIABLE.into(), call.to_string().into())]);
-        handed("PATH").into_iter().chain(places).chain(own).chain(marks).collect()
+        handed("PATH")
+            .into_iter()
+            .chain(places)
+            .chain(own)
+            .chain(marks)
+            .collect()
     }
 }
 
@@ -168,7 +227,9 @@ impl ErasedTool for Program {
         let words = plan.words.with(&args)?;
         let binary = Arc::clone(plan);
         let checked = tokio::task::spawn_blocking(move || binary.binary.check()).await;
-        checked.map_err(|error| ToolError::failed("the program could not be looked at").with_source(error))??;
+        checked.map_err(|error| {
+            ToolError::failed("the program could not be looked at").with_source(error)
+        })??;
         let mut line = args.to_string();
         line.push('\n');
         let done = child::run(plan, &self.hold, &words, line.into_bytes(), &cx.cancel).await?;
@@ -177,13 +238,16 @@ impl ErasedTool for Program {
             ProgramEnd::Exit(status) => Err(ToolError::failed(done.failure(&output::told(status)))),
             ProgramEnd::Lost => Err(ToolError::failed("it is not known how the program ended")),
             ProgramEnd::Late => {
-                let how =
-                    format!("the program took longer than {} and was killed", crate::manifest::Span(plan.timeout));
+                let how = format!(
+                    "the program took longer than {} and was killed",
+                    crate::manifest::Span(plan.timeout)
+                );
                 Err(ToolError::new(ToolErrorKind::TimedOut, done.failure(&how)))
             }
-            ProgramEnd::Cancelled => {
-                Err(ToolError::new(ToolErrorKind::Cancelled, "the program was killed: it was cancelled"))
-            }
+            ProgramEnd::Cancelled => Err(ToolError::new(
+                ToolErrorKind::Cancelled,
+                "the program was killed: it was cancelled",
+            )),
         }
     }
 }

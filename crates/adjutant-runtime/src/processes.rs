@@ -98,7 +98,10 @@ pub(crate) fn kill_marked(_: &Mark) -> usize {
 
 /// The id as the kernel's type. 0 and 1 are never groups of ours: 0 would be our own, 1 everybody.
 fn pid(id: u32) -> Option<Pid> {
-    i32::try_from(id).ok().filter(|id| *id > 1).and_then(Pid::from_raw)
+    i32::try_from(id)
+        .ok()
+        .filter(|id| *id > 1)
+        .and_then(Pid::from_raw)
 }
 
 #[cfg(target_os = "linux")]
@@ -111,7 +114,9 @@ mod linux {
 
     /// Kills those that have the mark now, and names them.
     pub(super) fn kill_once(mark: &Mark) -> Vec<Pid> {
-        all().filter(|id| *id != getpid() && kill(*id, mark)).collect()
+        all()
+            .filter(|id| *id != getpid() && kill(*id, mark))
+            .collect()
     }
 
     /// Returns the letter of the state that a process is in.
@@ -119,31 +124,46 @@ mod linux {
     /// Source: proc_pid_stat(5): it stands after the name in parentheses.
     pub(super) fn state(id: Pid) -> Option<String> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero())).ok()?;
-        stat.rsplit(')').next()?.split_ascii_whitespace().next().map(str::to_owned)
+        stat.rsplit(')')
+            .next()?
+            .split_ascii_whitespace()
+            .next()
+            .map(str::to_owned)
     }
 
     /// All processes.
     fn all() -> impl Iterator<Item = Pid> {
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(Pid::from_raw)
+        entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter_map(Pid::from_raw)
     }
 
     /// Kills a process that has the mark. It is held before it is looked at: so its id cannot be another's by then.
     fn kill(id: Pid, mark: &Mark) -> bool {
-        let Ok(held) = pidfd_open(id, PidfdFlags::empty()) else { return false };
+        let Ok(held) = pidfd_open(id, PidfdFlags::empty()) else {
+            return false;
+        };
         has(id, mark) && pidfd_send_signal(held, Signal::KILL).is_ok()
     }
 
     /// True if it has the mark in its environment.
     pub(super) fn has(id: Pid, mark: &Mark) -> bool {
-        words(id, "environ").split(|byte| *byte == 0).any(|entry| entry == mark.0.as_bytes())
+        words(id, "environ")
+            .split(|byte| *byte == 0)
+            .any(|entry| entry == mark.0.as_bytes())
     }
 
     /// True if its command line is that of the host of a folder, by whichever program.
     pub(super) fn serves(id: Pid, folder: &Path) -> bool {
         let line = words(id, "cmdline");
         let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-        words.windows(2).any(|pair| pair == [b"agent-host".as_slice(), folder.as_os_str().as_encoded_bytes()])
+        words.windows(2).any(|pair| {
+            pair == [
+                b"agent-host".as_slice(),
+                folder.as_os_str().as_encoded_bytes(),
+            ]
+        })
     }
 
     /// Returns the content of a file of a process, up to a cap.
@@ -170,18 +190,29 @@ mod tests {
     fn shell(script: &str, mark: Uuid) -> (Child, String) {
         use std::io::BufRead;
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", script]).env(START_VARIABLE, mark.to_string());
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0).spawn().expect("a shell is there");
+        command
+            .args(["-c", script])
+            .env(START_VARIABLE, mark.to_string());
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .expect("a shell is there");
         let mut line = String::new();
-        std::io::BufReader::new(child.stdout.take().expect("it was asked for")).read_line(&mut line).expect("a line");
+        std::io::BufReader::new(child.stdout.take().expect("it was asked for"))
+            .read_line(&mut line)
+            .expect("a line");
         (child, line.trim().to_owned())
     }
 
     /// True if a process is there and has not ended.
     fn lives(id: &str) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-        status.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with(['Z', 'X']))
+        status
+            .rsplit(')')
+            .next()
+            .is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with(['Z', 'X']))
     }
 
     #[cfg(target_os = "linux")]
@@ -204,12 +235,18 @@ mod tests {
         let (mut marked, _) = shell("echo up; sleep 600; :", mark);
         let told = [mark, Uuid::nil()].map(|mark| is_host(marked.id(), &Mark::start(mark), folder));
         let mut host = Command::new("/bin/sh");
-        host.args(["-c", "echo up; sleep 600; :", "agent-host", "/agents/one"]).process_group(0);
-        let mut host = host.stdout(Stdio::piped()).spawn().expect("a shell is there");
+        host.args(["-c", "echo up; sleep 600; :", "agent-host", "/agents/one"])
+            .process_group(0);
+        let mut host = host
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell is there");
         // The content of its command line can be read only a moment after it began.
         let mut up = [0; 3];
-        std::io::Read::read_exact(&mut host.stdout.take().expect("it is piped"), &mut up).expect("it says so");
-        let served = ["/agents/one", "/agents"].map(|at| is_host(host.id(), &Mark::start(mark), Path::new(at)));
+        std::io::Read::read_exact(&mut host.stdout.take().expect("it is piped"), &mut up)
+            .expect("it says so");
+        let served = ["/agents/one", "/agents"]
+            .map(|at| is_host(host.id(), &Mark::start(mark), Path::new(at)));
         for child in [&mut marked, &mut host] {
             kill_group_now(child.id());
             child.wait().expect("it ends");
@@ -224,6 +261,9 @@ mod tests {
 
     #[test]
     fn marks_are_whole_entries_of_an_environment() {
-        assert_eq!(Mark::start(Uuid::nil()).0, "ADJUTANT_AGENT_START=00000000-0000-0000-0000-000000000000");
+        assert_eq!(
+            Mark::start(Uuid::nil()).0,
+            "ADJUTANT_AGENT_START=00000000-0000-0000-0000-000000000000"
+        );
     }
 }

@@ -41,8 +41,8 @@ pub(crate) use self::{
     work::{SessionTable, Work},
 };
 pub use self::{
-    changes::FileHistory, glance::SessionState, lead::Lead, local::LocalPrompter, look::Look, open::waiting_sessions,
-    session::check as check_name, stored::StoredPrompter,
+    changes::FileHistory, glance::SessionState, lead::Lead, local::LocalPrompter, look::Look,
+    open::waiting_sessions, session::check as check_name, stored::StoredPrompter,
 };
 use crate::error::Error;
 
@@ -124,13 +124,15 @@ pub trait Prompter: Send + Sync {
     ///
     /// # Errors
     /// `Missing` if there is no such session, `Invalid` if it has no such record.
-    async fn attach(&self, session: Option<&str>, after: Option<u64>) -> Result<EventStream, Error>;
+    async fn attach(&self, session: Option<&str>, after: Option<u64>)
+    -> Result<EventStream, Error>;
 
     /// Makes a session that begins as another one was: up to a record, or as it is.
     ///
     /// # Errors
     /// `Missing` if there is no such session, `Exists` if there is one of the new name, `Invalid` if it has no such record.
-    async fn fork(&self, session: Option<&str>, request: ForkRequest) -> Result<SessionInfo, Error>;
+    async fn fork(&self, session: Option<&str>, request: ForkRequest)
+    -> Result<SessionInfo, Error>;
 
     /// Deletes a session; its forks stay whole.
     ///
@@ -247,7 +249,13 @@ pub struct Undone {
 impl ForkRequest {
     /// A session of this name that begins as the other one is.
     pub fn new(to: impl Into<Arc<str>>) -> Self {
-        Self { to: to.into(), at: None, model: None, prompt: None, result: None }
+        Self {
+            to: to.into(),
+            at: None,
+            model: None,
+            prompt: None,
+            result: None,
+        }
     }
 
     /// True if the run of the new session goes on with something else, at once.
@@ -496,52 +504,78 @@ pub struct SessionInfo {
 impl PromptRequest {
     /// A prompt for the default session.
     pub fn new(prompt: impl Into<Arc<str>>) -> Self {
-        Self { prompt: prompt.into(), ..Self::default() }
+        Self {
+            prompt: prompt.into(),
+            ..Self::default()
+        }
     }
 
     /// Names the session.
     #[must_use]
     pub fn session(self, name: impl Into<Arc<str>>) -> Self {
-        Self { session: Some(name.into()), ..self }
+        Self {
+            session: Some(name.into()),
+            ..self
+        }
     }
 
     /// Asks as another agent does, in a session of the call's own.
     #[must_use]
     pub fn call(self, call: PeerCall) -> Self {
-        Self { call: Some(call), ..self }
+        Self {
+            call: Some(call),
+            ..self
+        }
     }
 
     /// Sets how long it may take: the run is cancelled then, and `prompt` fails with `TimedOut`.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
-        Self { timeout_ms: Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)), ..self }
+        Self {
+            timeout_ms: Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+            ..self
+        }
     }
 }
 
 impl PeerCall {
     /// A call that these agents led to, the one that asks last; nothing is limited.
     pub fn new(path: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
-        Self { path: path.into_iter().map(Into::into).collect(), ..Self::default() }
+        Self {
+            path: path.into_iter().map(Into::into).collect(),
+            ..Self::default()
+        }
     }
 }
 
 impl PromptReply {
     /// Returns the reply for the result of a run in this session.
     pub fn new(session: impl Into<Arc<str>>, result: Arc<RunResult>) -> Self {
-        Self { session: session.into(), text: result.text(), result, used: None }
+        Self {
+            session: session.into(),
+            text: result.text(),
+            result,
+            used: None,
+        }
     }
 }
 
 impl ResumeRequest {
     /// Answers for the default session.
     pub fn new(answers: Vec<Answered>) -> Self {
-        Self { session: None, answers }
+        Self {
+            session: None,
+            answers,
+        }
     }
 
     /// Names the session.
     #[must_use]
     pub fn session(self, name: impl Into<Arc<str>>) -> Self {
-        Self { session: Some(name.into()), ..self }
+        Self {
+            session: Some(name.into()),
+            ..self
+        }
     }
 }
 
@@ -554,38 +588,59 @@ impl PausesRequest {
     /// Names the session.
     #[must_use]
     pub fn session(self, name: impl Into<Arc<str>>) -> Self {
-        Self { session: Some(name.into()), ..self }
+        Self {
+            session: Some(name.into()),
+            ..self
+        }
     }
 
     /// Asks for those of the sessions after a mark.
     #[must_use]
     pub fn after(self, mark: impl Into<Arc<str>>) -> Self {
-        Self { after: Some(mark.into()), ..self }
+        Self {
+            after: Some(mark.into()),
+            ..self
+        }
     }
 }
 
 impl ObjectRequest {
     /// An object that fits this schema.
     pub fn new(prompt: impl Into<Arc<str>>, schema: Value) -> Self {
-        Self { prompt: prompt.into(), schema, schema_name: None, schema_description: None, session: None }
+        Self {
+            prompt: prompt.into(),
+            schema,
+            schema_name: None,
+            schema_description: None,
+            session: None,
+        }
     }
 
     /// Says what the object is called: 1 to 64 letters, digits, `_` and `-`.
     #[must_use]
     pub fn name(self, name: impl Into<Arc<str>>) -> Self {
-        Self { schema_name: Some(name.into()), ..self }
+        Self {
+            schema_name: Some(name.into()),
+            ..self
+        }
     }
 
     /// Names the session that it is asked for in.
     #[must_use]
     pub fn session(self, name: impl Into<Arc<str>>) -> Self {
-        Self { session: Some(name.into()), ..self }
+        Self {
+            session: Some(name.into()),
+            ..self
+        }
     }
 
     /// Says what the object is.
     #[must_use]
     pub fn description(self, text: impl Into<Arc<str>>) -> Self {
-        Self { schema_description: Some(text.into()), ..self }
+        Self {
+            schema_description: Some(text.into()),
+            ..self
+        }
     }
 }
 
@@ -598,19 +653,28 @@ impl MessagesRequest {
     /// Names the session.
     #[must_use]
     pub fn session(self, name: impl Into<Arc<str>>) -> Self {
-        Self { session: Some(name.into()), ..self }
+        Self {
+            session: Some(name.into()),
+            ..self
+        }
     }
 
     /// Sets how many are wanted.
     #[must_use]
     pub fn limit(self, limit: u32) -> Self {
-        Self { limit: Some(limit), ..self }
+        Self {
+            limit: Some(limit),
+            ..self
+        }
     }
 
     /// Asks for those before a mark.
     #[must_use]
     pub fn before(self, mark: u64) -> Self {
-        Self { before: Some(mark), ..self }
+        Self {
+            before: Some(mark),
+            ..self
+        }
     }
 }
 
@@ -623,24 +687,36 @@ impl SessionsRequest {
     /// Sets how many are wanted.
     #[must_use]
     pub fn limit(self, limit: u32) -> Self {
-        Self { limit: Some(limit), ..self }
+        Self {
+            limit: Some(limit),
+            ..self
+        }
     }
 
     /// Asks for those after a mark.
     #[must_use]
     pub fn after(self, mark: impl Into<String>) -> Self {
-        Self { after: Some(mark.into()), ..self }
+        Self {
+            after: Some(mark.into()),
+            ..self
+        }
     }
 
     /// Asks for those with this text in what is known of them.
     #[must_use]
     pub fn search(self, text: impl Into<String>) -> Self {
-        Self { search: Some(text.into()), ..self }
+        Self {
+            search: Some(text.into()),
+            ..self
+        }
     }
 
     /// Asks for those that stand so.
     #[must_use]
     pub fn state(self, state: SessionState) -> Self {
-        Self { state: Some(state), ..self }
+        Self {
+            state: Some(state),
+            ..self
+        }
     }
 }

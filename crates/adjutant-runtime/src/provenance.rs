@@ -100,7 +100,12 @@ impl Provenance {
 
 impl PinnedFile {
     pub(crate) fn copied(kind: FileKind, path: PathBuf, sha256: String, bytes: u64) -> Self {
-        Self { kind, path, sha256, bytes }
+        Self {
+            kind,
+            path,
+            sha256,
+            bytes,
+        }
     }
 }
 
@@ -109,7 +114,8 @@ impl Finding {
     ///
     /// The manifest's own files were read already, and files of data are the agent's to change.
     pub fn forbids_start(&self) -> bool {
-        !matches!(self.kind, FileKind::Manifest | FileKind::Data) || self.path == Path::new(PREPARED)
+        !matches!(self.kind, FileKind::Manifest | FileKind::Data)
+            || self.path == Path::new(PREPARED)
     }
 }
 
@@ -137,6 +143,11 @@ impl fmt::Display for Finding {
             Difference::Extra => "was added",
             Difference::NotExecutable => "cannot be executed",
         };
-        write!(f, "the {} file {} {what}", self.kind.word(), self.path.display())
+        write!(
+            f,
+            "the {} file {} {what}",
+            self.kind.word(),
+            self.path.display()
+        )
     }
 }

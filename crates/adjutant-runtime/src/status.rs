@@ -66,7 +66,10 @@ pub enum Reason {
 impl Status {
     /// A failure.
     pub fn failed(reason: Reason, message: impl Into<Arc<str>>) -> Self {
-        Self::Failed { reason, message: message.into() }
+        Self::Failed {
+            reason,
+            message: message.into(),
+        }
     }
 
     /// True if the other may follow this one: the one table of transitions.
@@ -85,7 +88,9 @@ impl Status {
     ///
     /// So what cleans up after an end cannot overwrite a failure, and nothing follows a removal.
     pub fn may_become(&self, next: &Self) -> bool {
-        use Status::{Created, Failed, Preparing, Ready, Removed, Removing, Starting, Stopped, Working};
+        use Status::{
+            Created, Failed, Preparing, Ready, Removed, Removing, Starting, Stopped, Working,
+        };
         match self {
             Created => matches!(next, Preparing | Removing),
             Preparing => matches!(next, Starting | Stopped | Failed { .. }),
@@ -120,7 +125,10 @@ impl Status {
 
     /// True if something runs or is about to: it has to be stopped before it can begin again.
     pub fn is_active(&self) -> bool {
-        matches!(self, Self::Preparing | Self::Starting | Self::Ready | Self::Working)
+        matches!(
+            self,
+            Self::Preparing | Self::Starting | Self::Ready | Self::Working
+        )
     }
 
     /// Returns the reason why it failed, if it did.
@@ -145,7 +153,9 @@ impl Reason {
         match error.kind() {
             ErrorKind::Pull => Self::Pull,
             ErrorKind::Model => Self::Model,
-            ErrorKind::Config | ErrorKind::Manifest | ErrorKind::Invalid | ErrorKind::Untrusted => Self::Config,
+            ErrorKind::Config | ErrorKind::Manifest | ErrorKind::Invalid | ErrorKind::Untrusted => {
+                Self::Config
+            }
             ErrorKind::Readiness | ErrorKind::TimedOut => Self::Readiness,
             ErrorKind::Crashed | ErrorKind::Killed => Self::Crashed,
             ErrorKind::Frozen => Self::Frozen,

@@ -87,34 +87,57 @@ impl Settings {
     /// Sets how many agents may run at a time.
     #[must_use]
     pub fn max_running(self, count: usize) -> Self {
-        Self { max_running: Some(count), ..self }
+        Self {
+            max_running: Some(count),
+            ..self
+        }
     }
 
     /// Sets how long an agent may take to become ready.
     #[must_use]
     pub fn ready_within(self, time: Duration) -> Self {
-        Self { ready_within: time, ..self }
+        Self {
+            ready_within: time,
+            ..self
+        }
     }
 
     /// Sets how long all agents together may take to end when the supervisor does.
     #[must_use]
     pub fn end_within(self, time: Duration) -> Self {
-        Self { end_within: time, ..self }
+        Self {
+            end_within: time,
+            ..self
+        }
     }
 }
 
 impl Supervisor {
     /// A supervisor of the agents of a backend, whose folders are those that the operator works on.
     pub fn new(backend: Arc<dyn Backend>, operator: Operator, settings: Settings) -> Self {
-        let (notices, table) = (broadcast::Sender::new(NOTICES), watch::Sender::new(Arc::from([])));
+        let (notices, table) = (
+            broadcast::Sender::new(NOTICES),
+            watch::Sender::new(Arc::from([])),
+        );
         let agents = watch::Sender::new(Arc::default());
-        Self { backend, operator, settings, world: Arc::new(SystemWorld), notices, table, agents }
+        Self {
+            backend,
+            operator,
+            settings,
+            world: Arc::new(SystemWorld),
+            notices,
+            table,
+            agents,
+        }
     }
 
     /// Takes time and chance from elsewhere.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
-        Self { world: Arc::new(world), ..self }
+        Self {
+            world: Arc::new(world),
+            ..self
+        }
     }
 
     /// Returns the notices of what happens from now on.
@@ -145,7 +168,10 @@ impl Supervisor {
 
 impl std::fmt::Debug for Supervisor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Supervisor").field("operator", &self.operator).field("settings", &self.settings).finish()
+        f.debug_struct("Supervisor")
+            .field("operator", &self.operator)
+            .field("settings", &self.settings)
+            .finish()
     }
 }
 

@@ -43,7 +43,11 @@ impl Trust {
         if is_trusted || wants.is_empty() {
             return Ok(());
         }
-        let text = format!("nobody trusts what the agent {} wants: {}", wants.name(), wants.summary());
+        let text = format!(
+            "nobody trusts what the agent {} wants: {}",
+            wants.name(),
+            wants.summary()
+        );
         Err(Error::new(ErrorKind::Untrusted, text).with_wants(wants.clone()))
     }
 }

@@ -69,15 +69,23 @@ impl Wants {
     /// Returns the number of things of each kind, in a few words.
     pub fn summary(&self) -> String {
         let mut counts: BTreeMap<WantKind, usize> = BTreeMap::new();
-        self.all.iter().for_each(|it| *counts.entry(it.kind).or_default() += 1);
-        let words: Vec<String> = counts.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
+        self.all
+            .iter()
+            .for_each(|it| *counts.entry(it.kind).or_default() += 1);
+        let words: Vec<String> = counts
+            .iter()
+            .map(|(kind, count)| format!("{kind} ({count})"))
+            .collect();
         words.join(", ")
     }
 }
 
 impl Want {
     pub(crate) fn new(kind: WantKind, what: impl AsRef<str>) -> Self {
-        Self { kind, what: hidden::whole(what.as_ref()) }
+        Self {
+            kind,
+            what: hidden::whole(what.as_ref()),
+        }
     }
 }
 

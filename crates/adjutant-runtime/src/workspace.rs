@@ -189,7 +189,9 @@ impl Workspace {
     pub fn prepared(&self) -> Result<Prepared, Error> {
         let mut prepared: Prepared = files::read_json(&self.file("prepared.json"))?;
         prepared.resolved.manifest.check_version()?;
-        prepare::for_each_copy(&mut prepared.resolved.manifest, |path| *path = self.root.join(&*path));
+        prepare::for_each_copy(&mut prepared.resolved.manifest, |path| {
+            *path = self.root.join(&*path)
+        });
         Ok(prepared)
     }
 
@@ -240,9 +242,16 @@ impl Workspace {
     /// `Invalid` if the status is neither `stopped` nor `failed`, `Storage` if it cannot be written.
     pub fn tell_end(&self, start: Uuid, status: Status) -> Result<(), Error> {
         if !matches!(status, Status::Stopped | Status::Failed { .. }) {
-            return Err(Error::new(ErrorKind::Invalid, format!("{} is no end", status.word())));
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!("{} is no end", status.word()),
+            ));
         }
-        files::write_json(&self.file("ended.json"), &EndFile { start, status }, Sync::Program)
+        files::write_json(
+            &self.file("ended.json"),
+            &EndFile { start, status },
+            Sync::Program,
+        )
     }
 
     /// Returns how the last start ended, if its process told: one that was killed did not.

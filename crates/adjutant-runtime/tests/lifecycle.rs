@@ -1,5 +1,8 @@
 //! Tests of the lifecycle.
-#![expect(clippy::panic, reason = "what helps tests fails loudly, and a host tells what it sees")]
+#![expect(
+    clippy::panic,
+    reason = "what helps tests fails loudly, and a host tells what it sees"
+)]
 
 #[path = "lifecycle/adverse.rs"]
 mod adverse;

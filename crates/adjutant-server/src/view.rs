@@ -24,7 +24,9 @@ impl View {
         port: u16,
     ) -> Result<Self, Error> {
         let plane = ControlPlane::of(shown.into_iter().collect(), port).await?;
-        Ok(Self { plane: plane.page(PAGE) })
+        Ok(Self {
+            plane: plane.page(PAGE),
+        })
     }
 
     /// Returns the address that it listens on.
@@ -55,6 +57,8 @@ pub fn url(address: SocketAddr, token: &str) -> String {
 
 impl fmt::Debug for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("View").field("address", &self.address()).finish_non_exhaustive()
+        f.debug_struct("View")
+            .field("address", &self.address())
+            .finish_non_exhaustive()
     }
 }

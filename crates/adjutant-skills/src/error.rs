@@ -32,7 +32,12 @@ pub enum ErrorKind {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), retry_after: None, source: None }
+        Self {
+            kind,
+            message: message.into(),
+            retry_after: None,
+            source: None,
+        }
     }
 
     pub(crate) fn with_source(mut self, source: impl Into<Cause>) -> Self {

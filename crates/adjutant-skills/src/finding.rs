@@ -91,8 +91,18 @@ pub struct Location {
 }
 
 impl Finding {
-    pub(crate) fn new(severity: Severity, kind: FindingKind, place: Location, message: impl Into<Arc<str>>) -> Self {
-        Self { severity, kind, place, message: message.into() }
+    pub(crate) fn new(
+        severity: Severity,
+        kind: FindingKind,
+        place: Location,
+        message: impl Into<Arc<str>>,
+    ) -> Self {
+        Self {
+            severity,
+            kind,
+            place,
+            message: message.into(),
+        }
     }
 }
 
@@ -140,20 +150,34 @@ impl Severity {
 impl Location {
     /// A whole file or folder.
     pub fn whole(file: impl Into<Arc<str>>) -> Self {
-        Self { file: file.into(), line: 0, column: 0 }
+        Self {
+            file: file.into(),
+            line: 0,
+            column: 0,
+        }
     }
 
     /// A place in the same file.
     #[must_use]
     pub fn at(&self, line: u64, column: u64) -> Self {
-        Self { file: Arc::clone(&self.file), line, column }
+        Self {
+            file: Arc::clone(&self.file),
+            line,
+            column,
+        }
     }
 }
 
 impl fmt::Display for Finding {
     /// Shape: `file:line:column: severity: message`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {}", self.place, self.severity.name(), self.message)
+        write!(
+            f,
+            "{}: {}: {}",
+            self.place,
+            self.severity.name(),
+            self.message
+        )
     }
 }
 

@@ -32,7 +32,10 @@ impl Strictness {
 
 impl Findings {
     pub(crate) fn new(rules: Strictness) -> Self {
-        Self { rules, list: Vec::new() }
+        Self {
+            rules,
+            list: Vec::new(),
+        }
     }
 
     pub(crate) fn rules(&self) -> Strictness {
@@ -50,15 +53,30 @@ impl Findings {
             self.list.push(Finding::new(severity, kind, place, message));
         } else if self.list.len() == MAX_FINDINGS {
             let message = "there are more findings; they are not told";
-            self.list.push(Finding::new(Severity::Warning, FindingKind::TooMany, place, message));
+            self.list.push(Finding::new(
+                Severity::Warning,
+                FindingKind::TooMany,
+                place,
+                message,
+            ));
         }
     }
 
-    pub(crate) fn warn(&mut self, kind: FindingKind, place: Location, message: impl Into<Arc<str>>) {
+    pub(crate) fn warn(
+        &mut self,
+        kind: FindingKind,
+        place: Location,
+        message: impl Into<Arc<str>>,
+    ) {
         self.push(Severity::Warning, kind, place, message);
     }
 
-    pub(crate) fn refuse(&mut self, kind: FindingKind, place: Location, message: impl Into<Arc<str>>) {
+    pub(crate) fn refuse(
+        &mut self,
+        kind: FindingKind,
+        place: Location,
+        message: impl Into<Arc<str>>,
+    ) {
         self.push(Severity::Error, kind, place, message);
     }
 

@@ -34,7 +34,10 @@ pub(crate) enum Refused {
 
 impl Folder {
     pub(crate) fn new(root: Arc<Dir>, path: &Path) -> Self {
-        Self { root, path: path.into() }
+        Self {
+            root,
+            path: path.into(),
+        }
     }
 
     /// A handle of a folder within it, reached through no link.
@@ -49,11 +52,16 @@ impl Folder {
     /// Opens a regular file of the folder; links within the folder are followed.
     pub(crate) fn file(&self, asked: &str) -> Result<(File, u64), Refused> {
         let path = Path::new(asked);
-        if asked.contains('\0') || !path.components().all(is_inside) || path.as_os_str().is_empty() {
+        if asked.contains('\0') || !path.components().all(is_inside) || path.as_os_str().is_empty()
+        {
             return Err(Refused::Outside);
         }
         let dir = self.inner(Path::new(""))?;
-        let path: PathBuf = dir.canonicalize(path)?.components().filter(|it| *it != Component::CurDir).collect();
+        let path: PathBuf = dir
+            .canonicalize(path)?
+            .components()
+            .filter(|it| *it != Component::CurDir)
+            .collect();
         if path.as_os_str().is_empty() {
             return Err(Refused::IsFolder);
         }

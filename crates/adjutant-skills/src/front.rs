@@ -6,13 +6,22 @@ use crate::yaml::{self, Budget, Content, Key, Node, Wrong};
 const MARK: &str = "---";
 
 /// The limits of front matter.
-const BUDGET: Budget = Budget { nodes: 2_000, depth: 8, anchors: 16, aliases: 16 };
+const BUDGET: Budget = Budget {
+    nodes: 2_000,
+    depth: 8,
+    anchors: 16,
+    aliases: 16,
+};
 
 /// The fields of front matter, which begins in the second line of its file.
 pub(crate) fn read(front: &str) -> Result<Vec<(Key, Node)>, Wrong> {
     // So that places are those of the file.
     let node = yaml::read(&format!("\n{front}"), BUDGET)?;
-    if let Content::Map(fields) = node.content { Ok(fields) } else { Ok(Vec::new()) }
+    if let Content::Map(fields) = node.content {
+        Ok(fields)
+    } else {
+        Ok(Vec::new())
+    }
 }
 
 /// A file, in its parts.
@@ -37,7 +46,10 @@ pub(crate) fn split(text: &str) -> Split<'_> {
     for line in rest.split_inclusive('\n') {
         let end = at + line.len();
         if is_mark(line) {
-            return Split::Front(rest.get(..at).unwrap_or_default(), rest.get(end..).unwrap_or_default());
+            return Split::Front(
+                rest.get(..at).unwrap_or_default(),
+                rest.get(end..).unwrap_or_default(),
+            );
         }
         at = end;
     }
@@ -47,7 +59,9 @@ pub(crate) fn split(text: &str) -> Split<'_> {
 /// The body as the model is shown it: lines end with a line feed, and nothing blank stands around it.
 pub(crate) fn body(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
-    text.trim_matches(|c: char| c == '\n' || c == '\r').trim_end().to_owned()
+    text.trim_matches(|c: char| c == '\n' || c == '\r')
+        .trim_end()
+        .to_owned()
 }
 
 fn is_mark(line: &str) -> bool {
@@ -61,8 +75,14 @@ mod tests {
     #[test]
     fn split_finds_the_marks_when_lines_end_in_any_way() {
         let cases = [
-            ("---\nname: a\n---\nBody\n", Split::Front("name: a\n", "Body\n")),
-            ("---\r\nname: a\r\n---\r\nBody", Split::Front("name: a\r\n", "Body")),
+            (
+                "---\nname: a\n---\nBody\n",
+                Split::Front("name: a\n", "Body\n"),
+            ),
+            (
+                "---\r\nname: a\r\n---\r\nBody",
+                Split::Front("name: a\r\n", "Body"),
+            ),
             ("\u{feff}---\n---", Split::Front("", "")),
             ("--- \nname: a\n---  \n", Split::Front("name: a\n", "")),
             ("---\nname: a\nBody", Split::Unclosed("---\nname: a\nBody")),

@@ -32,11 +32,17 @@ impl Skills {
             let text = format!("{AVAILABLE}\n\n{}", lines.join("\n"));
             let loaded = Loaded::default();
             tools = tools.tool(tools::load_skill(self, &loaded));
-            agent = agent.section(section_text(SectionKind::AvailableSkills, text)).on::<BeforeModel>(loaded);
+            agent = agent
+                .section(section_text(SectionKind::AvailableSkills, text))
+                .on::<BeforeModel>(loaded);
         }
         if self.iter().any(|skill| !skill.files().is_empty()) {
             tools = tools.tool(tools::read_skill_file(self));
         }
-        if tools.names().next().is_none() { agent } else { agent.toolbox(tools) }
+        if tools.names().next().is_none() {
+            agent
+        } else {
+            agent.toolbox(tools)
+        }
     }
 }

@@ -40,13 +40,17 @@ impl Loaded {
 
     /// Notes that a call loads a skill; false if another one of its turn did.
     fn is_first_of_turn(&self, cx: &CallContext, name: &Arc<str>) -> bool {
-        let (Some(call), Some(log)) = (cx.who.call, cx.get::<LogId>()) else { return false };
+        let (Some(call), Some(log)) = (cx.who.call, cx.get::<LogId>()) else {
+            return false;
+        };
         let turn = call.turn;
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if turns.len() >= MAX_CONVERSATIONS {
             turns.clear();
         }
-        let (known, names) = turns.entry((LogId::clone(&log), cx.who.thread.clone())).or_default();
+        let (known, names) = turns
+            .entry((LogId::clone(&log), cx.who.thread.clone()))
+            .or_default();
         if *known != turn {
             (*known, *names) = (turn, BTreeSet::new());
         }
@@ -88,7 +92,8 @@ fn key(who: &Identity) -> LoadedKey {
 
 /// True if the conversation of a call has shown a skill before its turn.
 fn stands(cx: &CallContext, name: &Arc<str>) -> bool {
-    cx.get::<dyn Spawn>().is_none_or(|spawn| shown(&spawn.parent().history).contains(name))
+    cx.get::<dyn Spawn>()
+        .is_none_or(|spawn| shown(&spawn.parent().history).contains(name))
 }
 
 /// The skills that a view shows.
@@ -97,10 +102,18 @@ fn shown(view: &Transcript) -> BTreeSet<Arc<str>> {
         Entry::Turn(turn) => Some(turn),
         _ => None,
     });
-    turns.flat_map(|turn| turn.results()).filter_map(|result| shows(result)).collect()
+    turns
+        .flat_map(|turn| turn.results())
+        .filter_map(|result| shows(result))
+        .collect()
 }
 
 fn shows(result: &CallResult) -> Option<Arc<str>> {
     let is_whole = result.pinned && result.status == Status::Ok;
-    result.details.get(SHOWS).and_then(|name| name.as_str()).filter(|_| is_whole).map(Arc::from)
+    result
+        .details
+        .get(SHOWS)
+        .and_then(|name| name.as_str())
+        .filter(|_| is_whole)
+        .map(Arc::from)
 }

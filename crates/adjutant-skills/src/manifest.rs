@@ -7,8 +7,9 @@ use crate::{
     findings::{Findings, Strictness},
     front::{Split, body, read, split},
     limits::{
-        ADVISED_LINES, MAX_ALLOWED_TOOLS, MAX_BODY_BYTES, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS,
-        MAX_FRONT_BYTES, MAX_LICENSE_CHARS, MAX_METADATA, MAX_METADATA_CHARS,
+        ADVISED_LINES, MAX_ALLOWED_TOOLS, MAX_BODY_BYTES, MAX_COMPATIBILITY_CHARS,
+        MAX_DESCRIPTION_CHARS, MAX_FRONT_BYTES, MAX_LICENSE_CHARS, MAX_METADATA,
+        MAX_METADATA_CHARS,
     },
     name,
     yaml::{Content, Form, Key, Node, Position, is_null},
@@ -77,26 +78,44 @@ impl SkillReader<'_> {
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
-                let line = 1 + bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count() as u64;
-                self.refused(FindingKind::NotText, (line, 0), "the file is not UTF-8 text");
+                let line = 1 + bytes
+                    .iter()
+                    .take(error.valid_up_to())
+                    .filter(|byte| **byte == b'\n')
+                    .count() as u64;
+                self.refused(
+                    FindingKind::NotText,
+                    (line, 0),
+                    "the file is not UTF-8 text",
+                );
                 return None;
             }
         };
         if let Some(at) = text.find('\0') {
             let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count() as u64;
-            self.refused(FindingKind::NotText, (line, 0), "the file holds a NUL, so it is no text");
+            self.refused(
+                FindingKind::NotText,
+                (line, 0),
+                "the file holds a NUL, so it is no text",
+            );
             return None;
         }
         if let Some(at) = text.find(name::is_invisible) {
             let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count() as u64;
-            let message = "the file holds characters that do not show; look at its bytes before you trust it";
-            self.findings.warn(FindingKind::Invisible, self.file.at(line, 0), message);
+            let message =
+                "the file holds characters that do not show; look at its bytes before you trust it";
+            self.findings
+                .warn(FindingKind::Invisible, self.file.at(line, 0), message);
         }
         Some(text)
     }
 
     /// Reads the fields; the name that is declared, and where.
-    fn fields(&mut self, yaml: &str, manifest: &mut SkillManifest) -> Option<Option<(String, (u64, u64))>> {
+    fn fields(
+        &mut self,
+        yaml: &str,
+        manifest: &mut SkillManifest,
+    ) -> Option<Option<(String, (u64, u64))>> {
         if yaml.len() > MAX_FRONT_BYTES {
             let message = format!("the front matter is larger than {MAX_FRONT_BYTES} bytes");
             self.refused(FindingKind::TooLarge, (2, 0), message);
@@ -105,7 +124,12 @@ impl SkillReader<'_> {
         let fields = match read(yaml) {
             Ok(fields) => fields,
             Err(wrong) => {
-                let said: String = wrong.message.chars().filter(|c| !c.is_control()).take(MAX_SAID).collect();
+                let said: String = wrong
+                    .message
+                    .chars()
+                    .filter(|c| !c.is_control())
+                    .take(MAX_SAID)
+                    .collect();
                 let message = format!("the front matter is not YAML: {said}");
                 self.refused(FindingKind::Yaml, place(wrong.at), message);
                 return None;
@@ -115,14 +139,21 @@ impl SkillReader<'_> {
         for field in &fields {
             let (key, node) = field;
             match key.text.as_str() {
-                "name" => declared = self.short(field, usize::MAX).map(|name| (name.to_string(), place(node.at))),
+                "name" => {
+                    declared = self
+                        .short(field, usize::MAX)
+                        .map(|name| (name.to_string(), place(node.at)))
+                }
                 "description" => manifest.description = self.short(field, MAX_DESCRIPTION_CHARS),
                 "license" => manifest.license = self.short(field, MAX_LICENSE_CHARS),
-                "compatibility" => manifest.compatibility = self.short(field, MAX_COMPATIBILITY_CHARS),
+                "compatibility" => {
+                    manifest.compatibility = self.short(field, MAX_COMPATIBILITY_CHARS)
+                }
                 "metadata" => manifest.metadata = self.metadata(field),
                 "allowed-tools" => manifest.allowed_tools = self.tools(field),
                 other => {
-                    let message = format!("the specification knows no field {}", name::quoted(other));
+                    let message =
+                        format!("the specification knows no field {}", name::quoted(other));
                     self.told(FindingKind::UnknownField, place(key.at), message);
                 }
             }
@@ -135,7 +166,11 @@ impl SkillReader<'_> {
         let (key, node) = field;
         let Some(text) = text(node) else {
             if !node.is_null() {
-                self.told(FindingKind::FieldType, place(node.at), format!("{} must be a text", key.text));
+                self.told(
+                    FindingKind::FieldType,
+                    place(node.at),
+                    format!("{} must be a text", key.text),
+                );
             }
             return None;
         };
@@ -146,7 +181,10 @@ impl SkillReader<'_> {
         if text.chars().count() <= most {
             return Some(text.into());
         }
-        let message = format!("{} is longer than {most} characters, so it is cut", key.text);
+        let message = format!(
+            "{} is longer than {most} characters, so it is cut",
+            key.text
+        );
         self.told(FindingKind::TooLong, place(node.at), message);
         Some(text.chars().take(most).collect::<String>().into())
     }
@@ -157,7 +195,11 @@ impl SkillReader<'_> {
             Content::Map(fields) => fields,
             _ if field.1.is_null() => return metadata,
             _ => {
-                self.told(FindingKind::FieldType, place(field.1.at), "metadata must be a mapping of texts");
+                self.told(
+                    FindingKind::FieldType,
+                    place(field.1.at),
+                    "metadata must be a mapping of texts",
+                );
                 return metadata;
             }
         };
@@ -169,13 +211,18 @@ impl SkillReader<'_> {
                     metadata.insert(key.into(), text.into());
                 }
                 Some(_) => {
-                    let message = format!("metadata has more than {MAX_METADATA} entries; the rest is left out");
+                    let message = format!(
+                        "metadata has more than {MAX_METADATA} entries; the rest is left out"
+                    );
                     self.told(FindingKind::TooLong, place(named.at), message);
                     break;
                 }
                 None if node.is_null() => drop(metadata.insert(key.into(), "".into())),
                 None => {
-                    let message = format!("metadata {} is no text, so it is left out", name::quoted(&key));
+                    let message = format!(
+                        "metadata {} is no text, so it is left out",
+                        name::quoted(&key)
+                    );
                     self.told(FindingKind::FieldType, place(node.at), message);
                 }
             }
@@ -190,10 +237,14 @@ impl SkillReader<'_> {
             _ if field.1.is_null() => Vec::new(),
             Content::Scalar(text, _) => words(text),
             Content::List(items) if items.iter().all(|item| text(item).is_some()) => {
-                let message = "allowed-tools is a list; the specification knows one text with spaces between";
+                let message =
+                    "allowed-tools is a list; the specification knows one text with spaces between";
                 self.told(FindingKind::FieldType, at, message);
                 let texts = items.iter().filter_map(text);
-                texts.map(|text| Arc::from(text.trim())).filter(|text: &Arc<str>| !text.is_empty()).collect()
+                texts
+                    .map(|text| Arc::from(text.trim()))
+                    .filter(|text: &Arc<str>| !text.is_empty())
+                    .collect()
             }
             _ => {
                 self.told(FindingKind::FieldType, at, "allowed-tools must be a text");
@@ -201,7 +252,8 @@ impl SkillReader<'_> {
             }
         };
         if tools.len() > MAX_ALLOWED_TOOLS {
-            let message = format!("allowed-tools names more than {MAX_ALLOWED_TOOLS}; the rest is left out");
+            let message =
+                format!("allowed-tools names more than {MAX_ALLOWED_TOOLS}; the rest is left out");
             self.told(FindingKind::TooLong, at, message);
             tools.truncate(MAX_ALLOWED_TOOLS);
         }
@@ -209,20 +261,33 @@ impl SkillReader<'_> {
     }
 
     /// The name that counts: that of the folder, if it can be one.
-    fn named(&mut self, declared: Option<(String, (u64, u64))>, has_front: bool) -> Option<Arc<str>> {
+    fn named(
+        &mut self,
+        declared: Option<(String, (u64, u64))>,
+        has_front: bool,
+    ) -> Option<Arc<str>> {
         if !name::is_tolerable(self.folder) {
-            let message = format!("the folder's name cannot be that of a skill: {}", name::quoted(self.folder));
+            let message = format!(
+                "the folder's name cannot be that of a skill: {}",
+                name::quoted(self.folder)
+            );
             self.refused(FindingKind::FolderName, (0, 0), message);
             return None;
         }
         match declared {
             Some((declared, at)) if let Err(why) = name::check(&declared) => {
-                let message =
-                    format!("not a name: {} ({why}); the folder's counts: {}", name::quoted(&declared), self.folder);
+                let message = format!(
+                    "not a name: {} ({why}); the folder's counts: {}",
+                    name::quoted(&declared),
+                    self.folder
+                );
                 self.told(FindingKind::NameInvalid, at, message);
             }
             Some((declared, at)) if declared != self.folder => {
-                let message = format!("the name is {declared}, but the folder's counts: {}", self.folder);
+                let message = format!(
+                    "the name is {declared}, but the folder's counts: {}",
+                    self.folder
+                );
                 self.told(FindingKind::NameMismatch, at, message);
             }
             Some(_) => {}
@@ -239,7 +304,11 @@ impl SkillReader<'_> {
     fn body(&mut self, text: &str) -> Option<Arc<str>> {
         let body = body(text);
         if body.len() > MAX_BODY_BYTES {
-            self.refused(FindingKind::TooLarge, (0, 0), format!("the body is larger than {MAX_BODY_BYTES} bytes"));
+            self.refused(
+                FindingKind::TooLarge,
+                (0, 0),
+                format!("the body is larger than {MAX_BODY_BYTES} bytes"),
+            );
             return None;
         }
         if body.is_empty() {
@@ -247,7 +316,8 @@ impl SkillReader<'_> {
         }
         let lines = body.lines().count();
         if lines > ADVISED_LINES && self.findings.rules() == Strictness::Strict {
-            let message = format!("the body has {lines} lines; at most {ADVISED_LINES} are advised");
+            let message =
+                format!("the body has {lines} lines; at most {ADVISED_LINES} are advised");
             self.warned(FindingKind::BodyLong, message);
         }
         Some(body.into())
@@ -256,22 +326,26 @@ impl SkillReader<'_> {
     /// Breaks the specification, but is read.
     fn told(&mut self, kind: FindingKind, at: (u64, u64), message: impl Into<Arc<str>>) {
         let severity = self.findings.rules().severity();
-        self.findings.push(severity, kind, self.file.at(at.0, at.1), message);
+        self.findings
+            .push(severity, kind, self.file.at(at.0, at.1), message);
     }
 
     /// Breaks the specification, and is a way of use here: only told if the specification counts.
     fn strict(&mut self, kind: FindingKind, message: impl Into<Arc<str>>) {
         if self.findings.rules() == Strictness::Strict {
-            self.findings.push(Severity::Error, kind, self.file.at(1, 0), message);
+            self.findings
+                .push(Severity::Error, kind, self.file.at(1, 0), message);
         }
     }
 
     fn warned(&mut self, kind: FindingKind, message: impl Into<Arc<str>>) {
-        self.findings.push(Severity::Warning, kind, self.file.clone(), message);
+        self.findings
+            .push(Severity::Warning, kind, self.file.clone(), message);
     }
 
     fn refused(&mut self, kind: FindingKind, at: (u64, u64), message: impl Into<Arc<str>>) {
-        self.findings.push(Severity::Error, kind, self.file.at(at.0, at.1), message);
+        self.findings
+            .push(Severity::Error, kind, self.file.at(at.0, at.1), message);
     }
 }
 

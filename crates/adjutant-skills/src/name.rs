@@ -24,7 +24,10 @@ pub(crate) fn check(name: &str) -> Result<(), &'static str> {
 /// True if a folder's name can name a skill here: short, and of letters, digits, hyphens, underscores and dots.
 pub(crate) fn is_tolerable(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
-    !name.is_empty() && name.chars().count() <= MAX_NAME_CHARS && !name.starts_with('.') && name.chars().all(is_plain)
+    !name.is_empty()
+        && name.chars().count() <= MAX_NAME_CHARS
+        && !name.starts_with('.')
+        && name.chars().all(is_plain)
 }
 
 /// True if a character shows as nothing, or turns the direction of what follows; those that join letters do not count.
@@ -43,7 +46,11 @@ pub(crate) fn quoted(text: &str) -> String {
             shown.push('…');
             break;
         }
-        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
+        if c.is_control() {
+            shown.extend(c.escape_default())
+        } else {
+            shown.push(c)
+        }
     }
     shown.push('`');
     shown
@@ -63,15 +70,40 @@ mod tests {
     fn check_says_why_when_it_is_no_name() {
         let good = ["a", "pdf-tools", "2fa", "größe", &"x".repeat(64)].map(check);
         assert_eq!(good, [Ok(()); 5]);
-        for name in ["", "Pdf", "a_b", "a b", "-a", "a-", "a--b", "../a", "a/b", &"x".repeat(65)] {
+        for name in [
+            "",
+            "Pdf",
+            "a_b",
+            "a b",
+            "-a",
+            "a-",
+            "a--b",
+            "../a",
+            "a/b",
+            &"x".repeat(65),
+        ] {
             assert!(check(name).is_err(), "{name:?}");
         }
     }
 
     #[test]
     fn is_tolerable_refuses_when_a_name_could_mislead() {
-        assert!(["PDF_Tools.v2", "größe"].iter().all(|name| is_tolerable(name)));
-        for name in ["", ".hidden", "..", "a b", "a/b", "a\nb", "</skills>", "a`", &"x".repeat(65)] {
+        assert!(
+            ["PDF_Tools.v2", "größe"]
+                .iter()
+                .all(|name| is_tolerable(name))
+        );
+        for name in [
+            "",
+            ".hidden",
+            "..",
+            "a b",
+            "a/b",
+            "a\nb",
+            "</skills>",
+            "a`",
+            &"x".repeat(65),
+        ] {
             assert!(!is_tolerable(name), "{name:?}");
         }
     }

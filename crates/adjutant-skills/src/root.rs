@@ -80,7 +80,10 @@ impl Root {
     /// Makes it an error if it does not exist.
     #[must_use]
     pub fn required(self) -> Self {
-        Self { is_required: true, ..self }
+        Self {
+            is_required: true,
+            ..self
+        }
     }
 
     /// Passes the root over if a link leads out of this directory, which it lies in.
@@ -88,7 +91,10 @@ impl Root {
     /// A repository may make its folder of skills a link to anywhere.
     #[must_use]
     pub fn within(self, directory: impl Into<PathBuf>) -> Self {
-        Self { within: Some(directory.into()), ..self }
+        Self {
+            within: Some(directory.into()),
+            ..self
+        }
     }
 
     /// Returns the path of the folder.
@@ -105,7 +111,10 @@ impl Root {
     pub(crate) fn place_within(&self) -> Option<(&Path, &Path)> {
         let directory = self.within.as_deref()?;
         // A root that does not lie there leads out by its path.
-        Some((directory, self.path.strip_prefix(directory).unwrap_or(&self.path)))
+        Some((
+            directory,
+            self.path.strip_prefix(directory).unwrap_or(&self.path),
+        ))
     }
 
     pub(crate) fn is_required(&self) -> bool {
@@ -120,13 +129,22 @@ impl Root {
             Trust::Ask(_) if names.is_empty() => false,
             Trust::Ask(ask) => {
                 names.sort();
-                ask(&TrustAsk { path: self.path.clone(), names })
+                ask(&TrustAsk {
+                    path: self.path.clone(),
+                    names,
+                })
             }
         }
     }
 
     fn new(path: impl Into<PathBuf>, scope: Scope, trust: Trust) -> Self {
-        Self { path: path.into(), within: None, scope, trust, is_required: false }
+        Self {
+            path: path.into(),
+            within: None,
+            scope,
+            trust,
+            is_required: false,
+        }
     }
 }
 

@@ -14,8 +14,8 @@ use crate::{
     findings::Findings,
     folder::{Folder, Refused, bytes},
     limits::{
-        MAX_DEPTH, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FOLDERS, MAX_LISTED_DEPTH, MAX_LISTED_FILES, MAX_SKILLS,
-        MAX_TOTAL_BYTES,
+        MAX_DEPTH, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FOLDERS, MAX_LISTED_DEPTH, MAX_LISTED_FILES,
+        MAX_SKILLS, MAX_TOTAL_BYTES,
     },
     manifest::SkillReader,
     name,
@@ -35,16 +35,28 @@ pub(crate) fn scan(root: &Root, findings: &mut Findings) -> Result<Vec<Skill>, E
     let dir = match open(root) {
         Ok(dir) => Arc::new(dir),
         // Noticed by the sandbox, not by the system, so there is no code of the system.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() => {
-            let message = "a link leads out of the directory, so the skills of this folder are not read";
-            findings.warn(FindingKind::Link, Location::whole(root.path().display().to_string()), message);
+        Err(error)
+            if error.kind() == io::ErrorKind::PermissionDenied
+                && error.raw_os_error().is_none() =>
+        {
+            let message =
+                "a link leads out of the directory, so the skills of this folder are not read";
+            findings.warn(
+                FindingKind::Link,
+                Location::whole(root.path().display().to_string()),
+                message,
+            );
             return Ok(Vec::new());
         }
         Err(error) if root.is_required() => return Err(unopened(root.path(), error)),
         Err(error) => {
             if error.kind() != io::ErrorKind::NotFound {
                 let message = format!("the folder of skills cannot be opened: {}", error.kind());
-                findings.warn(FindingKind::Unreadable, Location::whole(root.path().display().to_string()), message);
+                findings.warn(
+                    FindingKind::Unreadable,
+                    Location::whole(root.path().display().to_string()),
+                    message,
+                );
             }
             return Ok(Vec::new());
         }
@@ -67,7 +79,9 @@ pub(crate) fn scan(root: &Root, findings: &mut Findings) -> Result<Vec<Skill>, E
 
 fn open(root: &Root) -> io::Result<Dir> {
     match root.place_within() {
-        Some((directory, path)) => Dir::open_ambient_dir(directory, ambient_authority())?.open_dir(path),
+        Some((directory, path)) => {
+            Dir::open_ambient_dir(directory, ambient_authority())?.open_dir(path)
+        }
         None => Dir::open_ambient_dir(root.path(), ambient_authority()),
     }
 }
@@ -75,9 +89,19 @@ fn open(root: &Root) -> io::Result<Dir> {
 fn unopened(path: &Path, error: io::Error) -> Error {
     let path = path.display();
     match error.kind() {
-        io::ErrorKind::NotFound => Error::new(ErrorKind::Missing, format!("there is no folder of skills: {path}")),
-        io::ErrorKind::NotADirectory => Error::new(ErrorKind::Invalid, format!("not a folder of skills: {path}")),
-        _ => Error::new(ErrorKind::Io, format!("cannot open the folder of skills: {path}")).with_source(error),
+        io::ErrorKind::NotFound => Error::new(
+            ErrorKind::Missing,
+            format!("there is no folder of skills: {path}"),
+        ),
+        io::ErrorKind::NotADirectory => Error::new(
+            ErrorKind::Invalid,
+            format!("not a folder of skills: {path}"),
+        ),
+        _ => Error::new(
+            ErrorKind::Io,
+            format!("cannot open the folder of skills: {path}"),
+        )
+        .with_source(error),
     }
 }
 
@@ -103,19 +127,28 @@ impl Scan<'_> {
         let entries = match entries(dir, &mut self.left) {
             Ok((entries, is_cut)) => {
                 if is_cut {
-                    let message = format!("more than {MAX_ENTRIES} entries; the rest is not looked at");
-                    self.findings.warn(FindingKind::TooMany, self.place(at), message);
+                    let message =
+                        format!("more than {MAX_ENTRIES} entries; the rest is not looked at");
+                    self.findings
+                        .warn(FindingKind::TooMany, self.place(at), message);
                 }
                 entries
             }
             Err(error) => {
                 let message = format!("the folder cannot be read: {}", error.kind());
-                return self.findings.warn(FindingKind::Unreadable, self.place(at), message);
+                return self
+                    .findings
+                    .warn(FindingKind::Unreadable, self.place(at), message);
             }
         };
-        for entry in entries.iter().filter(|entry| !SKIPPED.contains(&entry.as_str())) {
+        for entry in entries
+            .iter()
+            .filter(|entry| !SKIPPED.contains(&entry.as_str()))
+        {
             let inner = at.join(entry);
-            let Ok(metadata) = dir.symlink_metadata(entry) else { continue };
+            let Ok(metadata) = dir.symlink_metadata(entry) else {
+                continue;
+            };
             if metadata.is_symlink() {
                 self.link(dir, entry, &inner);
             } else if metadata.is_dir() && !self.enter(dir, entry, &inner, depth) {
@@ -127,13 +160,16 @@ impl Scan<'_> {
     /// Goes into a folder; false if no more are looked at.
     fn enter(&mut self, dir: &Dir, entry: &str, inner: &Path, depth: usize) -> bool {
         if depth == MAX_DEPTH {
-            let message = format!("folders deeper than {MAX_DEPTH} below the root are not looked at");
-            self.findings.warn(FindingKind::TooMany, self.place(inner), message);
+            let message =
+                format!("folders deeper than {MAX_DEPTH} below the root are not looked at");
+            self.findings
+                .warn(FindingKind::TooMany, self.place(inner), message);
             return false;
         }
         if self.folders == 0 {
             let message = format!("more than {MAX_FOLDERS} folders; the rest is not looked at");
-            self.findings.warn(FindingKind::TooMany, self.place(inner), message);
+            self.findings
+                .warn(FindingKind::TooMany, self.place(inner), message);
             return false;
         }
         self.folders -= 1;
@@ -141,7 +177,8 @@ impl Scan<'_> {
             Ok(dir) => self.folder(&dir, inner, depth + 1),
             Err(error) => {
                 let message = format!("the folder cannot be opened: {}", error.kind());
-                self.findings.warn(FindingKind::Unreadable, self.place(inner), message);
+                self.findings
+                    .warn(FindingKind::Unreadable, self.place(inner), message);
             }
         }
         true
@@ -153,7 +190,8 @@ impl Scan<'_> {
             return;
         }
         let message = "a link is not followed to skills; name the folder that it leads to as a root of its own";
-        self.findings.warn(FindingKind::Link, self.place(inner), message);
+        self.findings
+            .warn(FindingKind::Link, self.place(inner), message);
     }
 
     /// Reads the skill of a folder.
@@ -164,12 +202,21 @@ impl Scan<'_> {
             return self.findings.refuse(FindingKind::TooMany, place, message);
         }
         let folder = Folder::new(Arc::clone(&self.dir), at);
-        let Some(bytes) = self.bytes(&folder, &place) else { return };
+        let Some(bytes) = self.bytes(&folder, &place) else {
+            return;
+        };
         let called = self.called(at);
-        let manifest = SkillReader { file: &place, folder: &called, findings: self.findings }.read(&bytes);
+        let manifest = SkillReader {
+            file: &place,
+            folder: &called,
+            findings: self.findings,
+        }
+        .read(&bytes);
         let Some(manifest) = manifest else { return };
         let Some(left) = self.bytes.checked_sub(manifest.body.len()) else {
-            let message = format!("all skills together are larger than {MAX_TOTAL_BYTES} bytes; this one is not read");
+            let message = format!(
+                "all skills together are larger than {MAX_TOTAL_BYTES} bytes; this one is not read"
+            );
             return self.findings.refuse(FindingKind::TooMany, place, message);
         };
         self.bytes = left;
@@ -190,20 +237,33 @@ impl Scan<'_> {
 
     fn bytes(&mut self, folder: &Folder, place: &Location) -> Option<Vec<u8>> {
         let (kind, message) = match folder.file(FILE) {
-            Ok((_, size)) if size > MAX_FILE_BYTES => {
-                (FindingKind::TooLarge, format!("the file is larger than {MAX_FILE_BYTES} bytes"))
-            }
+            Ok((_, size)) if size > MAX_FILE_BYTES => (
+                FindingKind::TooLarge,
+                format!("the file is larger than {MAX_FILE_BYTES} bytes"),
+            ),
             Ok((file, _)) => match bytes(file, MAX_FILE_BYTES + 1) {
                 Ok(bytes) if bytes.len() as u64 <= MAX_FILE_BYTES => return Some(bytes),
-                Ok(_) => (FindingKind::TooLarge, format!("the file is larger than {MAX_FILE_BYTES} bytes")),
-                Err(error) => (FindingKind::Unreadable, format!("the file cannot be read: {}", error.kind())),
+                Ok(_) => (
+                    FindingKind::TooLarge,
+                    format!("the file is larger than {MAX_FILE_BYTES} bytes"),
+                ),
+                Err(error) => (
+                    FindingKind::Unreadable,
+                    format!("the file cannot be read: {}", error.kind()),
+                ),
             },
-            Err(Refused::NotAFile | Refused::IsFolder) => (FindingKind::NotAFile, "it is no regular file".to_owned()),
-            Err(Refused::Outside) => (FindingKind::Link, "a link leads out of the skill's folder".to_owned()),
-            Err(Refused::Missing) => (FindingKind::Link, "a link leads nowhere".to_owned()),
-            Err(Refused::Io(error)) => {
-                (FindingKind::Unreadable, format!("the file cannot be opened: {}", error.kind()))
+            Err(Refused::NotAFile | Refused::IsFolder) => {
+                (FindingKind::NotAFile, "it is no regular file".to_owned())
             }
+            Err(Refused::Outside) => (
+                FindingKind::Link,
+                "a link leads out of the skill's folder".to_owned(),
+            ),
+            Err(Refused::Missing) => (FindingKind::Link, "a link leads nowhere".to_owned()),
+            Err(Refused::Io(error)) => (
+                FindingKind::Unreadable,
+                format!("the file cannot be opened: {}", error.kind()),
+            ),
         };
         self.findings.refuse(kind, place.clone(), message);
         None
@@ -211,8 +271,17 @@ impl Scan<'_> {
 
     /// Returns the name of the folder of a skill.
     fn called(&self, at: &Path) -> String {
-        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let root = || self.root.path().canonicalize().ok().and_then(|path| name(&path));
+        let name = |path: &Path| {
+            path.file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+        };
+        let root = || {
+            self.root
+                .path()
+                .canonicalize()
+                .ok()
+                .and_then(|path| name(&path))
+        };
         name(at).or_else(root).unwrap_or_default()
     }
 
@@ -251,17 +320,24 @@ fn listed(folder: &Folder, left: &mut EntryBudget) -> SkillListing {
     while let Some(at) = open.pop() {
         // One handle at a time, however many folders there are.
         let Ok(dir) = folder.inner(&at) else { continue };
-        let Ok((names, is_cut)) = entries(&dir, left) else { continue };
+        let Ok((names, is_cut)) = entries(&dir, left) else {
+            continue;
+        };
         listed.is_cut |= is_cut;
         for name in names {
-            let Ok(metadata) = dir.symlink_metadata(&name) else { continue };
+            let Ok(metadata) = dir.symlink_metadata(&name) else {
+                continue;
+            };
             let path = at.join(&name);
             if metadata.is_dir() && path.components().count() <= MAX_LISTED_DEPTH {
                 open.push(path);
             } else if metadata.is_dir() {
                 listed.is_cut = true;
             } else if metadata.is_file() && path != Path::new(FILE) {
-                listed.files.push(SkillFile { path: shown(&path).into(), size: metadata.len() });
+                listed.files.push(SkillFile {
+                    path: shown(&path).into(),
+                    size: metadata.len(),
+                });
             }
         }
     }
@@ -273,6 +349,9 @@ fn listed(folder: &Folder, left: &mut EntryBudget) -> SkillListing {
 
 /// A relative path with slashes, on one line.
 fn shown(path: &Path) -> String {
-    let parts: Vec<String> = path.components().map(|part| name::line(&part.as_os_str().to_string_lossy())).collect();
+    let parts: Vec<String> = path
+        .components()
+        .map(|part| name::line(&part.as_os_str().to_string_lossy()))
+        .collect();
     parts.join("/")
 }

@@ -142,8 +142,11 @@ impl Skill {
         if self.files().is_empty() {
             return text;
         }
-        let names: Vec<String> =
-            self.files().iter().map(|file| format!("{} ({})", name::line(&file.path), size(file.size))).collect();
+        let names: Vec<String> = self
+            .files()
+            .iter()
+            .map(|file| format!("{} ({})", name::line(&file.path), size(file.size)))
+            .collect();
         let more = if self.files.is_cut { ", and more" } else { "" };
         let (folder, names, name) = (&self.path, names.join(", "), self.name());
         text += &format!(
@@ -168,5 +171,9 @@ impl Status {
 
 /// A size, for example `312 B` or `1.2 KB`; a kilobyte has 1,024 bytes.
 pub(crate) fn size(bytes: u64) -> String {
-    if bytes < 1_024 { format!("{bytes} B") } else { format!("{:.1} KB", bytes as f64 / 1_024.0) }
+    if bytes < 1_024 {
+        format!("{bytes} B")
+    } else {
+        format!("{:.1} KB", bytes as f64 / 1_024.0)
+    }
 }

@@ -57,18 +57,36 @@ impl Skills {
         let mut all: Vec<Skill> = Vec::new();
         for root in &roots {
             let mut skills = scan(root, &mut findings)?;
-            if !skills.is_empty() && !root.is_trusted(skills.iter().map(|skill| skill.manifest.name.clone()).collect())
+            if !skills.is_empty()
+                && !root.is_trusted(
+                    skills
+                        .iter()
+                        .map(|skill| skill.manifest.name.clone())
+                        .collect(),
+                )
             {
-                skills.iter_mut().for_each(|skill| skill.status = Status::Untrusted);
+                skills
+                    .iter_mut()
+                    .for_each(|skill| skill.status = Status::Untrusted);
                 let place = Location::whole(root.path().display().to_string());
-                let message = format!("nobody trusts the skills of this folder: {} not used", skills.len());
+                let message = format!(
+                    "nobody trusts the skills of this folder: {} not used",
+                    skills.len()
+                );
                 findings.warn(FindingKind::Untrusted, place, message);
             }
             all.append(&mut skills);
         }
         settle(&mut all, &mut findings);
-        all.sort_by(|one, other| one.name().cmp(other.name()).then(is_idle(one).cmp(&is_idle(other))));
-        Ok(Self { all: all.into(), findings: findings.into_list().into() })
+        all.sort_by(|one, other| {
+            one.name()
+                .cmp(other.name())
+                .then(is_idle(one).cmp(&is_idle(other)))
+        });
+        Ok(Self {
+            all: all.into(),
+            findings: findings.into_list().into(),
+        })
     }
 
     /// The skills that are used, sorted by name.
@@ -105,7 +123,11 @@ impl Skills {
     pub fn tokens_by(&self, counter: &dyn Fn(&str) -> u64) -> SkillTokens {
         let mut tokens = SkillTokens::default();
         for skill in self.iter() {
-            let body = if skill.is_inline() { &mut tokens.inline } else { &mut tokens.on_demand };
+            let body = if skill.is_inline() {
+                &mut tokens.inline
+            } else {
+                &mut tokens.on_demand
+            };
             *body += skill.body_tokens_by(counter);
             tokens.listing += skill.listing_tokens_by(counter);
         }
@@ -132,13 +154,26 @@ pub fn check(path: &Path) -> Result<Checked, Error> {
         Some(parent) if path.file_name().is_some_and(|name| name == FILE) => parent,
         _ => path,
     };
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
     let mut findings = Findings::new(Strictness::Strict);
     let mut skills = scan(&Root::named(folder), &mut findings)?;
     let mut findings = findings.into_list();
-    if skills.is_empty() && findings.iter().all(|finding| finding.severity != Severity::Error) {
+    if skills.is_empty()
+        && findings
+            .iter()
+            .all(|finding| finding.severity != Severity::Error)
+    {
         let place = Location::whole(path.display().to_string());
-        findings.push(Finding::new(Severity::Error, FindingKind::Missing, place, "there is no skill"));
+        findings.push(Finding::new(
+            Severity::Error,
+            FindingKind::Missing,
+            place,
+            "there is no skill",
+        ));
     }
     skills.sort_by(|one, other| one.name().cmp(other.name()));
     Ok(Checked { skills, findings })
@@ -154,7 +189,11 @@ fn settle(all: &mut [Skill], findings: &mut Findings) {
     let (mut inline, mut listing) = (MAX_INLINE_BYTES, MAX_LISTING_BYTES);
     for skill in all.iter_mut().filter(|skill| !is_idle(skill)) {
         if let Some(other) = taken.get(skill.name()) {
-            let message = format!("the skill {} is not used: the one of {} counts", skill.name(), other.file);
+            let message = format!(
+                "the skill {} is not used: the one of {} counts",
+                skill.name(),
+                other.file
+            );
             findings.warn(FindingKind::Shadowed, skill.place.clone(), message);
             skill.status = Status::Shadowed;
             continue;
@@ -166,7 +205,10 @@ fn settle(all: &mut [Skill], findings: &mut Findings) {
         match room.checked_sub(size) {
             Some(left) if taken.len() < MAX_SKILLS => *room = left,
             _ => {
-                let message = format!("the skill {} is not used: there is no room for more", skill.name());
+                let message = format!(
+                    "the skill {} is not used: there is no room for more",
+                    skill.name()
+                );
                 findings.refuse(FindingKind::TooMany, skill.place.clone(), message);
                 skill.status = Status::LeftOut;
                 continue;

@@ -40,7 +40,11 @@ struct ReadArgs {
 
 /// The tool that loads a skill.
 pub(crate) fn load_skill(skills: &Skills, loaded: &Loaded) -> impl ErasedTool + 'static + use<> {
-    let names: Vec<&str> = skills.iter().filter(|skill| !skill.is_inline()).map(Skill::name).collect();
+    let names: Vec<&str> = skills
+        .iter()
+        .filter(|skill| !skill.is_inline())
+        .map(Skill::name)
+        .collect();
     let schema = json!({
         "type": "object",
         "properties": {"name": {"type": "string", "enum": names, "description": "The name of the skill."}},
@@ -55,20 +59,36 @@ pub(crate) fn load_skill(skills: &Skills, loaded: &Loaded) -> impl ErasedTool + 
         ..ToolSpec::new(LOAD_SKILL, about, schema)
     };
     let (skills, loaded) = (skills.clone(), loaded.clone());
-    tool_fn(ToolSpec { max_output: Some(MAX_OUTPUT), ..spec }, move |args: Value, cx: CallContext| {
-        let loaded = load(&skills, &loaded, args, &cx);
-        async move { loaded }
-    })
+    tool_fn(
+        ToolSpec {
+            max_output: Some(MAX_OUTPUT),
+            ..spec
+        },
+        move |args: Value, cx: CallContext| {
+            let loaded = load(&skills, &loaded, args, &cx);
+            async move { loaded }
+        },
+    )
 }
 
-fn load(skills: &Skills, loaded: &Loaded, args: Value, cx: &CallContext) -> Result<CallResult, ToolError> {
+fn load(
+    skills: &Skills,
+    loaded: &Loaded,
+    args: Value,
+    cx: &CallContext,
+) -> Result<CallResult, ToolError> {
     let LoadArgs { name } = serde_json::from_value(args).map_err(invalid)?;
     let skill = known(skills, &name, |skill| !skill.is_inline())?;
     if cx.who.call.is_some() && !loaded.add(cx, &skill.manifest.name) {
-        let text = format!("The skill {name} is loaded already: its instructions stand above. Follow them.");
+        let text = format!(
+            "The skill {name} is loaded already: its instructions stand above. Follow them."
+        );
         return Ok(CallResult::ok(text));
     }
-    let text = format!("<skill name=\"{name}\">\n{}\n</skill>", defused(&skill.text()));
+    let text = format!(
+        "<skill name=\"{name}\">\n{}\n</skill>",
+        defused(&skill.text())
+    );
     Ok(CallResult {
         details: json!({SHOWS: name, "tokens": skill.body_tokens()}),
         pinned: true,
@@ -88,39 +108,62 @@ pub(crate) fn read_skill_file(skills: &Skills) -> impl ErasedTool + 'static + us
         "required": ["skill", "path"],
         "additionalProperties": false,
     });
-    let about = "Reads a text file of a skill. A long file is shown in parts: read on where it says.";
+    let about =
+        "Reads a text file of a skill. A long file is shown in parts: read on where it says.";
     let spec = ToolSpec {
         title: Some("Read a file of a skill".into()),
         replay: Replay::Pure,
         ..ToolSpec::new(READ_SKILL_FILE, about, schema)
     };
     let skills = skills.clone();
-    tool_fn(ToolSpec { max_output: Some(MAX_OUTPUT), ..spec }, move |args: Value, _: CallContext| {
-        let skills = skills.clone();
-        async move {
-            let args: ReadArgs = serde_json::from_value(args).map_err(invalid)?;
-            let skill = known(&skills, &args.skill, |_| true)?.clone();
-            // A file may be on a slow disk; the bound on what is read ends the work by itself.
-            let read =
-                tokio::task::spawn_blocking(move || part::read(&skill, &args.path, args.start_line.unwrap_or(1)));
-            read.await.unwrap_or_else(|error| Err(ToolError::failed("the file work broke down").with_source(error)))
-        }
-    })
+    tool_fn(
+        ToolSpec {
+            max_output: Some(MAX_OUTPUT),
+            ..spec
+        },
+        move |args: Value, _: CallContext| {
+            let skills = skills.clone();
+            async move {
+                let args: ReadArgs = serde_json::from_value(args).map_err(invalid)?;
+                let skill = known(&skills, &args.skill, |_| true)?.clone();
+                // A file may be on a slow disk; the bound on what is read ends the work by itself.
+                let read = tokio::task::spawn_blocking(move || {
+                    part::read(&skill, &args.path, args.start_line.unwrap_or(1))
+                });
+                read.await.unwrap_or_else(|error| {
+                    Err(ToolError::failed("the file work broke down").with_source(error))
+                })
+            }
+        },
+    )
 }
 
 /// The used skill of a name.
-fn known<'a>(skills: &'a Skills, asked: &str, fits: impl Fn(&Skill) -> bool) -> Result<&'a Skill, ToolError> {
+fn known<'a>(
+    skills: &'a Skills,
+    asked: &str,
+    fits: impl Fn(&Skill) -> bool,
+) -> Result<&'a Skill, ToolError> {
     if let Some(skill) = skills.get(asked).filter(|skill| fits(skill)) {
         return Ok(skill);
     }
     let asked = name::quoted(asked);
-    let names: Vec<&str> = skills.iter().filter(|skill| fits(skill)).map(Skill::name).take(MAX_NAMES).collect();
-    let message: Arc<str> = format!("there is no skill {asked}; there are {}", names.join(", ")).into();
+    let names: Vec<&str> = skills
+        .iter()
+        .filter(|skill| fits(skill))
+        .map(Skill::name)
+        .take(MAX_NAMES)
+        .collect();
+    let message: Arc<str> =
+        format!("there is no skill {asked}; there are {}", names.join(", ")).into();
     Err(ToolError::new(ToolErrorKind::InvalidArguments, message))
 }
 
 fn invalid(error: serde_json::Error) -> ToolError {
-    ToolError::new(ToolErrorKind::InvalidArguments, format!("the arguments do not fit: {error}"))
+    ToolError::new(
+        ToolErrorKind::InvalidArguments,
+        format!("the arguments do not fit: {error}"),
+    )
 }
 
 /// A text that cannot end the mark that it stands in.
@@ -129,8 +172,11 @@ fn defused(text: &str) -> String {
     let mut parts = text.split('<');
     defused.extend(parts.next());
     for part in parts {
-        let tag = part.trim_start_matches(|c: char| c == '/' || c.is_whitespace() || c.is_control());
-        let is_mark = tag.get(..SHOWS.len()).is_some_and(|tag| tag.eq_ignore_ascii_case(SHOWS));
+        let tag =
+            part.trim_start_matches(|c: char| c == '/' || c.is_whitespace() || c.is_control());
+        let is_mark = tag
+            .get(..SHOWS.len())
+            .is_some_and(|tag| tag.eq_ignore_ascii_case(SHOWS));
         defused.push_str(if is_mark { "&lt;" } else { "<" });
         defused.push_str(part);
     }

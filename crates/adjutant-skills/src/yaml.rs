@@ -100,11 +100,23 @@ struct Reader<'a> {
 /// What is no YAML, has a tag, a merge key, a key twice or a second document, is no mapping, or is beyond the budget.
 pub fn read(text: &str, budget: Budget) -> Result<Node, Wrong> {
     let parser = Parser::new_from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
-    let mut reader = Reader { parser, budget, anchors: HashMap::new(), nodes: 0, aliases: 0 };
+    let mut reader = Reader {
+        parser,
+        budget,
+        anchors: HashMap::new(),
+        nodes: 0,
+        aliases: 0,
+    };
     match reader.document()? {
         Some(node) if matches!(node.content, Content::Map(_)) => Ok(node),
-        Some(node) if !node.is_null() => Err(wrong(node.at, "expected a mapping: fields and their values")),
-        _ => Ok(Node { at: START, content: Content::Map(Vec::new()) }),
+        Some(node) if !node.is_null() => Err(wrong(
+            node.at,
+            "expected a mapping: fields and their values",
+        )),
+        _ => Ok(Node {
+            at: START,
+            content: Content::Map(Vec::new()),
+        }),
     }
 }
 
@@ -140,9 +152,10 @@ impl<'a> Reader<'a> {
     fn step(&mut self) -> Result<(Event<'a>, Position), Wrong> {
         match self.parser.next_event() {
             Some(Ok((event, span))) => Ok((event, position(&span))),
-            Some(Err(error)) => {
-                Err(wrong(position(&Span::empty(*error.marker())), format!("this is no YAML: {}", error.info())))
-            }
+            Some(Err(error)) => Err(wrong(
+                position(&Span::empty(*error.marker())),
+                format!("this is no YAML: {}", error.info()),
+            )),
             None => Ok((Event::StreamEnd, START)),
         }
     }
@@ -150,7 +163,10 @@ impl<'a> Reader<'a> {
     fn node(&mut self, (event, at): (Event<'a>, Position), depth: usize) -> Result<Node, Wrong> {
         self.count(1, at)?;
         if depth > self.budget.depth {
-            let message = format!("values stand in each other more than {} levels deep", self.budget.depth);
+            let message = format!(
+                "values stand in each other more than {} levels deep",
+                self.budget.depth
+            );
             return Err(wrong(at, message));
         }
         let (anchor, tag, content) = match event {
@@ -174,7 +190,10 @@ impl<'a> Reader<'a> {
         let node = Node { at, content };
         if anchor > 0 {
             if self.anchors.len() >= self.budget.anchors {
-                return Err(wrong(at, format!("there are more than {} anchors", self.budget.anchors)));
+                return Err(wrong(
+                    at,
+                    format!("there are more than {} anchors", self.budget.anchors),
+                ));
             }
             self.count(size(&node), at)?;
             self.anchors.insert(anchor, node.clone());
@@ -201,7 +220,10 @@ impl<'a> Reader<'a> {
             }
             let key = self.key(event, at)?;
             if let Some(line) = lines.insert(key.text.clone(), key.at.line) {
-                return Err(wrong(key.at, format!("`{}` stands here twice: first in line {line}", key.text)));
+                return Err(wrong(
+                    key.at,
+                    format!("`{}` stands here twice: first in line {line}", key.text),
+                ));
             }
             let value = self.step()?;
             map.push((key, self.node(value, depth + 1)?));
@@ -211,10 +233,14 @@ impl<'a> Reader<'a> {
     fn key(&mut self, event: Event<'a>, at: Position) -> Result<Key, Wrong> {
         self.count(1, at)?;
         match event {
-            Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<" => {
-                Err(Wrong { merges: true, ..wrong(at, "merge keys are not used here") })
-            }
-            Event::Scalar(text, _, _, None) => Ok(Key { text: text.into_owned(), at }),
+            Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<" => Err(Wrong {
+                merges: true,
+                ..wrong(at, "merge keys are not used here")
+            }),
+            Event::Scalar(text, _, _, None) => Ok(Key {
+                text: text.into_owned(),
+                at,
+            }),
             _ => Err(wrong(at, "a key is a plain word or a quoted text")),
         }
     }
@@ -223,10 +249,16 @@ impl<'a> Reader<'a> {
     fn repeat(&mut self, id: usize, at: Position) -> Result<Node, Wrong> {
         self.aliases += 1;
         if self.aliases > self.budget.aliases {
-            return Err(wrong(at, format!("there are more than {} aliases", self.budget.aliases)));
+            return Err(wrong(
+                at,
+                format!("there are more than {} aliases", self.budget.aliases),
+            ));
         }
         let Some(node) = self.anchors.get(&id).cloned() else {
-            return Err(wrong(at, "an alias cannot stand for the value that it is in"));
+            return Err(wrong(
+                at,
+                "an alias cannot stand for the value that it is in",
+            ));
         };
         self.count(size(&node), at)?;
         Ok(node)
@@ -238,7 +270,9 @@ impl<'a> Reader<'a> {
         if self.nodes <= most {
             return Ok(());
         }
-        let message = format!("there are more than {most} values, those that anchors and aliases repeat included");
+        let message = format!(
+            "there are more than {most} values, those that anchors and aliases repeat included"
+        );
         Err(wrong(at, message))
     }
 }
@@ -255,18 +289,30 @@ fn size(node: &Node) -> usize {
 
 fn position(span: &Span) -> Position {
     let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-    Position { line: number(span.start.line()).max(1), column: number(span.start.col()).saturating_add(1) }
+    Position {
+        line: number(span.start.line()).max(1),
+        column: number(span.start.col()).saturating_add(1),
+    }
 }
 
 fn wrong(at: Position, message: impl Into<String>) -> Wrong {
-    Wrong { at, message: message.into(), merges: false }
+    Wrong {
+        at,
+        message: message.into(),
+        merges: false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const BUDGET: Budget = Budget { nodes: 100, depth: 8, anchors: 1, aliases: 1 };
+    const BUDGET: Budget = Budget {
+        nodes: 100,
+        depth: 8,
+        anchors: 1,
+        aliases: 1,
+    };
 
     fn fields(yaml: &str) -> Vec<(Key, Node)> {
         match read(yaml, BUDGET).expect("it is YAML").content {
@@ -280,18 +326,42 @@ mod tests {
         let fields = fields("a: 1.0\nb: yes\nc: 007\nd: \"x\"\ne: ~\nf: .nan\ng: 0x1F # note\n");
         let plain = |text: &str| Content::Scalar(text.into(), Form::Plain);
         let quoted = Content::Scalar("x".into(), Form::Quoted);
-        let expect = [plain("1.0"), plain("yes"), plain("007"), quoted, plain("~"), plain(".nan"), plain("0x1F")];
-        assert!(fields.iter().map(|(_, node)| &node.content).eq(&expect), "{fields:?}");
-        assert!(fields.iter().map(|(_, node)| node.is_null()).eq([false, false, false, false, true, false, false]));
+        let expect = [
+            plain("1.0"),
+            plain("yes"),
+            plain("007"),
+            quoted,
+            plain("~"),
+            plain(".nan"),
+            plain("0x1F"),
+        ];
+        assert!(
+            fields.iter().map(|(_, node)| &node.content).eq(&expect),
+            "{fields:?}"
+        );
+        assert!(
+            fields
+                .iter()
+                .map(|(_, node)| node.is_null())
+                .eq([false, false, false, false, true, false, false])
+        );
     }
 
     #[test]
     fn read_tells_where_values_stand() {
         let fields = fields("a: 1\nmap:\n  key: v\n");
         let place = |at: Position| (at.line, at.column);
-        assert_eq!((place(fields[0].1.at), place(fields[0].0.at)), ((1, 4), (1, 1)));
-        let Content::Map(inner) = &fields[1].1.content else { panic!("{fields:?}") };
-        assert_eq!((inner[0].0.text.as_str(), place(inner[0].1.at)), ("key", (3, 8)));
+        assert_eq!(
+            (place(fields[0].1.at), place(fields[0].0.at)),
+            ((1, 4), (1, 1))
+        );
+        let Content::Map(inner) = &fields[1].1.content else {
+            panic!("{fields:?}")
+        };
+        assert_eq!(
+            (inner[0].0.text.as_str(), place(inner[0].1.at)),
+            ("key", (3, 8))
+        );
     }
 
     #[test]
@@ -299,7 +369,11 @@ mod tests {
         let cases = [
             ("- a\n", (1, 1), "expected a mapping"),
             ("a: [1\n", (1, 4), "unclosed bracket '['"),
-            ("a: 1\nb: 2\na: 3\n", (3, 1), "stands here twice: first in line 1"),
+            (
+                "a: 1\nb: 2\na: 3\n",
+                (3, 1),
+                "stands here twice: first in line 1",
+            ),
             ("a: b: c\n", (1, 5), "no YAML"),
             ("a:\n\tb: c\n", (2, 2), "no YAML"),
             ("a: !!str b\n", (1, 10), "tags are not used here"),
@@ -308,7 +382,10 @@ mod tests {
         ];
         for (yaml, at, part) in cases {
             let wrong = read(yaml, BUDGET).expect_err("it is refused");
-            assert!(wrong.message.contains(part) && (wrong.at.line, wrong.at.column) == at, "{yaml:?}: {wrong:?}");
+            assert!(
+                wrong.message.contains(part) && (wrong.at.line, wrong.at.column) == at,
+                "{yaml:?}: {wrong:?}"
+            );
         }
     }
 }

@@ -25,7 +25,8 @@ impl Exposed {
 #[cfg(unix)]
 fn is_open(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+    path.metadata()
+        .is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
 }
 
 #[cfg(not(unix))]
@@ -36,10 +37,14 @@ fn is_open(_: &Path) -> bool {
 impl fmt::Display for Exposed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("others on this machine may enter the store of sessions:")?;
-        self.paths.iter().try_for_each(|path| write!(f, " {}", path.display()))?;
+        self.paths
+            .iter()
+            .try_for_each(|path| write!(f, " {}", path.display()))?;
         f.write_str("; hint: chmod -R go=")?;
         // As a shell reads it, whatever the name is.
         let quoted = |path: &PathBuf| path.display().to_string().replace('\'', r"'\''");
-        self.paths.iter().try_for_each(|path| write!(f, " '{}'", quoted(path)))
+        self.paths
+            .iter()
+            .try_for_each(|path| write!(f, " '{}'", quoted(path)))
     }
 }

@@ -22,8 +22,9 @@ mod writer;
 use std::{path::Path, sync::Arc};
 
 use adjutant_core::{
-    Folded, GcReport, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post,
-    PostNo, PostStream, Posted, RecordStream, Seq, SessionMeta, StoredStream,
+    Folded, GcReport, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage,
+    LogQuery, Owner, Post, PostNo, PostStream, Posted, RecordStream, Seq, SessionMeta,
+    StoredStream,
 };
 use adjutant_llm::{SystemWorld, World};
 use async_trait::async_trait;
@@ -61,7 +62,11 @@ impl JsonlJournal {
         place::make_folder(folder.as_ref())?;
         place.empty_trash();
         let exposed = Exposed::among([folder.as_ref().to_owned()]).map(Arc::new);
-        Ok(Self { place, world: Arc::new(SystemWorld), exposed })
+        Ok(Self {
+            place,
+            world: Arc::new(SystemWorld),
+            exposed,
+        })
     }
 
     /// Returns the folder if it was there before and others on the machine may enter it.
@@ -72,7 +77,10 @@ impl JsonlJournal {
     /// Sets the clock that tells when a log was made.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
-        Self { world: Arc::new(world), ..self }
+        Self {
+            world: Arc::new(world),
+            ..self
+        }
     }
 
     /// Does something with the files on a thread that may wait.
@@ -89,17 +97,21 @@ impl JsonlJournal {
 async fn off_thread<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, JournalError> + Send + 'static,
 ) -> Result<T, JournalError> {
-    tokio::task::spawn_blocking(act).await.unwrap_or_else(|error| {
-        let message = "the thread that works on the files ended early";
-        Err(JournalError::new(JournalErrorKind::Io, message).with_source(error))
-    })
+    tokio::task::spawn_blocking(act)
+        .await
+        .unwrap_or_else(|error| {
+            let message = "the thread that works on the files ended early";
+            Err(JournalError::new(JournalErrorKind::Io, message).with_source(error))
+        })
 }
 
 #[async_trait]
 impl Journal for JsonlJournal {
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
         let (log, owner, now_ms) = (log.clone(), owner.clone(), self.world.now_ms());
-        let writer = self.with(move |place| Writer::own(place, &log, &owner, now_ms)).await?;
+        let writer = self
+            .with(move |place| Writer::own(place, &log, &owner, now_ms))
+            .await?;
         Ok(Box::new(JsonlLog::new(writer)))
     }
 
@@ -122,7 +134,8 @@ impl Journal for JsonlJournal {
 
     async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
         let log = log.clone();
-        self.with(move |place| posts::posted(place, &log, after)).await
+        self.with(move |place| posts::posted(place, &log, after))
+            .await
     }
 
     async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {
@@ -137,12 +150,14 @@ impl Journal for JsonlJournal {
 
     async fn describe(&self, log: &LogId, about: SessionMeta) -> Result<(), JournalError> {
         let log = log.clone();
-        self.with(move |place| meta::describe(place, &log, about)).await
+        self.with(move |place| meta::describe(place, &log, about))
+            .await
     }
 
     async fn rename(&self, from: &LogId, to: &LogId) -> Result<(), JournalError> {
         let (from, to) = (from.clone(), to.clone());
-        self.with(move |place| tend::rename(place, &from, &to)).await
+        self.with(move |place| tend::rename(place, &from, &to))
+            .await
     }
 
     async fn delete(&self, log: &LogId) -> Result<(), JournalError> {

@@ -89,22 +89,34 @@ impl Connect {
     /// Sets the schema that holds the tables: 1 to 40 small letters, digits and `_`, not beginning with a digit or
     /// `pg_`; `adjutant` without it.
     pub fn schema(self, name: impl Into<Arc<str>>) -> Self {
-        Self { schema: name.into(), ..self }
+        Self {
+            schema: name.into(),
+            ..self
+        }
     }
 
     /// Sets how long a log stays with an owner whose process has died; 15 seconds without it, 100 milliseconds at least.
     pub fn lease(self, lease: Duration) -> Self {
-        Self { lease: lease.max(Duration::from_millis(100)), ..self }
+        Self {
+            lease: lease.max(Duration::from_millis(100)),
+            ..self
+        }
     }
 
     /// Sets how many connections there are at most, besides one that listens; 16 without it, 2 at least.
     pub fn connections(self, connections: usize) -> Self {
-        Self { connections: connections.max(2), ..self }
+        Self {
+            connections: connections.max(2),
+            ..self
+        }
     }
 
     /// Sets the clock that tells when logs and values were made; leases go by the server's.
     pub fn world(self, world: impl World + 'static) -> Self {
-        Self { world: Arc::new(world), ..self }
+        Self {
+            world: Arc::new(world),
+            ..self
+        }
     }
 }
 
@@ -114,10 +126,18 @@ impl IntoFuture for Connect {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let Self { url, schema, lease, connections, world } = self;
+            let Self {
+                url,
+                schema,
+                lease,
+                connections,
+                world,
+            } = self;
             let database = Database::open(&url, schema, connections, lease, world)?;
             migrate::bring_up_to_date(&database).await?;
-            Ok(Postgres { database: Arc::new(database) })
+            Ok(Postgres {
+                database: Arc::new(database),
+            })
         })
     }
 }
@@ -125,7 +145,9 @@ impl IntoFuture for Connect {
 impl fmt::Debug for Postgres {
     /// Tells neither where the database is nor who asks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Postgres").field("schema", &self.database.schema).finish_non_exhaustive()
+        f.debug_struct("Postgres")
+            .field("schema", &self.database.schema)
+            .finish_non_exhaustive()
     }
 }
 
@@ -133,6 +155,9 @@ impl fmt::Debug for Connect {
     /// Tells neither where the database is nor who asks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let connect = &mut f.debug_struct("Connect");
-        connect.field("schema", &self.schema).field("lease", &self.lease).finish_non_exhaustive()
+        connect
+            .field("schema", &self.schema)
+            .field("lease", &self.lease)
+            .finish_non_exhaustive()
     }
 }

@@ -55,11 +55,19 @@ impl Sqlite {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         let path = path.as_ref();
         let opened = DatabaseLocation::file(path).and_then(Store::open);
-        let store = opened.map_err(|fault| fault.journal(|| format!("cannot open database {path:?}")))?;
+        let store =
+            opened.map_err(|fault| fault.journal(|| format!("cannot open database {path:?}")))?;
         let beside = ["", "-wal", "-shm", "-owners"].map(|end| schema::beside(path, end));
         // A database that cannot be written cannot be made private either.
-        let exposed = if store.is_read_only() { None } else { Exposed::among(beside) };
-        Ok(Self { exposed: exposed.map(Arc::new), ..Self::of(store) })
+        let exposed = if store.is_read_only() {
+            None
+        } else {
+            Exposed::among(beside)
+        };
+        Ok(Self {
+            exposed: exposed.map(Arc::new),
+            ..Self::of(store)
+        })
     }
 
     /// A database that lives as long as its handles.
@@ -68,14 +76,18 @@ impl Sqlite {
     /// `Io` if there is no memory or no thread for it.
     pub fn in_memory() -> Result<Self, JournalError> {
         let opened = Store::open(DatabaseLocation::Memory);
-        let store = opened.map_err(|fault| fault.journal(|| "cannot open a database in memory".to_owned()))?;
+        let store = opened
+            .map_err(|fault| fault.journal(|| "cannot open a database in memory".to_owned()))?;
         Ok(Self::of(store))
     }
 
     /// Sets the clock that tells when a log was made and a value changed.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
-        Self { world: Arc::new(world), ..self }
+        Self {
+            world: Arc::new(world),
+            ..self
+        }
     }
 
     /// Returns its files that were there before and that others on the machine may enter, if there are any.
@@ -85,20 +97,33 @@ impl Sqlite {
 
     /// Its sessions.
     pub fn journal(&self) -> SqliteJournal {
-        SqliteJournal { store: Arc::clone(&self.store), world: Arc::clone(&self.world) }
+        SqliteJournal {
+            store: Arc::clone(&self.store),
+            world: Arc::clone(&self.world),
+        }
     }
 
     /// One of its key-value stores, by any name; it is made by the first write.
     pub fn kv(&self, name: impl Into<Arc<str>>) -> SqliteKvStore {
-        SqliteKvStore { store: Arc::clone(&self.store), world: Arc::clone(&self.world), name: name.into() }
+        SqliteKvStore {
+            store: Arc::clone(&self.store),
+            world: Arc::clone(&self.world),
+            name: name.into(),
+        }
     }
 
     /// Its memory.
     pub fn memory(&self) -> SqliteMemory {
-        SqliteMemory { store: Arc::clone(&self.store) }
+        SqliteMemory {
+            store: Arc::clone(&self.store),
+        }
     }
 
     fn of(store: Store) -> Self {
-        Self { store: Arc::new(store), world: Arc::new(SystemWorld), exposed: None }
+        Self {
+            store: Arc::new(store),
+            world: Arc::new(SystemWorld),
+            exposed: None,
+        }
     }
 }

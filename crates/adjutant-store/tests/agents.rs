@@ -26,14 +26,21 @@ fn page(
 /// An agent with a session of two runs, of four turns together.
 fn agent(journal: Arc<dyn Journal>, number: usize) -> Agent {
     let script = [
-        Script::new().text("I look.").call("page", json!({"n": number})),
+        Script::new()
+            .text("I look.")
+            .call("page", json!({"n": number})),
         Script::new().call("page", json!({"n": 3})),
         Script::new().text("I have seen it."),
         Script::new().text(format!("As I said, {number}.")),
     ];
     let durability = [Durability::Sync, Durability::Async, Durability::OnExit][number % 3];
-    let agent = Agent::new(ScriptedModel::new(script)).tool(page).world(FixedWorld::at_ms(1_000));
-    agent.journal(journal).session(log(number)).durability(durability)
+    let agent = Agent::new(ScriptedModel::new(script))
+        .tool(page)
+        .world(FixedWorld::at_ms(1_000));
+    agent
+        .journal(journal)
+        .session(log(number))
+        .durability(durability)
 }
 
 fn log(number: usize) -> LogId {
@@ -42,7 +49,10 @@ fn log(number: usize) -> LogId {
 
 async fn works(agent: Agent) {
     agent.run("Look at the page.").await.expect("it answers");
-    agent.run("What was there?").await.expect("it answers again");
+    agent
+        .run("What was there?")
+        .await
+        .expect("it answers again");
 }
 
 async fn lines(journal: &dyn Journal, number: usize) -> Vec<String> {
@@ -56,7 +66,8 @@ async fn lines(journal: &dyn Journal, number: usize) -> Vec<String> {
 /// Agents on two handles at once; then what a third one reads, against the same agents one after the other in memory.
 async fn check(open: impl AsyncFn() -> Arc<dyn Journal>) {
     let handles = [open().await, open().await];
-    let working = (0..AGENTS).map(|number| tokio::spawn(works(agent(Arc::clone(&handles[number % 2]), number))));
+    let working = (0..AGENTS)
+        .map(|number| tokio::spawn(works(agent(Arc::clone(&handles[number % 2]), number))));
     for worked in join_all(working).await {
         worked.expect("no panic");
     }
@@ -86,8 +97,17 @@ async fn two_hundred_agents_in_one_folder_lose_and_reorder_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_agents_on_one_postgres_lose_and_reorder_nothing() {
     let test = "two_hundred_agents_on_one_postgres_lose_and_reorder_nothing";
-    let Some(server) = adjutant_testing::PostgresServer::for_test(test) else { return };
+    let Some(server) = adjutant_testing::PostgresServer::for_test(test) else {
+        return;
+    };
     let url = server.database().expect("a database");
-    check(async || Arc::new(adjutant_store::Postgres::connect(url.clone()).await.expect("it opens").journal()) as _)
-        .await;
+    check(async || {
+        Arc::new(
+            adjutant_store::Postgres::connect(url.clone())
+                .await
+                .expect("it opens")
+                .journal(),
+        ) as _
+    })
+    .await;
 }

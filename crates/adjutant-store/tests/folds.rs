@@ -9,7 +9,9 @@ const RUNS: usize = 60;
 
 fn agent(journal: &(impl Journal + Clone + 'static), runs: usize) -> Agent {
     let model = ScriptedModel::new((0..runs).map(|_| Script::new().text("yes")));
-    Agent::new(model).journal(journal.clone()).session(LogId::from("long"))
+    Agent::new(model)
+        .journal(journal.clone())
+        .session(LogId::from("long"))
 }
 
 async fn check(journal: impl Journal + Clone + 'static) {
@@ -23,9 +25,16 @@ async fn check(journal: impl Journal + Clone + 'static) {
     again.log().open().await.expect("the log is free");
     assert_eq!((told, again.log().transcript().len()), (2 * RUNS, 2 * RUNS));
     let log = LogId::from("long");
-    let (kept, info) = (journal.folded(&log).await.expect("it can be read"), journal.info(&log).await.expect("there"));
+    let (kept, info) = (
+        journal.folded(&log).await.expect("it can be read"),
+        journal.info(&log).await.expect("there"),
+    );
     let kept = kept.expect("a fold was kept").seq;
-    assert!(kept > Seq(0) && kept <= info.head, "{kept} of {}", info.head);
+    assert!(
+        kept > Seq(0) && kept <= info.head,
+        "{kept} of {}",
+        info.head
+    );
 }
 
 #[tokio::test]

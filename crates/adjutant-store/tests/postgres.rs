@@ -34,7 +34,10 @@ impl Place {
     fn of(test: &str) -> Option<Self> {
         static PLACES: AtomicU32 = AtomicU32::new(1);
         let server = PostgresServer::for_test(test)?;
-        Some(Self { server, schema: format!("test_{}", PLACES.fetch_add(1, Ordering::Relaxed)) })
+        Some(Self {
+            server,
+            schema: format!("test_{}", PLACES.fetch_add(1, Ordering::Relaxed)),
+        })
     }
 
     /// Another process, as far as the database can tell.
@@ -47,7 +50,9 @@ impl Place {
     }
 
     fn execute(&self, sql: &str) {
-        self.server.execute("postgres", &sql.replace("$", &self.schema)).expect("the statement runs");
+        self.server
+            .execute("postgres", &sql.replace("$", &self.schema))
+            .expect("the statement runs");
     }
 }
 
@@ -68,13 +73,23 @@ fn thread() -> ThreadId {
 
 /// A small record that tells what it is.
 fn record(seq: u64, item: u64) -> Arc<Stamped> {
-    Arc::new(Stamped::new(Seq(seq), 1_000 + seq, thread(), Record::Withdrawn { item }))
+    Arc::new(Stamped::new(
+        Seq(seq),
+        1_000 + seq,
+        thread(),
+        Record::Withdrawn { item },
+    ))
 }
 
 /// A record with a text.
 fn spoken(seq: u64, text: &str) -> Arc<Stamped> {
     let entries = vec![UserMessage::text(text).into()];
-    Arc::new(Stamped::new(Seq(seq), 1_000 + seq, thread(), Record::Appended { entries }))
+    Arc::new(Stamped::new(
+        Seq(seq),
+        1_000 + seq,
+        thread(),
+        Record::Appended { entries },
+    ))
 }
 
 /// Records behind a place, whose items are their numbers.
@@ -83,15 +98,28 @@ fn records(after: u64, upto: u64) -> Vec<Arc<Stamped>> {
 }
 
 async fn own(journal: &PostgresJournal, log: &str) -> Box<dyn Log> {
-    journal.own(&LogId::from(log), &Owner::default()).await.expect("the log is free")
+    journal
+        .own(&LogId::from(log), &Owner::default())
+        .await
+        .expect("the log is free")
 }
 
 /// A log with so many records, which nobody owns.
 async fn made(journal: &PostgresJournal, log: &str, count: u64) {
     let mut owned = own(journal, log).await;
-    owned.append(&records(0, count), Flush::Now).await.expect("the records follow");
+    owned
+        .append(&records(0, count), Flush::Now)
+        .await
+        .expect("the records follow");
 }
 
-async fn read(journal: &PostgresJournal, log: &str, after: u64) -> Result<Vec<Arc<Stamped>>, JournalError> {
-    journal.read(&LogId::from(log), Seq(after)).try_collect().await
+async fn read(
+    journal: &PostgresJournal,
+    log: &str,
+    after: u64,
+) -> Result<Vec<Arc<Stamped>>, JournalError> {
+    journal
+        .read(&LogId::from(log), Seq(after))
+        .try_collect()
+        .await
 }

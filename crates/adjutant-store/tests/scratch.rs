@@ -11,7 +11,9 @@ const ROOM: u64 = 1024 * 1024;
 
 /// A folder of one's own, which goes when the value does.
 pub(crate) fn folder() -> TempDir {
-    let in_memory = is_roomy().then(|| tempfile::tempdir_in(Path::new(MEMORY)).ok()).flatten();
+    let in_memory = is_roomy()
+        .then(|| tempfile::tempdir_in(Path::new(MEMORY)).ok())
+        .flatten();
     in_memory.unwrap_or_else(|| tempfile::tempdir().expect("a folder"))
 }
 
@@ -20,10 +22,19 @@ fn is_roomy() -> bool {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     let mut options = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);
-        words.next().filter(|place| *place == MEMORY).and(words.nth(1))
+        words
+            .next()
+            .filter(|place| *place == MEMORY)
+            .and(words.nth(1))
     });
     let size = |options: &str| {
-        let size = options.split(',').find_map(|option| option.strip_prefix("size=")?.strip_suffix('k')?.parse().ok());
+        let size = options.split(',').find_map(|option| {
+            option
+                .strip_prefix("size=")?
+                .strip_suffix('k')?
+                .parse()
+                .ok()
+        });
         // By itself, it is half of the machine's memory.
         size.is_none_or(|size: u64| size >= ROOM)
     };

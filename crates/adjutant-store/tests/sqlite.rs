@@ -14,7 +14,9 @@ mod reading;
 
 use std::{path::PathBuf, sync::Arc};
 
-use adjutant_core::{Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, Seq, Stamped};
+use adjutant_core::{
+    Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, Seq, Stamped,
+};
 use adjutant_llm::{Entry, UserMessage};
 use adjutant_store::{Sqlite, SqliteJournal};
 use futures_util::StreamExt;
@@ -29,7 +31,9 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        Self { folder: scratch::folder() }
+        Self {
+            folder: scratch::folder(),
+        }
     }
 
     fn path(&self) -> PathBuf {
@@ -49,15 +53,25 @@ impl Place {
 
 fn record(seq: u64, text: &str) -> Arc<Stamped> {
     let entries = vec![Entry::User(UserMessage::text(text))];
-    Arc::new(Stamped::new(Seq(seq), seq, "main".into(), Record::Appended { entries }))
+    Arc::new(Stamped::new(
+        Seq(seq),
+        seq,
+        "main".into(),
+        Record::Appended { entries },
+    ))
 }
 
 fn records(first: u64, last: u64) -> Vec<Arc<Stamped>> {
-    (first..=last).map(|seq| record(seq, &format!("text {seq}"))).collect()
+    (first..=last)
+        .map(|seq| record(seq, &format!("text {seq}")))
+        .collect()
 }
 
 async fn own(journal: &SqliteJournal, log: &str) -> Box<dyn Log> {
-    journal.own(&LogId::from(log), &Owner::default()).await.expect("owned")
+    journal
+        .own(&LogId::from(log), &Owner::default())
+        .await
+        .expect("owned")
 }
 
 async fn append(log: &mut dyn Log, batch: &[Arc<Stamped>]) -> Head {
@@ -70,12 +84,24 @@ async fn read(journal: &SqliteJournal, log: &str) -> Vec<Result<Arc<Stamped>, Jo
 
 /// What is there, if all of it can be read.
 async fn whole(journal: &SqliteJournal, log: &str) -> Vec<Arc<Stamped>> {
-    read(journal, log).await.into_iter().collect::<Result<_, _>>().expect("readable")
+    read(journal, log)
+        .await
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .expect("readable")
 }
 
 #[track_caller]
-fn check_kind<T: std::fmt::Debug>(result: Result<T, JournalError>, kind: JournalErrorKind) -> JournalError {
+fn check_kind<T: std::fmt::Debug>(
+    result: Result<T, JournalError>,
+    kind: JournalErrorKind,
+) -> JournalError {
     let error = result.expect_err("an error");
-    assert_eq!(error.kind, kind, "{error}: {:?}", std::error::Error::source(&error));
+    assert_eq!(
+        error.kind,
+        kind,
+        "{error}: {:?}",
+        std::error::Error::source(&error)
+    );
     error
 }

@@ -49,14 +49,19 @@ mod due {
         }
 
         async fn pass(&self, time: Duration) {
-            self.1.advance_ms(u64::try_from(time.as_millis()).expect("a short time"));
+            self.1
+                .advance_ms(u64::try_from(time.as_millis()).expect("a short time"));
         }
 
         async fn crash(&self, log: Box<dyn Log>) {
             // Nobody gives it up, and its process is none that is there.
             std::mem::forget(log);
             let db = rusqlite::Connection::open(&self.0.1).expect("it opens");
-            db.execute("UPDATE logs SET instance = 'gone' WHERE owner IS NOT NULL", []).expect("it is written");
+            db.execute(
+                "UPDATE logs SET instance = 'gone' WHERE owner IS NOT NULL",
+                [],
+            )
+            .expect("it is written");
         }
     }
 

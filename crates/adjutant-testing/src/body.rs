@@ -44,7 +44,15 @@ impl Body {
     /// A body that is broken as the plan says; `error_frame` is the vendor's error within a stream.
     pub(crate) fn new(plan: Plan, error_frame: Vec<u8>) -> Self {
         let untouched = plan.is_empty();
-        Self { plan, error_frame, untouched, pending: Vec::new(), offset: 0, frames: 0, broken: None }
+        Self {
+            plan,
+            error_frame,
+            untouched,
+            pending: Vec::new(),
+            offset: 0,
+            frames: 0,
+            broken: None,
+        }
     }
 
     /// Adds a frame; `write` appends its bytes, the end of it included: a blank line after an event.
@@ -135,7 +143,11 @@ impl Body {
             for (_, garbage) in plan.garbage.iter().filter(|(at, _)| *at == self.offset) {
                 self.pending.extend_from_slice(garbage);
             }
-            self.pending.push(if plan.invalid.contains(&self.offset) { 0xFF } else { *byte });
+            self.pending.push(if plan.invalid.contains(&self.offset) {
+                0xFF
+            } else {
+                *byte
+            });
             self.offset += 1;
         }
     }

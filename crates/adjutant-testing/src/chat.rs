@@ -20,7 +20,9 @@ const OVERFLOW: &str = "This model's maximum context length is 128000 tokens. Ho
 
 /// Checks the key.
 pub(crate) fn admit(received: &Received) -> Result<(), Refusal> {
-    let key = received.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+    let key = received
+        .header("authorization")
+        .and_then(|value| value.strip_prefix("Bearer "));
     if key.is_some_and(|key| !key.trim().is_empty()) {
         return Ok(());
     }
@@ -38,7 +40,11 @@ pub(crate) fn error(refusal: &Refusal) -> Value {
         500.. => ("server_error", None),
         _ => ("invalid_request_error", None),
     };
-    let code = refusal.code.as_deref().or(refusal.overflow.then_some("context_length_exceeded")).or(code);
+    let code = refusal
+        .code
+        .as_deref()
+        .or(refusal.overflow.then_some("context_length_exceeded"))
+        .or(code);
     let message = refusal.said(OVERFLOW);
     json!({"error": {"message": message, "type": kind, "param": refusal.param, "code": code}})
 }

@@ -178,9 +178,15 @@ hazards! {
 pub async fn run(subject: &dyn Subject) -> Report {
     let mut rows = Vec::new();
     for hazard in HAZARDS {
-        rows.push(Row { hazard: hazard.name, result: hazard.play(subject).await });
+        rows.push(Row {
+            hazard: hazard.name,
+            result: hazard.play(subject).await,
+        });
     }
-    Report { subject: subject.name().to_owned(), rows }
+    Report {
+        subject: subject.name().to_owned(),
+        rows,
+    }
 }
 
 impl Hazard {
@@ -199,7 +205,10 @@ impl Hazard {
             // The future is dropped with everything that a panic leaves behind.
             let polled = catch_unwind(AssertUnwindSafe(|| playing.as_mut().poll(cx)));
             polled.unwrap_or_else(|panic| {
-                Poll::Ready(Err(format!("the model panicked: {}", adjutant_agent::panic_text(&*panic))))
+                Poll::Ready(Err(format!(
+                    "the model panicked: {}",
+                    adjutant_agent::panic_text(&*panic)
+                )))
             })
         });
         let ended = tokio::time::timeout(PATIENCE, guarded).await;
@@ -210,13 +219,19 @@ impl Hazard {
 impl Limits {
     /// Limits that no hazard but a stall reaches.
     fn patient() -> Self {
-        Self { answer: PATIENCE, silence: PATIENCE }
+        Self {
+            answer: PATIENCE,
+            silence: PATIENCE,
+        }
     }
 
     /// Limits for stalls: the only real waiting of the suite.
     fn short() -> Self {
         let short = Duration::from_millis(200);
-        Self { answer: short, silence: short }
+        Self {
+            answer: short,
+            silence: short,
+        }
     }
 }
 
@@ -225,7 +240,11 @@ pub fn subject_fn<F>(name: impl Into<String>, model: F) -> FnSubject<F>
 where
     F: Fn(&Loopback, Limits) -> Arc<dyn Model> + Send + Sync,
 {
-    FnSubject { name: name.into(), model, oracle: None }
+    FnSubject {
+        name: name.into(),
+        model,
+        oracle: None,
+    }
 }
 
 /// A subject made of a function; see [`subject_fn`].
@@ -260,12 +279,17 @@ impl<F: Fn(&Loopback, Limits) -> Arc<dyn Model> + Send + Sync> Subject for FnSub
 
 impl<F> fmt::Debug for FnSubject<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnSubject").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("FnSubject")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Hazard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hazard").field("name", &self.name).field("what", &self.what).finish_non_exhaustive()
+        f.debug_struct("Hazard")
+            .field("name", &self.name)
+            .field("what", &self.what)
+            .finish_non_exhaustive()
     }
 }

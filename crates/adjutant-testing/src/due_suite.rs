@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Backlog, DueLog, DueWork, Flush, Lane, Log, LogId, MAX_LOST_OWNERS, Owner, Post, Record, SUSPECT_AFTER,
-    SUSPECT_BARS, SUSPECT_RESTS, Seq, Stamped, Work,
+    Backlog, DueLog, DueWork, Flush, Lane, Log, LogId, MAX_LOST_OWNERS, Owner, Post, Record,
+    SUSPECT_AFTER, SUSPECT_BARS, SUSPECT_RESTS, Seq, Stamped, Work,
 };
 use adjutant_llm::{Entry, FixedWorld, SystemWorld, ThreadId, UserMessage, World};
 use async_trait::async_trait;
@@ -55,7 +55,8 @@ impl DueLab for FnLab<dyn DueWork> {
     }
 
     async fn pass(&self, time: Duration) {
-        self.world.advance_ms(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self.world
+            .advance_ms(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     }
 
     fn skips(&self, check: &str) -> Option<String> {
@@ -86,7 +87,10 @@ struct DueStage<'a> {
 
 impl<'a> DueStage<'a> {
     fn new(lab: &'a (dyn DueLab + 'static)) -> Self {
-        Self { lab, prefix: format!("{:x}", SystemWorld.id()) }
+        Self {
+            lab,
+            prefix: format!("{:x}", SystemWorld.id()),
+        }
     }
 
     fn log(&self, name: &str) -> LogId {
@@ -94,7 +98,11 @@ impl<'a> DueStage<'a> {
     }
 
     /// A log with a run that is open, and its owner.
-    async fn begun(&self, journal: &dyn DueWork, name: &str) -> Result<(LogId, Box<dyn Log>), String> {
+    async fn begun(
+        &self,
+        journal: &dyn DueWork,
+        name: &str,
+    ) -> Result<(LogId, Box<dyn Log>), String> {
         let id = self.log(name);
         let mut log = ok("owning", journal.own(&id, &Owner::default()).await)?;
         put(&mut *log, Some(Work::Open)).await?;
@@ -108,13 +116,21 @@ impl<'a> DueStage<'a> {
 
     /// The same, taken by this owner.
     async fn given(&self, journal: &dyn DueWork, owner: &Owner) -> Result<Vec<DueLog>, String> {
-        let mut due = ok("asking for due logs", journal.due(owner, usize::MAX >> 1).await)?;
+        let mut due = ok(
+            "asking for due logs",
+            journal.due(owner, usize::MAX >> 1).await,
+        )?;
         due.retain(|it| it.info.log.0.starts_with(&self.prefix));
         Ok(due)
     }
 
     /// The same; there are so many.
-    async fn together(&self, journal: &dyn DueWork, owner: &Owner, count: usize) -> Result<Vec<DueLog>, String> {
+    async fn together(
+        &self,
+        journal: &dyn DueWork,
+        owner: &Owner,
+        count: usize,
+    ) -> Result<Vec<DueLog>, String> {
         let due = self.given(journal, owner).await?;
         equal("the logs that are given together", &due.len(), &count)?;
         Ok(due)
@@ -162,7 +178,11 @@ impl<'a> DueStage<'a> {
                 tokio::task::yield_now().await;
             }
         });
-        equal("the due logs", &found.await??, &want.iter().map(|&log| log.clone()).collect())
+        equal(
+            "the due logs",
+            &found.await??,
+            &want.iter().map(|&log| log.clone()).collect(),
+        )
     }
 }
 
@@ -173,16 +193,27 @@ async fn put(log: &mut dyn Log, work: Option<Work>) -> Verdict {
     }
     let seq = Seq(log.head().seq.0 + 1);
     let record = Record::Withdrawn { item: 0 };
-    let stamped = Arc::new(Stamped::new(seq, SystemWorld.now_ms(), ThreadId::from("main"), record));
+    let stamped = Arc::new(Stamped::new(
+        seq,
+        SystemWorld.now_ms(),
+        ThreadId::from("main"),
+        record,
+    ));
     ok("appending", log.append(&[stamped], Flush::Lazy).await).map(drop)
 }
 
 fn post() -> Post {
-    Post::Message { lane: Lane::FollowUp, content: Entry::User(UserMessage::text("go on")) }
+    Post::Message {
+        lane: Lane::FollowUp,
+        content: Entry::User(UserMessage::text("go on")),
+    }
 }
 
 fn parked(until_ms: Option<u64>) -> Option<Work> {
-    Some(Work::Parked { on: "a word".into(), until_ms })
+    Some(Work::Parked {
+        on: "a word".into(),
+        until_ms,
+    })
 }
 
 /// The plays.
@@ -195,7 +226,11 @@ mod plays {
         stage.are_due(&*journal, &[]).await?;
         // A record more changes nothing of that.
         put(&mut *log, None).await?;
-        equal("its work", &ok("telling", journal.info(&id).await)?.work, &Some(Work::Open))?;
+        equal(
+            "its work",
+            &ok("telling", journal.info(&id).await)?.work,
+            &Some(Work::Open),
+        )?;
         drop(log);
         stage.are_due(&*stage.lab.open().await, &[&id]).await?;
         let mut taken = stage.taken(&*journal).await?.log;
@@ -209,25 +244,41 @@ mod plays {
         let (id, mut log) = stage.begun(&*journal, "log").await?;
         put(&mut *log, Some(Work::Idle)).await?;
         drop(log);
-        equal("its work", &ok("telling", journal.info(&id).await)?.work, &Some(Work::Idle))?;
+        equal(
+            "its work",
+            &ok("telling", journal.info(&id).await)?.work,
+            &Some(Work::Idle),
+        )?;
         stage.are_due(&*journal, &[]).await
     }
 
     pub(super) async fn parked_is_due_by_time_and_post(stage: &DueStage<'_>) -> Verdict {
         let journal = stage.lab.open().await;
         let mut ids = Vec::new();
-        for (name, until_ms) in [("past", Some(1)), ("future", Some(u64::MAX >> 2)), ("never", None)] {
+        for (name, until_ms) in [
+            ("past", Some(1)),
+            ("future", Some(u64::MAX >> 2)),
+            ("never", None),
+        ] {
             let (id, mut log) = stage.begun(&*journal, name).await?;
             put(&mut *log, parked(until_ms)).await?;
             drop(log);
             let info = ok("telling", journal.info(&id).await)?;
-            equal("its work, and when it is due", &(info.work, info.due_ms), &(parked(until_ms), until_ms))?;
+            equal(
+                "its work, and when it is due",
+                &(info.work, info.due_ms),
+                &(parked(until_ms), until_ms),
+            )?;
             ids.push(id);
         }
         stage.are_due(&*journal, &[&ids[0]]).await?;
         ok("posting", journal.post(&ids[1], post()).await)?;
         ok("posting", journal.post(&ids[2], post()).await)?;
-        equal("when it is due", &ok("telling", journal.info(&ids[2]).await)?.due_ms, &Some(0))?;
+        equal(
+            "when it is due",
+            &ok("telling", journal.info(&ids[2]).await)?.due_ms,
+            &Some(0),
+        )?;
         stage.are_due(&*journal, &[&ids[0], &ids[1], &ids[2]]).await
     }
 
@@ -240,7 +291,11 @@ mod plays {
         ok("passing over", journal.pass_over(&id, no).await)?;
         stage.are_due(&*journal, &[]).await?;
         let no = ok("posting", journal.post(&id, post()).await)?;
-        equal("the newest post", &stage.taken(&*journal).await?.newest_post, &no)?;
+        equal(
+            "the newest post",
+            &stage.taken(&*journal).await?.newest_post,
+            &no,
+        )?;
         let mut log = crate::journal_suite::own(&*journal, &id, &Owner::default()).await?;
         ok("heeding", log.heeded(no).await)?;
         drop(log);
@@ -261,7 +316,10 @@ mod plays {
                 soon("all logs are taken", async {
                     while mine.len() < 3 {
                         let due = ok("asking", journal.due(&owner, 3 - mine.len()).await)?;
-                        holds("nobody gets more than asked for", due.len() <= 3 - mine.len())?;
+                        holds(
+                            "nobody gets more than asked for",
+                            due.len() <= 3 - mine.len(),
+                        )?;
                         mine.extend(due.into_iter().filter(|it| wanted.contains(&it.info.log)));
                     }
                     Ok::<_, String>(mine)
@@ -283,12 +341,27 @@ mod plays {
         let journal = stage.lab.open().await;
         let (id, log) = stage.begun(&*journal, "log").await?;
         drop(log);
-        ok("setting aside", journal.set_aside(&id, "its agent cannot be made").await)?;
-        let aside = Work::Aside { why: "its agent cannot be made".into() };
-        equal("its work", &ok("telling", journal.info(&id).await)?.work, &Some(aside))?;
+        ok(
+            "setting aside",
+            journal.set_aside(&id, "its agent cannot be made").await,
+        )?;
+        let aside = Work::Aside {
+            why: "its agent cannot be made".into(),
+        };
+        equal(
+            "its work",
+            &ok("telling", journal.info(&id).await)?.work,
+            &Some(aside),
+        )?;
         stage.are_due(&*journal, &[]).await?;
-        holds("it was set aside", ok("trying again", journal.retry(&id).await)?)?;
-        holds("it is set aside no more", !ok("trying again", journal.retry(&id).await)?)?;
+        holds(
+            "it was set aside",
+            ok("trying again", journal.retry(&id).await)?,
+        )?;
+        holds(
+            "it is set aside no more",
+            !ok("trying again", journal.retry(&id).await)?,
+        )?;
         stage.are_due(&*journal, &[&id]).await
     }
 
@@ -337,7 +410,11 @@ mod plays {
             stage.lab.pass(rest / 2).await;
             stage.together(&*journal, &owner, 0).await?;
             let told = ok("counting", journal.backlog().await)?;
-            equal("what is due, rested or not", &(told.due, told.at_work), &(1, 0))?;
+            equal(
+                "what is due, rested or not",
+                &(told.due, told.at_work),
+                &(1, 0),
+            )?;
             stage.lab.pass(rest * 3 / 2).await;
             for due in stage.together(&*journal, &owner, 1).await? {
                 equal("the owners that it lost", &due.lost, &lost)?;
@@ -378,7 +455,11 @@ mod plays {
         let journal = stage.lab.open().await;
         let before = ok("counting", journal.backlog().await)?;
         let (_, at_work) = stage.begun(&*journal, "at work").await?;
-        for (name, work) in [("due", Work::Open), ("idle", Work::Idle), ("parked", parked(None).unwrap_or_default())] {
+        for (name, work) in [
+            ("due", Work::Open),
+            ("idle", Work::Idle),
+            ("parked", parked(None).unwrap_or_default()),
+        ] {
             let (_, mut log) = stage.begun(&*journal, name).await?;
             put(&mut *log, Some(work)).await?;
         }
@@ -410,6 +491,8 @@ mod plays {
         let waiting = Arc::clone(&journal);
         let woken = crate::suite::waits(async move { waiting.until_due().await }).await?;
         ok("posting", stage.lab.open().await.post(&id, post()).await)?;
-        soon("being woken", woken).await?.map_err(|error| error.to_string())
+        soon("being woken", woken)
+            .await?
+            .map_err(|error| error.to_string())
     }
 }

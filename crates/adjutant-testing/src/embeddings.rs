@@ -36,7 +36,11 @@ fn embeddings(body: &Value) -> Result<Value, Refusal> {
     let root = Node::root(body);
     let model = root.need("model")?.text()?;
     let input = root.need("input")?;
-    let texts = if input.value.is_string() { vec![input.clone()] } else { input.items()? };
+    let texts = if input.value.is_string() {
+        vec![input.clone()]
+    } else {
+        input.items()?
+    };
     if texts.is_empty() {
         return Err(input.refuse("Invalid 'input': expected an array with at least one item"));
     }
@@ -44,7 +48,11 @@ fn embeddings(body: &Value) -> Result<Value, Refusal> {
         let message = format!("array too long. Expected an array with maximum length {MAX_INPUTS}");
         return Err(input.refuse(message).code("array_above_max_length"));
     }
-    let encoding = root.field("encoding_format").map(|it| it.text()).transpose()?.unwrap_or("float");
+    let encoding = root
+        .field("encoding_format")
+        .map(|it| it.text())
+        .transpose()?
+        .unwrap_or("float");
     let size = dimensions(root.field("dimensions"))?;
     let (mut data, mut tokens) = (Vec::new(), 0);
     for (at, text) in texts.iter().enumerate() {
@@ -53,8 +61,19 @@ fn embeddings(body: &Value) -> Result<Value, Refusal> {
         let vector = vector(text, size);
         let embedding = match encoding {
             "float" => json!(vector),
-            "base64" => STANDARD.encode(vector.iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<u8>>()).into(),
-            other => return Err(Refusal::invalid(format!("Invalid value: '{other}'.")).param("encoding_format")),
+            "base64" => STANDARD
+                .encode(
+                    vector
+                        .iter()
+                        .flat_map(|it| it.to_le_bytes())
+                        .collect::<Vec<u8>>(),
+                )
+                .into(),
+            other => {
+                return Err(
+                    Refusal::invalid(format!("Invalid value: '{other}'.")).param("encoding_format")
+                );
+            }
         };
         data.push(json!({"object": "embedding", "index": at, "embedding": embedding}));
     }
@@ -66,7 +85,8 @@ fn batch(received: &Received, body: &Value) -> Result<Value, Refusal> {
     let (model, _) = gemini::method(received.route()).unwrap_or_default();
     let requests = Node::root(body).need("requests")?.items()?;
     if requests.len() > MAX_BATCH {
-        let message = "* BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch\n";
+        let message =
+            "* BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch\n";
         return Err(Refusal::invalid(message));
     }
     let (mut embeddings, mut tokens) = (Vec::new(), 0);
@@ -75,7 +95,9 @@ fn batch(received: &Received, body: &Value) -> Result<Value, Refusal> {
             return Err(request.refuse("the model must be that of the batch"));
         }
         let parts = request.need("content")?.need("parts")?.items()?;
-        let texts = parts.iter().map(|part| said(&part.need("text")?).map(str::to_owned));
+        let texts = parts
+            .iter()
+            .map(|part| said(&part.need("text")?).map(str::to_owned));
         let text = texts.collect::<Result<Vec<_>, _>>()?.concat();
         tokens += Estimate.count(&text);
         let size = dimensions(request.field("outputDimensionality"))?;
@@ -92,7 +114,9 @@ fn said<'a>(text: &Node<'a>) -> Result<&'a str, Refusal> {
 }
 
 fn dimensions(node: Option<Node<'_>>) -> Result<u64, Refusal> {
-    let Some(node) = node else { return Ok(DIMENSIONS) };
+    let Some(node) = node else {
+        return Ok(DIMENSIONS);
+    };
     match node.count()? {
         size @ ..=MAX_DIMENSIONS => Ok(size),
         _ => Err(node.refuse(format!("must be at most {MAX_DIMENSIONS}"))),
@@ -113,5 +137,7 @@ fn vector(text: &str, dimensions: u64) -> Vec<f32> {
     };
     let raw: Vec<f32> = (0..dimensions).map(|_| next()).collect();
     let length = raw.iter().map(|it| it * it).sum::<f32>().sqrt();
-    raw.into_iter().map(|it| if length > 0.0 { it / length } else { 1.0 }).collect()
+    raw.into_iter()
+        .map(|it| if length > 0.0 { it / length } else { 1.0 })
+        .collect()
 }

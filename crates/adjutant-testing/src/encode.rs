@@ -67,11 +67,22 @@ pub(crate) struct OpenBlock {
 
 impl Answer {
     pub(crate) fn new(asked: Asked, stamp: Stamp) -> Self {
-        Self { asked, stamp, blocks: BTreeMap::new() }
+        Self {
+            asked,
+            stamp,
+            blocks: BTreeMap::new(),
+        }
     }
 
     pub(crate) fn open(&mut self, block: u32, kind: &BlockKind, announced: bool) {
-        self.blocks.insert(block, OpenBlock { kind: kind.clone(), announced, grown: false });
+        self.blocks.insert(
+            block,
+            OpenBlock {
+                kind: kind.clone(),
+                announced,
+                grown: false,
+            },
+        );
     }
 
     /// Keeps in mind that a signature was sent.
@@ -82,7 +93,8 @@ impl Answer {
     /// The signature that was given, or a new one; kept in mind as sent.
     pub(crate) fn seal(&self, wire: Wire, given: Option<&str>, block: u32) -> String {
         let given = given.filter(|given| !given.is_empty()).map(str::to_owned);
-        let seal = given.unwrap_or_else(|| issued::mint(wire, &self.asked.model, self.stamp.number, block));
+        let seal = given
+            .unwrap_or_else(|| issued::mint(wire, &self.asked.model, self.stamp.number, block));
         self.issue(wire, &seal);
         seal
     }
@@ -97,7 +109,10 @@ impl Answer {
 
 /// Makes the refusal for something that a served model may not do: the client is told of it as the vendor's failure.
 pub(crate) fn unspeakable(what: &str) -> Refusal {
-    Refusal::new(500, format!("the served model did what this wire cannot say: {what}"))
+    Refusal::new(
+        500,
+        format!("the served model did what this wire cannot say: {what}"),
+    )
 }
 
 /// Adds a string as JSON text.

@@ -78,7 +78,11 @@ impl Fault {
     /// Status 429, with a `retry-after` header in seconds, or with what the wire has in its place.
     pub fn rate_limited(retry_after_seconds: u64) -> Self {
         let headers = vec![("retry-after".into(), retry_after_seconds.to_string())];
-        Fault::Status { code: 429, headers, body: None }
+        Fault::Status {
+            code: 429,
+            headers,
+            body: None,
+        }
     }
 
     /// Status 401.
@@ -103,7 +107,11 @@ impl Fault {
 
     /// This status, with the vendor's error as the body.
     pub fn status(code: u16) -> Self {
-        Fault::Status { code, headers: Vec::new(), body: None }
+        Fault::Status {
+            code,
+            headers: Vec::new(),
+            body: None,
+        }
     }
 
     /// One fault of each kind, for tests that must not miss one; `Replace` is left out, as it needs to know what is said.
@@ -112,7 +120,10 @@ impl Fault {
             Fault::Hangup,
             Fault::CutAt(40),
             Fault::StallAt(40),
-            Fault::Garbage { at: FaultPosition::Frame(1), bytes: Bytes::from_static(b"data: {garbage\n\n") },
+            Fault::Garbage {
+                at: FaultPosition::Frame(1),
+                bytes: Bytes::from_static(b"data: {garbage\n\n"),
+            },
             Fault::SplitEvery(1),
             Fault::rate_limited(1),
             Fault::Html,

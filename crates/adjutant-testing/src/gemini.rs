@@ -19,7 +19,8 @@ pub(crate) use reply::Encoder;
 pub(crate) use request::decode;
 
 /// The error message for an input that is too long.
-const OVERFLOW: &str = "The input token count (1048588) exceeds the maximum number of tokens allowed (1048576).";
+const OVERFLOW: &str =
+    "The input token count (1048588) exceeds the maximum number of tokens allowed (1048576).";
 
 /// The model and the method that a path names: `/v1beta/models/{model}:{method}`.
 pub(crate) fn method(route: &str) -> Option<(&str, &str)> {
@@ -35,14 +36,21 @@ pub(crate) fn admit(received: &Received) -> Result<(), Refusal> {
             "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or \
              other form of API consumer identity to call this API.",
         )),
-        Some("") => Err(Refusal::invalid("API key not valid. Please pass a valid API key.").code("API_KEY_INVALID")),
+        Some("") => Err(
+            Refusal::invalid("API key not valid. Please pass a valid API key.")
+                .code("API_KEY_INVALID"),
+        ),
         Some(_) => Ok(()),
     }
 }
 
 /// The body of an error, also within a stream.
 pub(crate) fn error(refusal: &Refusal) -> Value {
-    let code = if refusal.status == 529 { 503 } else { refusal.status };
+    let code = if refusal.status == 529 {
+        503
+    } else {
+        refusal.status
+    };
     let status = match code {
         400 => "INVALID_ARGUMENT",
         401 => "UNAUTHENTICATED",
@@ -61,7 +69,9 @@ pub(crate) fn error(refusal: &Refusal) -> Value {
             0 => format!("{}s", wait.as_secs()),
             millis => format!("{}.{millis:03}s", wait.as_secs()),
         };
-        details.push(json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": seconds}));
+        details.push(
+            json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": seconds}),
+        );
     }
     if let Some(reason) = &refusal.code {
         let kind = "type.googleapis.com/google.rpc.ErrorInfo";
@@ -75,11 +85,14 @@ pub(crate) fn error(refusal: &Refusal) -> Value {
 
 /// Reads from the headers of a refusal how long it asks to wait.
 fn wait_of(refusal: &Refusal) -> Option<Duration> {
-    refusal.headers.iter().find_map(|(name, value)| match name.as_str() {
-        "retry-after-ms" => value.parse().ok().map(Duration::from_millis),
-        "retry-after" => value.parse().ok().map(Duration::from_secs),
-        _ => None,
-    })
+    refusal
+        .headers
+        .iter()
+        .find_map(|(name, value)| match name.as_str() {
+            "retry-after-ms" => value.parse().ok().map(Duration::from_millis),
+            "retry-after" => value.parse().ok().map(Duration::from_secs),
+            _ => None,
+        })
 }
 
 /// True if a model of this name must be given back the signatures of its calls.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Entry, FinishReason, ModelId, OpenTurn, Reply, Transcript, Turn, UserMessage,
+    Block, Call, CallId, CallResult, Entry, FinishReason, ModelId, OpenTurn, Reply, Transcript,
+    Turn, UserMessage,
 };
 
 /// A conversation that is being put together.
@@ -27,7 +28,11 @@ pub enum Misplaced {
 impl History {
     /// Nothing yet, of a model by this name.
     pub fn new(model: &str) -> Self {
-        Self { model: model.into(), entries: Transcript::new(), open: None }
+        Self {
+            model: model.into(),
+            entries: Transcript::new(),
+            open: None,
+        }
     }
 
     /// Adds a message of the user.
@@ -42,7 +47,11 @@ impl History {
 
     /// The id that a call in this block of the next reply gets.
     pub fn call_id(&self, block: usize) -> CallId {
-        CallId { turn: self.entries.next_id().0, attempt: 0, block: u32::try_from(block).unwrap_or(u32::MAX) }
+        CallId {
+            turn: self.entries.next_id().0,
+            attempt: 0,
+            block: u32::try_from(block).unwrap_or(u32::MAX),
+        }
     }
 
     /// Adds a reply; its results are expected next.
@@ -60,8 +69,13 @@ impl History {
     /// # Errors
     /// If there is no such call in the reply before, or it has a result.
     pub fn result(&mut self, wire_id: &str, result: CallResult) -> Result<(), Misplaced> {
-        let Some(mut open) = self.open.take() else { return Err(Misplaced::NoCall) };
-        let call = open.reply().calls().find(|call| call.wire_id.as_deref() == Some(wire_id));
+        let Some(mut open) = self.open.take() else {
+            return Err(Misplaced::NoCall);
+        };
+        let call = open
+            .reply()
+            .calls()
+            .find(|call| call.wire_id.as_deref() == Some(wire_id));
         let outcome = match call.map(|call| call.id) {
             None => Err(Misplaced::NoCall),
             Some(id) => open.put(id, Arc::new(result)).map_err(|_| Misplaced::Twice),
@@ -75,13 +89,19 @@ impl History {
     /// # Errors
     /// Those wire ids.
     pub fn close(&mut self) -> Result<(), Vec<String>> {
-        let Some(open) = self.open.take() else { return Ok(()) };
+        let Some(open) = self.open.take() else {
+            return Ok(());
+        };
         match open.close() {
             Ok(turn) => {
                 self.entries.push(Entry::Turn(turn));
                 Ok(())
             }
-            Err(open) => Err(open.missing().filter_map(|call| call.wire_id.as_deref()).map(str::to_owned).collect()),
+            Err(open) => Err(open
+                .missing()
+                .filter_map(|call| call.wire_id.as_deref())
+                .map(str::to_owned)
+                .collect()),
         }
     }
 

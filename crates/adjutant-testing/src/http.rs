@@ -48,7 +48,11 @@ impl Peer {
     pub(crate) fn new(socket: TcpStream) -> Self {
         // Without it small frames wait for acknowledgements; a socket that refuses the option still works.
         let _ = socket.set_nodelay(true);
-        Self { socket, input: BytesMut::new(), output: Vec::new() }
+        Self {
+            socket,
+            input: BytesMut::new(),
+            output: Vec::new(),
+        }
     }
 
     /// Reads the next request.
@@ -62,16 +66,26 @@ impl Peer {
         };
         let head = self.input.split_to(end);
         let Some(mut received) = parse_head(&head) else {
-            return Ok(Incoming::Malformed(400, "the head of the request is malformed"));
+            return Ok(Incoming::Malformed(
+                400,
+                "the head of the request is malformed",
+            ));
         };
         let length = match received.header("content-length").map(str::parse::<usize>) {
             _ if received.header("transfer-encoding").is_some() => {
                 return Ok(Incoming::Malformed(411, "a content-length is required"));
             }
-            None if received.method == "POST" => return Ok(Incoming::Malformed(411, "a content-length is required")),
+            None if received.method == "POST" => {
+                return Ok(Incoming::Malformed(411, "a content-length is required"));
+            }
             None => 0,
             Some(Ok(length)) if length <= MAX_BODY => length,
-            Some(Ok(_)) => return Ok(Incoming::Malformed(413, "the body of the request is too large")),
+            Some(Ok(_)) => {
+                return Ok(Incoming::Malformed(
+                    413,
+                    "the body of the request is too large",
+                ));
+            }
             Some(Err(_)) => return Ok(Incoming::Malformed(400, "the content-length is no number")),
         };
         received.body = self.body(length, body).await?;
@@ -98,7 +112,11 @@ impl Peer {
     }
 
     /// Sends bytes as one chunk; with `split` as chunks of at most that many bytes, each in a write of its own.
-    pub(crate) async fn send_chunks(&mut self, bytes: &[u8], split: Option<usize>) -> io::Result<()> {
+    pub(crate) async fn send_chunks(
+        &mut self,
+        bytes: &[u8],
+        split: Option<usize>,
+    ) -> io::Result<()> {
         for piece in bytes.chunks(split.unwrap_or(bytes.len()).max(1)) {
             self.queue_chunk(piece);
             self.flush().await?;
@@ -141,7 +159,10 @@ impl Peer {
         let mut seen = 0;
         loop {
             let from = seen.min(self.input.len());
-            if let Some(at) = self.input[from..].windows(4).position(|it| it == b"\r\n\r\n") {
+            if let Some(at) = self.input[from..]
+                .windows(4)
+                .position(|it| it == b"\r\n\r\n")
+            {
                 return Ok(Some(from + at + 4));
             }
             seen = self.input.len().saturating_sub(3);
@@ -205,11 +226,19 @@ fn parse_head(head: &[u8]) -> Option<Received> {
         Some((name.to_ascii_lowercase(), value.trim().to_owned()))
     };
     let headers = lines.map(header).collect::<Option<Vec<_>>>()?;
-    Some(Received { method: method.to_owned(), path: path.to_owned(), headers, body: Bytes::new() })
+    Some(Received {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        headers,
+        body: Bytes::new(),
+    })
 }
 
 /// The head of an answer: status line and headers, up to and including the blank line.
-pub(crate) fn head<'a>(status: u16, headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+pub(crate) fn head<'a>(
+    status: u16,
+    headers: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Vec<u8> {
     let mut head = format!("HTTP/1.1 {status} {}\r\n", reason(status));
     for (name, value) in headers {
         head.push_str(name);

@@ -30,7 +30,10 @@ struct Known {
 impl Issued {
     /// Refuses what it did not issue, if it is strict.
     pub(crate) fn new(strict: bool) -> Self {
-        Self { strict, known: Mutex::default() }
+        Self {
+            strict,
+            known: Mutex::default(),
+        }
     }
 
     /// Keeps in mind that this was sent; nothing is not kept.
@@ -39,14 +42,21 @@ impl Issued {
             return;
         }
         let mut known = self.known();
-        if known.seals.insert((wire, model.to_owned(), seal.to_owned())) {
+        if known
+            .seals
+            .insert((wire, model.to_owned(), seal.to_owned()))
+        {
             known.order.push(seal.to_owned());
         }
     }
 
     /// True if this may come back on this wire for this model.
     pub(crate) fn accepts(&self, wire: Wire, model: &str, seal: &str) -> bool {
-        !self.strict || self.known().seals.contains(&(wire, model.to_owned(), seal.to_owned()))
+        !self.strict
+            || self
+                .known()
+                .seals
+                .contains(&(wire, model.to_owned(), seal.to_owned()))
     }
 
     /// Everything that was sent, in order.
@@ -56,7 +66,9 @@ impl Issued {
 
     /// Keeps in mind that an item was said after this reasoning.
     pub(crate) fn follow(&self, item: &str, reasoning: &str) {
-        self.known().reasoning.insert(item.to_owned(), reasoning.to_owned());
+        self.known()
+            .reasoning
+            .insert(item.to_owned(), reasoning.to_owned());
     }
 
     /// The reasoning that an item was said after.
@@ -71,7 +83,10 @@ impl Issued {
 
 /// A signature for a block that was given none: base64 that tells the wire, the model and the place.
 pub(crate) fn mint(wire: Wire, model: &str, request: usize, block: u32) -> String {
-    STANDARD.encode(format!("\u{1}adjutant {} {model} {request} {block}", wire.name()))
+    STANDARD.encode(format!(
+        "\u{1}adjutant {} {model} {request} {block}",
+        wire.name()
+    ))
 }
 
 /// True if this is standard base64.

@@ -73,7 +73,9 @@ pub trait Lab: Send + Sync {
 }
 
 /// A laboratory made of a function that opens the journal.
-pub fn lab_fn<J: Journal + 'static>(open: impl Fn() -> J + Send + Sync + 'static) -> FnLab<dyn Journal> {
+pub fn lab_fn<J: Journal + 'static>(
+    open: impl Fn() -> J + Send + Sync + 'static,
+) -> FnLab<dyn Journal> {
     FnLab::new(move || -> Arc<dyn Journal> { Arc::new(open()) })
 }
 

@@ -49,7 +49,9 @@ pub trait Lab: Send + Sync {
 }
 
 /// A laboratory made of a function that opens the key-value store.
-pub fn lab_fn<S: KvStore + 'static>(open: impl Fn() -> S + Send + Sync + 'static) -> FnLab<dyn KvStore> {
+pub fn lab_fn<S: KvStore + 'static>(
+    open: impl Fn() -> S + Send + Sync + 'static,
+) -> FnLab<dyn KvStore> {
     FnLab::new(move || -> Arc<dyn KvStore> { Arc::new(open()) })
 }
 

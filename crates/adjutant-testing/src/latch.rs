@@ -12,7 +12,10 @@ pub struct Latch {
 impl Latch {
     /// A closed latch.
     pub fn new() -> Self {
-        Self { waiting: watch::Sender::new(0), open: watch::Sender::new(false) }
+        Self {
+            waiting: watch::Sender::new(0),
+            open: watch::Sender::new(false),
+        }
     }
 
     /// Waits until that many answers have arrived at the latch, counted from its beginning.

@@ -86,7 +86,10 @@ pub struct LabFn {
 
 /// A laboratory made of a function that opens a backend over a folder.
 pub fn lab_fn(open: impl Fn(&Path) -> Arc<dyn Backend> + Send + Sync + 'static) -> LabFn {
-    LabFn { open: Box::new(open), without: Vec::new() }
+    LabFn {
+        open: Box::new(open),
+        without: Vec::new(),
+    }
 }
 
 impl LabFn {
@@ -101,13 +104,17 @@ impl LabFn {
     #[must_use]
     pub fn without_processes(self) -> Self {
         let why = "its agents end with its program";
-        OF_PROCESSES.iter().fold(self, |lab, check| lab.without(check, why))
+        OF_PROCESSES
+            .iter()
+            .fold(self, |lab, check| lab.without(check, why))
     }
 }
 
 impl fmt::Debug for LabFn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LabFn").field("without", &self.without).finish_non_exhaustive()
+        f.debug_struct("LabFn")
+            .field("without", &self.without)
+            .finish_non_exhaustive()
     }
 }
 
@@ -118,7 +125,10 @@ impl LifeLab for LabFn {
     }
 
     fn skips(&self, check: &str) -> Option<String> {
-        self.without.iter().find(|(name, _)| *name == check).map(|(_, why)| (*why).to_owned())
+        self.without
+            .iter()
+            .find(|(name, _)| *name == check)
+            .map(|(_, why)| (*why).to_owned())
     }
 }
 

@@ -101,7 +101,10 @@ impl Loopback {
     /// is an empty stream.
     pub fn canned(bodies: impl IntoIterator<Item = Bytes>) -> Setup {
         let bodies: Vec<Bytes> = bodies.into_iter().collect();
-        let answers = bodies.iter().map(|body| connection::whole_answer(body)).collect();
+        let answers = bodies
+            .iter()
+            .map(|body| connection::whole_answer(body))
+            .collect();
         Setup::new(Source::Canned { bodies, answers })
     }
 
@@ -245,7 +248,11 @@ impl Setup {
     pub async fn start(self) -> io::Result<Loopback> {
         let (listener, addr, shared) = self.bind()?;
         let task = tokio::spawn(accept(listener, Arc::clone(&shared)));
-        Ok(Loopback { addr, shared, running: ServerTask::Task(task.abort_handle()) })
+        Ok(Loopback {
+            addr,
+            shared,
+            running: ServerTask::Task(task.abort_handle()),
+        })
     }
 
     /// Starts the server on a thread of its own, with a runtime of its own.
@@ -253,23 +260,32 @@ impl Setup {
     /// # Errors
     /// If no port or no thread can be had.
     pub fn start_blocking(self) -> io::Result<Loopback> {
-        let runtime = runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()?;
         let (listener, addr, shared) = {
             let _entered = runtime.enter();
             self.bind()?
         };
         let (stop, stopped) = oneshot::channel();
         let serving = accept(listener, Arc::clone(&shared));
-        let thread = thread::Builder::new().name("loopback".into()).spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    () = serving => {}
-                    // A sender that is gone means the same as a word from it.
-                    _ = stopped => {}
-                }
-            });
-        })?;
-        Ok(Loopback { addr, shared, running: ServerTask::Thread(Some((stop, thread))) })
+        let thread = thread::Builder::new()
+            .name("loopback".into())
+            .spawn(move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        () = serving => {}
+                        // A sender that is gone means the same as a word from it.
+                        _ = stopped => {}
+                    }
+                });
+            })?;
+        Ok(Loopback {
+            addr,
+            shared,
+            running: ServerTask::Thread(Some((stop, thread))),
+        })
     }
 
     fn bind(self) -> io::Result<(TcpListener, SocketAddr, Arc<Shared>)> {
@@ -307,6 +323,9 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 
 impl fmt::Debug for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Setup").field("source", &self.source).field("faults", &self.faults).finish_non_exhaustive()
+        f.debug_struct("Setup")
+            .field("source", &self.source)
+            .field("faults", &self.faults)
+            .finish_non_exhaustive()
     }
 }

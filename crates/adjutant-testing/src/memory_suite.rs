@@ -48,7 +48,9 @@ pub trait Lab: Send + Sync {
 }
 
 /// A laboratory made of a function that opens the memory.
-pub fn lab_fn<M: Memory + 'static>(open: impl Fn() -> M + Send + Sync + 'static) -> FnLab<dyn Memory> {
+pub fn lab_fn<M: Memory + 'static>(
+    open: impl Fn() -> M + Send + Sync + 'static,
+) -> FnLab<dyn Memory> {
     FnLab::new(move || -> Arc<dyn Memory> { Arc::new(open()) })
 }
 

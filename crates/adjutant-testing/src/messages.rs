@@ -45,7 +45,8 @@ pub(crate) fn error(refusal: &Refusal, request_id: Option<&str>) -> Value {
         500.. => "api_error",
         _ => "invalid_request_error",
     });
-    let mut error = json!({"type": "error", "error": {"type": kind, "message": refusal.said(OVERFLOW)}});
+    let mut error =
+        json!({"type": "error", "error": {"type": kind, "message": refusal.said(OVERFLOW)}});
     if let Some(id) = request_id {
         error["request_id"] = id.into();
     }

@@ -13,13 +13,19 @@ pub(crate) struct Node<'a> {
 
 impl<'a> Node<'a> {
     pub(crate) fn root(value: &'a Value) -> Self {
-        Self { value, path: String::new() }
+        Self {
+            value,
+            path: String::new(),
+        }
     }
 
     /// The field of an object; `None` if it is absent or `null`.
     pub(crate) fn field(&self, key: &str) -> Option<Node<'a>> {
         let value = self.value.get(key).filter(|value| !value.is_null())?;
-        Some(Node { value, path: self.below(key) })
+        Some(Node {
+            value,
+            path: self.below(key),
+        })
     }
 
     /// The field of an object, which must be there.
@@ -32,7 +38,9 @@ impl<'a> Node<'a> {
 
     /// The string that must stand here.
     pub(crate) fn text(&self) -> Result<&'a str, Refusal> {
-        self.value.as_str().ok_or_else(|| self.refuse("Input should be a valid string"))
+        self.value
+            .as_str()
+            .ok_or_else(|| self.refuse("Input should be a valid string"))
     }
 
     /// The string that must stand here, with at least one character that is not blank.
@@ -46,13 +54,21 @@ impl<'a> Node<'a> {
 
     /// The object that must stand here.
     pub(crate) fn object(&self) -> Result<&'a Map<String, Value>, Refusal> {
-        self.value.as_object().ok_or_else(|| self.refuse("Input should be a valid dictionary"))
+        self.value
+            .as_object()
+            .ok_or_else(|| self.refuse("Input should be a valid dictionary"))
     }
 
     /// The items of the array that must stand here.
     pub(crate) fn items(&self) -> Result<Vec<Node<'a>>, Refusal> {
-        let items = self.value.as_array().ok_or_else(|| self.refuse("Input should be a valid list"))?;
-        let place = |(at, value)| Node { value, path: self.below(&format!("{at}")) };
+        let items = self
+            .value
+            .as_array()
+            .ok_or_else(|| self.refuse("Input should be a valid list"))?;
+        let place = |(at, value)| Node {
+            value,
+            path: self.below(&format!("{at}")),
+        };
         Ok(items.iter().enumerate().map(place).collect())
     }
 
@@ -64,7 +80,10 @@ impl<'a> Node<'a> {
 
     /// The number within these bounds that must stand here.
     pub(crate) fn within(&self, low: f64, high: f64) -> Result<f64, Refusal> {
-        let number = self.value.as_f64().filter(|number| (low..=high).contains(number));
+        let number = self
+            .value
+            .as_f64()
+            .filter(|number| (low..=high).contains(number));
         number.ok_or_else(|| self.refuse(format!("range: {low}..{high}")))
     }
 
@@ -87,6 +106,10 @@ impl<'a> Node<'a> {
     }
 
     fn below(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
     }
 }

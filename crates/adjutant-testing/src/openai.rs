@@ -12,7 +12,10 @@ const MAX_CACHE_KEY: usize = 64;
 
 /// Reads how much thinking is asked for.
 pub(crate) fn effort_of(node: &Node<'_>) -> Result<Effort, Refusal> {
-    let word = one_of(node, &["none", "minimal", "low", "medium", "high", "xhigh", "max"])?;
+    let word = one_of(
+        node,
+        &["none", "minimal", "low", "medium", "high", "xhigh", "max"],
+    )?;
     Ok(match word {
         "none" => Effort::Off,
         "minimal" => Effort::Minimal,
@@ -25,14 +28,18 @@ pub(crate) fn effort_of(node: &Node<'_>) -> Result<Effort, Refusal> {
 
 /// Checks the cache key.
 pub(crate) fn cache_key(root: &Node<'_>) -> Result<(), Refusal> {
-    let Some(key) = root.field("prompt_cache_key") else { return Ok(()) };
+    let Some(key) = root.field("prompt_cache_key") else {
+        return Ok(());
+    };
     if key.text()?.len() > MAX_CACHE_KEY {
         let message = format!(
             "Invalid 'prompt_cache_key': string too long. Expected a string with maximum length {MAX_CACHE_KEY}, but \
              got a string with length {} instead.",
             key.text()?.len()
         );
-        return Err(Refusal::invalid(message).param("prompt_cache_key").code("string_above_max_length"));
+        return Err(Refusal::invalid(message)
+            .param("prompt_cache_key")
+            .code("string_above_max_length"));
     }
     Ok(())
 }
@@ -42,7 +49,10 @@ pub(crate) fn schema_format(node: &Node<'_>) -> Result<Format, Refusal> {
     let name = node.need("name")?.word(strict::MAX_NAME)?;
     let schema = node.need("schema")?;
     schema.object()?;
-    if node.field("strict").is_some_and(|strict| strict.value == true) {
+    if node
+        .field("strict")
+        .is_some_and(|strict| strict.value == true)
+    {
         strict::check(schema.value, "response_format", name, &schema.path)?;
     }
     Ok(Format::new(name, schema.value.clone()))
@@ -50,8 +60,13 @@ pub(crate) fn schema_format(node: &Node<'_>) -> Result<Format, Refusal> {
 
 /// A field that is true or false.
 pub(crate) fn flag(root: &Node<'_>, name: &str) -> Result<Option<bool>, Refusal> {
-    let Some(node) = root.field(name) else { return Ok(None) };
-    node.value.as_bool().map(Some).ok_or_else(|| node.refuse("Invalid type. Expected a boolean"))
+    let Some(node) = root.field(name) else {
+        return Ok(None);
+    };
+    node.value
+        .as_bool()
+        .map(Some)
+        .ok_or_else(|| node.refuse("Invalid type. Expected a boolean"))
 }
 
 /// Finds the tool of these that must be called, if a named one must.
@@ -60,7 +75,10 @@ pub(crate) fn named(name: &Node<'_>, tools: &[ToolDecl]) -> Result<ToolChoice, R
     if tools.iter().any(|tool| tool.name.as_str() == word) {
         return Ok(ToolChoice::Named(word.into()));
     }
-    Err(Refusal::invalid(format!("Tool choice '{word}' not found in 'tools' parameter.")).param("tool_choice"))
+    Err(Refusal::invalid(format!(
+        "Tool choice '{word}' not found in 'tools' parameter."
+    ))
+    .param("tool_choice"))
 }
 
 /// A choice that is one word.
@@ -83,8 +101,13 @@ pub(crate) fn one_of<'a>(node: &Node<'a>, words: &[&str]) -> Result<&'a str, Ref
         return Ok(word);
     }
     let supported: Vec<String> = words.iter().map(|it| format!("'{it}'")).collect();
-    let message = format!("Invalid value: '{word}'. Supported values are: {}.", supported.join(", "));
-    Err(Refusal::invalid(message).param(node.path.clone()).code("invalid_value"))
+    let message = format!(
+        "Invalid value: '{word}'. Supported values are: {}.",
+        supported.join(", ")
+    );
+    Err(Refusal::invalid(message)
+        .param(node.path.clone())
+        .code("invalid_value"))
 }
 
 /// The headers that tell the limits.
@@ -93,7 +116,11 @@ pub(crate) fn limit_headers(limits: &RateLimits) -> Vec<(&'static str, String)> 
     let reset = limits.reset_after.map(duration);
     if let Some(left) = limits.requests_left {
         headers.push(("x-ratelimit-remaining-requests", left.to_string()));
-        headers.extend(reset.clone().map(|reset| ("x-ratelimit-reset-requests", reset)));
+        headers.extend(
+            reset
+                .clone()
+                .map(|reset| ("x-ratelimit-reset-requests", reset)),
+        );
     }
     if let Some(left) = limits.tokens_left {
         headers.push(("x-ratelimit-remaining-tokens", left.to_string()));
@@ -109,6 +136,11 @@ fn duration(wait: Duration) -> String {
         (seconds @ 1..60, 0) => format!("{seconds}s"),
         (seconds @ 1..60, millis) => format!("{seconds}.{millis:03}s"),
         (seconds, _) if seconds < 3_600 => format!("{}m{}s", seconds / 60, seconds % 60),
-        (seconds, _) => format!("{}h{}m{}s", seconds / 3_600, seconds / 60 % 60, seconds % 60),
+        (seconds, _) => format!(
+            "{}h{}m{}s",
+            seconds / 3_600,
+            seconds / 60 % 60,
+            seconds % 60
+        ),
     }
 }

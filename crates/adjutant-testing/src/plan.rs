@@ -19,7 +19,11 @@ pub(crate) struct Plan {
 pub(crate) enum Instead {
     Hangup,
     Html,
-    Status { code: u16, headers: Vec<(String, String)>, body: Option<Bytes> },
+    Status {
+        code: u16,
+        headers: Vec<(String, String)>,
+        body: Option<Bytes>,
+    },
 }
 
 /// The faults of whole frames.
@@ -62,14 +66,28 @@ impl Plan {
         match fault {
             Fault::Hangup => self.instead = Some(Instead::Hangup),
             Fault::Html => self.instead = Some(Instead::Html),
-            Fault::Status { code, headers, body } => {
+            Fault::Status {
+                code,
+                headers,
+                body,
+            } => {
                 let (code, headers, body) = (*code, headers.clone(), body.clone());
-                self.instead = Some(Instead::Status { code, headers, body });
+                self.instead = Some(Instead::Status {
+                    code,
+                    headers,
+                    body,
+                });
             }
             Fault::CutAt(at) => self.bytes.cut = Some(*at),
             Fault::StallAt(at) => self.bytes.stall = Some(*at),
-            Fault::Garbage { at: FaultPosition::Byte(at), bytes } => self.bytes.garbage.push((*at, bytes.clone())),
-            Fault::Garbage { at: FaultPosition::Frame(at), bytes } => self.frames.garbage.push((*at, bytes.clone())),
+            Fault::Garbage {
+                at: FaultPosition::Byte(at),
+                bytes,
+            } => self.bytes.garbage.push((*at, bytes.clone())),
+            Fault::Garbage {
+                at: FaultPosition::Frame(at),
+                bytes,
+            } => self.frames.garbage.push((*at, bytes.clone())),
             Fault::SplitEvery(size) => self.split = Some((*size).max(1)),
             Fault::ErrorAfter { frames } => self.frames.error_after = Some(*frames),
             Fault::EndlessFrame => self.frames.endless = true,
@@ -95,6 +113,9 @@ impl FramePlan {
 
 impl BytePlan {
     pub(crate) fn is_empty(&self) -> bool {
-        self.garbage.is_empty() && self.invalid.is_empty() && self.cut.is_none() && self.stall.is_none()
+        self.garbage.is_empty()
+            && self.invalid.is_empty()
+            && self.cut.is_none()
+            && self.stall.is_none()
     }
 }

@@ -171,13 +171,20 @@ impl PostgresServer {
             .arg(self.install.program("postgres"))
             .arg("-D")
             .arg(&self.dir);
-        command.arg("-k").arg(&self.dir).args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
+        command
+            .arg("-k")
+            .arg(&self.dir)
+            .args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
         for setting in install::SETTINGS {
             command.args(["-c", setting]);
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child =
-            command.spawn().map_err(|error| Unavailable::new(format!("the server cannot be run: {error}")))?;
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .map_err(|error| Unavailable::new(format!("the server cannot be run: {error}")))?;
         let (Some(input), Some(log)) = (child.stdin.take(), child.stderr.take()) else {
             return Err(Unavailable::new("the server has no streams"));
         };
@@ -203,7 +210,11 @@ impl PostgresServer {
             }
             match lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(line) => said = line,
-                Err(_) => return Err(Unavailable::new(format!("the server does not start; it said last: {said:?}"))),
+                Err(_) => {
+                    return Err(Unavailable::new(format!(
+                        "the server does not start; it said last: {said:?}"
+                    )));
+                }
             }
         }
     }
@@ -252,8 +263,10 @@ fn follow(log: impl BufRead + Send + 'static) -> mpsc::Receiver<String> {
 }
 
 fn free_port() -> Result<u16, Unavailable> {
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    port.map(|addr| addr.port()).map_err(|error| Unavailable::new(format!("no port is free: {error}")))
+    let port =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    port.map(|addr| addr.port())
+        .map_err(|error| Unavailable::new(format!("no port is free: {error}")))
 }
 
 fn remove(dir: &Path) {

@@ -6,7 +6,12 @@ use bytes::Bytes;
 use serde_json::Value;
 
 /// Headers whose values `Debug` does not show.
-const SECRET: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "proxy-authorization"];
+const SECRET: [&str; 4] = [
+    "authorization",
+    "x-api-key",
+    "x-goog-api-key",
+    "proxy-authorization",
+];
 
 /// A request as it came over the wire.
 #[derive(Clone, PartialEq, Eq)]
@@ -25,7 +30,10 @@ pub struct Received {
 impl Received {
     /// The value of the first header of this name, in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(it, _)| it == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The body as JSON; `null` if it is none.
@@ -35,29 +43,41 @@ impl Received {
 
     /// The path without its query.
     pub(crate) fn route(&self) -> &str {
-        self.path.split_once('?').map_or(self.path.as_str(), |(route, _)| route)
+        self.path
+            .split_once('?')
+            .map_or(self.path.as_str(), |(route, _)| route)
     }
 
     /// True if the query has this parameter, written as `name=value`.
     pub(crate) fn queries(&self, parameter: &str) -> bool {
-        self.path.split_once('?').is_some_and(|(_, query)| query.split('&').any(|it| it == parameter))
+        self.path
+            .split_once('?')
+            .is_some_and(|(_, query)| query.split('&').any(|it| it == parameter))
     }
 
     pub(crate) fn wants_close(&self) -> bool {
-        self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+        self.header("connection")
+            .is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 }
 
 impl fmt::Debug for Received {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |(name, value): &(String, String)| {
-            let value = if SECRET.contains(&name.as_str()) { "<redacted>" } else { value };
+            let value = if SECRET.contains(&name.as_str()) {
+                "<redacted>"
+            } else {
+                value
+            };
             (name.clone(), value.to_owned())
         };
         f.debug_struct("Received")
             .field("method", &self.method)
             .field("path", &self.path)
-            .field("headers", &self.headers.iter().map(shown).collect::<Vec<_>>())
+            .field(
+                "headers",
+                &self.headers.iter().map(shown).collect::<Vec<_>>(),
+            )
             .field("body", &String::from_utf8_lossy(&self.body))
             .finish()
     }

@@ -18,7 +18,14 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal with this status.
     pub fn new(status: u16, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), param: None, code: None, headers: Vec::new(), overflow: false }
+        Self {
+            status,
+            message: message.into(),
+            param: None,
+            code: None,
+            headers: Vec::new(),
+            overflow: false,
+        }
     }
 
     /// The request is wrong.
@@ -47,7 +54,9 @@ impl Refusal {
             403 => "Your API key does not have permission to use the specified resource.",
             404 => "The model does not exist or you do not have access to it.",
             413 => "Request exceeds the maximum size",
-            429 => "This request would exceed your organization's rate limit. Please try again later.",
+            429 => {
+                "This request would exceed your organization's rate limit. Please try again later."
+            }
             503 | 529 => "Overloaded",
             500.. => "Internal server error",
             _ => "The request was not accepted.",
@@ -62,7 +71,11 @@ impl Refusal {
 
     /// The message, or what the vendor says when the input is too long.
     pub fn said<'a>(&'a self, overflow: &'a str) -> &'a str {
-        if self.overflow { overflow } else { &self.message }
+        if self.overflow {
+            overflow
+        } else {
+            &self.message
+        }
     }
 
     /// Turns the served model's own failure into the refusal that is seen from outside.

@@ -17,7 +17,8 @@ pub(crate) use reply::Encoder;
 pub(crate) use request::decode;
 
 /// The error message for an input that is too long.
-const OVERFLOW: &str = "Your input exceeds the context window of this model. Please adjust your input and try again.";
+const OVERFLOW: &str =
+    "Your input exceeds the context window of this model. Please adjust your input and try again.";
 
 /// The body of an error with a status.
 pub(crate) fn error(refusal: &Refusal) -> Value {
@@ -50,5 +51,9 @@ fn place(path: &str) -> String {
         Ok(at) => format!("[{at}]"),
         Err(_) => format!(".{step}"),
     };
-    path.split('.').map(step).collect::<String>().trim_start_matches('.').to_owned()
+    path.split('.')
+        .map(step)
+        .collect::<String>()
+        .trim_start_matches('.')
+        .to_owned()
 }

@@ -37,7 +37,11 @@ pub struct FnLab<T: ?Sized> {
 
 impl<T: ?Sized> FnLab<T> {
     pub(crate) fn new(open: impl Fn() -> Arc<T> + Send + Sync + 'static) -> Self {
-        Self { open: Box::new(open), world: Arc::default(), without: Vec::new() }
+        Self {
+            open: Box::new(open),
+            world: Arc::default(),
+            without: Vec::new(),
+        }
     }
 
     /// Skips a check that the storage does not claim to pass.
@@ -54,13 +58,18 @@ impl<T: ?Sized> FnLab<T> {
 
     /// Returns the reason why a check is skipped, if it is.
     pub(crate) fn why(&self, check: &str) -> Option<String> {
-        self.without.iter().find(|(name, _)| *name == check).map(|(_, why)| (*why).to_owned())
+        self.without
+            .iter()
+            .find(|(name, _)| *name == check)
+            .map(|(_, why)| (*why).to_owned())
     }
 }
 
 impl<T: ?Sized> fmt::Debug for FnLab<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnLab").field("without", &self.without).finish_non_exhaustive()
+        f.debug_struct("FnLab")
+            .field("without", &self.without)
+            .finish_non_exhaustive()
     }
 }
 
@@ -101,7 +110,10 @@ pub(crate) type Playing<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>
 
 impl<L: ?Sized> fmt::Debug for Check<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Check").field("name", &self.name).field("what", &self.what).finish_non_exhaustive()
+        f.debug_struct("Check")
+            .field("name", &self.name)
+            .field("what", &self.what)
+            .finish_non_exhaustive()
     }
 }
 
@@ -110,8 +122,9 @@ impl<L: ?Sized> Check<L> {
     pub(crate) async fn play(&self, lab: &L) -> Played {
         let mut playing = (self.play)(lab);
         let caught = std::future::poll_fn(move |cx| {
-            catch_unwind(AssertUnwindSafe(|| playing.as_mut().poll(cx)))
-                .unwrap_or_else(|panic| Poll::Ready(Err(format!("panicked: {}", panic_text(&*panic)))))
+            catch_unwind(AssertUnwindSafe(|| playing.as_mut().poll(cx))).unwrap_or_else(|panic| {
+                Poll::Ready(Err(format!("panicked: {}", panic_text(&*panic))))
+            })
         });
         match tokio::time::timeout(PATIENCE, caught).await {
             Ok(Ok(())) => Played::Kept,
@@ -133,7 +146,11 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = self.rows.iter().filter(|row| row.result == Played::Kept).count();
+        let kept = self
+            .rows
+            .iter()
+            .filter(|row| row.result == Played::Kept)
+            .count();
         write!(f, "{kept} of {} promises were kept", self.rows.len())?;
         self.rows.iter().try_for_each(|row| match &row.result {
             Played::Kept => Ok(()),
@@ -145,28 +162,37 @@ impl fmt::Display for Report {
 
 /// Runs a check as a test: on two threads, so that what happens at once does.
 pub(crate) fn test(check: &str, playing: impl Future<Output = Option<Played>>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let played = runtime.map_err(|error| format!("{check} needs a runtime: {error}")).and_then(|runtime| {
-        let played = runtime.block_on(playing);
-        // A storage that hangs must not keep the test from ending.
-        runtime.shutdown_timeout(Duration::from_secs(1));
-        match played {
-            Some(Played::Kept) => Ok(()),
-            // Not by a macro, whose output a test that passes does not show.
-            Some(Played::Skipped(why)) => {
-                drop(writeln!(std::io::stderr(), "skipped: {check}: {why}"));
-                Ok(())
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let played = runtime
+        .map_err(|error| format!("{check} needs a runtime: {error}"))
+        .and_then(|runtime| {
+            let played = runtime.block_on(playing);
+            // A storage that hangs must not keep the test from ending.
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            match played {
+                Some(Played::Kept) => Ok(()),
+                // Not by a macro, whose output a test that passes does not show.
+                Some(Played::Skipped(why)) => {
+                    drop(writeln!(std::io::stderr(), "skipped: {check}: {why}"));
+                    Ok(())
+                }
+                Some(Played::Broken(why)) => Err(format!("{check} was broken: {why}")),
+                None => Err(format!("the suite has no check {check}")),
             }
-            Some(Played::Broken(why)) => Err(format!("{check} was broken: {why}")),
-            None => Err(format!("the suite has no check {check}")),
-        }
-    });
+        });
     assert_eq!(played.err(), None, "{check}");
 }
 
 /// Checks that something is so.
 pub(crate) fn holds(what: &str, is_so: bool) -> Verdict {
-    if is_so { Ok(()) } else { Err(format!("expected that {what}")) }
+    if is_so {
+        Ok(())
+    } else {
+        Err(format!("expected that {what}"))
+    }
 }
 
 /// Checks that two values are equal.
@@ -174,7 +200,11 @@ pub(crate) fn equal<T: PartialEq + fmt::Debug>(what: &str, got: &T, want: &T) ->
     if got == want {
         return Ok(());
     }
-    Err(format!("{what}: expected {}, got {}", short(want), short(got)))
+    Err(format!(
+        "{what}: expected {}, got {}",
+        short(want),
+        short(got)
+    ))
 }
 
 /// Checks that something succeeded; gives the value.
@@ -184,7 +214,9 @@ pub(crate) fn ok<T, E: Error>(what: &str, result: Result<T, E>) -> Result<T, Str
 
 /// Checks that something failed; gives the error.
 pub(crate) fn fails<T, E: Error>(what: &str, result: Result<T, E>) -> Result<E, String> {
-    result.err().ok_or_else(|| format!("{what} succeeded, and must not"))
+    result
+        .err()
+        .ok_or_else(|| format!("{what} succeeded, and must not"))
 }
 
 /// Checks that something ends soon.
@@ -205,12 +237,18 @@ pub(crate) async fn waits<T: Send + 'static>(
         let _ = tell.take().map(|tell| tell.send(()));
         polled
     }));
-    told.await.map(|()| task).map_err(|_| "what should wait panicked".to_owned())
+    told.await
+        .map(|()| task)
+        .map_err(|_| "what should wait panicked".to_owned())
 }
 
 /// Waits for a task that runs beside the check; a panic there breaks the check.
-pub(crate) async fn joined<T>(what: &str, task: JoinHandle<Result<T, String>>) -> Result<T, String> {
-    task.await.map_err(|error| format!("{what} panicked: {error}"))?
+pub(crate) async fn joined<T>(
+    what: &str,
+    task: JoinHandle<Result<T, String>>,
+) -> Result<T, String> {
+    task.await
+        .map_err(|error| format!("{what} panicked: {error}"))?
 }
 
 fn short(value: &dyn fmt::Debug) -> String {

@@ -46,14 +46,20 @@ impl Wire {
     pub(crate) fn request_id(self, number: usize) -> (&'static str, String) {
         match self {
             Wire::Messages => ("request-id", format!("req_01{number:022}")),
-            Wire::Chat | Wire::Responses | Wire::Foreign => ("x-request-id", format!("req_{number:032x}")),
+            Wire::Chat | Wire::Responses | Wire::Foreign => {
+                ("x-request-id", format!("req_{number:032x}"))
+            }
             Wire::Gemini => ("x-cloud-trace-context", format!("{number:032x}")),
         }
     }
 
     /// The status that the vendor has for this one.
     pub(crate) fn status(self, status: u16) -> u16 {
-        if status == 529 && self != Wire::Messages { 503 } else { status }
+        if status == 529 && self != Wire::Messages {
+            503
+        } else {
+            status
+        }
     }
 
     /// The list of models: the one that is served.
@@ -80,12 +86,17 @@ impl Wire {
 
 /// The object that the body of a request must be.
 pub(crate) fn json_body(received: &Received) -> Result<Value, Refusal> {
-    let json_type = received.header("content-type").is_some_and(|it| it.starts_with("application/json"));
+    let json_type = received
+        .header("content-type")
+        .is_some_and(|it| it.starts_with("application/json"));
     if !json_type {
-        return Err(Refusal::invalid("content-type: application/json is required"));
+        return Err(Refusal::invalid(
+            "content-type: application/json is required",
+        ));
     }
-    let body: Value = serde_json::from_slice(&received.body)
-        .map_err(|error| Refusal::invalid(format!("The request body is not valid JSON: {error}")))?;
+    let body: Value = serde_json::from_slice(&received.body).map_err(|error| {
+        Refusal::invalid(format!("The request body is not valid JSON: {error}"))
+    })?;
     if !body.is_object() {
         return Err(Refusal::invalid("The request body is not a JSON object"));
     }

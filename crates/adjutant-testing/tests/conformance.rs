@@ -3,7 +3,8 @@
 use std::{collections::HashSet, sync::Arc};
 
 use adjutant_llm::{
-    Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, ModelInfo, Reply, Script, ScriptedModel, model_fn,
+    Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, ModelInfo, Reply, Script,
+    ScriptedModel, model_fn,
 };
 use adjutant_testing::{
     Loopback,
@@ -11,13 +12,18 @@ use adjutant_testing::{
 };
 
 fn run<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     runtime.block_on(test)
 }
 
 /// A subject whose models are made without a look at the server.
 fn deaf<M: Model + 'static>(name: &str, make: impl Fn() -> M + Send + Sync) -> impl Subject {
-    conformance::subject_fn(name, move |_: &Loopback, _: Limits| -> Arc<dyn Model> { Arc::new(make()) })
+    conformance::subject_fn(name, move |_: &Loopback, _: Limits| -> Arc<dyn Model> {
+        Arc::new(make())
+    })
 }
 
 /// Chunks as they are.
@@ -39,17 +45,28 @@ fn chunks(chunks: Vec<Result<Chunk, Error>>) -> ChunkStream {
 }
 
 fn start() -> Result<Chunk, Error> {
-    Ok(Chunk::Start { attempt: 0, model: "x/y".into(), limits: Box::default(), warnings: Vec::new() })
+    Ok(Chunk::Start {
+        attempt: 0,
+        model: "x/y".into(),
+        limits: Box::default(),
+        warnings: Vec::new(),
+    })
 }
 
 fn done() -> Result<Chunk, Error> {
-    Ok(Chunk::Done(Arc::new(Reply::new("x/y".into(), FinishReason::End))))
+    Ok(Chunk::Done(Arc::new(Reply::new(
+        "x/y".into(),
+        FinishReason::End,
+    ))))
 }
 
 #[track_caller]
 fn check(hazard: &str, subject: &dyn Subject, expect: &str) {
     let hazard = Hazard::named(hazard).expect("the hazard is in the list");
-    assert_eq!(run(hazard.play(subject)).expect_err("the model is broken"), expect);
+    assert_eq!(
+        run(hazard.play(subject)).expect_err("the model is broken"),
+        expect
+    );
 }
 
 #[test]
@@ -64,8 +81,15 @@ fn run_fails_every_hazard_when_the_model_never_asks() {
     let subject = deaf("never", || ScriptedModel::new([]));
     let matrix = Matrix::new([run(conformance::run(&subject))]);
     assert!(matrix.missing().is_empty());
-    let failed: Vec<_> = matrix.failures().iter().map(|(hazard, _, _)| *hazard).collect();
-    assert_eq!(failed, HAZARDS.iter().map(|hazard| hazard.name).collect::<Vec<_>>());
+    let failed: Vec<_> = matrix
+        .failures()
+        .iter()
+        .map(|(hazard, _, _)| *hazard)
+        .collect();
+    assert_eq!(
+        failed,
+        HAZARDS.iter().map(|hazard| hazard.name).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -75,26 +99,51 @@ fn run_fails_every_hazard_when_the_model_speaks_without_asking() {
         ScriptedModel::new([says("Done."), says("Done."), says("Done.")])
     });
     let report = run(conformance::run(&subject));
-    let borne: Vec<_> = report.rows.iter().filter(|row| row.result.is_ok()).map(|row| row.hazard).collect();
+    let borne: Vec<_> = report
+        .rows
+        .iter()
+        .filter(|row| row.result.is_ok())
+        .map(|row| row.hazard)
+        .collect();
     assert_eq!(borne, [""; 0]);
 }
 
 #[test]
 fn play_tells_when_the_grammar_is_broken() {
     let of = |items: fn() -> Vec<Result<Chunk, Error>>| {
-        deaf("broken", move || model_fn(ModelInfo::new("x/y"), move |_| chunks(items())))
+        deaf("broken", move || {
+            model_fn(ModelInfo::new("x/y"), move |_| chunks(items()))
+        })
     };
     let grammar = "the stream of the model broke its grammar: ";
-    check("text", &of(|| vec![done()]), &format!("{grammar}a chunk before the start"));
-    check("text", &of(|| vec![start(), done(), done()]), "something followed the end of the stream");
-    check("text", &of(|| vec![start()]), "expected a reply, got Protocol: the stream ended without a terminal");
+    check(
+        "text",
+        &of(|| vec![done()]),
+        &format!("{grammar}a chunk before the start"),
+    );
+    check(
+        "text",
+        &of(|| vec![start(), done(), done()]),
+        "something followed the end of the stream",
+    );
+    check(
+        "text",
+        &of(|| vec![start()]),
+        "expected a reply, got Protocol: the stream ended without a terminal",
+    );
     let error = || vec![start(), Err(Error::new(ErrorKind::Timeout, "too late"))];
-    check("text", &of(error), "expected a reply, got Timeout: too late");
+    check(
+        "text",
+        &of(error),
+        "expected a reply, got Timeout: too late",
+    );
 }
 
 #[test]
 fn play_tells_when_the_model_panics() {
-    let subject = deaf("panics", || model_fn(ModelInfo::new("x/y"), |_| panic!("no such wire")));
+    let subject = deaf("panics", || {
+        model_fn(ModelInfo::new("x/y"), |_| panic!("no such wire"))
+    });
     check("text", &subject, "the model panicked: no such wire");
 }
 
@@ -105,12 +154,22 @@ fn matrix_shows_what_is_missing_and_what_failed() {
     first.rows.truncate(2);
     first.rows[0].result = Ok(());
     first.rows[1].result = Err("it spoke".into());
-    assert_eq!(first.failures().collect::<Vec<_>>(), [("empty", "it spoke")]);
+    assert_eq!(
+        first.failures().collect::<Vec<_>>(),
+        [("empty", "it spoke")]
+    );
     let matrix = Matrix::new([first]);
     let shown = matrix.to_string();
     let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
     let row = |name: &str, cell: &str| format!("{name:23} | {cell}");
-    assert_eq!(lines[..3], [row("hazard", "first"), row("text", "ok"), row("empty", "FAILED")]);
+    assert_eq!(
+        lines[..3],
+        [
+            row("hazard", "first"),
+            row("text", "ok"),
+            row("empty", "FAILED")
+        ]
+    );
     assert_eq!(lines[3], row("split_utf8", "MISSING"));
     assert_eq!(lines.last(), Some(&"first, empty: it spoke"));
     assert_eq!(matrix.missing().len(), HAZARDS.len() - 2);

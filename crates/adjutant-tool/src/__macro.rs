@@ -22,14 +22,21 @@ use crate::{IntoOutput, Json, ToolError};
 ///
 /// # Errors
 /// `Failed` outside a tokio runtime, and if the runtime ends first.
-pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ToolError> {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-        return Err(ToolError::failed("a blocking tool was called outside of a tokio runtime"));
+        return Err(ToolError::failed(
+            "a blocking tool was called outside of a tokio runtime",
+        ));
     };
-    runtime.spawn_blocking(work).await.map_err(|error| match error.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        Err(error) => ToolError::failed("the thread of the tool was lost").with_source(error),
-    })
+    runtime
+        .spawn_blocking(work)
+        .await
+        .map_err(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => ToolError::failed("the thread of the tool was lost").with_source(error),
+        })
 }
 
 /// The cell in which a tool keeps its schema, made once.
@@ -41,11 +48,15 @@ pub fn schema<T: JsonSchema>() -> Arc<Value> {
         it.meta_schema = None;
         it.inline_subschemas = true;
     });
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
     if let Some(root) = schema.as_object_mut() {
         root.shift_remove("title");
         // Some providers refuse an object schema without properties.
-        root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+        root.entry("properties")
+            .or_insert_with(|| Value::Object(Map::new()));
     }
     Arc::new(schema)
 }
@@ -123,7 +134,10 @@ pub struct WrapError;
 
 impl WrapError {
     /// The value, or the error.
-    pub fn apart<T, E: error::Error + Send + Sync + 'static>(self, outcome: Result<T, E>) -> Result<T, ToolError> {
+    pub fn apart<T, E: error::Error + Send + Sync + 'static>(
+        self,
+        outcome: Result<T, E>,
+    ) -> Result<T, ToolError> {
         outcome.map_err(|error| ToolError::failed(error.to_string()).with_source(error))
     }
 }

@@ -52,17 +52,28 @@ impl Bound {
 
     fn admit_text(&self, raw: &Arc<str>) -> Result<Admitted, Refusal> {
         let name = self.spec().name();
-        let schema = self.schema().map_err(|error| Refusal::broken(name, error))?;
+        let schema = self
+            .schema()
+            .map_err(|error| Refusal::broken(name, error))?;
         let read = read::read(raw, schema.source()).map_err(|unread| match unread {
             Unread::Twice(path) => Refusal::new(name, vec![twice(path)], raw),
             Unread::Not(problem) => Refusal::unreadable(name, &problem, raw),
         })?;
         let (mut value, rewritten) = self.rewritten(read.value);
         let mut changed = read.changed || rewritten;
-        changed |=
-            self.fit(schema, &mut value, changed || holds_fractions(raw)).map_err(|it| Refusal::new(name, it, raw))?;
-        let text = if changed { value.to_string().into() } else { Arc::clone(raw) };
-        Ok(Admitted { value, text, changed })
+        changed |= self
+            .fit(schema, &mut value, changed || holds_fractions(raw))
+            .map_err(|it| Refusal::new(name, it, raw))?;
+        let text = if changed {
+            value.to_string().into()
+        } else {
+            Arc::clone(raw)
+        };
+        Ok(Admitted {
+            value,
+            text,
+            changed,
+        })
     }
 
     fn rewritten(&self, value: Value) -> (Value, bool) {
@@ -77,8 +88,14 @@ impl Bound {
 
     /// Coerces the value if it does not fit, or if it may hold whole numbers written as fractions, which a schema takes
     /// for integers and Rust does not. Says whether it was changed.
-    fn fit(&self, schema: &Schema, value: &mut Value, fractions: bool) -> Result<bool, Vec<Violation>> {
-        let mut outcome = must_be_object(schema.source(), value).and_then(|()| schema.validate(value));
+    fn fit(
+        &self,
+        schema: &Schema,
+        value: &mut Value,
+        fractions: bool,
+    ) -> Result<bool, Vec<Violation>> {
+        let mut outcome =
+            must_be_object(schema.source(), value).and_then(|()| schema.validate(value));
         if outcome.is_ok() && !fractions {
             return Ok(false);
         }
@@ -91,7 +108,11 @@ impl Bound {
 }
 
 fn twice(path: String) -> Violation {
-    Violation { path, message: "the key stands twice, and nobody knows which value is meant: send it once".to_owned() }
+    Violation {
+        path,
+        message: "the key stands twice, and nobody knows which value is meant: send it once"
+            .to_owned(),
+    }
 }
 
 /// Arguments are an object, unless the schema names its type itself.
@@ -100,10 +121,15 @@ fn must_be_object(schema: &Value, value: &Value) -> Result<(), Vec<Violation>> {
         return Ok(());
     }
     let message = format!("want object, but got {}", scalar::type_name(value));
-    Err(vec![Violation { path: String::new(), message }])
+    Err(vec![Violation {
+        path: String::new(),
+        message,
+    }])
 }
 
 /// True if a number in the text may have a fraction or an exponent.
 fn holds_fractions(raw: &str) -> bool {
-    raw.as_bytes().windows(2).any(|pair| pair[0].is_ascii_digit() && matches!(pair[1], b'.' | b'e' | b'E'))
+    raw.as_bytes()
+        .windows(2)
+        .any(|pair| pair[0].is_ascii_digit() && matches!(pair[1], b'.' | b'e' | b'E'))
 }

@@ -93,7 +93,13 @@ pub enum Answer {
 impl Ask {
     /// Asks for something of this kind; any value will do, and it may wait.
     pub fn new(kind: AskKind, prompt: impl Into<Arc<str>>) -> Self {
-        Self { kind, prompt: prompt.into(), schema: Value::Null, data: Value::Null, within_ms: None }
+        Self {
+            kind,
+            prompt: prompt.into(),
+            schema: Value::Null,
+            data: Value::Null,
+            within_ms: None,
+        }
     }
 
     /// Asks for a value.
@@ -117,22 +123,32 @@ impl Ask {
 impl Answer {
     /// It may be done, as it was asked.
     pub fn approve() -> Self {
-        Self::Approve { args: None, for_run: false }
+        Self::Approve {
+            args: None,
+            for_run: false,
+        }
     }
 
     /// It may be done, with these arguments instead, as JSON text.
     pub fn approve_with(args: impl Into<Arc<str>>) -> Self {
-        Self::Approve { args: Some(args.into()), for_run: false }
+        Self::Approve {
+            args: Some(args.into()),
+            for_run: false,
+        }
     }
 
     /// It may not be done.
     pub fn deny(reason: impl Into<Arc<str>>) -> Self {
-        Self::Deny { reason: reason.into() }
+        Self::Deny {
+            reason: reason.into(),
+        }
     }
 
     /// A value.
     pub fn give(value: impl Into<Value>) -> Self {
-        Self::Give { value: value.into() }
+        Self::Give {
+            value: value.into(),
+        }
     }
 
     /// Checks that this answers what was asked.
@@ -147,13 +163,19 @@ impl Answer {
             Self::Approve { args: Some(_), .. } => &[Approval],
             Self::Give { .. } => &[Question, Authorisation],
             Self::Return { .. } => &[External],
-            Self::Extend { by: 0, .. } => return Err(unfit("a limit is extended by at least one".to_owned())),
+            Self::Extend { by: 0, .. } => {
+                return Err(unfit("a limit is extended by at least one".to_owned()));
+            }
             Self::Extend { .. } => &[Limit],
             Self::Decline { .. } => &[Question, External, Limit, Authorisation],
             Self::Expired => return Ok(()),
         };
         if !kinds.contains(&ask.kind) {
-            return Err(unfit(format!("{} does not answer {}", self.noun(), ask.kind.noun())));
+            return Err(unfit(format!(
+                "{} does not answer {}",
+                self.noun(),
+                ask.kind.noun()
+            )));
         }
         match self {
             Self::Give { value } => ask.takes(value),
@@ -193,9 +215,15 @@ impl Ask {
             return Ok(());
         }
         let schema = Schema::compile(Arc::new(self.schema.clone())).map_err(|error| {
-            unfit("no value can be given, the schema of what was asked is broken".to_owned()).with_source(error)
+            unfit("no value can be given, the schema of what was asked is broken".to_owned())
+                .with_source(error)
         })?;
-        schema.validate(value).map_err(|it| unfit(format!("the value does not fit:\n{}", violations::list(&it))))
+        schema.validate(value).map_err(|it| {
+            unfit(format!(
+                "the value does not fit:\n{}",
+                violations::list(&it)
+            ))
+        })
     }
 }
 

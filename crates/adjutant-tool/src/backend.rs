@@ -83,17 +83,26 @@ impl CallBackend for Detached {
     fn charge(&self, _: Usage) {}
 
     async fn begin(&self, _: &str) -> Result<Noted, ToolError> {
-        Err(ToolError::new(ToolErrorKind::NotResumable, "steps need a run that keeps a log"))
+        Err(ToolError::new(
+            ToolErrorKind::NotResumable,
+            "steps need a run that keeps a log",
+        ))
     }
 
     async fn finish(&self, _: &str, _: Value) -> Result<(), ToolError> {
-        Err(ToolError::new(ToolErrorKind::NotResumable, "steps need a run that keeps a log"))
+        Err(ToolError::new(
+            ToolErrorKind::NotResumable,
+            "steps need a run that keeps a log",
+        ))
     }
 }
 
 impl Progress {
     /// A text for people.
     pub fn text(text: impl Into<std::sync::Arc<str>>) -> Self {
-        Self { content: vec![Content::text(text)], details: Value::Null }
+        Self {
+            content: vec![Content::text(text)],
+            details: Value::Null,
+        }
     }
 }

@@ -16,7 +16,11 @@ pub struct Composite {
 impl Composite {
     /// No toolbox yet.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), toolboxes: Vec::new(), kept: SetCache::default() }
+        Self {
+            name: name.into(),
+            toolboxes: Vec::new(),
+            kept: SetCache::default(),
+        }
     }
 
     /// Adds a toolbox at the end.
@@ -49,6 +53,9 @@ impl Toolbox for Composite {
 impl fmt::Debug for Composite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.toolboxes.iter().map(|it| it.name()).collect();
-        f.debug_struct("Composite").field("name", &self.name).field("toolboxes", &names).finish()
+        f.debug_struct("Composite")
+            .field("name", &self.name)
+            .field("toolboxes", &names)
+            .finish()
     }
 }

@@ -9,7 +9,9 @@ use std::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{Answer, Ask, CallBackend, Cancel, Detached, Identity, Noted, Progress, ToolError, ToolErrorKind};
+use crate::{
+    Answer, Ask, CallBackend, Cancel, Detached, Identity, Noted, Progress, ToolError, ToolErrorKind,
+};
 
 /// The largest number of bytes in the kind of a note.
 const MAX_NOTE_KIND: usize = 64;
@@ -41,13 +43,19 @@ impl CallContext {
 
     /// The context of a call, without handles; only whoever runs tools needs it.
     pub fn new(who: Arc<Identity>, cancel: Cancel, backend: Arc<dyn CallBackend>) -> Self {
-        Self { who, cancel, backend, handles: None }
+        Self {
+            who,
+            cancel,
+            backend,
+            handles: None,
+        }
     }
 
     /// Puts in a handle, for [`CallContext::get`]; of one type, the newest counts.
     #[must_use]
     pub fn put<T: ?Sized + Send + Sync + 'static>(mut self, handle: Arc<T>) -> Self {
-        Arc::make_mut(self.handles.get_or_insert_default()).push((TypeId::of::<T>(), Arc::new(handle)));
+        Arc::make_mut(self.handles.get_or_insert_default())
+            .push((TypeId::of::<T>(), Arc::new(handle)));
         self
     }
 
@@ -59,7 +67,12 @@ impl CallContext {
     /// A handle that was put in by who drives the call.
     pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         let of = TypeId::of::<T>();
-        match self.handles.iter().flat_map(|it| it.iter().rev()).find(|(known, _)| *known == of) {
+        match self
+            .handles
+            .iter()
+            .flat_map(|it| it.iter().rev())
+            .find(|(known, _)| *known == of)
+        {
             Some((_, handle)) => handle.downcast_ref::<Arc<T>>().cloned(),
             None => Some(*self.backend.handle(of)?.downcast::<Arc<T>>().ok()?),
         }
@@ -72,15 +85,23 @@ impl CallContext {
     /// # Errors
     /// `OutcomeUnknown` if the step was begun before a crash and not finished, `Diverged` if the noted value is not of
     /// this type, `NotResumable` outside a resumable call, and whatever `work` fails with.
-    pub async fn once<T, F>(&self, key: &str, work: impl FnOnce() -> F + Send) -> Result<T, ToolError>
+    pub async fn once<T, F>(
+        &self,
+        key: &str,
+        work: impl FnOnce() -> F + Send,
+    ) -> Result<T, ToolError>
     where
         T: Serialize + DeserializeOwned + Send,
         F: Future<Output = Result<T, ToolError>> + Send,
     {
         match self.backend.begin(key).await? {
-            Noted::Done(value) => return serde_json::from_value(value).map_err(|error| diverged(key, error)),
+            Noted::Done(value) => {
+                return serde_json::from_value(value).map_err(|error| diverged(key, error));
+            }
             Noted::Unknown => {
-                let message = format!("step {key:?} was begun before a crash; whether it took effect is not known");
+                let message = format!(
+                    "step {key:?} was begun before a crash; whether it took effect is not known"
+                );
                 return Err(ToolError::new(ToolErrorKind::OutcomeUnknown, message));
             }
             Noted::Fresh => {}
@@ -130,11 +151,18 @@ impl CallContext {
     ///
     /// # Errors
     /// `Denied` if no value is given, `TimedOut` if nobody answers in time, and those of [`CallContext::pause`].
-    pub async fn ask(&self, key: &str, prompt: impl Into<Arc<str>> + Send) -> Result<Value, ToolError> {
+    pub async fn ask(
+        &self,
+        key: &str,
+        prompt: impl Into<Arc<str>> + Send,
+    ) -> Result<Value, ToolError> {
         match self.pause(key, Ask::question(prompt)).await? {
             Answer::Give { value } => Ok(value),
             Answer::Decline { message } => Err(denied(message.as_deref(), "no answer was given")),
-            Answer::Expired => Err(ToolError::new(ToolErrorKind::TimedOut, "nobody answered in time")),
+            Answer::Expired => Err(ToolError::new(
+                ToolErrorKind::TimedOut,
+                "nobody answered in time",
+            )),
             other => Err(misplaced(key, &other)),
         }
     }
@@ -143,13 +171,20 @@ impl CallContext {
     ///
     /// # Errors
     /// `Denied` if it may not, or if nobody answers in time, and those of [`CallContext::pause`].
-    pub async fn confirm(&self, key: &str, prompt: impl Into<Arc<str>> + Send) -> Result<(), ToolError> {
+    pub async fn confirm(
+        &self,
+        key: &str,
+        prompt: impl Into<Arc<str>> + Send,
+    ) -> Result<(), ToolError> {
         match self.pause(key, Ask::approval(prompt)).await? {
             Answer::Approve { args: None, .. } => Ok(()),
-            Answer::Deny { reason } => Err(denied(Some(&reason), "it was denied, without a reason")),
-            Answer::Approve { .. } => {
-                Err(denied(None, "it was approved with other arguments, which cannot be taken here"))
+            Answer::Deny { reason } => {
+                Err(denied(Some(&reason), "it was denied, without a reason"))
             }
+            Answer::Approve { .. } => Err(denied(
+                None,
+                "it was approved with other arguments, which cannot be taken here",
+            )),
             Answer::Expired => Err(denied(None, "nobody approved it in time")),
             other => Err(misplaced(key, &other)),
         }
@@ -159,27 +194,42 @@ impl CallContext {
 impl CallContext {
     /// The same context with another door.
     pub(crate) fn through(&self, backend: Arc<dyn CallBackend>) -> Self {
-        Self { backend, ..self.clone() }
+        Self {
+            backend,
+            ..self.clone()
+        }
     }
 }
 
 fn diverged(key: &str, error: serde_json::Error) -> ToolError {
-    ToolError::new(ToolErrorKind::Diverged, format!("the noted value of step {key:?} does not fit")).with_source(error)
+    ToolError::new(
+        ToolErrorKind::Diverged,
+        format!("the noted value of step {key:?} does not fit"),
+    )
+    .with_source(error)
 }
 
 /// A denial in someone's words, or in these if there are none.
 fn denied(words: Option<&str>, otherwise: &str) -> ToolError {
-    let message = words.filter(|words| !words.trim().is_empty()).unwrap_or(otherwise);
+    let message = words
+        .filter(|words| !words.trim().is_empty())
+        .unwrap_or(otherwise);
     ToolError::new(ToolErrorKind::Denied, message)
 }
 
 fn misplaced(key: &str, answer: &Answer) -> ToolError {
-    let message = format!("{} does not answer what was asked for {key:?}", answer.noun());
+    let message = format!(
+        "{} does not answer what was asked for {key:?}",
+        answer.noun()
+    );
     ToolError::new(ToolErrorKind::Diverged, message)
 }
 
 impl fmt::Debug for CallContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallContext").field("who", &self.who).field("cancel", &self.cancel).finish_non_exhaustive()
+        f.debug_struct("CallContext")
+            .field("who", &self.who)
+            .field("cancel", &self.cancel)
+            .finish_non_exhaustive()
     }
 }

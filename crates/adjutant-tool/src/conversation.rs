@@ -16,11 +16,15 @@ pub struct Conversation {
 impl Conversation {
     /// The whole result of a call of an earlier turn, whatever the model was shown of it.
     pub fn result(&self, call: &CallId) -> Option<Arc<CallResult>> {
-        self.history.iter().rev().find_map(|stored| match &stored.entry {
-            Entry::Turn(turn) => {
-                turn.pairs().find(|(known, _)| known.id == *call).map(|(_, result)| Arc::clone(result))
-            }
-            _ => None,
-        })
+        self.history
+            .iter()
+            .rev()
+            .find_map(|stored| match &stored.entry {
+                Entry::Turn(turn) => turn
+                    .pairs()
+                    .find(|(known, _)| known.id == *call)
+                    .map(|(_, result)| Arc::clone(result)),
+                _ => None,
+            })
     }
 }

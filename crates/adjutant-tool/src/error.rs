@@ -48,7 +48,11 @@ impl ToolError {
     /// A failure of some kind.
     #[cold]
     pub fn new(kind: ToolErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+        }
     }
 
     /// Sets what caused it.

@@ -18,7 +18,8 @@ pub trait Guard: Send + Sync + 'static {
     ///
     /// # Errors
     /// Why it may not: the tool is not called then.
-    async fn enter(&self, spec: &ToolSpec, args: &Value, cx: &CallContext) -> Result<(), ToolError>;
+    async fn enter(&self, spec: &ToolSpec, args: &Value, cx: &CallContext)
+    -> Result<(), ToolError>;
 }
 
 /// A tool behind a guard.
@@ -29,7 +30,10 @@ struct Guarded<G> {
 
 /// The tool behind a guard.
 pub(crate) fn guarded(tool: &Bound, guard: &Arc<impl Guard>) -> Bound {
-    tool.with_body(Arc::new(Guarded { tool: tool.clone(), guard: Arc::clone(guard) }))
+    tool.with_body(Arc::new(Guarded {
+        tool: tool.clone(),
+        guard: Arc::clone(guard),
+    }))
 }
 
 #[async_trait]
@@ -47,7 +51,9 @@ impl<G: Guard> ErasedTool for Guarded<G> {
     }
 
     fn approval(&self, args: &Value) -> Option<Ask> {
-        self.tool.asked(args).or_else(|| self.guard.approval(self.tool.spec(), args))
+        self.tool
+            .asked(args)
+            .or_else(|| self.guard.approval(self.tool.spec(), args))
     }
 
     async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {

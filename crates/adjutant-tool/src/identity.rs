@@ -39,7 +39,11 @@ pub struct Identity {
 
 impl Identity {
     /// A root agent: its path is its name.
-    pub fn root(thread: ThreadId, agent_id: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+    pub fn root(
+        thread: ThreadId,
+        agent_id: impl Into<Arc<str>>,
+        name: impl Into<Arc<str>>,
+    ) -> Self {
         let name = name.into();
         Self {
             thread,
@@ -58,6 +62,9 @@ impl Identity {
     /// The same agent, within a call.
     #[must_use]
     pub fn within(&self, call: CallId) -> Self {
-        Self { call: Some(call), ..self.clone() }
+        Self {
+            call: Some(call),
+            ..self.clone()
+        }
     }
 }

@@ -30,8 +30,9 @@ pub struct Json<T>(pub T);
 
 impl<T: Serialize> IntoOutput for Json<T> {
     fn into_output(self) -> Result<CallResult, ToolError> {
-        let value = serde_json::to_value(&self.0)
-            .map_err(|error| ToolError::failed("the output of the tool is not JSON").with_source(error))?;
+        let value = serde_json::to_value(&self.0).map_err(|error| {
+            ToolError::failed("the output of the tool is not JSON").with_source(error)
+        })?;
         Ok(match value {
             Value::String(text) => CallResult::ok(text),
             Value::Null => CallResult::ok("done"),
@@ -66,7 +67,10 @@ impl IntoOutput for Content {
 
 impl IntoOutput for Vec<Content> {
     fn into_output(self) -> Result<CallResult, ToolError> {
-        Ok(CallResult { content: self, ..CallResult::ok("") })
+        Ok(CallResult {
+            content: self,
+            ..CallResult::ok("")
+        })
     }
 }
 
@@ -95,4 +99,20 @@ impl IntoOutput for String {
     }
 }
 
-text_output!(&str, std::sync::Arc<str>, bool, char, i8, i16, i32, i64, u8, u16, u32, u64, usize, f32, f64);
+text_output!(
+    &str,
+    std::sync::Arc<str>,
+    bool,
+    char,
+    i8,
+    i16,
+    i32,
+    i64,
+    u8,
+    u16,
+    u32,
+    u64,
+    usize,
+    f32,
+    f64
+);

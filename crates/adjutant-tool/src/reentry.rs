@@ -79,7 +79,10 @@ pub enum Entered<T> {
 impl Reentry {
     /// A call with the identity, the wish to stop and the handles of this context.
     pub fn within(template: CallContext) -> Self {
-        Self { template, log: Arc::default() }
+        Self {
+            template,
+            log: Arc::default(),
+        }
     }
 
     /// Enters a body from the top, until it ends or waits for an answer.
@@ -91,7 +94,11 @@ impl Reentry {
     }
 
     /// Enters a body from the top, until it ends, waits for an answer, or is dropped at the cut.
-    pub async fn enter_until<T, F>(&self, cut: Cut, body: impl FnOnce(CallContext) -> F) -> Entered<T>
+    pub async fn enter_until<T, F>(
+        &self,
+        cut: Cut,
+        body: impl FnOnce(CallContext) -> F,
+    ) -> Entered<T>
     where
         F: Future<Output = Result<T, ToolError>>,
     {
@@ -156,7 +163,9 @@ impl<T: PartialEq> PartialEq for Entered<T> {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Ended(one), Self::Ended(other)) => one == other,
-            (Self::Failed(one), Self::Failed(other)) => (one.kind, &one.message) == (other.kind, &other.message),
+            (Self::Failed(one), Self::Failed(other)) => {
+                (one.kind, &one.message) == (other.kind, &other.message)
+            }
             (Self::Dropped, Self::Dropped) => true,
             (Self::Waiting(one), Self::Waiting(other)) => one == other,
             _ => false,
@@ -173,6 +182,8 @@ impl Default for Reentry {
 
 impl fmt::Debug for Reentry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reentry").field("keys", &self.keys()).finish_non_exhaustive()
+        f.debug_struct("Reentry")
+            .field("keys", &self.keys())
+            .finish_non_exhaustive()
     }
 }

@@ -26,11 +26,23 @@ impl SetCache {
     }
 
     /// Returns the set that the marked tools of these sets make together.
-    pub(crate) fn picked(&self, from: &[Toolset], keep: Vec<bool>, make: impl FnOnce() -> Toolset) -> Toolset {
+    pub(crate) fn picked(
+        &self,
+        from: &[Toolset],
+        keep: Vec<bool>,
+        make: impl FnOnce() -> Toolset,
+    ) -> Toolset {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = match kept.iter().position(|it| it.keep == keep && is_same(&it.from, from)) {
+        let made = match kept
+            .iter()
+            .position(|it| it.keep == keep && is_same(&it.from, from))
+        {
             Some(at) => kept.remove(at),
-            None => Made { from: from.to_vec(), keep, set: make() },
+            None => Made {
+                from: from.to_vec(),
+                keep,
+                set: make(),
+            },
         };
         let set = made.set.clone();
         kept.insert(0, made);
@@ -40,5 +52,9 @@ impl SetCache {
 }
 
 fn is_same(some: &[Toolset], others: &[Toolset]) -> bool {
-    some.len() == others.len() && some.iter().zip(others).all(|(one, other)| one.is_same(other))
+    some.len() == others.len()
+        && some
+            .iter()
+            .zip(others)
+            .all(|(one, other)| one.is_same(other))
 }

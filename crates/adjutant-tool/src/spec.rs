@@ -88,9 +88,17 @@ impl ToolSpec {
     /// A tool of this name, with a description for the model and a JSON schema for the arguments.
     ///
     /// It runs at most once, in parallel with others, as long as the run allows, without anyone's word.
-    pub fn new(name: impl Into<ToolName>, description: impl Into<Arc<str>>, schema: impl Into<Arc<Value>>) -> Self {
+    pub fn new(
+        name: impl Into<ToolName>,
+        description: impl Into<Arc<str>>,
+        schema: impl Into<Arc<Value>>,
+    ) -> Self {
         Self {
-            decl: ToolDecl { name: name.into(), description: description.into(), schema: schema.into() },
+            decl: ToolDecl {
+                name: name.into(),
+                description: description.into(),
+                schema: schema.into(),
+            },
             title: None,
             replay: Replay::Once,
             sequential: false,
@@ -112,11 +120,15 @@ impl ToolSpec {
     /// nothing.
     pub fn remarks(&self) -> Option<String> {
         let title = self.title.as_deref().map(|title| {
-            let end = title.char_indices().nth(MAX_TITLE).map_or(title.len(), |(end, _)| end);
+            let end = title
+                .char_indices()
+                .nth(MAX_TITLE)
+                .map_or(title.len(), |(end, _)| end);
             format!("titled {:?}", &title[..end])
         });
         let words = self.hints.words();
-        let said = (!words.is_empty()).then(|| format!("by its author's word it {}", words.join(", ")));
+        let said =
+            (!words.is_empty()).then(|| format!("by its author's word it {}", words.join(", ")));
         let remarks: Vec<String> = title.into_iter().chain(said).collect();
         (!remarks.is_empty()).then(|| remarks.join("; "))
     }
@@ -125,12 +137,27 @@ impl ToolSpec {
 impl ToolHints {
     /// What is said, in words; what goes without saying is left out.
     fn words(self) -> Vec<&'static str> {
-        let reads = self.reads_only.map(|reads| if reads { "changes nothing" } else { "changes something" });
+        let reads = self.reads_only.map(|reads| {
+            if reads {
+                "changes nothing"
+            } else {
+                "changes something"
+            }
+        });
         let is_change = self.reads_only != Some(true);
         let destroys = self.destructive.filter(|_| is_change);
-        let destroys = destroys.map(|it| if it { "may delete or overwrite" } else { "deletes and overwrites nothing" });
+        let destroys = destroys.map(|it| {
+            if it {
+                "may delete or overwrite"
+            } else {
+                "deletes and overwrites nothing"
+            }
+        });
         let repeats = (is_change && self.idempotent == Some(true)).then_some("can be repeated");
         let reaches = (self.open_world == Some(true)).then_some("reaches the outside world");
-        [reads, destroys, repeats, reaches].into_iter().flatten().collect()
+        [reads, destroys, repeats, reaches]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 }

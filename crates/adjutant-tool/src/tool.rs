@@ -41,7 +41,11 @@ pub trait Tool: Send + Sync + 'static {
     /// Runs the tool.
     ///
     /// Cancel: the future is dropped after a grace period when the run is cancelled; watch `cx.cancel` to end well.
-    fn call(&self, args: Self::Args, cx: CallContext) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+    fn call(
+        &self,
+        args: Self::Args,
+        cx: CallContext,
+    ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 }
 
 /// A tool as who runs it sees it. Implemented for every [`Tool`]; implement it directly for tools that are data.
@@ -133,10 +137,19 @@ where
 ///
 /// A call that reaches the body anyway fails.
 pub fn external_tool(spec: ToolSpec) -> impl ErasedTool + 'static {
-    let message: Arc<str> =
-        format!("tool {:?} has no body here: its result is given from outside", spec.name().as_str()).into();
-    tool_fn(ToolSpec { external: true, ..spec }, move |_, _| {
-        let error = ToolError::failed(Arc::clone(&message));
-        async move { Err(error) }
-    })
+    let message: Arc<str> = format!(
+        "tool {:?} has no body here: its result is given from outside",
+        spec.name().as_str()
+    )
+    .into();
+    tool_fn(
+        ToolSpec {
+            external: true,
+            ..spec
+        },
+        move |_, _| {
+            let error = ToolError::failed(Arc::clone(&message));
+            async move { Err(error) }
+        },
+    )
 }

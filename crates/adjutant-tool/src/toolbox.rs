@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::{
-    Approval, Ask, Bound, ErasedTool, Guard, Identity, ToolError, ToolSpec, Toolset, guard::guarded,
-    set_cache::SetCache,
+    Approval, Ask, Bound, ErasedTool, Guard, Identity, ToolError, ToolSpec, Toolset,
+    guard::guarded, set_cache::SetCache,
 };
 
 /// A source of tools, asked once a turn.
@@ -49,29 +49,44 @@ pub trait Toolbox: Send + Sync {
     /// Gives tools other names: the old one, then the new one; of several new ones the last counts.
     ///
     /// All are renamed at once, so that two may swap their names. The set warns of a name that no tool has.
-    fn rename<O: Into<ToolName>, N: Into<ToolName>>(self, names: impl IntoIterator<Item = (O, N)>) -> impl Toolbox
+    fn rename<O: Into<ToolName>, N: Into<ToolName>>(
+        self,
+        names: impl IntoIterator<Item = (O, N)>,
+    ) -> impl Toolbox
     where
         Self: Sized,
     {
-        let names: BTreeMap<ToolName, ToolName> =
-            names.into_iter().map(|(old, new)| (old.into(), new.into())).collect();
+        let names: BTreeMap<ToolName, ToolName> = names
+            .into_iter()
+            .map(|(old, new)| (old.into(), new.into()))
+            .collect();
         let toolbox = self.name().to_owned();
         let renamed = move |set: &Toolset| {
-            let missing = names.iter().filter(|(old, _)| set.get(old.as_str()).is_none());
+            let missing = names
+                .iter()
+                .filter(|(old, _)| set.get(old.as_str()).is_none());
             let warnings = missing.map(|(old, new)| Warning {
                 kind: WarningKind::Degraded,
-                message: format!("toolbox {toolbox:?} has no tool {old} that could be called {new}").into(),
+                message: format!(
+                    "toolbox {toolbox:?} has no tool {old} that could be called {new}"
+                )
+                .into(),
             });
-            set.warn(warnings).each(|tool| match names.get(tool.spec().name()) {
-                None => tool.clone(),
-                Some(name) => {
-                    let mut spec = tool.spec().clone();
-                    spec.decl.name = name.clone();
-                    tool.adapt(spec)
-                }
-            })
+            set.warn(warnings)
+                .each(|tool| match names.get(tool.spec().name()) {
+                    None => tool.clone(),
+                    Some(name) => {
+                        let mut spec = tool.spec().clone();
+                        spec.decl.name = name.clone();
+                        tool.adapt(spec)
+                    }
+                })
         };
-        Adapted { inner: self, change: renamed, cache: SetCache::default() }
+        Adapted {
+            inner: self,
+            change: renamed,
+            cache: SetCache::default(),
+        }
     }
 
     /// Keeps the tools that this agent may have; asked at every turn, for every tool.
@@ -79,7 +94,11 @@ pub trait Toolbox: Send + Sync {
     where
         Self: Sized,
     {
-        Filtered { inner: self, keep, cache: SetCache::default() }
+        Filtered {
+            inner: self,
+            keep,
+            cache: SetCache::default(),
+        }
     }
 
     /// Shows the model at most so many bytes of text of a result; a tool that shows less keeps its own limit.
@@ -111,12 +130,20 @@ pub trait Toolbox: Send + Sync {
     where
         Self: Sized,
     {
-        Adapted::each(self, |tool| tool.adapt(ToolSpec { approval: Approval::Always, ..tool.spec().clone() }))
+        Adapted::each(self, |tool| {
+            tool.adapt(ToolSpec {
+                approval: Approval::Always,
+                ..tool.spec().clone()
+            })
+        })
     }
 
     /// Makes those calls need an approval for which `when` gives an ask: it sees the tool under the name that it has
     /// here, and its arguments. The approvals that the tools themselves ask for stay.
-    fn confirm_when(self, when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static) -> impl Toolbox
+    fn confirm_when(
+        self,
+        when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static,
+    ) -> impl Toolbox
     where
         Self: Sized,
     {
@@ -155,7 +182,11 @@ struct Filtered<T, F> {
 impl<T: Toolbox> Adapted<T, ()> {
     /// Changes each tool by itself.
     fn each(inner: T, change: impl Fn(&Bound) -> Bound + Send + Sync) -> impl Toolbox {
-        Adapted { inner, change: move |set: &Toolset| set.each(&change), cache: SetCache::default() }
+        Adapted {
+            inner,
+            change: move |set: &Toolset| set.each(&change),
+            cache: SetCache::default(),
+        }
     }
 }
 
@@ -167,7 +198,9 @@ impl<T: Toolbox, F: Fn(&Toolset) -> Toolset + Send + Sync> Toolbox for Adapted<T
 
     async fn resolve(&self, who: &Identity) -> Result<Toolset, ToolError> {
         let set = self.inner.resolve(who).await?;
-        Ok(self.cache.made(std::slice::from_ref(&set), || (self.change)(&set)))
+        Ok(self
+            .cache
+            .made(std::slice::from_ref(&set), || (self.change)(&set)))
     }
 }
 
@@ -179,8 +212,15 @@ impl<T: Toolbox, F: Fn(&Identity, &ToolSpec) -> bool + Send + Sync> Toolbox for 
 
     async fn resolve(&self, who: &Identity) -> Result<Toolset, ToolError> {
         let set = self.inner.resolve(who).await?;
-        let keep: Vec<bool> = set.iter().map(|tool| (self.keep)(who, tool.spec())).collect();
-        Ok(self.cache.picked(std::slice::from_ref(&set), keep.clone(), || set.keeping(&keep)))
+        let keep: Vec<bool> = set
+            .iter()
+            .map(|tool| (self.keep)(who, tool.spec()))
+            .collect();
+        Ok(self
+            .cache
+            .picked(std::slice::from_ref(&set), keep.clone(), || {
+                set.keeping(&keep)
+            }))
     }
 }
 
@@ -207,7 +247,11 @@ pub struct Tools {
 impl Tools {
     /// An empty toolbox.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), bound: Vec::new(), set: Arc::default() }
+        Self {
+            name: name.into(),
+            bound: Vec::new(),
+            set: Arc::default(),
+        }
     }
 
     /// Adds a tool at the end; of several with one name the first stays, and the set warns of the others.
@@ -228,7 +272,8 @@ impl Tools {
 
     /// The tools; made into a set when they are first asked for.
     pub fn toolset(&self) -> &Toolset {
-        self.set.get_or_init(|| Toolset::new(self.bound.iter().cloned()))
+        self.set
+            .get_or_init(|| Toolset::new(self.bound.iter().cloned()))
     }
 }
 
@@ -251,7 +296,10 @@ where
     F: Fn(Identity) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Toolset, ToolError>> + Send + 'static,
 {
-    FnToolbox { name: name.into(), resolve }
+    FnToolbox {
+        name: name.into(),
+        resolve,
+    }
 }
 
 struct FnToolbox<F> {
@@ -276,6 +324,9 @@ where
 
 impl fmt::Debug for Tools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tools").field("name", &self.name).field("set", self.toolset()).finish()
+        f.debug_struct("Tools")
+            .field("name", &self.name)
+            .field("set", self.toolset())
+            .finish()
     }
 }

@@ -56,29 +56,60 @@ impl Bound {
     /// Binds a tool: asks for its spec once.
     pub fn new(tool: impl ErasedTool + 'static) -> Self {
         let body: Arc<dyn ErasedTool> = Arc::new(tool);
-        let inner = Inner { spec: body.spec(), compiled: Arc::default(), body, asks: None };
-        Self { inner: Arc::new(inner) }
+        let inner = Inner {
+            spec: body.spec(),
+            compiled: Arc::default(),
+            body,
+            asks: None,
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
     }
 
     /// The same tool, saying something else about itself; a schema that stays is not compiled again.
     #[must_use]
     pub fn adapt(&self, spec: ToolSpec) -> Self {
         let same = Arc::ptr_eq(&spec.decl.schema, &self.inner.spec.decl.schema);
-        let compiled = if same { Arc::clone(&self.inner.compiled) } else { Arc::default() };
+        let compiled = if same {
+            Arc::clone(&self.inner.compiled)
+        } else {
+            Arc::default()
+        };
         let (body, asks) = (Arc::clone(&self.inner.body), self.inner.asks.clone());
-        Self { inner: Arc::new(Inner { spec, compiled, body, asks }) }
+        Self {
+            inner: Arc::new(Inner {
+                spec,
+                compiled,
+                body,
+                asks,
+            }),
+        }
     }
 
     /// The same tool, whose calls also need someone's word when `when` says so.
     ///
     /// `when` sees the tool as it is now, under the name that it has now.
     #[must_use]
-    pub fn asking(&self, when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static) -> Self {
+    pub fn asking(
+        &self,
+        when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static,
+    ) -> Self {
         let before = self.clone();
         let asks = move |args: &Value| before.asked(args).or_else(|| when(before.spec(), args));
         let (spec, compiled) = (self.inner.spec.clone(), Arc::clone(&self.inner.compiled));
-        let (body, asks) = (Arc::clone(&self.inner.body), Some(Arc::new(asks) as Arc<Asks>));
-        Self { inner: Arc::new(Inner { spec, compiled, body, asks }) }
+        let (body, asks) = (
+            Arc::clone(&self.inner.body),
+            Some(Arc::new(asks) as Arc<Asks>),
+        );
+        Self {
+            inner: Arc::new(Inner {
+                spec,
+                compiled,
+                body,
+                asks,
+            }),
+        }
     }
 
     /// Returns the approval that a call with these arguments, which fit the schema, needs; none if it needs none.
@@ -88,8 +119,15 @@ impl Bound {
         self.asked(args).or_else(|| match self.inner.spec.approval {
             Approval::Never => None,
             Approval::Always => {
-                let remarks = self.spec().remarks().map(|remarks| format!(" ({remarks})")).unwrap_or_default();
-                Some(Ask::approval(format!("Run {:?}{remarks} with these arguments?", self.spec().name().as_str())))
+                let remarks = self
+                    .spec()
+                    .remarks()
+                    .map(|remarks| format!(" ({remarks})"))
+                    .unwrap_or_default();
+                Some(Ask::approval(format!(
+                    "Run {:?}{remarks} with these arguments?",
+                    self.spec().name().as_str()
+                )))
             }
         })
     }
@@ -97,7 +135,14 @@ impl Bound {
     /// The same tool with another body, which asks for all approvals.
     pub(crate) fn with_body(&self, body: Arc<dyn ErasedTool>) -> Self {
         let (spec, compiled) = (self.inner.spec.clone(), Arc::clone(&self.inner.compiled));
-        Self { inner: Arc::new(Inner { spec, compiled, body, asks: None }) }
+        Self {
+            inner: Arc::new(Inner {
+                spec,
+                compiled,
+                body,
+                asks: None,
+            }),
+        }
     }
 
     pub(crate) fn asked(&self, args: &Value) -> Option<Ask> {
@@ -124,7 +169,12 @@ impl Bound {
     /// The compiled part of the schema at a JSON pointer, if it compiles; kept for the next time.
     pub(crate) fn part(&self, pointer: &str) -> Option<Schema> {
         let schema = self.schema().ok()?;
-        let mut parts = self.inner.compiled.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = self
+            .inner
+            .compiled
+            .parts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(part) = parts.get(pointer) {
             return part.clone();
         }
@@ -166,20 +216,34 @@ impl Toolset {
             tools.extend(set.iter().cloned());
             more.extend(&set.inner.more);
         }
-        let more = if more.len() < 2 { more.pop().cloned() } else { Some(Self::merge(more)) };
+        let more = if more.len() < 2 {
+            more.pop().cloned()
+        } else {
+            Some(Self::merge(more))
+        };
         Self::of(tools, warnings, more)
     }
 
     /// This set beside tools that are there and not listed: the model is not shown them, and a call of one does not run.
     #[must_use]
     pub fn beside(&self, more: &Toolset) -> Self {
-        let warnings = self.warnings().iter().chain(more.warnings()).cloned().collect();
+        let warnings = self
+            .warnings()
+            .iter()
+            .chain(more.warnings())
+            .cloned()
+            .collect();
         Self::of(self.iter().cloned(), warnings, Some(more.clone()))
     }
 
     /// True if a tool of that name is there and not listed.
     pub fn is_unlisted(&self, name: &str) -> bool {
-        self.get(name).is_none() && self.inner.more.as_ref().is_some_and(|more| more.get(name).is_some())
+        self.get(name).is_none()
+            && self
+                .inner
+                .more
+                .as_ref()
+                .is_some_and(|more| more.get(name).is_some())
     }
 
     /// This set and then another; this very set if the other holds nothing.
@@ -194,7 +258,10 @@ impl Toolset {
     /// This set without the tools of these names; this very set if it has none of them.
     #[must_use]
     pub fn hiding(&self, names: &[ToolName]) -> Self {
-        let keep: Vec<bool> = self.iter().map(|tool| !names.contains(tool.spec().name())).collect();
+        let keep: Vec<bool> = self
+            .iter()
+            .map(|tool| !names.contains(tool.spec().name()))
+            .collect();
         self.keeping(&keep)
     }
 
@@ -203,13 +270,21 @@ impl Toolset {
         if keep.iter().all(|keep| *keep) {
             return self.clone();
         }
-        let kept = self.iter().zip(keep).filter(|(_, keep)| **keep).map(|(tool, _)| tool.clone());
+        let kept = self
+            .iter()
+            .zip(keep)
+            .filter(|(_, keep)| **keep)
+            .map(|(tool, _)| tool.clone());
         Self::of(kept, self.warnings().to_vec(), self.inner.more.clone())
     }
 
     /// Each tool changed, in the same order.
     pub(crate) fn each(&self, change: impl Fn(&Bound) -> Bound) -> Self {
-        let more = self.inner.more.as_ref().map(|more| Self::new(more.iter().map(&change)));
+        let more = self
+            .inner
+            .more
+            .as_ref()
+            .map(|more| Self::new(more.iter().map(&change)));
         Self::of(self.iter().map(change), self.warnings().to_vec(), more)
     }
 
@@ -244,11 +319,23 @@ impl Toolset {
     /// Returns the estimated size of the declarations in tokens; estimated when it is first asked for.
     pub fn tokens(&self) -> u64 {
         let decl = |decl: &ToolDecl| {
-            let texts = [decl.name.as_str(), &*decl.description, &decl.schema.to_string()];
-            texts.into_iter().map(|text| Estimate.count(text)).sum::<u64>()
+            let texts = [
+                decl.name.as_str(),
+                &*decl.description,
+                &decl.schema.to_string(),
+            ];
+            texts
+                .into_iter()
+                .map(|text| Estimate.count(text))
+                .sum::<u64>()
         };
         let all = || self.decls().iter().map(decl).fold(0, u64::saturating_add);
-        u64::from(*self.inner.tokens.get_or_init(|| u32::try_from(all()).unwrap_or(u32::MAX)))
+        u64::from(
+            *self
+                .inner
+                .tokens
+                .get_or_init(|| u32::try_from(all()).unwrap_or(u32::MAX)),
+        )
     }
 
     /// Returns the warnings that came up while the set was made.
@@ -261,32 +348,53 @@ impl Toolset {
         self.inner.bound.is_empty()
     }
 
-    fn of(tools: impl IntoIterator<Item = Bound>, mut warnings: Vec<Warning>, more: Option<Toolset>) -> Self {
-        let mut set = Set { more, ..Set::default() };
+    fn of(
+        tools: impl IntoIterator<Item = Bound>,
+        mut warnings: Vec<Warning>,
+        more: Option<Toolset>,
+    ) -> Self {
+        let mut set = Set {
+            more,
+            ..Set::default()
+        };
         for tool in tools {
             let name = tool.spec().name().clone();
             if set.index.contains_key(&name) {
-                let message = format!("a second tool is called {name}; only the first one is offered");
-                warnings.push(Warning { kind: WarningKind::ToolShadowed, message: message.into() });
+                let message =
+                    format!("a second tool is called {name}; only the first one is offered");
+                warnings.push(Warning {
+                    kind: WarningKind::ToolShadowed,
+                    message: message.into(),
+                });
                 continue;
             }
             set.index.insert(name, set.bound.len());
             set.bound.push(tool);
         }
         set.warnings = warnings.into();
-        set.decls = set.bound.iter().map(|tool| tool.spec().decl.clone()).collect();
-        Self { inner: Arc::new(set) }
+        set.decls = set
+            .bound
+            .iter()
+            .map(|tool| tool.spec().decl.clone())
+            .collect();
+        Self {
+            inner: Arc::new(set),
+        }
     }
 }
 
 impl fmt::Debug for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bound").field("spec", &self.inner.spec).finish_non_exhaustive()
+        f.debug_struct("Bound")
+            .field("spec", &self.inner.spec)
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Toolset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter().map(|tool| tool.spec().name())).finish()
+        f.debug_list()
+            .entries(self.iter().map(|tool| tool.spec().name()))
+            .finish()
     }
 }

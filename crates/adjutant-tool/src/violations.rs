@@ -9,7 +9,11 @@ const MAX_PROBLEM: usize = 400;
 
 /// The first violations, a line for each.
 pub(crate) fn list(violations: &[Violation]) -> String {
-    let mut lines: String = violations.iter().take(MAX_SHOWN).map(|it| line(&it.path, &it.message)).collect();
+    let mut lines: String = violations
+        .iter()
+        .take(MAX_SHOWN)
+        .map(|it| line(&it.path, &it.message))
+        .collect();
     if let Some(more @ 1..) = violations.len().checked_sub(MAX_SHOWN) {
         lines.push_str(&format!("  - and {more} more\n"));
     }
@@ -19,7 +23,11 @@ pub(crate) fn list(violations: &[Violation]) -> String {
 /// Returns the problem at a place, on a line.
 pub(crate) fn line(path: &str, problem: &str) -> String {
     let path = if path.is_empty() { "(root)" } else { path };
-    format!("  - {}: {}\n", cut(path, MAX_PROBLEM), cut(problem, MAX_PROBLEM))
+    format!(
+        "  - {}: {}\n",
+        cut(path, MAX_PROBLEM),
+        cut(problem, MAX_PROBLEM)
+    )
 }
 
 /// The beginning of a text, which says so if it was cut.

@@ -18,12 +18,24 @@ static BOUND: LazyLock<Bound> = LazyLock::new(|| {
         },
         "$defs": {"n": {"type": "integer"}}
     });
-    Bound::new(tool_fn(ToolSpec::new("t", "A test.", schema), |_, _| async { Ok(CallResult::ok("")) }))
+    Bound::new(tool_fn(
+        ToolSpec::new("t", "A test.", schema),
+        |_, _| async { Ok(CallResult::ok("")) },
+    ))
 });
 
 fn scalar() -> impl Strategy<Value = Value> {
-    let texts =
-        prop::sample::select(vec!["", " ", "1", "true", "false", "1.5", "9007199254740993", "[1, \"2\"]", "null"]);
+    let texts = prop::sample::select(vec![
+        "",
+        " ",
+        "1",
+        "true",
+        "false",
+        "1.5",
+        "9007199254740993",
+        "[1, \"2\"]",
+        "null",
+    ]);
     prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -39,26 +51,48 @@ fn scalar() -> impl Strategy<Value = Value> {
 
 /// Objects whose properties are those of the schema, well typed or not.
 fn arguments() -> impl Strategy<Value = Value> {
-    let keys = ["integer", "number", "boolean", "string", "null", "either", "list", "branch", "child", "unknown"];
+    let keys = [
+        "integer", "number", "boolean", "string", "null", "either", "list", "branch", "child",
+        "unknown",
+    ];
     let object = move |value: BoxedStrategy<Value>| {
-        prop::collection::vec((prop::sample::select(keys.to_vec()), value), 0..5)
-            .prop_map(|pairs| Value::Object(pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect::<Map<_, _>>()))
+        prop::collection::vec((prop::sample::select(keys.to_vec()), value), 0..5).prop_map(
+            |pairs| {
+                Value::Object(
+                    pairs
+                        .into_iter()
+                        .map(|(k, v)| (k.to_owned(), v))
+                        .collect::<Map<_, _>>(),
+                )
+            },
+        )
     };
     let nested = scalar().prop_recursive(3, 24, 5, move |inner| {
-        prop_oneof![prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from), object(inner)]
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            object(inner)
+        ]
     });
     object(nested.boxed())
 }
 
 fn holds_what_is_promised(raw: &str) {
     let tool = &*BOUND;
-    let Ok(admitted) = tool.admit(raw) else { return };
+    let Ok(admitted) = tool.admit(raw) else {
+        return;
+    };
     let schema = tool.schema().expect("a schema");
     assert_eq!(schema.validate(&admitted.value), Ok(()));
-    assert_eq!(serde_json::from_str::<Value>(&admitted.text).expect("JSON"), admitted.value);
+    assert_eq!(
+        serde_json::from_str::<Value>(&admitted.text).expect("JSON"),
+        admitted.value
+    );
     assert!(admitted.changed || *admitted.text == *raw);
     let again = tool.admit(&*admitted.text).expect("what was admitted fits");
-    assert_eq!((again.changed, &again.value, &again.text), (false, &admitted.value, &admitted.text));
+    assert_eq!(
+        (again.changed, &again.value, &again.text),
+        (false, &admitted.value, &admitted.text)
+    );
 }
 
 proptest! {

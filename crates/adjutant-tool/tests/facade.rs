@@ -7,7 +7,10 @@ pub use adjutant_tool as __tool;
 
 /// Greets.
 #[adjutant_macros::tool_facade]
-async fn greet(name: Option<String>, cx: adjutant::__tool::CallContext) -> Result<String, std::fmt::Error> {
+async fn greet(
+    name: Option<String>,
+    cx: adjutant::__tool::CallContext,
+) -> Result<String, std::fmt::Error> {
     Ok(format!("hello {}", name.unwrap_or(cx.who.name.to_string())))
 }
 
@@ -15,6 +18,8 @@ async fn greet(name: Option<String>, cx: adjutant::__tool::CallContext) -> Resul
 async fn tool_works_when_only_the_facade_is_known() {
     let bound = adjutant::__tool::Bound::new(greet);
     let admitted = bound.admit("{}").expect("nothing is required");
-    let result = bound.call(admitted.value, adjutant::__tool::CallContext::detached()).await;
+    let result = bound
+        .call(admitted.value, adjutant::__tool::CallContext::detached())
+        .await;
     assert_eq!(result.expect("it greets").text(), "hello detached");
 }

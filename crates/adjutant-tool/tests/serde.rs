@@ -11,11 +11,20 @@ use serde_json::{Value, json};
 
 #[track_caller]
 fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: T, shape: Value) {
-    assert_eq!(serde_json::to_value(&value).expect("it can be stored"), shape);
-    assert_eq!(serde_json::from_value::<T>(shape.clone()).expect("it reads back"), value);
+    assert_eq!(
+        serde_json::to_value(&value).expect("it can be stored"),
+        shape
+    );
+    assert_eq!(
+        serde_json::from_value::<T>(shape.clone()).expect("it reads back"),
+        value
+    );
     if let Value::Object(mut map) = shape {
         map.insert("field_of_a_later_version".into(), json!(1));
-        assert_eq!(serde_json::from_value::<T>(Value::Object(map)).expect("a new field is tolerated"), value);
+        assert_eq!(
+            serde_json::from_value::<T>(Value::Object(map)).expect("a new field is tolerated"),
+            value
+        );
     }
 }
 
@@ -27,7 +36,11 @@ fn identity_reads_back_when_it_is_stored() {
         "prefix": ""
     });
     check(root.clone(), plain);
-    let mut child = root.within(CallId { turn: 1, attempt: 2, block: 3 });
+    let mut child = root.within(CallId {
+        turn: 1,
+        attempt: 2,
+        block: 3,
+    });
     child.parent = Some("parent".into());
     child.task = Some("look".into());
     child.depth = 1;
@@ -55,10 +68,22 @@ fn replay_reads_back_when_it_is_stored() {
 #[test]
 fn progress_reads_back_when_it_is_stored() {
     check(Progress::default(), json!({"content": []}));
-    check(Progress::text("half"), json!({"content": [{"type": "text", "text": "half"}]}));
-    let details = Progress { content: vec![Content::text("half")], details: json!({"done": 0.5}) };
-    check(details, json!({"content": [{"type": "text", "text": "half"}], "details": {"done": 0.5}}));
+    check(
+        Progress::text("half"),
+        json!({"content": [{"type": "text", "text": "half"}]}),
+    );
+    let details = Progress {
+        content: vec![Content::text("half")],
+        details: json!({"done": 0.5}),
+    };
+    check(
+        details,
+        json!({"content": [{"type": "text", "text": "half"}], "details": {"done": 0.5}}),
+    );
     let later = json!({"content": [{"type": "smell"}]});
     let error = serde_json::from_value::<Progress>(later).expect_err("no such content");
-    assert!(error.to_string().starts_with("unknown variant `smell`"), "{error}");
+    assert!(
+        error.to_string().starts_with("unknown variant `smell`"),
+        "{error}"
+    );
 }

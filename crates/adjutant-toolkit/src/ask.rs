@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use adjutant_llm::CallResult;
-use adjutant_tool::{Answer, Ask, CallContext, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec, Tools};
+use adjutant_tool::{
+    Answer, Ask, CallContext, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec, Tools,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -52,20 +54,36 @@ impl Tool for AskUser {
 
     fn spec(&self) -> ToolSpec {
         let spec = work::spec::<Args>("ask_user");
-        let hints = ToolHints { idempotent: None, ..work::LOOKS };
-        ToolSpec { title: Some("Ask the user".into()), replay: Replay::Resumable, hints, ..spec }
+        let hints = ToolHints {
+            idempotent: None,
+            ..work::LOOKS
+        };
+        ToolSpec {
+            title: Some("Ask the user".into()),
+            replay: Replay::Resumable,
+            hints,
+            ..spec
+        }
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
         args.check()?;
         match cx.pause(KEY, args.ask()).await? {
-            Answer::Give { value: Value::String(text) } => Ok(CallResult::ok(text)),
+            Answer::Give {
+                value: Value::String(text),
+            } => Ok(CallResult::ok(text)),
             Answer::Give { value } => Ok(CallResult::ok(value.to_string())),
-            Answer::Expired => Err(ToolError::new(ToolErrorKind::TimedOut, "the user did not answer in time")),
-            Answer::Decline { message: Some(words) } if !words.trim().is_empty() => {
-                Err(ToolError::new(ToolErrorKind::Denied, words))
-            }
-            _ => Err(ToolError::new(ToolErrorKind::Denied, "the user gave no answer")),
+            Answer::Expired => Err(ToolError::new(
+                ToolErrorKind::TimedOut,
+                "the user did not answer in time",
+            )),
+            Answer::Decline {
+                message: Some(words),
+            } if !words.trim().is_empty() => Err(ToolError::new(ToolErrorKind::Denied, words)),
+            _ => Err(ToolError::new(
+                ToolErrorKind::Denied,
+                "the user gave no answer",
+            )),
         }
     }
 }
@@ -73,22 +91,36 @@ impl Tool for AskUser {
 impl Args {
     fn check(&self) -> Result<(), ToolError> {
         let question = &self.question;
-        let broken = |text: &str| text.contains(|it: char| it.is_control() && !matches!(it, '\n' | '\t'));
-        if question.trim().is_empty() || question.chars().count() > MAX_QUESTION || broken(question) {
+        let broken =
+            |text: &str| text.contains(|it: char| it.is_control() && !matches!(it, '\n' | '\t'));
+        if question.trim().is_empty() || question.chars().count() > MAX_QUESTION || broken(question)
+        {
             let hint = format!("hint: 1 to {MAX_QUESTION} characters, no control characters");
-            return Err(refused(format!("this cannot be asked: {}; {hint}", show::quoted(question))));
+            return Err(refused(format!(
+                "this cannot be asked: {}; {hint}",
+                show::quoted(question)
+            )));
         }
         if self.options.len() > MAX_OPTIONS {
-            return Err(refused(format!("a question has {MAX_OPTIONS} options at most, not {}", self.options.len())));
+            return Err(refused(format!(
+                "a question has {MAX_OPTIONS} options at most, not {}",
+                self.options.len()
+            )));
         }
         for (at, option) in self.options.iter().enumerate() {
             let long = option.chars().count() > MAX_OPTION;
             if option.trim().is_empty() || long || option.contains(char::is_control) {
                 let hint = format!("hint: one line of 1 to {MAX_OPTION} characters");
-                return Err(refused(format!("this is no option: {}; {hint}", show::quoted(option))));
+                return Err(refused(format!(
+                    "this is no option: {}; {hint}",
+                    show::quoted(option)
+                )));
             }
             if self.options[..at].contains(option) {
-                return Err(refused(format!("the option {} stands twice", show::quoted(option))));
+                return Err(refused(format!(
+                    "the option {} stands twice",
+                    show::quoted(option)
+                )));
             }
         }
         Ok(())
@@ -100,7 +132,10 @@ impl Args {
         } else {
             json!({ "type": "string", "enum": self.options })
         };
-        Ask { schema, ..Ask::question(Arc::from(self.question.as_str())) }
+        Ask {
+            schema,
+            ..Ask::question(Arc::from(self.question.as_str()))
+        }
     }
 }
 

@@ -44,7 +44,11 @@ pub struct FileChange {
 impl FileChange {
     /// The change that a note tells of: an event `app`, or a record of it; none for any other note.
     pub fn of_note(kind: &str, data: &Value) -> Option<Self> {
-        if kind == CHANGED { Self::deserialize(data).ok() } else { None }
+        if kind == CHANGED {
+            Self::deserialize(data).ok()
+        } else {
+            None
+        }
     }
 
     /// True if the file was not there before.
@@ -78,26 +82,52 @@ pub(crate) struct Change {
 pub(crate) fn place(root: &Root, asked: &str) -> Result<PathBuf, ToolError> {
     let path = Path::new(asked);
     let (Some(name), folder) = (path.file_name(), path.parent().unwrap_or(Path::new(""))) else {
-        return Err(ToolError::failed(format!("{} names no file", show::quoted(asked))));
+        return Err(ToolError::failed(format!(
+            "{} names no file",
+            show::quoted(asked)
+        )));
     };
     // What is not there yet has no links.
-    let known = folder.ancestors().find_map(|known| Some((known, root.resolved(known)?)));
+    let known = folder
+        .ancestors()
+        .find_map(|known| Some((known, root.resolved(known)?)));
     let (known, mut found) = match known {
         Some((known, Ok(found))) => (known, found),
         Some((_, Err(error))) => return Err(root.refused(asked, &error)),
-        None => return Err(ToolError::failed(format!("{} cannot be found", show::quoted(asked)))),
+        None => {
+            return Err(ToolError::failed(format!(
+                "{} cannot be found",
+                show::quoted(asked)
+            )));
+        }
     };
     let rest = folder.strip_prefix(known).unwrap_or(Path::new(""));
-    if rest.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
-        let message = format!("{} leads through a folder that is not there", show::quoted(asked));
+    if rest
+        .components()
+        .any(|part| !matches!(part, Component::Normal(_) | Component::CurDir))
+    {
+        let message = format!(
+            "{} leads through a folder that is not there",
+            show::quoted(asked)
+        );
         return Err(ToolError::failed(message));
     }
-    found.extend(rest.components().filter(|part| matches!(part, Component::Normal(_))));
+    found.extend(
+        rest.components()
+            .filter(|part| matches!(part, Component::Normal(_))),
+    );
     found.push(name);
     // What is changed is what was asked for and shown: a link may have come in between an approval and its call.
-    let is_link = root.dir().symlink_metadata(&found).is_ok_and(|data| data.is_symlink());
+    let is_link = root
+        .dir()
+        .symlink_metadata(&found)
+        .is_ok_and(|data| data.is_symlink());
     if is_link || found != plainly(path) {
-        let target = if is_link { root.resolved(&found) } else { Some(Ok(found)) };
+        let target = if is_link {
+            root.resolved(&found)
+        } else {
+            Some(Ok(found))
+        };
         let asked_as = show::quoted(asked);
         return Err(match target {
             Some(Ok(target)) => ToolError::failed(format!(
@@ -108,8 +138,13 @@ pub(crate) fn place(root: &Root, asked: &str) -> Result<PathBuf, ToolError> {
             None => ToolError::failed(format!("{asked_as} is a link to nothing")),
         });
     }
-    let own = found.components().any(|part| part.as_os_str().eq_ignore_ascii_case(OWN));
-    if let Some(why) = root.closes(&found).or(own.then_some("agents and their rules are kept there")) {
+    let own = found
+        .components()
+        .any(|part| part.as_os_str().eq_ignore_ascii_case(OWN));
+    if let Some(why) = root
+        .closes(&found)
+        .or(own.then_some("agents and their rules are kept there"))
+    {
         let message = format!("{} is not changed: {why}", show::quoted(asked));
         return Err(ToolError::new(ToolErrorKind::Denied, message));
     }
@@ -141,31 +176,53 @@ pub(crate) fn present(root: &Root, path: &Path) -> Result<Option<Present>, ToolE
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
         Ok(data) if !data.is_file() => {
-            return Err(ToolError::failed(format!("{} is no regular file", show::quoted(&asked))));
+            return Err(ToolError::failed(format!(
+                "{} is no regular file",
+                show::quoted(&asked)
+            )));
         }
         Ok(_) => {}
     }
     let Some((file, size)) = open_regular(&dir, name).map_err(failed)? else {
-        return Err(ToolError::failed(format!("{} is no regular file", show::quoted(&asked))));
+        return Err(ToolError::failed(format!(
+            "{} is no regular file",
+            show::quoted(&asked)
+        )));
     };
     if size > MAX_FILE {
         let most = show::size(MAX_FILE);
-        let message =
-            format!("{} has {}, and files of {most} at most are changed", show::quoted(&asked), show::size(size));
+        let message = format!(
+            "{} has {}, and files of {most} at most are changed",
+            show::quoted(&asked),
+            show::size(size)
+        );
         return Err(ToolError::failed(message));
     }
     let permissions = file.metadata().map_err(failed)?.permissions();
     let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(MAX_FILE + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
     let digest = Digest::of(&bytes);
-    Ok(Some(Present { on_disk: digest.clone(), digest, bytes, permissions }))
+    Ok(Some(Present {
+        on_disk: digest.clone(),
+        digest,
+        bytes,
+        permissions,
+    }))
 }
 
 /// The file as it is where somebody has it open, else on the disk; `None` if there is none.
 pub(crate) fn current(files: &Files, path: &Path) -> Result<Option<Present>, ToolError> {
-    let Some(found) = present(files.root(), path)? else { return Ok(None) };
+    let Some(found) = present(files.root(), path)? else {
+        return Ok(None);
+    };
     Ok(Some(match files.texts().read(path, &found.bytes)? {
-        Some(text) => Present { digest: Digest::of(text.as_bytes()), bytes: text.into_bytes(), ..found },
+        Some(text) => Present {
+            digest: Digest::of(text.as_bytes()),
+            bytes: text.into_bytes(),
+            ..found
+        },
         None => found,
     }))
 }
@@ -179,19 +236,32 @@ impl Present {
 
 impl Change {
     pub(crate) fn new(path: PathBuf, before: Option<Present>, after: Option<Vec<u8>>) -> Self {
-        Self { path, before, after, like: None }
+        Self {
+            path,
+            before,
+            after,
+            like: None,
+        }
     }
 
     /// A new file gets the permissions of another.
     pub(crate) fn like(self, other: &Present) -> Self {
-        Self { like: Some(other.permissions.clone()), ..self }
+        Self {
+            like: Some(other.permissions.clone()),
+            ..self
+        }
     }
 
     /// What the log is told of it, before it is done.
     pub(crate) fn told(&self, root: &Root) -> FileChange {
-        let folders = self.path.ancestors().skip(1).take_while(|it| !it.as_os_str().is_empty());
-        let made =
-            folders.filter(|folder| self.before.is_none() && root.dir().symlink_metadata(folder).is_err()).count();
+        let folders = self
+            .path
+            .ancestors()
+            .skip(1)
+            .take_while(|it| !it.as_os_str().is_empty());
+        let made = folders
+            .filter(|folder| self.before.is_none() && root.dir().symlink_metadata(folder).is_err())
+            .count();
         FileChange {
             path: self.path.to_string_lossy().into_owned(),
             before: self.before.as_ref().map(|it| it.digest.clone()),
@@ -205,29 +275,52 @@ impl Change {
     fn write(&self, files: &Files) -> Result<bool, ToolError> {
         let failed = |error: io::Error| files.root().refused(&show::path(&self.path), &error);
         let was = self.before.as_ref().map(|it| &*it.bytes);
-        if self.like.is_none() && self.is_lent(files, was.unwrap_or_default(), self.after.as_deref())? {
+        if self.like.is_none()
+            && self.is_lent(files, was.unwrap_or_default(), self.after.as_deref())?
+        {
             return Ok(true);
         }
-        let permissions = self.before.as_ref().map(|it| it.permissions.clone()).or_else(|| self.like.clone());
-        let (before, after) = (self.before.as_ref().map(|it| &it.on_disk), self.after.as_deref());
-        turn(files.root().dir(), &self.path, before, after.map(|bytes| (bytes, permissions))).map_err(failed)
+        let permissions = self
+            .before
+            .as_ref()
+            .map(|it| it.permissions.clone())
+            .or_else(|| self.like.clone());
+        let (before, after) = (
+            self.before.as_ref().map(|it| &it.on_disk),
+            self.after.as_deref(),
+        );
+        turn(
+            files.root().dir(),
+            &self.path,
+            before,
+            after.map(|bytes| (bytes, permissions)),
+        )
+        .map_err(failed)
     }
 
     /// False, and nothing is changed, if the file is not as it was written.
     fn back(&self, files: &Files) -> Result<bool, ToolError> {
         let failed = |error: io::Error| files.root().refused(&show::path(&self.path), &error);
         let was = self.before.as_ref().map(|before| &*before.bytes);
-        if self.like.is_none() && self.is_lent(files, self.after.as_deref().unwrap_or_default(), was)? {
+        if self.like.is_none()
+            && self.is_lent(files, self.after.as_deref().unwrap_or_default(), was)?
+        {
             return Ok(true);
         }
         let after = self.after.as_ref().map(|bytes| Digest::of(bytes));
-        let before = was.zip(self.before.as_ref().map(|before| Some(before.permissions.clone())));
+        let before = was.zip(
+            self.before
+                .as_ref()
+                .map(|before| Some(before.permissions.clone())),
+        );
         turn(files.root().dir(), &self.path, after.as_ref(), before).map_err(failed)
     }
 
     /// True if a text was written by somebody who has it open.
     fn is_lent(&self, files: &Files, was: &[u8], wanted: Option<&[u8]>) -> Result<bool, ToolError> {
-        let text = wanted.and_then(plain).filter(|_| files.texts().are_lent() && plain(was).is_some());
+        let text = wanted
+            .and_then(plain)
+            .filter(|_| files.texts().are_lent() && plain(was).is_some());
         let Some(text) = text else { return Ok(false) };
         // The folder is made, and no part of it is a link.
         let made = parent(files.root().dir(), &self.path, true);
@@ -250,14 +343,25 @@ pub(crate) fn write_all(files: &Files, changes: &[Change]) -> Result<(), ToolErr
         };
         let error = match written {
             Ok(true) => continue,
-            Ok(false) => ToolError::failed(format!("{} was changed meanwhile; read it again", show::quoted(&shown))),
+            Ok(false) => ToolError::failed(format!(
+                "{} was changed meanwhile; read it again",
+                show::quoted(&shown)
+            )),
             Err(error) => error,
         };
         let stays = |done: &&Change| !matches!(done.back(files), Ok(true));
-        let left = changes[..at].iter().rev().filter(stays).map(|it| show::path(&it.path));
+        let left = changes[..at]
+            .iter()
+            .rev()
+            .filter(stays)
+            .map(|it| show::path(&it.path));
         let left: Vec<String> = left.collect();
         let (is_unknown, message) = (error.kind == ToolErrorKind::OutcomeUnknown, &error.message);
-        let kind = if is_unknown { error.kind } else { ToolErrorKind::Failed };
+        let kind = if is_unknown {
+            error.kind
+        } else {
+            ToolErrorKind::Failed
+        };
         let rest = match left.is_empty() {
             true if is_unknown => "no other file was changed".to_owned(),
             true => "no file was changed".to_owned(),
@@ -282,7 +386,9 @@ pub(crate) fn turn(
 ) -> io::Result<bool> {
     match (wanted, expected) {
         (Some((bytes, permissions)), _) => {
-            placed(dir, path, bytes, permissions, |dir, beside, name| take_place(dir, beside, name, expected))
+            placed(dir, path, bytes, permissions, |dir, beside, name| {
+                take_place(dir, beside, name, expected)
+            })
         }
         (None, Some(expected)) => {
             let (dir, name) = parent(dir, path, false)?;
@@ -297,11 +403,20 @@ pub(crate) fn turn(
 /// A name for a file beside its place, which no other has.
 fn beside() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    format!(".adjutant-{}-{}.tmp", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+    format!(
+        ".adjutant-{}-{}.tmp",
+        std::process::id(),
+        NUMBER.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 /// Writes a file beside its place and moves it there, so that nobody ever sees half of it.
-pub(crate) fn put(dir: &Dir, path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
+pub(crate) fn put(
+    dir: &Dir,
+    path: &Path,
+    bytes: &[u8],
+    permissions: Option<Permissions>,
+) -> io::Result<()> {
     placed(dir, path, bytes, permissions, |dir, beside, name| {
         let moved = dir.rename(beside, dir, name);
         if moved.is_err() {
@@ -333,7 +448,11 @@ fn placed(
         file.write_all(bytes)?;
         let is_owned = own(&file, &dir, name)?;
         if let Some(permissions) = permissions {
-            file.set_permissions(if is_owned { permissions } else { without_rights(permissions) })?;
+            file.set_permissions(if is_owned {
+                permissions
+            } else {
+                without_rights(permissions)
+            })?;
         }
         file.sync_all()
     });
@@ -372,10 +491,18 @@ fn parent<'p>(dir: &Dir, path: &'p Path, make: bool) -> io::Result<(Dir, &'p Pat
 fn own(file: &File, dir: &Dir, name: &Path) -> io::Result<bool> {
     use cap_std::fs::MetadataExt;
     use rustix::fs::{Gid, Uid, fchown};
-    let Ok(old) = dir.symlink_metadata(name) else { return Ok(true) };
+    let Ok(old) = dir.symlink_metadata(name) else {
+        return Ok(true);
+    };
     let new = file.metadata()?;
     let is_same = (new.uid(), new.gid()) == (old.uid(), old.gid());
-    Ok(is_same || fchown(file, Some(Uid::from_raw(old.uid())), Some(Gid::from_raw(old.gid()))).is_ok())
+    Ok(is_same
+        || fchown(
+            file,
+            Some(Uid::from_raw(old.uid())),
+            Some(Gid::from_raw(old.gid())),
+        )
+        .is_ok())
 }
 
 #[cfg(not(unix))]

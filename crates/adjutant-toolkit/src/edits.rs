@@ -56,13 +56,20 @@ struct PlannedEdit {
 impl Edits {
     /// Changes the files of this folder.
     pub fn new(files: &Files) -> Self {
-        Self { files: files.clone(), undo: None, turn: Arc::default() }
+        Self {
+            files: files.clone(),
+            undo: None,
+            turn: Arc::default(),
+        }
     }
 
     /// Keeps what is changed as it was, so that it can be put back.
     #[must_use]
     pub fn undo(self, undo: Undo) -> Self {
-        Self { undo: Some(undo), ..self }
+        Self {
+            undo: Some(undo),
+            ..self
+        }
     }
 
     /// The toolbox `edits`. Each change is noted in the log before it is done, as `file.changed`.
@@ -80,14 +87,25 @@ impl Edits {
         let (files, undo) = (self.files.clone(), self.undo.clone());
         let conversation = cx.get();
         let planned = work::blocking(cx, move |stop| {
-            let known = KnownFiles { files: files.clone().during(stop), conversation };
+            let known = KnownFiles {
+                files: files.clone().during(stop),
+                conversation,
+            };
             let mut plan = plan(&known)?;
-            plan.changes.retain(|change| change.before.as_ref().map(|it| &it.bytes) != change.after.as_ref());
+            plan.changes.retain(|change| {
+                change.before.as_ref().map(|it| &it.bytes) != change.after.as_ref()
+            });
             if plan.changes.len() > MAX_FILES {
-                return Err(ToolError::failed(format!("more than {MAX_FILES} files at a time are not changed")));
+                return Err(ToolError::failed(format!(
+                    "more than {MAX_FILES} files at a time are not changed"
+                )));
             }
             undo.iter().try_for_each(|undo| undo.keep(&plan.changes))?;
-            let told: Vec<_> = plan.changes.iter().map(|change| change.told(files.root())).collect();
+            let told: Vec<_> = plan
+                .changes
+                .iter()
+                .map(|change| change.told(files.root()))
+                .collect();
             Ok((plan, told))
         });
         let (plan, told) = planned.await?;
@@ -99,7 +117,10 @@ impl Edits {
         work::blocking(cx, move |stop| {
             write_all(&files.clone().during(stop), &plan.changes)?;
             for change in &plan.changes {
-                files.seen(change.path.clone(), change.after.as_ref().map(|bytes| Digest::of(bytes)));
+                files.seen(
+                    change.path.clone(),
+                    change.after.as_ref().map(|bytes| Digest::of(bytes)),
+                );
             }
             Ok(plan.result())
         })
@@ -119,12 +140,32 @@ impl PlannedEdit {
         if more > 0 {
             diff.push_str(&format!("\n[{more} bytes more]\n"));
         }
-        let files: Vec<String> = self.changes.iter().map(|change| show::path(&change.path)).collect();
-        let said = if self.changes.is_empty() { "nothing is to be changed".to_owned() } else { self.said };
-        let text = if diff.is_empty() { said } else { format!("{said}\n{diff}") };
-        let mut result = CallResult { details: json!({ "files": files, "diff": diff }), ..CallResult::ok(text) };
+        let files: Vec<String> = self
+            .changes
+            .iter()
+            .map(|change| show::path(&change.path))
+            .collect();
+        let said = if self.changes.is_empty() {
+            "nothing is to be changed".to_owned()
+        } else {
+            self.said
+        };
+        let text = if diff.is_empty() {
+            said
+        } else {
+            format!("{said}\n{diff}")
+        };
+        let mut result = CallResult {
+            details: json!({ "files": files, "diff": diff }),
+            ..CallResult::ok(text)
+        };
         let left = |change: &Change| change.after.as_ref().map(|bytes| Digest::of(bytes));
-        seen::tell(&mut result, self.changes.iter().map(|change| (&*change.path, left(change))));
+        seen::tell(
+            &mut result,
+            self.changes
+                .iter()
+                .map(|change| (&*change.path, left(change))),
+        );
         result
     }
 }
@@ -136,7 +177,10 @@ impl Change {
             None => Some(String::new()),
             Some(bytes) => text::Text::read(bytes).map(|text| text.content),
         };
-        let (before, after) = (text(self.before.as_ref().map(|it| &it.bytes)), text(self.after.as_ref()));
+        let (before, after) = (
+            text(self.before.as_ref().map(|it| &it.bytes)),
+            text(self.after.as_ref()),
+        );
         let path = show::path(&self.path);
         let (Some(before), Some(after)) = (before, after) else {
             return diff.push_str(&format!("[{path} is no text]\n"));
@@ -144,10 +188,27 @@ impl Change {
         if diff.len() > MAX_DIFF || self.after.is_none() {
             return diff.push_str(&format!("[{path}]\n"));
         }
-        let lines = TextDiff::configure().timeout(std::time::Duration::from_millis(500)).diff_lines(&before, &after);
-        let name = |there: bool, side: &str| if there { format!("{side}/{path}") } else { "/dev/null".to_owned() };
-        let (old, new) = (name(self.before.is_some(), "a"), name(self.after.is_some(), "b"));
-        diff.push_str(&lines.unified_diff().context_radius(2).header(&old, &new).to_string());
+        let lines = TextDiff::configure()
+            .timeout(std::time::Duration::from_millis(500))
+            .diff_lines(&before, &after);
+        let name = |there: bool, side: &str| {
+            if there {
+                format!("{side}/{path}")
+            } else {
+                "/dev/null".to_owned()
+            }
+        };
+        let (old, new) = (
+            name(self.before.is_some(), "a"),
+            name(self.after.is_some(), "b"),
+        );
+        diff.push_str(
+            &lines
+                .unified_diff()
+                .context_radius(2)
+                .header(&old, &new)
+                .to_string(),
+        );
     }
 }
 
@@ -165,10 +226,14 @@ impl KnownFiles {
             match seen.clone().filter(is_known).or_else(told).or(seen) {
                 Some(known) if is_known(&known) => {}
                 Some(_) => {
-                    return Err(ToolError::failed(format!("{asked} was changed since it was read; read it again")));
+                    return Err(ToolError::failed(format!(
+                        "{asked} was changed since it was read; read it again"
+                    )));
                 }
                 None if must.has_to_be_read(before) => {
-                    return Err(ToolError::failed(format!("{asked} is there and was not read; read it first")));
+                    return Err(ToolError::failed(format!(
+                        "{asked} is there and was not read; read it first"
+                    )));
                 }
                 None => {}
             }

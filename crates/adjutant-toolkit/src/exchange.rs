@@ -35,13 +35,31 @@ enum Rename {
 ///
 /// # Errors
 /// If it cannot be moved. What somebody else wrote is never removed.
-pub(crate) fn take_place(dir: &Dir, beside: &Path, name: &Path, expected: Option<&Digest>) -> io::Result<bool> {
+pub(crate) fn take_place(
+    dir: &Dir,
+    beside: &Path,
+    name: &Path,
+    expected: Option<&Digest>,
+) -> io::Result<bool> {
     let own = look(dir, beside)?;
-    let how = if expected.is_some() { Rename::Exchange } else { Rename::New };
+    let how = if expected.is_some() {
+        Rename::Exchange
+    } else {
+        Rename::New
+    };
     let placed = match rename(dir, beside, name, how) {
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists) => Ok(false),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists
+            ) =>
+        {
+            Ok(false)
+        }
         Err(error) if is_unable(&error) => match look(dir, name) {
-            Ok(there) if is(there.as_ref(), expected) => dir.rename(beside, dir, name).map(|()| true),
+            Ok(there) if is(there.as_ref(), expected) => {
+                dir.rename(beside, dir, name).map(|()| true)
+            }
             Ok(_) => Ok(false),
             Err(error) => Err(error),
         },
@@ -57,7 +75,12 @@ pub(crate) fn take_place(dir: &Dir, beside: &Path, name: &Path, expected: Option
 }
 
 /// Looks at what came out of a place. If that is not what was expected it goes back, and what comes out then is ours.
-fn settle(dir: &Dir, (beside, own): (&Path, Option<Seen>), name: &Path, expected: Option<&Digest>) -> io::Result<bool> {
+fn settle(
+    dir: &Dir,
+    (beside, own): (&Path, Option<Seen>),
+    name: &Path,
+    expected: Option<&Digest>,
+) -> io::Result<bool> {
     let mut out = look(dir, beside)?;
     if is(out.as_ref(), expected) {
         return dir.remove_file(beside).map(|()| true);
@@ -67,7 +90,9 @@ fn settle(dir: &Dir, (beside, own): (&Path, Option<Seen>), name: &Path, expected
     for _ in 0..ROUNDS {
         match rename(dir, beside, name, Rename::Exchange) {
             // Somebody removed what stood there: what was there before is given back rather than lost.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return put_back(dir, beside, name),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return put_back(dir, beside, name);
+            }
             done => done?,
         }
         let came = look(dir, beside)?;
@@ -83,12 +108,21 @@ fn settle(dir: &Dir, (beside, own): (&Path, Option<Seen>), name: &Path, expected
 ///
 /// # Errors
 /// If it cannot be moved. What somebody else wrote is never removed.
-pub(crate) fn take_out(dir: &Dir, beside: &Path, name: &Path, expected: &Digest) -> io::Result<bool> {
+pub(crate) fn take_out(
+    dir: &Dir,
+    beside: &Path,
+    name: &Path,
+    expected: &Digest,
+) -> io::Result<bool> {
     match rename(dir, name, beside, Rename::New) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) if is_unable(&error) => {
             let is_expected = is(look(dir, name)?.as_ref(), Some(expected));
-            return if is_expected { dir.remove_file(name).map(|()| true) } else { Ok(false) };
+            return if is_expected {
+                dir.remove_file(name).map(|()| true)
+            } else {
+                Ok(false)
+            };
         }
         done => done?,
     }
@@ -107,7 +141,10 @@ fn put_back(dir: &Dir, beside: &Path, name: &Path) -> io::Result<bool> {
 }
 
 fn kept(beside: &Path) -> io::Error {
-    io::Error::other(format!("it changes all the time; what was there is kept as {}", beside.display()))
+    io::Error::other(format!(
+        "it changes all the time; what was there is kept as {}",
+        beside.display()
+    ))
 }
 
 /// What stands under a name.
@@ -136,7 +173,10 @@ fn look(dir: &Dir, name: &Path) -> io::Result<Option<Seen>> {
         file.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
         digest = Some(Digest::of(&bytes));
     }
-    Ok(Some(Seen { id: (data.dev(), data.ino()), digest }))
+    Ok(Some(Seen {
+        id: (data.dev(), data.ino()),
+        digest,
+    }))
 }
 
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
@@ -156,5 +196,8 @@ fn rename(_: &Dir, _: &Path, _: &Path, _: Rename) -> io::Result<()> {
 
 /// True if the system, or what holds the files, has no such step.
 fn is_unable(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
+    matches!(
+        error.kind(),
+        io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput
+    )
 }

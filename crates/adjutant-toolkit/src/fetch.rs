@@ -8,7 +8,9 @@ mod page;
 use std::{error::Error as _, sync::Arc, time::Duration};
 
 use adjutant_llm::{CallResult, Cause, Status};
-use adjutant_tool::{CallContext, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec, Tools};
+use adjutant_tool::{
+    CallContext, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec, Tools,
+};
 use reqwest::{
     Client, Response, Url,
     header::{ACCEPT, CONTENT_TYPE, LOCATION},
@@ -73,8 +75,14 @@ impl Fetch {
     /// The toolbox `fetch`: a tool of the same name, which is idempotent.
     pub fn toolbox(&self) -> Tools {
         let hint = "whoever runs the agent may allow that host";
-        let resolver = PublicOnly { allowed: self.allowed.clone().into(), hint };
-        Tools::new("fetch").tool(FetchPage { resolver, rules: self.rules.clone() })
+        let resolver = PublicOnly {
+            allowed: self.allowed.clone().into(),
+            hint,
+        };
+        Tools::new("fetch").tool(FetchPage {
+            resolver,
+            rules: self.rules.clone(),
+        })
     }
 }
 
@@ -110,8 +118,15 @@ impl Tool for FetchPage {
     type Output = CallResult;
 
     fn spec(&self) -> ToolSpec {
-        let hints = ToolHints { open_world: Some(true), ..work::LOOKS };
-        ToolSpec { replay: Replay::Idempotent, hints, ..work::spec::<Args>("fetch") }
+        let hints = ToolHints {
+            open_world: Some(true),
+            ..work::LOOKS
+        };
+        ToolSpec {
+            replay: Replay::Idempotent,
+            hints,
+            ..work::spec::<Args>("fetch")
+        }
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
@@ -133,14 +148,24 @@ impl FetchPage {
                 let text = format!(
                     "[this redirects to {url}, which was not followed: {why}; fetch that address if it is wanted]"
                 );
-                return Ok(CallResult { details: json!({ "redirect": url.as_str() }), ..CallResult::ok(text) });
+                return Ok(CallResult {
+                    details: json!({ "redirect": url.as_str() }),
+                    ..CallResult::ok(text)
+                });
             }
         };
         let status = response.status();
         let header = response.headers().get(CONTENT_TYPE);
-        let kind = header.and_then(|kind| kind.to_str().ok()).unwrap_or_default().to_owned();
+        let kind = header
+            .and_then(|kind| kind.to_str().ok())
+            .unwrap_or_default()
+            .to_owned();
         let (mut body, mut is_whole) = (Vec::new(), true);
-        while let Some(chunk) = response.chunk().await.map_err(|error| failed(&url, error))? {
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| failed(&url, error))?
+        {
             let room = MAX_BODY.saturating_sub(body.len());
             body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
             if chunk.len() > room {
@@ -152,7 +177,10 @@ impl FetchPage {
         let (size, base) = (body.len() as u64, url.clone());
         let page = work::blocking(cx, move |stop| page::read(&body, &kind, &base, stop)).await?;
         if !status.is_success() {
-            let text = page.text.get(..show::floor(&page.text, SHOWN_OF_ERROR)).unwrap_or_default();
+            let text = page
+                .text
+                .get(..show::floor(&page.text, SHOWN_OF_ERROR))
+                .unwrap_or_default();
             let text = format!("{url} answers {status}\n{text}");
             return Ok(CallResult {
                 details: json!({ "status": status.as_u16() }),
@@ -164,13 +192,22 @@ impl FetchPage {
 
     /// Asks for a page, and for those that it redirects to.
     async fn get(&self, mut url: Url) -> Result<Fetched, ToolError> {
-        let client = self.client().map_err(|cause| ToolError::failed("there is no HTTP client").with_source(cause))?;
+        let client = self
+            .client()
+            .map_err(|cause| ToolError::failed("there is no HTTP client").with_source(cause))?;
         for _ in 0..=MAX_HOPS {
             self.judge(&url)?;
-            let request = client.get(url.clone()).header(ACCEPT, "text/markdown, text/html;q=0.9, */*;q=0.5");
+            let request = client
+                .get(url.clone())
+                .header(ACCEPT, "text/markdown, text/html;q=0.9, */*;q=0.5");
             let response = request.send().await.map_err(|error| failed(&url, error))?;
-            let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
-            let Some(location) = location else { return Ok(Fetched::Answer(url, response)) };
+            let location = response
+                .headers()
+                .get(LOCATION)
+                .filter(|_| response.status().is_redirection());
+            let Some(location) = location else {
+                return Ok(Fetched::Answer(url, response));
+            };
             let next = location.to_str().ok().and_then(|next| url.join(next).ok());
             let Some(next) = next.filter(|next| next.as_str().len() <= MAX_URL) else {
                 return Err(ToolError::failed(format!("{url} redirects to no address")));
@@ -187,14 +224,19 @@ impl FetchPage {
             }
             url = next;
         }
-        Err(ToolError::failed(format!("more than {MAX_HOPS} redirects, the last one to {url}")))
+        Err(ToolError::failed(format!(
+            "more than {MAX_HOPS} redirects, the last one to {url}"
+        )))
     }
 
     /// Fails where an address is not to be asked; names are judged again when they are resolved.
     fn judge(&self, url: &Url) -> Result<(), ToolError> {
         let refused = |why: &str| {
             let hint = "hint: an address begins with http:// or https:// and holds no credentials";
-            Err(ToolError::new(ToolErrorKind::InvalidArguments, format!("{why}; {hint}")))
+            Err(ToolError::new(
+                ToolErrorKind::InvalidArguments,
+                format!("{why}; {hint}"),
+            ))
         };
         if !matches!(url.scheme(), "http" | "https") {
             return refused("this is no address of the web");
@@ -206,32 +248,51 @@ impl FetchPage {
         // The parser has made every form of a number one of these two.
         let plain = host.trim_start_matches('[').trim_end_matches(']');
         match plain.parse() {
-            Ok(address) => self.resolver.judge(plain, address).map_err(|error| denied(&error)),
+            Ok(address) => self
+                .resolver
+                .judge(plain, address)
+                .map_err(|error| denied(&error)),
             Err(_) => Ok(()),
         }
     }
 
     fn client(&self) -> Result<Client, Cause> {
-        let builder = reach::builder()?.no_proxy().dns_resolver(Arc::new(self.resolver.clone()));
+        let builder = reach::builder()?
+            .no_proxy()
+            .dns_resolver(Arc::new(self.resolver.clone()));
         builder.build().map_err(Cause::from)
     }
 }
 
 fn parsed(text: &str) -> Result<Url, ToolError> {
     if text.len() > MAX_URL {
-        return Err(ToolError::new(ToolErrorKind::InvalidArguments, format!("an address has {MAX_URL} bytes at most")));
+        return Err(ToolError::new(
+            ToolErrorKind::InvalidArguments,
+            format!("an address has {MAX_URL} bytes at most"),
+        ));
     }
     Url::parse(text).map_err(|error| {
-        let message = format!("{} is no address: {error}; hint: it begins with https://", show::quoted(text));
+        let message = format!(
+            "{} is no address: {error}; hint: it begins with https://",
+            show::quoted(text)
+        );
         ToolError::new(ToolErrorKind::InvalidArguments, message)
     })
 }
 
 /// The part of a page that one call shows.
-fn shown(url: &Url, page: &Page, start: usize, (size, is_whole): (u64, bool)) -> Result<CallResult, ToolError> {
+fn shown(
+    url: &Url,
+    page: &Page,
+    start: usize,
+    (size, is_whole): (u64, bool),
+) -> Result<CallResult, ToolError> {
     let (total, start) = (page.text.len(), show::floor(&page.text, start));
     if start > 0 && start == total {
-        return Err(ToolError::new(ToolErrorKind::InvalidArguments, format!("the text has only {total} bytes")));
+        return Err(ToolError::new(
+            ToolErrorKind::InvalidArguments,
+            format!("the text has only {total} bytes"),
+        ));
     }
     let end = show::floor(&page.text, start + SHOWN);
     let mut text = format!("[{url}, {}, {}", page.kind, show::size(size));
@@ -251,10 +312,15 @@ fn shown(url: &Url, page: &Page, start: usize, (size, is_whole): (u64, bool)) ->
         ));
     }
     if end < total {
-        text.push_str(&format!("\n[bytes {start} to {end} of {total}; read on with start={end}]"));
+        text.push_str(&format!(
+            "\n[bytes {start} to {end} of {total}; read on with start={end}]"
+        ));
     }
     let details = json!({ "url": url.as_str(), "bytes": size, "text": total, "truncated": end < total || !is_whole });
-    Ok(CallResult { details, ..CallResult::ok(text) })
+    Ok(CallResult {
+        details,
+        ..CallResult::ok(text)
+    })
 }
 
 /// Why a request failed, with what lies below it.

@@ -63,12 +63,19 @@ impl Files {
     /// `Root` if it is no directory, or cannot be opened.
     pub fn new(root: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = root.into();
-        let opened = path.canonicalize().and_then(|path| Ok((Root::open(&path)?, path)));
+        let opened = path
+            .canonicalize()
+            .and_then(|path| Ok((Root::open(&path)?, path)));
         let (root, path) = opened.map_err(|error| {
             let message = format!("cannot open the folder for files: {}", path.display());
             Error::new(ErrorKind::Root, message).with_source(error)
         })?;
-        Ok(Self { root, path, seen: Seen::default(), texts: Texts::default() })
+        Ok(Self {
+            root,
+            path,
+            seen: Seen::default(),
+            texts: Texts::default(),
+        })
     }
 
     /// Does not show this folder and what is below it; nothing changes if it is not below the root.
@@ -78,15 +85,24 @@ impl Files {
     pub fn without(self, folder: impl AsRef<Path>) -> Result<Self, Error> {
         let folder = folder.as_ref();
         let found = folder.canonicalize().map_err(|error| {
-            let message = format!("cannot find the folder that is not to be shown: {}", folder.display());
+            let message = format!(
+                "cannot find the folder that is not to be shown: {}",
+                folder.display()
+            );
             Error::new(ErrorKind::Root, message).with_source(error)
         })?;
         if self.path.starts_with(&found) {
-            let message = format!("the folder for files is in one that is not to be shown: {}", folder.display());
+            let message = format!(
+                "the folder for files is in one that is not to be shown: {}",
+                folder.display()
+            );
             return Err(Error::new(ErrorKind::Root, message));
         }
         Ok(match found.strip_prefix(&self.path) {
-            Ok(below) => Self { root: self.root.close(below.to_owned()), ..self },
+            Ok(below) => Self {
+                root: self.root.close(below.to_owned()),
+                ..self
+            },
             Err(_) => self,
         })
     }
@@ -94,14 +110,21 @@ impl Files {
     /// Reads and writes texts where they are open, as in an editor: what is not saved there counts as what is there.
     #[must_use]
     pub fn lent_by(self, texts: Arc<dyn TextFiles>) -> Self {
-        Self { texts: Texts::of(texts), ..self }
+        Self {
+            texts: Texts::of(texts),
+            ..self
+        }
     }
 
     /// The toolbox `files`: `list_files`, `read_file` and `search_text`, all of them pure.
     pub fn toolbox(&self) -> Tools {
         Tools::new("files")
             .tool(ListFiles::new(self.root.clone()))
-            .tool(ReadFile::new(self.root.clone(), self.seen.clone(), self.texts.clone()))
+            .tool(ReadFile::new(
+                self.root.clone(),
+                self.seen.clone(),
+                self.texts.clone(),
+            ))
             .tool(SearchText::new(self.root.clone()))
     }
 
@@ -121,7 +144,10 @@ impl Files {
 
     /// The same, for a call that may be stopped.
     pub(crate) fn during(self, stop: &Cancel) -> Self {
-        Self { texts: self.texts.during(stop), ..self }
+        Self {
+            texts: self.texts.during(stop),
+            ..self
+        }
     }
 
     /// A file was read or written, or is gone.

@@ -53,47 +53,73 @@ impl Git {
     /// # Errors
     /// `Root` if it is no directory.
     pub fn new(root: impl AsRef<Path>, sandbox: Sandbox) -> Result<Self, Error> {
-        Ok(Self { root: shell::found(root.as_ref())?, sandbox })
+        Ok(Self {
+            root: shell::found(root.as_ref())?,
+            sandbox,
+        })
     }
 
     /// The toolbox `git`: `git_status`, `git_diff` and `git_log`, all of them pure.
     pub fn toolbox(&self) -> Tools {
-        Tools::new("git").tool(GitStatus(self.clone())).tool(GitDiff(self.clone())).tool(GitLog(self.clone()))
+        Tools::new("git")
+            .tool(GitStatus(self.clone()))
+            .tool(GitDiff(self.clone()))
+            .tool(GitLog(self.clone()))
     }
 
     /// Runs git without the filters that the repository names: status and differences would run their programs.
     async fn run(&self, cx: &CallContext, words: Vec<OsString>) -> Result<CallResult, ToolError> {
-        let asked = ["config", "--null", "--name-only", "--get-regexp", FILTERS].map(Into::into).into();
+        let asked = ["config", "--null", "--name-only", "--get-regexp", FILTERS]
+            .map(Into::into)
+            .into();
         // Where there is none, or no repository, it says nothing.
         let (_, names, dropped) = self.output(cx, asked, true).await?;
         let mut all: Vec<OsString> = Vec::new();
-        for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        for name in names
+            .split(|byte| *byte == 0)
+            .filter(|name| !name.is_empty())
+        {
             // A name with such a sign cannot be set on a command line.
             if name.contains(&b'=') || dropped > 0 {
-                return Err(ToolError::failed("the repository names filters that cannot be switched off"));
+                return Err(ToolError::failed(
+                    "the repository names filters that cannot be switched off",
+                ));
             }
-            let value: &[u8] = if name.to_ascii_lowercase().ends_with(b".required") { b"=false" } else { b"=" };
+            let value: &[u8] = if name.to_ascii_lowercase().ends_with(b".required") {
+                b"=false"
+            } else {
+                b"="
+            };
             all.extend(["-c".into(), OsString::from_vec([name, value].concat())]);
         }
         all.extend(words);
         let (how, bytes, dropped) = self.output(cx, all, false).await?;
         let mut text = shell::plain_text(&bytes).trim_end().to_owned();
         if dropped > 0 {
-            text.push_str(&format!("\n[{dropped} bytes left out: name a path, or fewer commits]"));
+            text.push_str(&format!(
+                "\n[{dropped} bytes left out: name a path, or fewer commits]"
+            ));
         }
         match how {
-            CommandEnd::Exited(status) if status.success() && text.is_empty() => Ok(CallResult::ok("[nothing]")),
+            CommandEnd::Exited(status) if status.success() && text.is_empty() => {
+                Ok(CallResult::ok("[nothing]"))
+            }
             CommandEnd::Exited(status) if status.success() => Ok(CallResult::ok(text)),
-            CommandEnd::Exited(status) if status.code() == Some(127) => Err(ToolError::failed("git is not installed")),
+            CommandEnd::Exited(status) if status.code() == Some(127) => {
+                Err(ToolError::failed("git is not installed"))
+            }
             CommandEnd::Exited(_) if text.contains("not a git repository") => {
                 Err(ToolError::failed("this folder is in no git repository"))
             }
             CommandEnd::Exited(_) => Ok(CallResult::new(Status::Failed, text)),
-            CommandEnd::Late => {
-                Err(ToolError::new(ToolErrorKind::TimedOut, "git took longer than 30 s and was killed"))
-            }
+            CommandEnd::Late => Err(ToolError::new(
+                ToolErrorKind::TimedOut,
+                "git took longer than 30 s and was killed",
+            )),
             CommandEnd::Stopped => Err(ToolError::new(ToolErrorKind::Cancelled, "git was stopped")),
-            CommandEnd::Flooded | CommandEnd::Lost => Err(ToolError::failed("it is not known how git ended")),
+            CommandEnd::Flooded | CommandEnd::Lost => {
+                Err(ToolError::failed("it is not known how git ended"))
+            }
         }
     }
 
@@ -104,9 +130,16 @@ impl Git {
         words: Vec<OsString>,
         is_split: bool,
     ) -> Result<(CommandEnd, Vec<u8>, usize), ToolError> {
-        let folder = shell::folder().map_err(|error| ToolError::failed("no temporary folder").with_source(error))?;
-        let mut all: Vec<OsString> = ["git", "--no-optional-locks", "--no-pager"].map(Into::into).into();
-        all.extend(SETTINGS.iter().flat_map(|setting| ["-c".into(), (*setting).into()]));
+        let folder = shell::folder()
+            .map_err(|error| ToolError::failed("no temporary folder").with_source(error))?;
+        let mut all: Vec<OsString> = ["git", "--no-optional-locks", "--no-pager"]
+            .map(Into::into)
+            .into();
+        all.extend(
+            SETTINGS
+                .iter()
+                .flat_map(|setting| ["-c".into(), (*setting).into()]),
+        );
         all.extend(words);
         let job = CommandJob {
             words: all,
@@ -119,9 +152,13 @@ impl Git {
             has_usual: true,
             input: CommandInput::None,
             is_split,
-            environment: [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_ATTR_NOSYSTEM", "1")]
-                .map(|(name, value)| (name.into(), value.into()))
-                .into(),
+            environment: [
+                ("GIT_CONFIG_NOSYSTEM", "1"),
+                ("GIT_TERMINAL_PROMPT", "0"),
+                ("GIT_ATTR_NOSYSTEM", "1"),
+            ]
+            .map(|(name, value)| (name.into(), value.into()))
+            .into(),
             limit: TIMEOUT,
         };
         let output = Arc::new(Mutex::new((Vec::new(), 0)));
@@ -133,12 +170,15 @@ impl Git {
                 }
                 let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
                 let room = SHOWN.saturating_sub(output.0.len()).min(bytes.len());
-                output.0.extend_from_slice(bytes.get(..room).unwrap_or_default());
+                output
+                    .0
+                    .extend_from_slice(bytes.get(..room).unwrap_or_default());
                 output.1 += bytes.len() - room;
             })
         };
         let how = self.sandbox.run(job, sink, &cx.cancel).await?;
-        let (bytes, dropped) = std::mem::take(&mut *output.lock().unwrap_or_else(PoisonError::into_inner));
+        let (bytes, dropped) =
+            std::mem::take(&mut *output.lock().unwrap_or_else(PoisonError::into_inner));
         Ok((how, bytes, dropped))
     }
 }
@@ -195,7 +235,13 @@ impl Tool for GitStatus {
     }
 
     async fn call(&self, _: StatusArgs, cx: CallContext) -> Result<CallResult, ToolError> {
-        let words = ["status", "--porcelain=v1", "--branch", "--ignore-submodules=all", "--untracked-files=normal"];
+        let words = [
+            "status",
+            "--porcelain=v1",
+            "--branch",
+            "--ignore-submodules=all",
+            "--untracked-files=normal",
+        ];
         self.0.run(&cx, words.map(Into::into).into()).await
     }
 }
@@ -209,10 +255,18 @@ impl Tool for GitDiff {
     }
 
     async fn call(&self, args: DiffArgs, cx: CallContext) -> Result<CallResult, ToolError> {
-        let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all"];
+        let fixed = [
+            "diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            "--ignore-submodules=all",
+        ];
         let mut words: Vec<OsString> = fixed.map(Into::into).into();
         words.extend(args.staged.then(|| "--cached".into()));
-        self.0.run(&cx, with(words, args.revision, args.path)?).await
+        self.0
+            .run(&cx, with(words, args.revision, args.path)?)
+            .await
     }
 }
 
@@ -226,22 +280,41 @@ impl Tool for GitLog {
 
     async fn call(&self, args: LogArgs, cx: CallContext) -> Result<CallResult, ToolError> {
         let count = args.count.unwrap_or(COMMITS.0).clamp(1, COMMITS.1);
-        let fixed = ["log", "--no-ext-diff", "--no-textconv", "--no-color", "--date=short", "--format=%h %ad %an: %s"];
+        let fixed = [
+            "log",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            "--date=short",
+            "--format=%h %ad %an: %s",
+        ];
         let mut words: Vec<OsString> = fixed.map(Into::into).into();
         words.push(format!("--max-count={count}").into());
-        self.0.run(&cx, with(words, args.revision, args.path)?).await
+        self.0
+            .run(&cx, with(words, args.revision, args.path)?)
+            .await
     }
 }
 
 /// Adds a revision and a path, neither of which can be an option.
-fn with(mut words: Vec<OsString>, revision: Option<String>, path: Option<String>) -> Result<Vec<OsString>, ToolError> {
+fn with(
+    mut words: Vec<OsString>,
+    revision: Option<String>,
+    path: Option<String>,
+) -> Result<Vec<OsString>, ToolError> {
     if let Some(revision) = revision {
         if revision.starts_with('-') || revision.contains('\0') {
-            return Err(ToolError::new(ToolErrorKind::InvalidArguments, "a revision does not begin with a dash"));
+            return Err(ToolError::new(
+                ToolErrorKind::InvalidArguments,
+                "a revision does not begin with a dash",
+            ));
         }
         words.push(revision.into());
     }
     words.push("--".into());
-    words.extend(path.filter(|path| !path.contains('\0')).map(|path| format!(":(literal){path}").into()));
+    words.extend(
+        path.filter(|path| !path.contains('\0'))
+            .map(|path| format!(":(literal){path}").into()),
+    );
     Ok(words)
 }

@@ -1,7 +1,9 @@
 //! The tool `update_plan`: a list of steps that is shown, and kept in the log of the run.
 
 use adjutant_llm::{CallResult, Content};
-use adjutant_tool::{CallContext, Progress, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec, Tools};
+use adjutant_tool::{
+    CallContext, Progress, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec, Tools,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -73,31 +75,59 @@ impl Tool for UpdatePlan {
     fn spec(&self) -> ToolSpec {
         let spec = work::spec::<Args>("update_plan");
         // One after another: the newest note is the plan.
-        let hints = ToolHints { destructive: Some(false), idempotent: Some(true), ..work::CHANGES };
-        ToolSpec { title: Some("Update the plan".into()), replay: Replay::Idempotent, sequential: true, hints, ..spec }
+        let hints = ToolHints {
+            destructive: Some(false),
+            idempotent: Some(true),
+            ..work::CHANGES
+        };
+        ToolSpec {
+            title: Some("Update the plan".into()),
+            replay: Replay::Idempotent,
+            sequential: true,
+            hints,
+            ..spec
+        }
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
         args.check()?;
         let details = json!({ "steps": args.steps });
         cx.note(KIND, details.clone()).await?;
-        cx.progress(Progress { content: vec![Content::text(args.shown())], details });
-        let done = args.steps.iter().filter(|step| step.status == State::Done).count();
+        cx.progress(Progress {
+            content: vec![Content::text(args.shown())],
+            details,
+        });
+        let done = args
+            .steps
+            .iter()
+            .filter(|step| step.status == State::Done)
+            .count();
         let steps = show::count(args.steps.len() as u64, "step", "steps");
-        Ok(CallResult::ok(format!("The plan is kept: {steps}, {done} done.")))
+        Ok(CallResult::ok(format!(
+            "The plan is kept: {steps}, {done} done."
+        )))
     }
 }
 
 impl Args {
     fn check(&self) -> Result<(), ToolError> {
         if self.steps.len() > MAX_STEPS {
-            return Err(refused(format!("a plan has {MAX_STEPS} steps at most, not {}", self.steps.len())));
+            return Err(refused(format!(
+                "a plan has {MAX_STEPS} steps at most, not {}",
+                self.steps.len()
+            )));
         }
         for (step, at) in self.steps.iter().zip(1..) {
             let text = &step.text;
-            if text.trim().is_empty() || text.chars().count() > MAX_STEP || text.contains(char::is_control) {
+            if text.trim().is_empty()
+                || text.chars().count() > MAX_STEP
+                || text.contains(char::is_control)
+            {
                 let hint = format!("hint: a step is one line of 1 to {MAX_STEP} characters");
-                return Err(refused(format!("step {at} cannot be kept: {}; {hint}", show::quoted(text))));
+                return Err(refused(format!(
+                    "step {at} cannot be kept: {}; {hint}",
+                    show::quoted(text)
+                )));
             }
         }
         Ok(())

@@ -40,7 +40,8 @@ pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
             let wide = |address: Ipv4Addr| u128::from(u32::from(address)) << 96;
-            !V4.iter().any(|(network, bits)| within(wide(address), wide(*network), *bits))
+            !V4.iter()
+                .any(|(network, bits)| within(wide(address), wide(*network), *bits))
         }
         IpAddr::V6(address) => match address.to_ipv4_mapped() {
             Some(inner) => is_public(inner.into()),
@@ -50,7 +51,10 @@ pub fn is_public(address: IpAddr) -> bool {
             }
             None => {
                 let is_global = within(address.into(), u128::from(0x2000_u16) << 112, 3);
-                is_global && !V6.iter().any(|(network, bits)| within(address.into(), (*network).into(), *bits))
+                is_global
+                    && !V6
+                        .iter()
+                        .any(|(network, bits)| within(address.into(), (*network).into(), *bits))
             }
         },
     }
@@ -62,16 +66,59 @@ mod tests {
 
     #[test]
     fn address_is_public_only_outside_of_every_special_network() {
-        let public =
-            ["1.1.1.1", "8.8.8.8", "172.15.255.255", "172.32.0.0", "100.128.0.1", "192.0.1.1", "223.255.255.255"];
-        let public6 = ["2606:4700::1", "2a00:1450::1", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2001:4860::1"];
-        let private = ["0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "127.0.0.1", "127.255.1.1", "169.254.169.254"];
-        let more =
-            ["172.16.0.1", "172.31.255.255", "192.0.0.1", "192.168.1.1", "198.19.0.1", "224.0.0.1", "255.255.255.255"];
-        let private6 =
-            ["::", "::1", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::10.0.0.1", "fe80::1"];
-        let more6 =
-            ["fc00::1", "fd00:ec2::254", "ff02::1", "2001:db8::1", "2001::1", "2002:7f00:1::", "3fff::1", "100::1"];
+        let public = [
+            "1.1.1.1",
+            "8.8.8.8",
+            "172.15.255.255",
+            "172.32.0.0",
+            "100.128.0.1",
+            "192.0.1.1",
+            "223.255.255.255",
+        ];
+        let public6 = [
+            "2606:4700::1",
+            "2a00:1450::1",
+            "::ffff:8.8.8.8",
+            "64:ff9b::8.8.8.8",
+            "2001:4860::1",
+        ];
+        let private = [
+            "0.0.0.0",
+            "0.1.2.3",
+            "10.0.0.1",
+            "100.64.0.1",
+            "127.0.0.1",
+            "127.255.1.1",
+            "169.254.169.254",
+        ];
+        let more = [
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.1",
+            "192.168.1.1",
+            "198.19.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+        ];
+        let private6 = [
+            "::",
+            "::1",
+            "::127.0.0.1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "fe80::1",
+        ];
+        let more6 = [
+            "fc00::1",
+            "fd00:ec2::254",
+            "ff02::1",
+            "2001:db8::1",
+            "2001::1",
+            "2002:7f00:1::",
+            "3fff::1",
+            "100::1",
+        ];
         let judged = |text: &&str| is_public(text.parse().expect("an address"));
         for text in public.iter().chain(&public6) {
             assert!(judged(text), "{text}");

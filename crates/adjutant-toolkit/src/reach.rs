@@ -31,9 +31,12 @@ pub fn builder() -> Result<ClientBuilder, Cause> {
         // A program may have chosen another provider for all of its TLS.
         let chosen = CryptoProvider::get_default().cloned();
         let crypto = chosen.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
-        let config = ClientConfig::builder_with_provider(crypto).with_safe_default_protocol_versions();
+        let config =
+            ClientConfig::builder_with_provider(crypto).with_safe_default_protocol_versions();
         let config = config.and_then(|config| config.with_platform_verifier());
-        config.map(|config| config.with_no_client_auth()).map_err(Cause::from)
+        config
+            .map(|config| config.with_no_client_auth())
+            .map_err(Cause::from)
     };
     let builder = Client::builder()
         .tls_backend_preconfigured(TLS.get_or_init(tls).clone()?)
@@ -85,7 +88,11 @@ impl PublicOnly {
     pub fn judge(&self, host: &str, address: IpAddr) -> Result<(), PrivateAddress> {
         match is_public(address) || self.allowed.iter().any(|pattern| fits_host(pattern, host)) {
             true => Ok(()),
-            false => Err(PrivateAddress { host: host.to_owned(), address, hint: self.hint }),
+            false => Err(PrivateAddress {
+                host: host.to_owned(),
+                address,
+                hint: self.hint,
+            }),
         }
     }
 }

@@ -84,7 +84,10 @@ pub struct Ruling {
 impl Rules {
     /// No rules, in mode [`AccessMode::Ask`], for calls of tools that work in this folder.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: Arc::new(root.into()), state: Arc::default() }
+        Self {
+            root: Arc::new(root.into()),
+            state: Arc::default(),
+        }
     }
 
     /// Sets the mode, for all clones.
@@ -116,7 +119,9 @@ impl Rules {
                 continue;
             }
             let rule = line.parse::<Rule>();
-            let rule = rule.map_err(|error| Error::new(ErrorKind::Rule, format!("{from}:{number}: {error}")))?;
+            let rule = rule.map_err(|error| {
+                Error::new(ErrorKind::Rule, format!("{from}:{number}: {error}"))
+            })?;
             rules.push(rule.said(format!("{from}:{number}")));
         }
         self.add(rules)?;
@@ -131,7 +136,10 @@ impl Rules {
         let mut state = self.write();
         let rules: Vec<Rule> = rules.into_iter().collect();
         if state.rules.len() + rules.len() > MAX_RULES {
-            return Err(Error::new(ErrorKind::Rule, format!("there may be {MAX_RULES} rules at most")));
+            return Err(Error::new(
+                ErrorKind::Rule,
+                format!("there may be {MAX_RULES} rules at most"),
+            ));
         }
         state.rules.extend(rules);
         Ok(())
@@ -151,8 +159,12 @@ impl Rules {
         let about = About::new(spec, args, &self.root);
         let rules = about.exact().unwrap_or_default();
         let known: Vec<String> = self.read().rules.iter().map(Rule::to_string).collect();
-        let rules = rules.into_iter().map(|rule| rule.said("a person, in this session"));
-        let rules: Vec<Rule> = rules.filter(|rule| !known.contains(&rule.to_string())).collect();
+        let rules = rules
+            .into_iter()
+            .map(|rule| rule.said("a person, in this session"));
+        let rules: Vec<Rule> = rules
+            .filter(|rule| !known.contains(&rule.to_string()))
+            .collect();
         self.add(rules.iter().cloned())?;
         self.write().unnoted.extend(rules.iter().cloned());
         Ok(rules)
@@ -165,7 +177,11 @@ impl Rules {
         if kind != ADDED {
             return false;
         }
-        let texts = data["rules"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let texts = data["rules"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         let rules = texts.filter_map(|text| text.parse::<Rule>().ok());
         let rules = rules.map(|rule| rule.said("a person, earlier in this session"));
         self.add(rules.collect::<Vec<_>>()).is_ok()
@@ -185,8 +201,12 @@ impl Rules {
     pub fn decide(&self, spec: &ToolSpec, args: &Value) -> Ruling {
         let (state, about) = (self.read(), About::new(spec, args, &self.root));
         let tool = spec.name().as_str();
-        let named =
-            |decision| state.find(decision, |subject| matches!(subject, Subject::Tool(name) if **name == *tool));
+        let named = |decision| {
+            state.find(
+                decision,
+                |subject| matches!(subject, Subject::Tool(name) if **name == *tool),
+            )
+        };
         if let Some(rule) = named(Decision::Deny) {
             return Ruling::by(rule, tool);
         }
@@ -194,12 +214,18 @@ impl Rules {
         if let Some(ruling) = denied {
             return ruling;
         }
-        if state.mode == AccessMode::Plan && !matches!(about.class, Class::Looks | Class::Harmless) {
+        if state.mode == AccessMode::Plan && !matches!(about.class, Class::Looks | Class::Harmless)
+        {
             let why = "nothing but looking is allowed in mode `plan`".into();
-            return Ruling { decision: Decision::Deny, why };
+            return Ruling {
+                decision: Decision::Deny,
+                why,
+            };
         }
         let parts = about.parts();
-        let asks = parts.iter().find_map(|part| Some((state.fitting(Decision::Ask, part)?, part)));
+        let asks = parts
+            .iter()
+            .find_map(|part| Some((state.fitting(Decision::Ask, part)?, part)));
         if let Some((rule, what)) = asks.map(|(rule, part)| (rule, part.to_string())) {
             return Ruling::by(rule, &what);
         }
@@ -209,16 +235,27 @@ impl Rules {
         let is_careful = state.mode != AccessMode::All || state.denies_commands();
         if let Some(why) = about.unclear.filter(|_| is_careful) {
             let why = format!("the command line is not plain: {why}").into();
-            return Ruling { decision: Decision::Ask, why };
+            return Ruling {
+                decision: Decision::Ask,
+                why,
+            };
         }
         let is_named = named(Decision::Allow).is_some() && !matches!(about.class, Class::Runs);
-        let open = parts.iter().find(|part| !is_named && !state.allows(part, about.class));
+        let open = parts
+            .iter()
+            .find(|part| !is_named && !state.allows(part, about.class));
         match open {
             Some(part) => {
                 let why = format!("no rule allows {part}, and mode `{}` asks", state.mode).into();
-                Ruling { decision: Decision::Ask, why }
+                Ruling {
+                    decision: Decision::Ask,
+                    why,
+                }
             }
-            None => Ruling { decision: Decision::Allow, why: "it is allowed".into() },
+            None => Ruling {
+                decision: Decision::Allow,
+                why: "it is allowed".into(),
+            },
         }
     }
 
@@ -243,20 +280,33 @@ impl Guard for Rules {
                 why.extend(spec.remarks().map(|remarks| format!("; {remarks}")));
             }
             let ask = Ask::approval(format!("{}; {why}", about.shown(MAX_SHOWN)));
-            Ask { data: json!({ "why": why, "mode": self.current_mode() }), ..ask }
+            Ask {
+                data: json!({ "why": why, "mode": self.current_mode() }),
+                ..ask
+            }
         })
     }
 
-    async fn enter(&self, spec: &ToolSpec, args: &Value, cx: &CallContext) -> Result<(), ToolError> {
+    async fn enter(
+        &self,
+        spec: &ToolSpec,
+        args: &Value,
+        cx: &CallContext,
+    ) -> Result<(), ToolError> {
         loop {
-            let Some(rule) = self.read().unnoted.first().map(Rule::to_string) else { break };
+            let Some(rule) = self.read().unnoted.first().map(Rule::to_string) else {
+                break;
+            };
             cx.note(ADDED, json!({ "rules": [rule] })).await?;
             // Only now: a call that is given up in between leaves it to the next one.
             self.write().unnoted.retain(|it| it.to_string() != rule);
         }
         let ruling = self.decide(spec, args);
         if ruling.decision == Decision::Deny {
-            let message = format!("this call is denied: {}; hint: do without it, or ask the user", ruling.why);
+            let message = format!(
+                "this call is denied: {}; hint: do without it, or ask the user",
+                ruling.why
+            );
             return Err(ToolError::new(ToolErrorKind::Denied, message));
         }
         Ok(())
@@ -276,21 +326,28 @@ enum Part<'a> {
 
 impl State {
     fn find(&self, decision: Decision, fits: impl Fn(&Subject) -> bool) -> Option<&Rule> {
-        self.rules.iter().find(|rule| rule.decision == decision && fits(&rule.subject))
+        self.rules
+            .iter()
+            .find(|rule| rule.decision == decision && fits(&rule.subject))
     }
 
     /// The rule of this decision that is about a part.
     fn fitting(&self, decision: Decision, part: &Part<'_>) -> Option<&Rule> {
         self.find(decision, |subject| match (subject, part) {
             (Subject::Shell(words), Part::Command(command)) => match decision {
-                Decision::Allow => words.fits(&command.words) && (words.is_exact() || !programs::runs_others(command)),
+                Decision::Allow => {
+                    words.fits(&command.words)
+                        && (words.is_exact() || !programs::runs_others(command))
+                }
                 Decision::Ask | Decision::Deny => words.fits_program(command),
             },
-            (Subject::Edit(paths), Part::Edit(path)) | (Subject::Read(paths), Part::Read(path)) => match path {
-                Some(path) => paths.fits(path),
-                // What is outside is never allowed, and denied with all files.
-                None => decision != Decision::Allow && paths.are_all(),
-            },
+            (Subject::Edit(paths), Part::Edit(path)) | (Subject::Read(paths), Part::Read(path)) => {
+                match path {
+                    Some(path) => paths.fits(path),
+                    // What is outside is never allowed, and denied with all files.
+                    None => decision != Decision::Allow && paths.are_all(),
+                }
+            }
             (Subject::Fetch(pattern), Part::Host(Some(host))) => fits_host(pattern, host),
             // It may be any host.
             (Subject::Fetch(_), Part::Host(None)) => decision != Decision::Allow,
@@ -300,18 +357,24 @@ impl State {
     }
 
     fn denies_commands(&self) -> bool {
-        self.find(Decision::Deny, |subject| matches!(subject, Subject::Shell(_))).is_some()
+        self.find(Decision::Deny, |subject| {
+            matches!(subject, Subject::Shell(_))
+        })
+        .is_some()
     }
 
     fn denies(&self, part: &Part<'_>) -> Option<Ruling> {
-        self.fitting(Decision::Deny, part).map(|rule| Ruling::by(rule, &part.to_string()))
+        self.fitting(Decision::Deny, part)
+            .map(|rule| Ruling::by(rule, &part.to_string()))
     }
 
     /// True if a part runs by itself: by a rule, or by the mode.
     fn allows(&self, part: &Part<'_>, class: Class) -> bool {
         let by_mode = match (self.mode, part) {
             // It may run what is denied.
-            (AccessMode::All, Part::Command(command)) if self.denies_commands() => !programs::runs_others(command),
+            (AccessMode::All, Part::Command(command)) if self.denies_commands() => {
+                !programs::runs_others(command)
+            }
             (AccessMode::All, _) | (_, Part::Read(_)) => true,
             (AccessMode::Edits, Part::Edit(path)) => path.is_some(),
             (_, Part::Tool(_)) => matches!(class, Class::Looks | Class::Harmless),
@@ -323,14 +386,21 @@ impl State {
 
 impl Ruling {
     fn by(rule: &Rule, what: &str) -> Self {
-        Self { decision: rule.decision, why: format!("{what}: rule `{rule}` of {}", rule.from).into() }
+        Self {
+            decision: rule.decision,
+            why: format!("{what}: rule `{rule}` of {}", rule.from).into(),
+        }
     }
 }
 
 impl fmt::Display for Part<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Command(command) => write!(f, "the command `{}`", about::cut(&command.words.join(" "), 200)),
+            Self::Command(command) => write!(
+                f,
+                "the command `{}`",
+                about::cut(&command.words.join(" "), 200)
+            ),
             Self::Edit(Some(path)) => write!(f, "a change of `{}`", path.display()),
             Self::Read(Some(path)) => write!(f, "a look at `{}`", path.display()),
             Self::Edit(None) | Self::Read(None) => {
@@ -359,7 +429,8 @@ impl std::str::FromStr for AccessMode {
     fn from_str(text: &str) -> Result<Self, Error> {
         let all = [Self::Plan, Self::Ask, Self::Edits, Self::All];
         let found = all.into_iter().find(|mode| mode.to_string() == text);
-        let unknown = || format!("there is no mode {text:?}; hint: there are plan, ask, edits and all");
+        let unknown =
+            || format!("there is no mode {text:?}; hint: there are plan, ask, edits and all");
         found.ok_or_else(|| Error::new(ErrorKind::Rule, unknown()))
     }
 }
@@ -367,6 +438,9 @@ impl std::str::FromStr for AccessMode {
 impl fmt::Debug for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.read();
-        f.debug_struct("Rules").field("mode", &state.mode).field("rules", &state.rules.len()).finish_non_exhaustive()
+        f.debug_struct("Rules")
+            .field("mode", &state.mode)
+            .field("rules", &state.rules.len())
+            .finish_non_exhaustive()
     }
 }

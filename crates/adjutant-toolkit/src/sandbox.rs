@@ -7,7 +7,10 @@ mod bwrap;
 mod end;
 #[cfg(target_os = "linux")]
 mod helper;
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nobody asks for a host elsewhere"))]
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "nobody asks for a host elsewhere")
+)]
 mod hosts;
 pub(crate) mod job;
 #[cfg(target_os = "linux")]
@@ -39,7 +42,8 @@ pub use launch::sandbox_helper;
 pub use report::Report;
 
 /// The cure that a tool names when nothing can hold its commands.
-const CURE: &str = "hint: use a Linux kernel of 6.2 or newer with Landlock, or install bubblewrap (`bwrap`)";
+const CURE: &str =
+    "hint: use a Linux kernel of 6.2 or newer with Landlock, or install bubblewrap (`bwrap`)";
 
 /// What holds a command and all that it starts; cheap to clone.
 ///
@@ -75,10 +79,16 @@ pub enum Network {
 #[derive(Debug, Clone)]
 enum By {
     /// The kernel's rules, which a thread puts on itself before it starts the command.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "made on Linux alone"))]
+    #[cfg_attr(
+        not(target_os = "linux"),
+        allow(dead_code, reason = "made on Linux alone")
+    )]
     Landlock { abi: u8 },
     /// The program `bwrap`, with namespaces.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "made on Linux alone"))]
+    #[cfg_attr(
+        not(target_os = "linux"),
+        allow(dead_code, reason = "made on Linux alone")
+    )]
     Bwrap { program: PathBuf },
     /// Nobody, and so nothing runs; why.
     Refusing { why: Arc<str> },
@@ -96,7 +106,9 @@ impl Sandbox {
                 let second = Self::bwrap();
                 match second.refuses() {
                     None => second,
-                    Some(other) => Self::of(By::Refusing { why: format!("{why}; {other}").into() }),
+                    Some(other) => Self::of(By::Refusing {
+                        why: format!("{why}; {other}").into(),
+                    }),
                 }
             }
         }
@@ -110,7 +122,9 @@ impl Sandbox {
             Err(why) => By::Refusing { why },
         });
         #[cfg(not(target_os = "linux"))]
-        Self::of(By::Refusing { why: "Landlock is a part of Linux".into() })
+        Self::of(By::Refusing {
+            why: "Landlock is a part of Linux".into(),
+        })
     }
 
     /// bubblewrap, with namespaces of its own for processes, network, mounts and IPC. Where it is not there or may make none, no
@@ -122,7 +136,9 @@ impl Sandbox {
             Err(why) => By::Refusing { why },
         });
         #[cfg(not(target_os = "linux"))]
-        Self::of(By::Refusing { why: "bubblewrap needs Linux".into() })
+        Self::of(By::Refusing {
+            why: "bubblewrap needs Linux".into(),
+        })
     }
 
     /// Nothing at all: commands have every right of this process. Only for a machine that is thrown away afterwards.
@@ -174,7 +190,9 @@ impl Sandbox {
     pub fn refuses(&self) -> Option<&str> {
         match (&self.by, &self.network) {
             (By::Refusing { why }, _) => Some(why),
-            (By::Landlock { .. } | By::Danger, Network::Hosts(_)) => Some("only bubblewrap can hold a list of hosts"),
+            (By::Landlock { .. } | By::Danger, Network::Hosts(_)) => {
+                Some("only bubblewrap can hold a list of hosts")
+            }
             (By::Bwrap { .. }, Network::Hosts(_)) if !launch::has_helper() => {
                 Some("this program does not help to hold a list of hosts")
             }
@@ -185,7 +203,9 @@ impl Sandbox {
     /// What helps where no command runs.
     fn cure(&self) -> &'static str {
         match (&self.by, &self.network) {
-            (By::Bwrap { .. }, Network::Hosts(_)) => "hint: call `adjutant_toolkit::sandbox_helper()` first in `main`",
+            (By::Bwrap { .. }, Network::Hosts(_)) => {
+                "hint: call `adjutant_toolkit::sandbox_helper()` first in `main`"
+            }
             (By::Landlock { .. } | By::Danger, Network::Hosts(_)) => {
                 "hint: take `Sandbox::bwrap()`, or another network than `Network::Hosts`"
             }
@@ -205,7 +225,12 @@ impl Sandbox {
     /// # Errors
     /// `Denied` if nothing can hold it, with the cure; `Failed` if it cannot be started.
     #[doc(hidden)]
-    pub async fn run(&self, job: CommandJob, sink: Sink, cancel: &Cancel) -> Result<CommandEnd, ToolError> {
+    pub async fn run(
+        &self,
+        job: CommandJob,
+        sink: Sink,
+        cancel: &Cancel,
+    ) -> Result<CommandEnd, ToolError> {
         let (told, mut ended) = oneshot::channel();
         let on_end = Box::new(move |how| {
             // Who asked may be gone.
@@ -223,7 +248,13 @@ impl Sandbox {
     }
 
     fn of(by: By) -> Self {
-        Self { by, read: Vec::new(), write: Vec::new(), keep: Vec::new(), network: Network::None }
+        Self {
+            by,
+            read: Vec::new(),
+            write: Vec::new(),
+            keep: Vec::new(),
+            network: Network::None,
+        }
     }
 }
 

@@ -48,10 +48,22 @@ impl Shell {
     pub fn new(root: impl AsRef<Path>, sandbox: Sandbox) -> Result<Self, Error> {
         let root = found(root.as_ref())?;
         let folder = folder().map_err(|error| {
-            Error::new(ErrorKind::Root, "no folder can be made for what commands write").with_source(error)
+            Error::new(
+                ErrorKind::Root,
+                "no folder can be made for what commands write",
+            )
+            .with_source(error)
         })?;
-        let inner = Inner { root, sandbox, environment: Vec::new(), kept: Mutex::default(), folder };
-        Ok(Self { inner: Arc::new(inner) })
+        let inner = Inner {
+            root,
+            sandbox,
+            environment: Vec::new(),
+            kept: Mutex::default(),
+            folder,
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
     }
 
     /// Hands on a variable of this process's environment, if it is set; nothing changes once the shell has clones.
@@ -80,7 +92,10 @@ impl Shell {
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner
+            .kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -91,7 +106,9 @@ pub(crate) fn plain_text(bytes: &[u8]) -> String {
 
 /// A folder, without links.
 pub(crate) fn found(root: &Path) -> Result<PathBuf, Error> {
-    let found = root.canonicalize().and_then(|path| path.read_dir().map(|_| path));
+    let found = root
+        .canonicalize()
+        .and_then(|path| path.read_dir().map(|_| path));
     found.map_err(|error| {
         let message = format!("cannot open the folder for commands: {}", root.display());
         Error::new(ErrorKind::Root, message).with_source(error)

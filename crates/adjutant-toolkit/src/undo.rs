@@ -53,26 +53,42 @@ enum Restore {
 impl Undo {
     /// Keeps files in this folder, which is made when the first is kept.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: Arc::new(folder.into()) }
+        Self {
+            folder: Arc::new(folder.into()),
+        }
     }
 
     /// Keeps what these changes are about to replace.
     pub(crate) fn keep(&self, changes: &[Change]) -> Result<(), ToolError> {
-        let kept = changes.iter().filter_map(|change| change.before.as_ref()).try_for_each(|before| self.put(before));
+        let kept = changes
+            .iter()
+            .filter_map(|change| change.before.as_ref())
+            .try_for_each(|before| self.put(before));
         kept.map_err(|error| {
-            let message = format!("no file was changed, because what is there cannot be kept for an undo: {error}");
+            let message = format!(
+                "no file was changed, because what is there cannot be kept for an undo: {error}"
+            );
             ToolError::failed(message)
         })
     }
 
     fn put(&self, Present { digest, bytes, .. }: &Present) -> io::Result<()> {
-        let (Some(name), dir) = (digest.name(), self.open(true)?) else { return Ok(()) };
+        let (Some(name), dir) = (digest.name(), self.open(true)?) else {
+            return Ok(());
+        };
         if dir.symlink_metadata(name).is_ok() {
             return Ok(());
         }
-        let used: u64 = dir.entries()?.filter_map(|it| it.ok()?.metadata().ok()).map(|it| it.len()).sum();
+        let used: u64 = dir
+            .entries()?
+            .filter_map(|it| it.ok()?.metadata().ok())
+            .map(|it| it.len())
+            .sum();
         if used + bytes.len() as u64 > MAX_KEPT {
-            let message = format!("{} is full: it keeps {MAX_KEPT} bytes at most", self.folder.display());
+            let message = format!(
+                "{} is full: it keeps {MAX_KEPT} bytes at most",
+                self.folder.display()
+            );
             return Err(io::Error::new(io::ErrorKind::StorageFull, message));
         }
         put(&dir, Path::new(name), bytes, None)
@@ -103,7 +119,9 @@ impl Undo {
     /// written: those that were put back by then are named.
     pub fn restore(&self, files: &Files, changes: &[FileChange]) -> Result<Vec<PathBuf>, Error> {
         let mut by_path: BTreeMap<&str, Vec<&FileChange>> = BTreeMap::new();
-        changes.iter().for_each(|change| by_path.entry(&change.path).or_default().push(change));
+        changes
+            .iter()
+            .for_each(|change| by_path.entry(&change.path).or_default().push(change));
         let (mut plan, mut problems) = (Vec::new(), Vec::new());
         for (path, changes) in by_path {
             match self.plan(files, path, &changes) {
@@ -112,7 +130,10 @@ impl Undo {
             }
         }
         if !problems.is_empty() {
-            return Err(Error::new(ErrorKind::Undo, format!("nothing was put back: {}", problems.join("; "))));
+            return Err(Error::new(
+                ErrorKind::Undo,
+                format!("nothing was put back: {}", problems.join("; ")),
+            ));
         }
         let mut done = Vec::new();
         for (path, (restore, now)) in plan {
@@ -122,7 +143,10 @@ impl Undo {
             // Where there is no room for it, putting back comes first: a copy says what it has not.
             let _ = now.as_ref().map_or(Ok(()), |now| self.put(now));
             if let Err(error) = restore.perform(files, &path, now.as_ref().map(|now| &now.digest)) {
-                let message = format!("{} cannot be put back: {error}; put back before it: {done:?}", path.display());
+                let message = format!(
+                    "{} cannot be put back: {error}; put back before it: {done:?}",
+                    path.display()
+                );
                 return Err(Error::new(ErrorKind::Undo, message).with_source(error));
             }
             done.push(path);
@@ -148,34 +172,58 @@ impl Undo {
     ) -> Result<ForkedFiles, Error> {
         let (made, is_new) = beside(files, to.as_ref())?;
         let copied = copy::all(files.root(), made.root().dir());
-        let forked = copied.and_then(|Copied { files, bytes, left_out }| {
-            Ok(ForkedFiles { files, bytes, left_out, other: self.turn(&made, until, since)? })
-        });
+        let forked = copied.and_then(
+            |Copied {
+                 files,
+                 bytes,
+                 left_out,
+             }| {
+                Ok(ForkedFiles {
+                    files,
+                    bytes,
+                    left_out,
+                    other: self.turn(&made, until, since)?,
+                })
+            },
+        );
         forked.map_err(|error| {
             // What cannot be removed either stays: it is in nobody's way.
             let _ = copy::clear(made.root().dir());
             if is_new {
                 let _ = fs::remove_dir(made.path());
             }
-            Error::new(ErrorKind::Undo, format!("the files cannot be copied: {error}")).with_source(error)
+            Error::new(
+                ErrorKind::Undo,
+                format!("the files cannot be copied: {error}"),
+            )
+            .with_source(error)
         })
     }
 
     /// Makes the files of a copy as they were, and gives those for which that cannot be.
-    fn turn(&self, copy: &Files, until: &[FileChange], since: &[FileChange]) -> io::Result<Vec<PathBuf>> {
+    fn turn(
+        &self,
+        copy: &Files,
+        until: &[FileChange],
+        since: &[FileChange],
+    ) -> io::Result<Vec<PathBuf>> {
         let mut wanted: BTreeMap<&str, (Option<&Digest>, Option<u32>, u32)> = BTreeMap::new();
         for change in until {
             wanted.insert(&change.path, (change.after.as_ref(), change.mode, 0));
         }
         let mut first: BTreeMap<&str, (Option<&Digest>, Option<u32>, u32)> = BTreeMap::new();
         for change in since {
-            let first = first.entry(&change.path).or_insert((change.before.as_ref(), change.mode, 0));
+            let first =
+                first
+                    .entry(&change.path)
+                    .or_insert((change.before.as_ref(), change.mode, 0));
             first.2 = first.2.max(change.folders);
         }
         wanted.extend(first);
         let mut other = Vec::new();
         for (path, (digest, mode, folders)) in wanted {
-            let found = place(copy.root(), path).and_then(|place| Ok((present(copy.root(), &place)?, place)));
+            let found = place(copy.root(), path)
+                .and_then(|place| Ok((present(copy.root(), &place)?, place)));
             let Some((now, _)) = found.ok().filter(|(_, at)| at == Path::new(path)) else {
                 other.push(PathBuf::from(path));
                 continue;
@@ -185,7 +233,10 @@ impl Undo {
             let restore = match digest {
                 digest if there == digest => continue,
                 None => Some(Restore::Delete(folders)),
-                Some(digest) => self.kept(digest).ok().map(|bytes| Restore::Put(bytes, mode)),
+                Some(digest) => self
+                    .kept(digest)
+                    .ok()
+                    .map(|bytes| Restore::Put(bytes, mode)),
             };
             match restore {
                 Some(restore) => restore.perform(copy, Path::new(path), there)?,
@@ -196,8 +247,15 @@ impl Undo {
     }
 
     /// What putting back a file means, and what is there now.
-    fn plan(&self, files: &Files, path: &str, changes: &[&FileChange]) -> Result<(Restore, Option<Present>), String> {
-        let Some(first) = changes.first() else { return Ok((Restore::Nothing, None)) };
+    fn plan(
+        &self,
+        files: &Files,
+        path: &str,
+        changes: &[&FileChange],
+    ) -> Result<(Restore, Option<Present>), String> {
+        let Some(first) = changes.first() else {
+            return Ok((Restore::Nothing, None));
+        };
         let place = place(files.root(), path).map_err(|error| error.message.to_string())?;
         if place != Path::new(path) {
             return Err("a link leads elsewhere now".to_owned());
@@ -208,11 +266,18 @@ impl Undo {
             return Ok((Restore::Nothing, None));
         }
         // An earlier undo, or a crash between a note and its change, may have left it in any state that the log knows.
-        if changes.iter().all(|change| found != change.after.as_ref() && found != change.before.as_ref()) {
+        if changes
+            .iter()
+            .all(|change| found != change.after.as_ref() && found != change.before.as_ref())
+        {
             return Err("somebody else changed it since".to_owned());
         }
         let Some(wanted) = &first.before else {
-            let made: u32 = changes.iter().map(|change| change.folders).max().unwrap_or_default();
+            let made: u32 = changes
+                .iter()
+                .map(|change| change.folders)
+                .max()
+                .unwrap_or_default();
             return Ok((Restore::Delete(made), now));
         };
         Ok((Restore::Put(self.kept(wanted)?, first.mode), now))
@@ -223,7 +288,11 @@ impl Undo {
         let name = digest.name().ok_or("the log names no digest")?;
         let kept = self.open(false).and_then(|dir| dir.read(name));
         let bytes = kept.map_err(|error| format!("what was there is not kept: {error}"))?;
-        if Digest::of(&bytes) == *digest { Ok(bytes) } else { Err("what was kept is damaged".to_owned()) }
+        if Digest::of(&bytes) == *digest {
+            Ok(bytes)
+        } else {
+            Err("what was kept is damaged".to_owned())
+        }
     }
 }
 
@@ -236,34 +305,55 @@ impl Restore {
             Restore::Put(bytes, mode) => turn(dir, path, now, Some((&bytes, permissions(mode))))?,
             Restore::Delete(folders) => {
                 let is_gone = turn(dir, path, now, None)?;
-                let made = path.ancestors().skip(1).take(if is_gone { folders as usize } else { 0 });
+                let made =
+                    path.ancestors()
+                        .skip(1)
+                        .take(if is_gone { folders as usize } else { 0 });
                 // A folder that holds something else stays.
-                made.take_while(|folder| dir.remove_dir(folder).is_ok()).for_each(drop);
+                made.take_while(|folder| dir.remove_dir(folder).is_ok())
+                    .for_each(drop);
                 is_gone
             }
         };
-        if is_back { Ok(()) } else { Err(io::Error::other("somebody else changed it meanwhile")) }
+        if is_back {
+            Ok(())
+        } else {
+            Err(io::Error::other("somebody else changed it meanwhile"))
+        }
     }
 }
 
 /// The empty folder for a copy, which stands beside the one that is copied; true if it was made.
 fn beside(files: &Files, to: &Path) -> Result<(Files, bool), Error> {
     let wrong = |what: &str| Error::new(ErrorKind::Root, format!("{what}: {}", to.display()));
-    let parent = to.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = to
+        .parent()
+        .filter(|it| !it.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let place = to.canonicalize().or_else(|error| match to.file_name() {
         Some(name) => Ok(parent.canonicalize()?.join(name)),
         None => Err(error),
     });
-    let place = place.map_err(|error| wrong("cannot make the folder for the copy").with_source(error))?;
+    let place =
+        place.map_err(|error| wrong("cannot make the folder for the copy").with_source(error))?;
     if place.starts_with(files.path()) || files.path().starts_with(&place) {
-        return Err(wrong("the copy would be part of the folder that is copied, or the other way round"));
+        return Err(wrong(
+            "the copy would be part of the folder that is copied, or the other way round",
+        ));
     }
     let is_new = match fs::create_dir(&place) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-        made => made.map(|()| true).map_err(|error| wrong("cannot make the folder for the copy").with_source(error))?,
+        made => made
+            .map(|()| true)
+            .map_err(|error| wrong("cannot make the folder for the copy").with_source(error))?,
     };
     let made = Files::new(&place)?;
-    match made.root().dir().entries().map(|mut entries| entries.next().is_none()) {
+    match made
+        .root()
+        .dir()
+        .entries()
+        .map(|mut entries| entries.next().is_none())
+    {
         Ok(true) => Ok((made, is_new)),
         Ok(false) => Err(wrong("the folder for the copy is not empty")),
         Err(error) => Err(wrong("cannot look into the folder for the copy").with_source(error)),

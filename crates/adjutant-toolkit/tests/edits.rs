@@ -37,8 +37,17 @@ impl Desk {
         fs::create_dir(place.path().join("root")).expect("a folder");
         let files = Files::new(place.path().join("root")).expect("it is one");
         let undo = Undo::new(place.path().join("kept"));
-        let tools = [files.toolbox(), Edits::new(&files).undo(undo.clone()).toolbox()];
-        Self { place, files, undo, tools, notes: Arc::default() }
+        let tools = [
+            files.toolbox(),
+            Edits::new(&files).undo(undo.clone()).toolbox(),
+        ];
+        Self {
+            place,
+            files,
+            undo,
+            tools,
+            notes: Arc::default(),
+        }
     }
 
     fn with(path: &str, content: impl AsRef<[u8]>) -> Self {
@@ -66,18 +75,37 @@ impl Desk {
     }
 
     fn call(&self, tool: &str, args: Value) -> Result<String, String> {
-        let tool = self.tools.iter().find_map(|tools| tools.toolset().get(tool)).expect("it is there");
-        let cx = CallContext::new(CallContext::detached().who, Cancel::new(), Arc::clone(&self.notes) as _);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        runtime.block_on(tool.call(args, cx)).map(|it| it.text()).map_err(|error| error.message.to_string())
+        let tool = self
+            .tools
+            .iter()
+            .find_map(|tools| tools.toolset().get(tool))
+            .expect("it is there");
+        let cx = CallContext::new(
+            CallContext::detached().who,
+            Cancel::new(),
+            Arc::clone(&self.notes) as _,
+        );
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        runtime
+            .block_on(tool.call(args, cx))
+            .map(|it| it.text())
+            .map_err(|error| error.message.to_string())
     }
 
     fn read(&self, path: &str) {
-        self.call("read_file", json!({ "path": path })).expect("it is read");
+        self.call("read_file", json!({ "path": path }))
+            .expect("it is read");
     }
 
     fn changes(&self) -> Vec<FileChange> {
-        self.notes.told().iter().filter_map(|(kind, data)| FileChange::of_note(kind, data)).collect()
+        self.notes
+            .told()
+            .iter()
+            .filter_map(|(kind, data)| FileChange::of_note(kind, data))
+            .collect()
     }
 
     /// Everything below the root, folders too.
@@ -89,7 +117,11 @@ impl Desk {
         fn walk(folder: &Path, root: &Path, all: &mut BTreeMap<String, (u32, Option<Vec<u8>>)>) {
             for entry in fs::read_dir(folder).expect("a folder") {
                 let path = entry.expect("an entry").path();
-                let name = path.strip_prefix(root).expect("below").to_string_lossy().into_owned();
+                let name = path
+                    .strip_prefix(root)
+                    .expect("below")
+                    .to_string_lossy()
+                    .into_owned();
                 all.insert(name, (mode(&path), fs::read(&path).ok()));
                 if path.is_dir() {
                     walk(&path, root, all);
@@ -120,54 +152,129 @@ fn edit_replaces_what_is_meant_and_says_why_it_does_not() {
     let table: [(&str, &str, &str, Result<&str, &str>); 17] = [
         ("a b c", "b", "x", Ok("a x c")),
         ("a\nb\nc\n", "b\n", "", Ok("a\nc\n")),
-        (code, "fn a() {\n    one();", "fn a() {\n    two();", Ok(&code.replacen("one", "two", 1))),
+        (
+            code,
+            "fn a() {\n    one();",
+            "fn a() {\n    two();",
+            Ok(&code.replacen("one", "two", 1)),
+        ),
         // Without blanks at the ends, then without outer ones; the new text is taken as it is.
-        (code, "    one();\n}\n\nfn b", "    two();  \n}\n\nfn b", Ok(&code.replacen("one();", "two();  ", 1))),
-        (code, "fn b() {\n    one();\n}", "fn b() {}", Ok("fn a() {\n    one();\n}\n\nfn b() {}\n")),
-        (code, "fn b() {\none();\n}\n", "\tx\n", Ok("fn a() {\n    one();\n}\n\n\tx\n")),
+        (
+            code,
+            "    one();\n}\n\nfn b",
+            "    two();  \n}\n\nfn b",
+            Ok(&code.replacen("one();", "two();  ", 1)),
+        ),
+        (
+            code,
+            "fn b() {\n    one();\n}",
+            "fn b() {}",
+            Ok("fn a() {\n    one();\n}\n\nfn b() {}\n"),
+        ),
+        (
+            code,
+            "fn b() {\none();\n}\n",
+            "\tx\n",
+            Ok("fn a() {\n    one();\n}\n\n\tx\n"),
+        ),
         ("  x\ny\n", "x\n y", "  z", Ok("  z\n")),
-        (code, "one();", "two();", Err("stands 2 times, in lines 2, 6; take more lines")),
+        (
+            code,
+            "one();",
+            "two();",
+            Err("stands 2 times, in lines 2, 6; take more lines"),
+        ),
         (code, "one();\n }", "x", Err("stands 2 times")),
         ("aaa", "aa", "b", Err("stands 2 times, in lines 1, 1; take")),
-        (code, "nowhere", "x", Err("not in the file, and nothing like it")),
-        (code, "fn b() {\n    three();\n}", "x", Err("nearest to it is:\n     5\tfn b() {\n     6\t    one();")),
+        (
+            code,
+            "nowhere",
+            "x",
+            Err("not in the file, and nothing like it"),
+        ),
+        (
+            code,
+            "fn b() {\n    three();\n}",
+            "x",
+            Err("nearest to it is:\n     5\tfn b() {\n     6\t    one();"),
+        ),
         (code, "", "x", Err("old_text is empty")),
         (code, "one", "one", Err("are the same")),
-        ("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", Ok("x\r\ny\r\nz\r\nc\r\n")),
+        (
+            "a\r\nb\r\nc\r\n",
+            "a\nb",
+            "x\ny\nz",
+            Ok("x\r\ny\r\nz\r\nc\r\n"),
+        ),
         ("a\r\nb\nc\n", "b\n", "x\n", Ok("a\r\nx\nc\n")),
         ("\u{feff}a\n", "a", "grüße", Ok("\u{feff}grüße\n")),
     ];
     for (content, old, new, expect) in table {
         let desk = Desk::with("f", content);
         desk.read("f");
-        let said = desk.call("edit_file", json!({ "path": "f", "old_text": old, "new_text": new }));
+        let said = desk.call(
+            "edit_file",
+            json!({ "path": "f", "old_text": old, "new_text": new }),
+        );
         match expect {
-            Ok(expect) => assert_eq!((desk.text("f").as_str(), said.is_ok()), (expect, true), "{old:?}: {said:?}"),
+            Ok(expect) => assert_eq!(
+                (desk.text("f").as_str(), said.is_ok()),
+                (expect, true),
+                "{old:?}: {said:?}"
+            ),
             Err(part) => {
                 let why = said.expect_err(old);
-                assert!(why.contains(part) && desk.text("f") == content, "{old:?}: {why}");
+                assert!(
+                    why.contains(part) && desk.text("f") == content,
+                    "{old:?}: {why}"
+                );
             }
         }
     }
     let desk = Desk::with("f", "a b a");
     desk.read("f");
-    let said = desk.call("edit_file", json!({ "path": "f", "old_text": "a", "new_text": "c", "all": true }));
+    let said = desk.call(
+        "edit_file",
+        json!({ "path": "f", "old_text": "a", "new_text": "c", "all": true }),
+    );
     let expect = "`f` is changed\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a b a\n\\ No newline at end of file\n+c b c\n\\ No newline at end of file\n";
     assert_eq!(said.as_deref(), Ok(expect));
-    let wide = |text: &str| [vec![0xFF, 0xFE], text.encode_utf16().flat_map(u16::to_le_bytes).collect()].concat();
+    let wide = |text: &str| {
+        [
+            vec![0xFF, 0xFE],
+            text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+        ]
+        .concat()
+    };
     desk.put("wide", wide("a\r\nb\r\n"));
     let shown = desk.call("read_file", json!({ "path": "wide" }));
-    assert_eq!(shown.as_deref(), Ok("     1\ta\n     2\tb\n[lines 1-2 of 2, 14 B]"));
+    assert_eq!(
+        shown.as_deref(),
+        Ok("     1\ta\n     2\tb\n[lines 1-2 of 2, 14 B]")
+    );
     desk.put("latin", b"gr\xfc\xdfe");
-    desk.call("move_file", json!({ "from": "latin", "to": "no text" })).expect("nobody can read it");
-    desk.call("delete_file", json!({ "path": "no text" })).expect("nobody can read it");
+    desk.call("move_file", json!({ "from": "latin", "to": "no text" }))
+        .expect("nobody can read it");
+    desk.call("delete_file", json!({ "path": "no text" }))
+        .expect("nobody can read it");
     desk.put("latin", b"gr\xfc\xdfe");
-    let refused = desk
-        .call("apply_patch", json!({ "patch": "*** Begin Patch\n*** Update File: latin\n@@\n-x\n+y\n*** End Patch" }));
-    assert!(refused.expect_err("it is no text").contains("is no text in UTF-8"));
+    let refused = desk.call(
+        "apply_patch",
+        json!({ "patch": "*** Begin Patch\n*** Update File: latin\n@@\n-x\n+y\n*** End Patch" }),
+    );
+    assert!(
+        refused
+            .expect_err("it is no text")
+            .contains("is no text in UTF-8")
+    );
     let patch = "*** Begin Patch\n*** Update File: wide\n@@\n a\n-b\n+c\n*** End Patch";
-    desk.call("apply_patch", json!({ "patch": patch })).expect("it is changed");
-    desk.call("edit_file", json!({ "path": "wide", "old_text": "a\n", "new_text": "b\n" })).expect("it was read");
+    desk.call("apply_patch", json!({ "patch": patch }))
+        .expect("it is changed");
+    desk.call(
+        "edit_file",
+        json!({ "path": "wide", "old_text": "a\n", "new_text": "b\n" }),
+    )
+    .expect("it was read");
     assert_eq!(desk.bytes("wide"), Some(wide("b\r\nc\r\n")));
 }
 
@@ -176,35 +283,63 @@ fn patch_is_applied_whole_or_not_at_all() {
     let old = "one\ntwo\nthree\nfour\n  five \n“six” – 7\n";
     // (the parts of an update, what the file is then or a part of the error)
     let table: [(&str, Result<&str, &str>); 15] = [
-        ("@@\n two\n-three\n+3\n four", Ok(&old.replace("three", "3"))),
+        (
+            "@@\n two\n-three\n+3\n four",
+            Ok(&old.replace("three", "3")),
+        ),
         ("-two\n+2", Ok(&old.replace("two", "2"))),
         ("@@ two\n-three\n+3", Ok(&old.replace("three", "3"))),
-        ("@@\n-one\n+1\n@@\n-four\n+4", Ok(&old.replace("one", "1").replace("four", "4"))),
+        (
+            "@@\n-one\n+1\n@@\n-four\n+4",
+            Ok(&old.replace("one", "1").replace("four", "4")),
+        ),
         ("@@\n-five\n+5", Ok(&old.replace("  five ", "5"))),
         ("@@\n-\"six\" - 7\n+6", Ok(&old.replace("“six” – 7", "6"))),
         ("@@\n+seven", Ok(&format!("{old}seven\n"))),
         ("@@ two\n+2.5", Ok(&old.replace("two\n", "two\n2.5\n"))),
-        ("@@\n-\"six\" - 7\n*** End of File", Ok(&old.replace("“six” – 7\n", ""))),
+        (
+            "@@\n-\"six\" - 7\n*** End of File",
+            Ok(&old.replace("“six” – 7\n", "")),
+        ),
         ("@@\n-nowhere\n+x", Err("these lines are not in the file")),
-        ("@@ nowhere\n-one\n+x", Err("these lines are not in the file")),
-        ("@@\n-four\n+4\n@@\n-one\n+1", Err("these lines stand in line 1, before or within")),
-        ("@@\n one\n-two\n+2\n three\n@@\n two\n-three\n+3", Err("these lines")),
+        (
+            "@@ nowhere\n-one\n+x",
+            Err("these lines are not in the file"),
+        ),
+        (
+            "@@\n-four\n+4\n@@\n-one\n+1",
+            Err("these lines stand in line 1, before or within"),
+        ),
+        (
+            "@@\n one\n-two\n+2\n three\n@@\n two\n-three\n+3",
+            Err("these lines"),
+        ),
         ("@@\n one", Err("changes nothing")),
         ("@@\n*one", Err("begins with none of")),
     ];
     for (parts, expect) in table {
         let desk = Desk::with("d/f", old);
-        let patch = format!("*** Begin Patch\n*** Add File: n/new\n+x\n*** Update File: d/f\n{parts}\n*** End Patch\n");
+        let patch = format!(
+            "*** Begin Patch\n*** Add File: n/new\n+x\n*** Update File: d/f\n{parts}\n*** End Patch\n"
+        );
         let said = desk.call("apply_patch", json!({ "patch": patch }));
         match expect {
             Ok(expect) => {
-                assert_eq!((desk.text("d/f").as_str(), said.is_ok()), (expect, true), "{parts}: {said:?}");
+                assert_eq!(
+                    (desk.text("d/f").as_str(), said.is_ok()),
+                    (expect, true),
+                    "{parts}: {said:?}"
+                );
                 assert_eq!(desk.text("n/new"), "x\n");
             }
             Err(part) => {
                 let why = said.expect_err(parts);
                 assert!(why.contains(part), "{parts}: {why}");
-                assert_eq!((desk.text("d/f").as_str(), desk.bytes("n/new")), (old, None), "{parts}");
+                assert_eq!(
+                    (desk.text("d/f").as_str(), desk.bytes("n/new")),
+                    (old, None),
+                    "{parts}"
+                );
             }
         }
     }
@@ -212,8 +347,12 @@ fn patch_is_applied_whole_or_not_at_all() {
     desk.put("b", "b\n");
     desk.read("b");
     let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: c/a\n@@\n-a\n+A\n*** Delete File: b\n*** End Patch";
-    desk.call("apply_patch", json!({ "patch": patch })).expect("it is applied");
-    assert_eq!((desk.text("c/a").as_str(), desk.bytes("a"), desk.bytes("b")), ("A\n", None, None));
+    desk.call("apply_patch", json!({ "patch": patch }))
+        .expect("it is applied");
+    assert_eq!(
+        (desk.text("c/a").as_str(), desk.bytes("a"), desk.bytes("b")),
+        ("A\n", None, None)
+    );
     for wrong in [
         "",
         "*** Begin Patch\n*** End Patch",
@@ -223,7 +362,8 @@ fn patch_is_applied_whole_or_not_at_all() {
         "*** Begin Patch\n*** Delete File: x\n*** End Patch",
         "*** Begin Patch\n*** Delete File: c/a\n*** Delete File: ./c/a\n*** End Patch",
     ] {
-        desk.call("apply_patch", json!({ "patch": wrong })).expect_err(wrong);
+        desk.call("apply_patch", json!({ "patch": wrong }))
+            .expect_err(wrong);
         assert_eq!(desk.text("c/a"), "A\n", "{wrong}");
     }
 }
@@ -243,21 +383,32 @@ fn file_that_was_not_read_as_it_is_is_not_written_over() {
         ("apply_patch", &gone_too),
     ];
     for (tool, args) in needs {
-        assert_eq!(desk.call(tool, args.clone()).expect_err(tool), "`f` is there and was not read; read it first");
+        assert_eq!(
+            desk.call(tool, args.clone()).expect_err(tool),
+            "`f` is there and was not read; read it first"
+        );
     }
     desk.read("f");
     desk.put("f", "three\n");
-    let patch = json!({ "patch": "*** Begin Patch\n*** Update File: f\n@@\n-three\n+x\n*** End Patch" });
+    let patch =
+        json!({ "patch": "*** Begin Patch\n*** Update File: f\n@@\n-three\n+x\n*** End Patch" });
     for (tool, args) in needs.into_iter().chain([("apply_patch", &patch)]) {
         let why = desk.call(tool, args.clone()).expect_err(tool);
         assert_eq!(
             (why.as_str(), desk.text("f").as_str()),
-            ("`f` was changed since it was read; read it again", "three\n")
+            (
+                "`f` was changed since it was read; read it again",
+                "three\n"
+            )
         );
     }
     desk.read("f");
     desk.call("write_file", write).expect("it was read");
-    desk.call("edit_file", json!({ "path": "f", "old_text": "two", "new_text": "2" })).expect("its own text is known");
+    desk.call(
+        "edit_file",
+        json!({ "path": "f", "old_text": "two", "new_text": "2" }),
+    )
+    .expect("its own text is known");
     assert_eq!(desk.text("f"), "2\n");
 }
 
@@ -272,13 +423,24 @@ fn file_keeps_its_owner_and_its_rights() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o4640)).expect("it is ours");
     let check = |text: &str| {
         let now = fs::metadata(&path).expect("it is there");
-        assert_eq!((desk.text("f").as_str(), now.mode() & 0o7777), (text, 0o4640));
-        assert!(!given || (now.uid(), now.gid()) == (65_534, 65_534), "{} {}", now.uid(), now.gid());
+        assert_eq!(
+            (desk.text("f").as_str(), now.mode() & 0o7777),
+            (text, 0o4640)
+        );
+        assert!(
+            !given || (now.uid(), now.gid()) == (65_534, 65_534),
+            "{} {}",
+            now.uid(),
+            now.gid()
+        );
     };
     desk.read("f");
-    desk.call("write_file", json!({ "path": "f", "content": "new" })).expect("it is written");
+    desk.call("write_file", json!({ "path": "f", "content": "new" }))
+        .expect("it is written");
     check("new");
-    desk.undo.restore(&desk.files, &desk.changes()).expect("it is put back");
+    desk.undo
+        .restore(&desk.files, &desk.changes())
+        .expect("it is put back");
     check("old");
 }
 
@@ -289,11 +451,21 @@ fn nothing_outside_the_folder_is_changed() {
     let desk = Desk::with("f", "inside\n");
     fs::create_dir(desk.place.path().join("out")).expect("a folder");
     fs::write(desk.place.path().join("out/secret"), "secret\n").expect("a file");
-    for (from, to) in [("link", "../out/secret"), ("folder", "../out"), ("lost", "nowhere"), ("own", ".git")] {
+    for (from, to) in [
+        ("link", "../out/secret"),
+        ("folder", "../out"),
+        ("lost", "nowhere"),
+        ("own", ".git"),
+    ] {
         symlink(to, desk.root().join(from)).expect("a link");
     }
     fs::create_dir(desk.root().join(".git")).expect("a folder");
-    let absolute = desk.place.path().join("out/new").to_string_lossy().into_owned();
+    let absolute = desk
+        .place
+        .path()
+        .join("out/new")
+        .to_string_lossy()
+        .into_owned();
     let paths = [
         "../out/secret",
         "../out/new",
@@ -328,20 +500,38 @@ fn nothing_outside_the_folder_is_changed() {
             desk.call(tool, args).expect_err(&format!("{tool} {path}"));
         }
     }
-    let outside: Vec<_> = fs::read_dir(desk.place.path().join("out")).expect("a folder").collect();
+    let outside: Vec<_> = fs::read_dir(desk.place.path().join("out"))
+        .expect("a folder")
+        .collect();
     assert_eq!((outside.len(), desk.text("f").as_str()), (1, "inside\n"));
-    assert_eq!(fs::read_to_string(desk.place.path().join("out/secret")).expect("a file"), "secret\n");
+    assert_eq!(
+        fs::read_to_string(desk.place.path().join("out/secret")).expect("a file"),
+        "secret\n"
+    );
     assert!(desk.changes().is_empty(), "nothing was noted");
     // Permissions stay, a second name keeps the old text, and a name may be odd.
-    fs::set_permissions(desk.root().join("f"), fs::Permissions::from_mode(0o751)).expect("they are set");
+    fs::set_permissions(desk.root().join("f"), fs::Permissions::from_mode(0o751))
+        .expect("they are set");
     fs::hard_link(desk.root().join("f"), desk.place.path().join("out/other")).expect("a name");
     desk.read("f");
-    desk.call("write_file", json!({ "path": "f", "content": "new\n" })).expect("it is written");
+    desk.call("write_file", json!({ "path": "f", "content": "new\n" }))
+        .expect("it is written");
     assert_eq!(mode(&desk.root().join("f")) & 0o777, 0o751);
-    assert_eq!(fs::read_to_string(desk.place.path().join("out/other")).expect("a file"), "inside\n");
-    desk.call("write_file", json!({ "path": "a\nb\u{1b}", "content": "x" })).expect("it is written");
+    assert_eq!(
+        fs::read_to_string(desk.place.path().join("out/other")).expect("a file"),
+        "inside\n"
+    );
+    desk.call(
+        "write_file",
+        json!({ "path": "a\nb\u{1b}", "content": "x" }),
+    )
+    .expect("it is written");
     fs::set_permissions(desk.root(), fs::Permissions::from_mode(0o755)).expect("they are set");
-    let leftovers = desk.all().into_keys().filter(|name| name.contains(".tmp")).count();
+    let leftovers = desk
+        .all()
+        .into_keys()
+        .filter(|name| name.contains(".tmp"))
+        .count();
     assert_eq!(leftovers, 0);
 }
 
@@ -349,27 +539,54 @@ fn nothing_outside_the_folder_is_changed() {
 fn undo_refuses_what_was_changed_since_and_deletes_nothing_else() {
     let desk = Desk::with("f", "one\n");
     desk.read("f");
-    desk.call("write_file", json!({ "path": "f", "content": "two\n" })).expect("it is written");
-    desk.call("write_file", json!({ "path": "new/deep/g", "content": "g\n" })).expect("it is written");
+    desk.call("write_file", json!({ "path": "f", "content": "two\n" }))
+        .expect("it is written");
+    desk.call(
+        "write_file",
+        json!({ "path": "new/deep/g", "content": "g\n" }),
+    )
+    .expect("it is written");
     desk.put("f", "somebody's\n");
     desk.put("new/theirs", "x");
-    let error = desk.undo.restore(&desk.files, &desk.changes()).expect_err("it was changed");
+    let error = desk
+        .undo
+        .restore(&desk.files, &desk.changes())
+        .expect_err("it was changed");
     assert_eq!(error.kind(), ErrorKind::Undo);
-    assert_eq!(error.to_string(), "nothing was put back: f: somebody else changed it since");
+    assert_eq!(
+        error.to_string(),
+        "nothing was put back: f: somebody else changed it since"
+    );
     assert_eq!(desk.text("new/deep/g"), "g\n");
     desk.put("f", "two\n");
-    let restored = desk.undo.restore(&desk.files, &desk.changes()).expect("it is put back");
+    let restored = desk
+        .undo
+        .restore(&desk.files, &desk.changes())
+        .expect("it is put back");
     assert_eq!(restored, [Path::new("f"), Path::new("new/deep/g")]);
-    assert_eq!((desk.text("f").as_str(), desk.text("new/theirs").as_str()), ("one\n", "x"));
+    assert_eq!(
+        (desk.text("f").as_str(), desk.text("new/theirs").as_str()),
+        ("one\n", "x")
+    );
     assert!(!desk.root().join("new/deep").exists());
-    assert!(desk.undo.restore(&desk.files, &desk.changes()).expect("all is as it was").is_empty());
+    assert!(
+        desk.undo
+            .restore(&desk.files, &desk.changes())
+            .expect("all is as it was")
+            .is_empty()
+    );
     // A blank is a part of a name, and takes no other file away.
-    desk.call("write_file", json!({ "path": " f ", "content": "x" })).expect("it is written");
-    desk.undo.restore(&desk.files, &desk.changes()).expect("it is put back");
+    desk.call("write_file", json!({ "path": " f ", "content": "x" }))
+        .expect("it is written");
+    desk.undo
+        .restore(&desk.files, &desk.changes())
+        .expect("it is put back");
     assert!(!desk.root().join(" f ").exists() && desk.text("f") == "one\n");
     let made_up = json!({ "path": "../x", "before": "../../etc/passwd", "after": null });
     let change = FileChange::of_note("file.changed", &made_up).expect("it is one");
-    desk.undo.restore(&desk.files, &[change]).expect_err("a log that was made up leads nowhere");
+    desk.undo
+        .restore(&desk.files, &[change])
+        .expect_err("a log that was made up leads nowhere");
 }
 
 #[cfg(unix)]
@@ -377,24 +594,38 @@ fn undo_refuses_what_was_changed_since_and_deletes_nothing_else() {
 fn fork_has_the_files_as_the_agent_had_them_and_leaves_the_others_alone() {
     use std::os::unix::{fs::symlink, net::UnixListener};
     let desk = Desk::with("f", "one\n");
-    for (path, text) in
-        [(".git/HEAD", "ref\n"), (".gitignore", "out\n"), ("out/built", "b"), ("sub/.git", "gitdir: /x\n")]
-    {
+    for (path, text) in [
+        (".git/HEAD", "ref\n"),
+        (".gitignore", "out\n"),
+        ("out/built", "b"),
+        ("sub/.git", "gitdir: /x\n"),
+    ] {
         desk.put(path, text);
     }
     desk.put(".adjutant/run/token", "secret");
-    fs::set_permissions(desk.root().join("out"), std::os::unix::fs::PermissionsExt::from_mode(0o555))
-        .expect("they are set");
+    fs::set_permissions(
+        desk.root().join("out"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o555),
+    )
+    .expect("they are set");
     symlink("/etc", desk.root().join("away")).expect("a link");
     let _socket = UnixListener::bind(desk.root().join("socket")).expect("a socket");
     desk.read("f");
-    desk.call("write_file", json!({ "path": "f", "content": "two\n" })).expect("it is written");
-    desk.call("write_file", json!({ "path": "new/g", "content": "g\n" })).expect("it is written");
-    desk.call("write_file", json!({ "path": "f", "content": "three\n" })).expect("it is written");
+    desk.call("write_file", json!({ "path": "f", "content": "two\n" }))
+        .expect("it is written");
+    desk.call("write_file", json!({ "path": "new/g", "content": "g\n" }))
+        .expect("it is written");
+    desk.call("write_file", json!({ "path": "f", "content": "three\n" }))
+        .expect("it is written");
     desk.put("f", "somebody's\n");
     let (changes, before) = (desk.changes(), desk.all());
     let fork = |cut: usize, name: &str| {
-        desk.undo.fork(&desk.files, &changes[..cut], &changes[cut..], desk.place.path().join(name))
+        desk.undo.fork(
+            &desk.files,
+            &changes[..cut],
+            &changes[cut..],
+            desk.place.path().join(name),
+        )
     };
     // (changes, f, whether there is g, what the agent had otherwise)
     for (cut, text, is_new, other) in [
@@ -406,37 +637,68 @@ fn fork_has_the_files_as_the_agent_had_them_and_leaves_the_others_alone() {
         let to = desk.place.path().join(format!("copy {cut}"));
         let mut forked = fork(cut, &format!("copy {cut}")).expect("it is copied");
         assert_eq!(fs::read_to_string(to.join("f")).expect("it is there"), text);
-        assert_eq!((to.join("new").exists(), &forked.other), (is_new, &other.iter().map(|it| (*it).into()).collect()));
+        assert_eq!(
+            (to.join("new").exists(), &forked.other),
+            (is_new, &other.iter().map(|it| (*it).into()).collect())
+        );
         forked.left_out.sort();
-        assert_eq!(forked.left_out, [".adjutant/run", "socket", "sub/.git"].map(Path::new));
-        assert_eq!(fs::read_link(to.join("away")).expect("a link"), Path::new("/etc"));
+        assert_eq!(
+            forked.left_out,
+            [".adjutant/run", "socket", "sub/.git"].map(Path::new)
+        );
+        assert_eq!(
+            fs::read_link(to.join("away")).expect("a link"),
+            Path::new("/etc")
+        );
         for same in [".git/HEAD", ".gitignore", "out", "out/built"] {
             assert_eq!(Desk::all_of(&to).get(same), before.get(same), "{same}");
         }
         // The copy is undone by itself.
         let own = Files::new(&to).expect("it is one");
         if cut == 2 {
-            desk.undo.restore(&own, &changes[..2]).expect("nobody else was there");
+            desk.undo
+                .restore(&own, &changes[..2])
+                .expect("nobody else was there");
             assert_eq!(
-                (fs::read_to_string(to.join("f")).expect("it is there").as_str(), to.join("new").exists()),
+                (
+                    fs::read_to_string(to.join("f"))
+                        .expect("it is there")
+                        .as_str(),
+                    to.join("new").exists()
+                ),
                 ("one\n", false)
             );
         }
     }
     let refused = |to: &str| {
         let error = fork(0, to).expect_err("it is refused");
-        (error.kind(), error.to_string().split(": ").next().unwrap_or_default().to_owned())
+        (
+            error.kind(),
+            error
+                .to_string()
+                .split(": ")
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        )
     };
     let part = "the copy would be part of the folder that is copied, or the other way round";
-    for (to, why) in [("copy 0", "the folder for the copy is not empty"), ("root/in", part), ("root", part), ("", part)]
-    {
+    for (to, why) in [
+        ("copy 0", "the folder for the copy is not empty"),
+        ("root/in", part),
+        ("root", part),
+        ("", part),
+    ] {
         assert_eq!(refused(to), (ErrorKind::Root, why.to_owned()), "{to}");
     }
     assert_eq!(refused("not/there").0, ErrorKind::Root);
     assert_eq!(desk.all(), before);
     desk.put(&format!("{}x", "d/".repeat(70)), "");
     let (kind, why) = refused("too deep");
-    assert_eq!((kind, why.as_str()), (ErrorKind::Undo, "the files cannot be copied"));
+    assert_eq!(
+        (kind, why.as_str()),
+        (ErrorKind::Undo, "the files cannot be copied")
+    );
     assert!(!desk.place.path().join("too deep").exists());
 }
 
@@ -445,8 +707,16 @@ fn fork_has_the_files_as_the_agent_had_them_and_leaves_the_others_alone() {
 #[test]
 fn changes_of_others_are_never_lost_whenever_they_come() {
     let tools: [(&str, bool, Value); 5] = [
-        ("edit_file", true, json!({ "path": "a", "old_text": "mine", "new_text": "more" })),
-        ("write_file", false, json!({ "path": "a", "content": "mine" })),
+        (
+            "edit_file",
+            true,
+            json!({ "path": "a", "old_text": "mine", "new_text": "more" }),
+        ),
+        (
+            "write_file",
+            false,
+            json!({ "path": "a", "content": "mine" }),
+        ),
         ("delete_file", true, json!({ "path": "a" })),
         ("move_file", true, json!({ "from": "a", "to": "b" })),
         ("undo", true, json!({ "path": "a", "content": "more" })),
@@ -461,7 +731,8 @@ fn changes_of_others_are_never_lost_whenever_they_come() {
             }
             fs::write(desk.place.path().join("theirs"), "theirs").expect("a file");
             if *tool == "undo" {
-                desk.call("write_file", args.clone()).expect("it is written");
+                desk.call("write_file", args.clone())
+                    .expect("it is written");
             }
             let start = Barrier::new(2);
             let told = thread::scope(|scope| {
@@ -475,16 +746,39 @@ fn changes_of_others_are_never_lost_whenever_they_come() {
                 match *tool {
                     "undo" => {
                         let done = desk.undo.restore(&desk.files, &desk.changes());
-                        done.map(|_| String::new()).map_err(|error| error.message().to_owned())
+                        done.map(|_| String::new())
+                            .map_err(|error| error.message().to_owned())
                     }
                     tool => desk.call(tool, args.clone()),
                 }
             });
-            assert_eq!(desk.bytes("a").as_deref(), Some(&b"theirs"[..]), "{tool}, round {round}: {told:?}");
-            let left: Vec<_> = desk.all().into_keys().filter(|name| name.starts_with(".adjutant")).collect();
-            assert_eq!(left, Vec::<String>::new(), "{tool}, round {round}: {told:?}");
-            let known = ["was changed meanwhile", "since it was read", "was not read", "somebody else changed it"];
-            assert!(told.as_ref().err().is_none_or(|why| known.iter().any(|it| why.contains(it))), "{tool}: {told:?}");
+            assert_eq!(
+                desk.bytes("a").as_deref(),
+                Some(&b"theirs"[..]),
+                "{tool}, round {round}: {told:?}"
+            );
+            let left: Vec<_> = desk
+                .all()
+                .into_keys()
+                .filter(|name| name.starts_with(".adjutant"))
+                .collect();
+            assert_eq!(
+                left,
+                Vec::<String>::new(),
+                "{tool}, round {round}: {told:?}"
+            );
+            let known = [
+                "was changed meanwhile",
+                "since it was read",
+                "was not read",
+                "somebody else changed it",
+            ];
+            assert!(
+                told.as_ref()
+                    .err()
+                    .is_none_or(|why| known.iter().any(|it| why.contains(it))),
+                "{tool}: {told:?}"
+            );
         }
     }
 }

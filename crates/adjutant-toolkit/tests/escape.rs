@@ -27,10 +27,19 @@ fn place() -> TempDir {
 }
 
 fn ask(files: &Files, tool: &str, args: Value) -> Result<String, (ToolErrorKind, String)> {
-    let tool = files.toolbox().toolset().get(tool).expect("the toolbox holds the tool").clone();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let tool = files
+        .toolbox()
+        .toolset()
+        .get(tool)
+        .expect("the toolbox holds the tool")
+        .clone();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     let result = runtime.block_on(tool.call(args, CallContext::detached()));
-    result.map(|it| it.text()).map_err(|error| (error.kind, error.message.to_string()))
+    result
+        .map(|it| it.text())
+        .map_err(|error| (error.kind, error.message.to_string()))
 }
 
 #[track_caller]
@@ -44,7 +53,9 @@ fn check_refused(place: &TempDir, path: &str) {
     for (tool, args) in calls {
         let (kind, message) = ask(&files, tool, args).expect_err("it leads out");
         assert_eq!(kind, ToolErrorKind::Denied, "{tool} {path}: {message}");
-        let expect = format!("`{path}` leads out of the folder; paths are relative to the folder and stay inside");
+        let expect = format!(
+            "`{path}` leads out of the folder; paths are relative to the folder and stay inside"
+        );
         assert_eq!(message, expect, "{tool}");
     }
 }
@@ -52,7 +63,13 @@ fn check_refused(place: &TempDir, path: &str) {
 #[test]
 fn tools_refuse_when_a_path_leads_out() {
     let place = place();
-    for path in ["..", "../outside/secret-name.txt", "sub/../../outside", "/", "/etc/passwd"] {
+    for path in [
+        "..",
+        "../outside/secret-name.txt",
+        "sub/../../outside",
+        "/",
+        "/etc/passwd",
+    ] {
         check_refused(&place, path);
     }
     let absolute = place.path().join("outside/secret-name.txt");
@@ -63,19 +80,34 @@ fn tools_refuse_when_a_path_leads_out() {
 fn tools_refuse_when_a_link_leads_out() {
     let place = place();
     let root = place.path().join("root");
-    symlink(place.path().join("outside/secret-name.txt"), root.join("absolute")).expect("a link");
+    symlink(
+        place.path().join("outside/secret-name.txt"),
+        root.join("absolute"),
+    )
+    .expect("a link");
     symlink("../outside/secret-name.txt", root.join("relative")).expect("a link");
     symlink("../outside", root.join("folder")).expect("a link");
     symlink("folder", root.join("chain")).expect("a link");
-    for path in ["absolute", "relative", "folder", "folder/secret-name.txt", "chain/secret-name.txt"] {
+    for path in [
+        "absolute",
+        "relative",
+        "folder",
+        "folder/secret-name.txt",
+        "chain/secret-name.txt",
+    ] {
         check_refused(&place, path);
     }
     let files = Files::new(&root).expect("a folder");
-    let list =
-        "absolute  link\nchain  link\nfolder  link\ninside.txt  7 B\nrelative  link\nsub/\n[5 files, 1 directory]";
-    assert_eq!(ask(&files, "list_files", json!({"depth": 9})), Ok(list.to_owned()));
+    let list = "absolute  link\nchain  link\nfolder  link\ninside.txt  7 B\nrelative  link\nsub/\n[5 files, 1 directory]";
+    assert_eq!(
+        ask(&files, "list_files", json!({"depth": 9})),
+        Ok(list.to_owned())
+    );
     let none = "[no match for `s3cret` in 1 file]";
-    assert_eq!(ask(&files, "search_text", json!({"pattern": "s3cret"})), Ok(none.to_owned()));
+    assert_eq!(
+        ask(&files, "search_text", json!({"pattern": "s3cret"})),
+        Ok(none.to_owned())
+    );
 }
 
 #[test]
@@ -86,8 +118,12 @@ fn tools_follow_a_link_when_it_stays_inside() {
     symlink("loop", root.join("loop")).expect("a link");
     let files = Files::new(&root).expect("a folder");
     let text = "     1\tinside\n[lines 1-1 of 1, 7 B]";
-    assert_eq!(ask(&files, "read_file", json!({"path": "sub/link"})), Ok(text.to_owned()));
-    let (_, message) = ask(&files, "read_file", json!({"path": "loop"})).expect_err("it leads nowhere");
+    assert_eq!(
+        ask(&files, "read_file", json!({"path": "sub/link"})),
+        Ok(text.to_owned())
+    );
+    let (_, message) =
+        ask(&files, "read_file", json!({"path": "loop"})).expect_err("it leads nowhere");
     assert!(message.starts_with("cannot open `loop`: "), "{message}");
 }
 
@@ -100,8 +136,18 @@ fn tools_stay_inside_when_links_are_swapped_in() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                swap(&root, &root.join("sub"), |at| fs::create_dir(at), "../outside");
-                swap(&root, &root.join("inside.txt"), |at| fs::write(at, "inside\n"), "../outside/secret-name.txt");
+                swap(
+                    &root,
+                    &root.join("sub"),
+                    |at| fs::create_dir(at),
+                    "../outside",
+                );
+                swap(
+                    &root,
+                    &root.join("inside.txt"),
+                    |at| fs::write(at, "inside\n"),
+                    "../outside/secret-name.txt",
+                );
             }
         });
         for _ in 0..100 {
@@ -140,21 +186,33 @@ fn swap(root: &Path, at: &Path, make: impl Fn(&Path) -> std::io::Result<()>, tar
 fn tools_do_not_hang_when_a_file_is_a_pipe_or_a_socket() {
     let place = place();
     let root = place.path().join("root");
-    let made = std::process::Command::new("mkfifo").arg(root.join("pipe")).status();
+    let made = std::process::Command::new("mkfifo")
+        .arg(root.join("pipe"))
+        .status();
     assert!(made.expect("it starts").success());
     let _socket = UnixListener::bind(root.join("socket")).expect("a socket");
     let files = Files::new(&root).expect("a folder");
     for path in ["pipe", "socket"] {
         let refused = format!("`{path}` is neither a file nor a directory, so it is not opened");
-        assert_eq!(ask(&files, "read_file", json!({"path": path})), Err((ToolErrorKind::Failed, refused)));
+        assert_eq!(
+            ask(&files, "read_file", json!({"path": path})),
+            Err((ToolErrorKind::Failed, refused))
+        );
     }
     let found = "inside.txt:1: inside\n[1 matching line in 1 of 1 file]";
-    assert_eq!(ask(&files, "search_text", json!({"pattern": "."})), Ok(found.to_owned()));
+    assert_eq!(
+        ask(&files, "search_text", json!({"pattern": "."})),
+        Ok(found.to_owned())
+    );
     let list = "inside.txt  7 B\npipe  no regular file\nsocket  no regular file\nsub/\n[3 files, 1 directory]";
     assert_eq!(ask(&files, "list_files", json!({})), Ok(list.to_owned()));
     let device = Files::new("/dev").expect("a folder");
-    let (_, message) = ask(&device, "read_file", json!({"path": "zero"})).expect_err("a device is not read");
-    assert_eq!(message, "`zero` is neither a file nor a directory, so it is not opened");
+    let (_, message) =
+        ask(&device, "read_file", json!({"path": "zero"})).expect_err("a device is not read");
+    assert_eq!(
+        message,
+        "`zero` is neither a file nor a directory, so it is not opened"
+    );
 }
 
 #[test]
@@ -162,11 +220,16 @@ fn tools_show_a_name_when_it_is_no_utf8_or_has_control_characters() {
     let place = place();
     let root = place.path().join("root");
     let written = fs::write(root.join(OsStr::from_bytes(b"caf\xE9")), "odd\n");
-    written.and_then(|()| fs::write(root.join("two\nlines"), "odd\n")).expect("the file system takes any name");
+    written
+        .and_then(|()| fs::write(root.join("two\nlines"), "odd\n"))
+        .expect("the file system takes any name");
     let files = Files::new(&root).expect("a folder");
     let list = "caf\u{fffd}  4 B  (the name is no UTF-8, so it cannot be read)\ninside.txt  7 B\nsub/\n\
         two\\nlines  4 B\n[3 files, 1 directory]";
     assert_eq!(ask(&files, "list_files", json!({})), Ok(list.to_owned()));
     let found = "caf\u{fffd}:1: odd\ntwo\\nlines:1: odd\n[2 matching lines in 2 of 3 files]";
-    assert_eq!(ask(&files, "search_text", json!({"pattern": "odd"})), Ok(found.to_owned()));
+    assert_eq!(
+        ask(&files, "search_text", json!({"pattern": "odd"})),
+        Ok(found.to_owned())
+    );
 }

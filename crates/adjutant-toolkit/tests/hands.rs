@@ -18,8 +18,14 @@ use serde_json::Value;
 
 /// Calls a tool on a runtime of its own, without timers or input of the system.
 fn ask(tools: &Tools, tool: &str, args: Value) -> Result<CallResult, ToolError> {
-    let tool = tools.toolset().get(tool).expect("the toolbox holds the tool").clone();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let tool = tools
+        .toolset()
+        .get(tool)
+        .expect("the toolbox holds the tool")
+        .clone();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     runtime.block_on(tool.call(args, CallContext::detached()))
 }
 

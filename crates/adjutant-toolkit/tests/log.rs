@@ -23,7 +23,10 @@ impl Watched {
     }
 
     fn push(&self, what: &str, data: Value) {
-        self.told.lock().expect("nobody panics inside").push((what.to_owned(), data));
+        self.told
+            .lock()
+            .expect("nobody panics inside")
+            .push((what.to_owned(), data));
     }
 }
 

@@ -8,15 +8,30 @@ use adjutant_tool::{CallContext, Toolset};
 use adjutant_toolkit::Files;
 
 const FILES: &[(&str, &str)] = &[
-    ("README.md", "# Demo\n\n[![build](x)](y)\n\nDemo turns letters into numbers. It is small.\n\n## Use\n"),
+    (
+        "README.md",
+        "# Demo\n\n[![build](x)](y)\n\nDemo turns letters into numbers. It is small.\n\n## Use\n",
+    ),
     ("Cargo.toml", "[workspace]\nmembers = [\"crates/*\"]\n"),
     ("LICENSE", "MIT\n"),
     (".gitignore", "/target\n"),
     ("target/debug/Cargo.toml", "[package]\nname = \"built\"\n"),
-    ("crates/alpha/Cargo.toml", "[package]\nname = \"demo-alpha\"\ndescription = \"Reads letters.\"\n"),
-    ("crates/alpha/src/lib.rs", "//! Reads letters.\n\n/// Reads one.\npub fn read_letter() -> char {\n    'a'\n}\n"),
-    ("crates/beta/Cargo.toml", "[package]\nname = \"demo-beta\"\ndescription = \"Prints numbers.\"\n"),
-    ("crates/beta/src/main.rs", "fn main() {\n    demo_alpha::read_letter();\n}\n"),
+    (
+        "crates/alpha/Cargo.toml",
+        "[package]\nname = \"demo-alpha\"\ndescription = \"Reads letters.\"\n",
+    ),
+    (
+        "crates/alpha/src/lib.rs",
+        "//! Reads letters.\n\n/// Reads one.\npub fn read_letter() -> char {\n    'a'\n}\n",
+    ),
+    (
+        "crates/beta/Cargo.toml",
+        "[package]\nname = \"demo-beta\"\ndescription = \"Prints numbers.\"\n",
+    ),
+    (
+        "crates/beta/src/main.rs",
+        "fn main() {\n    demo_alpha::read_letter();\n}\n",
+    ),
 ];
 
 fn workspace() -> tempfile::TempDir {
@@ -31,7 +46,9 @@ fn workspace() -> tempfile::TempDir {
 
 /// Runs one call the way an agent does: finds the tool, admits the arguments, makes any failure a result.
 async fn run(tools: &Toolset, name: &str, args: &str) -> CallResult {
-    let Some(tool) = tools.get(name) else { return CallResult::new(Status::UnknownTool, "no such tool") };
+    let Some(tool) = tools.get(name) else {
+        return CallResult::new(Status::UnknownTool, "no such tool");
+    };
     let args = match tool.admit(args) {
         Ok(admitted) => admitted.value,
         Err(refusal) => return CallResult::new(Status::InvalidArguments, refusal.message),
@@ -44,27 +61,41 @@ async fn run(tools: &Toolset, name: &str, args: &str) -> CallResult {
 async fn ask(root: &Path, question: &str) -> (String, Vec<Vec<String>>) {
     let tools = Files::new(root).expect("a folder").toolbox();
     let tools = tools.toolset();
-    let mut request = Request::new().tools(Arc::clone(tools.decls())).user(question);
+    let mut request = Request::new()
+        .tools(Arc::clone(tools.decls()))
+        .user(question);
     let mut called = Vec::new();
     loop {
-        let reply = complete(&OfflineModel::new(), request.clone()).await.expect("it never fails");
+        let reply = complete(&OfflineModel::new(), request.clone())
+            .await
+            .expect("it never fails");
         if reply.calls().next().is_none() {
             return (reply.text(), called);
         }
         let mut turn = Turn::open(Arc::clone(&reply));
         for call in reply.calls() {
             let result = run(tools, call.name.as_str(), &call.args).await;
-            turn.put(call.id, Arc::new(result)).expect("every call is answered once");
+            turn.put(call.id, Arc::new(result))
+                .expect("every call is answered once");
         }
-        called.push(reply.calls().map(|it| format!("{} {}", it.name, it.args)).collect());
-        request.entries.push(Entry::Turn(turn.close().expect("every call is answered")));
+        called.push(
+            reply
+                .calls()
+                .map(|it| format!("{} {}", it.name, it.args))
+                .collect(),
+        );
+        request
+            .entries
+            .push(Entry::Turn(turn.close().expect("every call is answered")));
     }
 }
 
 #[track_caller]
 fn check(question: &str, expect: &str) {
     let folder = workspace();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     let (answer, called) = runtime.block_on(ask(folder.path(), question));
     assert_eq!(answer, expect, "{question}: {called:#?}");
     assert!(called.len() < 4, "{question}: {called:#?}");

@@ -14,7 +14,10 @@ type Answer = fn(&str, u16) -> Vec<u8>;
 
 /// Calls `fetch` for what `of` makes of the server's port; the server answers by the path.
 fn fetch(of: impl FnOnce(u16) -> (Fetch, Value), answer: Answer) -> Result<CallResult, ToolError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -31,31 +34,45 @@ fn fetch(of: impl FnOnce(u16) -> (Fetch, Value), answer: Answer) -> Result<CallR
             }
         });
         let (fetch, args) = of(port);
-        let tool = fetch.toolbox().toolset().get("fetch").expect("the toolbox holds it").clone();
+        let tool = fetch
+            .toolbox()
+            .toolset()
+            .get("fetch")
+            .expect("the toolbox holds it")
+            .clone();
         tool.call(args, CallContext::detached()).await
     })
 }
 
 fn reply(kind: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let length = body.as_ref().len();
-    let head =
-        format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+    );
     [head.as_bytes(), body.as_ref()].concat()
 }
 
 fn redirect(to: &str) -> Vec<u8> {
-    format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").into_bytes()
+    format!(
+        "HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+    )
+    .into_bytes()
 }
 
 /// The page at `/` of the server, which may be asked.
 fn page(port: u16) -> (Fetch, Value) {
-    (Fetch::new().allow_private("127.0.0.1"), json!({ "url": format!("http://127.0.0.1:{port}/") }))
+    (
+        Fetch::new().allow_private("127.0.0.1"),
+        json!({ "url": format!("http://127.0.0.1:{port}/") }),
+    )
 }
 
 fn text(answer: Answer) -> String {
-    let text = fetch(page, answer).map_or_else(|error| error.message.to_string(), |result| result.text());
+    let text =
+        fetch(page, answer).map_or_else(|error| error.message.to_string(), |result| result.text());
     // Without its first line, which names the port.
-    text.split_once("\n").map_or(text.clone(), |(_, rest)| rest.trim_start().to_owned())
+    text.split_once("\n")
+        .map_or(text.clone(), |(_, rest)| rest.trim_start().to_owned())
 }
 
 #[test]
@@ -111,23 +128,42 @@ fn a() {
 plain | cells
 
 end"
-        .replace("PORT", shown.split("127.0.0.1:").nth(1).and_then(|it| it.split('/').next()).unwrap_or_default())
+        .replace(
+            "PORT",
+            shown
+                .split("127.0.0.1:")
+                .nth(1)
+                .and_then(|it| it.split('/').next())
+                .unwrap_or_default()
+        )
     );
 }
 
 #[test]
 fn text_is_read_in_its_encoding_and_what_is_none_is_refused() {
     let rows: [(Answer, &str); 8] = [
-        (|_, _| reply("text/plain", "plain <b>\r\ntext"), "plain <b>\ntext"),
+        (
+            |_, _| reply("text/plain", "plain <b>\r\ntext"),
+            "plain <b>\ntext",
+        ),
         (|_, _| reply("application/json", "{\"a\": 1}"), "{\"a\": 1}"),
-        (|_, _| reply("text/plain; charset=ISO-8859-1", b"caf\xe9"), "café"),
-        (|_, _| reply("text/html", b"<meta charset=windows-1251><p>\xcf\xf0\xe8"), "При"),
+        (
+            |_, _| reply("text/plain; charset=ISO-8859-1", b"caf\xe9"),
+            "café",
+        ),
+        (
+            |_, _| reply("text/html", b"<meta charset=windows-1251><p>\xcf\xf0\xe8"),
+            "При",
+        ),
         (|_, _| reply("text/plain", b"\xff\xfea\0b\0"), "ab"),
         (
             |_, _| reply("text/plain", "a\u{202e}b\u{200b}\u{1b}[31m"),
             "ab[31m\n[3 characters that do not show were left out]",
         ),
-        (|_, _| reply("image/png", b"\x89PNG\0\x01"), "the page is image/png, 6 B, and no text"),
+        (
+            |_, _| reply("image/png", b"\x89PNG\0\x01"),
+            "the page is image/png, 6 B, and no text",
+        ),
         (|_, _| reply("", b"<HTML><p>found"), "found"),
     ];
     for (answer, wanted) in rows {
@@ -139,12 +175,26 @@ fn text_is_read_in_its_encoding_and_what_is_none_is_refused() {
 fn long_page_is_read_on_where_it_was_cut() {
     let long: Answer = |_, _| reply("text/plain", "é".repeat(40_000));
     let first = fetch(page, long).expect("a page");
-    assert!(first.text().ends_with("[bytes 0 to 50000 of 80000; read on with start=50000]"));
+    assert!(
+        first
+            .text()
+            .ends_with("[bytes 0 to 50000 of 80000; read on with start=50000]")
+    );
     assert_eq!(first.details["truncated"], json!(true));
-    let from = |start: u64| move |port| (page(port).0, json!({ "url": page(port).1["url"], "start": start }));
+    let from = |start: u64| {
+        move |port| {
+            (
+                page(port).0,
+                json!({ "url": page(port).1["url"], "start": start }),
+            )
+        }
+    };
     let rest = fetch(from(50_000), long).expect("the rest").text();
     assert_eq!(rest.matches('é').count(), 15_000, "{}", rest.len());
-    assert_eq!(&*fetch(from(90_000), long).expect_err("beyond it").message, "the text has only 80000 bytes");
+    assert_eq!(
+        &*fetch(from(90_000), long).expect_err("beyond it").message,
+        "the text has only 80000 bytes"
+    );
 }
 
 #[test]
@@ -170,11 +220,20 @@ fn private_address_is_refused_in_every_form_and_behind_every_redirect() {
         "http:\\\\127.0.0.1\\",
     ];
     for url in urls {
-        let refused = fetch(|_| (Fetch::new(), json!({ "url": url })), |_, _| Vec::new()).expect_err(url);
-        assert_eq!(refused.kind, ToolErrorKind::Denied, "{url}: {}", refused.message);
+        let refused =
+            fetch(|_| (Fetch::new(), json!({ "url": url })), |_, _| Vec::new()).expect_err(url);
+        assert_eq!(
+            refused.kind,
+            ToolErrorKind::Denied,
+            "{url}: {}",
+            refused.message
+        );
     }
     let hop: Answer = |_, port| redirect(&format!("http://localhost:{port}/"));
-    assert_eq!(fetch(page, hop).expect_err("a redirect").kind, ToolErrorKind::Denied);
+    assert_eq!(
+        fetch(page, hop).expect_err("a redirect").kind,
+        ToolErrorKind::Denied
+    );
     for url in [
         "ftp://example.org/",
         "file:///etc/passwd",
@@ -183,8 +242,14 @@ fn private_address_is_refused_in_every_form_and_behind_every_redirect() {
         "nothing",
         "http://",
     ] {
-        let refused = fetch(|_| (Fetch::new(), json!({ "url": url })), |_, _| Vec::new()).expect_err(url);
-        assert_eq!(refused.kind, ToolErrorKind::InvalidArguments, "{url}: {}", refused.message);
+        let refused =
+            fetch(|_| (Fetch::new(), json!({ "url": url })), |_, _| Vec::new()).expect_err(url);
+        assert_eq!(
+            refused.kind,
+            ToolErrorKind::InvalidArguments,
+            "{url}: {}",
+            refused.message
+        );
     }
 }
 
@@ -196,48 +261,110 @@ fn redirect_is_followed_as_far_as_rules_and_bounds_allow() {
     };
     assert_eq!(text(to_self), "arrived");
     let forever: Answer = |path, _| redirect(&format!("{path}x"));
-    assert!(fetch(page, forever).expect_err("too many").message.starts_with("more than 5 redirects"));
+    assert!(
+        fetch(page, forever)
+            .expect_err("too many")
+            .message
+            .starts_with("more than 5 redirects")
+    );
     let away: Answer = |path, port| match path {
         "/" => redirect(&format!("http://localhost:{port}/away")),
         _ => reply("text/plain", "away"),
     };
     let ruled = |rule: &'static str| {
         move |port: u16| {
-            let rules = Rules::new("/").mode(AccessMode::Ask).with(rule, "a test").expect("rules");
-            (page(port).0.allow_private("localhost").rules(rules), page(port).1)
+            let rules = Rules::new("/")
+                .mode(AccessMode::Ask)
+                .with(rule, "a test")
+                .expect("rules");
+            (
+                page(port).0.allow_private("localhost").rules(rules),
+                page(port).1,
+            )
         }
     };
-    assert!(fetch(ruled("allow fetch(localhost)"), away).expect("allowed").text().ends_with("away"));
-    let told = fetch(ruled("deny fetch(localhost)"), away).expect("told").text();
-    assert!(told.contains("which was not followed: the host `localhost`: rule `deny fetch(localhost)`"), "{told}");
-    let asks = fetch(ruled("allow fetch(example.org)"), away).expect("told").text();
-    assert!(asks.contains("no rule allows the host `localhost`"), "{asks}");
+    assert!(
+        fetch(ruled("allow fetch(localhost)"), away)
+            .expect("allowed")
+            .text()
+            .ends_with("away")
+    );
+    let told = fetch(ruled("deny fetch(localhost)"), away)
+        .expect("told")
+        .text();
+    assert!(
+        told.contains("which was not followed: the host `localhost`: rule `deny fetch(localhost)`"),
+        "{told}"
+    );
+    let asks = fetch(ruled("allow fetch(example.org)"), away)
+        .expect("told")
+        .text();
+    assert!(
+        asks.contains("no rule allows the host `localhost`"),
+        "{asks}"
+    );
 }
 
 #[test]
 fn server_that_fails_floods_or_hangs_up_is_told_plainly() {
     let missing = |_: &str, _: u16| {
-        b"HTTP/1.1 404 Not Found\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<p>gone".to_vec()
+        b"HTTP/1.1 404 Not Found\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<p>gone"
+            .to_vec()
     };
     let failed = fetch(page, missing).expect("a result").text();
     assert!(failed.ends_with("answers 404 Not Found\ngone"), "{failed}");
-    let flood = fetch(page, |_, _| reply("text/plain", vec![b'x'; (10 << 20) + 5])).expect("a page");
-    assert!(flood.text().contains("10.0 MB read; the page is longer, and what follows was not read"), "{flood:?}");
-    let cut = fetch(page, |_, _| reply("text/plain", "whole").into_iter().take(86).collect()).expect_err("a cut page");
-    assert!(cut.message.starts_with("cannot fetch http://127.0.0.1"), "{}", cut.message);
-    assert!(fetch(page, |_, _| Vec::new()).expect_err("nothing").message.starts_with("cannot fetch"));
+    let flood =
+        fetch(page, |_, _| reply("text/plain", vec![b'x'; (10 << 20) + 5])).expect("a page");
+    assert!(
+        flood
+            .text()
+            .contains("10.0 MB read; the page is longer, and what follows was not read"),
+        "{flood:?}"
+    );
+    let cut = fetch(page, |_, _| {
+        reply("text/plain", "whole").into_iter().take(86).collect()
+    })
+    .expect_err("a cut page");
+    assert!(
+        cut.message.starts_with("cannot fetch http://127.0.0.1"),
+        "{}",
+        cut.message
+    );
+    assert!(
+        fetch(page, |_, _| Vec::new())
+            .expect_err("nothing")
+            .message
+            .starts_with("cannot fetch")
+    );
 }
 
 #[test]
 fn hostile_page_costs_its_length() {
-    let deep: Answer = |_, _| reply("text/html", format!("{}bottom", "<div><ul><li><blockquote>".repeat(20_000)));
-    let open: Answer = |_, _| reply("text/html", format!("{}end", "<x></y><b><a href=q>".repeat(20_000)));
+    let deep: Answer = |_, _| {
+        reply(
+            "text/html",
+            format!("{}bottom", "<div><ul><li><blockquote>".repeat(20_000)),
+        )
+    };
+    let open: Answer = |_, _| {
+        reply(
+            "text/html",
+            format!("{}end", "<x></y><b><a href=q>".repeat(20_000)),
+        )
+    };
     let table: Answer = |_, _| {
         let wide = "x".repeat(100_000);
-        reply("text/html", format!("<table><tr><th>a<td>{wide}{}", "<tr><td>".repeat(10_000)))
+        reply(
+            "text/html",
+            format!("<table><tr><th>a<td>{wide}{}", "<tr><td>".repeat(10_000)),
+        )
     };
-    let lines: Answer =
-        |_, _| reply("text/html", format!("{}<pre>{}", "<blockquote>".repeat(60), "\n".repeat(400_000)));
+    let lines: Answer = |_, _| {
+        reply(
+            "text/html",
+            format!("{}<pre>{}", "<blockquote>".repeat(60), "\n".repeat(400_000)),
+        )
+    };
     for answer in [deep, open, table, lines] {
         let shown = fetch(page, answer).expect("a page");
         assert!(shown.details["text"].as_u64().expect("a size") < 12 << 20);

@@ -5,8 +5,8 @@
 
 pub use adjutant_agent as agent;
 pub use adjutant_agent::{
-    Agent, CancelBy, Completion, Continue, Error, ErrorKind, Event, EventKind, Limits, Outcome, Prompt, RunBuilder,
-    RunResult, Running,
+    Agent, CancelBy, Completion, Continue, Error, ErrorKind, Event, EventKind, Limits, Outcome,
+    Prompt, RunBuilder, RunResult, Running,
 };
 pub use adjutant_context as context;
 #[cfg(feature = "fleet")]

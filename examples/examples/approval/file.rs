@@ -8,7 +8,8 @@ use std::{
 };
 
 use adjutant::agent::{
-    Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, RecordStream, Seq, Stamped,
+    Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, RecordStream, Seq,
+    Stamped,
 };
 use async_trait::async_trait;
 use futures_util::stream;
@@ -27,7 +28,9 @@ struct FileLog {
 
 impl FileJournal {
     pub(crate) fn new(path: impl AsRef<Path>) -> Self {
-        Self { path: path.as_ref().to_owned() }
+        Self {
+            path: path.as_ref().to_owned(),
+        }
     }
 
     fn records(&self) -> Result<Vec<Arc<Stamped>>, JournalError> {
@@ -43,13 +46,25 @@ impl FileJournal {
 impl Journal for FileJournal {
     async fn own(&self, _: &LogId, _: &Owner) -> Result<Box<dyn Log>, JournalError> {
         let seq = Seq(self.records()?.len() as u64);
-        let file = OpenOptions::new().create(true).append(true).open(&self.path).map_err(failed)?;
-        Ok(Box::new(FileLog { file, head: Head { seq, ..Head::default() } }))
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.path)
+            .map_err(failed)?;
+        Ok(Box::new(FileLog {
+            file,
+            head: Head {
+                seq,
+                ..Head::default()
+            },
+        }))
     }
 
     fn read(&self, _: &LogId, after: Seq) -> RecordStream {
         let records = self.records();
-        let newer = |stamped: &Result<Arc<Stamped>, _>| stamped.as_ref().map_or(true, |stamped| stamped.seq > after);
+        let newer = |stamped: &Result<Arc<Stamped>, _>| {
+            stamped.as_ref().map_or(true, |stamped| stamped.seq > after)
+        };
         let items: Vec<_> = match records {
             Ok(records) => records.into_iter().map(Ok).filter(newer).collect(),
             Err(error) => vec![Err(error)],
@@ -81,7 +96,9 @@ impl Log for FileLog {
 
 fn read(line: &str) -> Result<Arc<Stamped>, JournalError> {
     let stamped = serde_json::from_str(line).map(Arc::new);
-    stamped.map_err(|error| JournalError::new(JournalErrorKind::Corrupt, "a line is no record").with_source(error))
+    stamped.map_err(|error| {
+        JournalError::new(JournalErrorKind::Corrupt, "a line is no record").with_source(error)
+    })
 }
 
 fn failed(error: io::Error) -> JournalError {

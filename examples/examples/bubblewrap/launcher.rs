@@ -55,13 +55,30 @@ impl Bubblewrap {
     /// 16 GiB of addresses and 1,024 open files for each process; the network of the machine only if it is shared, as those need it
     /// that ask a model elsewhere. `program` calls [`inside`] first in its `main`.
     pub(crate) fn new(program: PathBuf, shares_network: bool) -> Self {
-        Self { program, shares_network, memory_kib: 16 << 20, open_files: 1_024, bridges: Mutex::default() }
+        Self {
+            program,
+            shares_network,
+            memory_kib: 16 << 20,
+            open_files: 1_024,
+            bridges: Mutex::default(),
+        }
     }
 
     /// True if this machine can begin anything in it.
     pub(crate) fn is_there() -> bool {
         let mut command = std::process::Command::new("bwrap");
-        let told = command.args(["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--", "true"]).output();
+        let told = command
+            .args([
+                "--unshare-all",
+                "--ro-bind",
+                "/",
+                "/",
+                "--proc",
+                "/proc",
+                "--",
+                "true",
+            ])
+            .output();
         told.is_ok_and(|told| told.status.success())
     }
 }
@@ -70,17 +87,27 @@ impl Bubblewrap {
 impl Launcher for Bubblewrap {
     fn command(&self, workspace: &Workspace, host: Vec<OsString>) -> Result<Vec<OsString>, Error> {
         // `bwrap` passes no signal on, and would end before the host does: the signal to end is for the host, by the group.
-        let limits = format!("ulimit -v {} && ulimit -n {}", self.memory_kib, self.open_files);
+        let limits = format!(
+            "ulimit -v {} && ulimit -n {}",
+            self.memory_kib, self.open_files
+        );
         let limits = format!("trap '' TERM && {limits} && exec \"$0\" \"$@\"");
-        let mut words = ["/bin/sh", "-c", &limits, "bwrap", "--unshare-all"].map(OsString::from).to_vec();
+        let mut words = ["/bin/sh", "-c", &limits, "bwrap", "--unshare-all"]
+            .map(OsString::from)
+            .to_vec();
         if self.shares_network {
             words.push("--share-net".into());
         } else {
             // What is free on a loopback of its own may be taken on this one: the port is chosen here.
             let former = HostFile::read(workspace).ok().map(|former| former.address);
             let any = SocketAddr::from(([127, 0, 0, 1], 0));
-            let address = self.bridge(workspace, &former.into_iter().chain([any]).collect::<Vec<_>>())?;
-            words.extend(["--setenv", PORT_VARIABLE, &address.port().to_string()].map(OsString::from));
+            let address = self.bridge(
+                workspace,
+                &former.into_iter().chain([any]).collect::<Vec<_>>(),
+            )?;
+            words.extend(
+                ["--setenv", PORT_VARIABLE, &address.port().to_string()].map(OsString::from),
+            );
         }
         for path in SHOWN.map(Path::new) {
             // On many systems `/bin` is a link into `/usr`, and stays one.
@@ -95,7 +122,14 @@ impl Launcher for Bubblewrap {
             words.extend(["--ro-bind".into(), program.clone(), program]);
         }
         let (root, work) = (workspace.root(), workspace.work());
-        words.extend(["--bind".into(), root.into(), root.into(), "--chdir".into(), work.into(), "--".into()]);
+        words.extend([
+            "--bind".into(),
+            root.into(),
+            root.into(),
+            "--chdir".into(),
+            work.into(),
+            "--".into(),
+        ]);
         if !self.shares_network {
             words.extend([self.program.clone().into(), INSIDE.into()]);
         }
@@ -117,15 +151,25 @@ impl Bubblewrap {
     /// already stays.
     fn bridge(&self, workspace: &Workspace, addresses: &[SocketAddr]) -> Result<SocketAddr, Error> {
         let mut bridges = self.bridges.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((address, _)) = bridges.get(workspace.root()).filter(|(address, _)| addresses.contains(address)) {
+        if let Some((address, _)) = bridges
+            .get(workspace.root())
+            .filter(|(address, _)| addresses.contains(address))
+        {
             return Ok(*address);
         }
-        let failed =
-            |error: io::Error| Error::new(ErrorKind::Connection, format!("no bridge from {addresses:?}: {error}"));
+        let failed = |error: io::Error| {
+            Error::new(
+                ErrorKind::Connection,
+                format!("no bridge from {addresses:?}: {error}"),
+            )
+        };
         let listener = std::net::TcpListener::bind(addresses).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let (listener, socket) = (TcpListener::from_std(listener).map_err(failed)?, socket(workspace));
+        let (listener, socket) = (
+            TcpListener::from_std(listener).map_err(failed)?,
+            socket(workspace),
+        );
         let mut serving = JoinSet::new();
         serving.spawn(async move {
             let mut open = JoinSet::new();
@@ -152,17 +196,24 @@ fn socket(workspace: &Workspace) -> PathBuf {
 /// called for anything else.
 pub(crate) fn inside() -> Option<ExitCode> {
     let words: Vec<OsString> = env::args_os().skip(1).collect();
-    let [word, host, argument, folder] = &words[..] else { return None };
+    let [word, host, argument, folder] = &words[..] else {
+        return None;
+    };
     if word != INSIDE {
         return None;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let run = async {
         let workspace = Workspace::at(folder);
         // The one of the start before.
         let _ = fs::remove_file(socket(&workspace));
         let listener = UnixListener::bind(socket(&workspace))?;
-        let mut host = tokio::process::Command::new(host).arg(argument).arg(folder).spawn()?;
+        let mut host = tokio::process::Command::new(host)
+            .arg(argument)
+            .arg(folder)
+            .spawn()?;
         loop {
             tokio::select! {
                 ended = host.wait() => return ended,
@@ -179,7 +230,12 @@ pub(crate) fn inside() -> Option<ExitCode> {
     };
     let ended = runtime.and_then(|runtime| runtime.block_on(run));
     Some(match ended {
-        Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),
+        Ok(status) => ExitCode::from(
+            status
+                .code()
+                .and_then(|code| u8::try_from(code).ok())
+                .unwrap_or(1),
+        ),
         Err(error) => {
             eprintln!("the host cannot be run in its sandbox: {error}");
             ExitCode::FAILURE

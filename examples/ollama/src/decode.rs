@@ -3,7 +3,8 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use adjutant_llm::{
-    Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, Reply, Thinking, ToolName, Usage,
+    Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, Reply, Thinking,
+    ToolName, Usage,
 };
 use adjutant_providers::wire::{Blocks, CallIdSeed, Decode, Finish, Flow, Frame, kept, refusal};
 use serde_json::value::RawValue;
@@ -30,29 +31,59 @@ pub struct Decoder {
 impl Decoder {
     pub(crate) fn new(model: ModelId, seed: CallIdSeed) -> Self {
         let (usage, raw_usage) = (Usage::default(), Extra::default());
-        Self { model, blocks: Blocks::new(seed), said: None, usage, raw_usage, stop: None, done: false }
+        Self {
+            model,
+            blocks: Blocks::new(seed),
+            said: None,
+            usage,
+            raw_usage,
+            stop: None,
+            done: false,
+        }
     }
 
-    fn say(&mut self, is_thinking: bool, text: String, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    fn say(
+        &mut self,
+        is_thinking: bool,
+        text: String,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
         if text.is_empty() {
             return Ok(());
         }
-        if self.said.as_ref().is_none_or(|(_, was, _)| *was != is_thinking) {
+        if self
+            .said
+            .as_ref()
+            .is_none_or(|(_, was, _)| *was != is_thinking)
+        {
             self.hush(out);
-            let kind = if is_thinking { BlockKind::Thinking } else { BlockKind::Text };
+            let kind = if is_thinking {
+                BlockKind::Thinking
+            } else {
+                BlockKind::Text
+            };
             self.said = Some((self.blocks.open(|_| kind, out)?, is_thinking, String::new()));
         }
         if let Some((block, _, said)) = &mut self.said {
             said.push_str(&text);
-            out.push_back(Chunk::Delta { block: *block, text });
+            out.push_back(Chunk::Delta {
+                block: *block,
+                text,
+            });
         }
         Ok(())
     }
 
     /// Closes the text or thinking that is being said.
     fn hush(&mut self, out: &mut VecDeque<Chunk>) {
-        let Some((block, is_thinking, said)) = self.said.take() else { return };
-        let content = if is_thinking { Block::Thinking(Thinking::new(said)) } else { Block::text(said) };
+        let Some((block, is_thinking, said)) = self.said.take() else {
+            return;
+        };
+        let content = if is_thinking {
+            Block::Thinking(Thinking::new(said))
+        } else {
+            Block::text(said)
+        };
         self.blocks.close(block, content, out);
     }
 
@@ -60,10 +91,24 @@ impl Decoder {
     fn call(&mut self, call: SpokenCall<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         self.hush(out);
         let name = ToolName::from(call.function.name.as_str());
-        let args = call.function.arguments.map(RawValue::get).filter(|it| *it != "null").unwrap_or_default();
-        let block = self.blocks.open(|id| BlockKind::Call { id, name: name.clone() }, out)?;
+        let args = call
+            .function
+            .arguments
+            .map(RawValue::get)
+            .filter(|it| *it != "null")
+            .unwrap_or_default();
+        let block = self.blocks.open(
+            |id| BlockKind::Call {
+                id,
+                name: name.clone(),
+            },
+            out,
+        )?;
         if !args.is_empty() {
-            out.push_back(Chunk::Delta { block, text: args.to_owned() });
+            out.push_back(Chunk::Delta {
+                block,
+                text: args.to_owned(),
+            });
         }
         let mut made = Call::new(self.blocks.call_id(block), name, args);
         made.wire_id = Some(call.id.into()).filter(|it: &Arc<str>| !it.is_empty());
@@ -76,13 +121,20 @@ impl Decode for Decoder {
     fn frame(&mut self, frame: Frame<'_>, out: &mut VecDeque<Chunk>) -> Result<Flow, Error> {
         let line: Line<'_> = serde_json::from_str(frame.data).map_err(|_| {
             let excerpt: String = frame.data.chars().take(MAX_EXCERPT).collect();
-            Error::new(ErrorKind::Protocol, format!("the stream holds a line that cannot be read: {excerpt}"))
+            Error::new(
+                ErrorKind::Protocol,
+                format!("the stream holds a line that cannot be read: {excerpt}"),
+            )
         })?;
         if line.error.is_some() {
             let error = refusal(&self.model, frame.data);
             // It has no status here: what nobody knows is a failure of the server's own.
             let is_known = error.kind() != ErrorKind::Protocol;
-            return Err(if is_known { error } else { Error::new(ErrorKind::Overloaded, error.message()) });
+            return Err(if is_known {
+                error
+            } else {
+                Error::new(ErrorKind::Overloaded, error.message())
+            });
         }
         self.say(true, line.message.thinking.unwrap_or_default(), out)?;
         self.say(false, line.message.content, out)?;
@@ -95,8 +147,13 @@ impl Decode for Decoder {
         // The server tells what it read, not what it had read before.
         self.usage.input_uncached = line.prompt_eval_count.unwrap_or_default();
         self.usage.output = line.eval_count.unwrap_or_default();
-        self.raw_usage = serde_json::from_str(frame.data).map(kept).unwrap_or_default();
-        out.push_back(Chunk::Usage { usage: self.usage, raw: self.raw_usage.clone() });
+        self.raw_usage = serde_json::from_str(frame.data)
+            .map(kept)
+            .unwrap_or_default();
+        out.push_back(Chunk::Usage {
+            usage: self.usage,
+            raw: self.raw_usage.clone(),
+        });
         self.stop = line.done_reason.map(Into::into);
         self.done = true;
         Ok(Flow::Finished)
@@ -108,7 +165,10 @@ impl Decode for Decoder {
 
     fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
         if !self.done {
-            return Err(Error::new(ErrorKind::Protocol, "the stream ended in the middle"));
+            return Err(Error::new(
+                ErrorKind::Protocol,
+                "the stream ended in the middle",
+            ));
         }
         self.hush(out);
         let mut reply = Reply::new(self.model.clone(), FinishReason::End);

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use adjutant_llm::{Cache, Effort, Entry, ModelInfo, Request, Source, ToolChoice, Warning};
 use adjutant_providers::wire::{
-    Effective, Encode, Few, Messages, Piece, ProjectedEntry, ProjectedReply, ReplyPart, Tail, changed, effective,
-    extra, member, name, shown, warn, write,
+    Effective, Encode, Few, Messages, Piece, ProjectedEntry, ProjectedReply, ReplyPart, Tail,
+    changed, effective, extra, member, name, shown, warn, write,
 };
 use serde_json::{Map, Value, json};
 
@@ -36,20 +36,38 @@ impl Ollama {
     fn parameters(&self, request: &Request, options: &Effective<'_>) -> Map<String, Value> {
         // Without it, what does not fit a smaller window is cut off in silence.
         let mut all = Map::from_iter([("num_ctx".to_owned(), self.info.context_window.into())]);
-        let mut set = |name: &str, value: Option<Value>| all.extend(value.map(|value| (name.to_owned(), value)));
+        let mut set = |name: &str, value: Option<Value>| {
+            all.extend(value.map(|value| (name.to_owned(), value)))
+        };
         set("num_predict", options.max_output_tokens.map(Value::from));
         set("temperature", options.temperature.map(Value::from));
         set("top_p", options.top_p.map(Value::from));
         set("seed", options.seed.map(Value::from));
-        set("stop", (!options.stop.is_empty()).then(|| json!(options.stop)));
-        let own = request.options.extra.get("options").and_then(Value::as_object);
-        all.extend(own.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+        set(
+            "stop",
+            (!options.stop.is_empty()).then(|| json!(options.stop)),
+        );
+        let own = request
+            .options
+            .extra
+            .get("options")
+            .and_then(Value::as_object);
+        all.extend(
+            own.into_iter()
+                .flatten()
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
         all
     }
 
     /// The word for an effort: models with several are told which, all others whether to think.
     fn think(&self, effort: Effort) -> Value {
-        let levels = self.info.efforts.iter().filter(|it| **it != Effort::Off).count();
+        let levels = self
+            .info
+            .efforts
+            .iter()
+            .filter(|it| **it != Effort::Off)
+            .count();
         match effort {
             Effort::Off => false.into(),
             _ if levels < 2 => true.into(),
@@ -60,7 +78,10 @@ impl Ollama {
     }
 
     fn warn(&self, options: &Effective<'_>, request: &Request, warnings: &mut Vec<Warning>) {
-        let forced = matches!(options.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
+        let forced = matches!(
+            options.tool_choice,
+            ToolChoice::Required | ToolChoice::Named(_)
+        );
         let asked = [
             (forced, "tool_choice"),
             (options.sequential_calls, "sequential_calls"),
@@ -68,12 +89,18 @@ impl Ollama {
             (!request.options.server_tools.is_empty(), "server_tools"),
         ];
         for (_, what) in asked.into_iter().filter(|(asked, _)| *asked) {
-            warn(warnings, format!("{what} was dropped: Ollama has no word for it"));
+            warn(
+                warnings,
+                format!("{what} was dropped: Ollama has no word for it"),
+            );
         }
     }
 
     fn user<'a>(&self, pieces: &Few<Piece<'a>>, warnings: &mut Vec<Warning>) -> Message<'a> {
-        let mut message = Message { role: "user", ..Message::default() };
+        let mut message = Message {
+            role: "user",
+            ..Message::default()
+        };
         let mut say = |text: &'a str| match &mut message.content {
             empty if empty.is_empty() => *empty = Cow::Borrowed(text),
             said => said.to_mut().extend(["\n", text]),
@@ -100,14 +127,21 @@ impl Ollama {
     }
 
     fn turn(&self, said: &ProjectedReply<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
-        let mut message = Message { role: "assistant", ..Message::default() };
+        let mut message = Message {
+            role: "assistant",
+            ..Message::default()
+        };
         for part in &said.parts {
             match part {
                 ReplyPart::Text { text, .. } => message.content.to_mut().push_str(text),
                 ReplyPart::Thinking(thinking) => message.thinking.to_mut().push_str(&thinking.text),
-                ReplyPart::Call { call, args, .. } => message
-                    .tool_calls
-                    .push(Call { id: call.id, function: Function { name: name(call, MAX_NAME), arguments: *args } }),
+                ReplyPart::Call { call, args, .. } => message.tool_calls.push(Call {
+                    id: call.id,
+                    function: Function {
+                        name: name(call, MAX_NAME),
+                        arguments: *args,
+                    },
+                }),
                 ReplyPart::Opaque(_) => {}
             }
         }
@@ -118,7 +152,12 @@ impl Ollama {
         for result in said.results.iter() {
             let tool_name = Some(name(result.call, MAX_NAME));
             let answer = self.user(&result.pieces, warnings);
-            tail.push(&Message { role: "tool", tool_name, tool_call_id: Some(result.call.id), ..answer });
+            tail.push(&Message {
+                role: "tool",
+                tool_name,
+                tool_call_id: Some(result.call.id),
+                ..answer
+            });
         }
     }
 }
@@ -146,7 +185,11 @@ impl Encode for Ollama {
         if !request.tools.is_empty() && *options.tool_choice != ToolChoice::None {
             let tools = request.tools.iter().map(|it| Tool {
                 kind: "function",
-                function: Declaration { name: it.name.as_str(), description: &it.description, parameters: &it.schema },
+                function: Declaration {
+                    name: it.name.as_str(),
+                    description: &it.description,
+                    parameters: &it.schema,
+                },
             });
             member(out, "tools", &tools.collect::<Vec<_>>());
         }
@@ -154,7 +197,14 @@ impl Encode for Ollama {
         if request.system.trim().is_empty() {
             return Messages::None;
         }
-        write(out, &Message { role: "system", content: Cow::Borrowed(&request.system), ..Message::default() });
+        write(
+            out,
+            &Message {
+                role: "system",
+                content: Cow::Borrowed(&request.system),
+                ..Message::default()
+            },
+        );
         Messages::Some
     }
 

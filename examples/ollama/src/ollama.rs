@@ -16,7 +16,8 @@ use crate::{decode::Decoder, encode::Ollama};
 /// `Config` if it was registered before.
 pub fn register() -> Result<(), Error> {
     let wire = ForeignWire::new("ollama-chat", Ollama::new);
-    let mut provider = Provider::new("ollama-native", "http://127.0.0.1:11434").wire(WireKind::Foreign(wire));
+    let mut provider =
+        Provider::new("ollama-native", "http://127.0.0.1:11434").wire(WireKind::Foreign(wire));
     provider.base_url_variable = "OLLAMA_NATIVE_BASE_URL".to_owned();
     // Only a server that is reached through another one asks for it.
     provider.key_variables = vec!["OLLAMA_API_KEY".to_owned()];

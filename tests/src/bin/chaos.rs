@@ -41,11 +41,21 @@ fn main() -> ExitCode {
 }
 
 fn asked(options: &[&str]) -> Result<Asked, String> {
-    let chance = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| u64::from(since.subsec_nanos()));
-    let mut asked = Asked { agents: None, seconds: 60, seed: chance };
+    let chance = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(1, |since| u64::from(since.subsec_nanos()));
+    let mut asked = Asked {
+        agents: None,
+        seconds: 60,
+        seed: chance,
+    };
     for pair in options.chunks(2) {
-        let [name, value] = pair else { return Err(USAGE.to_owned()) };
-        let value: u64 = value.parse().map_err(|_| format!("{name} takes a number\n{USAGE}"))?;
+        let [name, value] = pair else {
+            return Err(USAGE.to_owned());
+        };
+        let value: u64 = value
+            .parse()
+            .map_err(|_| format!("{name} takes a number\n{USAGE}"))?;
         match *name {
             "--agents" => asked.agents = usize::try_from(value).ok().filter(|agents| *agents > 0),
             "--seconds" => asked.seconds = value,
@@ -61,18 +71,30 @@ fn drill(asked: &Asked) -> Result<(), String> {
     println!("chaos: seed {}", asked.seed);
     let (folder, runtime) = (folder()?, runtime()?);
     let (agents, seconds) = (asked.agents.unwrap_or(20), asked.seconds);
-    let drill = Drill { program: program()?, directory: folder.path().join("drill"), agents, seconds };
+    let drill = Drill {
+        program: program()?,
+        directory: folder.path().join("drill"),
+        agents,
+        seconds,
+    };
     let began = Instant::now();
     let survived = runtime.block_on(async { drill.run(&mut Rng::new(asked.seed)).await });
     let survived = survived.map_err(|why| format!("seed {}: {why}", asked.seed))?;
-    println!("chaos: {agents} agents, {seconds} s: {survived:?}, {:.1} s in all: ok", began.elapsed().as_secs_f32());
+    println!(
+        "chaos: {agents} agents, {seconds} s: {survived:?}, {:.1} s in all: ok",
+        began.elapsed().as_secs_f32()
+    );
     Ok(())
 }
 
 #[cfg(unix)]
 fn costs(asked: &Asked) -> Result<(), String> {
     let (folder, runtime) = (folder()?, runtime()?);
-    let lines = runtime.block_on(measure(&program()?, folder.path(), asked.agents.unwrap_or(100)))?;
+    let lines = runtime.block_on(measure(
+        &program()?,
+        folder.path(),
+        asked.agents.unwrap_or(100),
+    ))?;
     lines.iter().for_each(|line| println!("chaos: {line}"));
     Ok(())
 }
@@ -92,7 +114,11 @@ fn costs(asked: &Asked) -> Result<(), String> {
 fn program() -> Result<PathBuf, String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let program = this.with_file_name(format!("adjutant-program{}", std::env::consts::EXE_SUFFIX));
-    if program.is_file() { Ok(program) } else { Err(format!("it is not built: {}", program.display())) }
+    if program.is_file() {
+        Ok(program)
+    } else {
+        Err(format!("it is not built: {}", program.display()))
+    }
 }
 
 fn folder() -> Result<tempfile::TempDir, String> {
@@ -100,6 +126,9 @@ fn folder() -> Result<tempfile::TempDir, String> {
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, String> {
-    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let built = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
     built.map_err(|error| error.to_string())
 }

@@ -16,7 +16,8 @@ use adjutant_tests::{
     kill::{Place, Rng},
 };
 
-const USAGE: &str = "usage: crew drill <sqlite|postgres|all> [--times N] [--seconds S] [--tasks N] [--seed N]";
+const USAGE: &str =
+    "usage: crew drill <sqlite|postgres|all> [--times N] [--seconds S] [--tasks N] [--seed N]";
 /// The kinds of storage that several processes share a board on.
 const KINDS: [&str; 2] = ["sqlite", "postgres"];
 
@@ -25,7 +26,9 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
         ["worker", place, name, address, files] => live(place, name, address, Path::new(files)),
-        ["drill", kind, options @ ..] => Asked::read(&KINDS, kind, options, USAGE).and_then(|asked| drills(&asked)),
+        ["drill", kind, options @ ..] => {
+            Asked::read(&KINDS, kind, options, USAGE).and_then(|asked| drills(&asked))
+        }
         _ => Err(USAGE.to_owned()),
     };
     match done {
@@ -55,7 +58,11 @@ fn kind_of(kind: &str, asked: &Asked, root: &Path) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let (began, runtime, mut rng) = (Instant::now(), runtime()?, Rng::new(asked.seed));
     let mut times = 0;
-    while times < asked.times && asked.seconds.is_none_or(|most| began.elapsed() < Duration::from_secs(most)) {
+    while times < asked.times
+        && asked
+            .seconds
+            .is_none_or(|most| began.elapsed() < Duration::from_secs(most))
+    {
         times += 1;
         let files = Drill::directory(root, times).map_err(|error| error.to_string())?;
         // A server for each drill: its board is that of the whole database.
@@ -74,15 +81,27 @@ fn kind_of(kind: &str, asked: &Asked, root: &Path) -> Result<(), String> {
             None => Place::Sqlite(files.join("board.db")),
         };
         let tasks = asked.tasks.unwrap_or(TASKS);
-        let drill = Drill { program: program.clone(), place, files, tasks };
+        let drill = Drill {
+            program: program.clone(),
+            place,
+            files,
+            tasks,
+        };
         let survived = runtime.block_on(drill.run(&mut rng));
-        let survived = survived.map_err(|why| format!("{kind}, drill {times} of seed {}: {why}", asked.seed))?;
-        println!("crew: {kind}: {survived:?}, {:.1} s: ok", began.elapsed().as_secs_f32());
+        let survived = survived
+            .map_err(|why| format!("{kind}, drill {times} of seed {}: {why}", asked.seed))?;
+        println!(
+            "crew: {kind}: {survived:?}, {:.1} s: ok",
+            began.elapsed().as_secs_f32()
+        );
     }
     Ok(())
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, String> {
-    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let built = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
     built.map_err(|error| error.to_string())
 }

@@ -15,7 +15,8 @@ use adjutant_tests::{
     kill::{Place, Rng, Seen, Trial, Victim, lead, victim},
 };
 
-const USAGE: &str = "usage: kill trials <sqlite|jsonl|postgres|all> [--times N] [--seconds S] [--seed N]";
+const USAGE: &str =
+    "usage: kill trials <sqlite|jsonl|postgres|all> [--times N] [--seconds S] [--seed N]";
 /// The kinds of storage.
 const KINDS: [&str; 3] = ["sqlite", "jsonl", "postgres"];
 
@@ -26,7 +27,9 @@ fn main() -> ExitCode {
         [word @ ("victim" | "lead"), place, session, address, files] => {
             live(word, place, session, address, Path::new(files))
         }
-        ["trials", kind, options @ ..] => Asked::read(&KINDS, kind, options, USAGE).and_then(|asked| trials(&asked)),
+        ["trials", kind, options @ ..] => {
+            Asked::read(&KINDS, kind, options, USAGE).and_then(|asked| trials(&asked))
+        }
         _ => Err(USAGE.to_owned()),
     };
     match done {
@@ -44,7 +47,9 @@ fn live(word: &str, place: &str, session: &str, address: &str, files: &Path) -> 
         "lead" => runtime.block_on(lead(&place, session, address, files)),
         _ => runtime.block_on(victim(&place, session, address, files)),
     };
-    answer.map(|answer| println!("{answer}")).map_err(|error| chain(&*error))
+    answer
+        .map(|answer| println!("{answer}"))
+        .map_err(|error| chain(&*error))
 }
 
 fn trials(asked: &Asked) -> Result<(), String> {
@@ -67,12 +72,21 @@ fn trials(asked: &Asked) -> Result<(), String> {
     Ok(())
 }
 
-fn kind_of(kind: &str, asked: &Asked, root: &Path, server: Option<&PostgresServer>) -> Result<(), String> {
+fn kind_of(
+    kind: &str,
+    asked: &Asked,
+    root: &Path,
+    server: Option<&PostgresServer>,
+) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let (began, runtime) = (Instant::now(), runtime()?);
     let mut rng = Rng::new(asked.seed);
     let (mut all, mut times) = (Seen::default(), 0);
-    while times < asked.times && asked.seconds.is_none_or(|most| began.elapsed() < Duration::from_secs(most)) {
+    while times < asked.times
+        && asked
+            .seconds
+            .is_none_or(|most| began.elapsed() < Duration::from_secs(most))
+    {
         times += 1;
         let files = Trial::directory(root, times).map_err(|error| error.to_string())?;
         let place = match server {
@@ -81,8 +95,18 @@ fn kind_of(kind: &str, asked: &Asked, root: &Path, server: Option<&PostgresServe
             None => Place::Jsonl(root.join("logs")),
         };
         // Every second one has a team and background tasks.
-        let who = if times % 2 == 0 { Victim::Lead } else { Victim::Alone };
-        let trial = Trial { program: program.clone(), place, session: format!("trial {times}"), files, who };
+        let who = if times % 2 == 0 {
+            Victim::Lead
+        } else {
+            Victim::Alone
+        };
+        let trial = Trial {
+            program: program.clone(),
+            place,
+            session: format!("trial {times}"),
+            files,
+            who,
+        };
         let seen = runtime
             .block_on(trial.run(&mut rng))
             .map_err(|why| format!("{kind}, trial {times} of seed {}: {why}", asked.seed))?;
@@ -90,7 +114,11 @@ fn kind_of(kind: &str, asked: &Asked, root: &Path, server: Option<&PostgresServe
         all.unknown += seen.unknown;
         all.requests += seen.requests;
     }
-    let Seen { kills, unknown, requests } = all;
+    let Seen {
+        kills,
+        unknown,
+        requests,
+    } = all;
     let took = began.elapsed().as_secs_f32();
     println!(
         "kill: {kind}: {times} trials, {kills} kills, {unknown} unknown outcomes, {requests} requests, {took:.1} s: ok"
@@ -99,6 +127,9 @@ fn kind_of(kind: &str, asked: &Asked, root: &Path, server: Option<&PostgresServe
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, String> {
-    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let built = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
     built.map_err(|error| error.to_string())
 }

@@ -62,10 +62,15 @@ impl Drill {
         self.wait_for_all(field, &roll).await?;
         let people = Arc::new(People::new(Arc::clone(field), Arc::clone(&roll)));
         let mut next = || Rng::new(rng.below(u64::MAX));
-        let all: Vec<_> = (0..PEOPLE).map(|_| tokio::spawn(Arc::clone(&people).go_on(next()))).collect();
-        let movers =
-            [tokio::spawn(Arc::clone(&people).update_on(next())), tokio::spawn(Arc::clone(&people).carry_on(next()))];
-        let killed = tokio::task::block_in_place(|| killer::kill(field, &roll, operator, rng, self.seconds));
+        let all: Vec<_> = (0..PEOPLE)
+            .map(|_| tokio::spawn(Arc::clone(&people).go_on(next())))
+            .collect();
+        let movers = [
+            tokio::spawn(Arc::clone(&people).update_on(next())),
+            tokio::spawn(Arc::clone(&people).carry_on(next())),
+        ];
+        let killed =
+            tokio::task::block_in_place(|| killer::kill(field, &roll, operator, rng, self.seconds));
         people.is_over.store(true, Ordering::Relaxed);
         for person in all {
             person.await.map_err(|error| error.to_string())?;
@@ -86,7 +91,11 @@ impl Drill {
         groups.extend(roll.entries().iter().filter_map(host).map(|host| host.pid));
         tokio::task::block_in_place(|| operator.end())?;
         left(field, &roll, &groups)?;
-        Ok(Survived { settled_ms, calls: marks.len(), ..roll.counts() })
+        Ok(Survived {
+            settled_ms,
+            calls: marks.len(),
+            ..roll.counts()
+        })
     }
 
     /// Lists all agents once they are made, and waits until they are ready.
@@ -94,12 +103,19 @@ impl Drill {
         let until = Instant::now() + SETTLE_WITHIN;
         while field.entries()?.len() < self.agents {
             if Instant::now() > until {
-                return Err(format!("{} of {} agents are made", field.entries()?.len(), self.agents));
+                return Err(format!(
+                    "{} of {} agents are made",
+                    field.entries()?.len(),
+                    self.agents
+                ));
             }
             tokio::time::sleep(LOOK).await;
         }
         let number = |name: &str| name.strip_prefix("agent-")?.parse().ok();
-        field.entries()?.into_iter().for_each(|it| roll.list(it.clone(), number(&it.name), 0, None));
+        field
+            .entries()?
+            .into_iter()
+            .for_each(|it| roll.list(it.clone(), number(&it.name), 0, None));
         settle(field, roll).await
     }
 }
@@ -128,7 +144,9 @@ async fn calm(people: &People, operator: Operator, rng: &mut Rng) -> Result<Oper
     }
     settle(field, roll).await?;
     for listed in roll.all() {
-        end(people, &listed, rng).await.map_err(|why| format!("{}: {why}", listed.entry.name))?;
+        end(people, &listed, rng)
+            .await
+            .map_err(|why| format!("{}: {why}", listed.entry.name))?;
     }
     Ok(operator)
 }
@@ -139,9 +157,17 @@ async fn end(people: &People, listed: &Listed, rng: &mut Rng) -> Result<(), Stri
     let entry = &listed.entry;
     let mut answer = async || {
         for _ in 0..MOST_ANSWERS {
-            let waiting = people.waiting(entry).await.ok_or("it does not tell what waits")?;
-            let Some(waiting) = waiting.first() else { return Ok(()) };
-            if !people.answer(entry, waiting, Rng::new(rng.below(u64::MAX))).await {
+            let waiting = people
+                .waiting(entry)
+                .await
+                .ok_or("it does not tell what waits")?;
+            let Some(waiting) = waiting.first() else {
+                return Ok(());
+            };
+            if !people
+                .answer(entry, waiting, Rng::new(rng.below(u64::MAX)))
+                .await
+            {
                 return Err(format!("an answer was not heard: {waiting:?}"));
             }
         }
@@ -149,17 +175,25 @@ async fn end(people: &People, listed: &Listed, rng: &mut Rng) -> Result<(), Stri
     };
     answer().await?;
     for session in listed.sessions() {
-        people.prompt(entry, session).await.map_err(|why| format!("{session} was prompted: {why}"))?;
+        people
+            .prompt(entry, session)
+            .await
+            .map_err(|why| format!("{session} was prompted: {why}"))?;
     }
     let before = people.field.marks().len();
     while people.field.marks().len() == before {
-        people.ask(entry, "last").await.map_err(|why| format!("it was asked for a call: {why}"))?;
+        people
+            .ask(entry, "last")
+            .await
+            .map_err(|why| format!("it was asked for a call: {why}"))?;
         answer().await?;
     }
     let (marks, revision) = (people.field.marks(), listed.revisions.0);
     match marks.last() {
         Some(mark) if mark.id == entry.id && mark.revision == format!("r{revision}") => Ok(()),
-        other => Err(format!("revision {revision} was acknowledged, and this ran: {other:?}")),
+        other => Err(format!(
+            "revision {revision} was acknowledged, and this ran: {other:?}"
+        )),
     }
 }
 
@@ -170,20 +204,50 @@ async fn settle(field: &Field, roll: &Roll) -> Result<(), String> {
     let mut calm = 0;
     loop {
         let (entries, listed) = (field.entries()?, roll.all());
-        let mut wrong: Vec<String> = entries.iter().filter_map(|entry| wrong(field, entry)).collect();
+        let mut wrong: Vec<String> = entries
+            .iter()
+            .filter_map(|entry| wrong(field, entry))
+            .collect();
         let is_listed = |entry: &Entry| listed.iter().any(|it| it.entry.id == entry.id);
-        wrong.extend(entries.iter().filter(|it| !is_listed(it)).map(|it| format!("{} should not be there", it.name)));
-        for Listed { entry, revisions: (acknowledged, tried), .. } in &listed {
+        wrong.extend(
+            entries
+                .iter()
+                .filter(|it| !is_listed(it))
+                .map(|it| format!("{} should not be there", it.name)),
+        );
+        for Listed {
+            entry,
+            revisions: (acknowledged, tried),
+            ..
+        } in &listed
+        {
             let now = entries.iter().find(|it| it.id == entry.id).map(revision);
-            if field.home.desired(entry.id).is_ok_and(|it| it.goal != Goal::Running) {
+            if field
+                .home
+                .desired(entry.id)
+                .is_ok_and(|it| it.goal != Goal::Running)
+            {
                 // An update waits for its start.
                 continue;
             }
-            if !now.flatten().is_some_and(|now| (*acknowledged..=*tried).any(|it| now == format!("r{it}"))) {
+            if !now
+                .flatten()
+                .is_some_and(|now| (*acknowledged..=*tried).any(|it| now == format!("r{it}")))
+            {
                 let (workspace, id) = (&entry.workspace, entry.id);
                 let (told, on_trial) = (workspace.last_update(), workspace.is_on_trial());
                 let waits = workspace.update().and_then(|it| it.agent().ok());
-                let waits = waits.and_then(|it| Some(it.resolved.manifest.process_tools.first()?.args.get(2)?.clone()));
+                let waits = waits.and_then(|it| {
+                    Some(
+                        it.resolved
+                            .manifest
+                            .process_tools
+                            .first()?
+                            .args
+                            .get(2)?
+                            .clone(),
+                    )
+                });
                 let (asked, course) = (field.home.desired(id), field.home.course(id));
                 wrong.push(format!(
                     "{} has {now:?}, and r{acknowledged} was acknowledged, r{tried} tried; {waits:?} waits for a start; on trial: \
@@ -197,7 +261,10 @@ async fn settle(field: &Field, roll: &Roll) -> Result<(), String> {
             return Ok(());
         }
         if Instant::now() > until {
-            return Err(format!("agents do not stand where they should: {}", wrong.join("; ")));
+            return Err(format!(
+                "agents do not stand where they should: {}",
+                wrong.join("; ")
+            ));
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -206,15 +273,26 @@ async fn settle(field: &Field, roll: &Roll) -> Result<(), String> {
 /// How an agent differs from where it should stand, if it does.
 fn wrong(field: &Field, entry: &Entry) -> Option<String> {
     let desired = field.home.desired(entry.id).ok()?;
-    let is_taken = field.home.course(entry.id).is_ok_and(|course| course.order == desired.order);
-    let status = entry.workspace.status().map_or(Status::Created, |written| written.status);
+    let is_taken = field
+        .home
+        .course(entry.id)
+        .is_ok_and(|course| course.order == desired.order);
+    let status = entry
+        .workspace
+        .status()
+        .map_or(Status::Created, |written| written.status);
     let is_hosted = entry.workspace.is_hosted().unwrap_or(false);
     let is_right = match desired.goal {
         Goal::Running => status.is_up() && is_hosted,
         _ => !status.is_active() && !is_hosted,
     };
     let lives = if is_hosted { "lives" } else { "does not live" };
-    let text = || format!("{} should be {:?}, is {status}, and its process {lives}", entry.name, desired.goal);
+    let text = || {
+        format!(
+            "{} should be {:?}, is {status}, and its process {lives}",
+            entry.name, desired.goal
+        )
+    };
     (!is_right || !is_taken).then(text)
 }
 

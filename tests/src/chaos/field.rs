@@ -56,13 +56,20 @@ impl Field {
     pub(super) fn new(program: &Path, directory: &Path, agents: usize) -> Result<Self, String> {
         fs::create_dir_all(directory).map_err(told)?;
         let home = Home::at(directory.join(".adjutant/run"));
-        let field = Self { program: program.to_owned(), directory: directory.to_owned(), home };
-        (0..agents).try_for_each(|number| field.lay(number, 0)).map(|()| field)
+        let field = Self {
+            program: program.to_owned(),
+            directory: directory.to_owned(),
+            home,
+        };
+        (0..agents)
+            .try_for_each(|number| field.lay(number, 0))
+            .map(|()| field)
     }
 
     /// Lays a revision of the manifest of an agent down, at once: somebody may read it meanwhile.
     pub(super) fn lay(&self, number: usize, revision: u32) -> Result<(), String> {
-        let script = Value::from(SCRIPT.replace("MARKS", &self.directory.join("marks").to_string_lossy()));
+        let script =
+            Value::from(SCRIPT.replace("MARKS", &self.directory.join("marks").to_string_lossy()));
         let on_restart = ["resume", "cancel", "ask"][number % 3];
         let text = format!(
             "name: agent-{number}\nmodel: offline/planner\ninstructions: You are number {number}, revised {revision} times.\n\
@@ -71,8 +78,13 @@ impl Field {
              parameters: {{type: object, properties: {{command: {{type: string}}}}, required: [command]}}\n    \
              sandbox: {{danger_without_any: true}}\n"
         );
-        let (file, beside) = (self.directory.join(format!("{number:03}.agent.yaml")), self.directory.join("new"));
-        fs::write(&beside, text).and_then(|()| fs::rename(&beside, file)).map_err(told)
+        let (file, beside) = (
+            self.directory.join(format!("{number:03}.agent.yaml")),
+            self.directory.join("new"),
+        );
+        fs::write(&beside, text)
+            .and_then(|()| fs::rename(&beside, file))
+            .map_err(told)
     }
 
     /// Begins an operator, which has taken the folder when this returns. Where a command works by itself, it is refused, and
@@ -84,8 +96,15 @@ impl Field {
             while self.home.holder() != Some(operator.0.id()) {
                 match operator.0.try_wait().map_err(told)? {
                     None => std::thread::sleep(Duration::from_millis(5)),
-                    Some(_) if self.last_lines().contains("error: another operator") && Instant::now() < until => break,
-                    Some(status) => return Err(format!("the operator had ended by itself: {status}")),
+                    Some(_)
+                        if self.last_lines().contains("error: another operator")
+                            && Instant::now() < until =>
+                    {
+                        break;
+                    }
+                    Some(status) => {
+                        return Err(format!("the operator had ended by itself: {status}"));
+                    }
                 }
             }
             if self.home.holder() == Some(operator.0.id()) {
@@ -95,9 +114,18 @@ impl Field {
     }
 
     fn begin(&self) -> Result<Operator, String> {
-        let log = OpenOptions::new().create(true).append(true).open(self.log()).map_err(told)?;
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.log())
+            .map_err(told)?;
         let process = self
-            .program([OsStr::new("up"), self.directory.as_os_str(), OsStr::new("--trust"), OsStr::new("--json")])
+            .program([
+                OsStr::new("up"),
+                self.directory.as_os_str(),
+                OsStr::new("--trust"),
+                OsStr::new("--json"),
+            ])
             .stdout(log.try_clone().map_err(told)?)
             .stderr(log)
             .process_group(0)
@@ -107,7 +135,11 @@ impl Field {
 
     fn program(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(args).env_clear().env("XDG_STATE_HOME", self.directory.join("state")).stdin(Stdio::null());
+        command
+            .args(args)
+            .env_clear()
+            .env("XDG_STATE_HOME", self.directory.join("state"))
+            .stdin(Stdio::null());
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         command
     }
@@ -124,11 +156,18 @@ impl Field {
     pub(super) async fn command_in(&self, home: &Home, args: &[&str]) -> Result<Told, String> {
         let home = ["--home".as_ref(), home.root().as_os_str()];
         let command = self.program(args.iter().map(OsStr::new).chain(home));
-        let output = tokio::process::Command::from(command).kill_on_drop(true).output();
+        let output = tokio::process::Command::from(command)
+            .kill_on_drop(true)
+            .output();
         let output = tokio::time::timeout(COMMAND_WITHIN, output).await;
-        let output = output.map_err(|_| format!("a command does not end: {args:?}"))?.map_err(told)?;
+        let output = output
+            .map_err(|_| format!("a command does not end: {args:?}"))?
+            .map_err(told)?;
         let text = [output.stdout, output.stderr].concat();
-        Ok(Told { is_done: output.status.success(), text: String::from_utf8_lossy(&text).into_owned() })
+        Ok(Told {
+            is_done: output.status.success(),
+            text: String::from_utf8_lossy(&text).into_owned(),
+        })
     }
 
     /// What calls did, in any of the agents.
@@ -136,8 +175,17 @@ impl Field {
         let text = fs::read_to_string(self.directory.join("marks")).unwrap_or_default();
         let mark = |line: &str| {
             let [folder, revision, text] = line.split(' ').collect::<Vec<_>>().try_into().ok()?;
-            let id = Path::new(folder).parent()?.file_name()?.to_str()?.parse().ok()?;
-            Some(Mark { id, revision: revision.to_owned(), text: text.to_owned() })
+            let id = Path::new(folder)
+                .parent()?
+                .file_name()?
+                .to_str()?
+                .parse()
+                .ok()?;
+            Some(Mark {
+                id,
+                revision: revision.to_owned(),
+                text: text.to_owned(),
+            })
         };
         text.lines().filter_map(mark).collect()
     }
@@ -156,12 +204,18 @@ impl Field {
 
     /// The agents.
     pub(super) fn entries(&self) -> Result<Vec<Entry>, String> {
-        self.home.entries().map(|entries| entries.all).map_err(|error| error.to_string())
+        self.home
+            .entries()
+            .map(|entries| entries.all)
+            .map_err(|error| error.to_string())
     }
 
     /// Says where an agent should stand.
     pub(super) fn desire(&self, id: Uuid, goal: Goal) -> Result<(), String> {
-        self.home.desire(id, goal).map(drop).map_err(|error| error.to_string())
+        self.home
+            .desire(id, goal)
+            .map(drop)
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -178,7 +232,14 @@ pub(super) fn client(entry: &Entry) -> Option<Client> {
 
 /// The revision of the manifest of an agent, `r7`.
 pub(super) fn revision(entry: &Entry) -> Option<&str> {
-    entry.resolved.manifest.process_tools.first()?.args.get(2).map(AsRef::as_ref)
+    entry
+        .resolved
+        .manifest
+        .process_tools
+        .first()?
+        .args
+        .get(2)
+        .map(AsRef::as_ref)
 }
 
 /// What the call of a pause would write.
@@ -200,7 +261,10 @@ impl Operator {
 
     /// Asks it to end, and waits until it has.
     pub(super) fn end(mut self) -> Result<(), String> {
-        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw).ok_or("the operator has no process")?;
+        let pid = i32::try_from(self.0.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .ok_or("the operator has no process")?;
         kill_process(pid, Signal::TERM).map_err(|error| error.to_string())?;
         let until = Instant::now() + END_WITHIN;
         loop {

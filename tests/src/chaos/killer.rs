@@ -34,7 +34,9 @@ pub(super) fn kill(
     while Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1 + rng.below(BETWEEN_MS)));
         groups.extend(roll.entries().iter().filter_map(host).map(|host| host.pid));
-        let Some(entry) = roll.pick(rng, |_| true) else { continue };
+        let Some(entry) = roll.pick(rng, |_| true) else {
+            continue;
+        };
         match rng.below(10) {
             0 => {
                 operator.kill()?;
@@ -73,7 +75,9 @@ fn order(field: &Field, roll: &Roll, entry: &Entry, goal: Goal) -> Result<(), St
 
 /// Kills the process of an agent; whether there was one.
 fn kill_host(field: &Field, entry: &Entry) -> bool {
-    let Some(host) = host(entry) else { return false };
+    let Some(host) = host(entry) else {
+        return false;
+    };
     let command = fs::read(format!("/proc/{}/cmdline", host.pid)).unwrap_or_default();
     // The number may be that of another process by now.
     let is_ours = String::from_utf8_lossy(&command).contains(&*field.home.root().to_string_lossy());

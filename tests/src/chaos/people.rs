@@ -48,7 +48,12 @@ pub(super) struct People {
 
 impl People {
     pub(super) fn new(field: Arc<Field>, roll: Arc<Roll>) -> Self {
-        Self { field, roll, is_over: AtomicBool::default(), next: AtomicU64::default() }
+        Self {
+            field,
+            roll,
+            is_over: AtomicBool::default(),
+            next: AtomicU64::default(),
+        }
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -59,7 +64,9 @@ impl People {
     pub(super) async fn go_on(self: Arc<Self>, mut rng: Rng) {
         while !self.is_over() {
             sleep(Duration::from_millis(1 + rng.below(PAUSE_MS))).await;
-            let Some(entry) = self.roll.pick(&mut rng, |_| true) else { return };
+            let Some(entry) = self.roll.pick(&mut rng, |_| true) else {
+                return;
+            };
             if !matches!(timeout(WITHIN, self.act(&entry, &mut rng)).await, Ok(true)) {
                 self.roll.count(|it| it.refused += 1);
             }
@@ -69,18 +76,33 @@ impl People {
     /// Does something; whether that was acknowledged, if there was anything to do.
     async fn act(&self, entry: &Entry, rng: &mut Rng) -> bool {
         match rng.below(10) {
-            0..=3 => self.prompt(entry, pick(&SESSIONS, rng).unwrap_or(&SESSIONS[0])).await.is_ok(),
-            4 | 5 => self.ask(entry, pick(&ASKS, rng).unwrap_or(&ASKS[0])).await.is_ok(),
+            0..=3 => self
+                .prompt(entry, pick(&SESSIONS, rng).unwrap_or(&SESSIONS[0]))
+                .await
+                .is_ok(),
+            4 | 5 => self
+                .ask(entry, pick(&ASKS, rng).unwrap_or(&ASKS[0]))
+                .await
+                .is_ok(),
             6 | 7 => {
-                let Some(waiting) = self.waiting(entry).await else { return false };
-                let Some(waiting) = pick(&waiting, rng) else { return true };
+                let Some(waiting) = self.waiting(entry).await else {
+                    return false;
+                };
+                let Some(waiting) = pick(&waiting, rng) else {
+                    return true;
+                };
                 // It is steered while it goes on.
                 let (session, mut rng) = (&waiting.session, rng.clone());
-                tokio::join!(self.answer(entry, waiting, rng.clone()), self.steer(entry, session, &mut rng)).0
+                tokio::join!(
+                    self.answer(entry, waiting, rng.clone()),
+                    self.steer(entry, session, &mut rng)
+                )
+                .0
             }
             _ => {
                 let sessions = [&SESSIONS[..], &ASKS].concat();
-                self.steer(entry, pick(&sessions, rng).unwrap_or(&SESSIONS[0]), rng).await
+                self.steer(entry, pick(&sessions, rng).unwrap_or(&SESSIONS[0]), rng)
+                    .await
             }
         }
     }
@@ -95,12 +117,20 @@ impl People {
     pub(super) async fn ask(&self, entry: &Entry, session: &str) -> Result<(), String> {
         let text = self.text("call");
         // Where a message is placed behind it, that is answered, and there is no call.
-        self.say(entry, session, (&text, &format!("Run `{text}`."))).await
+        self.say(entry, session, (&text, &format!("Run `{text}`.")))
+            .await
     }
 
-    async fn say(&self, entry: &Entry, session: &str, (text, prompt): (&str, &str)) -> Result<(), String> {
+    async fn say(
+        &self,
+        entry: &Entry,
+        session: &str,
+        (text, prompt): (&str, &str),
+    ) -> Result<(), String> {
         let client = client(entry).ok_or("it has no process")?;
-        let reply = client.prompt(PromptRequest::new(prompt).session(session)).await;
+        let reply = client
+            .prompt(PromptRequest::new(prompt).session(session))
+            .await;
         let reply = reply.map_err(|error| error.to_string())?;
         let kind = match &reply.result.outcome {
             Outcome::Paused { .. } => SaidKind::Ask,
@@ -114,7 +144,13 @@ impl People {
 
     /// What waits.
     pub(super) async fn waiting(&self, entry: &Entry) -> Option<Vec<WaitingPause>> {
-        Some(client(entry)?.pauses(PausesRequest::new()).await.ok()?.pauses)
+        Some(
+            client(entry)?
+                .pauses(PausesRequest::new())
+                .await
+                .ok()?
+                .pauses,
+        )
     }
 
     /// Says yes or no, by a command or over HTTP; whether that was heard.
@@ -125,14 +161,36 @@ impl People {
             self.roll.note_try(text);
         }
         let is_heard = if rng.below(2) == 0 {
-            let (verb, id) = (if is_approved { "approve" } else { "deny" }, format!("{}@{}", pause.id, waiting.digest));
-            let args = ["agent", verb, &entry.name, &id, "--session", session, "--quiet"];
-            self.field.command(&args).await.is_ok_and(|told| told.is_done)
+            let (verb, id) = (
+                if is_approved { "approve" } else { "deny" },
+                format!("{}@{}", pause.id, waiting.digest),
+            );
+            let args = [
+                "agent",
+                verb,
+                &entry.name,
+                &id,
+                "--session",
+                session,
+                "--quiet",
+            ];
+            self.field
+                .command(&args)
+                .await
+                .is_ok_and(|told| told.is_done)
         } else {
-            let answer = if is_approved { Answer::approve() } else { Answer::deny("no") };
+            let answer = if is_approved {
+                Answer::approve()
+            } else {
+                Answer::deny("no")
+            };
             let request = ResumeRequest::new(vec![pause.answered(answer)]).session(session);
-            let Some(client) = client(entry) else { return false };
-            let Ok(mut events) = client.resume(request).await else { return is_cut_off };
+            let Some(client) = client(entry) else {
+                return false;
+            };
+            let Ok(mut events) = client.resume(request).await else {
+                return is_cut_off;
+            };
             let mut is_heard = false;
             while let Some(Ok(event)) = events.next().await {
                 is_heard |= matches!(event.kind, EventKind::Answered { .. });
@@ -141,7 +199,12 @@ impl People {
         };
         if is_heard {
             if let Some(text) = text {
-                self.note(entry, session, &text, SaidKind::Answer(entry.id, is_approved));
+                self.note(
+                    entry,
+                    session,
+                    &text,
+                    SaidKind::Answer(entry.id, is_approved),
+                );
             }
             self.roll.count(|it| it.answers += 1);
         }
@@ -152,13 +215,20 @@ impl People {
     /// Says something to a session, directly or by the operator; whether that was heard.
     pub(super) async fn steer(&self, entry: &Entry, session: &str, rng: &mut Rng) -> bool {
         let text = self.text(STEER);
-        let control = Control::Steer { text: text.as_str().into() };
+        let control = Control::Steer {
+            text: text.as_str().into(),
+        };
         let heard = if rng.below(2) == 0 {
-            let Some(client) = client(entry) else { return false };
+            let Some(client) = client(entry) else {
+                return false;
+            };
             client.control(Some(session), control).await
         } else {
-            let plane = ControlFile::read(&self.field.home).and_then(|it| ControlClient::new(it.address, it.token));
-            let Ok(agent) = plane.and_then(|it| it.agent(&entry.name)) else { return false };
+            let plane = ControlFile::read(&self.field.home)
+                .and_then(|it| ControlClient::new(it.address, it.token));
+            let Ok(agent) = plane.and_then(|it| it.agent(&entry.name)) else {
+                return false;
+            };
             agent.control(Some(session), control).await
         };
         if heard.is_ok() {
@@ -173,6 +243,13 @@ impl People {
     }
 
     fn note(&self, entry: &Entry, session: &str, text: &str, kind: SaidKind) {
-        self.roll.note(entry.id, Said { session: session.to_owned(), text: text.to_owned(), kind });
+        self.roll.note(
+            entry.id,
+            Said {
+                session: session.to_owned(),
+                text: text.to_owned(),
+                kind,
+            },
+        );
     }
 }

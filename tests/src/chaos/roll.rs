@@ -91,9 +91,23 @@ pub(super) enum SaidKind {
 }
 
 impl Roll {
-    pub(super) fn list(&self, entry: runtime::Entry, file: Option<usize>, revision: u32, from: Option<Listed>) {
+    pub(super) fn list(
+        &self,
+        entry: runtime::Entry,
+        file: Option<usize>,
+        revision: u32,
+        from: Option<Listed>,
+    ) {
         let said = from.map(|it| it.said).unwrap_or_default();
-        locked(&self.agents).insert(entry.id, Listed { entry, file, revisions: (revision, revision), said });
+        locked(&self.agents).insert(
+            entry.id,
+            Listed {
+                entry,
+                file,
+                revisions: (revision, revision),
+                said,
+            },
+        );
     }
 
     pub(super) fn strike(&self, id: Uuid) {
@@ -105,7 +119,10 @@ impl Roll {
     }
 
     pub(super) fn entries(&self) -> Vec<runtime::Entry> {
-        locked(&self.agents).values().map(|it| it.entry.clone()).collect()
+        locked(&self.agents)
+            .values()
+            .map(|it| it.entry.clone())
+            .collect()
     }
 
     pub(super) fn get(&self, id: Uuid) -> Option<Listed> {
@@ -113,7 +130,11 @@ impl Roll {
     }
 
     /// One of those that are meant, at random.
-    pub(super) fn pick(&self, rng: &mut Rng, is_meant: impl Fn(&Listed) -> bool) -> Option<runtime::Entry> {
+    pub(super) fn pick(
+        &self,
+        rng: &mut Rng,
+        is_meant: impl Fn(&Listed) -> bool,
+    ) -> Option<runtime::Entry> {
         let agents = locked(&self.agents);
         let meant: Vec<&Listed> = agents.values().filter(|it| is_meant(it)).collect();
         pick(&meant, rng).map(|it| it.entry.clone())
@@ -129,11 +150,15 @@ impl Roll {
     }
 
     pub(super) fn acknowledge(&self, id: Uuid, revision: u32) {
-        locked(&self.agents).entry(id).and_modify(|it| it.revisions.0 = revision);
+        locked(&self.agents)
+            .entry(id)
+            .and_modify(|it| it.revisions.0 = revision);
     }
 
     pub(super) fn note(&self, id: Uuid, said: Said) {
-        locked(&self.agents).entry(id).and_modify(|it| it.said.push(said));
+        locked(&self.agents)
+            .entry(id)
+            .and_modify(|it| it.said.push(said));
     }
 
     pub(super) fn note_try(&self, text: &str) {
@@ -170,7 +195,8 @@ impl Listed {
 
     /// Looks for all that it has acknowledged, also in what it was imported from. `is_over` if no message waits to be placed.
     pub(super) async fn check(&self, marks: &[Mark], is_over: bool) -> Result<(), String> {
-        let client = client(&self.entry).ok_or_else(|| format!("{} has no process", self.entry.name))?;
+        let client =
+            client(&self.entry).ok_or_else(|| format!("{} has no process", self.entry.name))?;
         for session in self.sessions() {
             let told = |why: String| format!("{}: {session}: {why}", self.entry.name);
             let log = Log::read(&client, session).await.map_err(told)?;
@@ -190,11 +216,18 @@ impl Log {
     async fn read(client: &dyn Prompter, session: &str) -> Result<Self, String> {
         let told = |error: runtime::Error| error.to_string();
         let mut events = client.attach(Some(session), Some(0)).await.map_err(told)?;
-        let (mut log, mut asked, mut calls) = (Self::default(), BTreeMap::new(), BTreeMap::<CallId, String>::new());
+        let (mut log, mut asked, mut calls) = (
+            Self::default(),
+            BTreeMap::new(),
+            BTreeMap::<CallId, String>::new(),
+        );
         while let Some(event) = events.next().await {
             log.0.extend(match event.map_err(told)?.kind {
                 EventKind::EntryAdded { content } => match &*content {
-                    Entry::User(it) => Some(("user", it.content.iter().filter_map(Content::as_text).collect())),
+                    Entry::User(it) => Some((
+                        "user",
+                        it.content.iter().filter_map(Content::as_text).collect(),
+                    )),
                     _ => None,
                 },
                 EventKind::ReplyFinished { reply, .. } => {
@@ -207,7 +240,11 @@ impl Log {
                     None
                 }
                 EventKind::Answered { pause, answer } => {
-                    let word = if matches!(*answer, Answer::Approve { .. }) { "approved" } else { "denied" };
+                    let word = if matches!(*answer, Answer::Approve { .. }) {
+                        "approved"
+                    } else {
+                        "denied"
+                    };
                     asked.remove(&pause).map(|text| (word, text))
                 }
                 EventKind::ToolFinished { call, result, .. } => {
@@ -222,32 +259,63 @@ impl Log {
 
     fn check(&self, said: &Said, of: &Listed, marks: &[Mark], is_over: bool) -> Result<(), String> {
         let Said { text, kind, .. } = said;
-        let count = |what: &str| self.0.iter().filter(|(is, words)| *is == what && words.contains(text)).count();
+        let count = |what: &str| {
+            self.0
+                .iter()
+                .filter(|(is, words)| *is == what && words.contains(text))
+                .count()
+        };
         match *kind {
             SaidKind::Steer if !is_over => Ok(()),
             SaidKind::Steer | SaidKind::Ask if count("user") == 1 => Ok(()),
             SaidKind::Prompt if count("user") == 1 => {
                 // Its acknowledgement may be lost.
                 let is_steered = |words: &str| words.contains(STEER);
-                let mut after = self.0.iter().skip_while(|(_, words)| !words.contains(text)).skip(1);
-                match after.find(|(is, words)| *is == "assistant" || *is == "user" && !is_steered(words)) {
+                let mut after = self
+                    .0
+                    .iter()
+                    .skip_while(|(_, words)| !words.contains(text))
+                    .skip(1);
+                match after
+                    .find(|(is, words)| *is == "assistant" || *is == "user" && !is_steered(words))
+                {
                     Some(("assistant", _)) => Ok(()),
                     _ => Err(format!("it does not hold the answer to {text}")),
                 }
             }
             SaidKind::Answer(by, is_approved) => {
                 // What was approved before an export may have run in any of its copies.
-                let is_its = |id: Uuid| id == of.entry.id || if is_approved { by != of.entry.id } else { id == by };
+                let is_its = |id: Uuid| {
+                    id == of.entry.id
+                        || if is_approved {
+                            by != of.entry.id
+                        } else {
+                            id == by
+                        }
+                };
                 let has_run = marks.iter().any(|it| is_its(it.id) && it.text == *text);
-                let seen = (count("approved"), count("denied"), count("ran"), count("failed"), has_run);
+                let seen = (
+                    count("approved"),
+                    count("denied"),
+                    count("ran"),
+                    count("failed"),
+                    has_run,
+                );
                 match (is_approved, seen) {
-                    (true, (1, 0, 1, 0, true) | (1, 0, 0, 1, _)) | (false, (0, 1, 0, 1, false)) => Ok(()),
+                    (true, (1, 0, 1, 0, true) | (1, 0, 0, 1, _)) | (false, (0, 1, 0, 1, false)) => {
+                        Ok(())
+                    }
                     // An export came between the answer and the end of the call: the copy asks first whether it goes on.
                     (true, (1, 0, 0, 0, _)) if !is_over && by != of.entry.id => Ok(()),
-                    _ => Err(format!("{text} was answered with {is_approved}, and is in the log as {seen:?}")),
+                    _ => Err(format!(
+                        "{text} was answered with {is_approved}, and is in the log as {seen:?}"
+                    )),
                 }
             }
-            _ => Err(format!("it holds {text} {} times, which was acknowledged", count("user"))),
+            _ => Err(format!(
+                "it holds {text} {} times, which was acknowledged",
+                count("user")
+            )),
         }
     }
 }

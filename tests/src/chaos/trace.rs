@@ -9,13 +9,24 @@ const MARK: &[u8] = b"ADJUTANT_AGENT=";
 /// names an agent, or that belong to the group of a host.
 ///
 /// Zombies are none: they have ended, and wait for whoever counts them.
-pub(super) fn processes(home: &Path, ids: &BTreeSet<String>, groups: &BTreeSet<u32>) -> Vec<(u32, String)> {
+pub(super) fn processes(
+    home: &Path,
+    ids: &BTreeSet<String>,
+    groups: &BTreeSet<u32>,
+) -> Vec<(u32, String)> {
     let mut found = Vec::new();
-    let Ok(all) = fs::read_dir("/proc") else { return found };
+    let Ok(all) = fs::read_dir("/proc") else {
+        return found;
+    };
     let home = home.to_string_lossy().into_owned();
-    for pid in all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+    for pid in all
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+    {
         let folder = Path::new("/proc").join(pid.to_string());
-        let Some((state, group)) = state(&folder) else { continue };
+        let Some((state, group)) = state(&folder) else {
+            continue;
+        };
         if state == 'Z' || state == 'X' {
             continue;
         }
@@ -42,14 +53,23 @@ fn state(folder: &Path) -> Option<(char, u32)> {
 fn is_marked(folder: &Path, ids: &BTreeSet<String>) -> bool {
     // Those of others cannot be read.
     let environment = fs::read(folder.join("environ")).unwrap_or_default();
-    let mut values = environment.split(|byte| *byte == 0).filter_map(|it| it.strip_prefix(MARK));
+    let mut values = environment
+        .split(|byte| *byte == 0)
+        .filter_map(|it| it.strip_prefix(MARK));
     values.any(|id| std::str::from_utf8(id).is_ok_and(|id| ids.contains(id)))
 }
 
 /// The resident memory of a process in KiB: all of it, and its share of what it has in common with others.
 pub(super) fn memory(pid: u32) -> Option<(u64, u64)> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let field =
-        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok());
+    let field = |name: &str| {
+        text.lines().find_map(|line| {
+            line.strip_prefix(name)?
+                .split_whitespace()
+                .next()?
+                .parse()
+                .ok()
+        })
+    };
     Some((field("Rss:")?, field("Pss:")?))
 }

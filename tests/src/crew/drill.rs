@@ -61,10 +61,20 @@ impl Drill {
     /// # Errors
     /// The first promise that was broken, in words.
     pub async fn run(&self, rng: &mut Rng) -> Result<Survived, String> {
-        let server = Loopback::setup(Payer::default()).delay(Duration::from_millis(1)).forget_requests();
-        let server = server.start_blocking().map_err(|error| format!("the provider does not start: {error}"))?;
-        let (journal, kv) = self.place.open_both().await.map_err(|error| format!("nothing opens: {error}"))?;
-        fill(&kv, self.tasks).await.map_err(|error| format!("the board cannot be filled: {error}"))?;
+        let server = Loopback::setup(Payer::default())
+            .delay(Duration::from_millis(1))
+            .forget_requests();
+        let server = server
+            .start_blocking()
+            .map_err(|error| format!("the provider does not start: {error}"))?;
+        let (journal, kv) = self
+            .place
+            .open_both()
+            .await
+            .map_err(|error| format!("nothing opens: {error}"))?;
+        fill(&kv, self.tasks)
+            .await
+            .map_err(|error| format!("the board cannot be filled: {error}"))?;
         let kills = self.survive(&server.anthropic_base_url(), rng)?;
         check(&journal, &kv, self, kills).await
     }
@@ -76,8 +86,13 @@ impl Drill {
             number += 1;
             self.start(address, &format!("worker-{number}"))
         };
-        let mut workers = (0..WORKERS).map(|_| start()).collect::<Result<Vec<_>, _>>()?;
-        let (mut kills, most) = (0, u32::try_from(self.tasks / TASKS_PER_KILL).unwrap_or(u32::MAX));
+        let mut workers = (0..WORKERS)
+            .map(|_| start())
+            .collect::<Result<Vec<_>, _>>()?;
+        let (mut kills, most) = (
+            0,
+            u32::try_from(self.tasks / TASKS_PER_KILL).unwrap_or(u32::MAX),
+        );
         while !workers.is_empty() {
             std::thread::sleep(Duration::from_millis(1 + rng.below(BETWEEN_MS)));
             let mut left = Vec::new();
@@ -124,7 +139,12 @@ impl Worker {
             Some(status) if status.success() => Ok(None),
             Some(_) => {
                 let mut complained = String::new();
-                self.0.stderr.take().map(|mut it| it.read_to_string(&mut complained)).transpose().map_err(told)?;
+                self.0
+                    .stderr
+                    .take()
+                    .map(|mut it| it.read_to_string(&mut complained))
+                    .transpose()
+                    .map_err(told)?;
                 Err(format!("a worker failed by itself: {complained}"))
             }
         }

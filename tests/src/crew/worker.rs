@@ -36,7 +36,12 @@ const PATIENCE: Duration = Duration::from_millis(20);
 pub async fn worker(place: &Place, name: &str, address: &str, files: &Path) -> Result<(), Failure> {
     let (journal, kv) = place.open_both().await?;
     let board = Board::new(kv);
-    let payments = Arc::new(OpenOptions::new().create(true).append(true).open(files.join("payments"))?);
+    let payments = Arc::new(
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(files.join("payments"))?,
+    );
     loop {
         match board.claim_next(name, LEASE).await {
             Ok(Some(task)) => {
@@ -56,7 +61,12 @@ pub async fn worker(place: &Place, name: &str, address: &str, files: &Path) -> R
 
 async fn is_over(board: &Board) -> Result<bool, Failure> {
     for status in [TaskStatus::Pending, TaskStatus::InProgress] {
-        if !board.list(&TaskQuery::new().status(status).limit(1)).await?.tasks.is_empty() {
+        if !board
+            .list(&TaskQuery::new().status(status).limit(1))
+            .await?
+            .tasks
+            .is_empty()
+        {
             return Ok(false);
         }
     }
@@ -83,7 +93,11 @@ async fn work(board: &Board, name: &str, task: &Task, agent: &Agent) -> Result<(
         None if agent.log().has_open_run() => agent.resume(Vec::new()).await?.text(),
         None => RunResult::text(&agent.run(format!("Please do {}", task.title)).await?),
     };
-    let finish = if answer == HOPELESS { Finish::failed(answer) } else { Finish::completed(answer) };
+    let finish = if answer == HOPELESS {
+        Finish::failed(answer)
+    } else {
+        Finish::completed(answer)
+    };
     match board.finish(&task.id, name, finish).await {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == adjutant::orchestration::ErrorKind::Conflict => Ok(()),
@@ -94,7 +108,9 @@ async fn work(board: &Board, name: &str, task: &Task, agent: &Agent) -> Result<(
 /// The answer, if the session has one.
 fn answered(agent: &Agent) -> Option<String> {
     match &agent.log().transcript().last()?.entry {
-        Entry::Turn(turn) if turn.results().is_empty() => Some(turn.reply().text()).filter(|text| !text.is_empty()),
+        Entry::Turn(turn) if turn.results().is_empty() => {
+            Some(turn.reply().text()).filter(|text| !text.is_empty())
+        }
         _ => None,
     }
 }
@@ -102,8 +118,12 @@ fn answered(agent: &Agent) -> Option<String> {
 /// Opens the session; the log of a dead process waits for the end of its lease.
 async fn open(agent: &Agent) -> Result<(), Failure> {
     loop {
-        let Err(error) = agent.log().open().await else { return Ok(()) };
-        let owned = error.journal_error().filter(|error| error.kind == JournalErrorKind::Owned);
+        let Err(error) = agent.log().open().await else {
+            return Ok(());
+        };
+        let owned = error
+            .journal_error()
+            .filter(|error| error.kind == JournalErrorKind::Owned);
         match owned.map(|error| error.retry_after().unwrap_or(PATIENCE)) {
             Some(left) if error.kind() == ErrorKind::Journal => tokio::time::sleep(left).await,
             _ => return Err(error.into()),
@@ -113,9 +133,16 @@ async fn open(agent: &Agent) -> Result<(), Failure> {
 
 /// The agent of a task, in the session of the task.
 fn agent(journal: &Arc<dyn Journal>, address: &str, payments: &Arc<File>, task: &Task) -> Agent {
-    let model = Anthropic::new(ModelInfo::new("anthropic/claude-sonnet-4-5"), "not-a-real-key").base_url(address);
+    let model = Anthropic::new(
+        ModelInfo::new("anthropic/claude-sonnet-4-5"),
+        "not-a-real-key",
+    )
+    .base_url(address);
     let schema = json!({"type": "object", "properties": {"task": {"type": "integer"}}, "required": ["task"]});
-    let spec = ToolSpec { replay: Replay::Once, ..ToolSpec::new("pay", "Pays for a task.", schema) };
+    let spec = ToolSpec {
+        replay: Replay::Once,
+        ..ToolSpec::new("pay", "Pays for a task.", schema)
+    };
     let payments = Arc::clone(payments);
     let pay = tool_fn(spec, move |args: Value, _: CallContext| {
         let payments = Arc::clone(&payments);
@@ -126,5 +153,8 @@ fn agent(journal: &Arc<dyn Journal>, address: &str, payments: &Arc<File>, task: 
             Ok(CallResult::ok("paid"))
         }
     });
-    Agent::new(model).journal(Arc::clone(journal)).session(LogId::from(task.id.0.as_ref())).tool(pay)
+    Agent::new(model)
+        .journal(Arc::clone(journal))
+        .session(LogId::from(task.id.0.as_ref()))
+        .tool(pay)
 }

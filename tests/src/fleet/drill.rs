@@ -75,11 +75,22 @@ impl Drill<'_> {
     /// The first promise that was broken, in words.
     pub async fn run(&self, rng: &mut Rng) -> Result<Survived, String> {
         let journal = due_work(&self.place, self.lease).await?;
-        let ids: Vec<LogId> = (0..self.sessions).map(|no| LogId::from(format!("bill/{no}"))).collect();
+        let ids: Vec<LogId> = (0..self.sessions)
+            .map(|no| LogId::from(format!("bill/{no}")))
+            .collect();
         for id in &ids {
             drop(journal.own(id, &Owner::default()).await.map_err(told)?);
             let content = Entry::from(UserMessage::text("Pay the bill."));
-            journal.post(id, Post::Message { lane: Lane::FollowUp, content }).await.map_err(told)?;
+            journal
+                .post(
+                    id,
+                    Post::Message {
+                        lane: Lane::FollowUp,
+                        content,
+                    },
+                )
+                .await
+                .map_err(told)?;
         }
         let killed = self.survive(rng).await?;
         let journal = due_work(&self.place, self.lease).await?;
@@ -96,20 +107,35 @@ impl Drill<'_> {
 
     fn start(&self) -> Result<Worker, String> {
         let mut command = Command::new(&self.program);
-        command.arg("worker").arg(self.place.to_string()).arg(self.lease.as_millis().to_string()).arg(&self.files);
+        command
+            .arg("worker")
+            .arg(self.place.to_string())
+            .arg(self.lease.as_millis().to_string())
+            .arg(&self.files);
         // Half as many again as each would have: they are spread, and none waits for a place.
         command.arg((self.sessions * 3 / (self.workers * 2) + 1).to_string());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
-        command.spawn().map(Worker).map_err(|error| format!("a worker does not start: {error}"))
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit());
+        command
+            .spawn()
+            .map(Worker)
+            .map_err(|error| format!("a worker does not start: {error}"))
     }
 
     /// Kills workers until that is enough, and lets the last ones bring everything to its end; who was killed, and when.
     async fn survive(&self, rng: &mut Rng) -> Result<Vec<(u32, u128)>, String> {
-        let mut workers = (0..self.workers).map(|_| self.start()).collect::<Result<Vec<_>, _>>()?;
+        let mut workers = (0..self.workers)
+            .map(|_| self.start())
+            .collect::<Result<Vec<_>, _>>()?;
         let mut killed = Vec::new();
         for kill in 0..self.kills {
             tokio::time::sleep(Duration::from_millis(rng.below(BETWEEN_MS))).await;
-            if let Some(server) = self.server.filter(|_| kill == self.kills / 3 || kill == self.kills * 2 / 3) {
+            if let Some(server) = self
+                .server
+                .filter(|_| kill == self.kills / 3 || kill == self.kills * 2 / 3)
+            {
                 server.restart().map_err(|error| error.to_string())?;
             }
             let at = usize::try_from(rng.below(self.workers as u64)).unwrap_or(0);
@@ -132,15 +158,31 @@ impl Drill<'_> {
                 return Ok(());
             }
             if began.elapsed() > PATIENCE {
-                let logs =
-                    journal.list(&LogQuery { limit: usize::MAX / 2, ..LogQuery::default() }).await.map_err(told)?.logs;
-                let (open, rest): (Vec<_>, Vec<_>) = logs.into_iter().partition(|info| info.work != Some(Work::Idle));
+                let logs = journal
+                    .list(&LogQuery {
+                        limit: usize::MAX / 2,
+                        ..LogQuery::default()
+                    })
+                    .await
+                    .map_err(told)?
+                    .logs;
+                let (open, rest): (Vec<_>, Vec<_>) = logs
+                    .into_iter()
+                    .partition(|info| info.work != Some(Work::Idle));
                 let mut said = format!("not everything came to its end: {left:?}");
                 for info in open {
-                    let children =
-                        rest.iter().filter(|it| it.about.parent.as_ref().is_some_and(|(it, _)| *it == info.log));
+                    let children = rest.iter().filter(|it| {
+                        it.about
+                            .parent
+                            .as_ref()
+                            .is_some_and(|(it, _)| *it == info.log)
+                    });
                     let children: Vec<_> = children.map(|it| (&it.log, it.updated_ms)).collect();
-                    let posts = journal.posted(&info.log, PostNo(0)).await.map_err(told)?.len();
+                    let posts = journal
+                        .posted(&info.log, PostNo(0))
+                        .await
+                        .map_err(told)?
+                        .len();
                     said += &format!(
                         "\n{}, since {}, posts {posts}: {:?}; {children:?}",
                         info.log, info.updated_ms, info.work
@@ -168,24 +210,37 @@ impl Drill<'_> {
     ) -> Result<Survived, String> {
         let mut done: BTreeMap<(String, usize), (u32, u128)> = BTreeMap::new();
         let mut taken: BTreeMap<String, Vec<(u32, u128)>> = BTreeMap::new();
-        let text = fs::read_to_string(self.files.join(EFFECTS)).map_err(|error| error.to_string())?;
+        let text =
+            fs::read_to_string(self.files.join(EFFECTS)).map_err(|error| error.to_string())?;
         for line in text.lines() {
             let words: Vec<&str> = line.split(' ').collect();
-            let [session, step, pid, at] = words.as_slice() else { return Err(format!("a line is broken: {line}")) };
-            let (Ok(pid), Ok(at)) = (pid.parse(), at.parse()) else { return Err(format!("a line is broken: {line}")) };
+            let [session, step, pid, at] = words.as_slice() else {
+                return Err(format!("a line is broken: {line}"));
+            };
+            let (Ok(pid), Ok(at)) = (pid.parse(), at.parse()) else {
+                return Err(format!("a line is broken: {line}"));
+            };
             if *step == TAKEN {
-                taken.entry((*session).to_owned()).or_default().push((pid, at));
+                taken
+                    .entry((*session).to_owned())
+                    .or_default()
+                    .push((pid, at));
                 continue;
             }
             let Ok(step) = step.parse() else {
                 return Err(format!("a line is broken: {line}"));
             };
-            if done.insert(((*session).to_owned(), step), (pid, at)).is_some() {
+            if done
+                .insert(((*session).to_owned(), step), (pid, at))
+                .is_some()
+            {
                 return Err(format!("step {step} of {session} was done twice"));
             }
         }
-        let (sessions, mut survived) =
-            (Sessions::new(Arc::clone(journal) as Arc<dyn adjutant::agent::Journal>), Survived::default());
+        let (sessions, mut survived) = (
+            Sessions::new(Arc::clone(journal) as Arc<dyn adjutant::agent::Journal>),
+            Survived::default(),
+        );
         for id in ids {
             let work = journal.info(id).await.map_err(told)?.work;
             if work != Some(Work::Idle) {
@@ -194,14 +249,20 @@ impl Drill<'_> {
             let run = sessions.transcript(id, Seq(u64::MAX)).await.map_err(told)?;
             let (mut steps, mut text) = (0, String::new());
             for stored in run.history().iter() {
-                let Entry::Turn(turn) = &stored.entry else { continue };
+                let Entry::Turn(turn) = &stored.entry else {
+                    continue;
+                };
                 text = turn.reply().text().to_string();
                 for result in turn.results() {
                     let is_done = done.contains_key(&(id.0.to_string(), steps));
                     // What was given to another one is told by its report.
-                    let report = result.details[0].get("result").or(result.details[0].get("error"));
-                    let said =
-                        report.map_or_else(|| result.text(), |said| said.as_str().unwrap_or_default().to_owned());
+                    let report = result.details[0]
+                        .get("result")
+                        .or(result.details[0].get("error"));
+                    let said = report.map_or_else(
+                        || result.text(),
+                        |said| said.as_str().unwrap_or_default().to_owned(),
+                    );
                     if said == format!("paid {steps}") && !is_done {
                         return Err(format!("step {steps} of {id} is told and was not done"));
                     }
@@ -212,13 +273,27 @@ impl Drill<'_> {
             if (steps, &*text) != (STEPS, DONE) {
                 return Err(format!("{id} has {steps} steps and ended with {text:?}"));
             }
-            self.timed(id, &done, taken.get(&*id.0).map_or(&[], Vec::as_slice), killed, &mut survived)?;
+            self.timed(
+                id,
+                &done,
+                taken.get(&*id.0).map_or(&[], Vec::as_slice),
+                killed,
+                &mut survived,
+            )?;
         }
-        let children = LogQuery { label: Some("child".into()), limit: usize::MAX / 2, ..LogQuery::default() };
+        let children = LogQuery {
+            label: Some("child".into()),
+            limit: usize::MAX / 2,
+            ..LogQuery::default()
+        };
         let children = sessions.list(&children).await.map_err(told)?.logs;
         let given = if self.asks { 0 } else { ids.len() };
         if children.len() != given || children.iter().any(|info| info.work != Some(Work::Idle)) {
-            return Err(format!("{} sessions have {} children, or not all have ended", ids.len(), children.len()));
+            return Err(format!(
+                "{} sessions have {} children, or not all have ended",
+                ids.len(),
+                children.len()
+            ));
         }
         survived.steps = done.len();
         Ok(survived)
@@ -234,23 +309,39 @@ impl Drill<'_> {
         killed: &[(u32, u128)],
         survived: &mut Survived,
     ) -> Result<(), String> {
-        let steps = (0..STEPS).filter_map(|step| Some((step, done.get(&(id.0.to_string(), step))?)));
+        let steps =
+            (0..STEPS).filter_map(|step| Some((step, done.get(&(id.0.to_string(), step))?)));
         let steps: Vec<(usize, &(u32, u128))> = steps.collect();
         for pair in steps.windows(2) {
-            let [(first, (before, _)), (second, (after, at))] = pair else { continue };
+            let [(first, (before, _)), (second, (after, at))] = pair else {
+                continue;
+            };
             // Between these, it waited for a person or for an agent elsewhere.
-            let (begins, ends) = if self.asks { (ASKED, ASKED) } else { (GIVEN + 1, GIVEN) };
+            let (begins, ends) = if self.asks {
+                (ASKED, ASKED)
+            } else {
+                (GIVEN + 1, GIVEN)
+            };
             if *first < begins && *second >= ends {
                 continue;
             }
-            let dies = |pid| killed.iter().find(|(killed, _)| *killed == pid).map(|(_, at)| *at);
-            let Some(mut killed_at) = dies(*before).filter(|_| before != after) else { continue };
+            let dies = |pid| {
+                killed
+                    .iter()
+                    .find(|(killed, _)| *killed == pid)
+                    .map(|(_, at)| *at)
+            };
+            let Some(mut killed_at) = dies(*before).filter(|_| before != after) else {
+                continue;
+            };
             survived.moved += 1;
             for (by, at) in taken.iter().filter(|(_, taken)| *taken <= *at) {
                 if *at < killed_at {
                     continue;
                 }
-                let after = |killed_at| Duration::from_millis(u64::try_from(at - killed_at).unwrap_or(u64::MAX));
+                let after = |killed_at| {
+                    Duration::from_millis(u64::try_from(at - killed_at).unwrap_or(u64::MAX))
+                };
                 // One that is killed while the server still takes sessions for it never says so: its lease is another one.
                 let limit = self.lease.max(RESTS) + GOES_ON;
                 let is_again = |other| {
@@ -259,7 +350,10 @@ impl Drill<'_> {
                         && after(other) <= limit
                         && after(killed_at) > limit
                 };
-                let again = killed.iter().map(|(_, other)| *other).find(|other| is_again(*other));
+                let again = killed
+                    .iter()
+                    .map(|(_, other)| *other)
+                    .find(|other| is_again(*other));
                 let took = after(again.unwrap_or(killed_at));
                 survived.slowest = survived.slowest.max(took);
                 if took > limit {
@@ -277,14 +371,22 @@ impl Drill<'_> {
 pub(crate) async fn due_work(place: &Place, lease: Duration) -> Result<Arc<dyn DueWork>, String> {
     Ok(match place {
         Place::Sqlite(path) => Arc::new(Sqlite::open(path).map_err(told)?.journal()),
-        Place::Postgres(url) => Arc::new(Postgres::connect(url.as_str()).lease(lease).await.map_err(told)?.journal()),
+        Place::Postgres(url) => Arc::new(
+            Postgres::connect(url.as_str())
+                .lease(lease)
+                .await
+                .map_err(told)?
+                .journal(),
+        ),
         Place::Jsonl(_) => return Err("files of JSON lines do not know what is due".to_owned()),
     })
 }
 
 /// The time, in milliseconds since 1970-01-01 UTC.
 pub fn now_ms() -> u128 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis())
 }
 
 fn told(error: impl std::error::Error) -> String {

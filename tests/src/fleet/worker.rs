@@ -39,11 +39,14 @@ pub async fn worker(
     drive(place, lease, concurrency, move |journal| {
         let registry = Registry::new();
         let of_payer = Arc::clone(&effects);
-        registry.register(Profile::new("payer", "Pays a step."), move || agent(payer, &of_payer, Approval::Never));
+        registry.register(Profile::new("payer", "Pays a step."), move || {
+            agent(payer, &of_payer, Approval::Never)
+        });
         let delegation = Delegation::new(registry).on(FleetPlacement::new(journal));
         move |info: &LogInfo| match delegation.child(info) {
             Some(child) => child.map_err(|error| error.to_string()),
-            None => lead(info, &effects, Approval::Never, Some(GIVEN)).map(|lead| delegation.install(lead)),
+            None => lead(info, &effects, Approval::Never, Some(GIVEN))
+                .map(|lead| delegation.install(lead)),
         }
     })
     .await
@@ -71,7 +74,10 @@ where
         }
     };
     let agents = agents(Arc::clone(&journal));
-    Ok(Fleet::new(journal, agents).concurrency(concurrency).run(Cancel::new()).await?)
+    Ok(Fleet::new(journal, agents)
+        .concurrency(concurrency)
+        .run(Cancel::new())
+        .await?)
 }
 
 /// The agents of sessions, with the approval that a step of each needs.
@@ -87,17 +93,35 @@ pub fn agents(
 }
 
 fn effects(files: &Path) -> std::io::Result<Arc<File>> {
-    Ok(Arc::new(OpenOptions::new().create(true).append(true).open(files.join(EFFECTS))?))
+    Ok(Arc::new(
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(files.join(EFFECTS))?,
+    ))
 }
 
 /// The agent of a session that was taken, which gives this step to another one.
-fn lead(info: &LogInfo, effects: &Arc<File>, approval: Approval, given: Option<usize>) -> Result<Agent, String> {
+fn lead(
+    info: &LogInfo,
+    effects: &Arc<File>,
+    approval: Approval,
+    given: Option<usize>,
+) -> Result<Agent, String> {
     let session = Arc::clone(&info.log.0);
     note(effects, &session, TAKEN).map_err(|error| error.to_string())?;
-    Ok(agent(move |request| next(&session, request, given), effects, approval))
+    Ok(agent(
+        move |request| next(&session, request, given),
+        effects,
+        approval,
+    ))
 }
 
-fn agent(next: impl Fn(&Request) -> Script + Clone + Send + 'static, effects: &Arc<File>, approval: Approval) -> Agent {
+fn agent(
+    next: impl Fn(&Request) -> Script + Clone + Send + 'static,
+    effects: &Arc<File>,
+    approval: Approval,
+) -> Agent {
     let scripts = (0..=STEPS * 2).map(|_| Script::from_fn(next.clone()));
     let effects = Arc::clone(effects);
     let schema = json!({
@@ -105,18 +129,34 @@ fn agent(next: impl Fn(&Request) -> Script + Clone + Send + 'static, effects: &A
         "properties": {"bill": {"type": "string"}, "step": {"type": "integer"}},
         "required": ["bill", "step"],
     });
-    let spec = |name| ToolSpec { replay: Replay::Once, ..ToolSpec::new(name, "Pays a step.", schema.clone()) };
+    let spec = |name| ToolSpec {
+        replay: Replay::Once,
+        ..ToolSpec::new(name, "Pays a step.", schema.clone())
+    };
     let pay = move |args: Value, _: CallContext| {
         let effects = Arc::clone(&effects);
         async move {
             tokio::time::sleep(WORK).await;
-            note(&effects, args["bill"].as_str().unwrap_or_default(), &args["step"])?;
+            note(
+                &effects,
+                args["bill"].as_str().unwrap_or_default(),
+                &args["step"],
+            )?;
             tokio::time::sleep(WORK).await;
             Ok(CallResult::ok(format!("paid {}", args["step"])))
         }
     };
-    let agent = Agent::new(ScriptedModel::new(scripts)).limits(Limits { max_turns: Some(100), ..Limits::default() });
-    agent.tool(tool_fn(spec("pay"), pay.clone())).tool(tool_fn(ToolSpec { approval, ..spec("pay_much") }, pay))
+    let agent = Agent::new(ScriptedModel::new(scripts)).limits(Limits {
+        max_turns: Some(100),
+        ..Limits::default()
+    });
+    agent.tool(tool_fn(spec("pay"), pay.clone())).tool(tool_fn(
+        ToolSpec {
+            approval,
+            ..spec("pay_much")
+        },
+        pay,
+    ))
 }
 
 /// What the model of one that was given a step says: it pays, and tells what came of that.
@@ -126,7 +166,10 @@ fn payer(request: &Request) -> Script {
         Some(Entry::User(task)) => {
             let text = task.to_text();
             let (bill, step) = text.rsplit_once(' ').unwrap_or_default();
-            Script::new().call("pay", json!({"bill": bill, "step": step.parse::<usize>().unwrap_or(STEPS)}))
+            Script::new().call(
+                "pay",
+                json!({"bill": bill, "step": step.parse::<usize>().unwrap_or(STEPS)}),
+            )
         }
         _ => Script::new().text("nothing was said"),
     }
@@ -134,7 +177,11 @@ fn payer(request: &Request) -> Script {
 
 /// What the model says: by what was said before, in whichever process.
 fn next(session: &str, request: &Request, given: Option<usize>) -> Script {
-    let step = request.entries.iter().filter(|stored| matches!(stored.entry, Entry::Turn(_))).count();
+    let step = request
+        .entries
+        .iter()
+        .filter(|stored| matches!(stored.entry, Entry::Turn(_)))
+        .count();
     if given == Some(step) {
         let task = json!({"agent": "payer", "task": format!("{session} {step}"), "context": ""});
         return Script::new().call("delegate", json!({"tasks": [task]}));
@@ -149,7 +196,11 @@ fn next(session: &str, request: &Request, given: Option<usize>) -> Script {
 
 /// One line, written at once: a process that is killed has written it or not.
 fn note(mut effects: &File, session: &str, step: impl Display) -> Result<(), ToolError> {
-    let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    let at = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis());
     let line = format!("{session} {step} {} {at}\n", std::process::id());
-    effects.write_all(line.as_bytes()).map_err(|error| ToolError::failed(error.to_string()))
+    effects
+        .write_all(line.as_bytes())
+        .map_err(|error| ToolError::failed(error.to_string()))
 }

@@ -30,7 +30,10 @@ pub struct Course {
 
 impl Default for Course {
     fn default() -> Self {
-        Self { info: ModelInfo::new("loopback/course"), asked: AtomicU64::new(0) }
+        Self {
+            info: ModelInfo::new("loopback/course"),
+            asked: AtomicU64::new(0),
+        }
     }
 }
 
@@ -48,9 +51,16 @@ impl Model for Course {
             Entry::Turn(turn) => turn.reply().calls().find_map(|call| step_of(&call.args)),
             _ => None,
         };
-        let done = request.entries.iter().rev().find_map(step).unwrap_or_default();
-        let is_sent_back =
-            request.entries.last().is_some_and(|it| json!(it.entry).to_string().contains("does not fit"));
+        let done = request
+            .entries
+            .iter()
+            .rev()
+            .find_map(step)
+            .unwrap_or_default();
+        let is_sent_back = request
+            .entries
+            .last()
+            .is_some_and(|it| json!(it.entry).to_string().contains("does not fit"));
         let asked = self.asked.fetch_add(1, Ordering::Relaxed);
         ScriptedModel::new([said(done, is_sent_back, asked)]).stream(request)
     }
@@ -65,13 +75,23 @@ fn step_of(args: &str) -> Option<usize> {
 fn said(done: usize, is_sent_back: bool, asked: u64) -> Script {
     if done >= TURNS {
         // The first answer is not what is wanted.
-        return Script::new()
-            .text(if is_sent_back { json!({"answer": ANSWER}) } else { json!({"answer": 30}) }.to_string());
+        return Script::new().text(
+            if is_sent_back {
+                json!({"answer": ANSWER})
+            } else {
+                json!({"answer": 30})
+            }
+            .to_string(),
+        );
     }
     let step = done + 1;
-    let words: String = (0..WORDS).map(|word| format!("word{step}x{word}of{asked} ")).collect();
+    let words: String = (0..WORDS)
+        .map(|word| format!("word{step}x{word}of{asked} "))
+        .collect();
     let said = Script::new().text(words).delta_chars(7);
-    calls(step).iter().fold(said, |said, name| said.call(*name, json!({"step": step})))
+    calls(step)
+        .iter()
+        .fold(said, |said, name| said.call(*name, json!({"step": step})))
 }
 
 /// The calls of a step, counted from 1.

@@ -22,7 +22,11 @@ type Heard = BTreeMap<(u64, u64), Vec<String>>;
 ///
 /// # Errors
 /// The first promise that was broken, in words.
-pub(super) async fn inspect(journal: &Arc<dyn Journal>, session: &str, files: &Path) -> Result<usize, String> {
+pub(super) async fn inspect(
+    journal: &Arc<dyn Journal>,
+    session: &str,
+    files: &Path,
+) -> Result<usize, String> {
     let (run, heard, has_made_room) = fold(journal, session).await?;
     if !has_made_room {
         return Err("every request fits the window, and that was not the plan".to_owned());
@@ -41,48 +45,99 @@ async fn fold(journal: &Arc<dyn Journal>, session: &str) -> Result<(Run, Heard, 
     while let Some(record) = stored.next().await {
         let record = record.map_err(|error| format!("the log cannot be read: {error}"))?;
         let next = record.link;
-        let stamped = record.open(&link).map_err(|error| format!("the log is damaged: {error}"))?;
+        let stamped = record
+            .open(&link)
+            .map_err(|error| format!("the log is damaged: {error}"))?;
         link = next;
         match &stamped.record {
-            Record::Heard { turn, attempt, parts, .. } => {
+            Record::Heard {
+                turn,
+                attempt,
+                parts,
+                ..
+            } => {
                 let said: String = parts.iter().map(|part| part.text.as_str()).collect();
-                heard.entry((turn.0, u64::from(*attempt))).or_default().push(said);
+                heard
+                    .entry((turn.0, u64::from(*attempt)))
+                    .or_default()
+                    .push(said);
             }
-            Record::Prepared { reports, .. } => has_made_room |= reports.iter().any(|report| &*report.by == "floor"),
-            Record::Replied { turn, reply, .. } => heard.entry((turn.0, u64::MAX)).or_default().push(reply.text()),
+            Record::Prepared { reports, .. } => {
+                has_made_room |= reports.iter().any(|report| &*report.by == "floor")
+            }
+            Record::Replied { turn, reply, .. } => heard
+                .entry((turn.0, u64::MAX))
+                .or_default()
+                .push(reply.text()),
             _ => {}
         }
-        run.apply(&stamped).map_err(|error| format!("the log does not fold: {error}"))?;
+        run.apply(&stamped)
+            .map_err(|error| format!("the log does not fold: {error}"))?;
     }
     Ok((run, heard, has_made_room))
 }
 
 /// The conversation is whole: a prompt, thirty turns with a result for each call, the answer. The window was made room in.
 fn transcript(run: &Run) -> Result<usize, String> {
-    let entries: Vec<_> = run.history().iter().map(|stored| stored.entry.clone()).collect();
-    let turns: Vec<_> =
-        entries.iter().filter_map(|entry| if let Entry::Turn(turn) = entry { Some(turn) } else { None }).collect();
+    let entries: Vec<_> = run
+        .history()
+        .iter()
+        .map(|stored| stored.entry.clone())
+        .collect();
+    let turns: Vec<_> = entries
+        .iter()
+        .filter_map(|entry| {
+            if let Entry::Turn(turn) = entry {
+                Some(turn)
+            } else {
+                None
+            }
+        })
+        .collect();
     // The prompt, the steps, an answer that does not fit, what was said to that, and one that fits.
     if entries.len() != TURNS + 4 || turns.len() != TURNS + 2 {
-        return Err(format!("the conversation has {} entries, {} of them turns", entries.len(), turns.len()));
+        return Err(format!(
+            "the conversation has {} entries, {} of them turns",
+            entries.len(),
+            turns.len()
+        ));
     }
     let mut unknown = 0;
     for (at, turn) in turns.iter().enumerate() {
-        let names: Vec<&str> = turn.reply().calls().map(|call| call.name.as_str()).collect();
+        let names: Vec<&str> = turn
+            .reply()
+            .calls()
+            .map(|call| call.name.as_str())
+            .collect();
         let expected = calls(at + 1);
         if names != expected || turn.results().len() != expected.len() {
-            return Err(format!("turn {at} has the calls {names:?} and {} results", turn.results().len()));
+            return Err(format!(
+                "turn {at} has the calls {names:?} and {} results",
+                turn.results().len()
+            ));
         }
         for (name, result) in names.iter().zip(turn.results()) {
             match (name, result.status) {
                 (_, Status::Ok) => {}
                 (&"pay", Status::OutcomeUnknown) => unknown += 1,
-                (name, status) => return Err(format!("{name} of turn {at} ended as {status:?}: {}", result.text())),
+                (name, status) => {
+                    return Err(format!(
+                        "{name} of turn {at} ended as {status:?}: {}",
+                        result.text()
+                    ));
+                }
             }
         }
     }
-    let answer = turns.last().map(|turn| turn.reply().text()).unwrap_or_default();
-    if answer.contains(ANSWER) && !run.is_open() { Ok(unknown) } else { Err(format!("the answer is {answer:?}")) }
+    let answer = turns
+        .last()
+        .map(|turn| turn.reply().text())
+        .unwrap_or_default();
+    if answer.contains(ANSWER) && !run.is_open() {
+        Ok(unknown)
+    } else {
+        Err(format!("the answer is {answer:?}"))
+    }
 }
 
 /// What may happen once happened once at most; what may happen again happened.
@@ -91,14 +146,19 @@ fn effects(files: &Path) -> Result<(), String> {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for line in text.lines() {
         let mut words = line.split(' ');
-        let (Some(what), Some(step)) = (words.next(), words.next()) else { return Err(format!("no effect: {line:?}")) };
+        let (Some(what), Some(step)) = (words.next(), words.next()) else {
+            return Err(format!("no effect: {line:?}"));
+        };
         *counts.entry((what, step)).or_default() += 1;
     }
     let count = |what, step: &str| counts.get(&(what, step)).copied().unwrap_or_default();
     for step in (1..=TURNS).map(|step| step.to_string()) {
         for what in ["pay", "out", "there", "back"] {
             if count(what, &step) > 1 {
-                return Err(format!("{what} of step {step} happened {} times", count(what, &step)));
+                return Err(format!(
+                    "{what} of step {step} happened {} times",
+                    count(what, &step)
+                ));
             }
         }
         for what in ["look", "set"] {
@@ -112,19 +172,32 @@ fn effects(files: &Path) -> Result<(), String> {
 
 /// What was acknowledged is in the log: as a part of the reply, or as heard of an attempt that came to nothing.
 fn acknowledged(files: &Path, heard: &Heard) -> Result<(), String> {
-    let text = std::fs::read_to_string(files.join("acknowledged")).map_err(|error| error.to_string())?;
+    let text =
+        std::fs::read_to_string(files.join("acknowledged")).map_err(|error| error.to_string())?;
     let mut missing = BTreeSet::new();
     for line in text.lines() {
-        let line: Value = serde_json::from_str(line).map_err(|error| format!("a torn note: {error}"))?;
-        let (turn, attempt) = (line["turn"].as_u64().unwrap_or(0), line["attempt"].as_u64().unwrap_or(0));
+        let line: Value =
+            serde_json::from_str(line).map_err(|error| format!("a torn note: {error}"))?;
+        let (turn, attempt) = (
+            line["turn"].as_u64().unwrap_or(0),
+            line["attempt"].as_u64().unwrap_or(0),
+        );
         let text = line["text"].as_str().unwrap_or_default();
-        let said = |key| heard.get(&key).map(|parts| parts.concat()).unwrap_or_default();
+        let said = |key| {
+            heard
+                .get(&key)
+                .map(|parts| parts.concat())
+                .unwrap_or_default()
+        };
         if !said((turn, u64::MAX)).starts_with(text) && !said((turn, attempt)).starts_with(text) {
             missing.insert(format!("turn {turn}, attempt {attempt}: {text:?}"));
         }
     }
     match missing.first() {
         None => Ok(()),
-        Some(first) => Err(format!("acknowledged and not in the log: {} texts, one of them {first}", missing.len())),
+        Some(first) => Err(format!(
+            "acknowledged and not in the log: {} texts, one of them {first}",
+            missing.len()
+        )),
     }
 }

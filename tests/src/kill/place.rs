@@ -39,7 +39,12 @@ impl Place {
         Ok(match self {
             Place::Sqlite(path) => Arc::new(Sqlite::open(path)?.journal()),
             Place::Jsonl(directory) => Arc::new(JsonlJournal::open(directory)?),
-            Place::Postgres(url) => Arc::new(Postgres::connect(url.as_str()).lease(LEASE).await?.journal()),
+            Place::Postgres(url) => Arc::new(
+                Postgres::connect(url.as_str())
+                    .lease(LEASE)
+                    .await?
+                    .journal(),
+            ),
         })
     }
 }
@@ -51,7 +56,8 @@ impl Place {
     /// Whatever keeps them from being opened.
     pub async fn open_both(
         &self,
-    ) -> Result<(Arc<dyn Journal>, Arc<dyn KvStore>), Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<(Arc<dyn Journal>, Arc<dyn KvStore>), Box<dyn std::error::Error + Send + Sync>>
+    {
         match self {
             Place::Sqlite(path) => {
                 let store = Sqlite::open(path)?;

@@ -69,31 +69,54 @@ impl Trial {
     /// # Errors
     /// The first promise that was broken, in words.
     pub async fn run(&self, rng: &mut Rng) -> Result<Seen, String> {
-        let server =
-            Loopback::setup(Course::default()).delay(Duration::from_millis(1)).forget_requests().start_blocking();
+        let server = Loopback::setup(Course::default())
+            .delay(Duration::from_millis(1))
+            .forget_requests()
+            .start_blocking();
         let server = server.map_err(|error| format!("the provider does not start: {error}"))?;
-        let most = if matches!(self.place, Place::Postgres(_)) { LIFE_WITH_SERVER_MS } else { LIFE_MS };
+        let most = if matches!(self.place, Place::Postgres(_)) {
+            LIFE_WITH_SERVER_MS
+        } else {
+            LIFE_MS
+        };
         let mut kills = 0;
         loop {
-            let life = if kills < MAX_KILLS { Some(Duration::from_millis(1 + rng.below(most))) } else { None };
+            let life = if kills < MAX_KILLS {
+                Some(Duration::from_millis(1 + rng.below(most)))
+            } else {
+                None
+            };
             if self.live(&server.anthropic_base_url(), life)? {
                 break;
             }
             kills += 1;
         }
-        let journal = self.place.open().await.map_err(|error| format!("the journal does not open: {error}"))?;
+        let journal = self
+            .place
+            .open()
+            .await
+            .map_err(|error| format!("the journal does not open: {error}"))?;
         let unknown = match self.who {
             Victim::Alone => inspect(&journal, &self.session, &self.files).await?,
             Victim::Lead => team::inspect(&journal, &self.session, &self.files).await?,
         };
-        Ok(Seen { kills, unknown, requests: server.request_count() })
+        Ok(Seen {
+            kills,
+            unknown,
+            requests: server.request_count(),
+        })
     }
 
     /// Starts the process and kills it after a while; whether it came to its end before.
     fn live(&self, address: &str, life: Option<Duration>) -> Result<bool, String> {
         let told = |error: std::io::Error| format!("the process cannot be used: {error}");
         let mut process = Command::new(&self.program)
-            .args([self.who.word(), &self.place.to_string(), &self.session, address])
+            .args([
+                self.who.word(),
+                &self.place.to_string(),
+                &self.session,
+                address,
+            ])
             .arg(&self.files)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -111,13 +134,31 @@ impl Trial {
             None => false,
         };
         let (mut said, mut complained) = (String::new(), String::new());
-        process.stdout.take().map(|mut it| it.read_to_string(&mut said)).transpose().map_err(told)?;
-        process.stderr.take().map(|mut it| it.read_to_string(&mut complained)).transpose().map_err(told)?;
+        process
+            .stdout
+            .take()
+            .map(|mut it| it.read_to_string(&mut said))
+            .transpose()
+            .map_err(told)?;
+        process
+            .stderr
+            .take()
+            .map(|mut it| it.read_to_string(&mut complained))
+            .transpose()
+            .map_err(told)?;
         let status = process.wait().map_err(told)?;
         if status.success() {
-            return if said.trim() == ANSWER { Ok(true) } else { Err(format!("the process said {said:?}")) };
+            return if said.trim() == ANSWER {
+                Ok(true)
+            } else {
+                Err(format!("the process said {said:?}"))
+            };
         }
-        if killed { Ok(false) } else { Err(format!("the process failed by itself: {complained}")) }
+        if killed {
+            Ok(false)
+        } else {
+            Err(format!("the process failed by itself: {complained}"))
+        }
     }
 
     /// Where a trial may put its files.

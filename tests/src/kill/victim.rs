@@ -35,10 +35,20 @@ const ACKNOWLEDGED_AFTER: usize = 9;
 ///
 /// # Errors
 /// Whatever keeps it from its answer.
-pub async fn victim(place: &Place, session: &str, address: &str, files: &Path) -> Result<String, Failure> {
+pub async fn victim(
+    place: &Place,
+    session: &str,
+    address: &str,
+    files: &Path,
+) -> Result<String, Failure> {
     // The thirty steps are several windows long, and the answer must fit a schema.
     let info = ModelInfo::new("anthropic/claude-sonnet-4-5");
-    let info = ModelInfo { context_window: WINDOW, max_output_tokens: OUTPUT, structured: Structured::Prompt, ..info };
+    let info = ModelInfo {
+        context_window: WINDOW,
+        max_output_tokens: OUTPUT,
+        structured: Structured::Prompt,
+        ..info
+    };
     let model = Anthropic::new(info, "not-a-real-key").base_url(address);
     let schema = json!({"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]});
     let effects = Arc::new(append_to(&files.join("effects"))?);
@@ -46,7 +56,10 @@ pub async fn victim(place: &Place, session: &str, address: &str, files: &Path) -
         .output(Output::<Value>::of(Format::new("answer", schema))?)
         .journal(place.open().await?)
         .session(LogId::from(session))
-        .limits(Limits { max_turns: Some(100), ..Limits::default() })
+        .limits(Limits {
+            max_turns: Some(100),
+            ..Limits::default()
+        })
         .tool(tool("look", Replay::Pure, &effects))
         .tool(tool("set", Replay::Idempotent, &effects))
         .tool(tool("pay", Replay::Once, &effects))
@@ -65,8 +78,12 @@ pub async fn victim(place: &Place, session: &str, address: &str, files: &Path) -
 /// Opens the session; a log that a dead process has waits for the end of its lease.
 pub(super) async fn open(agent: &Agent) -> Result<(), Failure> {
     loop {
-        let Err(error) = agent.log().open().await else { return Ok(()) };
-        let left = error.journal_error().filter(|error| error.kind == JournalErrorKind::Owned);
+        let Err(error) = agent.log().open().await else {
+            return Ok(());
+        };
+        let left = error
+            .journal_error()
+            .filter(|error| error.kind == JournalErrorKind::Owned);
         match left.map(|error| error.retry_after().unwrap_or(WORK)) {
             Some(left) if error.kind() == ErrorKind::Journal => tokio::time::sleep(left).await,
             _ => return Err(error.into()),
@@ -94,7 +111,9 @@ async fn follow(mut running: Running, mut acknowledged: File) -> Result<String, 
     let (mut text, mut turn, mut attempt, mut pieces) = (String::new(), 0, 0, 0);
     while let Some(event) = running.next().await {
         match &event.kind {
-            EventKind::ReplyStarted { attempt: started, .. } => {
+            EventKind::ReplyStarted {
+                attempt: started, ..
+            } => {
                 (turn, attempt) = (event.turn.0, *started);
                 text.clear();
             }
@@ -112,7 +131,11 @@ async fn follow(mut running: Running, mut acknowledged: File) -> Result<String, 
     }
     let result = running.finish().await?;
     match &result.outcome {
-        Outcome::Finished { .. } => match result.output.as_ref().and_then(|value| value["answer"].as_str()) {
+        Outcome::Finished { .. } => match result
+            .output
+            .as_ref()
+            .and_then(|value| value["answer"].as_str())
+        {
             Some(answer) => Ok(answer.to_owned()),
             None => Err(format!("the run came to {:?}", result.output).into()),
         },
@@ -127,7 +150,10 @@ pub(super) fn tool(
     effects: &Arc<File>,
 ) -> impl adjutant::tools::ErasedTool + use<> {
     let effects = Arc::clone(effects);
-    let spec = ToolSpec { replay, ..spec(name) };
+    let spec = ToolSpec {
+        replay,
+        ..spec(name)
+    };
     tool_fn(spec, move |args: Value, cx: CallContext| {
         let effects = Arc::clone(&effects);
         async move {
@@ -142,24 +168,30 @@ pub(super) fn tool(
 /// A tool of three steps, which are each done once.
 fn travel(effects: &Arc<File>) -> impl adjutant::tools::ErasedTool + use<> {
     let effects = Arc::clone(effects);
-    tool_fn(ToolSpec { replay: Replay::Resumable, ..spec("travel") }, move |args: Value, cx: CallContext| {
-        let effects = Arc::clone(&effects);
-        async move {
-            for leg in ["out", "there", "back"] {
-                let (effects, args, cx) = (&effects, &args, &cx);
-                let gone = cx.once(leg, || async move {
-                    tokio::time::sleep(WORK).await;
-                    note(effects, leg, args, cx)
-                });
-                match gone.await {
-                    // Whether it was gone, nobody knows: it is not gone again.
-                    Err(error) if error.kind == ToolErrorKind::OutcomeUnknown => {}
-                    gone => gone?,
+    tool_fn(
+        ToolSpec {
+            replay: Replay::Resumable,
+            ..spec("travel")
+        },
+        move |args: Value, cx: CallContext| {
+            let effects = Arc::clone(&effects);
+            async move {
+                for leg in ["out", "there", "back"] {
+                    let (effects, args, cx) = (&effects, &args, &cx);
+                    let gone = cx.once(leg, || async move {
+                        tokio::time::sleep(WORK).await;
+                        note(effects, leg, args, cx)
+                    });
+                    match gone.await {
+                        // Whether it was gone, nobody knows: it is not gone again.
+                        Err(error) if error.kind == ToolErrorKind::OutcomeUnknown => {}
+                        gone => gone?,
+                    }
                 }
+                Ok(CallResult::ok(format!("travel {}", args["step"])))
             }
-            Ok(CallResult::ok(format!("travel {}", args["step"])))
-        }
-    })
+        },
+    )
 }
 
 fn spec(name: &str) -> ToolSpec {
@@ -171,7 +203,9 @@ fn spec(name: &str) -> ToolSpec {
 fn note(mut effects: &File, what: &str, args: &Value, cx: &CallContext) -> Result<(), ToolError> {
     let call = cx.who.call.map(|call| call.to_string()).unwrap_or_default();
     let line = format!("{what} {} {call}\n", args["step"]);
-    effects.write_all(line.as_bytes()).map_err(|error| ToolError::new(ToolErrorKind::Failed, error.to_string()))
+    effects
+        .write_all(line.as_bytes())
+        .map_err(|error| ToolError::new(ToolErrorKind::Failed, error.to_string()))
 }
 
 pub(super) fn append_to(path: &Path) -> Result<File, Failure> {

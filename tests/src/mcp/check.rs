@@ -41,14 +41,21 @@ impl Survived {
         let effects = effects(field)?;
         for id in ids {
             let work = field.journal.info(id).await.map_err(told)?.work;
-            let run = field.sessions.transcript(id, Seq(u64::MAX)).await.map_err(told)?;
+            let run = field
+                .sessions
+                .transcript(id, Seq(u64::MAX))
+                .await
+                .map_err(told)?;
             let (mut step, mut text) = (0, String::new());
             for stored in run.history().iter() {
-                let Entry::Turn(turn) = &stored.entry else { continue };
+                let Entry::Turn(turn) = &stored.entry else {
+                    continue;
+                };
                 text = turn.reply().text();
                 for result in turn.results() {
                     let effect = effects.get(&(id.0.to_string(), step));
-                    self.result(result, effect).map_err(|why| format!("step {step} of {id} {why}"))?;
+                    self.result(result, effect)
+                        .map_err(|why| format!("step {step} of {id} {why}"))?;
                     step += 1;
                 }
             }
@@ -63,14 +70,25 @@ impl Survived {
         Ok(self)
     }
 
-    fn result(&mut self, result: &CallResult, effect: Option<&(String, String)>) -> Result<(), String> {
+    fn result(
+        &mut self,
+        result: &CallResult,
+        effect: Option<&(String, String)>,
+    ) -> Result<(), String> {
         match (result.status, effect) {
-            (Status::Ok, Some((number, _))) if *result.text() == format!("paid {number}") => self.done += 1,
+            (Status::Ok, Some((number, _))) if *result.text() == format!("paid {number}") => {
+                self.done += 1
+            }
             (Status::OutcomeUnknown, effect) => {
                 self.unknown.0 += 1;
                 self.unknown.1 += usize::from(effect.is_some());
             }
-            (status, effect) => return Err(format!("is told as {status:?}, {:?}; effect: {effect:?}", result.text())),
+            (status, effect) => {
+                return Err(format!(
+                    "is told as {status:?}, {:?}; effect: {effect:?}",
+                    result.text()
+                ));
+            }
         }
         Ok(())
     }
@@ -80,15 +98,29 @@ impl Survived {
 fn effects(field: &Field<'_>) -> Result<Effects, String> {
     let (mut effects, mut used) = (Effects::new(), BTreeSet::new());
     for words in field.ledger("did") {
-        let [_, session, step, number, codes] = &words[..] else { return Err(format!("a line is broken: {words:?}")) };
-        let no = step.parse().map_err(|_| format!("a line is broken: {words:?}"))?;
+        let [_, session, step, number, codes] = &words[..] else {
+            return Err(format!("a line is broken: {words:?}"));
+        };
+        let no = step
+            .parse()
+            .map_err(|_| format!("a line is broken: {words:?}"))?;
         for (at, code) in codes.split('+').filter(|code| !code.is_empty()).enumerate() {
-            let question = (LogId::from(session.as_str()), format!("code {at} of step {step}"));
-            if field.codes.get(&question).is_none_or(|first| first != code) || !used.insert(code.to_owned()) {
-                return Err(format!("the answer {code:?} was not that of {question:?}, or was used twice"));
+            let question = (
+                LogId::from(session.as_str()),
+                format!("code {at} of step {step}"),
+            );
+            if field.codes.get(&question).is_none_or(|first| first != code)
+                || !used.insert(code.to_owned())
+            {
+                return Err(format!(
+                    "the answer {code:?} was not that of {question:?}, or was used twice"
+                ));
             }
         }
-        if effects.insert((session.clone(), no), (number.clone(), codes.clone())).is_some() {
+        if effects
+            .insert((session.clone(), no), (number.clone(), codes.clone()))
+            .is_some()
+        {
             return Err(format!("step {step} of {session} was done twice"));
         }
     }

@@ -50,7 +50,8 @@ impl Drill {
     /// The first promise that was broken, in words.
     pub async fn run(&self, rng: &mut Rng) -> Result<Survived, String> {
         let journal = due_work(&self.place, self.lease).await?;
-        let (mut field, mut survived) = (Field::new(self, Arc::clone(&journal)), Survived::default());
+        let (mut field, mut survived) =
+            (Field::new(self, Arc::clone(&journal)), Survived::default());
         let mut ids = Vec::new();
         bill(&journal, &mut ids, self.sessions).await?;
         field.begin_server()?;
@@ -81,7 +82,16 @@ async fn bill(journal: &Arc<dyn DueWork>, ids: &mut Vec<LogId>, more: usize) -> 
         let id = LogId::from(format!("bill/{}", ids.len()));
         drop(journal.own(&id, &Owner::default()).await.map_err(told)?);
         let content = Entry::from(UserMessage::text("Pay the bill."));
-        journal.post(&id, Post::Message { lane: Lane::FollowUp, content }).await.map_err(told)?;
+        journal
+            .post(
+                &id,
+                Post::Message {
+                    lane: Lane::FollowUp,
+                    content,
+                },
+            )
+            .await
+            .map_err(told)?;
         ids.push(id);
     }
     Ok(())
@@ -150,7 +160,9 @@ async fn hold(
     survived: &mut Survived,
     asked: Option<(LogId, Arc<Pause>)>,
 ) -> Result<(), String> {
-    let Some((log, pause)) = asked else { return Ok(()) };
+    let Some((log, pause)) = asked else {
+        return Ok(());
+    };
     survived.held += 1;
     field.went_on(&log, &pause).await
 }

@@ -10,7 +10,8 @@ use std::{
 };
 
 use adjutant::agent::{
-    Flush, Folded, Head, Journal, JournalError, Log, LogId, Owner, Post, PostNo, PostStream, RecordStream, Seq, Stamped,
+    Flush, Folded, Head, Journal, JournalError, Log, LogId, Owner, Post, PostNo, PostStream,
+    RecordStream, Seq, Stamped,
 };
 use async_trait::async_trait;
 use tokio::{
@@ -43,7 +44,12 @@ impl fmt::Debug for Fuel {
 
 impl Fuel {
     fn new(kind: Kind, from: usize) -> Self {
-        Self { kind, from, left: Arc::new(AtomicUsize::new(from)), empty: Arc::default() }
+        Self {
+            kind,
+            from,
+            left: Arc::new(AtomicUsize::new(from)),
+            empty: Arc::default(),
+        }
     }
 
     pub(crate) fn endless() -> Self {
@@ -81,7 +87,11 @@ impl Fuel {
     }
 
     async fn burn(&self) {
-        let left = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        let left = self
+            .left
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+                left.checked_sub(1)
+            });
         if left.is_err() {
             self.empty.notify_one();
             std::future::pending::<()>().await;
@@ -90,7 +100,10 @@ impl Fuel {
 }
 
 pub(crate) fn runtime() -> Runtime {
-    Builder::new_current_thread().enable_time().build().expect("a runtime")
+    Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime")
 }
 
 /// A program that ends where its fuel does, and nothing of it goes on.
@@ -100,7 +113,12 @@ pub(crate) fn cut<T>(fuel: &Fuel, work: impl Future<Output = T>) -> Option<T> {
         let mut work = std::pin::pin!(work);
         let counted = std::future::poll_fn(|cx| {
             let polls = fuel.kind == Kind::Polls;
-            if polls && fuel.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |it| it.checked_sub(1)).is_err() {
+            if polls
+                && fuel
+                    .left
+                    .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |it| it.checked_sub(1))
+                    .is_err()
+            {
                 return Poll::Ready(None);
             }
             work.as_mut().poll(cx).map(Some)
@@ -128,7 +146,10 @@ struct CuttingLog {
 
 impl Cutting {
     pub(crate) fn new(inner: &Arc<dyn Journal>, fuel: &Fuel) -> Self {
-        Self { inner: Arc::clone(inner), fuel: fuel.clone() }
+        Self {
+            inner: Arc::clone(inner),
+            fuel: fuel.clone(),
+        }
     }
 }
 
@@ -136,7 +157,10 @@ impl Cutting {
 impl Journal for Cutting {
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
         let inner = self.inner.own(log, owner).await?;
-        Ok(Box::new(CuttingLog { inner, fuel: self.fuel.clone() }))
+        Ok(Box::new(CuttingLog {
+            inner,
+            fuel: self.fuel.clone(),
+        }))
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {

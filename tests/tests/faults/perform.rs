@@ -94,7 +94,14 @@ pub(crate) async fn perform(hazard: &str, wire: Wire) -> String {
         "endless_frame" => fault(wire, Fault::EndlessFrame).await,
         "garbage" => {
             let bytes = b"data: {garbage\n\n".to_vec().into();
-            fault(wire, Fault::Garbage { at: FaultPosition::Frame(9), bytes }).await
+            fault(
+                wire,
+                Fault::Garbage {
+                    at: FaultPosition::Frame(9),
+                    bytes,
+                },
+            )
+            .await
         }
         "split_every" => fault(wire, Fault::SplitEvery(1)).await,
         "invalid_utf8" => {
@@ -113,10 +120,16 @@ pub(crate) async fn perform(hazard: &str, wire: Wire) -> String {
         }
         "large result" => called(wire, call("shout"), |agent| agent).await,
         "large result, whole" => {
-            called(wire, call("shout"), |agent| agent.calls(|calls| calls.max_result_bytes = 20_000_000)).await
+            called(wire, call("shout"), |agent| {
+                agent.calls(|calls| calls.max_result_bytes = 20_000_000)
+            })
+            .await
         }
         "tool that never returns" => {
-            called(wire, call("hang"), |agent| agent.calls(|calls| calls.timeout = Some(SHORT))).await
+            called(wire, call("hang"), |agent| {
+                agent.calls(|calls| calls.timeout = Some(SHORT))
+            })
+            .await
         }
         other => format!("no hazard is called {other:?}"),
     }
@@ -134,14 +147,19 @@ async fn stalled(wire: Wire, at: u64) -> String {
 
 /// A server whose first answer is broken, and a model that waits so long for it.
 async fn broken(wire: Wire, timeouts: Timeouts, breaks: impl FnOnce(Setup) -> Setup) -> String {
-    let server = breaks(Loopback::setup(model([]))).start().await.expect("the server starts");
+    let server = breaks(Loopback::setup(model([])))
+        .start()
+        .await
+        .expect("the server starts");
     let broken = wire.model_at(&wire.base_url(&server), timeouts);
     both_runs(&agent(broken), wire.model(&server)).await
 }
 
 /// A model that calls a tool in the first run.
 async fn called(wire: Wire, script: Script, with: impl FnOnce(Agent) -> Agent) -> String {
-    let server = Loopback::start(model([script])).await.expect("the server starts");
+    let server = Loopback::start(model([script]))
+        .await
+        .expect("the server starts");
     let model = wire.model(&server);
     both_runs(&with(agent(Arc::clone(&model))), model).await
 }
@@ -167,17 +185,33 @@ async fn tls_refused(wire: Wire) -> String {
         while let Ok((mut socket, _)) = listener.accept().await {
             let mut hello = [0; 4_096];
             let read = socket.read(&mut hello).await;
-            let told = socket.write_all(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n").await;
-            assert!(matches!(read, Ok(1..)) && told.is_ok(), "the client went away first");
+            let told = socket
+                .write_all(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
+                .await;
+            assert!(
+                matches!(read, Ok(1..)) && told.is_ok(),
+                "the client went away first"
+            );
         }
     });
-    moved(wire, wire.model_at(&format!("https://{addr}"), Timeouts::new())).await
+    moved(
+        wire,
+        wire.model_at(&format!("https://{addr}"), Timeouts::new()),
+    )
+    .await
 }
 
 /// A server that speaks no TLS waits for a request that it understands.
 async fn tls_unanswered(wire: Wire) -> String {
     let plain = Loopback::start(model([])).await.expect("the server starts");
-    moved(wire, wire.model_at(&format!("https://{}", plain.addr()), Timeouts::new().connect(SHORT))).await
+    moved(
+        wire,
+        wire.model_at(
+            &format!("https://{}", plain.addr()),
+            Timeouts::new().connect(SHORT),
+        ),
+    )
+    .await
 }
 
 /// The first run asks a model that cannot answer, the second one a server that can.
@@ -195,7 +229,11 @@ async fn both_runs(agent: &Agent, second: Arc<dyn Model>) -> String {
 /// The second run: the session can go on, and the server takes its history.
 #[track_caller]
 fn finishes(result: &RunResult) {
-    assert_eq!((ended(result).as_str(), result.text().as_str()), ("finished answer", SENTENCE), "the second run");
+    assert_eq!(
+        (ended(result).as_str(), result.text().as_str()),
+        ("finished answer", SENTENCE),
+        "the second run"
+    );
 }
 
 /// A model that says these scripts first, and the sentence from then on.
@@ -226,7 +264,8 @@ async fn run(run: RunBuilder) -> RunResult {
 fn told(agent: &Agent, result: &RunResult) -> String {
     let history = agent.log().transcript();
     let bytes = serde_json::to_vec(&history).expect("a transcript is JSON");
-    let read: Transcript = serde_json::from_slice(&bytes).expect("a transcript reads back, so it is valid");
+    let read: Transcript =
+        serde_json::from_slice(&bytes).expect("a transcript reads back, so it is valid");
     assert_eq!(read, history);
     let turns = history.iter().filter_map(|stored| match &stored.entry {
         Entry::Turn(turn) => Some(turn),
@@ -236,7 +275,11 @@ fn told(agent: &Agent, result: &RunResult) -> String {
     for turn in turns {
         for (call, result) in turn.pairs() {
             // The history keeps what the model is not shown.
-            let whole = if result.text().len() > 100_000 { ", whole" } else { "" };
+            let whole = if result.text().len() > 100_000 {
+                ", whole"
+            } else {
+                ""
+            };
             words.push(format!("{} {:?}{whole}", call.name, result.status));
         }
         let text = turn.reply().text();
@@ -254,11 +297,23 @@ fn told(agent: &Agent, result: &RunResult) -> String {
 fn ended(result: &RunResult) -> String {
     match &result.outcome {
         Outcome::Finished { why, .. } => format!("finished {why:?}").to_lowercase(),
-        Outcome::Failed { failure: Failure::Model { error } } => {
-            assert!(!error.message().is_empty() && !error.message().contains("not-a-real-key"), "{error}");
-            let status = error.details().status.map(|status| format!(" {status}")).unwrap_or_default();
+        Outcome::Failed {
+            failure: Failure::Model { error },
+        } => {
+            assert!(
+                !error.message().is_empty() && !error.message().contains("not-a-real-key"),
+                "{error}"
+            );
+            let status = error
+                .details()
+                .status
+                .map(|status| format!(" {status}"))
+                .unwrap_or_default();
             let again = if error.is_retryable() { ", again" } else { "" };
-            let wait = error.retry_after().map(|wait| format!(" after {wait:?}")).unwrap_or_default();
+            let wait = error
+                .retry_after()
+                .map(|wait| format!(" after {wait:?}"))
+                .unwrap_or_default();
             format!("failed {:?}{status}{again}{wait}", error.kind())
         }
         other => format!("{other:?}"),

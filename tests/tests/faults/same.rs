@@ -44,11 +44,17 @@ fn script() -> ScriptedModel {
 #[tokio::test]
 async fn events_are_the_same_when_the_wire_is_another() {
     let expect = events(script()).await;
-    assert_eq!(expect.last().map(|event| &event["event"]), Some(&json!("run_finished")));
+    assert_eq!(
+        expect.last().map(|event| &event["event"]),
+        Some(&json!("run_finished"))
+    );
     for wire in WIRES {
         let server = Loopback::start(script()).await.expect("the server starts");
         let real = events(wire.model(&server)).await;
-        let first = expect.iter().zip(&real).position(|(expect, real)| expect != real);
+        let first = expect
+            .iter()
+            .zip(&real)
+            .position(|(expect, real)| expect != real);
         let pair = first.map(|at| (&expect[at], &real[at]));
         assert_eq!(pair, None, "the first event that differs on {wire:?}");
         assert_eq!(real.len(), expect.len(), "{wire:?}");
@@ -80,12 +86,15 @@ fn joined(events: Vec<Value>) -> Vec<Value> {
     let mut joined: Vec<Value> = Vec::new();
     for event in events {
         let more = event["text"].as_str().unwrap_or_default().to_owned();
-        let is_delta = event["event"].as_str().is_some_and(|it| it.ends_with("_delta"));
-        match joined
-            .last_mut()
-            .filter(|last| is_delta && last["event"] == event["event"] && last["block"] == event["block"])
-        {
-            Some(last) => last["text"] = format!("{}{more}", last["text"].as_str().unwrap_or_default()).into(),
+        let is_delta = event["event"]
+            .as_str()
+            .is_some_and(|it| it.ends_with("_delta"));
+        match joined.last_mut().filter(|last| {
+            is_delta && last["event"] == event["event"] && last["block"] == event["block"]
+        }) {
+            Some(last) => {
+                last["text"] = format!("{}{more}", last["text"].as_str().unwrap_or_default()).into()
+            }
             None => joined.push(event),
         }
     }

@@ -5,19 +5,41 @@ use super::{How::*, Row, rows};
 /// A test of this crate's life of agents: file and function.
 macro_rules! runtime {
     ($file:literal :: $name:ident) => {
-        Test(concat!("crates/adjutant-runtime/tests/", $file, ".rs::", stringify!($name)))
+        Test(concat!(
+            "crates/adjutant-runtime/tests/",
+            $file,
+            ".rs::",
+            stringify!($name)
+        ))
     };
     ($file:literal :: $name:ident, $why:literal) => {
-        Deviation { test: concat!("crates/adjutant-runtime/tests/", $file, ".rs::", stringify!($name)), why: $why }
+        Deviation {
+            test: concat!(
+                "crates/adjutant-runtime/tests/",
+                $file,
+                ".rs::",
+                stringify!($name)
+            ),
+            why: $why,
+        }
     };
 }
 /// A check of the public suite of lifecycles.
 macro_rules! suite {
     ($name:ident) => {
-        Test(concat!("crates/adjutant-testing/src/lifecycle_suite.rs::", stringify!($name)))
+        Test(concat!(
+            "crates/adjutant-testing/src/lifecycle_suite.rs::",
+            stringify!($name)
+        ))
     };
     ($name:ident, $why:literal) => {
-        Deviation { test: concat!("crates/adjutant-testing/src/lifecycle_suite.rs::", stringify!($name)), why: $why }
+        Deviation {
+            test: concat!(
+                "crates/adjutant-testing/src/lifecycle_suite.rs::",
+                stringify!($name)
+            ),
+            why: $why,
+        }
     };
 }
 /// A test of another place.
@@ -26,7 +48,10 @@ macro_rules! other {
         Test(concat!($file, ".rs::", stringify!($name)))
     };
     ($file:literal :: $name:ident, $why:literal) => {
-        Deviation { test: concat!($file, ".rs::", stringify!($name)), why: $why }
+        Deviation {
+            test: concat!($file, ".rs::", stringify!($name)),
+            why: $why,
+        }
     };
 }
 

@@ -7,7 +7,14 @@ const PATH: &str = "crates/adjutant-core/src/drive.rs";
 /// One screen at a width of 100.
 const LINES: usize = 80;
 /// What the file may not mention outside of comments, in any spelling.
-const FOREIGN: &[&str] = &["retry", "compact", "approval", "telemetry", "provider", "tracing"];
+const FOREIGN: &[&str] = &[
+    "retry",
+    "compact",
+    "approval",
+    "telemetry",
+    "provider",
+    "tracing",
+];
 
 pub(super) fn by_name(sources: &[Source]) -> Vec<String> {
     let Some(source) = sources.iter().find(|source| source.path == PATH) else {
@@ -19,11 +26,14 @@ pub(super) fn by_name(sources: &[Source]) -> Vec<String> {
         .find(|(name, range)| *name == "drive" && code[..range.start].ends_with("pub async "));
     let first = match drive {
         None => Some(source.message(0, "no `pub async fn drive`")),
-        Some((_, range)) => source.longer(range.start, "the driver", scan::count(&code[range]), LINES),
+        Some((_, range)) => {
+            source.longer(range.start, "the driver", scan::count(&code[range]), LINES)
+        }
     };
     let text = source.scanned.text.to_ascii_lowercase();
     let foreign = FOREIGN.iter().flat_map(|word| text.match_indices(word));
-    let foreign = foreign.map(|(at, word)| source.message(at, &format!("the driver mentions `{word}`")));
+    let foreign =
+        foreign.map(|(at, word)| source.message(at, &format!("the driver mentions `{word}`")));
     first.into_iter().chain(foreign).collect()
 }
 
@@ -39,7 +49,10 @@ mod tests {
 
     #[test]
     fn driver_passes_when_short_and_foreign_words_stand_in_comments() {
-        check("//! No retry.\npub async fn drive<P>(port: P) { /* tracing */ }", &[]);
+        check(
+            "//! No retry.\npub async fn drive<P>(port: P) { /* tracing */ }",
+            &[],
+        );
     }
 
     #[test]

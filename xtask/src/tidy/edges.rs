@@ -28,8 +28,7 @@ const EDGES: &[(&str, &str)] = &[
     ("cli", "adjutant server"),
 ];
 /// For the crates above all of them; that no two of those need each other, the check for cycles sees.
-const LIBRARIES: &str =
-    "agent context core fleet llm macros mcp orchestration otel protocols providers runtime skills store tool toolkit";
+const LIBRARIES: &str = "agent context core fleet llm macros mcp orchestration otel protocols providers runtime skills store tool toolkit";
 
 pub(super) fn table(packages: &[Package]) -> Vec<String> {
     let mut messages = Vec::new();
@@ -39,14 +38,20 @@ pub(super) fn table(packages: &[Package]) -> Vec<String> {
             messages.push(message(package, "not in the edge table"));
         }
         for edge in package.edges() {
-            let allowed = row.is_some_and(|(_, to)| to.split(' ').any(|to| to == short(&edge.name)));
+            let allowed =
+                row.is_some_and(|(_, to)| to.split(' ').any(|to| to == short(&edge.name)));
             let what = match (edge.kind.as_deref(), edge.req.as_str()) {
                 (None | Some("build"), _) if !allowed => "not in the edge table",
                 (None | Some("build"), "*") => "without a version",
-                (Some("dev"), req) if req != "*" && edge.name == "adjutant-testing" => "with a version (path only)",
+                (Some("dev"), req) if req != "*" && edge.name == "adjutant-testing" => {
+                    "with a version (path only)"
+                }
                 _ => continue,
             };
-            messages.push(message(package, &format!("depends on {}: {what}", edge.name)));
+            messages.push(message(
+                package,
+                &format!("depends on {}: {what}", edge.name),
+            ));
         }
     }
     messages
@@ -55,15 +60,26 @@ pub(super) fn table(packages: &[Package]) -> Vec<String> {
 /// What stays in published manifests has no cycle: dev-dependencies too, when they have a version.
 pub(super) fn published(packages: &[Package]) -> Vec<String> {
     let cycle = metadata::publish_order(packages).err().unwrap_or_default();
-    cycle.iter().map(|package| message(package, "in or above a cycle once published")).collect()
+    cycle
+        .iter()
+        .map(|package| message(package, "in or above a cycle once published"))
+        .collect()
 }
 
 /// Inline tests would see another build of their own crate than `adjutant-testing` does.
 pub(super) fn inline_tests(source: &Source) -> Vec<String> {
     let path = &source.path;
-    let inside = path.starts_with("crates/") && path.contains("/src/") && !path.contains("-testing/");
-    let found = source.scanned.code.find("adjutant_testing").filter(|_| inside);
-    found.map(|at| source.message(at, "adjutant-testing is for `tests/`")).into_iter().collect()
+    let inside =
+        path.starts_with("crates/") && path.contains("/src/") && !path.contains("-testing/");
+    let found = source
+        .scanned
+        .code
+        .find("adjutant_testing")
+        .filter(|_| inside);
+    found
+        .map(|at| source.message(at, "adjutant-testing is for `tests/`"))
+        .into_iter()
+        .collect()
 }
 
 fn message(package: &Package, what: &str) -> String {
@@ -81,13 +97,25 @@ mod tests {
 
     fn package(name: &str, to: &str, kind: Option<&str>, req: &str) -> Package {
         let (kind, path) = (kind.map(str::to_owned), Some(String::new()));
-        let dependencies = vec![Dependency { name: to.into(), kind, req: req.into(), path }];
-        Package { name: name.into(), dependencies, ..Package::default() }
+        let dependencies = vec![Dependency {
+            name: to.into(),
+            kind,
+            req: req.into(),
+            path,
+        }];
+        Package {
+            name: name.into(),
+            dependencies,
+            ..Package::default()
+        }
     }
 
     #[track_caller]
     fn check(rule: fn(&[Package]) -> Vec<String>, packages: &[Package], expect: &[&str]) {
-        let expect: Vec<_> = expect.iter().map(|what| format!("crates/adjutant-{what}")).collect();
+        let expect: Vec<_> = expect
+            .iter()
+            .map(|what| format!("crates/adjutant-{what}"))
+            .collect();
         assert_eq!(rule(packages), expect);
     }
 
@@ -109,8 +137,8 @@ mod tests {
         let tool = || package("adjutant-tool", "adjutant-llm", None, "^1");
         let llm = |req| package("adjutant-llm", "adjutant-tool", Some("dev"), req);
         check(published, &[tool(), llm("*")], &[]);
-        let [one, other] =
-            ["tool", "llm"].map(|name| format!("{name}/Cargo.toml:1: in or above a cycle once published"));
+        let [one, other] = ["tool", "llm"]
+            .map(|name| format!("{name}/Cargo.toml:1: in or above a cycle once published"));
         check(published, &[tool(), llm("^1")], &[&one, &other]);
     }
 }

@@ -22,7 +22,9 @@ pub(super) fn root(source: &Source) -> Option<String> {
 fn first_item(code: &str) -> Option<usize> {
     let mut rest = code.trim();
     while !rest.is_empty() {
-        let bare = rest.trim_start_matches("pub ").trim_start_matches("pub(crate) ");
+        let bare = rest
+            .trim_start_matches("pub ")
+            .trim_start_matches("pub(crate) ");
         let length = match bare.split([' ', '[']).next() {
             Some("#" | "#!") => scan::end(rest, rest.find('[')?, b']'),
             Some("use") => rest.find(';').map(|at| at + 1),
@@ -46,7 +48,10 @@ mod tests {
 
     #[track_caller]
     fn check(raw: &str, expect: Option<&str>) {
-        assert_eq!(root(&Source::new("a/src/lib.rs", raw.into())).as_deref(), expect);
+        assert_eq!(
+            root(&Source::new("a/src/lib.rs", raw.into())).as_deref(),
+            expect
+        );
     }
 
     #[test]

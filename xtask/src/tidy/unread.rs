@@ -7,9 +7,16 @@ use crate::metadata::Package;
 pub(super) fn found(packages: &[Package], sources: &[Source]) -> Vec<String> {
     let has_none = |package: &&Package| {
         let targets = package.about["targets"].as_array();
-        targets.is_some_and(|all| all.iter().any(|it| it["kind"][0] == "lib" && it["test"] == false))
+        targets.is_some_and(|all| {
+            all.iter()
+                .any(|it| it["kind"][0] == "lib" && it["test"] == false)
+        })
     };
-    packages.iter().filter(has_none).flat_map(|package| of(&package.name, sources)).collect()
+    packages
+        .iter()
+        .filter(has_none)
+        .flat_map(|package| of(&package.name, sources))
+        .collect()
 }
 
 fn of(name: &str, sources: &[Source]) -> Vec<String> {
@@ -18,13 +25,24 @@ fn of(name: &str, sources: &[Source]) -> Vec<String> {
     let reading: Vec<&Source> = sources.iter().filter(reads).collect();
     let is_read = |path: &str| {
         // With a module come those in its folder.
-        let named = |part: &str| reading.iter().any(|it| it.scanned.code.contains(&format!("mod {part};")));
+        let named = |part: &str| {
+            reading
+                .iter()
+                .any(|it| it.scanned.code.contains(&format!("mod {part};")))
+        };
         path.trim_end_matches(".rs").split('/').any(named)
     };
     let lost = sources.iter().filter_map(|source| {
         let path = source.path.strip_prefix(&inside)?;
-        let at = source.scanned.code.find("#[cfg(test)]").filter(|_| !is_read(path))?;
-        Some(source.message(at, "the library has no target for tests, and no file of `tests/` reads these"))
+        let at = source
+            .scanned
+            .code
+            .find("#[cfg(test)]")
+            .filter(|_| !is_read(path))?;
+        Some(source.message(
+            at,
+            "the library has no target for tests, and no file of `tests/` reads these",
+        ))
     });
     lost.collect()
 }
@@ -39,7 +57,10 @@ mod tests {
             ("crates/a/src/one.rs", "\n#[cfg(test)]\nmod tests;"),
             ("crates/a/src/two.rs", "#[cfg(test)]\nmod tests;"),
             ("crates/a/src/two/three.rs", "#[cfg(test)]\nmod tests;"),
-            ("crates/a/tests/inside.rs", "#[path = \"../src/two.rs\"]\nmod two;"),
+            (
+                "crates/a/tests/inside.rs",
+                "#[path = \"../src/two.rs\"]\nmod two;",
+            ),
             ("crates/a/tests/other.rs", "mod one;"),
         ];
         let sources = sources.map(|(path, text)| Source::new(path, text.into()));

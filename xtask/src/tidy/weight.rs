@@ -6,12 +6,12 @@ use crate::{Failure, cargo};
 
 /// The number must stay below.
 const CRATES: usize = 120;
-const TREE: &str =
-    "tree --package adjutant --edges normal,build --target x86_64-unknown-linux-gnu --prefix none --locked";
+const TREE: &str = "tree --package adjutant --edges normal,build --target x86_64-unknown-linux-gnu --prefix none --locked";
 
 pub(super) fn facade() -> Result<Option<String>, Failure> {
     let crates = others(&cargo::output(TREE)?);
-    let what = format!("{crates} crates of others for facade, tool and provider (limit: under {CRATES})");
+    let what =
+        format!("{crates} crates of others for facade, tool and provider (limit: under {CRATES})");
     println!("tidy: {what}");
     Ok((crates >= CRATES).then(|| format!("crates/adjutant/Cargo.toml:1: {what}")))
 }

@@ -19,7 +19,10 @@ impl Agent {
     /// By itself it cannot run: its runs fail until it is given a model.
     pub fn inheriting(name: impl Into<Arc<str>>) -> Self {
         let agent = Self::new(Inherited(ModelInfo::new("inherited/model"))).name(name);
-        agent.with(|setup| Setup { inherits: true, ..setup })
+        agent.with(|setup| Setup {
+            inherits: true,
+            ..setup
+        })
     }
 
     /// The agent with this model, unless it has one of its own.
@@ -33,7 +36,10 @@ impl Agent {
 
 impl From<Agent> for AgentConfig {
     fn from(agent: Agent) -> Self {
-        Self { setup: agent.setup, limits: agent.limits }
+        Self {
+            setup: agent.setup,
+            limits: agent.limits,
+        }
     }
 }
 
@@ -41,8 +47,17 @@ impl From<AgentConfig> for Agent {
     /// An agent of this configuration, in a session of its own.
     fn from(config: AgentConfig) -> Self {
         let AgentConfig { setup, limits } = config;
-        let session = Arc::new(Session::new(LogId("".into()), Arc::new(MemoryJournal::default())));
-        Self { setup, limits, journal: None, session, is_chosen: false }
+        let session = Arc::new(Session::new(
+            LogId("".into()),
+            Arc::new(MemoryJournal::default()),
+        ));
+        Self {
+            setup,
+            limits,
+            journal: None,
+            session,
+            is_chosen: false,
+        }
     }
 }
 

@@ -25,7 +25,11 @@ struct DelegateArgs {
 ///
 /// The model may say how many requests the agent may make at most, within the agent's own limit. A call that was cut off
 /// by a crash goes on where the agent was, and what the agent waits for is what the call waits for.
-pub fn agent_tool(name: &str, description: impl Into<Arc<str>>, agent: Agent) -> impl ErasedTool + 'static {
+pub fn agent_tool(
+    name: &str,
+    description: impl Into<Arc<str>>,
+    agent: Agent,
+) -> impl ErasedTool + 'static {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -39,18 +43,31 @@ pub fn agent_tool(name: &str, description: impl Into<Arc<str>>, agent: Agent) ->
         "required": ["task"],
         "additionalProperties": false,
     });
-    let spec = ToolSpec { replay: Replay::Resumable, ..ToolSpec::new(name, description, schema) };
+    let spec = ToolSpec {
+        replay: Replay::Resumable,
+        ..ToolSpec::new(name, description, schema)
+    };
     tool_fn(spec, move |args: Value, cx: CallContext| {
         let agent = agent.clone();
         async move {
             let order: DelegateArgs = serde_json::from_value(args).map_err(|error| {
-                ToolError::new(ToolErrorKind::InvalidArguments, "this is no task").with_source(error)
+                ToolError::new(ToolErrorKind::InvalidArguments, "this is no task")
+                    .with_source(error)
             })?;
             if order.task.trim().is_empty() {
-                return Err(ToolError::new(ToolErrorKind::InvalidArguments, "`task` is blank: say what to do"));
+                return Err(ToolError::new(
+                    ToolErrorKind::InvalidArguments,
+                    "`task` is blank: say what to do",
+                ));
             }
-            let agent = order.max_turns.map_or(agent.clone(), |turns| agent.cap_turns(turns));
-            let result = AgentFactory::of(&cx)?.create(KEY, agent).await?.run(order.task).await?;
+            let agent = order
+                .max_turns
+                .map_or(agent.clone(), |turns| agent.cap_turns(turns));
+            let result = AgentFactory::of(&cx)?
+                .create(KEY, agent)
+                .await?
+                .run(order.task)
+                .await?;
             answer(&result)
         }
     })
@@ -68,6 +85,10 @@ fn answer(result: &RunResult) -> Result<CallResult, ToolError> {
         Outcome::Paused { .. } => "the agent waits for the outside".to_owned(),
     };
     let text = result.text();
-    let said = if text.is_empty() { String::new() } else { format!("; it had said: {text}") };
+    let said = if text.is_empty() {
+        String::new()
+    } else {
+        format!("; it had said: {text}")
+    };
     Err(ToolError::failed(format!("{ended}{said}")))
 }

@@ -51,7 +51,10 @@ pub enum MemberRun {
 impl AgentFactory {
     /// Opens first agents.
     pub fn root() -> Self {
-        Self { spawn: None, model: None }
+        Self {
+            spawn: None,
+            model: None,
+        }
     }
 
     /// Sets the model of first agents that [inherit](Agent::inheriting) theirs: what a package or a runtime gives.
@@ -59,7 +62,10 @@ impl AgentFactory {
     /// Children have the model of the agent that opens them.
     #[must_use]
     pub fn model(self, model: impl Model + 'static) -> Self {
-        Self { model: Some(Arc::new(model)), ..self }
+        Self {
+            model: Some(Arc::new(model)),
+            ..self
+        }
     }
 
     /// Opens children of a call.
@@ -68,8 +74,12 @@ impl AgentFactory {
     /// `Failed` if the context is not that of a call of a run.
     pub fn of(cx: &CallContext) -> Result<Self, ToolError> {
         let spawn = cx.get::<dyn Spawn>();
-        let spawn = spawn.ok_or_else(|| ToolError::failed("agents are opened only within a call of a run"))?;
-        Ok(Self { spawn: Some(spawn), model: None })
+        let spawn = spawn
+            .ok_or_else(|| ToolError::failed("agents are opened only within a call of a run"))?;
+        Ok(Self {
+            spawn: Some(spawn),
+            model: None,
+        })
     }
 
     /// Opens an agent; a child by this key, a first agent in a new session.
@@ -79,7 +89,9 @@ impl AgentFactory {
     pub async fn create(&self, key: &str, agent: Agent) -> Result<OpenedAgent, ToolError> {
         match &self.spawn {
             Some(spawn) => Ok(OpenedAgent::Child(spawn.open(key, agent.into()).await?)),
-            None => Ok(OpenedAgent::Root(agent.or_model(self.model.as_ref()).new_session())),
+            None => Ok(OpenedAgent::Root(
+                agent.or_model(self.model.as_ref()).new_session(),
+            )),
         }
     }
 }
@@ -162,6 +174,8 @@ fn told(error: Error) -> ToolError {
 
 impl fmt::Debug for AgentFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentFactory").field("children", &self.spawn.is_some()).finish()
+        f.debug_struct("AgentFactory")
+            .field("children", &self.spawn.is_some())
+            .finish()
     }
 }

@@ -79,8 +79,13 @@ impl AgentLog<'_> {
     /// `Busy` if the session is running, `Paused` if a run waits for answers, `Prompt` if one is a summary, `Journal` if
     /// the log could not be used.
     pub async fn append(self, entries: Vec<Entry>) -> Result<(), Error> {
-        if entries.iter().any(|entry| matches!(entry, Entry::Summary(_))) {
-            return Err(Error::Prompt("a summary belongs to a view, not to a history"));
+        if entries
+            .iter()
+            .any(|entry| matches!(entry, Entry::Summary(_)))
+        {
+            return Err(Error::Prompt(
+                "a summary belongs to a view, not to a history",
+            ));
         }
         let session = &self.agent.session;
         let claim = session.claim()?;
@@ -93,7 +98,15 @@ impl AgentLog<'_> {
     }
 
     fn start(self, begin: Begin) -> Start {
-        let (setup, session) = (Arc::clone(&self.agent.setup), Arc::clone(&self.agent.session));
-        Start { setup, session, begin, cancel: None }
+        let (setup, session) = (
+            Arc::clone(&self.agent.setup),
+            Arc::clone(&self.agent.session),
+        );
+        Start {
+            setup,
+            session,
+            begin,
+            cancel: None,
+        }
     }
 }

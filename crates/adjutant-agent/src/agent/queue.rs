@@ -19,14 +19,18 @@ pub struct AgentQueue<'a> {
 impl Agent {
     /// Returns the queue for messages besides prompts: steering, follow-ups, posts.
     pub fn queue(&self) -> AgentQueue<'_> {
-        AgentQueue { session: &self.session }
+        AgentQueue {
+            session: &self.session,
+        }
     }
 }
 
 impl Running {
     /// Returns the queue for messages to the run besides its prompt: see [`Agent::queue`].
     pub fn queue(&self) -> AgentQueue<'_> {
-        AgentQueue { session: self.session() }
+        AgentQueue {
+            session: self.session(),
+        }
     }
 }
 
@@ -63,7 +67,10 @@ impl AgentQueue<'_> {
     /// Takes back what waits in these lanes, and gives it: lane by lane, each oldest first.
     #[must_use]
     pub fn clear(self, lanes: &[Lane]) -> Vec<Entry> {
-        lanes.iter().flat_map(|lane| self.session.queues().clear(*lane)).collect()
+        lanes
+            .iter()
+            .flat_map(|lane| self.session.queues().clear(*lane))
+            .collect()
     }
 
     /// True if no message waits. The content of a log is known once the session's first run began.

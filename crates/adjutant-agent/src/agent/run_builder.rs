@@ -58,7 +58,10 @@ impl Agent {
     /// Runs the agent on a prompt; with [`Continue`](crate::Continue) on what is there.
     pub fn run(&self, prompt: impl Into<Prompt>) -> RunBuilder {
         let prompts = prompt.into().checked();
-        RunBuilder::new(self, prompts.map(|prompts| Begin::run(prompts, self.limits.clone())))
+        RunBuilder::new(
+            self,
+            prompts.map(|prompts| Begin::run(prompts, self.limits.clone())),
+        )
     }
 
     /// Goes on with a run that waits for answers, or that the program before this one left open.
@@ -90,8 +93,18 @@ impl Agent {
 impl RunBuilder {
     fn new(agent: &Agent, begin: Result<Begin, Error>) -> Self {
         let (setup, session) = (Arc::clone(&agent.setup), Arc::clone(&agent.session));
-        let idle = Idle { setup, session, begin, max_turns: None, deadline: None, terms: None, cancel: None };
-        Self { state: State::Idle(idle) }
+        let idle = Idle {
+            setup,
+            session,
+            begin,
+            max_turns: None,
+            deadline: None,
+            terms: None,
+            cancel: None,
+        };
+        Self {
+            state: State::Idle(idle),
+        }
     }
 
     /// Sets how many requests this run may make; any number with `None`. By default as many as the agent may.
@@ -179,7 +192,10 @@ impl Idle {
             let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
             self.setup.world.now_ms().saturating_add(within)
         };
-        let set = Bounds { max_turns: self.max_turns, deadline_ms: self.deadline.map(at) };
+        let set = Bounds {
+            max_turns: self.max_turns,
+            deadline_ms: self.deadline.map(at),
+        };
         match &mut begin {
             Begin::Run { limits, terms, .. } => {
                 set.narrow(limits);
@@ -188,7 +204,12 @@ impl Idle {
             Begin::Resume { bounds, terms, .. } => (*bounds, *terms) = (set, self.terms),
             Begin::Cancel => {}
         }
-        let start = Start { setup: self.setup, session: self.session, begin, cancel: self.cancel };
+        let start = Start {
+            setup: self.setup,
+            session: self.session,
+            begin,
+            cancel: self.cancel,
+        };
         Ok(Running::new(start, claim))
     }
 }
@@ -203,7 +224,9 @@ impl Future for RunBuilder {
         {
             self.state = State::Live(idle.begin()?.unheard());
         }
-        let State::Live(running) = &mut self.state else { return Poll::Ready(Err(Error::Stuck)) };
+        let State::Live(running) = &mut self.state else {
+            return Poll::Ready(Err(Error::Stuck));
+        };
         let result = ready!(running.poll_end(cx));
         self.state = State::Over;
         Poll::Ready(result)
@@ -217,6 +240,8 @@ impl fmt::Debug for RunBuilder {
             State::Live(_) => "live",
             State::Over => "over",
         };
-        f.debug_struct("RunBuilder").field("state", &state).finish_non_exhaustive()
+        f.debug_struct("RunBuilder")
+            .field("state", &state)
+            .finish_non_exhaustive()
     }
 }

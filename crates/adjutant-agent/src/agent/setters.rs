@@ -59,7 +59,10 @@ impl Agent {
     /// Sets the answer that each run is wanted to come to: [`RunResult::output`](adjutant_core::RunResult::output).
     #[must_use]
     pub fn output<T: DeserializeOwned>(self, output: Output<T>) -> Self {
-        self.with(|setup| Setup { goal: Some(output.goal()), ..setup })
+        self.with(|setup| Setup {
+            goal: Some(output.goal()),
+            ..setup
+        })
     }
 
     /// Sets what instructions and sections know by a name.
@@ -127,7 +130,10 @@ impl Agent {
     ///
     /// What an entry becomes is recorded when the first request after it is made, and stays.
     #[must_use]
-    pub fn convert(self, convert: impl Fn(&Custom) -> Option<UserMessage> + Send + Sync + 'static) -> Self {
+    pub fn convert(
+        self,
+        convert: impl Fn(&Custom) -> Option<UserMessage> + Send + Sync + 'static,
+    ) -> Self {
         self.with(|setup| setup.convert(convert))
     }
 
@@ -182,7 +188,10 @@ impl Agent {
 
     /// Adds a rule that says which calls need someone's word; it sees arguments that fit. Its panic refuses the call.
     #[must_use]
-    pub fn approve_when(self, when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static) -> Self {
+    pub fn approve_when(
+        self,
+        when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static,
+    ) -> Self {
         self.with(|setup| setup.approve_when(when))
     }
 
@@ -225,6 +234,9 @@ impl Floor {
     /// The agent with this floor, in the place of the one that it has.
     #[must_use]
     pub fn install(self, agent: Agent) -> Agent {
-        agent.with(|setup| Setup { floor: self, ..setup })
+        agent.with(|setup| Setup {
+            floor: self,
+            ..setup
+        })
     }
 }

@@ -67,19 +67,28 @@ pub enum OutputStep {
 impl RunBuilder {
     /// Wants the run to come to a value of this type.
     pub fn output<T: DeserializeOwned + JsonSchema>(self) -> OutputRun<T> {
-        OutputRun { run: self, output: Output::new() }
+        OutputRun {
+            run: self,
+            output: Output::new(),
+        }
     }
 
     /// Wants the run to come to JSON that fits this schema.
     pub fn output_schema(self, schema: impl Into<Arc<Value>>) -> OutputRun<Value> {
-        OutputRun { run: self, output: Output::of(Format::new(NAME, schema)) }
+        OutputRun {
+            run: self,
+            output: Output::of(Format::new(NAME, schema)),
+        }
     }
 }
 
 impl<T: DeserializeOwned> OutputRun<T> {
     /// Sets how often the model may be sent back; see [`Output::repairs`].
     pub fn repairs(self, times: u32) -> Self {
-        Self { output: self.output.map(|output| output.repairs(times)), ..self }
+        Self {
+            output: self.output.map(|output| output.repairs(times)),
+            ..self
+        }
     }
 
     /// Sets who refuses a value that fits; see [`Output::validate`].
@@ -88,7 +97,10 @@ impl<T: DeserializeOwned> OutputRun<T> {
         F: Fn(T) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<(), String>> + Send + 'static,
     {
-        Self { output: self.output.map(|output| output.validate(validator)), ..self }
+        Self {
+            output: self.output.map(|output| output.validate(validator)),
+            ..self
+        }
     }
 
     /// Begins the run as a stream of its events and of the value while it comes.
@@ -99,7 +111,12 @@ impl<T: DeserializeOwned> OutputRun<T> {
         let goal = self.output?.goal();
         let partial = goal.shape.partial();
         let running = self.run.wanting(goal).stream()?;
-        Ok(OutputStream { running, partial, grown: None, reads: PhantomData })
+        Ok(OutputStream {
+            running,
+            partial,
+            grown: None,
+            reads: PhantomData,
+        })
     }
 }
 
@@ -138,7 +155,9 @@ impl<T> OutputStream<T> {
             return None;
         }
         match &event.kind {
-            EventKind::ReplyStarted { .. } | EventKind::ReplyRetracted { .. } => self.partial.begin(),
+            EventKind::ReplyStarted { .. } | EventKind::ReplyRetracted { .. } => {
+                self.partial.begin()
+            }
             EventKind::BlockStarted { block, kind } => self.partial.open(*block, kind),
             EventKind::TextDelta { block, text } | EventKind::ArgsDelta { block, text } => {
                 return self.partial.grow(*block, text).cloned();
@@ -156,7 +175,9 @@ impl<T> Stream for OutputStream<T> {
         if let Some(value) = self.grown.take() {
             return Poll::Ready(Some(OutputStep::Partial(value)));
         }
-        let Some(event) = ready!(Pin::new(&mut self.running).poll_next(cx)) else { return Poll::Ready(None) };
+        let Some(event) = ready!(Pin::new(&mut self.running).poll_next(cx)) else {
+            return Poll::Ready(None);
+        };
         self.grown = self.see(&event);
         Poll::Ready(Some(OutputStep::Event(Box::new(event))))
     }
@@ -172,12 +193,17 @@ fn typed<T: DeserializeOwned>(result: RunResult) -> Result<TypedResult<T>, Error
 
 impl<T> fmt::Debug for OutputRun<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutputRun").field("run", &self.run).field("output", &self.output).finish()
+        f.debug_struct("OutputRun")
+            .field("run", &self.run)
+            .field("output", &self.output)
+            .finish()
     }
 }
 
 impl<T> fmt::Debug for OutputStream<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutputStream").field("running", &self.running).finish_non_exhaustive()
+        f.debug_struct("OutputStream")
+            .field("running", &self.running)
+            .finish_non_exhaustive()
     }
 }

@@ -31,8 +31,15 @@ pub struct WorkingAgent {
 impl AgentQueue<'_> {
     /// The agents under the first one that are at work, by thread.
     pub fn agents(self) -> Vec<WorkingAgent> {
-        let at_work = self.session.live().map(|live| live.inbox.at_work()).unwrap_or_default();
-        at_work.into_iter().map(|at_work| self.working(at_work)).collect()
+        let at_work = self
+            .session
+            .live()
+            .map(|live| live.inbox.at_work())
+            .unwrap_or_default();
+        at_work
+            .into_iter()
+            .map(|at_work| self.working(at_work))
+            .collect()
     }
 
     /// The agent at work of this name, path or thread.
@@ -41,27 +48,43 @@ impl AgentQueue<'_> {
     /// `Agent` if there is none, or several have the name.
     pub fn agent(self, name: &str) -> Result<WorkingAgent, Error> {
         let all = self.agents();
-        let is_it =
-            |it: &&WorkingAgent| it.who.thread.as_str() == name || *it.who.path == *name || *it.who.name == *name;
+        let is_it = |it: &&WorkingAgent| {
+            it.who.thread.as_str() == name || *it.who.path == *name || *it.who.name == *name
+        };
         let mut found: Vec<_> = all.iter().filter(is_it).collect();
         if let (Some(one), true) = (found.pop(), found.is_empty()) {
             return Ok(one.clone());
         }
         let names = |all: &mut dyn Iterator<Item = &WorkingAgent>| {
-            all.take(MAX_NAMED).map(|it| it.who.thread.to_string()).collect::<Vec<_>>().join(", ")
+            all.take(MAX_NAMED)
+                .map(|it| it.who.thread.to_string())
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         let why = match (all.is_empty(), all.iter().any(|it| is_it(&it))) {
             (true, _) => "no agent is at work".to_owned(),
-            (_, true) => format!("several have the name; hint: use a thread: {}", names(&mut all.iter().filter(is_it))),
+            (_, true) => format!(
+                "several have the name; hint: use a thread: {}",
+                names(&mut all.iter().filter(is_it))
+            ),
             (_, false) => format!("hint: at work are {}", names(&mut all.iter())),
         };
         Err(Error::Agent(name.into(), why.into()))
     }
 
     fn working(self, at_work: AtWork) -> WorkingAgent {
-        let (listeners, journal) = (Arc::clone(self.session.listeners()), Arc::clone(self.session.journal()));
+        let (listeners, journal) = (
+            Arc::clone(self.session.listeners()),
+            Arc::clone(self.session.journal()),
+        );
         let (who, log) = (Arc::clone(&at_work.who), self.session.id().clone());
-        WorkingAgent { who, at_work, listeners, journal, log }
+        WorkingAgent {
+            who,
+            at_work,
+            listeners,
+            journal,
+            log,
+        }
     }
 }
 
@@ -71,7 +94,9 @@ impl WorkingAgent {
     /// # Errors
     /// Like [`AgentQueue::steer`].
     pub fn steer(&self, message: impl Into<Entry>) -> Result<Queued, Error> {
-        self.at_work.queues.push(Lane::Steering, message.into(), Manner::Waits)
+        self.at_work
+            .queues
+            .push(Lane::Steering, message.into(), Manner::Waits)
     }
 
     /// Asks it something, and waits for the text of the first reply that comes after: it goes on with its work.
@@ -81,7 +106,13 @@ impl WorkingAgent {
     /// # Errors
     /// Like [`AgentQueue::steer`], and `Agent` if it ends without a word.
     pub async fn ask(&self, question: impl Into<Entry>) -> Result<String, Error> {
-        let first = self.who.thread.as_str().split('/').next().unwrap_or_default();
+        let first = self
+            .who
+            .thread
+            .as_str()
+            .split('/')
+            .next()
+            .unwrap_or_default();
         let first = Arc::new(Identity::root(ThreadId::from(first), "", ""));
         let (listeners, journal) = (Arc::clone(&self.listeners), Arc::clone(&self.journal));
         let mut events = Subscription::new(listeners, journal, self.log.clone(), first);
@@ -97,7 +128,9 @@ impl WorkingAgent {
             match &event.kind {
                 _ if event.who.thread != self.who.thread => {}
                 EventKind::MessagePlaced { item } => is_placed |= question.item() == Some(*item),
-                EventKind::ReplyFinished { reply, .. } if is_placed && !reply.text().trim().is_empty() => {
+                EventKind::ReplyFinished { reply, .. }
+                    if is_placed && !reply.text().trim().is_empty() =>
+                {
                     return Ok(reply.text());
                 }
                 EventKind::RunFinished { .. } => break,
@@ -106,7 +139,10 @@ impl WorkingAgent {
         }
         // Nobody answers it any more.
         let _ = question.withdraw();
-        Err(Error::Agent(Arc::clone(&self.who.name), "it has ended without a word".into()))
+        Err(Error::Agent(
+            Arc::clone(&self.who.name),
+            "it has ended without a word".into(),
+        ))
     }
 
     /// Wishes that it stops, with all under it.
@@ -117,6 +153,8 @@ impl WorkingAgent {
 
 impl fmt::Debug for WorkingAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkingAgent").field("who", &self.who.path).finish_non_exhaustive()
+        f.debug_struct("WorkingAgent")
+            .field("who", &self.who.path)
+            .finish_non_exhaustive()
     }
 }

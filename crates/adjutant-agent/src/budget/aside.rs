@@ -3,7 +3,9 @@
 use std::{future::poll_fn, sync::Arc};
 
 use adjutant_core::Limit;
-use adjutant_llm::{Chunk, Collector, Error, ErrorKind, Model, ModelId, NanoUsd, Reply, Request, Usage};
+use adjutant_llm::{
+    Chunk, Collector, Error, ErrorKind, Model, ModelId, NanoUsd, Reply, Request, Usage,
+};
 
 use super::{
     Budget, Reservation, ReservationRequest,
@@ -42,7 +44,13 @@ pub(crate) async fn ask(
     bill: impl FnMut(Usage, Option<NanoUsd>),
 ) -> Result<Arc<Reply>, Error> {
     let mut stream = model.stream(request);
-    let mut attempt = Attempt { model, collector: Collector::default(), asked: None, said: None, bill };
+    let mut attempt = Attempt {
+        model,
+        collector: Collector::default(),
+        asked: None,
+        said: None,
+        bill,
+    };
     loop {
         let chunk = poll_fn(|cx| stream.as_mut().poll_next(cx)).await;
         let message = "the stream of the model ended without a reply";
@@ -73,7 +81,10 @@ impl<F: FnMut(Usage, Option<NanoUsd>)> Attempt<'_, F> {
     fn add(&mut self, usage: Usage) {
         // Nothing said is not nothing spent.
         if usage.total() > 0 {
-            let info = self.asked.as_ref().map_or(self.model.info(), |asked| self.model.info_of(asked));
+            let info = self
+                .asked
+                .as_ref()
+                .map_or(self.model.info(), |asked| self.model.info_of(asked));
             (self.bill)(usage, info.cost(&usage));
         }
     }

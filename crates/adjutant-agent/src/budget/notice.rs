@@ -17,12 +17,22 @@ const TELL_PERCENT: u128 = 80;
 ///
 /// `active_ms` is how long the run has been performed.
 pub(crate) fn notice(run: &Run, budget: Option<&Budget>, active_ms: u64) -> Option<(String, Memo)> {
-    let time = run.request().caps.wall_ms.map(|cap| (Limit::Time, active_ms, cap));
-    let percent = |(_, spent, cap): &(Limit, u64, u64)| u128::from(*spent) * 100 / u128::from((*cap).max(1));
+    let time = run
+        .request()
+        .caps
+        .wall_ms
+        .map(|cap| (Limit::Time, active_ms, cap));
+    let percent =
+        |(_, spent, cap): &(Limit, u64, u64)| u128::from(*spent) * 100 / u128::from((*cap).max(1));
     let uses = budget.and_then(Budget::tightest).into_iter().chain(time);
     let (limit, spent, cap) = uses.max_by_key(percent)?;
     let share = percent(&(limit.clone(), spent, cap));
-    let told = || run.memos().get(KEY).and_then(|memo| memo.get("run")?.as_u64()) == Some(run.run().0);
+    let told = || {
+        run.memos()
+            .get(KEY)
+            .and_then(|memo| memo.get("run")?.as_u64())
+            == Some(run.run().0)
+    };
     if share < TELL_PERCENT || run.request().is_last || told() {
         return None;
     }
@@ -36,6 +46,9 @@ pub(crate) fn notice(run: &Run, budget: Option<&Budget>, active_ms: u64) -> Opti
         amount(spent),
         amount(cap),
     );
-    let memo = Memo { key: KEY.into(), value: json!({ "run": run.run().0 }) };
+    let memo = Memo {
+        key: KEY.into(),
+        value: json!({ "run": run.run().0 }),
+    };
     Some((text, memo))
 }

@@ -13,12 +13,25 @@ const LAST_OUTPUT: u64 = 2_048;
 const TOOL_FRAME: u64 = 8;
 
 /// Returns the need of a request whose input is estimated at this; `last` says if the run ends with it.
-pub(crate) fn request_of(info: &ModelInfo, request: &Request, input: u64, last: bool) -> ReservationRequest {
-    let asked = request.options.max_output_tokens.unwrap_or(info.max_output_tokens);
+pub(crate) fn request_of(
+    info: &ModelInfo,
+    request: &Request,
+    input: u64,
+    last: bool,
+) -> ReservationRequest {
+    let asked = request
+        .options
+        .max_output_tokens
+        .unwrap_or(info.max_output_tokens);
     let most = if last { asked.min(LAST_OUTPUT) } else { asked };
     let (input_cost, output_price) = prices(info, input);
     ReservationRequest {
-        fixed: Spend { tokens: input, cost: input_cost, requests: 1, tool_calls: 0 },
+        fixed: Spend {
+            tokens: input,
+            cost: input_cost,
+            requests: 1,
+            tool_calls: 0,
+        },
         least_output: LEAST_OUTPUT.min(most),
         most_output: most,
         output_price,
@@ -29,22 +42,41 @@ pub(crate) fn request_of(info: &ModelInfo, request: &Request, input: u64, last: 
 /// Returns the tokens that system prompt and tools take at most: what is reserved must not be too small, so that frames
 /// of declarations count here, unlike in [`EffectContext::overhead`](crate::EffectContext::overhead).
 pub(crate) fn bound(request: &Request) -> u64 {
-    let tool =
-        |tool: &ToolDecl| TOOL_FRAME + Estimate.count(&tool.description) + Estimate.count(&tool.schema.to_string());
+    let tool = |tool: &ToolDecl| {
+        TOOL_FRAME + Estimate.count(&tool.description) + Estimate.count(&tool.schema.to_string())
+    };
     Estimate.count(&request.system) + request.tools.iter().map(tool).sum::<u64>()
 }
 
 /// Returns the greatest cost of the input, and the price of a million output tokens.
 fn prices(info: &ModelInfo, input: u64) -> (NanoUsd, NanoUsd) {
-    let Some(price) = &info.price else { return Default::default() };
+    let Some(price) = &info.price else {
+        return Default::default();
+    };
     let whole = |usage: Usage| price.cost(&usage);
     let classes = [
-        Usage { input_uncached: input, ..Usage::default() },
-        Usage { cache_write: input, ..Usage::default() },
-        Usage { cache_write: input, cache_write_1h: input, ..Usage::default() },
+        Usage {
+            input_uncached: input,
+            ..Usage::default()
+        },
+        Usage {
+            cache_write: input,
+            ..Usage::default()
+        },
+        Usage {
+            cache_write: input,
+            cache_write_1h: input,
+            ..Usage::default()
+        },
     ];
-    let percent = price.long.filter(|long| input > long.above).map_or(100, |long| long.output_percent);
-    (classes.map(whole).into_iter().max().unwrap_or_default(), scaled(price, percent))
+    let percent = price
+        .long
+        .filter(|long| input > long.above)
+        .map_or(100, |long| long.output_percent);
+    (
+        classes.map(whole).into_iter().max().unwrap_or_default(),
+        scaled(price, percent),
+    )
 }
 
 fn scaled(price: &Price, percent: u32) -> NanoUsd {

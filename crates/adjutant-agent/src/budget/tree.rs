@@ -68,14 +68,37 @@ enum Room {
 
 impl BudgetTree {
     pub(super) fn new(caps: Caps, spent: Spend) -> (Self, NodeId) {
-        let root = BudgetNode { up: None, caps, spent, held: Spend::default(), agents: 0, end: None };
+        let root = BudgetNode {
+            up: None,
+            caps,
+            spent,
+            held: Spend::default(),
+            agents: 0,
+            end: None,
+        };
         let (line, decided) = (BTreeMap::new(), BTreeMap::new());
-        (Self { nodes: vec![root], free: Vec::new(), line, decided, tickets: 0, kept: BTreeMap::new() }, ROOT)
+        (
+            Self {
+                nodes: vec![root],
+                free: Vec::new(),
+                line,
+                decided,
+                tickets: 0,
+                kept: BTreeMap::new(),
+            },
+            ROOT,
+        )
     }
 
     pub(super) fn add(&mut self, up: NodeId, caps: Caps, spent: Spend) -> NodeId {
-        let node =
-            BudgetNode { up: Some(up), caps, spent: Spend::default(), held: Spend::default(), agents: 0, end: None };
+        let node = BudgetNode {
+            up: Some(up),
+            caps,
+            spent: Spend::default(),
+            held: Spend::default(),
+            agents: 0,
+            end: None,
+        };
         let id = match self.free.pop() {
             Some(id) => {
                 self.nodes[id] = node;
@@ -113,15 +136,24 @@ impl BudgetTree {
             let (caps, gone) = (node.caps, node.spent + node.held);
             Caps {
                 tokens: caps.tokens.map(|cap| cap.saturating_sub(gone.tokens)),
-                cost: caps.cost.map(|cap| NanoUsd(cap.0.saturating_sub(gone.cost.0))),
+                cost: caps
+                    .cost
+                    .map(|cap| NanoUsd(cap.0.saturating_sub(gone.cost.0))),
                 requests: caps.requests.map(|cap| cap.saturating_sub(gone.requests)),
-                tool_calls: caps.tool_calls.map(|cap| cap.saturating_sub(gone.tool_calls)),
-                wall_ms: node.end.map(|end| u64::try_from(millis(end)).unwrap_or(u64::MAX)),
+                tool_calls: caps
+                    .tool_calls
+                    .map(|cap| cap.saturating_sub(gone.tool_calls)),
+                wall_ms: node
+                    .end
+                    .map(|end| u64::try_from(millis(end)).unwrap_or(u64::MAX)),
                 depth: caps.depth.map(|cap| cap.saturating_sub(above)),
                 agents: caps.agents.map(|cap| cap.saturating_sub(node.agents)),
             }
         };
-        (0..).zip(self.path(id)).map(of).fold(Caps::default(), Caps::within)
+        (0..)
+            .zip(self.path(id))
+            .map(of)
+            .fold(Caps::default(), Caps::within)
     }
 
     pub(super) fn spent(&self, id: NodeId) -> Spend {
@@ -150,11 +182,17 @@ impl BudgetTree {
     }
 
     pub(super) fn take_call(&mut self, id: NodeId) -> Result<(), Limit> {
-        let full = |node: &BudgetNode| node.caps.tool_calls.is_some_and(|cap| node.spent.tool_calls >= cap);
+        let full = |node: &BudgetNode| {
+            node.caps
+                .tool_calls
+                .is_some_and(|cap| node.spent.tool_calls >= cap)
+        };
         if self.path(id).any(|(_, node)| full(node)) {
             return Err(Limit::ToolCalls);
         }
-        self.change(id, |node| node.spent.tool_calls = node.spent.tool_calls.saturating_add(1));
+        self.change(id, |node| {
+            node.spent.tool_calls = node.spent.tool_calls.saturating_add(1)
+        });
         Ok(())
     }
 
@@ -162,7 +200,10 @@ impl BudgetTree {
     pub(super) fn take_permit(&mut self, id: NodeId, thread: &ThreadId) -> Result<(), Limit> {
         if let Some(node) = self.kept.remove(thread) {
             self.leave_seat(node);
-        } else if self.path(id).any(|(_, node)| node.caps.agents.is_some_and(|cap| node.agents >= cap)) {
+        } else if self
+            .path(id)
+            .any(|(_, node)| node.caps.agents.is_some_and(|cap| node.agents >= cap))
+        {
             return Err(Limit::Agents);
         }
         self.change(id, |node| node.agents = node.agents.saturating_add(1));
@@ -187,7 +228,10 @@ impl BudgetTree {
 
     /// Gives up kept places.
     pub(super) fn give_up(&mut self, is_in: impl Fn(&ThreadId, NodeId) -> bool) {
-        let gone: Vec<_> = self.kept.extract_if(.., |thread, node| is_in(thread, *node)).collect();
+        let gone: Vec<_> = self
+            .kept
+            .extract_if(.., |thread, node| is_in(thread, *node))
+            .collect();
         gone.into_iter().for_each(|(_, node)| self.leave_seat(node));
     }
 
@@ -196,8 +240,14 @@ impl BudgetTree {
     }
 
     pub(super) fn may_nest(&self, id: NodeId) -> Result<(), Limit> {
-        let deep = |(above, (_, node)): (u16, (NodeId, &BudgetNode))| node.caps.depth.is_some_and(|cap| above >= cap);
-        if (0_u16..).zip(self.path(id)).any(deep) { Err(Limit::Depth) } else { Ok(()) }
+        let deep = |(above, (_, node)): (u16, (NodeId, &BudgetNode))| {
+            node.caps.depth.is_some_and(|cap| above >= cap)
+        };
+        if (0_u16..).zip(self.path(id)).any(deep) {
+            Err(Limit::Depth)
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn caps_money(&self, id: NodeId) -> bool {
@@ -212,15 +262,32 @@ impl BudgetTree {
     }
 
     pub(super) fn tightest(&self, id: NodeId) -> Option<(Limit, u64, u64)> {
-        let share = |(_, spent, cap): &(Limit, u64, u64)| u128::from(*spent) * 1_000_000 / u128::from((*cap).max(1));
-        let calls = |node: &BudgetNode| Some((Limit::ToolCalls, node.spent.tool_calls, node.caps.tool_calls?));
-        self.path(id).flat_map(|(_, node)| node.uses().chain(calls(node))).max_by_key(share)
+        let share = |(_, spent, cap): &(Limit, u64, u64)| {
+            u128::from(*spent) * 1_000_000 / u128::from((*cap).max(1))
+        };
+        let calls = |node: &BudgetNode| {
+            Some((
+                Limit::ToolCalls,
+                node.spent.tool_calls,
+                node.caps.tool_calls?,
+            ))
+        };
+        self.path(id)
+            .flat_map(|(_, node)| node.uses().chain(calls(node)))
+            .max_by_key(share)
     }
 
     /// Joins the line; whoever can be served is served.
     pub(super) fn enter(&mut self, node: NodeId, request: ReservationRequest) -> u64 {
         self.tickets += 1;
-        self.line.insert(self.tickets, WaitingRequest { node, request, waker: None });
+        self.line.insert(
+            self.tickets,
+            WaitingRequest {
+                node,
+                request,
+                waker: None,
+            },
+        );
         let ticket = self.tickets;
         self.serve();
         ticket
@@ -268,7 +335,10 @@ impl BudgetTree {
             };
             let waiting = self.line.remove(&ticket);
             self.decided.insert(ticket, (node, decided));
-            waiting.and_then(|waiting| waiting.waker).into_iter().for_each(Waker::wake);
+            waiting
+                .and_then(|waiting| waiting.waker)
+                .into_iter()
+                .for_each(Waker::wake);
         }
     }
 
@@ -280,9 +350,27 @@ impl BudgetTree {
                 continue;
             }
             let needs = [
-                (Limit::Tokens, node.caps.tokens, node.spent.tokens, node.held.tokens, least.tokens),
-                (Limit::Money, node.caps.cost.map(|it| it.0), node.spent.cost.0, node.held.cost.0, least.cost.0),
-                (Limit::Requests, node.caps.requests, node.spent.requests, node.held.requests, least.requests),
+                (
+                    Limit::Tokens,
+                    node.caps.tokens,
+                    node.spent.tokens,
+                    node.held.tokens,
+                    least.tokens,
+                ),
+                (
+                    Limit::Money,
+                    node.caps.cost.map(|it| it.0),
+                    node.spent.cost.0,
+                    node.held.cost.0,
+                    least.cost.0,
+                ),
+                (
+                    Limit::Requests,
+                    node.caps.requests,
+                    node.spent.requests,
+                    node.held.requests,
+                    least.requests,
+                ),
             ];
             for (limit, cap, spent, held, need) in needs {
                 let Some(cap) = cap else { continue };
@@ -325,7 +413,9 @@ impl BudgetNode {
         let BudgetNode { caps, spent, .. } = self;
         let tokens = caps.tokens.map(|cap| (Limit::Tokens, spent.tokens, cap));
         let cost = caps.cost.map(|cap| (Limit::Money, spent.cost.0, cap.0));
-        let requests = caps.requests.map(|cap| (Limit::Requests, spent.requests, cap));
+        let requests = caps
+            .requests
+            .map(|cap| (Limit::Requests, spent.requests, cap));
         [tokens, cost, requests].into_iter().flatten()
     }
 }
@@ -335,7 +425,12 @@ impl ReservationRequest {
     fn spend(&self, output: u64) -> Spend {
         let cost = u128::from(output) * u128::from(self.output_price.0);
         let cost = NanoUsd(u64::try_from(cost.div_ceil(1_000_000)).unwrap_or(u64::MAX));
-        self.fixed + Spend { tokens: output, cost, ..Spend::default() }
+        self.fixed
+            + Spend {
+                tokens: output,
+                cost,
+                ..Spend::default()
+            }
     }
 
     /// Returns the output that fits, if so much of a limit is left.

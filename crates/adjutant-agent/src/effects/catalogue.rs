@@ -67,7 +67,12 @@ enum Load {
 impl Default for Catalogue {
     fn default() -> Self {
         let toolboxes = Composite::new("catalogue");
-        Self { toolboxes, names: Vec::new(), share: SHARE, made: Mutex::default() }
+        Self {
+            toolboxes,
+            names: Vec::new(),
+            share: SHARE,
+            made: Mutex::default(),
+        }
     }
 }
 
@@ -110,36 +115,60 @@ impl Effect for Catalogue {
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let all = self.toolboxes.resolve(cx.who).await;
-        let all = all.map_err(|error| EffectError::new("the tools could not be listed").with_source(error))?;
-        let window = if cx.window() > 0 { cx.window() } else { UNKNOWN_WINDOW };
+        let all = all.map_err(|error| {
+            EffectError::new("the tools could not be listed").with_source(error)
+        })?;
+        let window = if cx.window() > 0 {
+            cx.window()
+        } else {
+            UNKNOWN_WINDOW
+        };
         let memo = cx.memo::<CatalogueMemo>();
         if memo.is_none() && all.tokens() as f64 <= window as f64 * self.share {
             return Ok(vec![Action::Offer(all)]);
         }
         let is_known = memo.is_some();
-        let first = cx.history.iter().rev().take_while(|stored| !is_known || stored.id >= cx.fresh).count();
+        let first = cx
+            .history
+            .iter()
+            .rev()
+            .take_while(|stored| !is_known || stored.id >= cx.fresh)
+            .count();
         let turns = cx.history.iter_from(cx.history.len() - first);
         let wishes = wishes(turns, !is_known, &all);
-        let mut shelf = Shelf { all, loaded: memo.unwrap_or_default().loaded, most: window / LOADED_PART };
+        let mut shelf = Shelf {
+            all,
+            loaded: memo.unwrap_or_default().loaded,
+            most: window / LOADED_PART,
+        };
         if !wishes.is_empty() {
             shelf.load(&wishes);
         }
-        let memo = CatalogueMemo { loaded: shelf.loaded.clone() };
-        Ok(vec![Action::Remember(json!(memo)), Action::Offer(self.shown(shelf))])
+        let memo = CatalogueMemo {
+            loaded: shelf.loaded.clone(),
+        };
+        Ok(vec![
+            Action::Remember(json!(memo)),
+            Action::Offer(self.shown(shelf)),
+        ])
     }
 }
 
 impl Shelf {
     /// The loaded tools, as far as they are still there.
     fn bound(&self) -> impl Iterator<Item = &Bound> {
-        self.loaded.iter().filter_map(|name| self.all.get(name.as_str()))
+        self.loaded
+            .iter()
+            .filter_map(|name| self.all.get(name.as_str()))
     }
 
     /// Loads tools, as long as there is room for them.
     fn load(&mut self, names: &[ToolName]) -> Vec<Load> {
         let mut taken = Toolset::new(self.bound().cloned()).tokens();
         let load = |name: &ToolName| {
-            let Some(tool) = self.all.get(name.as_str()) else { return Load::Missing };
+            let Some(tool) = self.all.get(name.as_str()) else {
+                return Load::Missing;
+            };
             if self.loaded.contains(name) {
                 return Load::Before;
             }
@@ -155,15 +184,23 @@ impl Shelf {
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(self.all.decls(), other.all.decls()) && self.loaded == other.loaded && self.most == other.most
+        Arc::ptr_eq(self.all.decls(), other.all.decls())
+            && self.loaded == other.loaded
+            && self.most == other.most
     }
 }
 
 /// The tools that the newest turns wish to load, in order.
-fn wishes<'a>(turns: impl Iterator<Item = &'a Arc<Stored>>, is_first: bool, all: &Toolset) -> Vec<ToolName> {
+fn wishes<'a>(
+    turns: impl Iterator<Item = &'a Arc<Stored>>,
+    is_first: bool,
+    all: &Toolset,
+) -> Vec<ToolName> {
     let mut wishes = Vec::new();
     for stored in turns {
-        let Entry::Turn(turn) = &stored.entry else { continue };
+        let Entry::Turn(turn) = &stored.entry else {
+            continue;
+        };
         for (call, result) in turn.pairs() {
             if call.name.as_str() == FIND_TOOLS && result.status == Status::Ok {
                 let names = result.details[LOADED].as_array().into_iter().flatten();

@@ -2,7 +2,9 @@
 
 /// The first characters of a text.
 pub(super) fn clip(text: &str, max_chars: usize) -> &str {
-    text.char_indices().nth(max_chars).map_or(text, |(end, _)| &text[..end])
+    text.char_indices()
+        .nth(max_chars)
+        .map_or(text, |(end, _)| &text[..end])
 }
 
 /// The first characters of a text in one line; says with an ellipsis that there is more.
@@ -12,7 +14,11 @@ pub(super) fn preview(text: &str, max_chars: usize) -> String {
     let line = head.split_whitespace().collect::<Vec<_>>().join(" ");
     let shown = clip(&line, max_chars);
     let whole = shown.len() == line.len() && head.len() == text.len();
-    if whole { line } else { format!("{}…", shown.trim_end()) }
+    if whole {
+        line
+    } else {
+        format!("{}…", shown.trim_end())
+    }
 }
 
 #[cfg(test)]

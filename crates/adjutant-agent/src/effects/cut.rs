@@ -38,7 +38,10 @@ impl Cut {
         // An entry right before the newest ones need not be kept: nothing behind it is folded.
         let upto = before().rfind(|stored| !keep.contains(&stored.id))?.id;
         keep.retain(|id| *id < upto);
-        let entries: Vec<_> = before().take_while(|stored| stored.id <= upto).cloned().collect();
+        let entries: Vec<_> = before()
+            .take_while(|stored| stored.id <= upto)
+            .cloned()
+            .collect();
         let gone = || entries.iter().filter(|stored| !keep.contains(&stored.id));
         let (folded, tokens) = (gone().count(), gone().map(|stored| stored.tokens).sum());
         let covers = gone().map(|stored| match &stored.entry {
@@ -48,34 +51,61 @@ impl Cut {
         let covers = covers.sum();
         // A summary alone is not summarised again.
         let worth = gone().any(|stored| !matches!(stored.entry, Entry::Summary(_)));
-        worth.then_some(Self { keep: keep.into_iter().collect(), folded, tokens, upto, covers, entries })
+        worth.then_some(Self {
+            keep: keep.into_iter().collect(),
+            folded,
+            tokens,
+            upto,
+            covers,
+            entries,
+        })
     }
 
     /// Returns the summary that an earlier fold left, if it gives way now.
     pub fn previous(&self) -> Option<&Summary> {
-        self.entries.iter().rev().find_map(|stored| match &stored.entry {
-            Entry::Summary(summary) => Some(summary),
-            _ => None,
-        })
+        self.entries
+            .iter()
+            .rev()
+            .find_map(|stored| match &stored.entry {
+                Entry::Summary(summary) => Some(summary),
+                _ => None,
+            })
     }
 
     /// Returns the number of tokens that the view loses if this text stands for the folded entries.
     pub fn gain(&self, text: &str) -> u64 {
-        let summary = Entry::Summary(Summary { text: text.into(), covers: 0 });
+        let summary = Entry::Summary(Summary {
+            text: text.into(),
+            covers: 0,
+        });
         self.tokens.saturating_sub(Estimate::entry(&summary))
     }
 
     /// A note that stands for what is folded, after the summary of an earlier fold.
     pub fn note(&self) -> Arc<str> {
         let earlier = self.previous().map_or("", |summary| &*summary.text);
-        let earlier = earlier.find(NOTE).map_or(earlier, |at| &earlier[..at]).trim_end();
+        let earlier = earlier
+            .find(NOTE)
+            .map_or(earlier, |at| &earlier[..at])
+            .trim_end();
         let gap = if earlier.is_empty() { "" } else { "\n\n" };
-        format!("{earlier}{gap}{NOTE}{} entries of the conversation up to here, in all.]", self.covers).into()
+        format!(
+            "{earlier}{gap}{NOTE}{} entries of the conversation up to here, in all.]",
+            self.covers
+        )
+        .into()
     }
 
     /// The edit that shows this text in the place of what is folded.
     pub fn into_fold(self, text: Arc<str>) -> Edit {
-        Edit::Fold { upto: self.upto, keep: self.keep, into: Summary { text, covers: self.covers } }
+        Edit::Fold {
+            upto: self.upto,
+            keep: self.keep,
+            into: Summary {
+                text,
+                covers: self.covers,
+            },
+        }
     }
 }
 
@@ -96,13 +126,21 @@ fn newest(items: &Transcript, budget: u64) -> usize {
 fn kept(items: &Transcript, end: usize, budget: u64) -> BTreeSet<EntryId> {
     let mut keep = BTreeSet::new();
     let newest = |wanted: fn(&Origin) -> bool| {
-        let found = items.iter().rfind(|stored| matches!(&stored.entry, Entry::User(it) if wanted(&it.origin)));
+        let found = items
+            .iter()
+            .rfind(|stored| matches!(&stored.entry, Entry::User(it) if wanted(&it.origin)));
         found.map(|stored| stored.id)
     };
-    let prompt =
-        newest(|from| matches!(from, Origin::Person | Origin::Task { .. } | Origin::FollowUp | Origin::Peer { .. }));
+    let prompt = newest(|from| {
+        matches!(
+            from,
+            Origin::Person | Origin::Task { .. } | Origin::FollowUp | Origin::Peer { .. }
+        )
+    });
     keep.extend(prompt);
-    keep.extend(newest(|from| *from == Origin::Steering).filter(|steering| Some(*steering) > prompt));
+    keep.extend(
+        newest(|from| *from == Origin::Steering).filter(|steering| Some(*steering) > prompt),
+    );
     let mut left = budget;
     for stored in (0..end).rev().filter_map(|at| items.get(at)) {
         if stored.entry.is_pinned() && !keep.contains(&stored.id) && stored.tokens <= left {

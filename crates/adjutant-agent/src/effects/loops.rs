@@ -32,7 +32,10 @@ struct LoopMemo {
 
 impl Default for LoopDetect {
     fn default() -> Self {
-        Self { threshold: 3, window: 10 }
+        Self {
+            threshold: 3,
+            window: 10,
+        }
     }
 }
 
@@ -53,15 +56,21 @@ impl Effect for LoopDetect {
             let calls: Vec<&Call> = turn.reply().calls().collect();
             calls.into_iter().rev().map(move |call| (id, call))
         });
-        let Some((at, newest)) = calls.next() else { return Ok(Vec::new()) };
+        let Some((at, newest)) = calls.next() else {
+            return Ok(Vec::new());
+        };
         if told.as_ref().is_some_and(|told| told.at == at) {
             return Ok(Vec::new());
         }
-        let same = calls.take(self.window.max(threshold) - 1).take_while(|(_, call)| is_same(call, newest));
+        let same = calls
+            .take(self.window.max(threshold) - 1)
+            .take_while(|(_, call)| is_same(call, newest));
         let ids: Vec<EntryId> = std::iter::once(at).chain(same.map(|(id, _)| id)).collect();
         let count = match told {
             // The loop that was told of goes on: it may be longer than what was looked at now.
-            Some(told) if ids.contains(&told.at) => told.count + ids.iter().filter(|id| **id > told.at).count(),
+            Some(told) if ids.contains(&told.at) => {
+                told.count + ids.iter().filter(|id| **id > told.at).count()
+            }
             _ => ids.len(),
         };
         if ids.len() < threshold {
@@ -72,12 +81,20 @@ impl Effect for LoopDetect {
              arguments, another tool or another way, or say what is in your way.",
             newest.name
         );
-        Ok(vec![Action::Remember(json!(LoopMemo { run: cx.run, at, count })), Action::Remind(text.into())])
+        Ok(vec![
+            Action::Remember(json!(LoopMemo {
+                run: cx.run,
+                at,
+                count
+            })),
+            Action::Remind(text.into()),
+        ])
     }
 }
 
 fn is_same(one: &Call, other: &Call) -> bool {
-    one.name == other.name && (one.args == other.args || canonical(&one.args) == canonical(&other.args))
+    one.name == other.name
+        && (one.args == other.args || canonical(&one.args) == canonical(&other.args))
 }
 
 /// The arguments with keys in order and without white space; as they are, if they are no JSON.
@@ -89,8 +106,10 @@ fn sorted(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(sorted).collect(),
         Value::Object(members) => {
-            let mut members: Vec<(String, Value)> =
-                members.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            let mut members: Vec<(String, Value)> = members
+                .into_iter()
+                .map(|(key, value)| (key, sorted(value)))
+                .collect();
             members.sort_by(|one, other| one.0.cmp(&other.0));
             Value::Object(members.into_iter().collect::<Map<String, Value>>())
         }

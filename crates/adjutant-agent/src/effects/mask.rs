@@ -31,7 +31,11 @@ pub struct ObservationMask {
 
 impl Default for ObservationMask {
     fn default() -> Self {
-        Self { threshold: 0.6, recent: 10, min_gain: MIN_GAIN }
+        Self {
+            threshold: 0.6,
+            recent: 10,
+            min_gain: MIN_GAIN,
+        }
     }
 }
 
@@ -43,12 +47,23 @@ impl Effect for ObservationMask {
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let spared = Spared::Entries(self.recent);
-        let step = ShrinkStep { kind: KIND, threshold: Some(self.threshold), min_gain: self.min_gain, spared };
+        let step = ShrinkStep {
+            kind: KIND,
+            threshold: Some(self.threshold),
+            min_gain: self.min_gain,
+            spared,
+        };
         Ok(step.act(&cx, |call, result| {
             let text = result.text();
-            let line =
-                format!("[earlier result of {}, left out; it began: {}]", call.name, preview(&text, PREVIEW_CHARS));
-            let has_more = result.content.iter().any(|content| content.as_text().is_none());
+            let line = format!(
+                "[earlier result of {}, left out; it began: {}]",
+                call.name,
+                preview(&text, PREVIEW_CHARS)
+            );
+            let has_more = result
+                .content
+                .iter()
+                .any(|content| content.as_text().is_none());
             (has_more || line.len() < text.len()).then(|| vec![Content::text(line)])
         }))
     }

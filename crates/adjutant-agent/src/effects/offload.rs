@@ -40,7 +40,13 @@ static TOOLS: LazyLock<Toolset> = LazyLock::new(|| Toolset::new([Bound::new(reca
 
 impl Default for Offload {
     fn default() -> Self {
-        Self { threshold: 0.5, min_chars: 2_000, recent: 6, preview: 200, min_gain: MIN_GAIN }
+        Self {
+            threshold: 0.5,
+            min_chars: 2_000,
+            recent: 6,
+            preview: 200,
+            min_gain: MIN_GAIN,
+        }
     }
 }
 
@@ -52,7 +58,12 @@ impl Effect for Offload {
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let spared = Spared::Turns(self.recent);
-        let step = ShrinkStep { kind: KIND, threshold: Some(self.threshold), min_gain: self.min_gain, spared };
+        let step = ShrinkStep {
+            kind: KIND,
+            threshold: Some(self.threshold),
+            min_gain: self.min_gain,
+            spared,
+        };
         let mut actions = step.act(&cx, |call, result| {
             let text = result.text();
             let chars = text.chars().count();

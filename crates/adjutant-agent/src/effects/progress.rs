@@ -19,7 +19,10 @@ pub struct ProgressNotes {
 
 impl Default for ProgressNotes {
     fn default() -> Self {
-        Self { every: 5, tool: "write_note".into() }
+        Self {
+            every: 5,
+            tool: "write_note".into(),
+        }
     }
 }
 

@@ -45,13 +45,24 @@ impl Effect for Reflection {
         if self.failures == 0 || !tail::may_speak(&cx) {
             return Ok(Vec::new());
         }
-        let failed = tail::unanswered(cx.history).take(MAX_ROW).take_while(|(_, turn)| has_failed(turn));
+        let failed = tail::unanswered(cx.history)
+            .take(MAX_ROW)
+            .take_while(|(_, turn)| has_failed(turn));
         let failed: Vec<EntryId> = failed.map(|(id, _)| id).collect();
-        let Some(at) = failed.first().filter(|_| failed.len() >= self.failures && failed.len() < MAX_ROW) else {
+        let Some(at) = failed
+            .first()
+            .filter(|_| failed.len() >= self.failures && failed.len() < MAX_ROW)
+        else {
             return Ok(Vec::new());
         };
-        let told = ReflectMemo { run: cx.run, at: *at };
-        if cx.memo::<ReflectMemo>().is_some_and(|before| before == told) {
+        let told = ReflectMemo {
+            run: cx.run,
+            at: *at,
+        };
+        if cx
+            .memo::<ReflectMemo>()
+            .is_some_and(|before| before == told)
+        {
             return Ok(Vec::new());
         }
         let text = format!(
@@ -60,10 +71,15 @@ impl Effect for Reflection {
              3. Choose a way that differs in that point; if there is none, tell the user what is missing.",
             failed.len()
         );
-        Ok(vec![Action::Remember(json!(told)), Action::Remind(text.into())])
+        Ok(vec![
+            Action::Remember(json!(told)),
+            Action::Remind(text.into()),
+        ])
     }
 }
 
 fn has_failed(turn: &Turn) -> bool {
-    turn.results().iter().all(|result| CallResult::is_error(result))
+    turn.results()
+        .iter()
+        .all(|result| CallResult::is_error(result))
 }

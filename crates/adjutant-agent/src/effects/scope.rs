@@ -30,6 +30,10 @@ impl Effect for ToolScope {
             let names = cx.tools.iter().map(|tool| tool.spec().name());
             hidden.extend(names.filter(|name| !allowed.contains(name)).cloned());
         }
-        Ok(if hidden.is_empty() { Vec::new() } else { vec![Action::Hide(hidden)] })
+        Ok(if hidden.is_empty() {
+            Vec::new()
+        } else {
+            vec![Action::Hide(hidden)]
+        })
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_llm::{Call, CallResult, Content, Edit, Entry, EntryId, Estimate, Status, Stored, Transcript, Turn};
+use adjutant_llm::{
+    Call, CallResult, Content, Edit, Entry, EntryId, Estimate, Status, Stored, Transcript, Turn,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -58,9 +60,15 @@ impl ShrinkStep {
         }
         let items = cx.view.items();
         // A result that was passed over counts again when something must go.
-        let upto = cx.memo::<ShrinkMemo>().unwrap_or_default().upto.filter(|_| !overflows);
+        let upto = cx
+            .memo::<ShrinkMemo>()
+            .unwrap_or_default()
+            .upto
+            .filter(|_| !overflows);
         let new = |stored: &&Arc<Stored>| upto.is_none_or(|upto| stored.id > upto);
-        let old = (0..self.spared.end(items)).rev().map_while(|at| items.get(at).filter(new));
+        let old = (0..self.spared.end(items))
+            .rev()
+            .map_while(|at| items.get(at).filter(new));
         let old: Vec<&Arc<Stored>> = old.collect();
         let (mut edits, mut gain, mut first) = (Vec::new(), 0, None);
         for stored in old.iter().rev() {
@@ -70,13 +78,18 @@ impl ShrinkStep {
                 first.get_or_insert(stored.id);
             }
         }
-        let anew = items.iter().rev().take_while(|stored| first.is_some_and(|first| stored.id >= first));
+        let anew = items
+            .iter()
+            .rev()
+            .take_while(|stored| first.is_some_and(|first| stored.id >= first));
         let share = if overflows { 0.0 } else { self.min_gain };
         let enough = is_worth(gain, share, anew.map(|stored| stored.tokens).sum());
         let last = old.first().map(|stored| json!({ "upto": stored.id }));
         match last {
             Some(last) if enough => {
-                edits.push(Action::Report(json!({ "turns": edits.len(), "tokens": gain })));
+                edits.push(Action::Report(
+                    json!({ "turns": edits.len(), "tokens": gain }),
+                ));
                 edits.push(Action::Remember(last));
                 edits
             }
@@ -98,7 +111,11 @@ impl Spared {
             Some(Entry::Turn(turn)) => !turn.results().is_empty(),
             _ => false,
         };
-        (0..items.len()).rev().filter(has_results).nth(turns - 1).unwrap_or(0)
+        (0..items.len())
+            .rev()
+            .filter(has_results)
+            .nth(turns - 1)
+            .unwrap_or(0)
     }
 }
 
@@ -113,23 +130,42 @@ pub(super) fn shortened(
     kind: &str,
     shorten: impl Fn(&Call, &CallResult) -> Option<Vec<Content>>,
 ) -> Option<(Edit, u64)> {
-    let Entry::Turn(turn) = &stored.entry else { return None };
+    let Entry::Turn(turn) = &stored.entry else {
+        return None;
+    };
     let (mut open, mut changed) = (Turn::open(Arc::clone(turn.reply())), false);
     for (call, result) in turn.pairs() {
-        let content = if may_shorten(result, kind) { shorten(call, result) } else { None };
+        let content = if may_shorten(result, kind) {
+            shorten(call, result)
+        } else {
+            None
+        };
         changed |= content.is_some();
         let shown = match content {
             Some(content) => {
                 let details = json!({ MARK: kind });
-                Arc::new(CallResult { content, details, ..CallResult::clone(result) })
+                Arc::new(CallResult {
+                    content,
+                    details,
+                    ..CallResult::clone(result)
+                })
             }
             None => Arc::clone(result),
         };
         open.put(call.id, shown).ok()?;
     }
     let with = Entry::Turn(open.close().ok().filter(|_| changed)?);
-    let gain = stored.tokens.checked_sub(Estimate::entry(&with)).filter(|gain| *gain > 0)?;
-    Some((Edit::Replace { at: stored.id, with }, gain))
+    let gain = stored
+        .tokens
+        .checked_sub(Estimate::entry(&with))
+        .filter(|gain| *gain > 0)?;
+    Some((
+        Edit::Replace {
+            at: stored.id,
+            with,
+        },
+        gain,
+    ))
 }
 
 /// Returns the content of a result, with this text in the place of its own.

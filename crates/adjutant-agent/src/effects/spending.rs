@@ -31,16 +31,30 @@ pub(super) fn judge(
         return Vec::new();
     }
     let memo = cx.memo::<SpendingMemo>().filter(|memo| memo.run == cx.run);
-    let memo = memo.unwrap_or(SpendingMemo { run: cx.run, told: false, used_up: 0 });
+    let memo = memo.unwrap_or(SpendingMemo {
+        run: cx.run,
+        told: false,
+        used_up: 0,
+    });
     let allowed = max.saturating_mul(memo.used_up.saturating_add(1));
     if spent >= allowed {
-        let memo = SpendingMemo { told: false, used_up: spent / max, ..memo };
+        let memo = SpendingMemo {
+            told: false,
+            used_up: spent / max,
+            ..memo
+        };
         return vec![Action::Remember(json!(memo)), Action::Stop(limit)];
     }
     if memo.told || warn <= 0.0 || (spent as f64) < warn * allowed as f64 {
         return Vec::new();
     }
     let percent = u128::from(spent) * 100 / u128::from(allowed);
-    let text = format!("{percent} % of {}. Bring the work to an end: finish with what you have.", notice(allowed));
-    vec![Action::Remember(json!(SpendingMemo { told: true, ..memo })), Action::Remind(text.into())]
+    let text = format!(
+        "{percent} % of {}. Bring the work to an end: finish with what you have.",
+        notice(allowed)
+    );
+    vec![
+        Action::Remember(json!(SpendingMemo { told: true, ..memo })),
+        Action::Remind(text.into()),
+    ]
 }

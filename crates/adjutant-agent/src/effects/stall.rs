@@ -42,15 +42,26 @@ struct StallMemo {
 
 impl StallDetect {
     fn is_stalled(&self, cx: &EffectContext<'_>) -> bool {
-        let outcomes: Vec<u64> = tail::turns(cx.history).take(self.window).map(|(_, turn)| outcome(turn)).collect();
-        let similarity = if self.similarity > 0.0 && self.similarity <= 1.0 { self.similarity } else { 0.8 };
-        outcomes.len() == self.window && repeated(&outcomes) as f64 >= similarity * self.window as f64
+        let outcomes: Vec<u64> = tail::turns(cx.history)
+            .take(self.window)
+            .map(|(_, turn)| outcome(turn))
+            .collect();
+        let similarity = if self.similarity > 0.0 && self.similarity <= 1.0 {
+            self.similarity
+        } else {
+            0.8
+        };
+        outcomes.len() == self.window
+            && repeated(&outcomes) as f64 >= similarity * self.window as f64
     }
 }
 
 impl Default for StallDetect {
     fn default() -> Self {
-        Self { window: 6, similarity: 0.8 }
+        Self {
+            window: 6,
+            similarity: 0.8,
+        }
     }
 }
 
@@ -75,7 +86,10 @@ impl Effect for StallDetect {
                      now, and what you have not tried; then do something else, or finish with what you have.",
                     self.window
                 );
-                let told = StallMemo { run: cx.run, turn: cx.turn };
+                let told = StallMemo {
+                    run: cx.run,
+                    turn: cx.turn,
+                };
                 vec![Action::Remember(json!(told)), Action::Remind(text.into())]
             }
             (true, Some(told)) if cx.turn.0.saturating_sub(told.turn.0) >= window => {
@@ -90,7 +104,9 @@ impl Effect for StallDetect {
 /// Returns the number of these turns that have one of the commonest outcomes; one that occurs only once is new.
 fn repeated(outcomes: &[u64]) -> usize {
     let mut counts: HashMap<u64, usize> = HashMap::new();
-    outcomes.iter().for_each(|outcome| *counts.entry(*outcome).or_default() += 1);
+    outcomes
+        .iter()
+        .for_each(|outcome| *counts.entry(*outcome).or_default() += 1);
     let mut counts: Vec<usize> = counts.into_values().filter(|count| *count > 1).collect();
     counts.sort_unstable_by(|one, other| other.cmp(one));
     counts.iter().take(OUTCOMES).sum()

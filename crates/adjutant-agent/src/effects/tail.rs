@@ -6,7 +6,12 @@ use crate::effect::{EffectContext, Phase};
 
 /// The turns with calls since the message that began the work, newest first; steering and reminders do not end them.
 pub(super) fn turns(history: &Transcript) -> impl Iterator<Item = (EntryId, &Turn)> {
-    until(history, |origin| matches!(origin, Origin::Person | Origin::FollowUp | Origin::Task { .. }))
+    until(history, |origin| {
+        matches!(
+            origin,
+            Origin::Person | Origin::FollowUp | Origin::Task { .. }
+        )
+    })
 }
 
 /// The turns with calls since anyone but the framework said something, newest first.
@@ -14,7 +19,10 @@ pub(super) fn unanswered(history: &Transcript) -> impl Iterator<Item = (EntryId,
     until(history, |origin| !matches!(origin, Origin::Reminder { .. }))
 }
 
-fn until(history: &Transcript, ends: impl Fn(&Origin) -> bool) -> impl Iterator<Item = (EntryId, &Turn)> {
+fn until(
+    history: &Transcript,
+    ends: impl Fn(&Origin) -> bool,
+) -> impl Iterator<Item = (EntryId, &Turn)> {
     let newest = history.iter().rev();
     let since = newest.take_while(move |stored| match &stored.entry {
         Entry::User(message) => !ends(&message.origin),

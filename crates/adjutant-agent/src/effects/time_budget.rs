@@ -22,7 +22,10 @@ pub struct TimeBudget {
 
 impl Default for TimeBudget {
     fn default() -> Self {
-        Self { max_ms: 0, warn: WARN }
+        Self {
+            max_ms: 0,
+            warn: WARN,
+        }
     }
 }
 
@@ -34,6 +37,13 @@ impl Effect for TimeBudget {
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let notice = |allowed| format!("the {allowed} ms that this work may take are over");
-        Ok(judge(&cx, cx.ledger.wall_ms, self.max_ms, self.warn, Limit::Time, notice))
+        Ok(judge(
+            &cx,
+            cx.ledger.wall_ms,
+            self.max_ms,
+            self.warn,
+            Limit::Time,
+            notice,
+        ))
     }
 }

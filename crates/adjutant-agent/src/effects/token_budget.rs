@@ -22,7 +22,10 @@ pub struct TokenBudget {
 
 impl Default for TokenBudget {
     fn default() -> Self {
-        Self { max_tokens: 0, warn: WARN }
+        Self {
+            max_tokens: 0,
+            warn: WARN,
+        }
     }
 }
 
@@ -36,6 +39,13 @@ impl Effect for TokenBudget {
         let ledger = cx.ledger;
         let spent = ledger.usage.total().saturating_add(ledger.spent.total());
         let notice = |allowed| format!("the {allowed} tokens that this work may use are used up");
-        Ok(judge(&cx, spent, self.max_tokens, self.warn, Limit::Tokens, notice))
+        Ok(judge(
+            &cx,
+            spent,
+            self.max_tokens,
+            self.warn,
+            Limit::Tokens,
+            notice,
+        ))
     }
 }

@@ -27,7 +27,11 @@ pub struct TrimResults {
 
 impl Default for TrimResults {
     fn default() -> Self {
-        Self { max_chars: 500, recent: 4, min_gain: MIN_GAIN }
+        Self {
+            max_chars: 500,
+            recent: 4,
+            min_gain: MIN_GAIN,
+        }
     }
 }
 
@@ -39,7 +43,12 @@ impl Effect for TrimResults {
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let spared = Spared::Turns(self.recent);
-        let step = ShrinkStep { kind: TRIM, threshold: None, min_gain: self.min_gain, spared };
+        let step = ShrinkStep {
+            kind: TRIM,
+            threshold: None,
+            min_gain: self.min_gain,
+            spared,
+        };
         Ok(step.act(&cx, |_, result| trimmed(result, self.max_chars)))
     }
 }
@@ -57,6 +66,9 @@ fn trimmed(result: &CallResult, max_chars: usize) -> Option<Vec<Content>> {
     if head.len() == text.len() {
         return None;
     }
-    let shown = format!("{head}\n[cut: {max_chars} of {} characters are shown]", text.chars().count());
+    let shown = format!(
+        "{head}\n[cut: {max_chars} of {} characters are shown]",
+        text.chars().count()
+    );
     (shown.len() < text.len()).then(|| with_text(result, shown))
 }

@@ -38,20 +38,35 @@ impl Effect for Truncate {
     }
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        let Phase::Overflow(overflow) = cx.phase else { return Ok(Vec::new()) };
+        let Phase::Overflow(overflow) = cx.phase else {
+            return Ok(Vec::new());
+        };
         let most = overflow.limit.unwrap_or(u64::MAX).min(cx.room);
-        let budget = self.budget(&cx, if most < cx.tokens { most } else { share(cx.tokens, self.fill) });
+        let budget = self.budget(
+            &cx,
+            if most < cx.tokens {
+                most
+            } else {
+                share(cx.tokens, self.fill)
+            },
+        );
         let mut view = cx.view.clone();
         let fold = fold(view.items(), budget);
         if let Some(fold) = &fold {
-            view.apply(fold).map_err(|error| EffectError::new(error.to_string()))?;
+            view.apply(fold)
+                .map_err(|error| EffectError::new(error.to_string()))?;
         }
         let cut = pieces::cut(view.items(), budget);
         if fold.is_none() && cut.is_empty() {
             return Ok(Vec::new());
         }
         let report = json!({ "before": cx.view.items().len(), "after": view.items().len(), "cut": cut.len() });
-        Ok(fold.into_iter().chain(cut).map(Action::Edit).chain([Action::Report(report)]).collect())
+        Ok(fold
+            .into_iter()
+            .chain(cut)
+            .map(Action::Edit)
+            .chain([Action::Report(report)])
+            .collect())
     }
 }
 
@@ -62,7 +77,10 @@ impl Truncate {
         let filled = share(most, self.fill).saturating_sub(overhead);
         let entries = filled.max(most.saturating_sub(overhead) / 2);
         // The provider may count an entry for more or less than it is estimated at.
-        let (counted, estimate) = (cx.tokens.saturating_sub(overhead).max(1), cx.view.items().tokens());
+        let (counted, estimate) = (
+            cx.tokens.saturating_sub(overhead).max(1),
+            cx.view.items().tokens(),
+        );
         let budget = u128::from(entries) * u128::from(estimate) / u128::from(counted);
         u64::try_from(budget).unwrap_or(u64::MAX)
     }
@@ -75,7 +93,10 @@ fn fold(items: &Transcript, budget: u64) -> Option<Edit> {
     }
     // A long prompt is cut to its half at most: the newest turns are wanted too.
     let kept = Cut::of(items, 0, 0).map_or(0, |cut| {
-        let kept = cut.entries.iter().filter(|stored| cut.keep.contains(&stored.id));
+        let kept = cut
+            .entries
+            .iter()
+            .filter(|stored| cut.keep.contains(&stored.id));
         kept.map(|stored| stored.tokens).sum()
     });
     let cut = Cut::of(items, budget - kept.min(budget / 2), budget / PINNED_PART)?;

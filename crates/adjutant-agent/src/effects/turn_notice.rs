@@ -30,13 +30,20 @@ impl Effect for TurnNotice {
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let (turns, told) = (cx.ledger.turns, TurnNoticeMemo { run: cx.run });
         let is_due = self.warn_at > 0 && turns >= self.warn_at && tail::may_speak(&cx);
-        if !is_due || cx.memo::<TurnNoticeMemo>().is_some_and(|before| before == told) {
+        if !is_due
+            || cx
+                .memo::<TurnNoticeMemo>()
+                .is_some_and(|before| before == told)
+        {
             return Ok(Vec::new());
         }
         let text = format!(
             "{turns} steps lie behind you, and you are approaching the limit of this work. Finish what matters most, \
              then give your answer."
         );
-        Ok(vec![Action::Remember(json!(told)), Action::Remind(text.into())])
+        Ok(vec![
+            Action::Remember(json!(told)),
+            Action::Remind(text.into()),
+        ])
     }
 }

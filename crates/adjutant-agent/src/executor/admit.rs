@@ -64,7 +64,13 @@ impl LocalExecutor {
             return None;
         }
         let (admission, args) = admit.decide(tools);
-        Some((Record::Admitted { call: id, admission }, args))
+        Some((
+            Record::Admitted {
+                call: id,
+                admission,
+            },
+            args,
+        ))
     }
 
     /// The result of the call that is the wanted answer: no tool runs for it, and its turn is settled by what it says.
@@ -74,9 +80,22 @@ impl LocalExecutor {
         if *call.name.0 != *goal.shape.format().name {
             return None;
         }
-        let fits = goal.shape.read(run.reply()?).is_some_and(|read| read.is_ok());
-        let result = Arc::new(if fits { texts::received() } else { texts::misfit() });
-        Some(Record::Admitted { call: id, admission: Admission::Supplied { result, shown: None } })
+        let fits = goal
+            .shape
+            .read(run.reply()?)
+            .is_some_and(|read| read.is_ok());
+        let result = Arc::new(if fits {
+            texts::received()
+        } else {
+            texts::misfit()
+        });
+        Some(Record::Admitted {
+            call: id,
+            admission: Admission::Supplied {
+                result,
+                shown: None,
+            },
+        })
     }
 
     fn admission(&self, run: &Run, id: CallId) -> Option<Admit> {
@@ -106,9 +125,12 @@ impl LocalExecutor {
                 return Some(self.counter(run).count(performed(id, decided)));
             }
             tools => {
-                let (tools, restore, line) = (tools.clone(), self.restore(run), in_line(&self.line));
+                let (tools, restore, line) =
+                    (tools.clone(), self.restore(run), in_line(&self.line));
                 let counter = self.counter(run);
-                let work = admit.later(tools, restore, line).map(move |performed| counter.count(performed));
+                let work = admit
+                    .later(tools, restore, line)
+                    .map(move |performed| counter.count(performed));
                 self.perform_unless_stopped(ActivityId::Admit(id), work);
             }
         }
@@ -128,25 +150,37 @@ fn in_line(line: &Arc<Mutex<()>>) -> InLine {
 
 fn performed(call: CallId, (admission, args): Decided) -> Performed {
     let record = Record::Admitted { call, admission };
-    Performed { args: args.map(|args| (call, args)), ..Performed::new(ActivityId::Admit(call), record) }
+    Performed {
+        args: args.map(|args| (call, args)),
+        ..Performed::new(ActivityId::Admit(call), record)
+    }
 }
 
 fn refuse(result: CallResult) -> Decided {
-    (Admission::Refuse { result: Arc::new(result) }, None)
+    (
+        Admission::Refuse {
+            result: Arc::new(result),
+        },
+        None,
+    )
 }
 
 impl Admit {
     /// True if hooks are asked: about the arguments of the model, and about those that an answer put in their place.
     fn is_heard(&self) -> bool {
-        (self.answer.is_none() || self.edited().is_some()) && self.feed.setup.hooks.hears::<BeforeTool>()
+        (self.answer.is_none() || self.edited().is_some())
+            && self.feed.setup.hooks.hears::<BeforeTool>()
     }
 
     /// The pause that was answered with other arguments, and these.
     fn edited(&self) -> Option<(&Pause, &Arc<str>)> {
         match &self.answer {
-            Some((pause, Answer::Approve { args: Some(args), .. })) if pause.ask.kind == AskKind::Approval => {
-                Some((pause, args))
-            }
+            Some((
+                pause,
+                Answer::Approve {
+                    args: Some(args), ..
+                },
+            )) if pause.ask.kind == AskKind::Approval => Some((pause, args)),
             _ => None,
         }
     }
@@ -158,14 +192,25 @@ impl Admit {
             (Some((pause, _)), Some(tool)) => {
                 let mut pause = pause.clone();
                 pause.refused.push(result.text().into());
-                (Admission::Ask { pause: Arc::new(pause), sequential: tool.spec().sequential }, None)
+                (
+                    Admission::Ask {
+                        pause: Arc::new(pause),
+                        sequential: tool.spec().sequential,
+                    },
+                    None,
+                )
             }
             _ => refuse(result),
         }
     }
 
     /// Decides after hooks, or with tools that must be resolved first: the turn was prepared by an earlier drive.
-    async fn later(self, tools: Option<Toolset>, restore: Option<Box<Restore>>, line: InLine) -> Performed {
+    async fn later(
+        self,
+        tools: Option<Toolset>,
+        restore: Option<Box<Restore>>,
+        line: InLine,
+    ) -> Performed {
         let _place = line.await;
         let act = ActivityId::Admit(self.call.id);
         let (tools, resolved) = match restore {
@@ -173,7 +218,10 @@ impl Admit {
             Some(restore) => match restore.tools(&self.feed.setup).await {
                 Ok((sources, tools)) => (tools.clone(), Some((sources, tools))),
                 Err(message) => {
-                    let failure = Failure::Activity { act, message: message.into() };
+                    let failure = Failure::Activity {
+                        act,
+                        message: message.into(),
+                    };
                     return Performed::new(act, Record::Broke { act, failure });
                 }
             },
@@ -194,14 +242,27 @@ impl Admit {
             Err(unfit) => return performed(id, self.turn_down(unfit.0, unfit.1)),
         };
         let cx = self.feed.hook_context(self.place);
-        let point = BeforeTool::new(self.call.clone(), admitted.value.clone(), tool.spec().replay);
+        let point = BeforeTool::new(
+            self.call.clone(),
+            admitted.value.clone(),
+            tool.spec().replay,
+        );
         match self.feed.pass(&cx, point).await {
             Verdict::Deny(reason) => {
                 let refused = performed(id, self.turn_down(Some(tool), texts::denied(&reason)));
-                let denied = Record::Denied { point: BeforeTool::NAME.into(), reason, call: Some(id) };
-                Performed { records: [denied].into_iter().chain(refused.records).collect(), ..refused }
+                let denied = Record::Denied {
+                    point: BeforeTool::NAME.into(),
+                    reason,
+                    call: Some(id),
+                };
+                Performed {
+                    records: [denied].into_iter().chain(refused.records).collect(),
+                    ..refused
+                }
             }
-            Verdict::Pass(point) if point.args == admitted.value => performed(id, self.judge(tool, admitted)),
+            Verdict::Pass(point) if point.args == admitted.value => {
+                performed(id, self.judge(tool, admitted))
+            }
             Verdict::Pass(point) => match fits(tool, &point.args.to_string().into()) {
                 Ok(changed) => performed(id, self.judge(tool, changed)),
                 Err(result) => performed(id, self.turn_down(Some(tool), result)),
@@ -222,9 +283,13 @@ impl Admit {
 
     /// The tool, and its arguments made to fit; or the tool, if it was found, and why not.
     fn fit<'a>(&self, tools: &'a Toolset) -> Result<(&'a Bound, Admitted), Unfit<'a>> {
-        let tool = self.find(tools).map_err(|result| Box::new((None, result)))?;
+        let tool = self
+            .find(tools)
+            .map_err(|result| Box::new((None, result)))?;
         let args = self.edited().map_or(&self.call.args, |(_, args)| args);
-        fits(tool, args).map(|admitted| (tool, admitted)).map_err(|result| Box::new((Some(tool), result)))
+        fits(tool, args)
+            .map(|admitted| (tool, admitted))
+            .map_err(|result| Box::new((Some(tool), result)))
     }
 
     fn find<'a>(&self, tools: &'a Toolset) -> Result<&'a Bound, CallResult> {
@@ -234,7 +299,9 @@ impl Admit {
         let name = &self.call.name;
         let tool = tools.get(name.as_str());
         let is_left_out = |chosen: &Vec<ToolName>| !chosen.contains(name);
-        if self.hidden.contains(name) || (tool.is_some() && self.chosen.as_ref().is_some_and(is_left_out)) {
+        if self.hidden.contains(name)
+            || (tool.is_some() && self.chosen.as_ref().is_some_and(is_left_out))
+        {
             return Err(texts::hidden(name));
         }
         tool.ok_or_else(|| match tools.is_unlisted(name.as_str()) {
@@ -249,7 +316,11 @@ impl Admit {
         if setup.calls.is_external(tool) {
             // The program that runs it decides if it may be run.
             let ask = Ask::new(AskKind::External, texts::run_elsewhere(tool));
-            return if self.unattended { refuse(texts::no_executor(tool)) } else { self.ask(tool, admitted, ask) };
+            return if self.unattended {
+                refuse(texts::no_executor(tool))
+            } else {
+                self.ask(tool, admitted, ask)
+            };
         }
         if self.approved {
             return self.allow(tool, admitted);
@@ -266,9 +337,18 @@ impl Admit {
 
     fn ask(&self, tool: &Bound, admitted: Admitted, ask: Ask) -> Decided {
         let setup = &self.feed.setup;
-        let call = Call { args: admitted.text, ..self.call.clone() };
+        let call = Call {
+            args: admitted.text,
+            ..self.call.clone()
+        };
         let pause = Pause::of_call(&setup.who, call, None, ask, setup.world.now_ms());
-        (Admission::Ask { pause: Arc::new(pause), sequential: tool.spec().sequential }, None)
+        (
+            Admission::Ask {
+                pause: Arc::new(pause),
+                sequential: tool.spec().sequential,
+            },
+            None,
+        )
     }
 
     fn allow(&self, tool: &Bound, admitted: Admitted) -> Decided {
@@ -289,13 +369,23 @@ impl Admit {
             Ok(tool) => tool,
             Err(result) => return refuse(result),
         };
-        let asked = pause.call.as_ref().map_or(&self.call.args, |call| &call.args);
+        let asked = pause
+            .call
+            .as_ref()
+            .map_or(&self.call.args, |call| &call.args);
         match answer {
-            Answer::Approve { args: None, .. } | Answer::Give { .. } if texts::is_word(pause.ask.kind) => {
+            Answer::Approve { args: None, .. } | Answer::Give { .. }
+                if texts::is_word(pause.ask.kind) =>
+            {
                 match adjutant_llm::json::from_str(asked) {
-                    Ok(value) => {
-                        self.allow(tool, Admitted { value, text: Arc::clone(asked), changed: *asked != self.call.args })
-                    }
+                    Ok(value) => self.allow(
+                        tool,
+                        Admitted {
+                            value,
+                            text: Arc::clone(asked),
+                            changed: *asked != self.call.args,
+                        },
+                    ),
                     Err(error) => refuse(texts::unreadable(&error)),
                 }
             }
@@ -305,9 +395,19 @@ impl Admit {
     }
 
     fn supplied(&self, tool: &Bound, result: &CallResult, asked: &Arc<str>) -> Decided {
-        let max = tool.spec().max_output.unwrap_or(self.feed.setup.calls.max_result_bytes);
+        let max = tool
+            .spec()
+            .max_output
+            .unwrap_or(self.feed.setup.calls.max_result_bytes);
         let args = (*asked != self.call.args).then(|| Arc::clone(asked));
-        let (result, shown) = bound::bounded(CallResult { args, ..result.clone() }, max, String::new);
+        let (result, shown) = bound::bounded(
+            CallResult {
+                args,
+                ..result.clone()
+            },
+            max,
+            String::new,
+        );
         (Admission::Supplied { result, shown }, None)
     }
 }
@@ -319,7 +419,10 @@ fn fits(tool: &Bound, raw: &Arc<str>) -> Result<Admitted, CallResult> {
         Ok(Err(refusal)) => Err(CallResult::new(Status::InvalidArguments, refusal.message)),
         Err(panic) => {
             let text = panic_text(&*panic);
-            Err(CallResult::new(Status::Panicked, format!("the tool panicked: {text}")))
+            Err(CallResult::new(
+                Status::Panicked,
+                format!("the tool panicked: {text}"),
+            ))
         }
     }
 }

@@ -42,12 +42,19 @@ impl Ran<'_> {
             }
         }
         if hooks.hears::<AfterTool>() {
-            let point = AfterTool::new(self.call.clone(), Arc::clone(self.args), result.clone(), self.duration());
+            let point = AfterTool::new(
+                self.call.clone(),
+                Arc::clone(self.args),
+                result.clone(),
+                self.duration(),
+            );
             match self.reach(point).await {
                 Some(Verdict::Pass(point)) => result = point.result,
                 Some(Verdict::Deny(reason)) => {
-                    result =
-                        CallResult::new(Status::Denied, format!("the call ran, but its result is withheld: {reason}"));
+                    result = CallResult::new(
+                        Status::Denied,
+                        format!("the call ran, but its result is withheld: {reason}"),
+                    );
                     records.push(self.denied(AfterTool::NAME, reason));
                 }
                 None => {}
@@ -72,7 +79,11 @@ impl Ran<'_> {
     }
 
     fn denied(&self, point: &str, reason: Arc<str>) -> Record {
-        Record::Denied { point: point.into(), reason, call: Some(self.call.id) }
+        Record::Denied {
+            point: point.into(),
+            reason,
+            call: Some(self.call.id),
+        }
     }
 
     fn duration(&self) -> Duration {

@@ -29,7 +29,11 @@ struct Bell {
 impl Default for Alone {
     fn default() -> Self {
         let bell = Arc::<Bell>::default();
-        Self { performing: None, waker: Waker::from(Arc::clone(&bell)), bell }
+        Self {
+            performing: None,
+            waker: Waker::from(Arc::clone(&bell)),
+            bell,
+        }
     }
 }
 
@@ -54,7 +58,10 @@ impl Alone {
         if !self.bell.rung.swap(false, Ordering::AcqRel) {
             return None;
         }
-        let Poll::Ready(performed) = performing.poll_unpin(&mut Context::from_waker(&self.waker)) else { return None };
+        let Poll::Ready(performed) = performing.poll_unpin(&mut Context::from_waker(&self.waker))
+        else {
+            return None;
+        };
         self.performing = None;
         Some(performed)
     }

@@ -44,9 +44,15 @@ impl LocalExecutor {
         }
         let is_own = pause.thread == self.setup.who.thread;
         let call = pause.call_id().filter(|_| is_own);
-        let ends =
-            pause.key.is_some() && call.is_some_and(|call| run.calls().call(call).is_none_or(|it| !it.is_resumable));
-        let asking = Asking { feed: Arc::clone(&self.feed), place: self.place, at, pause, ends };
+        let ends = pause.key.is_some()
+            && call.is_some_and(|call| run.calls().call(call).is_none_or(|it| !it.is_resumable));
+        let asking = Asking {
+            feed: Arc::clone(&self.feed),
+            place: self.place,
+            at,
+            pause,
+            ends,
+        };
         if asking.is_late() {
             return Some(asking.answered(Answer::Expired));
         }
@@ -55,7 +61,11 @@ impl LocalExecutor {
             return Some(asking.unanswered(Records::new()));
         }
         let stop = self.stop.child();
-        self.asking.push(PendingQuestion { at, call, stop: stop.clone() });
+        self.asking.push(PendingQuestion {
+            at,
+            call,
+            stop: stop.clone(),
+        });
         self.perform(ActivityId::Answer(at), asking.run(stop));
         None
     }
@@ -67,7 +77,10 @@ impl LocalExecutor {
             Record::Opened { .. } => true,
             _ => false,
         };
-        for asked in self.asking.extract_if(.., |it| it.call.as_ref().is_some_and(is_over)) {
+        for asked in self
+            .asking
+            .extract_if(.., |it| it.call.as_ref().is_some_and(is_over))
+        {
             asked.stop.cancel();
         }
     }
@@ -85,22 +98,48 @@ impl LocalExecutor {
         let place = self.place;
         let answered = |it: &Answered| {
             let pause = run.pauses().find(|pause| pause.id == it.pause).cloned()?;
-            let asking = Asking { feed: Arc::clone(&self.feed), place, at: 0, pause, ends: false };
-            let answer = if asking.is_late() { Answer::Expired } else { it.answer.clone() };
+            let asking = Asking {
+                feed: Arc::clone(&self.feed),
+                place,
+                at: 0,
+                pause,
+                ends: false,
+            };
+            let answer = if asking.is_late() {
+                Answer::Expired
+            } else {
+                it.answer.clone()
+            };
             Some((asking, answer, it.shown))
         };
         let answers: Vec<_> = answers.iter().filter_map(answered).collect();
         let (mut heard, mut news) = (Box::pin(heard(answers)), Vec::new());
         std::future::poll_fn(|cx| match heard.as_mut().poll(cx) {
             Poll::Ready((said, answers)) => {
-                let resumed = Record::Resumed { answers, limits: limits.take(), terms: terms.take() };
+                let resumed = Record::Resumed {
+                    answers,
+                    limits: limits.take(),
+                    terms: terms.take(),
+                };
                 // First, so that the time before it is free.
-                Poll::Ready([resumed].into_iter().chain(said).chain(std::mem::take(&mut news)).collect())
+                Poll::Ready(
+                    [resumed]
+                        .into_iter()
+                        .chain(said)
+                        .chain(std::mem::take(&mut news))
+                        .collect(),
+                )
             }
             Poll::Pending => {
                 self.hear_all(cx, &mut news);
-                let ends = news.iter().any(|record| matches!(record, Record::CancelAsked { .. }));
-                if ends { Poll::Ready(std::mem::take(&mut news)) } else { Poll::Pending }
+                let ends = news
+                    .iter()
+                    .any(|record| matches!(record, Record::CancelAsked { .. }));
+                if ends {
+                    Poll::Ready(std::mem::take(&mut news))
+                } else {
+                    Poll::Pending
+                }
             }
         })
         .await
@@ -110,7 +149,13 @@ impl LocalExecutor {
 impl Asking {
     /// An answer that came by itself, while the run goes on.
     pub(super) fn told(feed: Arc<EventSink>, place: TurnPosition, pause: Arc<Pause>) -> Self {
-        Self { feed, place, at: 0, pause, ends: false }
+        Self {
+            feed,
+            place,
+            at: 0,
+            pause,
+            ends: false,
+        }
     }
 
     pub(super) fn pause(&self) -> &Pause {
@@ -122,7 +167,11 @@ async fn heard(answers: Vec<(Asking, Answer, Option<Digest>)>) -> (Records, Vec<
     let (mut records, mut heard) = (Records::new(), Vec::new());
     for (asking, answer, shown) in answers {
         let answer = asking.through_hooks(answer, &mut records).await;
-        heard.extend(answer.map(|answer| Answered { pause: asking.pause.id.clone(), answer, shown }));
+        heard.extend(answer.map(|answer| Answered {
+            pause: asking.pause.id.clone(),
+            answer,
+            shown,
+        }));
     }
     (records, heard)
 }
@@ -131,7 +180,12 @@ impl Asking {
     async fn run(self, stop: Cancel) -> Performed {
         let act = ActivityId::Answer(self.at);
         // No time of the calls above passes meanwhile.
-        let _standing = self.feed.setup.within.as_ref().map(|within| within.standstill().stand());
+        let _standing = self
+            .feed
+            .setup
+            .within
+            .as_ref()
+            .map(|within| within.standstill().stand());
         tokio::select! {
             biased;
             performed = self.ask() => performed,
@@ -144,10 +198,18 @@ impl Asking {
         if setup.hooks.hears::<Pausing>() {
             let point = Pausing::new(Arc::clone(&self.pause));
             // Observed only.
-            let _ = self.feed.pass(&self.feed.hook_context(self.place), point).await;
+            let _ = self
+                .feed
+                .pass(&self.feed.hook_context(self.place), point)
+                .await;
         }
-        let Some(responder) = &setup.responder else { return self.unanswered(Records::new()) };
-        let left = self.pause.deadline_ms.map(|at| at.saturating_sub(setup.world.now_ms()));
+        let Some(responder) = &setup.responder else {
+            return self.unanswered(Records::new());
+        };
+        let left = self
+            .pause
+            .deadline_ms
+            .map(|at| at.saturating_sub(setup.world.now_ms()));
         let asked = self.respond(&**responder);
         let answer = match left {
             Some(left) => match tokio::time::timeout(Duration::from_millis(left), asked).await {
@@ -156,12 +218,20 @@ impl Asking {
             },
             None => asked.await,
         };
-        let Some(answer) = answer.filter(|answer| self.fits(answer)) else { return self.unanswered(Records::new()) };
+        let Some(answer) = answer.filter(|answer| self.fits(answer)) else {
+            return self.unanswered(Records::new());
+        };
         let mut records = Records::new();
         match self.through_hooks(answer, &mut records).await {
             Some(answer) => {
-                records.push(Record::Answered { pause: self.pause.id.clone(), answer });
-                Performed { records, ..Performed::nothing(ActivityId::Answer(self.at)) }
+                records.push(Record::Answered {
+                    pause: self.pause.id.clone(),
+                    answer,
+                });
+                Performed {
+                    records,
+                    ..Performed::nothing(ActivityId::Answer(self.at))
+                }
             }
             None => self.unanswered(records),
         }
@@ -173,7 +243,10 @@ impl Asking {
             Some(call) => self.feed.setup.who.within(call),
             None => (*self.feed.setup.who).clone(),
         };
-        match AssertUnwindSafe(async { responder(who, (*self.pause).clone()).await }).catch_unwind().await {
+        match AssertUnwindSafe(async { responder(who, (*self.pause).clone()).await })
+            .catch_unwind()
+            .await
+        {
             Ok(answer) => answer,
             Err(panic) => {
                 let text = format!("the responder panicked: {}", panic_text(&*panic));
@@ -187,22 +260,37 @@ impl Asking {
     pub(super) fn fits(&self, answer: &Answer) -> bool {
         let fits = answer.fits(&self.pause.ask);
         if let Err(error) = &fits {
-            self.warn(format!("an answer to {} is passed over: {error}", self.pause.id));
+            self.warn(format!(
+                "an answer to {} is passed over: {error}",
+                self.pause.id
+            ));
         }
         fits.is_ok()
     }
 
     /// The answer as hooks leave it; `None` if one of them denied it, or made it one that does not fit.
-    pub(super) async fn through_hooks(&self, answer: Answer, records: &mut Records) -> Option<Answer> {
+    pub(super) async fn through_hooks(
+        &self,
+        answer: Answer,
+        records: &mut Records,
+    ) -> Option<Answer> {
         if !self.feed.setup.hooks.hears::<PauseAnswered>() {
             return Some(answer);
         }
         let point = PauseAnswered::new(Arc::clone(&self.pause), answer);
-        match self.feed.pass(&self.feed.hook_context(self.place), point).await {
+        match self
+            .feed
+            .pass(&self.feed.hook_context(self.place), point)
+            .await
+        {
             Verdict::Pass(point) => Some(point.answer).filter(|answer| self.fits(answer)),
             Verdict::Deny(reason) => {
                 let call = self.pause.call_id();
-                records.push(Record::Denied { point: PauseAnswered::NAME.into(), reason, call });
+                records.push(Record::Denied {
+                    point: PauseAnswered::NAME.into(),
+                    reason,
+                    call,
+                });
                 None
             }
         }
@@ -213,19 +301,37 @@ impl Asking {
     }
 
     fn answered(&self, answer: Answer) -> Performed {
-        Performed::new(ActivityId::Answer(self.at), Record::Answered { pause: self.pause.id.clone(), answer })
+        Performed::new(
+            ActivityId::Answer(self.at),
+            Record::Answered {
+                pause: self.pause.id.clone(),
+                answer,
+            },
+        )
     }
 
     fn unanswered(&self, mut records: Records) -> Performed {
-        records.push(Record::Unanswered { pause: self.pause.id.clone() });
+        records.push(Record::Unanswered {
+            pause: self.pause.id.clone(),
+        });
         if self.ends {
-            records.push(Record::Answered { pause: self.pause.id.clone(), answer: Answer::Expired });
+            records.push(Record::Answered {
+                pause: self.pause.id.clone(),
+                answer: Answer::Expired,
+            });
         }
-        Performed { records, ..Performed::nothing(ActivityId::Answer(self.at)) }
+        Performed {
+            records,
+            ..Performed::nothing(ActivityId::Answer(self.at))
+        }
     }
 
     fn warn(&self, message: String) {
-        let warning = Warning { kind: WarningKind::Degraded, message: message.into() };
-        self.feed.warn(self.place, self.feed.setup.world.now_ms(), &warning);
+        let warning = Warning {
+            kind: WarningKind::Degraded,
+            message: message.into(),
+        };
+        self.feed
+            .warn(self.place, self.feed.setup.world.now_ms(), &warning);
     }
 }

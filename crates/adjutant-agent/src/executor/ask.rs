@@ -11,8 +11,8 @@ use std::{
 
 use adjutant_core::{ActivityId, EventKind, Failure, Record, Run, TurnNo, panic_text};
 use adjutant_llm::{
-    BlockKind, Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, ModelId, NanoUsd, Reply, Request, ToolName,
-    Usage,
+    BlockKind, Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, ModelId, NanoUsd, Reply,
+    Request, ToolName, Usage,
 };
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
@@ -84,17 +84,32 @@ pub(super) struct Asker {
 impl LocalExecutor {
     pub(super) fn ask(&mut self, run: &Run, turn: TurnNo, attempt: u32) {
         let has_floor = self.setup.floor.is_on() && run.view().items().tokens() >= LEAST_CUT;
-        let shrinks = (has_floor || !self.setup.effects.is_empty()) && !run.request().has_overflowed;
+        let shrinks =
+            (has_floor || !self.setup.effects.is_empty()) && !run.request().has_overflowed;
         if run.request().is_stale && shrinks && self.is_tight(run) {
-            return self.perform(ActivityId::Ask(turn), std::future::ready(self.outgrown(run)));
+            return self.perform(
+                ActivityId::Ask(turn),
+                std::future::ready(self.outgrown(run)),
+            );
         }
         let request = self.request(run, turn, attempt);
         let model = self.model_of(run);
         let (feed, early) = (Arc::clone(&self.feed), Arc::clone(&self.background.early));
         // That of the request before, unless it was cancelled.
-        let stop = self.generating.take().filter(|stop| !stop.is_cancelled()).unwrap_or_else(|| self.stop.child());
+        let stop = self
+            .generating
+            .take()
+            .filter(|stop| !stop.is_cancelled())
+            .unwrap_or_else(|| self.stop.child());
         self.generating = Some(stop.clone());
-        let asker = Asker { feed, early, place: self.place, model, stop, shrinks };
+        let asker = Asker {
+            feed,
+            early,
+            place: self.place,
+            model,
+            stop,
+            shrinks,
+        };
         if self.tools.is_some() && self.budget().is_none() {
             return self.perform(ActivityId::Ask(turn), asker.ask(request));
         }
@@ -105,8 +120,12 @@ impl LocalExecutor {
     #[cold]
     fn ask_with(&mut self, run: &Run, turn: TurnNo, request: Request, asker: Asker) {
         let dressed = asker.dressed(request.clone()).ok();
-        let (fund, restore) = (self.fund(run, dressed.as_ref().unwrap_or(&request)), self.restore(run));
-        let restore = restore.map(|restore| (restore, run.request().hidden.to_vec(), self.recorded(run)));
+        let (fund, restore) = (
+            self.fund(run, dressed.as_ref().unwrap_or(&request)),
+            self.restore(run),
+        );
+        let restore =
+            restore.map(|restore| (restore, run.request().hidden.to_vec(), self.recorded(run)));
         let stop = asker.stop.clone();
         let ask = move |request: Request| async move {
             match restore {
@@ -143,16 +162,27 @@ impl Asker {
         };
         match resolved {
             Ok((sources, tools)) => {
-                request.tools = ShownTools::decls(&mut None, tools.decls(), &hidden, restore.only());
+                request.tools =
+                    ShownTools::decls(&mut None, tools.decls(), &hidden, restore.only());
                 let performed = match recorded.check(&request, &self.feed, self.place) {
                     Some(configured) => Performed::new(act, configured),
                     None => self.ask(request).await,
                 };
-                Performed { tools: Some((sources, tools)), ..performed }
+                Performed {
+                    tools: Some((sources, tools)),
+                    ..performed
+                }
             }
-            Err(message) => {
-                Performed::new(act, Record::Broke { act, failure: Failure::Activity { act, message: message.into() } })
-            }
+            Err(message) => Performed::new(
+                act,
+                Record::Broke {
+                    act,
+                    failure: Failure::Activity {
+                        act,
+                        message: message.into(),
+                    },
+                },
+            ),
         }
     }
 
@@ -170,7 +200,13 @@ impl Asker {
             Ok(request) => request,
             Err(error) => {
                 let act = ActivityId::Ask(turn);
-                return Performed::new(act, Record::Broke { act, failure: Failure::Model { error } });
+                return Performed::new(
+                    act,
+                    Record::Broke {
+                        act,
+                        failure: Failure::Model { error },
+                    },
+                );
             }
         };
         let attempt = request.attempt;
@@ -202,8 +238,12 @@ impl Asker {
         let mut stopped = pin!(self.stop.cancelled());
         let streaming = std::future::poll_fn(|cx| asking.poll(cx, stopped.as_mut()));
         match AssertUnwindSafe(streaming).catch_unwind().await {
-            Ok(Some(Err(error))) if self.shrinks && asking.gives_way(&error) => asking.overflowed(&error),
-            Ok(Some(Ok(reply))) if asking.feed.setup.hooks.hears::<AfterModel>() && !has_doubles(&reply) => {
+            Ok(Some(Err(error))) if self.shrinks && asking.gives_way(&error) => {
+                asking.overflowed(&error)
+            }
+            Ok(Some(Ok(reply)))
+                if asking.feed.setup.hooks.hears::<AfterModel>() && !has_doubles(&reply) =>
+            {
                 Box::pin(asking.revised(reply, began_ms, &self.stop)).await
             }
             Ok(Some(Err(error))) if asking.feed.setup.hooks.hears::<ModelError>() => {
@@ -214,7 +254,13 @@ impl Asker {
                 // The reply was shown up to the panic, so that part stays.
                 let act = ActivityId::Ask(turn);
                 let message = format!("{act:?} panicked: {}", panic_text(&*panic));
-                asking.records.push(Record::Broke { act, failure: Failure::Activity { act, message: message.into() } });
+                asking.records.push(Record::Broke {
+                    act,
+                    failure: Failure::Activity {
+                        act,
+                        message: message.into(),
+                    },
+                });
                 asking.end(None)
             }
         }
@@ -258,7 +304,8 @@ impl Asking {
                     Err(error) => return Poll::Ready(Some(Err(error))),
                 }
             }
-            news.iter().for_each(|chunk| self.early.see(chunk, &self.feed));
+            news.iter()
+                .for_each(|chunk| self.early.see(chunk, &self.feed));
         }
         if stopped.as_mut().poll(cx).is_ready() {
             return Poll::Ready(None);
@@ -270,21 +317,34 @@ impl Asking {
 
     /// True if calls may begin or end with this chunk.
     fn is_news(&self, chunk: &Chunk) -> bool {
-        self.feed.setup.calls.early && matches!(chunk, Chunk::Close { .. } | Chunk::Retracted { .. })
+        self.feed.setup.calls.early
+            && matches!(chunk, Chunk::Close { .. } | Chunk::Retracted { .. })
     }
 
     fn take(&mut self, chunk: Chunk, is_shown: bool) {
         self.shown |= is_shown;
         let kind = match chunk {
-            Chunk::Start { attempt, model, limits, warnings } => {
+            Chunk::Start {
+                attempt,
+                model,
+                limits,
+                warnings,
+            } => {
                 self.kinds.clear();
                 (self.model, self.attempt) = (Some(model.clone()), attempt);
-                warnings.iter().for_each(|warning| self.feed.warn(self.place, self.at_ms, warning));
-                EventKind::ReplyStarted { attempt, model, limits }
+                warnings
+                    .iter()
+                    .for_each(|warning| self.feed.warn(self.place, self.at_ms, warning));
+                EventKind::ReplyStarted {
+                    attempt,
+                    model,
+                    limits,
+                }
             }
             Chunk::Open { block, kind } => {
                 let at = block as usize;
-                self.kinds.resize(self.kinds.len().max(at + 1), Delta::Hidden);
+                self.kinds
+                    .resize(self.kinds.len().max(at + 1), Delta::Hidden);
                 self.kinds[at] = Delta::of(&kind);
                 EventKind::BlockStarted { block, kind }
             }
@@ -296,11 +356,24 @@ impl Asking {
             },
             Chunk::Close { block, content } => EventKind::BlockFinished { block, content },
             Chunk::Warned { warning } => return self.feed.warn(self.place, self.at_ms, &warning),
-            Chunk::Retracted { attempt, cause, usage } => {
+            Chunk::Retracted {
+                attempt,
+                cause,
+                usage,
+            } => {
                 let cost = self.known_cost(&usage);
-                self.records.push(Record::Retracted { turn: self.turn, attempt, usage, cost });
+                self.records.push(Record::Retracted {
+                    turn: self.turn,
+                    attempt,
+                    usage,
+                    cost,
+                });
                 (self.attempt, self.kinds) = (attempt.saturating_add(1), SmallVec::new());
-                EventKind::ReplyRetracted { attempt, cause, usage }
+                EventKind::ReplyRetracted {
+                    attempt,
+                    cause,
+                    usage,
+                }
             }
             _ => return,
         };
@@ -327,8 +400,9 @@ impl Asking {
             None => cut.map(Arc::new),
         };
         // An interrupted attempt that said nothing and used nothing leaves no trace in the conversation.
-        let said =
-            said.filter(|it| it.stop != FinishReason::Interrupted || !it.blocks.is_empty() || it.usage.total() > 0);
+        let said = said.filter(|it| {
+            it.stop != FinishReason::Interrupted || !it.blocks.is_empty() || it.usage.total() > 0
+        });
         if said.is_none() {
             self.take_back();
         }
@@ -336,17 +410,29 @@ impl Asking {
         if let Some(reply) = said.filter(|it| !has_doubles(it)) {
             let cost = self.known_cost(&reply.usage);
             let replied = Record::replied(self.turn, reply, cost);
-            let at = records.iter().position(|record| matches!(record, Record::Broke { .. }));
+            let at = records
+                .iter()
+                .position(|record| matches!(record, Record::Broke { .. }));
             records.insert(at.unwrap_or(records.len()), replied);
         }
-        Performed { records, ..Performed::nothing(act) }
+        Performed {
+            records,
+            ..Performed::nothing(act)
+        }
     }
 
     /// Blocks that were shown while they began, of an attempt that leaves no trace, are void.
     fn take_back(&self) {
         if self.shown && !self.kinds.is_empty() {
-            let cause = Error::new(ErrorKind::Cancelled, "the reply ended before it said anything");
-            let kind = EventKind::ReplyRetracted { attempt: self.attempt, cause, usage: Usage::default() };
+            let cause = Error::new(
+                ErrorKind::Cancelled,
+                "the reply ended before it said anything",
+            );
+            let kind = EventKind::ReplyRetracted {
+                attempt: self.attempt,
+                cause,
+                usage: Usage::default(),
+            };
             // Nothing of the reply follows that could wait for room.
             let _full = self.feed.show(self.place, self.at_ms, kind);
         }
@@ -354,7 +440,11 @@ impl Asking {
 
     /// Some servers never say what was used, and a cut stream may not have: nothing said is not nothing spent.
     fn known_cost(&self, usage: &Usage) -> Option<NanoUsd> {
-        if usage.total() > 0 { self.cost(usage) } else { None }
+        if usage.total() > 0 {
+            self.cost(usage)
+        } else {
+            None
+        }
     }
 
     /// Returns the cost of the current attempt: a model may stand for several, each with its own price.
@@ -367,7 +457,10 @@ impl Asking {
 
     #[cold]
     fn broke(&mut self, act: ActivityId, error: Error) {
-        self.records.push(Record::Broke { act, failure: Failure::Model { error } });
+        self.records.push(Record::Broke {
+            act,
+            failure: Failure::Model { error },
+        });
     }
 }
 

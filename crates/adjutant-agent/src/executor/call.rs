@@ -56,15 +56,33 @@ struct CallJob {
 impl LocalExecutor {
     /// The arguments that this drive has admitted a call with, already read.
     fn take_args(&mut self, call: CallId) -> Option<Value> {
-        let at = self.args.iter().position(|(admitted, _)| *admitted == call)?;
+        let at = self
+            .args
+            .iter()
+            .position(|(admitted, _)| *admitted == call)?;
         Some(self.args.remove(at)?.1)
     }
 
     pub(super) fn call(&mut self, run: &Run, id: CallId, replay: Replay) {
-        let Some(OpenCall { call, args: Some((text, changed)), .. }) = run.calls().call(id) else { return };
-        let begun = if self.setup.calls.early { self.background.early.take(call, text) } else { None };
+        let Some(OpenCall {
+            call,
+            args: Some((text, changed)),
+            ..
+        }) = run.calls().call(id)
+        else {
+            return;
+        };
+        let begun = if self.setup.calls.early {
+            self.background.early.take(call, text)
+        } else {
+            None
+        };
         let (door, body) = match begun {
-            Some(Begun { door, body, admitted }) => {
+            Some(Begun {
+                door,
+                body,
+                admitted,
+            }) => {
                 // The body may have ended already.
                 let _ = admitted.send(true);
                 (door, Some(body))
@@ -90,7 +108,10 @@ impl LocalExecutor {
     }
 
     fn door(&self, run: &Run, call: &Call, text: &Arc<str>, replay: Replay) -> Arc<CallHandle> {
-        let call = Call { args: Arc::clone(text), ..call.clone() };
+        let call = Call {
+            args: Arc::clone(text),
+            ..call.clone()
+        };
         let known = run.calls().steps(call.id);
         let scope = self.scope(run, call.id, replay);
         let mut door = CallHandle::new(scope, Arc::clone(&self.waiters), call, self.stop.child());
@@ -119,7 +140,11 @@ impl CallJob {
                     let is_over = AtomicBool::new(false);
                     let body = pin!(Polled::new(body, &is_over));
                     // Boxed, so that a call which ends at once stays small.
-                    let rest = Box::pin(scope.surround(body, || door.at_rest()).instrument(span.clone()));
+                    let rest = Box::pin(
+                        scope
+                            .surround(body, || door.at_rest())
+                            .instrument(span.clone()),
+                    );
                     go_on(rest, &is_over).await
                 }
             }
@@ -127,13 +152,21 @@ impl CallJob {
         self.door.shut();
         let result = match result {
             Ok(Ok(result)) => result,
-            Err(pauses) => return Performed::new(ActivityId::Call(id), Record::Suspended { call: id, pauses }),
+            Err(pauses) => {
+                return Performed::new(ActivityId::Call(id), Record::Suspended { call: id, pauses });
+            }
             Ok(Err(never)) => {
                 telemetry::record_result(&span, &never, contents);
                 return Performed::new(ActivityId::Call(id), self.returned(never));
             }
         };
-        let after = after::Ran { feed, place: scope.place, call: &self.call, args: &self.text, began_ms };
+        let after = after::Ran {
+            feed,
+            place: scope.place,
+            call: &self.call,
+            args: &self.text,
+            began_ms,
+        };
         // Boxed, so that a call without hooks stays small.
         let (result, mut records) = match feed.setup.hooks.is_empty() {
             true => (result, Records::new()),
@@ -141,20 +174,33 @@ impl CallJob {
         };
         telemetry::record_result(&span, &result, contents);
         records.push(self.returned(result));
-        Performed { records, ..Performed::nothing(ActivityId::Call(id)) }
+        Performed {
+            records,
+            ..Performed::nothing(ActivityId::Call(id))
+        }
     }
 
     fn returned(&self, result: CallResult) -> Record {
-        let result = CallResult { args: self.changed.then(|| Arc::clone(&self.text)), ..result };
+        let result = CallResult {
+            args: self.changed.then(|| Arc::clone(&self.text)),
+            ..result
+        };
         let max = self.tool.as_ref().and_then(|tool| tool.spec().max_output);
         let max = max.unwrap_or(self.door.scope.feed.setup.calls.max_result_bytes);
         let (result, shown) = bound::bounded(result, max, || self.recall());
-        Record::Returned { call: self.call.id, result, shown }
+        Record::Returned {
+            call: self.call.id,
+            result,
+            shown,
+        }
     }
 
     /// Returns the hint that tells the model how to get the part that it is not shown.
     fn recall(&self) -> String {
-        let recalls = self.tools.as_ref().is_some_and(|tools| tools.get(RECALL).is_some());
+        let recalls = self
+            .tools
+            .as_ref()
+            .is_some_and(|tools| tools.get(RECALL).is_some());
         if recalls && self.call.name.as_str() != RECALL {
             return format!("; {RECALL:?} gives the rest, call {}", self.call.id);
         }
@@ -168,18 +214,34 @@ impl CallJob {
     async fn result(&mut self) -> Result<CallResult, CallResult> {
         if self.stopped {
             self.door.stop.cancel();
-            return Err(CallResult::new(Status::Cancelled, "cancelled: the call was stopped before it began"));
+            return Err(CallResult::new(
+                Status::Cancelled,
+                "cancelled: the call was stopped before it began",
+            ));
         }
         if let Some(restore) = self.restore.take() {
             Box::pin(self.find(restore)).await?;
         }
-        self.tool = self.tools.as_ref().and_then(|tools| tools.get(self.call.name.as_str())).cloned();
+        self.tool = self
+            .tools
+            .as_ref()
+            .and_then(|tools| tools.get(self.call.name.as_str()))
+            .cloned();
         let Some(tool) = self.tool.clone() else {
-            let away: String = self.tools.iter().flat_map(away).map(|why| format!("; {why}")).collect();
-            let message = format!("tool {:?} is gone since the call was admitted{away}", self.call.name.as_str());
+            let away: String = self
+                .tools
+                .iter()
+                .flat_map(away)
+                .map(|why| format!("; {why}"))
+                .collect();
+            let message = format!(
+                "tool {:?} is gone since the call was admitted{away}",
+                self.call.name.as_str()
+            );
             if self.door.steps().is_torn() {
-                let message =
-                    format!("{message}, and so is what came of a step of it: whether it took effect is not known");
+                let message = format!(
+                    "{message}, and so is what came of a step of it: whether it took effect is not known"
+                );
                 return Err(CallResult::new(Status::OutcomeUnknown, message));
             }
             return Err(CallResult::new(Status::UnknownTool, message));
@@ -190,7 +252,12 @@ impl CallJob {
             Some(body) => Either::Left(body),
             None => self.begin(tool)?,
         });
-        let contained = Contained { door: &self.door, timeout, grace, pure: self.pure };
+        let contained = Contained {
+            door: &self.door,
+            timeout,
+            grace,
+            pure: self.pure,
+        };
         Ok(contained.wait(body).await)
     }
 
@@ -211,7 +278,9 @@ impl CallJob {
         // If there are other threads, the body runs on its own task: a body that blocks must not keep this one from its
         // limits.
         Ok(match Handle::try_current() {
-            Ok(runtime) if self.spawn || runtime.runtime_flavor() != RuntimeFlavor::CurrentThread => {
+            Ok(runtime)
+                if self.spawn || runtime.runtime_flavor() != RuntimeFlavor::CurrentThread =>
+            {
                 Either::Left(Spawned(runtime.spawn(body)))
             }
             _ => Either::Right(body),
@@ -243,7 +312,10 @@ impl CallJob {
         loop {
             let (_, tools) = restore.tools(&self.door.scope.feed.setup).await?;
             let left = over.saturating_duration_since(Instant::now());
-            if tools.get(self.call.name.as_str()).is_some() || away(&tools).next().is_none() || left.is_zero() {
+            if tools.get(self.call.name.as_str()).is_some()
+                || away(&tools).next().is_none()
+                || left.is_zero()
+            {
                 return Ok(tools);
             }
             sleep(wait.min(left)).await;
@@ -254,6 +326,9 @@ impl CallJob {
 
 /// What is said of toolboxes that do not give all of their tools now.
 fn away(tools: &Toolset) -> impl Iterator<Item = &str> {
-    let told = tools.warnings().iter().filter(|warning| warning.kind == WarningKind::Degraded);
+    let told = tools
+        .warnings()
+        .iter()
+        .filter(|warning| warning.kind == WarningKind::Degraded);
     told.map(|warning| &*warning.message)
 }

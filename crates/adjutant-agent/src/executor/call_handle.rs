@@ -57,7 +57,12 @@ pub(super) enum Phase {
 
 impl CallHandle {
     /// The door of a call with the arguments that it runs with: open, without steps, and with nobody behind it.
-    pub(super) fn new(scope: Arc<CallScope>, waiters: Arc<Waiters>, call: Call, stop: Cancel) -> Self {
+    pub(super) fn new(
+        scope: Arc<CallScope>,
+        waiters: Arc<Waiters>,
+        call: Call,
+        stop: Cancel,
+    ) -> Self {
         Self {
             scope,
             waiters,
@@ -76,7 +81,11 @@ impl CallHandle {
     async fn record(&self, record: Record) -> Result<(), ToolError> {
         self.admitted().await?;
         let (done, durable) = oneshot::channel();
-        self.scope.inbox.push(Input::Note { call: self.call.id, record: Box::new(record), done: Some(done) });
+        self.scope.inbox.push(Input::Note {
+            call: self.call.id,
+            record: Box::new(record),
+            done: Some(done),
+        });
         durable.await.map_err(|_| ended())
     }
 
@@ -143,7 +152,10 @@ impl CallHandle {
         if self.resumable {
             return Ok(());
         }
-        Err(ToolError::new(ToolErrorKind::NotResumable, "only a tool of class `Resumable` has steps"))
+        Err(ToolError::new(
+            ToolErrorKind::NotResumable,
+            "only a tool of class `Resumable` has steps",
+        ))
     }
 
     /// Lets the other branches of the body come to what earlier entries asked for, before this one asks for more.
@@ -214,7 +226,10 @@ impl CallBackend for CallHandle {
         if matches!(*phase, Phase::Open) {
             let at_ms = self.scope.feed.setup.world.now_ms();
             let progress = Box::new(progress);
-            let kind = EventKind::ToolProgress { call: self.call.id, progress };
+            let kind = EventKind::ToolProgress {
+                call: self.call.id,
+                progress,
+            };
             self.scope.feed.show_progress(self.scope.place, at_ms, kind);
         }
     }
@@ -224,8 +239,18 @@ impl CallBackend for CallHandle {
             Phase::Early(kept) => kept.push(usage),
             Phase::Open => {
                 let call = self.call.id;
-                let record = Record::Spent { call, usage, cost: None, requests: 0, tool_calls: 0 };
-                self.scope.inbox.push(Input::Note { call, record: Box::new(record), done: None });
+                let record = Record::Spent {
+                    call,
+                    usage,
+                    cost: None,
+                    requests: 0,
+                    tool_calls: 0,
+                };
+                self.scope.inbox.push(Input::Note {
+                    call,
+                    record: Box::new(record),
+                    done: None,
+                });
             }
             Phase::Ended => {}
         }
@@ -237,7 +262,13 @@ impl CallBackend for CallHandle {
         // Begun at once, so that a step that is entered twice at a time is done once.
         let noted = self.steps().begin(key)?;
         match noted {
-            Noted::Fresh => self.record(Record::Begun { call: self.call.id, key: key.into() }).await?,
+            Noted::Fresh => {
+                self.record(Record::Begun {
+                    call: self.call.id,
+                    key: key.into(),
+                })
+                .await?
+            }
             _ => self.changed.notify_waiters(),
         }
         Ok(noted)
@@ -245,14 +276,24 @@ impl CallBackend for CallHandle {
 
     async fn finish(&self, key: &str, value: Value) -> Result<(), ToolError> {
         self.check()?;
-        self.record(Record::Noted { call: self.call.id, key: key.into(), value: value.clone() }).await?;
+        self.record(Record::Noted {
+            call: self.call.id,
+            key: key.into(),
+            value: value.clone(),
+        })
+        .await?;
         self.steps().finish(key, value);
         self.changed.notify_waiters();
         Ok(())
     }
 
     async fn note(&self, kind: &str, data: Value) -> Result<(), ToolError> {
-        self.record(Record::App { kind: kind.into(), version: NOTE_VERSION, data }).await
+        self.record(Record::App {
+            kind: kind.into(),
+            version: NOTE_VERSION,
+            data,
+        })
+        .await
     }
 
     async fn pause(&self, key: &str, ask: Ask) -> Result<Answer, ToolError> {
@@ -266,7 +307,13 @@ impl CallBackend for CallHandle {
                 PauseState::Fresh => {
                     let who = &self.scope.feed.setup.who;
                     let now_ms = self.scope.feed.setup.world.now_ms();
-                    let pause = Arc::new(Pause::of_call(who, self.call.clone(), Some(key), ask, now_ms));
+                    let pause = Arc::new(Pause::of_call(
+                        who,
+                        self.call.clone(),
+                        Some(key),
+                        ask,
+                        now_ms,
+                    ));
                     steps.asked(key, &pause);
                     Err(pause)
                 }
@@ -277,12 +324,18 @@ impl CallBackend for CallHandle {
         match known {
             Err(pause) => {
                 let told = self.waiters.wait(&pause.id);
-                self.record(Record::Paused { pause: Arc::clone(&pause) }).await?;
+                self.record(Record::Paused {
+                    pause: Arc::clone(&pause),
+                })
+                .await?;
                 self.told(key, &pause, told).await
             }
             Ok(PauseState::Answered(answer)) => Ok(answer),
             Ok(PauseState::Open { parked: true, .. }) if self.resumable => self.give_way().await,
-            Ok(PauseState::Open { parked: true, pause }) => Err(unattended(key, &pause.ask)),
+            Ok(PauseState::Open {
+                parked: true,
+                pause,
+            }) => Err(unattended(key, &pause.ask)),
             Ok(PauseState::Open { pause, .. }) => {
                 let told = self.waiters.wait(&pause.id);
                 self.told(key, &pause, told).await

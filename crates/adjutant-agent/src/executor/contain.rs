@@ -50,7 +50,11 @@ pub(super) fn body(
     door: &Arc<CallHandle>,
 ) -> impl Future<Output = CallEnd> + Send + use<> {
     door.scope.enter(&door.stop);
-    let cx = CallContext::new(who, door.stop.clone(), Arc::clone(door) as Arc<dyn CallBackend>);
+    let cx = CallContext::new(
+        who,
+        door.stop.clone(),
+        Arc::clone(door) as Arc<dyn CallBackend>,
+    );
     let contained = AssertUnwindSafe(async move { tool.call(args, cx).await }).catch_unwind();
     let contained = contained.instrument(Span::current());
     contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panicked(&*panic))))
@@ -60,18 +64,27 @@ impl Contained<'_> {
     /// Waits for the body, but not longer than it may take, nor much longer than anyone wants its result.
     ///
     /// A body that gave way to what it waits for is dropped by its scope.
-    pub(super) async fn wait(&self, mut body: Pin<&mut impl Future<Output = CallEnd>>) -> CallResult {
+    pub(super) async fn wait(
+        &self,
+        mut body: Pin<&mut impl Future<Output = CallEnd>>,
+    ) -> CallResult {
         let ended = match futures_util::poll!(body.as_mut()) {
             Poll::Ready(ended) => Some(ended),
             Poll::Pending => {
                 let is_over = AtomicBool::new(false);
                 // Boxed, so that a call which ends at once stays small.
-                match go_on(Box::pin(self.outlast(pin!(Polled::new(body, &is_over)))), &is_over).await {
+                match go_on(
+                    Box::pin(self.outlast(pin!(Polled::new(body, &is_over)))),
+                    &is_over,
+                )
+                .await
+                {
                     Ok(ended) => ended,
                     Err(limit) => {
                         self.door.stop.cancel();
-                        let message =
-                            format!("the tool did not end within {limit:?} and was given up; it may have taken effect");
+                        let message = format!(
+                            "the tool did not end within {limit:?} and was given up; it may have taken effect"
+                        );
                         return CallResult::new(Status::TimedOut, message);
                     }
                 }
@@ -82,9 +95,10 @@ impl Contained<'_> {
         match (ended, diverged) {
             (_, Some(error)) | (Some(Err(error)), None) => failed(&error),
             (Some(Ok(result)), None) => result,
-            (None, None) => {
-                CallResult::new(Status::Cancelled, "cancelled: the call was stopped; it may have taken effect")
-            }
+            (None, None) => CallResult::new(
+                Status::Cancelled,
+                "cancelled: the call was stopped; it may have taken effect",
+            ),
         }
     }
 
@@ -92,7 +106,10 @@ impl Contained<'_> {
     ///
     /// # Errors
     /// The time after which it was given up.
-    async fn outlast(&self, mut body: Pin<&mut impl Future<Output = CallEnd>>) -> Result<Option<CallEnd>, Duration> {
+    async fn outlast(
+        &self,
+        mut body: Pin<&mut impl Future<Output = CallEnd>>,
+    ) -> Result<Option<CallEnd>, Duration> {
         let left = match self.leave(body.as_mut()).await {
             BodyExit::Parked => self.give_way(body.as_mut()).await,
             left => left,
@@ -157,7 +174,11 @@ impl<F: Future> Future for Polled<'_, F> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         // Not whether this was polled before: whoever holds it may have had no time left for it in that poll.
-        if self.is_over.load(Ordering::Relaxed) { self.body.as_mut().poll(cx) } else { Poll::Pending }
+        if self.is_over.load(Ordering::Relaxed) {
+            self.body.as_mut().poll(cx)
+        } else {
+            Poll::Pending
+        }
     }
 }
 
@@ -168,7 +189,10 @@ impl<'a, F: Future> Polled<'a, F> {
 }
 
 /// Goes on with what holds a polled future, and notes that this poll is over.
-pub(super) fn go_on<R: Future>(mut rest: Pin<Box<R>>, is_over: &AtomicBool) -> impl Future<Output = R::Output> {
+pub(super) fn go_on<R: Future>(
+    mut rest: Pin<Box<R>>,
+    is_over: &AtomicBool,
+) -> impl Future<Output = R::Output> {
     poll_fn(move |cx| {
         let polled = rest.as_mut().poll(cx);
         is_over.store(true, Ordering::Relaxed);
@@ -189,7 +213,10 @@ fn failed(error: &ToolError) -> CallResult {
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> CallResult {
-    CallResult::new(Status::Panicked, format!("the tool panicked: {}", panic_text(panic)))
+    CallResult::new(
+        Status::Panicked,
+        format!("the tool panicked: {}", panic_text(panic)),
+    )
 }
 
 /// A body on a task of its own; dropping it aborts the task.
@@ -201,7 +228,9 @@ impl Future for Spawned {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.0.poll_unpin(cx).map(|joined| {
-            joined.unwrap_or_else(|error| Err(ToolError::failed("the task of the tool was lost").with_source(error)))
+            joined.unwrap_or_else(|error| {
+                Err(ToolError::failed("the task of the tool was lost").with_source(error))
+            })
         })
     }
 }

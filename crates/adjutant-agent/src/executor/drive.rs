@@ -34,17 +34,26 @@ impl LocalExecutor {
         if let Some(events) = events {
             *self.feed.events() = events.by(Arc::clone(&self.setup.who));
         }
-        self.place = TurnPosition { run: run.run(), turn: run.turn() };
+        self.place = TurnPosition {
+            run: run.run(),
+            turn: run.turn(),
+        };
     }
 
     /// Takes the event state that the next executor needs to go on.
     pub(crate) fn take_events(&mut self) -> Events {
-        std::mem::replace(&mut *self.feed.events(), Events::of(Arc::clone(&self.setup.who)))
+        std::mem::replace(
+            &mut *self.feed.events(),
+            Events::of(Arc::clone(&self.setup.who)),
+        )
     }
 }
 
 /// The names of the tools that a run starts with.
 pub(crate) async fn tool_names(setup: &Setup) -> Result<Vec<ToolName>, String> {
     let (_, tools) = prepare::resolve(setup, Default::default()).await?;
-    Ok(tools.iter().map(|tool| tool.spec().name().clone()).collect())
+    Ok(tools
+        .iter()
+        .map(|tool| tool.spec().name().clone())
+        .collect())
 }

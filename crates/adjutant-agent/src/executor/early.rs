@@ -89,7 +89,10 @@ impl Early {
     pub(super) fn tell(&self, record: &Record) {
         match record {
             Record::Replied { reply, .. } => self.keep(reply),
-            Record::Opened { .. } | Record::Settled { .. } | Record::Broke { .. } | Record::Ended { .. } => self.end(),
+            Record::Opened { .. }
+            | Record::Settled { .. }
+            | Record::Broke { .. }
+            | Record::Ended { .. } => self.end(),
             _ => {}
         }
     }
@@ -97,8 +100,12 @@ impl Early {
     /// The call that was begun with these very arguments.
     pub(super) fn take(&self, call: &Call, args: &Arc<str>) -> Option<Begun> {
         let mut state = self.state();
-        let is_it = |known: &Call| known.id == call.id && known.name == call.name && known.args == *args;
-        let at = state.begun.iter().position(|begun| is_it(&begun.door.call))?;
+        let is_it =
+            |known: &Call| known.id == call.id && known.name == call.name && known.args == *args;
+        let at = state
+            .begun
+            .iter()
+            .position(|begun| is_it(&begun.door.call))?;
         Some(state.begun.swap_remove(at))
     }
 
@@ -123,7 +130,11 @@ impl Early {
 impl State {
     fn see(&mut self, call: &Call, feed: &Arc<EventSink>) {
         let Some(rules) = &self.rules else { return };
-        if rules.tools.get(call.name.as_str()).is_some_and(|tool| tool.spec().sequential) {
+        if rules
+            .tools
+            .get(call.name.as_str())
+            .is_some_and(|tool| tool.spec().sequential)
+        {
             // The whole batch runs one call after the other.
             self.rules = None;
             return;
@@ -154,11 +165,16 @@ impl CallRules {
         if tool.spec().replay != Replay::Pure || setup.calls.is_external(tool) {
             return None;
         }
-        let admitted = catch_unwind(AssertUnwindSafe(|| tool.admit(Arc::clone(&call.args)))).ok()?.ok()?;
+        let admitted = catch_unwind(AssertUnwindSafe(|| tool.admit(Arc::clone(&call.args))))
+            .ok()?
+            .ok()?;
         if !matches!(setup.policy.ask(tool, &admitted.value), Ok(None)) {
             return None;
         }
-        let call = Call { args: admitted.text, ..call.clone() };
+        let call = Call {
+            args: admitted.text,
+            ..call.clone()
+        };
         let who = Arc::new(feed.setup.who.within(call.id));
         let (admit, is_admitted) = watch::channel(false);
         let scope = self.scope(feed, call.id, is_admitted);
@@ -167,10 +183,19 @@ impl CallRules {
         door.phase = Mutex::new(Phase::Early(Vec::new()));
         let door = Arc::new(door);
         let body = contain::body(tool.clone(), admitted.value, who, &door);
-        Some(Begun { door, body: Spawned(runtime.spawn(body)), admitted: admit })
+        Some(Begun {
+            door,
+            body: Spawned(runtime.spawn(body)),
+            admitted: admit,
+        })
     }
 
-    fn scope(&self, feed: &Arc<EventSink>, call: CallId, admitted: watch::Receiver<bool>) -> Arc<CallScope> {
+    fn scope(
+        &self,
+        feed: &Arc<EventSink>,
+        call: CallId,
+        admitted: watch::Receiver<bool>,
+    ) -> Arc<CallScope> {
         CallScope::new(CallParts {
             run: &self.run,
             feed,
@@ -190,7 +215,8 @@ impl CallRules {
 impl LocalExecutor {
     /// Lets calls of the turn that is asked for begin while its reply streams, if the agent wishes that.
     pub(super) fn begin_early(&self, run: &Run) {
-        let (Some(tools), Some(limits), true) = (&self.tools, run.limits(), self.setup.calls.early) else {
+        let (Some(tools), Some(limits), true) = (&self.tools, run.limits(), self.setup.calls.early)
+        else {
             return;
         };
         let is_counted = limits.sequential || limits.caps.tool_calls.is_some();

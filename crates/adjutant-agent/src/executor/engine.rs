@@ -67,7 +67,17 @@ impl<'s> Stage<'s> {
     ) -> Self {
         let (info, falls_back) = (model.info(), setup.floor.is_on());
         let room = room(FloorMemo::of(sight).window(info), info, &setup.options);
-        Self { setup, sight, tools, model, phase, room, falls_back, looks: phase == Phase::Preview, budget: None }
+        Self {
+            setup,
+            sight,
+            tools,
+            model,
+            phase,
+            room,
+            falls_back,
+            looks: phase == Phase::Preview,
+            budget: None,
+        }
     }
 
     /// Shows entries of the application that are new, then lets the effects act, in order.
@@ -79,38 +89,61 @@ impl<'s> Stage<'s> {
     /// # Errors
     /// Says which effect failed, panicked, or wants an edit that does not fit the view.
     pub(crate) async fn act(&self, plan: &mut TurnPlan) -> Result<(), String> {
-        let acted = AssertUnwindSafe(self.act_in_order(plan)).catch_unwind().await;
-        acted.unwrap_or_else(|panic| Err(format!("what prepares a turn panicked: {}", panic_text(&*panic))))
+        let acted = AssertUnwindSafe(self.act_in_order(plan))
+            .catch_unwind()
+            .await;
+        acted.unwrap_or_else(|panic| {
+            Err(format!(
+                "what prepares a turn panicked: {}",
+                panic_text(&*panic)
+            ))
+        })
     }
 
     async fn act_in_order(&self, plan: &mut TurnPlan) -> Result<(), String> {
         self.convert(plan)?;
         for (place, effect) in self.setup.effects.iter().enumerate() {
-            self.let_act(plan, &**effect, &self.key(place, effect.kind())).await?;
+            self.let_act(plan, &**effect, &self.key(place, effect.kind()))
+                .await?;
             if plan.stop.is_some() && !self.sight.last {
                 // No request follows.
                 break;
             }
         }
-        plan.remind().map_err(|error| format!("reminders of effects: {error}"))
+        plan.remind()
+            .map_err(|error| format!("reminders of effects: {error}"))
     }
 
     /// Lets a step of the floor act.
-    pub(super) async fn step(&self, plan: &mut TurnPlan, step: &dyn Effect, place: usize) -> Result<(), String> {
+    pub(super) async fn step(
+        &self,
+        plan: &mut TurnPlan,
+        step: &dyn Effect,
+        place: usize,
+    ) -> Result<(), String> {
         let key = format!("{}/{place}/{}", floor::KEY, step.kind());
         self.let_act(plan, step, &key).await?;
         plan.remind().map_err(|error| error.to_string())
     }
 
-    async fn let_act(&self, plan: &mut TurnPlan, effect: &dyn Effect, key: &str) -> Result<(), String> {
+    async fn let_act(
+        &self,
+        plan: &mut TurnPlan,
+        effect: &dyn Effect,
+        key: &str,
+    ) -> Result<(), String> {
         let memo = self.sight.memos.get(key).unwrap_or(&Value::Null);
-        let actions = match AssertUnwindSafe(effect.act(self.context(plan, memo))).catch_unwind().await {
+        let actions = match AssertUnwindSafe(effect.act(self.context(plan, memo)))
+            .catch_unwind()
+            .await
+        {
             Ok(Ok(actions)) => actions,
             Ok(Err(error)) => return Err(format!("effect {key} failed: {}", chain(&error))),
             Err(panic) => return Err(format!("effect {key} panicked: {}", panic_text(&*panic))),
         };
         let hidden = plan.hidden.len();
-        plan.take(effect, key, memo, actions).map_err(|error| format!("effect {key} failed: {error}"))?;
+        plan.take(effect, key, memo, actions)
+            .map_err(|error| format!("effect {key} failed: {error}"))?;
         if plan.hidden.len() > hidden {
             plan.shown = Some((plan.hidden.len(), self.tools.hiding(&plan.hidden)));
         }
@@ -121,7 +154,13 @@ impl<'s> Stage<'s> {
     ///
     /// A kind that has the name of what the agent itself remembers always has a number.
     fn key<'k>(&self, place: usize, kind: &'k str) -> Cow<'k, str> {
-        let before = self.setup.effects.iter().take(place).filter(|other| other.kind() == kind).count();
+        let before = self
+            .setup
+            .effects
+            .iter()
+            .take(place)
+            .filter(|other| other.kind() == kind)
+            .count();
         if before == 0 && kind != notice::KEY {
             Cow::Borrowed(kind)
         } else {
@@ -146,7 +185,11 @@ impl<'s> Stage<'s> {
             system: &self.setup.system,
             tools: self.tools,
             hidden: &plan.hidden,
-            only: if self.sight.last { Some(&[]) } else { self.sight.only.as_deref() },
+            only: if self.sight.last {
+                Some(&[])
+            } else {
+                self.sight.only.as_deref()
+            },
             who: &self.setup.who,
             model: self.model,
             world: &self.setup.world,
@@ -160,9 +203,13 @@ impl<'s> Stage<'s> {
         let mut shown = Cow::Borrowed(&plan.view);
         if !plan.once.is_empty() {
             // Those that do not fit any more are left out.
-            plan.once.iter().for_each(|edit| drop(shown.to_mut().apply(edit)));
+            plan.once
+                .iter()
+                .for_each(|edit| drop(shown.to_mut().apply(edit)));
         }
-        self.sight.most(shown.items().tokens(), self.overhead(plan)).saturating_add(plan.pending)
+        self.sight
+            .most(shown.items().tokens(), self.overhead(plan))
+            .saturating_add(plan.pending)
     }
 
     /// Returns the estimate for system prompt and tools.
@@ -174,15 +221,29 @@ impl<'s> Stage<'s> {
         };
         let offered: u64 = plan.offered.iter().map(Toolset::tokens).sum();
         let wanted = self.setup.goal.as_ref().map_or(0, |goal| goal.tokens());
-        Estimate.count(&self.setup.system).saturating_add(tools).saturating_add(offered).saturating_add(wanted)
+        Estimate
+            .count(&self.setup.system)
+            .saturating_add(tools)
+            .saturating_add(offered)
+            .saturating_add(wanted)
     }
 
     /// Shows entries of the application that are new, as the application says.
     fn convert(&self, plan: &mut TurnPlan) -> Result<(), String> {
-        let Some(convert) = &self.setup.convert else { return Ok(()) };
-        let fresh = plan.view.items().iter().rev().take_while(|stored| stored.id >= self.sight.fresh);
+        let Some(convert) = &self.setup.convert else {
+            return Ok(());
+        };
+        let fresh = plan
+            .view
+            .items()
+            .iter()
+            .rev()
+            .take_while(|stored| stored.id >= self.sight.fresh);
         let shown = fresh.filter_map(|stored| match &stored.entry {
-            Entry::Custom(custom) => Some(Edit::Replace { at: stored.id, with: Entry::User(convert(custom)?) }),
+            Entry::Custom(custom) => Some(Edit::Replace {
+                at: stored.id,
+                with: Entry::User(convert(custom)?),
+            }),
             _ => None,
         });
         let mut edits: Vec<Edit> = shown.collect();
@@ -240,7 +301,13 @@ impl TurnPlan {
     }
 
     /// Takes what an effect wants.
-    fn take(&mut self, by: &dyn Effect, key: &str, memo: &Value, actions: Vec<Action>) -> Result<(), EffectError> {
+    fn take(
+        &mut self,
+        by: &dyn Effect,
+        key: &str,
+        memo: &Value,
+        actions: Vec<Action>,
+    ) -> Result<(), EffectError> {
         let (mut edits, mut remembered) = (Vec::new(), None);
         for action in actions {
             match action {
@@ -253,7 +320,10 @@ impl TurnPlan {
                 Action::Hide(names) => self.hide(names),
                 Action::Offer(tools) => self.offered.push(tools),
                 Action::Remember(value) => remembered = Some(value),
-                Action::Report(data) => self.reports.push(EffectReport { by: by.kind().into(), data }),
+                Action::Report(data) => self.reports.push(EffectReport {
+                    by: by.kind().into(),
+                    data,
+                }),
                 Action::Charge(usage) => self.bill.add(usage, None),
                 Action::Stop(limit) => {
                     self.stop.get_or_insert(limit);
@@ -261,9 +331,13 @@ impl TurnPlan {
             }
         }
         if let Some(value) = remembered.filter(|value| value != memo) {
-            self.memos.push(Memo { key: key.into(), value });
+            self.memos.push(Memo {
+                key: key.into(),
+                value,
+            });
         }
-        self.edit(edits).map_err(|error| EffectError::new(error.to_string()))
+        self.edit(edits)
+            .map_err(|error| EffectError::new(error.to_string()))
     }
 
     /// Hides tools that are not hidden yet.
@@ -318,8 +392,27 @@ impl TurnPlan {
     /// The turn, prepared.
     pub(crate) fn record(self, turn: TurnNo, model: ModelId) -> Record {
         let (spent, cost) = self.bill.total();
-        let TurnPlan { edits, once, hidden, memos, reports, stop, .. } = self;
-        Record::Prepared { turn, edits, once, model, hidden, memos, reports, spent, cost, stop }
+        let TurnPlan {
+            edits,
+            once,
+            hidden,
+            memos,
+            reports,
+            stop,
+            ..
+        } = self;
+        Record::Prepared {
+            turn,
+            edits,
+            once,
+            model,
+            hidden,
+            memos,
+            reports,
+            spent,
+            cost,
+            stop,
+        }
     }
 }
 

@@ -46,12 +46,21 @@ impl LocalExecutor {
         let known = &mut self.known;
         known.recorded = run.config().cloned();
         let only = run.request().chosen_tools.map(<[ToolName]>::to_vec);
-        known.next = Some(NextRequest { options: self.setup.options_of(run), only, last: run.request().is_last });
+        known.next = Some(NextRequest {
+            options: self.setup.options_of(run),
+            only,
+            last: run.request().is_last,
+        });
     }
 
     /// Puts the fingerprint of the request before the preparation of its turn, if it is not what the log knows.
     pub(super) fn configure(&mut self, records: &mut Records) {
-        let Some(at) = records.iter().position(|record| matches!(record, Record::Prepared { .. })) else { return };
+        let Some(at) = records
+            .iter()
+            .position(|record| matches!(record, Record::Prepared { .. }))
+        else {
+            return;
+        };
         if let Some(configured) = self.configured(&records[at]) {
             records.insert(at, configured);
         }
@@ -59,19 +68,38 @@ impl LocalExecutor {
 
     /// The fingerprint of the request of a turn that is prepared like this, if it is not what the log knows.
     pub(super) fn configured(&mut self, prepared: &Record) -> Option<Record> {
-        let Record::Prepared { model, hidden, stop, .. } = prepared else { return None };
+        let Record::Prepared {
+            model,
+            hidden,
+            stop,
+            ..
+        } = prepared
+        else {
+            return None;
+        };
         let is_asked = |next: &mut NextRequest| next.last || stop.is_none();
         let (tools, next) = (self.tools.as_ref()?, self.known.next.take_if(is_asked)?);
         let tools = ShownTools::decls(&mut self.shown, tools.decls(), hidden, next.only.as_deref());
-        let parts = Parts { model, system: &self.setup.system, tools: &tools, options: &next.options };
-        self.known.changed(parts, &self.setup.prints).map(|config| Record::Configured { config })
+        let parts = Parts {
+            model,
+            system: &self.setup.system,
+            tools: &tools,
+            options: &next.options,
+        };
+        self.known
+            .changed(parts, &self.setup.prints)
+            .map(|config| Record::Configured { config })
     }
 
     /// Returns the recorded parts that a request is held against, for a turn that an earlier drive prepared.
     pub(super) fn recorded(&self, run: &Run) -> Recorded {
         let model = self.model_of(run);
         let (config, model) = (run.config().cloned(), model.info().id.clone());
-        Recorded { config, model, options: self.setup.options_of(run) }
+        Recorded {
+            config,
+            model,
+            options: self.setup.options_of(run),
+        }
     }
 }
 
@@ -84,9 +112,12 @@ impl KnownRequests {
         };
         let config = Arc::clone(&print.config);
         self.print = Some(print);
-        let Some(recorded) = &self.recorded else { return Some(config) };
-        let agreed =
-            |(one, other): &(Arc<Config>, Arc<Config>)| Arc::ptr_eq(one, recorded) && Arc::ptr_eq(other, &config);
+        let Some(recorded) = &self.recorded else {
+            return Some(config);
+        };
+        let agreed = |(one, other): &(Arc<Config>, Arc<Config>)| {
+            Arc::ptr_eq(one, recorded) && Arc::ptr_eq(other, &config)
+        };
         if Arc::ptr_eq(recorded, &config) || self.agreed.as_ref().is_some_and(agreed) {
             return None;
         }
@@ -100,9 +131,19 @@ impl KnownRequests {
 
 impl Recorded {
     /// Returns the record to write before this request is made; a warning tells what differs from the recorded parts.
-    pub(super) fn check(self, request: &Request, feed: &EventSink, place: TurnPosition) -> Option<Record> {
+    pub(super) fn check(
+        self,
+        request: &Request,
+        feed: &EventSink,
+        place: TurnPosition,
+    ) -> Option<Record> {
         let (system, tools) = (&request.system, &request.tools);
-        let parts = Parts { model: &self.model, system, tools, options: &self.options };
+        let parts = Parts {
+            model: &self.model,
+            system,
+            tools,
+            options: &self.options,
+        };
         let config = Arc::clone(&feed.setup.prints.of(parts).config);
         let differences = match &self.config {
             Some(recorded) => recorded.differences(&config),
@@ -113,9 +154,19 @@ impl Recorded {
             return None;
         }
         let fields: Vec<&str> = differences.iter().map(|it| &*it.field).collect();
-        let message =
-            format!("turn {} is asked with other parts than it was prepared with: {}", place.turn, fields.join(", "));
-        feed.warn(place, feed.setup.world.now_ms(), &Warning { kind: WarningKind::Diverged, message: message.into() });
+        let message = format!(
+            "turn {} is asked with other parts than it was prepared with: {}",
+            place.turn,
+            fields.join(", ")
+        );
+        feed.warn(
+            place,
+            feed.setup.world.now_ms(),
+            &Warning {
+                kind: WarningKind::Diverged,
+                message: message.into(),
+            },
+        );
         Some(Record::Configured { config })
     }
 }

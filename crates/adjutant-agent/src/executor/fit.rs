@@ -1,7 +1,9 @@
 //! Fit: a request that would not fit the model's window is made smaller before it is sent, by the steps of the floor.
 
 use adjutant_core::{ActivityId, EffectReport, Failure, Memo, Record, Run};
-use adjutant_llm::{Block, Entry, ErrorKind, Estimate, Model, Overflow, Transcript, Warning, WarningKind};
+use adjutant_llm::{
+    Block, Entry, ErrorKind, Estimate, Model, Overflow, Transcript, Warning, WarningKind,
+};
 use adjutant_tool::Toolset;
 use serde_json::{Value, json};
 
@@ -33,13 +35,18 @@ impl LocalExecutor {
         if request.is_suspect || request.has_overflowed || run.memos().contains_key(KEY) {
             return true;
         }
-        let tools = self.tools.as_ref().unwrap_or_else(|| setup.tools.toolset()).tokens()
+        let tools = self
+            .tools
+            .as_ref()
+            .unwrap_or_else(|| setup.tools.toolset())
+            .tokens()
             + setup.goal.as_ref().map_or(0, |goal| goal.tokens());
         let model = self.model_of(run);
         let info = model.info();
         let room = room(FloorMemo::default().window(info), info, &setup.options);
         let system = setup.system.len() as u64 / LEAST_BYTES + 1;
-        request.most(system + tools) > room && request.most(Estimate.count(&setup.system) + tools) > room
+        request.most(system + tools) > room
+            && request.most(Estimate.count(&setup.system) + tools) > room
     }
 
     /// The turn is prepared once more: messages were placed since, and with them the request may not fit.
@@ -64,18 +71,25 @@ impl Preparing {
     /// Makes the request fit, if it does not; what fails the run if it cannot.
     pub(super) async fn fit(&self, plan: &mut TurnPlan, stage: Stage<'_>) -> Result<(), Record> {
         let mut memo = FloorMemo::of(&self.sight);
-        let counted = self.sight.undercount().filter(|counted| self.is_cut(*counted));
+        let counted = self
+            .sight
+            .undercount()
+            .filter(|counted| self.is_cut(*counted));
         if let Some(tokens) = memo.learn(self.model.info(), self.sight.overflow, counted) {
             self.warn_of_cut(tokens);
         }
         let fitted = stage.fit(plan, memo).await;
-        fitted.map_err(|too_large| Record::Broke { act: ActivityId::Prepare(self.turn), failure: too_large.failure() })
+        fitted.map_err(|too_large| Record::Broke {
+            act: ActivityId::Prepare(self.turn),
+            failure: too_large.failure(),
+        })
     }
 
     /// True if a count says that the newest request was cut: it is less than half of what was surely sent.
     fn is_cut(&self, counted: u64) -> bool {
         // A hook may have shown less of the view than there is.
-        !self.feed.setup.hooks.hears::<BeforeModel>() && counted.saturating_mul(2) < sent(self.sight.view.items())
+        !self.feed.setup.hooks.hears::<BeforeModel>()
+            && counted.saturating_mul(2) < sent(self.sight.view.items())
     }
 
     #[cold]
@@ -85,8 +99,12 @@ impl Preparing {
              requests are kept within that from now on",
             self.model.info().id
         );
-        let warning = Warning { kind: WarningKind::Degraded, message: message.into() };
-        self.feed.warn(self.place, self.feed.setup.world.now_ms(), &warning);
+        let warning = Warning {
+            kind: WarningKind::Degraded,
+            message: message.into(),
+        };
+        self.feed
+            .warn(self.place, self.feed.setup.world.now_ms(), &warning);
     }
 }
 
@@ -95,7 +113,11 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// If everything that can go has gone, and it is still larger than the window that the model says it has.
-    pub(crate) async fn fit(mut self, plan: &mut TurnPlan, mut memo: FloorMemo) -> Result<(), TooLarge> {
+    pub(crate) async fn fit(
+        mut self,
+        plan: &mut TurnPlan,
+        mut memo: FloorMemo,
+    ) -> Result<(), TooLarge> {
         if !self.setup.floor.is_on() || (plan.stop.is_some() && !self.sight.last) {
             return Ok(());
         }
@@ -105,9 +127,18 @@ impl Stage<'_> {
         let (info, options) = (self.model.info(), &self.setup.options);
         let (window, first) = (memo.window(info), self.size(plan));
         self.room = room(window, info, options);
-        if self.sight.overflow.is_some_and(|overflow| overflow.limit.is_none()) {
+        if self
+            .sight
+            .overflow
+            .is_some_and(|overflow| overflow.limit.is_none())
+        {
             // Nobody said how much fits, only that so much does not.
-            self.room = self.room.min(self.sight.most(self.sight.view.items().tokens(), self.overhead(plan)) / 4 * 3);
+            self.room = self.room.min(
+                self.sight
+                    .most(self.sight.view.items().tokens(), self.overhead(plan))
+                    / 4
+                    * 3,
+            );
         }
         let before = FloorMemo::of(self.sight);
         if first > self.room {
@@ -120,16 +151,31 @@ impl Stage<'_> {
         }
         let size = self.size(plan);
         if memo.learned != before.learned || first > self.room {
-            let data = json!({ "before": first, "after": size, "room": self.room, "window": window });
-            plan.reports.push(EffectReport { by: KEY.into(), data });
+            let data =
+                json!({ "before": first, "after": size, "room": self.room, "window": window });
+            plan.reports.push(EffectReport {
+                by: KEY.into(),
+                data,
+            });
         }
         if memo != before {
             let value = serde_json::to_value(&memo).unwrap_or(Value::Null);
-            plan.memos.push(Memo { key: KEY.into(), value });
+            plan.memos.push(Memo {
+                key: KEY.into(),
+                value,
+            });
         }
         // A window that was learned is a guess: the provider has the last word.
         let window = FloorMemo::default().window(info);
-        if size <= window { Ok(()) } else { Err(TooLarge { size, window, overhead: self.overhead(plan) }) }
+        if size <= window {
+            Ok(())
+        } else {
+            Err(TooLarge {
+                size,
+                window,
+                overhead: self.overhead(plan),
+            })
+        }
     }
 
     /// Takes the steps in order, until the request fits; says whether one took something out that a tool brings back.
@@ -137,22 +183,34 @@ impl Stage<'_> {
         let steps = &self.setup.floor.steps;
         let again = std::iter::repeat_n(steps.len().saturating_sub(1), MAX_TRIES - 1);
         let mut offers = false;
-        for (place, step) in (0..steps.len()).chain(again).filter_map(|place| Some((place, steps.get(place)?))) {
+        for (place, step) in (0..steps.len())
+            .chain(again)
+            .filter_map(|place| Some((place, steps.get(place)?)))
+        {
             let size = self.size(plan);
             if size <= self.room {
                 break;
             }
             let needs = step.needs();
             // A tool of that name that is there already brings nothing back.
-            if needs.as_ref().is_some_and(|needs| overlap(self.tools, needs)) {
+            if needs
+                .as_ref()
+                .is_some_and(|needs| overlap(self.tools, needs))
+            {
                 continue;
             }
-            self.phase = Phase::Overflow(Overflow { used: Some(size), limit: Some(self.room) });
+            self.phase = Phase::Overflow(Overflow {
+                used: Some(size),
+                limit: Some(self.room),
+            });
             self.falls_back = place + 1 < steps.len();
             let (edits, offered) = (plan.edits.len(), plan.offered.len());
             if let Err(why) = self.step(plan, &**step, place).await {
                 // The next step makes room.
-                plan.reports.push(EffectReport { by: step.kind().into(), data: json!({ "failed": why }) });
+                plan.reports.push(EffectReport {
+                    by: step.kind().into(),
+                    data: json!({ "failed": why }),
+                });
             }
             if plan.edits.len() == edits {
                 plan.offered.truncate(offered);
@@ -165,8 +223,16 @@ impl Stage<'_> {
 
     /// Offers the tools that bring back what steps took out, in this turn or before.
     pub(crate) fn keep_offered(&self, plan: &mut TurnPlan) {
-        for needs in self.setup.floor.steps.iter().filter_map(|step| step.needs()) {
-            if !overlap(self.tools, &needs) && !plan.offered.iter().any(|offered| overlap(offered, &needs)) {
+        for needs in self
+            .setup
+            .floor
+            .steps
+            .iter()
+            .filter_map(|step| step.needs())
+        {
+            if !overlap(self.tools, &needs)
+                && !plan.offered.iter().any(|offered| overlap(offered, &needs))
+            {
                 plan.offered.push(needs);
             }
         }
@@ -175,19 +241,29 @@ impl Stage<'_> {
 
 /// True if both have a tool of one name.
 fn overlap(one: &Toolset, other: &Toolset) -> bool {
-    other.iter().any(|tool| one.get(tool.spec().name().as_str()).is_some())
+    other
+        .iter()
+        .any(|tool| one.get(tool.spec().name().as_str()).is_some())
 }
 
 impl TooLarge {
     #[cold]
     fn failure(self) -> Failure {
-        let Self { size, window, overhead } = self;
+        let Self {
+            size,
+            window,
+            overhead,
+        } = self;
         let message = format!(
             "the request does not fit the model's context window, and nothing more can be left out: it holds about \
              {size} tokens, {overhead} of them system prompt and tools, and the window has {window}"
         );
-        let overflow = Overflow { used: Some(size), limit: Some(window) };
-        let error = adjutant_llm::Error::new(ErrorKind::Overflow, message).with(|it| it.overflow = Some(overflow));
+        let overflow = Overflow {
+            used: Some(size),
+            limit: Some(window),
+        };
+        let error = adjutant_llm::Error::new(ErrorKind::Overflow, message)
+            .with(|it| it.overflow = Some(overflow));
         Failure::Model { error }
     }
 }
@@ -195,7 +271,12 @@ impl TooLarge {
 /// The estimated size of what every provider is sent of these entries up to the newest reply: texts, calls and results.
 fn sent(items: &Transcript) -> u64 {
     let text = |entry: &Entry| match entry {
-        Entry::User(message) => message.content.iter().filter_map(|it| it.as_text()).map(|it| Estimate.count(it)).sum(),
+        Entry::User(message) => message
+            .content
+            .iter()
+            .filter_map(|it| it.as_text())
+            .map(|it| Estimate.count(it))
+            .sum(),
         Entry::Summary(summary) => Estimate.count(&summary.text),
         Entry::Turn(turn) => {
             let said = turn.reply().blocks.iter().map(|block| match &**block {
@@ -203,12 +284,26 @@ fn sent(items: &Transcript) -> u64 {
                 Block::Call(call) => Estimate.count(&call.args),
                 _ => 0,
             });
-            let results = turn.results().iter().flat_map(|result| &result.content).filter_map(|it| it.as_text());
-            said.chain(results.map(|it| Estimate.count(it))).sum::<u64>()
+            let results = turn
+                .results()
+                .iter()
+                .flat_map(|result| &result.content)
+                .filter_map(|it| it.as_text());
+            said.chain(results.map(|it| Estimate.count(it)))
+                .sum::<u64>()
         }
         _ => 0,
     };
     // The newest reply and what came after it were not in that request.
-    let newest = items.iter().rev().take_while(|it| !matches!(it.entry, Entry::Turn(_))).count() + 1;
-    items.iter().take(items.len().saturating_sub(newest)).map(|stored| text(&stored.entry)).sum()
+    let newest = items
+        .iter()
+        .rev()
+        .take_while(|it| !matches!(it.entry, Entry::Turn(_)))
+        .count()
+        + 1;
+    items
+        .iter()
+        .take(items.len().saturating_sub(newest))
+        .map(|stored| text(&stored.entry))
+        .sum()
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{ActivityId, Admission, Caps, EffectInput, Limit, Memo, Record, Run, Spend, TurnNo};
+use adjutant_core::{
+    ActivityId, Admission, Caps, EffectInput, Limit, Memo, Record, Run, Spend, TurnNo,
+};
 use adjutant_llm::{CallResult, Edit, ModelInfo, Request, Status, Warning, WarningKind};
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
@@ -40,32 +42,56 @@ impl LocalExecutor {
         let budget = self.budget()?.clone();
         self.warn_of_price(run, &budget);
         let (wanted, last) = (self.reservation(run, request), run.request().is_last);
-        Some(Fund { budget, asked: wanted.most_output, wanted, reached: run.request().reached().is_some(), last })
+        Some(Fund {
+            budget,
+            asked: wanted.most_output,
+            wanted,
+            reached: run.request().reached().is_some(),
+            last,
+        })
     }
 
     pub(super) fn reservation(&self, run: &Run, request: &Request) -> ReservationRequest {
         let model = self.model_of(run);
-        request_of(model.info(), request, run.context_tokens(bound(request)), run.request().is_last)
+        request_of(
+            model.info(),
+            request,
+            run.context_tokens(bound(request)),
+            run.request().is_last,
+        )
     }
 
     /// Warns once a drive that a cap on money cannot hold a model whose price is not known.
     fn warn_of_price(&mut self, run: &Run, budget: &Budget) {
         let model = self.model_of(run);
         if model.info().price.is_none() && budget.caps_money() && self.run_budget.tells_of_price() {
-            let message = format!("{} has no known price, so the limit of money does not hold it", model.info().id);
-            let warning = Warning { kind: WarningKind::Degraded, message: message.into() };
-            self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
+            let message = format!(
+                "{} has no known price, so the limit of money does not hold it",
+                model.info().id
+            );
+            let warning = Warning {
+                kind: WarningKind::Degraded,
+                message: message.into(),
+            };
+            self.feed
+                .warn(self.place, self.setup.world.now_ms(), &warning);
         }
     }
 
     /// Counts the calls of this run.
     pub(super) fn counter(&self, run: &Run) -> Counter {
-        Counter { budget: self.budget().cloned(), reached: run.request().reached().is_some() }
+        Counter {
+            budget: self.budget().cloned(),
+            reached: run.request().reached().is_some(),
+        }
     }
 
     /// Returns the notice that tells the model how much of the budget is used, if one is due.
     pub(super) fn notice(&self, run: &Run) -> Option<(Edit, Memo)> {
-        let (text, memo) = self.run_budget.is_open().then(|| notice(run, self.budget(), self.active_ms()))??;
+        let (text, memo) = self
+            .run_budget
+            .is_open()
+            .then(|| notice(run, self.budget(), self.active_ms()))??;
         Some((Action::reminder(KEY, text.into()), memo))
     }
 
@@ -76,8 +102,15 @@ impl LocalExecutor {
 
 /// Puts a reminder after everything that the next request shows.
 pub(super) fn notify(mut performed: Performed, notice: Option<(Edit, Memo)>) -> Performed {
-    if let (Some((edit, memo)), Some(Record::Prepared { edits, memos, stop: None, .. })) =
-        (notice, performed.records.last_mut())
+    if let (
+        Some((edit, memo)),
+        Some(Record::Prepared {
+            edits,
+            memos,
+            stop: None,
+            ..
+        }),
+    ) = (notice, performed.records.last_mut())
     {
         edits.push(edit);
         memos.push(memo);
@@ -119,23 +152,42 @@ impl Fund {
 
     fn settle(&self, reservation: Reservation, records: &mut Records) {
         // A record made before a request does not count as a request.
-        let asked = !records.iter().any(|record| matches!(record, Record::Configured { .. }));
-        let mut actual = Spend { requests: u64::from(asked), ..Spend::default() };
+        let asked = !records
+            .iter()
+            .any(|record| matches!(record, Record::Configured { .. }));
+        let mut actual = Spend {
+            requests: u64::from(asked),
+            ..Spend::default()
+        };
         let mut said = false;
         for record in &*records {
             let (usage, cost) = match record {
                 Record::Retracted { usage, cost, .. } => (usage, cost),
-                Record::Replied { reply, cost, original, .. } => {
+                Record::Replied {
+                    reply,
+                    cost,
+                    original,
+                    ..
+                } => {
                     said = true;
                     (&original.as_ref().unwrap_or(reply).usage, cost)
                 }
                 _ => continue,
             };
-            actual = actual + Spend { tokens: usage.total(), cost: cost.unwrap_or_default(), ..Spend::default() };
+            actual = actual
+                + Spend {
+                    tokens: usage.total(),
+                    cost: cost.unwrap_or_default(),
+                    ..Spend::default()
+                };
         }
         if said && actual.tokens == 0 {
             // Nobody counted; what was sent was sent all the same.
-            actual = actual + Spend { requests: 0, ..self.wanted.fixed };
+            actual = actual
+                + Spend {
+                    requests: 0,
+                    ..self.wanted.fixed
+                };
         }
         reservation.settle(actual);
         if !self.reached
@@ -149,24 +201,43 @@ impl Fund {
 impl Counter {
     /// Lets a call through, if there may be one more.
     pub(super) fn count(&self, mut performed: Performed) -> Performed {
-        let Some(budget) = &self.budget else { return performed };
-        let Some(Record::Admitted { admission, .. }) = performed.records.last_mut() else { return performed };
+        let Some(budget) = &self.budget else {
+            return performed;
+        };
+        let Some(Record::Admitted { admission, .. }) = performed.records.last_mut() else {
+            return performed;
+        };
         if !matches!(admission, Admission::Allow { .. }) || budget.take_call().is_ok() {
             return performed;
         }
-        let message = format!("not executed: the run has reached its limit of {}", Limit::ToolCalls);
-        *admission = Admission::Refuse { result: Arc::new(CallResult::new(Status::OverLimit, message)) };
+        let message = format!(
+            "not executed: the run has reached its limit of {}",
+            Limit::ToolCalls
+        );
+        *admission = Admission::Refuse {
+            result: Arc::new(CallResult::new(Status::OverLimit, message)),
+        };
         performed.args = None;
         if !self.reached {
-            performed.records.push(Record::Exhausted { limit: Limit::ToolCalls });
+            performed.records.push(Record::Exhausted {
+                limit: Limit::ToolCalls,
+            });
         }
         performed
     }
 }
 
 /// Cuts the output of the first request of a run to what its caps leave, as it would be when it is made.
-pub(crate) fn cut_first(request: &mut Request, setup: &Setup, info: &ModelInfo, sight: &EffectInput) {
-    let (caps, above) = (sight.ledger.caps, setup.within.as_ref().and_then(|within| within.budget()));
+pub(crate) fn cut_first(
+    request: &mut Request,
+    setup: &Setup,
+    info: &ModelInfo,
+    sight: &EffectInput,
+) {
+    let (caps, above) = (
+        sight.ledger.caps,
+        setup.within.as_ref().and_then(|within| within.budget()),
+    );
     let budget = match above {
         None if caps == Caps::default() => return,
         None => Budget::root(caps, Spend::default()),

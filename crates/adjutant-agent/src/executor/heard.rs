@@ -9,8 +9,13 @@ impl LocalExecutor {
     /// Returns the part of the reply that is not in the log, because someone wishes that what was shown be saved.
     pub(super) fn acknowledge(&mut self) -> Option<Record> {
         self.wishes.0 = self.inbox.asked_to_save();
-        let is_asking = self.busy.iter().any(|act| matches!(act, ActivityId::Ask(_)));
-        is_asking.then(|| lock(self.feed.seen.reply()).hear()).flatten()
+        let is_asking = self
+            .busy
+            .iter()
+            .any(|act| matches!(act, ActivityId::Ask(_)));
+        is_asking
+            .then(|| lock(self.feed.seen.reply()).hear())
+            .flatten()
     }
 
     /// Saves what is not in the log yet, and tells those who wished it.

@@ -10,8 +10,8 @@ use std::{
 };
 
 use adjutant_core::{
-    ActivityId, Admission, CancelBy, Digest, Journal, JournalError, LogId, Pause, PauseId, Post, PostNo, PostStream,
-    Posted, Record, Run, chain,
+    ActivityId, Admission, CancelBy, Digest, Journal, JournalError, LogId, Pause, PauseId, Post,
+    PostNo, PostStream, Posted, Record, Run, chain,
 };
 use adjutant_llm::{CallId, ThreadId, Warning, WarningKind};
 use adjutant_tool::Answer;
@@ -56,8 +56,18 @@ struct OpenPause {
 
 impl LocalExecutor {
     /// Hears of posts after a place.
-    pub(crate) fn attend(&mut self, journal: &Arc<dyn Journal>, log: &LogId, heeded: PostNo, run: &Run) {
-        let open = |pause: &Arc<Pause>| OpenPause { pause: Arc::clone(pause), at: None, parked: false };
+    pub(crate) fn attend(
+        &mut self,
+        journal: &Arc<dyn Journal>,
+        log: &LogId,
+        heeded: PostNo,
+        run: &Run,
+    ) {
+        let open = |pause: &Arc<Pause>| OpenPause {
+            pause: Arc::clone(pause),
+            at: None,
+            parked: false,
+        };
         self.posts = Some(Box::new(Posts {
             source: Some((Arc::clone(journal), log.clone())),
             stream: SelectAll::new(),
@@ -72,9 +82,14 @@ impl LocalExecutor {
 
     /// Adds the posts of others as records, with the record that they were heeded; says whether there were any.
     pub(super) fn hear_posts(&mut self, cx: &mut Context<'_>, records: &mut Vec<Record>) -> bool {
-        let Some(mut posts) = self.posts.take() else { return false };
+        let Some(mut posts) = self.posts.take() else {
+            return false;
+        };
         if let Some(error) = posts.read(cx) {
-            self.warn_of_post(format!("posts to the session cannot be read: {}", chain(&error)));
+            self.warn_of_post(format!(
+                "posts to the session cannot be read: {}",
+                chain(&error)
+            ));
         }
         let heeded = self.heed(&mut posts, cx, records);
         self.posts = Some(posts).filter(|posts| !posts.is_over());
@@ -83,7 +98,10 @@ impl LocalExecutor {
 
     fn heed(&mut self, posts: &mut Posts, cx: &mut Context<'_>, all: &mut Vec<Record>) -> bool {
         // Once someone wishes to stop, no post waits any more for something that goes on.
-        let cancelled = posts.waiting.iter().any(|posted| posted.post == Post::Cancel);
+        let cancelled = posts
+            .waiting
+            .iter()
+            .any(|posted| posted.post == Post::Cancel);
         let (mut records, before) = (Vec::new(), posts.heeded);
         while let Some(Posted { no, post }) = posts.waiting.pop_front() {
             let heard = match &post {
@@ -92,11 +110,17 @@ impl LocalExecutor {
                         self.warn_of_post(format!("post {no} is passed over: {why}"));
                         Some(Vec::new())
                     }
-                    None => self.queue.queues().push_posted(no, *lane, content, cancelled).then(Vec::new),
+                    None => self
+                        .queue
+                        .queues()
+                        .push_posted(no, *lane, content, cancelled)
+                        .then(Vec::new),
                 },
-                Post::Answer { pause, answer, shown } => {
-                    self.heed_answer(posts, (pause, answer, *shown), cancelled, cx)
-                }
+                Post::Answer {
+                    pause,
+                    answer,
+                    shown,
+                } => self.heed_answer(posts, (pause, answer, *shown), cancelled, cx),
                 Post::Cancel => {
                     self.inbox.wished(CancelBy::User);
                     Some(self.wish(CancelBy::User).into_iter().collect())
@@ -155,16 +179,25 @@ impl LocalExecutor {
                 Poll::Ready(records) => records,
                 Poll::Pending => return None,
             },
-            None if asking.is_late() => vec![Record::Answered { pause: id.clone(), answer: Answer::Expired }],
+            None if asking.is_late() => vec![Record::Answered {
+                pause: id.clone(),
+                answer: Answer::Expired,
+            }],
             None if !asking.fits(answer) => return Some(Vec::new()),
             None if self.setup.hooks.hears::<PauseAnswered>() => {
                 posts.deciding = Some(Box::pin(through_hooks(asking, answer.clone())));
                 return self.heed_answer(posts, (id, answer, shown), cancelled, cx);
             }
-            None => vec![Record::Answered { pause: id.clone(), answer: answer.clone() }],
+            None => vec![Record::Answered {
+                pause: id.clone(),
+                answer: answer.clone(),
+            }],
         };
         posts.deciding = None;
-        if records.iter().any(|record| matches!(record, Record::Answered { .. })) {
+        if records
+            .iter()
+            .any(|record| matches!(record, Record::Answered { .. }))
+        {
             posts.open.retain(|open| open.pause.id != *id);
             self.overtake(posts, at);
         }
@@ -187,7 +220,9 @@ impl LocalExecutor {
         let deciding = match &mut posts.deciding {
             Some(deciding) => deciding,
             None => {
-                let unheard = |why: &str| self.warn_of_post(format!("post {no} to {thread} is passed over: {why}"));
+                let unheard = |why: &str| {
+                    self.warn_of_post(format!("post {no} to {thread} is passed over: {why}"))
+                };
                 let Some(at_work) = self.inbox.find(thread) else {
                     if self.writer.threads().is_expected(thread) {
                         return None;
@@ -226,12 +261,16 @@ impl LocalExecutor {
     /// True if a call is at work that the pause belongs to, itself or by what is under it.
     fn is_at_work(&self, pause: &PauseId) -> bool {
         let thread = &self.setup.who.thread;
-        self.busy.iter().any(|act| matches!(act, ActivityId::Call(call) if is_under(pause, thread, *call)))
+        self.busy
+            .iter()
+            .any(|act| matches!(act, ActivityId::Call(call) if is_under(pause, thread, *call)))
     }
 
     /// Cancels the question about a pause: it needs no answer any more.
     fn overtake(&mut self, posts: &mut Posts, at: Option<u32>) {
-        let Some(at) = at.filter(|at| self.busy.contains(&ActivityId::Answer(*at))) else { return };
+        let Some(at) = at.filter(|at| self.busy.contains(&ActivityId::Answer(*at))) else {
+            return;
+        };
         posts.overtaken.insert(at);
         for asked in self.asking.extract_if(.., |asked| asked.at == at) {
             asked.stop.cancel();
@@ -239,15 +278,22 @@ impl LocalExecutor {
     }
 
     fn warn_of_post(&self, message: String) {
-        let warning = Warning { kind: WarningKind::Degraded, message: message.into() };
-        self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
+        let warning = Warning {
+            kind: WarningKind::Degraded,
+            message: message.into(),
+        };
+        self.feed
+            .warn(self.place, self.setup.world.now_ms(), &warning);
     }
 }
 
 async fn through_hooks(asking: Asking, answer: Answer) -> Vec<Record> {
     let mut records = Records::new();
     if let Some(answer) = asking.through_hooks(answer, &mut records).await {
-        records.push(Record::Answered { pause: asking.pause().id.clone(), answer });
+        records.push(Record::Answered {
+            pause: asking.pause().id.clone(),
+            answer,
+        });
     }
     records.into_vec()
 }
@@ -299,33 +345,55 @@ impl Posts {
         if let ActivityId::Answer(at) = act
             && self.overtaken.remove(&at)
         {
-            records.retain(|record| !matches!(record, Record::Answered { .. } | Record::Unanswered { .. }));
+            records.retain(|record| {
+                !matches!(record, Record::Answered { .. } | Record::Unanswered { .. })
+            });
         }
     }
 
     /// Follows which pauses are open.
     pub(super) fn follow(&mut self, thread: &ThreadId, record: &Record) {
         match record {
-            Record::Admitted { admission: Admission::Ask { pause, .. }, .. } | Record::Paused { pause } => {
+            Record::Admitted {
+                admission: Admission::Ask { pause, .. },
+                ..
+            }
+            | Record::Paused { pause } => {
                 self.ask(pause, false);
             }
-            Record::Suspended { pauses, .. } => pauses.iter().for_each(|pause| self.ask(pause, true)),
-            Record::Unanswered { pause } => self.open.iter_mut().for_each(|it| it.parked |= it.pause.id == *pause),
+            Record::Suspended { pauses, .. } => {
+                pauses.iter().for_each(|pause| self.ask(pause, true))
+            }
+            Record::Unanswered { pause } => self
+                .open
+                .iter_mut()
+                .for_each(|it| it.parked |= it.pause.id == *pause),
             Record::Answered { pause, .. } => self.open.retain(|it| it.pause.id != *pause),
             Record::Resumed { answers, .. } => {
-                self.open.retain(|it| !answers.iter().any(|answered| answered.pause == it.pause.id));
+                self.open
+                    .retain(|it| !answers.iter().any(|answered| answered.pause == it.pause.id));
                 self.open.iter_mut().for_each(|it| it.parked = false);
             }
-            Record::Returned { call, .. } => self.open.retain(|it| !is_under(&it.pause.id, thread, *call)),
+            Record::Returned { call, .. } => self
+                .open
+                .retain(|it| !is_under(&it.pause.id, thread, *call)),
             Record::Opened { .. } => self.open.clear(),
             _ => {}
         }
     }
 
     fn ask(&mut self, pause: &Arc<Pause>, parked: bool) {
-        let known = self.open.iter().find(|it| it.pause.id == pause.id).and_then(|it| it.at);
+        let known = self
+            .open
+            .iter()
+            .find(|it| it.pause.id == pause.id)
+            .and_then(|it| it.at);
         self.open.retain(|it| it.pause.id != pause.id);
-        self.open.push(OpenPause { pause: Arc::clone(pause), at: known, parked });
+        self.open.push(OpenPause {
+            pause: Arc::clone(pause),
+            at: known,
+            parked,
+        });
     }
 }
 
@@ -336,7 +404,10 @@ pub(crate) fn unheard(pause: &PauseId) -> String {
 
 /// True if a pause is of a call of this thread, or of something under it.
 pub(crate) fn is_under(pause: &PauseId, thread: &ThreadId, call: CallId) -> bool {
-    let rest = pause.0.strip_prefix(thread.as_str()).and_then(|rest| rest.strip_prefix('/'));
+    let rest = pause
+        .0
+        .strip_prefix(thread.as_str())
+        .and_then(|rest| rest.strip_prefix('/'));
     rest.is_some_and(|rest| rest.split('/').next() == Some(&*call.to_string()))
 }
 

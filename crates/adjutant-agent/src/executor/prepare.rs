@@ -3,7 +3,9 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use adjutant_core::{ActivityId, EffectInput, Failure, Record, Run, TurnNo, chain, panic_text};
-use adjutant_llm::{EditError, ErrorKind, Model, Options, Request, ToolChoice, ToolDecl, ToolName, Transcript};
+use adjutant_llm::{
+    EditError, ErrorKind, Model, Options, Request, ToolChoice, ToolDecl, ToolName, Transcript,
+};
 use adjutant_tool::Toolset;
 use futures_util::FutureExt;
 
@@ -83,31 +85,66 @@ impl LocalExecutor {
         let sight = run.request().sight(self.setup.world.now_ms());
         let known = (self.sources.clone(), self.tools.clone());
         let budget = self.budget().cloned();
-        let preparing = Preparing { feed, place, turn, sight, model, budget };
+        let preparing = Preparing {
+            feed,
+            place,
+            turn,
+            sight,
+            model,
+            budget,
+        };
         let (work, notice) = (preparing.perform(known), self.notice(run));
-        self.perform_unless_stopped(ActivityId::Prepare(turn), work.map(|it| fund::notify(it, notice)));
+        self.perform_unless_stopped(
+            ActivityId::Prepare(turn),
+            work.map(|it| fund::notify(it, notice)),
+        );
         None
     }
 
     /// The model of the open turn, which was prepared with it.
     pub(super) fn model_of(&self, run: &Run) -> Arc<dyn Model> {
-        self.setup.chosen(run.request().chosen_model).unwrap_or_else(|_| Arc::clone(&self.setup.model))
+        self.setup
+            .chosen(run.request().chosen_model)
+            .unwrap_or_else(|_| Arc::clone(&self.setup.model))
     }
 
     /// The request of a turn: everything in it is shared, nothing is copied.
     pub(super) fn request(&mut self, run: &Run, turn: TurnNo, attempt: u32) -> Request {
-        let decls = self.tools.as_ref().map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
-        let decls = ShownTools::decls(&mut self.shown, &decls, run.request().hidden, run.request().chosen_tools);
+        let decls = self
+            .tools
+            .as_ref()
+            .map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
+        let decls = ShownTools::decls(
+            &mut self.shown,
+            &decls,
+            run.request().hidden,
+            run.request().chosen_tools,
+        );
         let options = self.setup.options_of(run);
-        compose(&self.setup, decls, run.request().shown(), options, (turn, attempt))
+        compose(
+            &self.setup,
+            decls,
+            run.request().shown(),
+            options,
+            (turn, attempt),
+        )
     }
 }
 
 impl LocalExecutor {
     /// The request that an earlier drive may have made in the open turn.
     pub(super) fn request_before(&self, run: &Run) -> Request {
-        let decls = self.tools.as_ref().map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
-        compose(&self.setup, decls, run.request().shown(), self.setup.options_of(run), (run.turn(), 0))
+        let decls = self
+            .tools
+            .as_ref()
+            .map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
+        compose(
+            &self.setup,
+            decls,
+            run.request().shown(),
+            self.setup.options_of(run),
+            (run.turn(), 0),
+        )
     }
 }
 
@@ -120,7 +157,14 @@ pub(crate) fn compose(
     (turn, attempt): (TurnNo, u32),
 ) -> Request {
     let system = Arc::clone(&setup.system);
-    Request { system, tools, entries, options, turn: Some(turn.0), attempt }
+    Request {
+        system,
+        tools,
+        entries,
+        options,
+        turn: Some(turn.0),
+        attempt,
+    }
 }
 
 impl Preparing {
@@ -137,7 +181,10 @@ impl Preparing {
             Err(message) => Err(vec![broke(act, message)]),
         };
         if acted.is_ok() {
-            acted = self.fit(&mut plan, stage).await.map_err(|failed| vec![failed]);
+            acted = self
+                .fit(&mut plan, stage)
+                .await
+                .map_err(|failed| vec![failed]);
         }
         let model = self.model.info().id.clone();
         let failed = match acted {
@@ -146,19 +193,32 @@ impl Preparing {
         };
         if let Some(failed) = failed {
             // The turn fails, but what was spent was spent.
-            let records = plan.bill_of(self.turn, model).into_iter().chain(failed).collect();
-            return Performed { records, ..Performed::nothing(act) };
+            let records = plan
+                .bill_of(self.turn, model)
+                .into_iter()
+                .chain(failed)
+                .collect();
+            return Performed {
+                records,
+                ..Performed::nothing(act)
+            };
         }
         let (sources, tools) = offer(sources, tools, std::mem::take(&mut plan.offered), known);
         self.feed.warn_all(self.place, &tools);
         let record = plan.record(self.turn, model);
-        Performed { tools: Some((sources, tools)), ..Performed::new(act, record) }
+        Performed {
+            tools: Some((sources, tools)),
+            ..Performed::new(act, record)
+        }
     }
 
     fn stage<'a>(&'a self, tools: &'a Toolset) -> Stage<'a> {
         let phase = self.sight.overflow.map_or(Phase::Request, Phase::Overflow);
         let stage = Stage::new(&self.feed.setup, &self.sight, tools, &self.model, phase);
-        Stage { budget: self.budget.as_ref(), ..stage }
+        Stage {
+            budget: self.budget.as_ref(),
+            ..stage
+        }
     }
 
     /// Applies the changes of the hooks before a request.
@@ -169,14 +229,37 @@ impl Preparing {
         }
         let act = ActivityId::Prepare(self.turn);
         let decls = tools.with(&Toolset::merge(&plan.offered));
-        let shown = ShownTools::decls(&mut None, decls.decls(), &plan.hidden, self.sight.only.as_deref());
-        let point = BeforeModel::new(plan.view.items().clone(), shown, Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        match self.feed.pass(&self.feed.hook_context(self.place), point).await {
+        let shown = ShownTools::decls(
+            &mut None,
+            decls.decls(),
+            &plan.hidden,
+            self.sight.only.as_deref(),
+        );
+        let point = BeforeModel::new(
+            plan.view.items().clone(),
+            shown,
+            Vec::new(),
+            Vec::new(),
+            Vec::new(),
+            Vec::new(),
+        );
+        match self
+            .feed
+            .pass(&self.feed.hook_context(self.place), point)
+            .await
+        {
             Verdict::Pass(point) => {
                 plan.hide(point.hidden);
                 plan.offered.extend(point.offered);
-                let named = |error: EditError| vec![broke(act, format!("a hook of {}: {error}", BeforeModel::NAME))];
-                plan.edit(point.edits).and_then(|()| plan.edit_once(point.once)).map_err(named)
+                let named = |error: EditError| {
+                    vec![broke(
+                        act,
+                        format!("a hook of {}: {error}", BeforeModel::NAME),
+                    )]
+                };
+                plan.edit(point.edits)
+                    .and_then(|()| plan.edit_once(point.once))
+                    .map_err(named)
             }
             Verdict::Deny(reason) => Err(denied::<BeforeModel>(act, reason).into()),
         }
@@ -184,26 +267,50 @@ impl Preparing {
 
     /// The provider said that the request does not fit, and nothing became smaller: the run fails as it would have.
     fn unfit(&self, plan: &TurnPlan) -> Option<Record> {
-        let overflow = self.sight.overflow.filter(|_| !plan.shrank(&self.sight) && plan.stop.is_none())?;
+        let overflow = self
+            .sight
+            .overflow
+            .filter(|_| !plan.shrank(&self.sight) && plan.stop.is_none())?;
         if self.feed.setup.floor.is_on() && overflow.used.is_none() && overflow.limit.is_some() {
             // Nobody counted that it is too large, and the floor has found that it fits.
             return None;
         }
-        let message = "the request does not fit the model's context window, and nothing could be left out";
-        let error = adjutant_llm::Error::new(ErrorKind::Overflow, message).with(|it| it.overflow = Some(overflow));
-        Some(Record::Broke { act: ActivityId::Prepare(self.turn), failure: Failure::Model { error } })
+        let message =
+            "the request does not fit the model's context window, and nothing could be left out";
+        let error = adjutant_llm::Error::new(ErrorKind::Overflow, message)
+            .with(|it| it.overflow = Some(overflow));
+        Some(Record::Broke {
+            act: ActivityId::Prepare(self.turn),
+            failure: Failure::Model { error },
+        })
     }
 }
 
 /// The records of a point that a hook denied, in a way that fails the run.
 pub(super) fn denied<P: Point>(act: ActivityId, reason: Arc<str>) -> [Record; 2] {
     let point: Arc<str> = P::NAME.into();
-    let failure = Failure::Denied { point: Arc::clone(&point), reason: Arc::clone(&reason) };
-    [Record::Denied { point, reason, call: None }, Record::Broke { act, failure }]
+    let failure = Failure::Denied {
+        point: Arc::clone(&point),
+        reason: Arc::clone(&reason),
+    };
+    [
+        Record::Denied {
+            point,
+            reason,
+            call: None,
+        },
+        Record::Broke { act, failure },
+    ]
 }
 
 fn broke(act: ActivityId, message: String) -> Record {
-    Record::Broke { act, failure: Failure::Activity { act, message: message.into() } }
+    Record::Broke {
+        act,
+        failure: Failure::Activity {
+            act,
+            message: message.into(),
+        },
+    }
 }
 
 /// The tools with those that were offered; what did not change is not merged again.
@@ -239,7 +346,10 @@ impl LocalExecutor {
     pub(super) fn restore(&self, run: &Run) -> Option<Box<Restore>> {
         let restore = || {
             let model = self.model_of(run);
-            Box::new(Restore { sight: run.request().sight(self.setup.world.now_ms()), model })
+            Box::new(Restore {
+                sight: run.request().sight(self.setup.world.now_ms()),
+                model,
+            })
         };
         self.tools.is_none().then(restore)
     }
@@ -269,13 +379,29 @@ impl Restore {
 }
 
 /// Asks every source of tools; what did not change is not merged again.
-pub(crate) async fn resolve(setup: &Setup, (known, merged): KnownTools) -> Result<(Vec<Toolset>, Toolset), String> {
+pub(crate) async fn resolve(
+    setup: &Setup,
+    (known, merged): KnownTools,
+) -> Result<(Vec<Toolset>, Toolset), String> {
     let mut sources = vec![setup.tools.toolset().clone()];
     for toolbox in &setup.toolboxes {
-        let resolved = AssertUnwindSafe(toolbox.resolve(&setup.who)).catch_unwind().await;
-        let resolved =
-            resolved.map_err(|panic| format!("toolbox {:?} panicked: {}", toolbox.name(), panic_text(&*panic)))?;
-        let failed = |error| format!("toolbox {:?} could not be opened: {}", toolbox.name(), chain(&error));
+        let resolved = AssertUnwindSafe(toolbox.resolve(&setup.who))
+            .catch_unwind()
+            .await;
+        let resolved = resolved.map_err(|panic| {
+            format!(
+                "toolbox {:?} panicked: {}",
+                toolbox.name(),
+                panic_text(&*panic)
+            )
+        })?;
+        let failed = |error| {
+            format!(
+                "toolbox {:?} could not be opened: {}",
+                toolbox.name(),
+                chain(&error)
+            )
+        };
         sources.push(resolved.map_err(failed)?);
     }
     sources.retain(says);
@@ -288,7 +414,11 @@ pub(crate) async fn resolve(setup: &Setup, (known, merged): KnownTools) -> Resul
 }
 
 fn are_same<'a>(known: &[Toolset], sources: impl Iterator<Item = &'a Toolset>) -> bool {
-    known.iter().map(Toolset::decls).map(Arc::as_ptr).eq(sources.map(Toolset::decls).map(Arc::as_ptr))
+    known
+        .iter()
+        .map(Toolset::decls)
+        .map(Arc::as_ptr)
+        .eq(sources.map(Toolset::decls).map(Arc::as_ptr))
 }
 
 impl ShownTools {
@@ -304,14 +434,24 @@ impl ShownTools {
             return Arc::clone(of);
         }
         match shown {
-            Some(it) if Arc::ptr_eq(&it.of, of) && it.hidden == hidden && it.only.as_deref() == only => {
+            Some(it)
+                if Arc::ptr_eq(&it.of, of) && it.hidden == hidden && it.only.as_deref() == only =>
+            {
                 Arc::clone(&it.decls)
             }
             _ => {
-                let may = |name: &ToolName| !hidden.contains(name) && only.is_none_or(|only| only.contains(name));
-                let decls: Arc<[ToolDecl]> = of.iter().filter(|decl| may(&decl.name)).cloned().collect();
+                let may = |name: &ToolName| {
+                    !hidden.contains(name) && only.is_none_or(|only| only.contains(name))
+                };
+                let decls: Arc<[ToolDecl]> =
+                    of.iter().filter(|decl| may(&decl.name)).cloned().collect();
                 let (hidden, only) = (hidden.to_vec(), only.map(<[ToolName]>::to_vec));
-                *shown = Some(Self { of: Arc::clone(of), hidden, only, decls: Arc::clone(&decls) });
+                *shown = Some(Self {
+                    of: Arc::clone(of),
+                    hidden,
+                    only,
+                    decls: Arc::clone(&decls),
+                });
                 decls
             }
         }
@@ -344,7 +484,10 @@ impl EventSink {
     fn warn_all(&self, place: TurnPosition, tools: &Toolset) {
         if !tools.warnings().is_empty() {
             let at_ms = self.setup.world.now_ms();
-            tools.warnings().iter().for_each(|warning| self.warn(place, at_ms, warning));
+            tools
+                .warnings()
+                .iter()
+                .for_each(|warning| self.warn(place, at_ms, warning));
         }
     }
 }

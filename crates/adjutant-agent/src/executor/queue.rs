@@ -8,7 +8,8 @@ use std::{
 };
 
 use adjutant_core::{
-    ActivityId, CancelBy, Failure, Lane, NextStep, Outcome, Record, Revised, Run, RunNo, Stamped, Tail, TurnNo,
+    ActivityId, CancelBy, Failure, Lane, NextStep, Outcome, Record, Revised, Run, RunNo, Stamped,
+    Tail, TurnNo,
 };
 use adjutant_llm::Entry;
 use adjutant_tool::Cancel;
@@ -56,7 +57,11 @@ pub(super) struct Poller {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.queues.put_back(if self.appending { Append::Dropped } else { Append::Failed });
+        self.queues.put_back(if self.appending {
+            Append::Dropped
+        } else {
+            Append::Failed
+        });
     }
 }
 
@@ -71,13 +76,18 @@ impl Listening {
 
     /// These records are on their way into the log.
     pub(super) fn note(&mut self, batch: &[Arc<Stamped>]) {
-        let concerns = |it: &&Arc<Stamped>| matches!(it.record, Record::Placed { .. } | Record::Withdrawn { .. });
-        self.unconfirmed.extend(batch.iter().filter(concerns).cloned());
+        let concerns = |it: &&Arc<Stamped>| {
+            matches!(it.record, Record::Placed { .. } | Record::Withdrawn { .. })
+        };
+        self.unconfirmed
+            .extend(batch.iter().filter(concerns).cloned());
     }
 
     /// Removes the noted messages from the queues: their records are in the log now.
     pub(super) fn confirm(&mut self) {
-        self.unconfirmed.drain(..).for_each(|stamped| self.queues.confirm(&stamped.record));
+        self.unconfirmed
+            .drain(..)
+            .for_each(|stamped| self.queues.confirm(&stamped.record));
     }
 
     /// An activity that may have taken messages has ended: once someone wished to stop, nothing is placed any more.
@@ -96,7 +106,11 @@ impl LocalExecutor {
     /// Takes what is queued from here, and hears of what is.
     pub(crate) fn listen(&mut self, queues: Arc<Queues>) {
         self.feed.listen(&queues);
-        self.queue = Listening { queues, appending: false, unconfirmed: Vec::new() };
+        self.queue = Listening {
+            queues,
+            appending: false,
+            unconfirmed: Vec::new(),
+        };
     }
 
     /// Adds records of the entries queued and taken back since the last time; observers of it run beside the
@@ -113,12 +127,17 @@ impl LocalExecutor {
             }
         }
         if !self.asides.is_empty() {
-            self.asides.retain_mut(|aside| aside.poll_unpin(cx).is_pending());
+            self.asides
+                .retain_mut(|aside| aside.poll_unpin(cx).is_pending());
         }
         records.extend(news);
     }
 
-    fn observing(&self, news: &[Record], place: TurnPosition) -> Option<impl Future<Output = ()> + Send + 'static> {
+    fn observing(
+        &self,
+        news: &[Record],
+        place: TurnPosition,
+    ) -> Option<impl Future<Output = ()> + Send + 'static> {
         if !self.setup.hooks.hears::<MessageQueued>() {
             return None;
         }
@@ -141,19 +160,35 @@ impl LocalExecutor {
     /// The first records of a drive when nothing waits in the queues.
     pub(crate) fn opening_now(run: &Run, first: Record) -> Vec<Record> {
         let ended = match &first {
-            Record::Began { run: number, .. } if follows_answer(run, &first) => Some(nothing_to_say(*number)),
+            Record::Began { run: number, .. } if follows_answer(run, &first) => {
+                Some(nothing_to_say(*number))
+            }
             _ => None,
         };
         [first].into_iter().chain(ended).collect()
     }
 
     /// The first records of a drive when something waits: with a new run come what waits, and what is placed before its first request.
-    pub(crate) async fn opening(&mut self, run: &Run, first: Record, mut news: Vec<Record>) -> Vec<Record> {
-        let Record::Began { run: number, .. } = &first else { return vec![first] };
+    pub(crate) async fn opening(
+        &mut self,
+        run: &Run,
+        first: Record,
+        mut news: Vec<Record>,
+    ) -> Vec<Record> {
+        let Record::Began { run: number, .. } = &first else {
+            return vec![first];
+        };
         let (number, answered) = (*number, follows_answer(run, &first));
         // Without a prompt, it begins for what waits: also behind words that a run before it failed over.
-        let ahead = if is_unprompted(&first) { NextStep::Stops } else { NextStep::Goes };
-        let place = TurnPosition { run: number, turn: TurnNo(0) };
+        let ahead = if is_unprompted(&first) {
+            NextStep::Stops
+        } else {
+            NextStep::Goes
+        };
+        let place = TurnPosition {
+            run: number,
+            turn: TurnNo(0),
+        };
         let (observing, poller) = (self.observing(&news, place), self.poller(place));
         let work = async move {
             if let Some(observing) = observing {
@@ -167,18 +202,34 @@ impl LocalExecutor {
         if answered && wish.is_none() && !is_anything_said(run, &news, &placed) {
             placed.push(nothing_to_say(number));
         }
-        [first].into_iter().chain(news).chain(placed).chain(wish).collect()
+        [first]
+            .into_iter()
+            .chain(news)
+            .chain(placed)
+            .chain(wish)
+            .collect()
     }
 
     /// Performs something before the first act, unless someone wishes to stop, which is recorded then.
-    async fn unless_wished(&mut self, work: impl Future<Output = Vec<Record>>) -> (Vec<Record>, Option<Record>) {
+    async fn unless_wished(
+        &mut self,
+        work: impl Future<Output = Vec<Record>>,
+    ) -> (Vec<Record>, Option<Record>) {
         let mut work = pin!(work);
         std::future::poll_fn(|cx| {
-            let mut by = self.inbox.take(cx).into_iter().find_map(|input| match input {
-                Input::Cancel(by) => Some(by),
-                Input::Note { .. } | Input::Kept { .. } | Input::StopCall(_) => None,
-            });
-            if self.outer.as_mut().is_some_and(|outer| outer.poll_unpin(cx).is_ready()) {
+            let mut by = self
+                .inbox
+                .take(cx)
+                .into_iter()
+                .find_map(|input| match input {
+                    Input::Cancel(by) => Some(by),
+                    Input::Note { .. } | Input::Kept { .. } | Input::StopCall(_) => None,
+                });
+            if self
+                .outer
+                .as_mut()
+                .is_some_and(|outer| outer.poll_unpin(cx).is_ready())
+            {
                 self.outer = None;
                 by = by.or(Some(CancelBy::User));
             }
@@ -197,12 +248,18 @@ impl LocalExecutor {
         if poller.is_asked() {
             self.perform_unless_stopped(act, async move {
                 let records = poller.poll(NextStep::Goes).await.into();
-                Performed { records, ..Performed::nothing(act) }
+                Performed {
+                    records,
+                    ..Performed::nothing(act)
+                }
             });
             return None;
         }
         let records = poller.poll_now(NextStep::Goes).into();
-        Some(Performed { records, ..Performed::nothing(act) })
+        Some(Performed {
+            records,
+            ..Performed::nothing(act)
+        })
     }
 
     pub(super) fn poller(&self, place: TurnPosition) -> Poller {
@@ -229,9 +286,13 @@ impl Poller {
                 if held.is_empty() {
                     break;
                 }
-                let says = ahead != NextStep::Stops || held.iter().any(|held| is_said(&held.content));
+                let says =
+                    ahead != NextStep::Stops || held.iter().any(|held| is_said(&held.content));
                 let items = held.iter().map(|held| held.item).collect();
-                records.push(Record::Placed { items, revised: Vec::new() });
+                records.push(Record::Placed {
+                    items,
+                    revised: Vec::new(),
+                });
                 if says {
                     return records;
                 }
@@ -275,9 +336,16 @@ impl Poller {
                 Verdict::Pass(point) => match unfit(&point.content) {
                     None => {
                         items.push(held.item);
-                        took = if took == Took::Said || is_said(&point.content) { Took::Said } else { Took::Silent };
+                        took = if took == Took::Said || is_said(&point.content) {
+                            Took::Said
+                        } else {
+                            Took::Silent
+                        };
                         if point.content != held.content {
-                            revised.push(Revised { item: held.item, content: point.content });
+                            revised.push(Revised {
+                                item: held.item,
+                                content: point.content,
+                            });
                         }
                         continue;
                     }
@@ -286,7 +354,11 @@ impl Poller {
                 Verdict::Deny(reason) => reason,
             };
             records.push(Record::Withdrawn { item: held.item });
-            records.push(Record::Denied { point: MessagePlaced::NAME.into(), reason, call: None });
+            records.push(Record::Denied {
+                point: MessagePlaced::NAME.into(),
+                reason,
+                call: None,
+            });
         }
         if !items.is_empty() {
             records.push(Record::Placed { items, revised });
@@ -306,7 +378,11 @@ fn lanes(ahead: NextStep) -> &'static [Lane] {
 
 fn queued(record: &Record) -> Option<MessageQueued> {
     match record {
-        Record::Queued { item, lane, content } => Some(MessageQueued::new(*item, *lane, content.clone())),
+        Record::Queued {
+            item,
+            lane,
+            content,
+        } => Some(MessageQueued::new(*item, *lane, content.clone())),
         _ => None,
     }
 }
@@ -318,15 +394,25 @@ fn is_said(content: &Entry) -> bool {
 
 /// True if a message is among the placed entries; it was queued in the log, or in the news.
 fn is_anything_said(run: &Run, news: &[Record], placed: &[Record]) -> bool {
-    let mut queued: BTreeMap<u64, &Entry> = run.waiting().queued().map(|(item, _, content)| (item, content)).collect();
+    let mut queued: BTreeMap<u64, &Entry> = run
+        .waiting()
+        .queued()
+        .map(|(item, _, content)| (item, content))
+        .collect();
     queued.extend(news.iter().filter_map(|record| match record {
         Record::Queued { item, content, .. } => Some((*item, content)),
         _ => None,
     }));
     placed.iter().any(|record| match record {
         Record::Placed { items, revised } => {
-            queued.extend(revised.iter().map(|revised| (revised.item, &revised.content)));
-            items.iter().any(|item| queued.get(item).is_none_or(|content| is_said(content)))
+            queued.extend(
+                revised
+                    .iter()
+                    .map(|revised| (revised.item, &revised.content)),
+            );
+            items
+                .iter()
+                .any(|item| queued.get(item).is_none_or(|content| is_said(content)))
         }
         _ => false,
     })
@@ -344,6 +430,12 @@ fn is_unprompted(began: &Record) -> bool {
 /// Returns the failed end of a run: the entries that should have gone on from an answer have been taken back or denied.
 fn nothing_to_say(run: RunNo) -> Record {
     let reason = "nothing is left that could follow the answer".into();
-    let failure = Failure::Denied { point: MessagePlaced::NAME.into(), reason };
-    Record::Ended { run, outcome: Outcome::Failed { failure } }
+    let failure = Failure::Denied {
+        point: MessagePlaced::NAME.into(),
+        reason,
+    };
+    Record::Ended {
+        run,
+        outcome: Outcome::Failed { failure },
+    }
 }

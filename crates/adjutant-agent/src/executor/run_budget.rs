@@ -46,8 +46,12 @@ impl LocalExecutor {
             }
             None if caps == Caps::default() && free => return,
             None => {
-                let mut known =
-                    BudgetBasis { caps, began: Instant::now(), active_ms: run.request().active_ms, alarm: None };
+                let mut known = BudgetBasis {
+                    caps,
+                    began: Instant::now(),
+                    active_ms: run.request().active_ms,
+                    alarm: None,
+                };
                 known.alarm = known.alarm();
                 self.run_budget.known = Some(known);
             }
@@ -63,7 +67,12 @@ impl LocalExecutor {
                 run.pauses().for_each(|pause| self.run_budget.lend(pause));
             }
         }
-        if let RunBudget { budget: Some(budget), known: Some(known), .. } = &self.run_budget {
+        if let RunBudget {
+            budget: Some(budget),
+            known: Some(known),
+            ..
+        } = &self.run_budget
+        {
             budget.set_end(known.end());
         }
     }
@@ -103,7 +112,10 @@ impl LocalExecutor {
 
     /// Returns the time for which the run has been performed, in milliseconds.
     pub(super) fn active_ms(&self) -> u64 {
-        self.run_budget.known.as_ref().map_or(0, BudgetBasis::active_ms)
+        self.run_budget
+            .known
+            .as_ref()
+            .map_or(0, BudgetBasis::active_ms)
     }
 }
 
@@ -124,11 +136,30 @@ impl RunBudget {
         let spent = match *record {
             Record::Paused { ref pause } => return self.lend(pause),
             Record::Returned { call, .. } if !self.lent.is_empty() => {
-                self.lent.extract_if(.., |(by, _), _| *by == call).for_each(|(_, held)| budget.give_back(held));
+                self.lent
+                    .extract_if(.., |(by, _), _| *by == call)
+                    .for_each(|(_, held)| budget.give_back(held));
                 return;
             }
-            Record::Spent { usage, cost, requests, tool_calls, .. } => Tally { usage, cost, requests, tool_calls },
-            Record::Prepared { spent: usage, cost, .. } => Tally { usage, cost, ..Tally::default() },
+            Record::Spent {
+                usage,
+                cost,
+                requests,
+                tool_calls,
+                ..
+            } => Tally {
+                usage,
+                cost,
+                requests,
+                tool_calls,
+            },
+            Record::Prepared {
+                spent: usage, cost, ..
+            } => Tally {
+                usage,
+                cost,
+                ..Tally::default()
+            },
             _ => return,
         };
         if spent != Tally::default() {
@@ -138,10 +169,14 @@ impl RunBudget {
 
     /// Holds what an agent in another session may spend, until the call that waits for it has its result.
     fn lend(&mut self, pause: &Pause) {
-        let (Some(budget), Some(link), Some(call)) = (&self.budget, ChildLink::of(pause), pause.call_id()) else {
+        let (Some(budget), Some(link), Some(call)) =
+            (&self.budget, ChildLink::of(pause), pause.call_id())
+        else {
             return;
         };
-        self.lent.entry((call, link.child)).or_insert_with(|| budget.hold(link.caps));
+        self.lent
+            .entry((call, link.child))
+            .or_insert_with(|| budget.hold(link.caps));
     }
 
     /// The end of the time, once.

@@ -33,7 +33,12 @@ impl LocalExecutor {
         let (threads, thread) = (self.writer.threads(), &self.setup.who.thread);
         for record in std::mem::take(records) {
             if let Record::Returned { call, .. } = &record {
-                records.extend(threads.orphans(thread, *call).into_iter().map(|orphan| ended(*call, orphan)));
+                records.extend(
+                    threads
+                        .orphans(thread, *call)
+                        .into_iter()
+                        .map(|orphan| ended(*call, orphan)),
+                );
             }
             records.push(record);
         }
@@ -43,10 +48,18 @@ impl LocalExecutor {
     #[cold]
     pub(super) async fn kept_ends(&mut self) -> Vec<Record> {
         let (kept, inbox) = (Arc::clone(&self.background.kept), Arc::clone(&self.inbox));
-        let mut ends = if kept.is_empty() { Vec::new() } else { Box::pin(close_kept(kept, inbox)).await };
+        let mut ends = if kept.is_empty() {
+            Vec::new()
+        } else {
+            Box::pin(close_kept(kept, inbox)).await
+        };
         let orphans = self.writer.threads().kept_orphans(&self.setup.who.thread);
         let thread = &self.setup.who.thread;
-        ends.extend(orphans.into_iter().filter_map(|orphan| Some(ended(opener(&orphan.0, thread)?.0, orphan))));
+        ends.extend(
+            orphans
+                .into_iter()
+                .filter_map(|orphan| Some(ended(opener(&orphan.0, thread)?.0, orphan))),
+        );
         ends
     }
 
@@ -106,9 +119,20 @@ impl LocalExecutor {
 
     /// The start of a drive, for what goes on with agents that an earlier one left.
     #[cold]
-    pub(crate) fn drive_start(&mut self, run: &Run, (resumes, is_reopened): (bool, bool)) -> DriveStart {
-        self.place = TurnPosition { run: run.run(), turn: run.turn() };
-        let call = CallId { turn: run.turn().0, attempt: 0, block: 0 };
+    pub(crate) fn drive_start(
+        &mut self,
+        run: &Run,
+        (resumes, is_reopened): (bool, bool),
+    ) -> DriveStart {
+        self.place = TurnPosition {
+            run: run.run(),
+            turn: run.turn(),
+        };
+        let call = CallId {
+            turn: run.turn().0,
+            attempt: 0,
+            block: 0,
+        };
         start(self.scope(run, call, Replay::Once), (resumes, is_reopened))
     }
 
@@ -140,7 +164,8 @@ async fn close_kept(kept: Arc<RunScopes>, inbox: Arc<Inbox>) -> Vec<Record> {
             match input {
                 // A caller that waits for its note learns that it is too late.
                 Input::Kept { record, done: None } => notes.push(*record),
-                Input::Kept { .. } | Input::Note { .. } | Input::Cancel(_) | Input::StopCall(_) => {}
+                Input::Kept { .. } | Input::Note { .. } | Input::Cancel(_) | Input::StopCall(_) => {
+                }
             }
         }
         closed
@@ -150,6 +175,19 @@ async fn close_kept(kept: Arc<RunScopes>, inbox: Arc<Inbox>) -> Vec<Record> {
 }
 
 fn ended(call: CallId, (thread, outcome, tally): (ThreadId, Outcome, Tally)) -> Record {
-    let Tally { usage, cost, requests, tool_calls } = tally;
-    Record::ChildEnded { call, thread, outcome, usage, cost, requests, tool_calls }
+    let Tally {
+        usage,
+        cost,
+        requests,
+        tool_calls,
+    } = tally;
+    Record::ChildEnded {
+        call,
+        thread,
+        outcome,
+        usage,
+        cost,
+        requests,
+        tool_calls,
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{ActivityId, Closed, Error, Failure, NextStep, OutputVerdict, Record, Run, RunChange, TurnNo};
+use adjutant_core::{
+    ActivityId, Closed, Error, Failure, NextStep, OutputVerdict, Record, Run, RunChange, TurnNo,
+};
 use adjutant_llm::{Edit, Entry, ErrorKind, Warning, WarningKind};
 
 use super::{LocalExecutor, Performed, queue::Poller};
@@ -40,7 +42,14 @@ impl LocalExecutor {
         let judging = self.judging(run);
         let hooks = &self.setup.hooks;
         let watched = hooks.hears::<NextTurn>() || hooks.hears::<AfterTurn>();
-        let (closed, poller) = (if watched { run.waiting().closed() } else { None }, self.poller(self.place));
+        let (closed, poller) = (
+            if watched {
+                run.waiting().closed()
+            } else {
+                None
+            },
+            self.poller(self.place),
+        );
         let ahead = |checked| run.waiting().ahead(false, checked);
         if closed.is_none() && judging.is_none() && !poller.is_asked() {
             let mut performed = Performed::new(act, Record::settled(turn));
@@ -48,9 +57,18 @@ impl LocalExecutor {
             return Some(performed);
         }
         let ahead = [None, Some(false), Some(true)].map(ahead);
-        let settling = Settling { feed: Arc::clone(&self.feed), poller, turn, ahead, judging };
+        let settling = Settling {
+            feed: Arc::clone(&self.feed),
+            poller,
+            turn,
+            ahead,
+            judging,
+        };
         self.perform_unless_stopped(act, async move {
-            Performed { records: settling.records(closed).await.into(), ..Performed::nothing(act) }
+            Performed {
+                records: settling.records(closed).await.into(),
+                ..Performed::nothing(act)
+            }
         });
         None
     }
@@ -61,7 +79,10 @@ impl LocalExecutor {
     fn judging(&self, run: &Run) -> Option<Judging> {
         let (goal, reply, (_, refused)) = (self.setup.goal.as_ref()?, run.reply()?, run.output()?);
         // It has answered; only the words depend on it.
-        let model = self.setup.chosen(run.request().chosen_model).unwrap_or_else(|_| Arc::clone(&self.setup.model));
+        let model = self
+            .setup
+            .chosen(run.request().chosen_model)
+            .unwrap_or_else(|_| Arc::clone(&self.setup.model));
         Judging::new(goal, reply, refused, (model, self.setup.options_of(run)))
     }
 }
@@ -73,10 +94,22 @@ impl Settling {
             Some(judging) => Some(judging.judge().await),
             None => None,
         };
-        let checked = |verdict| Record::OutputChecked { turn: self.turn, verdict };
-        if let Some(Judged { verdict: OutputVerdict::Refused { reason, left: 0 }, .. }) = judged {
-            let failure = Failure::Output { reason: Arc::clone(&reason) };
-            let broke = Record::Broke { act: ActivityId::Settle(self.turn), failure };
+        let checked = |verdict| Record::OutputChecked {
+            turn: self.turn,
+            verdict,
+        };
+        if let Some(Judged {
+            verdict: OutputVerdict::Refused { reason, left: 0 },
+            ..
+        }) = judged
+        {
+            let failure = Failure::Output {
+                reason: Arc::clone(&reason),
+            };
+            let broke = Record::Broke {
+                act: ActivityId::Settle(self.turn),
+                failure,
+            };
             return vec![checked(OutputVerdict::Refused { reason, left: 0 }), broke];
         }
         let (stop, mut change) = match closed {
@@ -93,12 +126,20 @@ impl Settling {
             Some(Judged { verdict, again }) => {
                 records.push(checked(verdict));
                 let is_accepted = again.is_none();
-                change.edits.extend(again.filter(|_| !stop).map(|again| Edit::Append { entry: Entry::User(again) }));
+                change
+                    .edits
+                    .extend(again.filter(|_| !stop).map(|again| Edit::Append {
+                        entry: Entry::User(again),
+                    }));
                 if is_accepted { accepted } else { refused }
             }
         };
         let ahead = if stop { NextStep::Ends } else { ahead };
-        records.push(Record::Settled { turn: self.turn, stop, change });
+        records.push(Record::Settled {
+            turn: self.turn,
+            stop,
+            change,
+        });
         records.extend(self.poller.poll(ahead).await);
         records
     }
@@ -132,14 +173,37 @@ impl Settling {
     }
 
     fn warn(&self, message: String) {
-        let (place, at_ms) = (super::TurnPosition { run: self.poller.cx.run, turn: self.turn }, self.poller.cx.at_ms);
-        self.feed.warn(place, at_ms, &Warning { kind: WarningKind::OptionDropped, message: message.into() });
+        let (place, at_ms) = (
+            super::TurnPosition {
+                run: self.poller.cx.run,
+                turn: self.turn,
+            },
+            self.poller.cx.at_ms,
+        );
+        self.feed.warn(
+            place,
+            at_ms,
+            &Warning {
+                kind: WarningKind::OptionDropped,
+                message: message.into(),
+            },
+        );
     }
 
     fn denied<P: Point>(&self, reason: Arc<str>) -> [Record; 2] {
         let (act, point) = (ActivityId::Settle(self.turn), Arc::from(P::NAME));
-        let failure = Failure::Denied { point: Arc::clone(&point), reason: Arc::clone(&reason) };
-        [Record::Denied { point, reason, call: None }, Record::Broke { act, failure }]
+        let failure = Failure::Denied {
+            point: Arc::clone(&point),
+            reason: Arc::clone(&reason),
+        };
+        [
+            Record::Denied {
+                point,
+                reason,
+                call: None,
+            },
+            Record::Broke { act, failure },
+        ]
     }
 }
 
@@ -147,5 +211,8 @@ impl Settling {
 #[cold]
 pub(super) fn broke(act: ActivityId, error: &Error) -> Record {
     let error = adjutant_llm::Error::new(ErrorKind::Config, error.to_string());
-    Record::Broke { act, failure: Failure::Model { error } }
+    Record::Broke {
+        act,
+        failure: Failure::Model { error },
+    }
 }

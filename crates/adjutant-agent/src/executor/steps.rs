@@ -36,9 +36,24 @@ pub(super) enum PauseState {
 impl Steps {
     /// Starts from the steps that earlier entries have asked for; `strict` says whether this one must ask for them too.
     pub(super) fn new(known: Vec<KnownStep>, strict: bool) -> Self {
-        let index = known.iter().map(|it| Arc::clone(&it.key)).zip(0..).collect();
-        let asked = if strict { vec![false; known.len()] } else { Vec::new() };
-        Self { known, index, left: asked.len(), asked, working: 0, diverged: None }
+        let index = known
+            .iter()
+            .map(|it| Arc::clone(&it.key))
+            .zip(0..)
+            .collect();
+        let asked = if strict {
+            vec![false; known.len()]
+        } else {
+            Vec::new()
+        };
+        Self {
+            known,
+            index,
+            left: asked.len(),
+            asked,
+            working: 0,
+            diverged: None,
+        }
     }
 
     /// True if the body may ask for this now: it is known, or all that is noted was asked for.
@@ -49,7 +64,9 @@ impl Steps {
     /// The body goes on without asking for what is noted next.
     pub(super) fn went_astray(&mut self, key: &str) -> ToolError {
         let next = self.next().map_or("nothing", |known| &known.key);
-        self.diverge(format!("the body asks for {key:?}, but {next:?} is noted next"))
+        self.diverge(format!(
+            "the body asks for {key:?}, but {next:?} is noted next"
+        ))
     }
 
     /// A step begins; what is known of it.
@@ -68,7 +85,9 @@ impl Steps {
 
     /// True if a step was begun, and what came of it is not known.
     pub(super) fn is_torn(&self) -> bool {
-        self.known.iter().any(|it| matches!(it.state, KnownState::Begun))
+        self.known
+            .iter()
+            .any(|it| matches!(it.state, KnownState::Begun))
     }
 
     /// A step came to something.
@@ -79,23 +98,40 @@ impl Steps {
 
     /// Something is asked for.
     pub(super) fn ask(&mut self, key: &str, ask: &Ask) -> Result<PauseState, ToolError> {
-        let Some(at) = self.find(key) else { return Ok(PauseState::Fresh) };
+        let Some(at) = self.find(key) else {
+            return Ok(PauseState::Fresh);
+        };
         match &self.known[at].state {
-            KnownState::Asked { pause, parked } if pause.ask == *ask => {
-                Ok(PauseState::Open { pause: Arc::clone(pause), parked: *parked })
+            KnownState::Asked { pause, parked } if pause.ask == *ask => Ok(PauseState::Open {
+                pause: Arc::clone(pause),
+                parked: *parked,
+            }),
+            KnownState::Answered { pause, answer } if pause.ask == *ask => {
+                Ok(PauseState::Answered(answer.clone()))
             }
-            KnownState::Answered { pause, answer } if pause.ask == *ask => Ok(PauseState::Answered(answer.clone())),
             _ => Err(self.changed(key)),
         }
     }
 
     /// A pause was not known; it is about to be recorded.
     pub(super) fn asked(&mut self, key: &str, pause: &Arc<Pause>) {
-        self.push(key, KnownState::Asked { pause: Arc::clone(pause), parked: false });
+        self.push(
+            key,
+            KnownState::Asked {
+                pause: Arc::clone(pause),
+                parked: false,
+            },
+        );
     }
 
     pub(super) fn answered(&mut self, key: &str, pause: &Arc<Pause>, answer: &Answer) {
-        self.set(key, KnownState::Answered { pause: Arc::clone(pause), answer: answer.clone() });
+        self.set(
+            key,
+            KnownState::Answered {
+                pause: Arc::clone(pause),
+                answer: answer.clone(),
+            },
+        );
     }
 
     /// True if a step is at work.
@@ -115,7 +151,10 @@ impl Steps {
     /// Returns the difference between this entry, whose body came to its end, and the earlier ones.
     pub(super) fn divergence(&mut self) -> Option<ToolError> {
         if let (None, Some(next)) = (&self.diverged, self.next()) {
-            let message = format!("the body ended without asking for {:?}, which is noted", next.key);
+            let message = format!(
+                "the body ended without asking for {:?}, which is noted",
+                next.key
+            );
             self.diverge(message);
         }
         self.diverged.take()

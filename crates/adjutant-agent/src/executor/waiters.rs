@@ -45,7 +45,11 @@ impl Waiters {
             Record::Answered { pause, answer } => (pause, Some(answer)),
             Record::Unanswered { pause } => (pause, None),
             Record::Opened { .. } => {
-                self.inner.lock().unwrap_or_else(PoisonError::into_inner).told.clear();
+                self.inner
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .told
+                    .clear();
                 return;
             }
             _ => return,

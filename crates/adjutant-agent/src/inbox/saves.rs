@@ -46,7 +46,11 @@ impl Saves {
         if let Some(ended) = &state.ended {
             return Poll::Ready(ended.clone());
         }
-        if !state.waiting.iter().any(|known| known.will_wake(cx.waker())) {
+        if !state
+            .waiting
+            .iter()
+            .any(|known| known.will_wake(cx.waker()))
+        {
             state.waiting.push(cx.waker().clone());
         }
         Poll::Pending

@@ -39,16 +39,31 @@ impl InstructionError {
     }
 
     pub(crate) fn new(kind: InstructionErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), line: None, source: None, is_its_source: false }
+        Self {
+            kind,
+            message: message.into(),
+            line: None,
+            source: None,
+            is_its_source: false,
+        }
     }
 
     /// Makes an error of a failed attempt and its cause; kind and line are the cause's.
-    pub(crate) fn caused(message: impl Into<Arc<str>>, cause: Box<dyn error::Error + Send + Sync>) -> Self {
+    pub(crate) fn caused(
+        message: impl Into<Arc<str>>,
+        cause: Box<dyn error::Error + Send + Sync>,
+    ) -> Self {
         let (kind, line) = match cause.downcast_ref::<Self>() {
             Some(cause) => (cause.kind, cause.line),
             None => (InstructionErrorKind::Failed, None),
         };
-        Self { kind, message: message.into(), line, source: Some(Arc::from(cause)), is_its_source: false }
+        Self {
+            kind,
+            message: message.into(),
+            line,
+            source: Some(Arc::from(cause)),
+            is_its_source: false,
+        }
     }
 
     /// Sets what caused it.
@@ -99,7 +114,11 @@ impl fmt::Display for InstructionError {
 impl error::Error for InstructionError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         let source = self.source.as_deref()?;
-        if self.is_its_source { source.source() } else { Some(source) }
+        if self.is_its_source {
+            source.source()
+        } else {
+            Some(source)
+        }
     }
 }
 
@@ -108,7 +127,10 @@ impl From<Box<dyn error::Error + Send + Sync>> for InstructionError {
     fn from(error: Box<dyn error::Error + Send + Sync>) -> Self {
         match error.downcast::<Self>() {
             Ok(error) => *error,
-            Err(error) => Self { is_its_source: true, ..Self::caused(error.to_string(), error) },
+            Err(error) => Self {
+                is_its_source: true,
+                ..Self::caused(error.to_string(), error)
+            },
         }
     }
 }

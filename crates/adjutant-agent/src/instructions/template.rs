@@ -3,8 +3,8 @@
 use std::{fmt, io, sync::Arc};
 
 use minijinja::{
-    AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value as Shown, escape_formatter, syntax::SyntaxConfig,
-    value::Serde,
+    AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value as Shown, escape_formatter,
+    syntax::SyntaxConfig, value::Serde,
 };
 use serde_json::{Map, Value};
 
@@ -75,14 +75,20 @@ impl Template {
     pub fn new(source: impl Into<String>) -> Result<Self, InstructionError> {
         let mut engine = Environment::new();
         let syntax = SyntaxConfig::builder().keep_trailing_newline(true).build();
-        engine.set_syntax(syntax.map_err(|error| broken("the template could not be compiled", &error))?);
+        engine.set_syntax(
+            syntax.map_err(|error| broken("the template could not be compiled", &error))?,
+        );
         engine.set_auto_escape_callback(|_| AutoEscape::None);
         engine.set_debug(true);
         engine.set_fuel(Some(MAX_STEPS));
         filters::register(&mut engine);
         let compiled = engine.add_template_owned(NAME, source.into());
         compiled.map_err(|error| broken("the template could not be compiled", &error))?;
-        Ok(Self { engine: Arc::new(engine), required: Arc::default() }.strict())
+        Ok(Self {
+            engine: Arc::new(engine),
+            required: Arc::default(),
+        }
+        .strict())
     }
 
     /// Sets which variables the state must have; null counts as missing.
@@ -90,7 +96,10 @@ impl Template {
     /// Checked before anything is rendered; the error names all that are missing.
     #[must_use]
     pub fn required<N: Into<Arc<str>>>(self, names: impl IntoIterator<Item = N>) -> Self {
-        Self { required: names.into_iter().map(Into::into).collect(), ..self }
+        Self {
+            required: names.into_iter().map(Into::into).collect(),
+            ..self
+        }
     }
 
     /// Makes what is undefined print nothing, count as false and hold nothing, at any depth.
@@ -111,7 +120,10 @@ impl Template {
         let engine = Arc::make_mut(&mut self.engine);
         engine.set_undefined_behavior(UndefinedBehavior::Strict);
         engine.set_formatter(|out, state, value| match value.is_none() {
-            true => Err(minijinja::Error::new(ErrorKind::UndefinedError, "what is to be printed is null")),
+            true => Err(minijinja::Error::new(
+                ErrorKind::UndefinedError,
+                "what is to be printed is null",
+            )),
             false => escape_formatter(out, state, value),
         });
         self
@@ -124,26 +136,40 @@ impl Template {
     /// large; `Template` if anything else kept it from being rendered.
     pub fn render(&self, state: &Map<String, Value>) -> Result<Arc<str>, InstructionError> {
         self.check(state)?;
-        let template = self.engine.get_template(NAME).map_err(|error| unrendered(&error))?;
+        let template = self
+            .engine
+            .get_template(NAME)
+            .map_err(|error| unrendered(&error))?;
         let mut text = Bounded::default();
-        let rendered = template.render_captured_to(Shown::from(Serde(state)), &mut text).map(drop);
+        let rendered = template
+            .render_captured_to(Shown::from(Serde(state)), &mut text)
+            .map(drop);
         if text.is_full {
-            let message = format!("the rendered template is longer than its limit: {MAX_RENDERED_BYTES} bytes");
+            let message = format!(
+                "the rendered template is longer than its limit: {MAX_RENDERED_BYTES} bytes"
+            );
             return Err(InstructionError::new(InstructionErrorKind::Limit, message));
         }
         rendered.map_err(|error| unrendered(&error))?;
         let text = String::from_utf8(text.bytes);
-        text.map(Into::into).map_err(|error| InstructionError::failed("the engine wrote no text").with_source(error))
+        text.map(Into::into).map_err(|error| {
+            InstructionError::failed("the engine wrote no text").with_source(error)
+        })
     }
 
     fn check(&self, state: &Map<String, Value>) -> Result<(), InstructionError> {
         let names = self.required.iter().map(|name| &**name);
-        let missing: Vec<&str> = names.filter(|name| state.get(*name).is_none_or(Value::is_null)).collect();
+        let missing: Vec<&str> = names
+            .filter(|name| state.get(*name).is_none_or(Value::is_null))
+            .collect();
         if missing.is_empty() {
             return Ok(());
         }
         let message = format!("missing required variables: {}", missing.join(", "));
-        Err(InstructionError::new(InstructionErrorKind::Missing, message))
+        Err(InstructionError::new(
+            InstructionErrorKind::Missing,
+            message,
+        ))
     }
 }
 
@@ -158,7 +184,10 @@ fn broken(what: &str, error: &minijinja::Error) -> InstructionError {
         ErrorKind::OutOfFuel => InstructionErrorKind::Limit,
         _ => InstructionErrorKind::Template,
     };
-    let place = error.line().map(|line| format!(" at line {line}")).unwrap_or_default();
+    let place = error
+        .line()
+        .map(|line| format!(" at line {line}"))
+        .unwrap_or_default();
     let why = match (kind, error.detail()) {
         (InstructionErrorKind::Limit, _) => format!("it takes more than {MAX_STEPS} steps"),
         (_, Some(detail)) => format!("{}: {detail}", error.kind()),
@@ -184,6 +213,8 @@ impl io::Write for Bounded {
 
 impl fmt::Debug for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Template").field("required", &self.required).finish_non_exhaustive()
+        f.debug_struct("Template")
+            .field("required", &self.required)
+            .finish_non_exhaustive()
     }
 }

@@ -61,7 +61,15 @@ struct LiveRun {
 impl Attached {
     /// Follows a log that somebody else may write.
     pub(crate) fn following(past: PastEvents) -> Self {
-        Self { past, live: None, void: VecDeque::new(), alarm: None, cursor: Seq(0), has_waited: false, over: false }
+        Self {
+            past,
+            live: None,
+            void: VecDeque::new(),
+            alarm: None,
+            cursor: Seq(0),
+            has_waited: false,
+            over: false,
+        }
     }
 
     /// Reads the log up to where the run is now, and goes on with what is heard of it.
@@ -78,8 +86,20 @@ impl Attached {
         inbox.ask_to_save();
         let said = said.into();
         let (ends, open) = (Vec::new(), BTreeMap::new());
-        let live = LiveRun { events, inbox, said, next: None, is_joined: false, is_reread: false, ends, open };
-        Self { live: Some(live), ..Self::following(past.until(newest)) }
+        let live = LiveRun {
+            events,
+            inbox,
+            said,
+            next: None,
+            is_joined: false,
+            is_reread: false,
+            ends,
+            open,
+        };
+        Self {
+            live: Some(live),
+            ..Self::following(past.until(newest))
+        }
     }
 
     /// The newest record that was told of: where to attach again.
@@ -115,7 +135,9 @@ impl Attached {
             // What was read has ended, and is not asked again before it is read anew.
             ready!(self.poll_alarm(cx));
         }
-        let Some(live) = &mut self.live else { return Poll::Ready(None) };
+        let Some(live) = &mut self.live else {
+            return Poll::Ready(None);
+        };
         if !self.past.fold.is_done() || !self.past.fold.ready.is_empty() {
             let told = match ready!(self.past.poll_event(cx)) {
                 None if self.past.fold.is_done() => None,
@@ -172,9 +194,13 @@ impl Attached {
     /// An event that was heard, unless the log has told it.
     fn pass(&mut self, event: Event) -> Option<Event> {
         let live = self.live.as_mut()?;
-        let is_end = matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. });
+        let is_end = matches!(
+            event.kind,
+            EventKind::RunFinished { .. } | EventKind::RunPaused { .. }
+        );
         let held = self.past.fold.ended.take();
-        if let Some(held) = held.filter(|held| !is_end || held.run != event.run || held.who.thread != event.who.thread)
+        if let Some(held) = held
+            .filter(|held| !is_end || held.run != event.run || held.who.thread != event.who.thread)
         {
             // The end of a run before this one, or of an agent under it: nothing else tells it.
             if held.who.parent.is_some() || held.run != event.run {
@@ -189,7 +215,9 @@ impl Attached {
         }
         let is_known = match is_end {
             true => live.ends.contains(&(event.who.thread.clone(), event.run)),
-            false => !is_passing(&event.kind) && event.seq <= self.past.fold.at.max(self.past.fold.after),
+            false => {
+                !is_passing(&event.kind) && event.seq <= self.past.fold.at.max(self.past.fold.after)
+            }
         };
         (!is_known).then_some(event)
     }
@@ -198,10 +226,18 @@ impl Attached {
     fn leave(&mut self) {
         let open = self.live.take().map(|live| live.open).unwrap_or_default();
         for event in open.into_values() {
-            let EventKind::ReplyStarted { attempt, .. } = event.kind else { continue };
-            self.past.fold.forget(&event.who.thread, event.turn, attempt);
+            let EventKind::ReplyStarted { attempt, .. } = event.kind else {
+                continue;
+            };
+            self.past
+                .fold
+                .forget(&event.who.thread, event.turn, attempt);
             let kind = EventKind::cut_off(attempt, Usage::default());
-            self.void.push_back(Event { seq: self.cursor, kind, ..event });
+            self.void.push_back(Event {
+                seq: self.cursor,
+                kind,
+                ..event
+            });
         }
         self.past.go_on_after(self.cursor);
     }
@@ -234,7 +270,9 @@ impl Attached {
 
     /// Waits a little, and reads the log on.
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(FOLLOW_EVERY)));
+        let alarm = self
+            .alarm
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(FOLLOW_EVERY)));
         ready!(alarm.as_mut().poll(cx));
         self.alarm = None;
         self.past.again();
@@ -293,6 +331,9 @@ impl Stream for Attached {
 
 impl fmt::Debug for Attached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Attached").field("cursor", &self.cursor).field("live", &self.live.is_some()).finish()
+        f.debug_struct("Attached")
+            .field("cursor", &self.cursor)
+            .field("live", &self.live.is_some())
+            .finish()
     }
 }

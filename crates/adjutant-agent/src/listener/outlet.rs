@@ -103,7 +103,9 @@ impl Outlet {
     /// True if a drive has ended, or the session: everything that will be in the log by then is there.
     pub(super) fn has_ended(&self) -> bool {
         let pending = self.pending();
-        pending.closed || pending.lag.as_ref().is_some_and(|lag| lag.end.is_some()) || pending.events.iter().any(is_end)
+        pending.closed
+            || pending.lag.as_ref().is_some_and(|lag| lag.end.is_some())
+            || pending.events.iter().any(is_end)
     }
 
     fn pending(&self) -> MutexGuard<'_, PendingEvents> {
@@ -133,8 +135,14 @@ impl PendingEvents {
 
     /// Adds a delta to one of the same block that waits, if nothing of its reply came between.
     fn join(&mut self, event: &Event) -> bool {
-        let Some((block, kind)) = delta(&event.kind) else { return false };
-        let mine = self.events.iter_mut().rev().filter(|old| old.who.thread == event.who.thread);
+        let Some((block, kind)) = delta(&event.kind) else {
+            return false;
+        };
+        let mine = self
+            .events
+            .iter_mut()
+            .rev()
+            .filter(|old| old.who.thread == event.who.thread);
         for old in mine {
             match delta(&old.kind) {
                 Some(known) if known == (block, kind) => {
@@ -152,7 +160,9 @@ impl PendingEvents {
 
     /// Drops older progress of the same call.
     fn forget(&mut self, event: &Event) {
-        let EventKind::ToolProgress { call, .. } = &event.kind else { return };
+        let EventKind::ToolProgress { call, .. } = &event.kind else {
+            return;
+        };
         let same = |old: &Event| {
             old.who.thread == event.who.thread
                 && matches!(&old.kind, EventKind::ToolProgress { call: old, .. } if old == call)
@@ -167,15 +177,27 @@ impl PendingEvents {
         if self.events.len() <= MAX_PENDING && self.bytes <= MAX_PENDING_BYTES {
             return;
         }
-        let Some(last) = self.events.pop_back() else { return };
+        let Some(last) = self.events.pop_back() else {
+            return;
+        };
         let seq = last.seq;
-        let mut lag = Lag { after: Seq(seq.0.saturating_sub(1)), newest: seq, first: last.clone(), end: None };
+        let mut lag = Lag {
+            after: Seq(seq.0.saturating_sub(1)),
+            newest: seq,
+            first: last.clone(),
+            end: None,
+        };
         let mut missed = vec![last];
         while let Some(event) = self.events.pop_back_if(|event| event.seq == seq) {
             missed.push(event);
         }
         missed.iter().rev().for_each(|event| lag.miss(event));
-        self.bytes = self.events.iter().filter_map(|event| text(&event.kind)).map(str::len).sum();
+        self.bytes = self
+            .events
+            .iter()
+            .filter_map(|event| text(&event.kind))
+            .map(str::len)
+            .sum();
         self.lag = Some(lag);
     }
 }
@@ -191,7 +213,10 @@ impl Lag {
 
 /// True if a drive of the session itself has ended.
 fn is_end(event: &Event) -> bool {
-    let ends = matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. });
+    let ends = matches!(
+        event.kind,
+        EventKind::RunFinished { .. } | EventKind::RunPaused { .. }
+    );
     ends && event.who.parent.is_none()
 }
 

@@ -25,8 +25,18 @@ pub struct PastEvents {
 }
 
 impl PastEvents {
-    pub(crate) fn new(journal: Arc<dyn Journal>, log: LogId, who: Arc<Identity>, after: Seq) -> Self {
-        Self { journal, log, records: None, fold: EventFold::new(who, after) }
+    pub(crate) fn new(
+        journal: Arc<dyn Journal>,
+        log: LogId,
+        who: Arc<Identity>,
+        after: Seq,
+    ) -> Self {
+        Self {
+            journal,
+            log,
+            records: None,
+            fold: EventFold::new(who, after),
+        }
     }
 
     /// Ends with this record, if the log goes on behind it; the last end of a run is left to whoever asks.
@@ -74,7 +84,10 @@ impl PastEvents {
         self.fold.ready.clear();
     }
 
-    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
+    pub(crate) fn poll_event(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Event, Error>>> {
         loop {
             if let Some(event) = self.fold.ready.pop_front() {
                 return Poll::Ready(Some(Ok(event)));
@@ -84,7 +97,9 @@ impl PastEvents {
             }
             let (journal, log, at) = (&self.journal, &self.log, self.fold.at);
             // A log that has ended is asked again while its run is waited for.
-            let records = self.records.get_or_insert_with(|| Box::pin(journal.read(log, at).fuse()));
+            let records = self
+                .records
+                .get_or_insert_with(|| Box::pin(journal.read(log, at).fuse()));
             let taken = match ready!(records.as_mut().poll_next(cx)) {
                 None => return Poll::Ready(None),
                 Some(Ok(stamped)) => self.fold.push(&stamped),
@@ -109,6 +124,9 @@ impl Stream for PastEvents {
 
 impl fmt::Debug for PastEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PastEvents").field("log", &self.log).field("fold", &self.fold).finish_non_exhaustive()
+        f.debug_struct("PastEvents")
+            .field("log", &self.log)
+            .field("fold", &self.fold)
+            .finish_non_exhaustive()
     }
 }

@@ -37,7 +37,10 @@ pub fn middleware_fn<F>(name: impl Into<Arc<str>>, wrap: F) -> FnMiddleware<F>
 where
     F: for<'a> Fn(DriveContext, NextDrive<'a>) -> BoxDrive<'a> + Send + Sync,
 {
-    FnMiddleware { name: name.into(), wrap }
+    FnMiddleware {
+        name: name.into(),
+        wrap,
+    }
 }
 
 #[async_trait]
@@ -56,6 +59,8 @@ where
 
 impl<F> fmt::Debug for FnMiddleware<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnMiddleware").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("FnMiddleware")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }

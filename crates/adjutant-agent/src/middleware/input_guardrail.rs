@@ -24,7 +24,10 @@ impl<F> InputGuardrail<F> {
         F: Fn(Arc<[Entry]>) -> Fut + Send + Sync,
         Fut: Future<Output = Result<(), Arc<str>>> + Send,
     {
-        Self { name: name.into(), check }
+        Self {
+            name: name.into(),
+            check,
+        }
     }
 }
 
@@ -57,11 +60,16 @@ pub(super) async fn verdict(
         Ok(Err(reason)) => reason,
         Err(panic) => format!("the check panicked: {}", adjutant_core::panic_text(&*panic)).into(),
     };
-    Err(Failure::Guardrail { by: Arc::clone(by), reason })
+    Err(Failure::Guardrail {
+        by: Arc::clone(by),
+        reason,
+    })
 }
 
 impl<F> fmt::Debug for InputGuardrail<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InputGuardrail").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("InputGuardrail")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }

@@ -20,16 +20,31 @@ impl Middleware for Logger {
 
     async fn drive(&self, cx: DriveContext, next: NextDrive<'_>) -> Result<RunResult, Failure> {
         let (agent, session) = (cx.who.path.clone(), cx.log.0.clone());
-        tracing::info!(agent = &*agent, session = &*session, prompts = cx.prompts.len(), "drive started");
+        tracing::info!(
+            agent = &*agent,
+            session = &*session,
+            prompts = cx.prompts.len(),
+            "drive started"
+        );
         let began = Instant::now();
         let given = next.run(cx).await;
         let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let failed = |failure: &Failure| {
             let failure = failure.kind();
-            tracing::warn!(agent = &*agent, session = &*session, duration_ms, failure, "drive failed");
+            tracing::warn!(
+                agent = &*agent,
+                session = &*session,
+                duration_ms,
+                failure,
+                "drive failed"
+            );
         };
         match &given {
-            Err(failure) | Ok(RunResult { outcome: Outcome::Failed { failure }, .. }) => failed(failure),
+            Err(failure)
+            | Ok(RunResult {
+                outcome: Outcome::Failed { failure },
+                ..
+            }) => failed(failure),
             Ok(result) => tracing::info!(
                 agent = &*agent,
                 session = &*session,

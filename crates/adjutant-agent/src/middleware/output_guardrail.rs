@@ -24,7 +24,10 @@ impl<F> OutputGuardrail<F> {
         F: Fn(Arc<Reply>) -> Fut + Send + Sync,
         Fut: Future<Output = Result<(), Arc<str>>> + Send,
     {
-        Self { name: name.into(), check }
+        Self {
+            name: name.into(),
+            check,
+        }
     }
 }
 
@@ -50,6 +53,8 @@ where
 
 impl<F> fmt::Debug for OutputGuardrail<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutputGuardrail").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("OutputGuardrail")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }

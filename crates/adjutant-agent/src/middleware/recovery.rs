@@ -28,6 +28,11 @@ impl Middleware for Recovery {
 
 /// The failure of a drive whose surroundings panicked.
 pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
-    let message = format!("what surrounds the run panicked: {}", adjutant_core::panic_text(panic));
-    Failure::Middleware { message: message.into() }
+    let message = format!(
+        "what surrounds the run panicked: {}",
+        adjutant_core::panic_text(panic)
+    );
+    Failure::Middleware {
+        message: message.into(),
+    }
 }

@@ -24,6 +24,9 @@ pub struct DriveStart {
 
 impl fmt::Debug for DriveStart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DriveStart").field("who", &self.who.path).field("run", &self.run).finish_non_exhaustive()
+        f.debug_struct("DriveStart")
+            .field("who", &self.who.path)
+            .field("run", &self.run)
+            .finish_non_exhaustive()
     }
 }

@@ -23,8 +23,14 @@ struct State {
 
 impl MiddlewareState {
     pub(crate) fn new(model: &Arc<dyn Model>, history: &Transcript) -> Self {
-        let state = State { history: history.clone(), ..State::default() };
-        Self { model: Arc::clone(model), state: Mutex::new(state) }
+        let state = State {
+            history: history.clone(),
+            ..State::default()
+        };
+        Self {
+            model: Arc::clone(model),
+            state: Mutex::new(state),
+        }
     }
 
     /// Shows what was said by now.
@@ -35,7 +41,10 @@ impl MiddlewareState {
     /// Takes what is to be recorded and told.
     pub(crate) fn take(&self) -> (Vec<Record>, Vec<Warning>) {
         let mut state = self.state();
-        (std::mem::take(&mut state.billed), std::mem::take(&mut state.warnings))
+        (
+            std::mem::take(&mut state.billed),
+            std::mem::take(&mut state.warnings),
+        )
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -58,7 +67,11 @@ impl DriveContext {
     ///
     /// What is billed by a drive whose run never began is lost: there is nobody to pay.
     pub fn bill(&self, by: impl Into<Arc<str>>, usage: Usage, cost: Option<NanoUsd>) {
-        self.shared.state().billed.push(Record::Billed { by: by.into(), usage, cost });
+        self.shared.state().billed.push(Record::Billed {
+            by: by.into(),
+            usage,
+            cost,
+        });
     }
 
     /// Tells observers of the run that something went less well than it should, as soon as the middleware has ended.

@@ -104,7 +104,13 @@ impl Lanes {
         Some(self.put(lane, 0, content, manner))
     }
 
-    fn put(&mut self, lane: Lane, number: u64, content: Entry, manner: Manner) -> (u64, Arc<AtomicU64>) {
+    fn put(
+        &mut self,
+        lane: Lane,
+        number: u64,
+        content: Entry,
+        manner: Manner,
+    ) -> (u64, Arc<AtomicU64>) {
         self.last_id += 1;
         let (id, number) = (self.last_id, Arc::new(AtomicU64::new(number)));
         let item = QueuedMessage {
@@ -120,7 +126,13 @@ impl Lanes {
     }
 
     /// Puts a posted message at the end of a lane, once; says whether there was room.
-    pub(super) fn push_posted(&mut self, post: PostNo, lane: Lane, content: Entry, max: usize) -> bool {
+    pub(super) fn push_posted(
+        &mut self,
+        post: PostNo,
+        lane: Lane,
+        content: Entry,
+        max: usize,
+    ) -> bool {
         if post <= self.posted {
             return true;
         }
@@ -128,17 +140,25 @@ impl Lanes {
             return false;
         }
         self.posted = post;
-        self.lane_mut(lane).back_mut().into_iter().for_each(|item| item.posted = true);
+        self.lane_mut(lane)
+            .back_mut()
+            .into_iter()
+            .for_each(|item| item.posted = true);
         true
     }
 
     pub(super) fn waits(&self, lane: Lane, id: u64) -> bool {
-        self.lane(lane).iter().any(|item| item.id == id && item.stage == MessageState::Waits)
+        self.lane(lane)
+            .iter()
+            .any(|item| item.id == id && item.stage == MessageState::Waits)
     }
 
     pub(super) fn waiting(&self) -> impl Iterator<Item = QueueItem> {
         let of = |lane: Lane| {
-            let waiting = self.lane(lane).iter().filter(|item| item.stage == MessageState::Waits);
+            let waiting = self
+                .lane(lane)
+                .iter()
+                .filter(|item| item.stage == MessageState::Waits);
             waiting.map(move |item| QueueItem {
                 item: Some(item.number()).filter(|number| *number > 0),
                 lane,
@@ -158,8 +178,13 @@ impl Lanes {
     }
 
     pub(super) fn withdraw(&mut self, lane: Lane, id: u64) -> bool {
-        let at = self.lane(lane).iter().position(|item| item.id == id && item.stage == MessageState::Waits);
-        let Some(item) = at.and_then(|at| self.lane_mut(lane).remove(at)) else { return false };
+        let at = self
+            .lane(lane)
+            .iter()
+            .position(|item| item.id == id && item.stage == MessageState::Waits);
+        let Some(item) = at.and_then(|at| self.lane_mut(lane).remove(at)) else {
+            return false;
+        };
         let number = item.number();
         if number > 0 {
             self.withdrawn.insert(number);
@@ -175,7 +200,10 @@ impl Lanes {
             .filter(|it| it.stage == MessageState::Waits)
             .map(|it| (it.id, it.content.clone()))
             .collect();
-        waiting.into_iter().filter_map(|(id, content)| self.withdraw(lane, id).then_some(content)).collect()
+        waiting
+            .into_iter()
+            .filter_map(|(id, content)| self.withdraw(lane, id).then_some(content))
+            .collect()
     }
 
     /// Numbers what is new, in the order of arrival, and gives everything that is not recorded yet.
@@ -188,13 +216,24 @@ impl Lanes {
         let mut fresh: Vec<(u64, Lane, Arc<AtomicU64>, Entry)> = Vec::new();
         for lane in LANES {
             let items = self.lane(lane).iter().filter(|item| item.number() == 0);
-            fresh.extend(items.map(|item| (item.id, lane, Arc::clone(&item.number), item.content.clone())));
+            fresh.extend(items.map(|item| {
+                (
+                    item.id,
+                    lane,
+                    Arc::clone(&item.number),
+                    item.content.clone(),
+                )
+            }));
         }
         fresh.sort_unstable_by_key(|(id, ..)| *id);
         for (_, lane, number, content) in fresh {
             self.numbered += 1;
             number.store(self.numbered, Ordering::Release);
-            self.news.push(Record::Queued { item: self.numbered, lane, content });
+            self.news.push(Record::Queued {
+                item: self.numbered,
+                lane,
+                content,
+            });
         }
         if std::mem::take(&mut self.passed) {
             self.news.push(Record::Heeded { post: self.posted });
@@ -204,24 +243,46 @@ impl Lanes {
     /// Takes the oldest message or all, but never fewer than reach to the last one that interrupts.
     pub(super) fn take(&mut self, lane: Lane, drain: Drain) -> Vec<TakenMessage> {
         self.number();
-        let waiting = || self.lane(lane).iter().filter(|item| item.stage == MessageState::Waits);
-        let interrupting = waiting().zip(1..).filter(|(item, _)| item.interrupts()).map(|(_, nth)| nth).max();
+        let waiting = || {
+            self.lane(lane)
+                .iter()
+                .filter(|item| item.stage == MessageState::Waits)
+        };
+        let interrupting = waiting()
+            .zip(1..)
+            .filter(|(item, _)| item.interrupts())
+            .map(|(_, nth)| nth)
+            .max();
         let many = match drain {
             Drain::One => interrupting.unwrap_or(1),
             Drain::All => usize::MAX,
         };
-        let taken = self.lane_mut(lane).iter_mut().filter(|item| item.stage == MessageState::Waits).take(many);
+        let taken = self
+            .lane_mut(lane)
+            .iter_mut()
+            .filter(|item| item.stage == MessageState::Waits)
+            .take(many);
         let hold = |item: &mut QueuedMessage| {
             item.stage = MessageState::Held;
-            TakenMessage { item: item.number(), content: item.content.clone() }
+            TakenMessage {
+                item: item.number(),
+                content: item.content.clone(),
+            }
         };
         taken.map(hold).collect()
     }
 
     pub(super) fn hand_over(&mut self, records: &[Record]) {
         let ending: BTreeSet<u64> = records.iter().flat_map(ended).copied().collect();
-        for item in self.items_mut().filter(|item| item.stage == MessageState::Held) {
-            item.stage = if ending.contains(&item.number()) { MessageState::Ending } else { MessageState::Waits };
+        for item in self
+            .items_mut()
+            .filter(|item| item.stage == MessageState::Held)
+        {
+            item.stage = if ending.contains(&item.number()) {
+                MessageState::Ending
+            } else {
+                MessageState::Waits
+            };
         }
     }
 
@@ -237,14 +298,23 @@ impl Lanes {
     pub(super) fn put_back(&mut self, append: Append) {
         for item in self.items_mut() {
             item.stage = match (item.stage, append) {
-                (MessageState::Ending, Append::Dropped) | (MessageState::InDoubt, _) => MessageState::InDoubt,
-                (MessageState::Waits | MessageState::Held | MessageState::Ending, _) => MessageState::Waits,
+                (MessageState::Ending, Append::Dropped) | (MessageState::InDoubt, _) => {
+                    MessageState::InDoubt
+                }
+                (MessageState::Waits | MessageState::Held | MessageState::Ending, _) => {
+                    MessageState::Waits
+                }
             };
         }
     }
 
     /// Makes the lanes what the log says, and keeps what the log does not know.
-    pub(super) fn restore(&mut self, mut logged: BTreeMap<u64, (Lane, Entry)>, numbered: u64, heeded: PostNo) {
+    pub(super) fn restore(
+        &mut self,
+        mut logged: BTreeMap<u64, (Lane, Entry)>,
+        numbered: u64,
+        heeded: PostNo,
+    ) {
         (self.posted, self.passed) = (heeded, false);
         let mut known = BTreeMap::new();
         for lane in LANES {
@@ -264,7 +334,10 @@ impl Lanes {
         }
         (self.news, self.numbered) = (Vec::new(), numbered);
         let withdrawn = std::mem::take(&mut self.withdrawn);
-        for item in withdrawn.into_iter().filter(|item| logged.remove(item).is_some()) {
+        for item in withdrawn
+            .into_iter()
+            .filter(|item| logged.remove(item).is_some())
+        {
             self.withdrawn.insert(item);
             self.news.push(Record::Withdrawn { item });
         }
@@ -272,7 +345,11 @@ impl Lanes {
     }
 
     /// Puts the messages that the log has before those that it has not.
-    fn put_logged(&mut self, logged: BTreeMap<u64, (Lane, Entry)>, mut known: BTreeMap<u64, QueuedMessage>) {
+    fn put_logged(
+        &mut self,
+        logged: BTreeMap<u64, (Lane, Entry)>,
+        mut known: BTreeMap<u64, QueuedMessage>,
+    ) {
         for lane in LANES {
             let mut fresh = std::mem::take(self.lane_mut(lane));
             for (number, (_, content)) in logged.iter().filter(|(_, (of, _))| *of == lane) {

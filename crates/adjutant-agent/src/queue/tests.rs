@@ -17,7 +17,11 @@ fn message(text: &str) -> Entry {
 
 fn text(entry: &Entry) -> String {
     match entry {
-        Entry::User(message) => message.content.iter().filter_map(|it| it.as_text()).collect(),
+        Entry::User(message) => message
+            .content
+            .iter()
+            .filter_map(|it| it.as_text())
+            .collect(),
         _ => String::new(),
     }
 }
@@ -33,7 +37,11 @@ struct Log {
 impl Log {
     fn append(&mut self, record: &Record) {
         match record {
-            Record::Queued { item, lane, content } => {
+            Record::Queued {
+                item,
+                lane,
+                content,
+            } => {
                 assert!(*item > self.numbered, "numbers count upwards");
                 self.numbered = *item;
                 self.queued.insert(*item, (*lane, content.clone()));
@@ -42,7 +50,9 @@ impl Log {
                 self.queued.remove(item).expect("it is queued");
             }
             Record::Placed { items, .. } => {
-                let placed = items.iter().map(|item| self.queued.remove(item).expect("it is queued").1);
+                let placed = items
+                    .iter()
+                    .map(|item| self.queued.remove(item).expect("it is queued").1);
                 self.placed.extend(placed.map(|content| text(&content)));
             }
             _ => {}
@@ -54,12 +64,23 @@ impl Log {
 fn executor(lanes: &Mutex<Lanes>, log: &mut Log, rounds: usize, fails: impl Fn(usize) -> bool) {
     let lock = || lanes.lock().expect("nobody panics inside");
     for round in 0..rounds {
-        let lane = if round % 2 == 0 { Lane::Steering } else { Lane::FollowUp };
-        let items: Vec<u64> = lock().take(lane, Drain::One).iter().map(|held| held.item).collect();
+        let lane = if round % 2 == 0 {
+            Lane::Steering
+        } else {
+            Lane::FollowUp
+        };
+        let items: Vec<u64> = lock()
+            .take(lane, Drain::One)
+            .iter()
+            .map(|held| held.item)
+            .collect();
         thread::yield_now();
         let mut records = lock().hear();
         if !items.is_empty() {
-            records.push(Record::Placed { items, revised: Vec::new() });
+            records.push(Record::Placed {
+                items,
+                revised: Vec::new(),
+            });
         }
         lock().hand_over(&records);
         thread::yield_now();
@@ -84,7 +105,9 @@ fn schedule(fails: fn(usize) -> bool) {
                 let mut withdrawn = Vec::new();
                 for nth in 0..3 {
                     let content = message(&format!("{name}{nth}"));
-                    let pushed = lock().push(lane, content, Manner::Waits, 10).expect("there is room");
+                    let pushed = lock()
+                        .push(lane, content, Manner::Waits, 10)
+                        .expect("there is room");
                     thread::yield_now();
                     if nth == 1 && lock().withdraw(lane, pushed.0) {
                         withdrawn.push(format!("{name}{nth}"));
@@ -96,16 +119,33 @@ fn schedule(fails: fn(usize) -> bool) {
         .into();
     let mut log = Log::default();
     executor(&lanes, &mut log, 6, fails);
-    let withdrawn: Vec<String> = senders.into_iter().flat_map(|it| it.join().expect("no panic")).collect();
+    let withdrawn: Vec<String> = senders
+        .into_iter()
+        .flat_map(|it| it.join().expect("no panic"))
+        .collect();
     executor(&lanes, &mut log, 1, |_| false);
-    let waiting: Vec<String> =
-        lanes.lock().expect("nobody panics inside").waiting().map(|it| text(&it.content)).collect();
+    let waiting: Vec<String> = lanes
+        .lock()
+        .expect("nobody panics inside")
+        .waiting()
+        .map(|it| text(&it.content))
+        .collect();
     for name in ["s0", "s1", "s2", "f0", "f1", "f2"] {
-        let ends = [&log.placed, &withdrawn, &waiting].map(|end| end.iter().filter(|it| *it == name).count());
-        assert_eq!(ends.iter().sum::<usize>(), 1, "{name}: placed, withdrawn, waiting: {ends:?}");
+        let ends = [&log.placed, &withdrawn, &waiting]
+            .map(|end| end.iter().filter(|it| *it == name).count());
+        assert_eq!(
+            ends.iter().sum::<usize>(),
+            1,
+            "{name}: placed, withdrawn, waiting: {ends:?}"
+        );
     }
     for lane in ["s", "f"] {
-        let placed: Vec<&String> = log.placed.iter().chain(&waiting).filter(|it| it.starts_with(lane)).collect();
+        let placed: Vec<&String> = log
+            .placed
+            .iter()
+            .chain(&waiting)
+            .filter(|it| it.starts_with(lane))
+            .collect();
         assert!(placed.is_sorted(), "{placed:?}");
     }
 }
@@ -124,25 +164,46 @@ fn messages_have_one_end_when_commits_fail() {
 #[test]
 fn numbers_of_another_program_win_when_the_log_is_read() {
     let mut lanes = Lanes::default();
-    lanes.push(Lane::Steering, message("mine"), Manner::Waits, 10).expect("there is room");
+    lanes
+        .push(Lane::Steering, message("mine"), Manner::Waits, 10)
+        .expect("there is room");
     assert_eq!(lanes.hear().len(), 1);
-    lanes.restore(BTreeMap::from([(1, (Lane::Steering, message("theirs")))]), 1, PostNo(0));
-    let waiting: Vec<_> = lanes.waiting().map(|it| (it.item, text(&it.content))).collect();
-    assert_eq!(waiting, [(Some(1), "theirs".to_owned()), (None, "mine".to_owned())]);
-    let queued = Record::Queued { item: 2, lane: Lane::Steering, content: message("mine") };
+    lanes.restore(
+        BTreeMap::from([(1, (Lane::Steering, message("theirs")))]),
+        1,
+        PostNo(0),
+    );
+    let waiting: Vec<_> = lanes
+        .waiting()
+        .map(|it| (it.item, text(&it.content)))
+        .collect();
+    assert_eq!(
+        waiting,
+        [(Some(1), "theirs".to_owned()), (None, "mine".to_owned())]
+    );
+    let queued = Record::Queued {
+        item: 2,
+        lane: Lane::Steering,
+        content: message("mine"),
+    };
     assert_eq!(lanes.hear(), [queued]);
 }
 
 #[test]
 fn withdrawal_is_told_again_when_the_log_did_not_hear_of_it() {
     let mut lanes = Lanes::default();
-    let (id, _) = lanes.push(Lane::FollowUp, message("gone"), Manner::Waits, 10).expect("there is room");
+    let (id, _) = lanes
+        .push(Lane::FollowUp, message("gone"), Manner::Waits, 10)
+        .expect("there is room");
     let logged = BTreeMap::from([(1, (Lane::FollowUp, message("gone")))]);
     assert_eq!(lanes.hear().len(), 1);
     assert!(lanes.withdraw(Lane::FollowUp, id));
     assert_eq!(lanes.hear(), [Record::Withdrawn { item: 1 }]);
     lanes.restore(logged, 1, PostNo(0));
-    assert_eq!((lanes.hear(), lanes.waiting().count()), (vec![Record::Withdrawn { item: 1 }], 0));
+    assert_eq!(
+        (lanes.hear(), lanes.waiting().count()),
+        (vec![Record::Withdrawn { item: 1 }], 0)
+    );
     lanes.confirm(&Record::Withdrawn { item: 1 });
     lanes.restore(BTreeMap::new(), 1, PostNo(0));
     assert_eq!(lanes.hear(), []);

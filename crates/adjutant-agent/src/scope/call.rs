@@ -12,7 +12,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
-use adjutant_core::{Answered, CancelBy, Failure, Limit, Limits, LogId, Outcome, Pause, Record, Run};
+use adjutant_core::{
+    Answered, CancelBy, Failure, Limit, Limits, LogId, Outcome, Pause, Record, Run,
+};
 use adjutant_llm::{CallId, ModelId, ThreadId, Transcript};
 use adjutant_tool::{Cancel, Conversation, Identity, Sampler, ToolError, ToolErrorKind, Toolset};
 use async_trait::async_trait;
@@ -121,7 +123,19 @@ struct Dropped<'a>(&'a CallScope);
 
 impl CallScope {
     pub(crate) fn new(parts: CallParts<'_>) -> Arc<Self> {
-        let CallParts { run, feed, kept, writer, inbox, place, call, resumable, budget, tools, admitted } = parts;
+        let CallParts {
+            run,
+            feed,
+            kept,
+            writer,
+            inbox,
+            place,
+            call,
+            resumable,
+            budget,
+            tools,
+            admitted,
+        } = parts;
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             feed: Arc::clone(feed),
@@ -158,7 +172,10 @@ impl CallScope {
             call,
             place: self.place,
             resumable: false,
-            limits: Limits { unattended: true, ..self.limits.clone() },
+            limits: Limits {
+                unattended: true,
+                ..self.limits.clone()
+            },
             history: self.history.clone(),
             model: None,
             answers: Vec::new(),
@@ -181,8 +198,15 @@ impl CallScope {
 
     /// Stands as long as somebody is asked. Most bodies end before anybody looks at it.
     pub(crate) fn standstill(&self) -> &Arc<Standstill> {
-        let above = || self.feed.setup.within.as_ref().map(|within| within.standstill());
-        self.standstill.get_or_init(|| Arc::new(Standstill::under(above())))
+        let above = || {
+            self.feed
+                .setup
+                .within
+                .as_ref()
+                .map(|within| within.standstill())
+        };
+        self.standstill
+            .get_or_init(|| Arc::new(Standstill::under(above())))
     }
 
     /// A body begins, which stops with this; it is entered once.
@@ -202,8 +226,15 @@ impl CallScope {
             return Some(Box::new(Arc::clone(self) as Arc<dyn HasLine>));
         }
         if of == TypeId::of::<Conversation>() {
-            let left = self.feed.so_far.get().filter(|left| left.0 == self.place.turn);
-            let (history, so_far) = (self.history.clone(), left.map_or_else(Arc::default, |left| Arc::clone(&left.1)));
+            let left = self
+                .feed
+                .so_far
+                .get()
+                .filter(|left| left.0 == self.place.turn);
+            let (history, so_far) = (
+                self.history.clone(),
+                left.map_or_else(Arc::default, |left| Arc::clone(&left.1)),
+            );
             return Some(Box::new(Arc::new(Conversation { history, so_far })));
         }
         if of == TypeId::of::<LogId>() {
@@ -244,7 +275,10 @@ impl CallScope {
     }
 
     /// Waits until the call may give way; gives what it waits for. A call that was stopped does not wait any more.
-    async fn gives_way<Rest: Future<Output = ()>>(&self, rest: impl Fn() -> Rest) -> Vec<Arc<Pause>> {
+    async fn gives_way<Rest: Future<Output = ()>>(
+        &self,
+        rest: impl Fn() -> Rest,
+    ) -> Vec<Arc<Pause>> {
         loop {
             self.suspension.ready().await;
             // Past the grace period nothing better comes of waiting: the step may itself wait for a child.
@@ -292,7 +326,12 @@ impl CallScope {
     fn dismiss(&self) {
         let parked = mem::take(&mut self.state().parked);
         for (core, waits) in parked {
-            self.told_end(&core, Outcome::Cancelled { by: CancelBy::Parent });
+            self.told_end(
+                &core,
+                Outcome::Cancelled {
+                    by: CancelBy::Parent,
+                },
+            );
             let message = "cancelled: the call was stopped while the agent waited";
             // Nobody may wait any more.
             let _ = waits.send(Err(ToolError::new(ToolErrorKind::Cancelled, message)));
@@ -302,7 +341,10 @@ impl CallScope {
     /// Tells of a child that did not end.
     async fn abandon(&self, core: &Arc<ChildCore>) {
         let message = "the agent was abandoned: it did not end when its call did".into();
-        let failure = Failure::Activity { act: adjutant_core::ActivityId::Call(self.call), message };
+        let failure = Failure::Activity {
+            act: adjutant_core::ActivityId::Call(self.call),
+            message,
+        };
         let outcome = Outcome::Failed { failure };
         self.told_end(core, outcome.clone());
         let stopped = child::stopped(self, core, Err(outcome));
@@ -338,7 +380,11 @@ impl CallScope {
     fn push(&self, record: Record, done: Option<oneshot::Sender<()>>) {
         let record = Box::new(record);
         self.inbox.push(match self.lasts {
-            Lasts::Call => Input::Note { call: self.call, record, done },
+            Lasts::Call => Input::Note {
+                call: self.call,
+                record,
+                done,
+            },
             Lasts::Run(_) => Input::Kept { record, done },
         });
     }
@@ -349,7 +395,11 @@ impl CallScope {
     }
 
     pub(super) fn first(&self) -> &Arc<Inbox> {
-        self.feed.setup.within.as_ref().map_or(&self.inbox, |within| within.first())
+        self.feed
+            .setup
+            .within
+            .as_ref()
+            .map_or(&self.inbox, |within| within.first())
     }
 
     pub(super) fn hooks(&self) -> (&Hooks, HookContext) {
@@ -374,7 +424,12 @@ impl CallScope {
 
     /// True if the answer to the next prompt of a child is in the log.
     pub(super) fn is_known(&self, core: &ChildCore) -> bool {
-        let prompted = self.state().prompted.get(core.key()).copied().unwrap_or_default();
+        let prompted = self
+            .state()
+            .prompted
+            .get(core.key())
+            .copied()
+            .unwrap_or_default();
         self.writer.threads().answers(core.thread()) > prompted
     }
 
@@ -429,13 +484,23 @@ impl CallScope {
     }
 
     /// A child waits for the outside: whoever waits for it goes on waiting.
-    pub(super) fn park(&self, core: Arc<ChildCore>, waits: oneshot::Sender<ChildEnd>, pauses: Vec<Arc<Pause>>) {
+    pub(super) fn park(
+        &self,
+        core: Arc<ChildCore>,
+        waits: oneshot::Sender<ChildEnd>,
+        pauses: Vec<Arc<Pause>>,
+    ) {
         self.state().parked.push((core, waits));
         self.suspension.suspend(pauses);
     }
 
     /// Opens an agent once the call may be heard.
-    async fn open(&self, key: &str, agent: AgentConfig, history: Option<Transcript>) -> Result<Child, ToolError> {
+    async fn open(
+        &self,
+        key: &str,
+        agent: AgentConfig,
+        history: Option<Transcript>,
+    ) -> Result<Child, ToolError> {
         self.is_heard().await?;
         self.open_now(key, agent, history)
     }
@@ -443,13 +508,23 @@ impl CallScope {
     /// Waits until the call is admitted.
     async fn is_heard(&self) -> Result<(), ToolError> {
         if let Some(mut admitted) = self.admitted.clone() {
-            admitted.wait_for(|admitted| *admitted).await.map_err(|_| too_late())?;
+            admitted
+                .wait_for(|admitted| *admitted)
+                .await
+                .map_err(|_| too_late())?;
         }
         Ok(())
     }
 
-    fn open_now(&self, key: &str, agent: AgentConfig, history: Option<Transcript>) -> Result<Child, ToolError> {
-        let Some(me) = self.me.upgrade().filter(|me| !me.is_closed()) else { return Err(too_late()) };
+    fn open_now(
+        &self,
+        key: &str,
+        agent: AgentConfig,
+        history: Option<Transcript>,
+    ) -> Result<Child, ToolError> {
+        let Some(me) = self.me.upgrade().filter(|me| !me.is_closed()) else {
+            return Err(too_late());
+        };
         if key.is_empty() || key.len() > MAX_KEY || key.contains('/') {
             let message = format!("a child's key has 1 to {MAX_KEY} bytes and no slash: {key:?}");
             return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
@@ -467,13 +542,29 @@ impl CallScope {
         let mut threads = self.writer.threads();
         let known = threads.of(&thread);
         if known.is_held() {
-            return Err(ToolError::failed(format!("the child {key:?} of this call is open already")));
+            return Err(ToolError::failed(format!(
+                "the child {key:?} of this call is open already"
+            )));
         }
-        let who = known.who.get_or_insert_with(|| Arc::new(self.identity(&thread, &setup)));
+        let who = known
+            .who
+            .get_or_insert_with(|| Arc::new(self.identity(&thread, &setup)));
         let setup = self.furnish(Arc::unwrap_or_clone(setup), Arc::clone(who));
-        let session = known.session.get_or_insert_with(|| self.writer.open(known.run.take().unwrap_or_default()));
-        let limits = Limits { unattended: limits.unattended || self.limits.unattended, ..limits };
-        let core = Arc::new(ChildCore::new(me, key.into(), Arc::new(setup), limits, Arc::clone(session), history));
+        let session = known
+            .session
+            .get_or_insert_with(|| self.writer.open(known.run.take().unwrap_or_default()));
+        let limits = Limits {
+            unattended: limits.unattended || self.limits.unattended,
+            ..limits
+        };
+        let core = Arc::new(ChildCore::new(
+            me,
+            key.into(),
+            Arc::new(setup),
+            limits,
+            Arc::clone(session),
+            history,
+        ));
         known.holder = Some(Arc::downgrade(&core) as Weak<dyn ChildHolder>);
         Ok(Child::new(core))
     }
@@ -489,7 +580,11 @@ impl CallScope {
         who.depth = parent.who.depth.saturating_add(1);
         who.task.clone_from(&setup.who.task);
         who.call = Some(self.call);
-        who.prefix = if setup.who.prefix.is_empty() { Arc::clone(&who.name) } else { Arc::clone(&setup.who.prefix) };
+        who.prefix = if setup.who.prefix.is_empty() {
+            Arc::clone(&who.name)
+        } else {
+            Arc::clone(&setup.who.prefix)
+        };
         who
     }
 
@@ -501,7 +596,12 @@ impl CallScope {
         setup.anew = parent.anew;
         if mem::take(&mut setup.inherits) {
             setup.model = Arc::clone(&parent.model);
-            setup.models = setup.models.iter().chain(&*parent.models).cloned().collect();
+            setup.models = setup
+                .models
+                .iter()
+                .chain(&*parent.models)
+                .cloned()
+                .collect();
         }
         setup.hooks = setup.hooks.within(&parent.hooks);
         setup.responder = setup.responder.or_else(|| parent.responder.clone());
@@ -522,7 +622,12 @@ impl CallScope {
 
 impl HasLine for CallScope {
     fn line(&self) -> RunLine {
-        let line = RunLine::new(Arc::clone(&self.feed), Arc::clone(&self.inbox), self.call, self.place);
+        let line = RunLine::new(
+            Arc::clone(&self.feed),
+            Arc::clone(&self.inbox),
+            self.call,
+            self.place,
+        );
         line.bound(self.budget.clone(), self.limits.deadline_ms)
     }
 }
@@ -533,7 +638,12 @@ impl Spawn for CallScope {
         CallScope::open(self, key, agent, None).await
     }
 
-    async fn open_with(&self, key: &str, agent: AgentConfig, history: Transcript) -> Result<Child, ToolError> {
+    async fn open_with(
+        &self,
+        key: &str,
+        agent: AgentConfig,
+        history: Transcript,
+    ) -> Result<Child, ToolError> {
         CallScope::open(self, key, agent, Some(history)).await
     }
 
@@ -546,14 +656,22 @@ impl Spawn for CallScope {
         let scope = match known {
             Some(scope) => scope,
             None => {
-                let kept = self.kept.keep(|rested| self.of_run(self.call, rested)).ok_or_else(too_late)?;
+                let kept = self
+                    .kept
+                    .keep(|rested| self.of_run(self.call, rested))
+                    .ok_or_else(too_late)?;
                 self.state().kept.get_or_insert(kept).clone()
             }
         };
         scope.open_now(key, agent, None)
     }
 
-    async fn reopen(&self, thread: &ThreadId, agent: AgentConfig, heard: usize) -> Result<Child, ToolError> {
+    async fn reopen(
+        &self,
+        thread: &ThreadId,
+        agent: AgentConfig,
+        heard: usize,
+    ) -> Result<Child, ToolError> {
         self.is_heard().await?;
         let parent = &self.feed.setup.who.thread;
         let Some((call, key)) = kept::opener(thread, parent) else {
@@ -563,19 +681,38 @@ impl Spawn for CallScope {
         if self.is_closed() {
             return Err(too_late());
         }
-        let unread = |error| ToolError::failed(format!("the agent of {thread} cannot be found")).with_source(error);
-        let heard = if self.writer.learn(thread, parent).await.map_err(unread)? { heard } else { 0 };
-        let scope = self.kept.keep(|rested| self.of_run(call, rested)).ok_or_else(too_late)?;
+        let unread = |error| {
+            ToolError::failed(format!("the agent of {thread} cannot be found")).with_source(error)
+        };
+        let heard = if self.writer.learn(thread, parent).await.map_err(unread)? {
+            heard
+        } else {
+            0
+        };
+        let scope = self
+            .kept
+            .keep(|rested| self.of_run(call, rested))
+            .ok_or_else(too_late)?;
         scope.state().prompted.insert(key.into(), heard);
         scope.open_now(key, agent, None)
     }
 
     fn parent(&self) -> Parent {
-        let setup = Setup { hooks: Hooks::default(), within: None, ..Setup::clone(&self.feed.setup) };
-        let limits = Limits { deadline_ms: None, ..self.limits.clone() };
+        let setup = Setup {
+            hooks: Hooks::default(),
+            within: None,
+            ..Setup::clone(&self.feed.setup)
+        };
+        let limits = Limits {
+            deadline_ms: None,
+            ..self.limits.clone()
+        };
         Parent {
             who: Arc::new(self.feed.setup.who.within(self.call)),
-            agent: AgentConfig { setup: Arc::new(setup), limits },
+            agent: AgentConfig {
+                setup: Arc::new(setup),
+                limits,
+            },
             history: self.history.clone(),
             tools: self.tools.get().cloned().unwrap_or_default(),
         }
@@ -589,9 +726,15 @@ impl Drop for Dropped<'_> {
 }
 
 pub(super) fn too_late() -> ToolError {
-    ToolError::new(ToolErrorKind::Cancelled, "too late: the call that opens agents has ended")
+    ToolError::new(
+        ToolErrorKind::Cancelled,
+        "too late: the call that opens agents has ended",
+    )
 }
 
 pub(super) fn over(limit: &Limit) -> ToolError {
-    ToolError::new(ToolErrorKind::Denied, format!("no agent can be opened: the limit of {limit} is reached"))
+    ToolError::new(
+        ToolErrorKind::Denied,
+        format!("no agent can be opened: the limit of {limit} is reached"),
+    )
 }

@@ -108,35 +108,66 @@ impl Child {
     /// # Errors
     /// Like [`run`](Child::run), as far as they are known at once.
     pub fn stream(&self, prompt: impl Into<Prompt>) -> Result<ChildRun, ToolError> {
-        let invalid = |error: adjutant_core::Error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string());
+        let invalid = |error: adjutant_core::Error| {
+            ToolError::new(ToolErrorKind::InvalidArguments, error.to_string())
+        };
         let prompts = prompt.into().said().map_err(invalid)?;
         let core = &self.core;
-        let runtime = Handle::try_current()
-            .map_err(|error| ToolError::failed("agents under a call need a tokio runtime").with_source(error))?;
+        let runtime = Handle::try_current().map_err(|error| {
+            ToolError::failed("agents under a call need a tokio runtime").with_source(error)
+        })?;
         // An answer that is in the log needs no place among those that work.
         let budget = core.scope.budget().filter(|_| !core.scope.is_known(core));
-        let permit =
-            budget.map(|budget| budget.take_permit(core.thread())).transpose().map_err(|limit| over(&limit))?;
-        let claim = Arc::clone(&core.session)
-            .claim()
-            .map_err(|_| ToolError::failed(format!("the child {:?} is at work already", core.key)))?;
+        let permit = budget
+            .map(|budget| budget.take_permit(core.thread()))
+            .transpose()
+            .map_err(|limit| over(&limit))?;
+        let claim = Arc::clone(&core.session).claim().map_err(|_| {
+            ToolError::failed(format!("the child {:?} is at work already", core.key))
+        })?;
         let (mailbox, inbox) = (Arc::new(Mailbox::default()), Arc::new(Inbox::default()));
         let (heard, ended) = oneshot::channel();
-        let stopper = Stopper { inbox: Arc::clone(&inbox) };
+        let stopper = Stopper {
+            inbox: Arc::clone(&inbox),
+        };
         core.scope.begin(core, |number, ordinal| {
             let (who, queues) = (Arc::clone(&core.setup.who), core.session.queue());
-            core.scope.first().admit(AtWork { who, inbox: Arc::clone(&inbox), queues });
+            core.scope.first().admit(AtWork {
+                who,
+                inbox: Arc::clone(&inbox),
+                queues,
+            });
             let mailbox = Arc::clone(&mailbox);
-            let task = ChildTask { core: Arc::clone(core), number, ordinal, prompts, claim, mailbox, inbox, permit };
+            let task = ChildTask {
+                core: Arc::clone(core),
+                number,
+                ordinal,
+                prompts,
+                claim,
+                mailbox,
+                inbox,
+                permit,
+            };
             runtime.spawn(task.perform(heard).in_current_span())
         })?;
         *core.stopper.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopper.clone());
-        Ok(ChildRun { batch: VecDeque::new(), mailbox, stopper, ended, result: None })
+        Ok(ChildRun {
+            batch: VecDeque::new(),
+            mailbox,
+            stopper,
+            ended,
+            result: None,
+        })
     }
 
     /// Wishes that the child stops what it is at.
     pub fn cancel(&self) {
-        let stopper = self.core.stopper.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let stopper = self
+            .core
+            .stopper
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         if let Some(stopper) = stopper {
             stopper.stop(CancelBy::Parent);
         }
@@ -152,8 +183,17 @@ impl ChildCore {
         session: Arc<dyn ChildSession>,
         history: Option<Transcript>,
     ) -> Self {
-        let seed = history.map(|history| history.iter().map(|stored| stored.entry.clone()).collect());
-        Self { scope, key, setup, limits, session, seed: Mutex::new(seed), stopper: Mutex::default() }
+        let seed =
+            history.map(|history| history.iter().map(|stored| stored.entry.clone()).collect());
+        Self {
+            scope,
+            key,
+            setup,
+            limits,
+            session,
+            seed: Mutex::new(seed),
+            stopper: Mutex::default(),
+        }
     }
 
     pub(super) fn scope(&self) -> &Arc<CallScope> {
@@ -181,11 +221,17 @@ impl ChildCore {
     }
 
     pub(super) fn take_seed(&self) -> Option<Vec<Entry>> {
-        self.seed.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.seed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     pub(super) fn within(&self) -> &ParentLink {
-        self.setup.within.as_deref().expect("a child is furnished with its place")
+        self.setup
+            .within
+            .as_deref()
+            .expect("a child is furnished with its place")
     }
 }
 
@@ -217,7 +263,11 @@ impl ChildRun {
             return Poll::Ready(result);
         }
         let ended = ready!(self.ended.poll_unpin(cx));
-        Poll::Ready(ended.unwrap_or_else(|_| Err(ToolError::failed("the child was lost: it panicked or was given up"))))
+        Poll::Ready(ended.unwrap_or_else(|_| {
+            Err(ToolError::failed(
+                "the child was lost: it panicked or was given up",
+            ))
+        }))
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
@@ -267,12 +317,16 @@ impl Drop for WaitGuard {
 
 impl fmt::Debug for Child {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Child").field("thread", self.core.thread()).finish_non_exhaustive()
+        f.debug_struct("Child")
+            .field("thread", self.core.thread())
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for ChildRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChildRun").field("ended", &self.result.is_some()).finish_non_exhaustive()
+        f.debug_struct("ChildRun")
+            .field("ended", &self.result.is_some())
+            .finish_non_exhaustive()
     }
 }

@@ -56,17 +56,36 @@ impl RunLine {
     /// `Failed` if the context is not that of a call of a run.
     pub fn of(cx: &CallContext) -> Result<Self, ToolError> {
         let scope = cx.get::<dyn HasLine>();
-        scope.map(|scope| scope.line()).ok_or_else(|| ToolError::failed("only a call of a run has a line to one"))
+        scope
+            .map(|scope| scope.line())
+            .ok_or_else(|| ToolError::failed("only a call of a run has a line to one"))
     }
 
-    pub(super) fn new(feed: Arc<EventSink>, inbox: Arc<Inbox>, call: CallId, place: TurnPosition) -> Self {
+    pub(super) fn new(
+        feed: Arc<EventSink>,
+        inbox: Arc<Inbox>,
+        call: CallId,
+        place: TurnPosition,
+    ) -> Self {
         let queues = feed.queues();
-        Self { feed, inbox, queues, call, place, budget: None, deadline_ms: None }
+        Self {
+            feed,
+            inbox,
+            queues,
+            call,
+            place,
+            budget: None,
+            deadline_ms: None,
+        }
     }
 
     /// The same line, of a run that is bound by these.
     pub(super) fn bound(self, budget: Option<Budget>, deadline_ms: Option<u64>) -> Self {
-        Self { budget, deadline_ms, ..self }
+        Self {
+            budget,
+            deadline_ms,
+            ..self
+        }
     }
 
     /// Returns what the run and those above it may still use; what others at work may use counts as used.
@@ -74,8 +93,13 @@ impl RunLine {
     /// `wall_ms` is the time that is left, by budgets or by the run's deadline.
     pub fn left(&self) -> Caps {
         let now_ms = self.feed.setup.world.now_ms();
-        let until = Caps { wall_ms: self.deadline_ms.map(|at| at.saturating_sub(now_ms)), ..Caps::default() };
-        self.budget.as_ref().map_or(until, |budget| budget.left().within(until))
+        let until = Caps {
+            wall_ms: self.deadline_ms.map(|at| at.saturating_sub(now_ms)),
+            ..Caps::default()
+        };
+        self.budget
+            .as_ref()
+            .map_or(until, |budget| budget.left().within(until))
     }
 
     /// Lends all that is left, in equal parts, to so many agents in sessions of their own, one level below this one.
@@ -96,19 +120,41 @@ impl RunLine {
             let message = format!("no agent can be opened: the limit of {limit} is reached");
             return Err(ToolError::new(ToolErrorKind::Denied, message));
         }
-        let held = self.budget.as_ref().map(|budget| (budget.clone(), budget.lend(shares)));
-        let caps = held.as_ref().map_or_else(Caps::default, |(_, (caps, _))| *caps);
+        let held = self
+            .budget
+            .as_ref()
+            .map(|budget| (budget.clone(), budget.lend(shares)));
+        let caps = held
+            .as_ref()
+            .map_or_else(Caps::default, |(_, (caps, _))| *caps);
         Ok(Loan {
-            caps: caps.within(Caps { wall_ms: left.wall_ms, ..Caps::default() }),
+            caps: caps.within(Caps {
+                wall_ms: left.wall_ms,
+                ..Caps::default()
+            }),
             held: held.map(|(budget, (_, held))| (budget, held)),
         })
     }
 
     /// Counts what the call used in another program: in the log, in the result of the run, and in every budget above.
     pub fn spent(&self, tally: Tally) {
-        let Tally { usage, cost, requests, tool_calls } = tally;
-        let record = Record::Spent { call: self.call, usage, cost, requests, tool_calls };
-        self.inbox.push(Input::Kept { record: Box::new(record), done: None });
+        let Tally {
+            usage,
+            cost,
+            requests,
+            tool_calls,
+        } = tally;
+        let record = Record::Spent {
+            call: self.call,
+            usage,
+            cost,
+            requests,
+            tool_calls,
+        };
+        self.inbox.push(Input::Kept {
+            record: Box::new(record),
+            done: None,
+        });
     }
 
     /// The thread of an agent that the call [keeps](crate::Spawn::keep) under this key.
@@ -141,8 +187,15 @@ impl RunLine {
     ///
     /// The names of records say who makes them: `board.claimed`, for example.
     pub fn app(&self, kind: impl Into<Arc<str>>, version: u32, data: Value) {
-        let record = Record::App { kind: kind.into(), version, data };
-        self.inbox.push(Input::Kept { record: Box::new(record), done: None });
+        let record = Record::App {
+            kind: kind.into(),
+            version,
+            data,
+        };
+        self.inbox.push(Input::Kept {
+            record: Box::new(record),
+            done: None,
+        });
     }
 
     /// Passes a point through the hooks of the agent.
@@ -160,8 +213,15 @@ impl RunLine {
         };
         let verdict = self.feed.pass(&cx, point).await;
         if let Verdict::Deny(reason) = &verdict {
-            let record = Record::Denied { point: P::NAME.into(), reason: Arc::clone(reason), call: Some(self.call) };
-            self.inbox.push(Input::Kept { record: Box::new(record), done: None });
+            let record = Record::Denied {
+                point: P::NAME.into(),
+                reason: Arc::clone(reason),
+                call: Some(self.call),
+            };
+            self.inbox.push(Input::Kept {
+                record: Box::new(record),
+                done: None,
+            });
         }
         verdict
     }
@@ -186,6 +246,9 @@ impl Drop for Loan {
 
 impl fmt::Debug for RunLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunLine").field("who", &self.who().path).field("call", &self.call).finish_non_exhaustive()
+        f.debug_struct("RunLine")
+            .field("who", &self.who().path)
+            .field("call", &self.call)
+            .finish_non_exhaustive()
     }
 }

@@ -46,7 +46,12 @@ pub(crate) trait ChildDrive: Send {
     ///
     /// # Errors
     /// Whatever keeps them from being recorded.
-    async fn seed(&mut self, setup: &Arc<Setup>, writer: SessionWriter, entries: Vec<Entry>) -> Result<(), Error>;
+    async fn seed(
+        &mut self,
+        setup: &Arc<Setup>,
+        writer: SessionWriter,
+        entries: Vec<Entry>,
+    ) -> Result<(), Error>;
 
     /// Lends the log.
     fn lend(&mut self, writer: SessionWriter);

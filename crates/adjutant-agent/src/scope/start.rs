@@ -17,8 +17,18 @@ use crate::{
 
 /// Starts a drive with the scope of what goes on with earlier agents.
 pub(crate) fn start(scope: Arc<CallScope>, (resumes, is_reopened): (bool, bool)) -> DriveStart {
-    let (who, log) = (Arc::clone(&scope.feed.setup.who), scope.writer.name().clone());
-    DriveStart { who, log, run: scope.place.run, resumes, is_reopened, scope }
+    let (who, log) = (
+        Arc::clone(&scope.feed.setup.who),
+        scope.writer.name().clone(),
+    );
+    DriveStart {
+        who,
+        log,
+        run: scope.place.run,
+        resumes,
+        is_reopened,
+        scope,
+    }
 }
 
 impl DriveStart {
@@ -49,7 +59,10 @@ impl DriveStart {
     /// # Errors
     /// Like [`AgentQueue::steer`](crate::AgentQueue::steer).
     pub fn tell(&self, message: impl Into<UserMessage>) -> Result<Queued, Error> {
-        self.scope().feed.queues().push(Lane::Steering, message.into().into(), Manner::Interrupts)
+        self.scope()
+            .feed
+            .queues()
+            .push(Lane::Steering, message.into().into(), Manner::Interrupts)
     }
 
     fn scope(&self) -> Arc<CallScope> {

@@ -8,7 +8,8 @@ use std::{
 };
 
 use adjutant_core::{
-    CancelBy, Error, Illegal, Journal, Log, LogId, Outcome, Record, RecordStream, Run, RunResult, Seq, Stamped, Tally,
+    CancelBy, Error, Illegal, Journal, Log, LogId, Outcome, Record, RecordStream, Run, RunResult,
+    Seq, Stamped, Tally,
 };
 use adjutant_llm::{CallId, ThreadId};
 use adjutant_tool::Identity;
@@ -76,8 +77,15 @@ impl SessionWriter {
         threads: Threads,
         open: OpenChild,
     ) -> Self {
-        let shared = KnownLog { journal: Arc::clone(journal), threads: Mutex::new(threads), open };
-        Self { writer: Writer::new(log, name, root), shared: Arc::new(shared) }
+        let shared = KnownLog {
+            journal: Arc::clone(journal),
+            threads: Mutex::new(threads),
+            open,
+        };
+        Self {
+            writer: Writer::new(log, name, root),
+            shared: Arc::new(shared),
+        }
     }
 
     /// The records of the log, from its first one; what waits to be saved is not among them.
@@ -91,14 +99,20 @@ impl SessionWriter {
     /// # Errors
     /// `Journal` if the log cannot be read, `Defect` if it does not fold.
     pub(super) async fn learn(&self, thread: &ThreadId, parent: &ThreadId) -> Result<bool, Error> {
-        if self.threads().known.get(thread).is_some_and(KnownThread::is_whole) {
+        if self
+            .threads()
+            .known
+            .get(thread)
+            .is_some_and(KnownThread::is_whole)
+        {
             return Ok(true);
         }
         let (mut read, mut records) = (Threads::default(), self.records());
         while let Some(stamped) = records.next().await {
             let stamped = stamped?;
             let concerns = match &stamped.record {
-                Record::ChildOpened { thread: child, .. } | Record::ChildEnded { thread: child, .. } => child == thread,
+                Record::ChildOpened { thread: child, .. }
+                | Record::ChildEnded { thread: child, .. } => child == thread,
                 _ => stamped.thread == *thread,
             };
             if concerns {
@@ -126,7 +140,10 @@ impl SessionWriter {
 
     /// Returns the known threads under open calls.
     pub(crate) fn threads(&self) -> MutexGuard<'_, Threads> {
-        self.shared.threads.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -162,10 +179,15 @@ impl Threads {
         let known = self.known.entry(stamped.thread.clone()).or_default();
         let run = known.run.get_or_insert_with(Run::default);
         run.apply(stamped)?;
-        let (who, ended) = (known.who.as_ref(), matches!(stamped.record, Record::Ended { .. }));
+        let (who, ended) = (
+            known.who.as_ref(),
+            matches!(stamped.record, Record::Ended { .. }),
+        );
         if let Some(result) = who.filter(|_| ended).and_then(|who| run.result(who)) {
             known.results.push((result, run.request().tally()));
-        } else if let (Record::Overruled { outcome, .. }, Some(last)) = (&stamped.record, known.results.last_mut()) {
+        } else if let (Record::Overruled { outcome, .. }, Some(last)) =
+            (&stamped.record, known.results.last_mut())
+        {
             last.0.outcome = outcome.clone();
             if let Some(result) = who.and_then(|who| run.result(who)) {
                 last.0 = result;
@@ -185,7 +207,11 @@ impl Threads {
     }
 
     /// The children of a call that nobody told the end of: with how they ended, and what they and all below used.
-    pub(crate) fn orphans(&self, thread: &ThreadId, call: CallId) -> Vec<(ThreadId, Outcome, Tally)> {
+    pub(crate) fn orphans(
+        &self,
+        thread: &ThreadId,
+        call: CallId,
+    ) -> Vec<(ThreadId, Outcome, Tally)> {
         if self.known.is_empty() {
             return Vec::new();
         }
@@ -194,21 +220,37 @@ impl Threads {
 
     /// The number of answers that are known of an agent.
     pub(super) fn answers(&self, thread: &ThreadId) -> usize {
-        self.known.get(thread).map_or(0, |known| known.results.len())
+        self.known
+            .get(thread)
+            .map_or(0, |known| known.results.len())
     }
 
     /// The agents under one, at any depth, that were at work when the log was left: nobody has gone on with them yet.
     pub(crate) fn left_at_work(&self, thread: &ThreadId) -> Vec<ThreadId> {
         let prefix = format!("{thread}/");
-        let under = self.known.range(ThreadId::from(&*prefix)..).take_while(|(it, _)| it.as_str().starts_with(&prefix));
-        under.filter(|(_, known)| known.is_left_at_work()).map(|(thread, _)| thread.clone()).collect()
+        let under = self
+            .known
+            .range(ThreadId::from(&*prefix)..)
+            .take_while(|(it, _)| it.as_str().starts_with(&prefix));
+        under
+            .filter(|(_, known)| known.is_left_at_work())
+            .map(|(thread, _)| thread.clone())
+            .collect()
     }
 
     /// True if an agent was at work under a call when the log was left, and that call may go on with it yet.
     pub(crate) fn is_expected(&self, thread: &ThreadId) -> bool {
         // Whoever goes on with those that a run keeps has done so before the run hears anything.
-        let is_kept = || thread.as_str().split('/').any(|part| part.starts_with(KEPT));
-        self.known.get(thread).is_some_and(KnownThread::is_left_at_work) && !is_kept()
+        let is_kept = || {
+            thread
+                .as_str()
+                .split('/')
+                .any(|part| part.starts_with(KEPT))
+        };
+        self.known
+            .get(thread)
+            .is_some_and(KnownThread::is_left_at_work)
+            && !is_kept()
     }
 
     /// The children of a run that nobody told the end of.
@@ -221,10 +263,17 @@ impl Threads {
     fn untold(&self, prefix: &str, parts: usize) -> Vec<(ThreadId, Outcome, Tally)> {
         let mut orphans: Vec<(ThreadId, Outcome, Tally)> = Vec::new();
         for (thread, known) in self.known.range(ThreadId::from(prefix)..) {
-            let Some(key) = thread.as_str().strip_prefix(prefix) else { break };
-            let Some((outcome, tally)) = known.untold() else { continue };
+            let Some(key) = thread.as_str().strip_prefix(prefix) else {
+                break;
+            };
+            let Some((outcome, tally)) = known.untold() else {
+                continue;
+            };
             // A deeper thread belongs to the child above it, whose own end was not told either.
-            let ends = key.match_indices('/').nth(parts - 1).map_or(key.len(), |(at, _)| at);
+            let ends = key
+                .match_indices('/')
+                .nth(parts - 1)
+                .map_or(key.len(), |(at, _)| at);
             let child = ThreadId::from(format!("{prefix}{}", &key[..ends]));
             match orphans.iter_mut().find(|(known, ..)| *known == child) {
                 Some((.., sum)) => *sum += tally,
@@ -254,8 +303,14 @@ impl Threads {
     }
 
     fn forget_under(&mut self, prefix: &str) {
-        let under = self.known.range(ThreadId::from(prefix)..).map(|(thread, _)| thread);
-        let gone: Vec<ThreadId> = under.take_while(|it| it.as_str().starts_with(prefix)).cloned().collect();
+        let under = self
+            .known
+            .range(ThreadId::from(prefix)..)
+            .map(|(thread, _)| thread);
+        let gone: Vec<ThreadId> = under
+            .take_while(|it| it.as_str().starts_with(prefix))
+            .cloned()
+            .collect();
         for thread in gone {
             self.known.remove(&thread);
         }
@@ -278,12 +333,29 @@ impl Threads {
     /// other words.
     pub(crate) fn told(&self) -> Option<Vec<RecordedThread>> {
         let of = |(thread, known): (&ThreadId, &KnownThread)| {
-            let KnownThread { who, opened, run, session, results, told, holder } = known;
+            let KnownThread {
+                who,
+                opened,
+                run,
+                session,
+                results,
+                told,
+                holder,
+            } = known;
             let is_read = session.is_none()
                 && *told < usize::MAX
-                && holder.as_ref().is_none_or(|holder| holder.strong_count() == 0);
+                && holder
+                    .as_ref()
+                    .is_none_or(|holder| holder.strong_count() == 0);
             let (who, run, results) = (who.clone(), run.clone(), results.clone());
-            is_read.then(|| RecordedThread { thread: thread.clone(), who, opened: *opened, run, results, told: *told })
+            is_read.then(|| RecordedThread {
+                thread: thread.clone(),
+                who,
+                opened: *opened,
+                run,
+                results,
+                told: *told,
+            })
         };
         self.known.iter().map(of).collect()
     }
@@ -291,10 +363,29 @@ impl Threads {
     /// The same threads again.
     pub(crate) fn of_told(told: Vec<RecordedThread>) -> Self {
         let of = |it: RecordedThread| {
-            let RecordedThread { thread, who, opened, run, results, told } = it;
-            (thread, KnownThread { who, opened, run, results, told, ..KnownThread::default() })
+            let RecordedThread {
+                thread,
+                who,
+                opened,
+                run,
+                results,
+                told,
+            } = it;
+            (
+                thread,
+                KnownThread {
+                    who,
+                    opened,
+                    run,
+                    results,
+                    told,
+                    ..KnownThread::default()
+                },
+            )
         };
-        Self { known: told.into_iter().map(of).collect() }
+        Self {
+            known: told.into_iter().map(of).collect(),
+        }
     }
 }
 
@@ -306,13 +397,20 @@ impl KnownThread {
 
     /// True if somebody holds the child.
     pub(super) fn is_held(&self) -> bool {
-        self.holder.as_ref().and_then(Weak::upgrade).is_some_and(|holder| holder.is_open())
+        self.holder
+            .as_ref()
+            .and_then(Weak::upgrade)
+            .is_some_and(|holder| holder.is_open())
     }
 
     /// True if its agent had begun, or was about to, and waits for nothing outside.
     fn is_left_at_work(&self) -> bool {
         let fresh = self.opened && self.told == 0 && self.results.is_empty();
-        self.session.is_none() && self.run.as_ref().map_or(fresh, |run| run.is_open() && run.pauses().next().is_none())
+        self.session.is_none()
+            && self
+                .run
+                .as_ref()
+                .map_or(fresh, |run| run.is_open() && run.pauses().next().is_none())
     }
 
     /// Returns the outcome and the usage that nobody above was told of.
@@ -323,15 +421,22 @@ impl KnownThread {
         let untold = self.results.get(self.told..).unwrap_or_default();
         let open = match (&self.session, &self.run) {
             (Some(session), _) => session.open_tally(),
-            (None, run) => run.as_ref().filter(|run| run.is_open()).map(|run| run.request().tally()),
+            (None, run) => run
+                .as_ref()
+                .filter(|run| run.is_open())
+                .map(|run| run.request().tally()),
         };
         let outcome = match (open, untold.last()) {
             // It was opened, and a crash came before it began.
             (None, None) if self.opened && self.told == 0 && self.results.is_empty() => {
-                Outcome::Cancelled { by: CancelBy::Parent }
+                Outcome::Cancelled {
+                    by: CancelBy::Parent,
+                }
             }
             (None, None) => return None,
-            (Some(_), _) => Outcome::Cancelled { by: CancelBy::Parent },
+            (Some(_), _) => Outcome::Cancelled {
+                by: CancelBy::Parent,
+            },
             (None, Some((last, _))) => last.outcome.clone(),
         };
         let mut sum = open.unwrap_or_default();
@@ -342,6 +447,8 @@ impl KnownThread {
 
 impl fmt::Debug for Threads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Threads").field("known", &self.known.keys().collect::<Vec<_>>()).finish()
+        f.debug_struct("Threads")
+            .field("known", &self.known.keys().collect::<Vec<_>>())
+            .finish()
     }
 }

@@ -85,20 +85,34 @@ impl SectionKind {
     /// # Errors
     /// `Template` if the name is a known one, or not a lower case letter with up to 63 lower case letters, digits and
     /// underscores after it.
-    pub fn custom(name: impl Into<Arc<str>>, after: &SectionKind) -> Result<Self, InstructionError> {
+    pub fn custom(
+        name: impl Into<Arc<str>>,
+        after: &SectionKind,
+    ) -> Result<Self, InstructionError> {
         let name = name.into();
-        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        let is_plain =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         let is_name = name.len() <= MAX_NAME_BYTES
             && name.starts_with(|first: char| first.is_ascii_lowercase())
             && name.bytes().all(is_plain);
         let why = match is_name {
             false => "it must be a lower case letter and up to 63 letters, digits and underscores",
-            true if Self::KNOWN.iter().any(|kind| kind.tag() == &*name) => "there is a known section of that name",
+            true if Self::KNOWN.iter().any(|kind| kind.tag() == &*name) => {
+                "there is a known section of that name"
+            }
             // An odd place lies between two known kinds.
-            true => return Ok(Self::Custom(CustomSection { name, place: after.place() | 1 })),
+            true => {
+                return Ok(Self::Custom(CustomSection {
+                    name,
+                    place: after.place() | 1,
+                }));
+            }
         };
         let message = format!("not a name for a section, because {why}: {name:?}");
-        Err(InstructionError::new(InstructionErrorKind::Template, message))
+        Err(InstructionError::new(
+            InstructionErrorKind::Template,
+            message,
+        ))
     }
 
     /// The name of the section's tags.
@@ -132,7 +146,9 @@ impl SectionKind {
             | SectionKind::BehavioralConstraints => MAX_FIXED_BYTES,
             SectionKind::Instructions => MAX_INSTRUCTION_BYTES,
             SectionKind::ProjectContext | SectionKind::Skills => MAX_DOCUMENT_BYTES,
-            SectionKind::AvailableSkills | SectionKind::AvailableAgents | SectionKind::Custom(_) => MAX_LIST_BYTES,
+            SectionKind::AvailableSkills
+            | SectionKind::AvailableAgents
+            | SectionKind::Custom(_) => MAX_LIST_BYTES,
         }
     }
 

@@ -37,7 +37,10 @@ pub struct FnSection<F> {
 
 /// A section that always says the same.
 pub fn section_text(kind: SectionKind, text: impl Into<Arc<str>>) -> TextSection {
-    TextSection { kind, text: text.into() }
+    TextSection {
+        kind,
+        text: text.into(),
+    }
 }
 
 /// A section made of a function, which is asked at each run start.
@@ -68,13 +71,25 @@ where
 pub fn identity(description: impl Into<Arc<str>>) -> impl Section {
     let description: Arc<str> = description.into();
     section_fn(SectionKind::Identity, move |cx: SectionContext| {
-        let description: String = description.trim().chars().take(MAX_DESCRIPTION_CHARS).collect();
+        let description: String = description
+            .trim()
+            .chars()
+            .take(MAX_DESCRIPTION_CHARS)
+            .collect();
         async move {
             let who = &cx.who;
-            let lines =
-                [("Name", &*who.name), ("Description", &description), ("Task", who.task.as_deref().unwrap_or(""))];
+            let lines = [
+                ("Name", &*who.name),
+                ("Description", &description),
+                ("Task", who.task.as_deref().unwrap_or("")),
+            ];
             let lines = lines.iter().filter(|(_, text)| !text.trim().is_empty());
-            Ok(Some(lines.map(|(what, text)| format!("{what}: {}", text.trim())).collect::<Vec<_>>().join("\n")))
+            Ok(Some(
+                lines
+                    .map(|(what, text)| format!("{what}: {}", text.trim()))
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+            ))
         }
     })
 }
@@ -103,12 +118,15 @@ where
 
     async fn render(&self, cx: &SectionContext) -> Result<Option<Arc<str>>, InstructionError> {
         let made = (self.make)(cx.clone()).await;
-        made.map(|text| text.map(Into::into)).map_err(InstructionError::from)
+        made.map(|text| text.map(Into::into))
+            .map_err(InstructionError::from)
     }
 }
 
 impl<F> fmt::Debug for FnSection<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnSection").field("kind", &self.kind).finish_non_exhaustive()
+        f.debug_struct("FnSection")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
     }
 }

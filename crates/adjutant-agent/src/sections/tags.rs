@@ -20,7 +20,11 @@ fn defuse(text: &str, present: &[&SectionKind], into: &mut String) {
     let mut parts = text.split('<');
     into.extend(parts.next());
     for part in parts {
-        into.push_str(if is_section(part, present) { "&lt;" } else { "<" });
+        into.push_str(if is_section(part, present) {
+            "&lt;"
+        } else {
+            "<"
+        });
         into.push_str(part);
     }
 }
@@ -28,7 +32,9 @@ fn defuse(text: &str, present: &[&SectionKind], into: &mut String) {
 /// True if the text after a `<` makes it a tag of a section, as a lenient reader sees it.
 fn is_section(part: &str, present: &[&SectionKind]) -> bool {
     let part = part.trim_start_matches(|c| c == '/' || is_blank(c));
-    let end = part.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).unwrap_or(part.len());
+    let end = part
+        .find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'))
+        .unwrap_or(part.len());
     let is_named = |kind: &SectionKind| part[..end].eq_ignore_ascii_case(kind.tag());
     SectionKind::KNOWN.iter().any(is_named) || present.iter().any(|kind| is_named(kind))
 }

@@ -35,12 +35,25 @@ impl DriveSetup<'_> {
         let records = match self.pass(AfterAgent::new(outcome.clone(), reply)).await {
             Some(Verdict::Pass(point)) => {
                 let changed = changed(&outcome, point);
-                changed.map(|outcome| overruled(run, &outcome_before, outcome, by)).into_iter().collect()
+                changed
+                    .map(|outcome| overruled(run, &outcome_before, outcome, by))
+                    .into_iter()
+                    .collect()
             }
             Some(Verdict::Deny(reason)) => {
-                let failure = Failure::Denied { point: Arc::clone(&by), reason: Arc::clone(&reason) };
-                let denied = Record::Denied { point: Arc::clone(&by), reason, call: None };
-                vec![denied, overruled(run, &outcome_before, Outcome::Failed { failure }, by)]
+                let failure = Failure::Denied {
+                    point: Arc::clone(&by),
+                    reason: Arc::clone(&reason),
+                };
+                let denied = Record::Denied {
+                    point: Arc::clone(&by),
+                    reason,
+                    call: None,
+                };
+                vec![
+                    denied,
+                    overruled(run, &outcome_before, Outcome::Failed { failure }, by),
+                ]
             }
             None => Vec::new(),
         };
@@ -54,23 +67,39 @@ impl DriveSetup<'_> {
 pub(super) fn overruled(run: RunNo, before: &Outcome, outcome: Outcome, by: Arc<str>) -> Record {
     let rejected = |by: &str, reason: &str| format!("The answer was withheld by {by:?}: {reason}");
     let instead = match (before, &outcome) {
-        (Outcome::Finished { reply: before, .. }, Outcome::Finished { reply, .. }) if before != reply => {
+        (Outcome::Finished { reply: before, .. }, Outcome::Finished { reply, .. })
+            if before != reply =>
+        {
             Some(answering(before, reply.text()))
         }
-        (Outcome::Finished { reply, .. }, Outcome::Failed { failure: Failure::Guardrail { by, reason } }) => {
-            Some(answering(reply, rejected(by, reason)))
-        }
-        (Outcome::Finished { reply, .. }, Outcome::Failed { failure: Failure::Denied { point, reason } }) => {
-            Some(answering(reply, rejected(point, reason)))
-        }
+        (
+            Outcome::Finished { reply, .. },
+            Outcome::Failed {
+                failure: Failure::Guardrail { by, reason },
+            },
+        ) => Some(answering(reply, rejected(by, reason))),
+        (
+            Outcome::Finished { reply, .. },
+            Outcome::Failed {
+                failure: Failure::Denied { point, reason },
+            },
+        ) => Some(answering(reply, rejected(point, reason))),
         _ => None,
     };
-    Record::Overruled { run, outcome, by, instead: instead.map(Arc::new) }
+    Record::Overruled {
+        run,
+        outcome,
+        by,
+        instead: instead.map(Arc::new),
+    }
 }
 
 /// A reply with this text, as if the model had said it.
 fn answering(reply: &Reply, text: String) -> Reply {
-    Reply { blocks: vec![Arc::new(Block::text(text))], ..Reply::new(reply.model.clone(), reply.stop) }
+    Reply {
+        blocks: vec![Arc::new(Block::text(text))],
+        ..Reply::new(reply.model.clone(), reply.stop)
+    }
 }
 
 /// Returns the outcome after a hook, if the hook changed it: another outcome, or another answer in it.

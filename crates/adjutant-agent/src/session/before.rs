@@ -48,7 +48,9 @@ impl DriveSetup<'_> {
         let mut passed = Vec::with_capacity(prompts.len());
         for entry in prompts.iter() {
             passed.push(match entry {
-                Entry::User(message) => Entry::User(self.ask(UserMessage::new(message.clone())).await?.message),
+                Entry::User(message) => {
+                    Entry::User(self.ask(UserMessage::new(message.clone())).await?.message)
+                }
                 other => other.clone(),
             });
         }
@@ -58,7 +60,9 @@ impl DriveSetup<'_> {
     /// The answer in the model's place, if a hook has one.
     async fn agent(&mut self, prompts: &Arc<[Entry]>) -> Result<Option<Arc<Reply>>, Never> {
         let answer = if self.setup.hooks.hears::<BeforeAgent>() {
-            self.ask(BeforeAgent::new(Arc::clone(prompts), None)).await?.answer
+            self.ask(BeforeAgent::new(Arc::clone(prompts), None))
+                .await?
+                .answer
         } else {
             None
         };
@@ -70,7 +74,10 @@ impl DriveSetup<'_> {
     async fn ask<P: Point>(&mut self, point: P) -> Result<P, Never> {
         match self.pass(point).await {
             Some(Verdict::Pass(point)) => Ok(point),
-            Some(Verdict::Deny(reason)) => Err(Never::Denied { point: P::NAME, reason }),
+            Some(Verdict::Deny(reason)) => Err(Never::Denied {
+                point: P::NAME,
+                reason,
+            }),
             None => Err(self.given_up()),
         }
     }
@@ -81,9 +88,13 @@ impl DriveSetup<'_> {
         let frozen = known.and_then(|known| known.system.as_ref());
         let (said, keeps) = match (&self.start.begin, frozen) {
             (Begin::Resume { terms, .. }, Some(system))
-                if !self.setup.anew && terms.as_ref().is_none_or(|terms| terms.state.is_empty()) =>
+                if !self.setup.anew
+                    && terms.as_ref().is_none_or(|terms| terms.state.is_empty()) =>
             {
-                self.setup = Arc::new(Setup { system: Arc::clone(system), ..Setup::clone(&self.setup) });
+                self.setup = Arc::new(Setup {
+                    system: Arc::clone(system),
+                    ..Setup::clone(&self.setup)
+                });
                 self.start.session.seen().instruct(&self.setup.system);
                 return Ok(());
             }
@@ -95,8 +106,14 @@ impl DriveSetup<'_> {
             return Ok(());
         }
         let said = said.iter().flat_map(|it| &it.state);
-        let state = known.iter().filter(|_| keeps).flat_map(|it| &it.state).chain(said);
-        let state: Vec<_> = state.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let state = known
+            .iter()
+            .filter(|_| keeps)
+            .flat_map(|it| &it.state)
+            .chain(said);
+        let state: Vec<_> = state
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
         if !state.is_empty() {
             Arc::make_mut(&mut Arc::make_mut(&mut self.setup).state).extend(state);
         }
@@ -118,9 +135,22 @@ impl DriveSetup<'_> {
     /// The records that the drive begins with: an answer stands in the model's place.
     pub(super) fn first(&self, answer: Option<Arc<Reply>>) -> Vec<Record> {
         let (prompts, limits, terms) = match &self.start.begin {
-            Begin::Run { prompts, limits, terms } => (prompts, limits, terms),
-            Begin::Resume { answers, bounds, terms, .. } => {
-                let limits = self.core.run.limits().and_then(|limits| bounds.over(limits));
+            Begin::Run {
+                prompts,
+                limits,
+                terms,
+            } => (prompts, limits, terms),
+            Begin::Resume {
+                answers,
+                bounds,
+                terms,
+                ..
+            } => {
+                let limits = self
+                    .core
+                    .run
+                    .limits()
+                    .and_then(|limits| bounds.over(limits));
                 return vec![Record::Resumed {
                     answers: answers.clone(),
                     limits,
@@ -129,11 +159,21 @@ impl DriveSetup<'_> {
             }
             Begin::Cancel => return vec![Record::CancelAsked { by: CancelBy::User }],
         };
-        let prompts = self.prompts.as_ref().map_or_else(|| prompts.clone(), |prompts| prompts.to_vec());
+        let prompts = self
+            .prompts
+            .as_ref()
+            .map_or_else(|| prompts.clone(), |prompts| prompts.to_vec());
         let output = self.setup.goal.as_ref().map(|goal| Arc::new(goal.wish()));
         let (limits, terms) = (limits.clone(), self.terms(terms.as_deref(), output));
-        let began = Record::Began { run: self.run, prompts, limits, terms };
-        let Some(reply) = answer else { return vec![began] };
+        let began = Record::Began {
+            run: self.run,
+            prompts,
+            limits,
+            terms,
+        };
+        let Some(reply) = answer else {
+            return vec![began];
+        };
         let turn = adjutant_core::TurnNo(self.core.run.turn().0 + 1);
         let model = self.setup.model.info().id.clone();
         vec![
@@ -146,7 +186,11 @@ impl DriveSetup<'_> {
 
     /// What this drive goes by that the log does not know.
     fn terms(&self, said: Option<&Terms>, output: Option<Arc<OutputWish>>) -> Option<Box<Terms>> {
-        let known = self.core.run.terms().and_then(|known| known.system.as_deref());
+        let known = self
+            .core
+            .run
+            .terms()
+            .and_then(|known| known.system.as_deref());
         let is_new = known.unwrap_or_default() != &*self.setup.system;
         if !is_new && said.is_none() && output.is_none() {
             return None;
@@ -162,17 +206,32 @@ impl DriveSetup<'_> {
         let (denied, outcome) = match never {
             Never::Denied { point, reason } => {
                 let point: Arc<str> = point.into();
-                let denied = Record::Denied { point: Arc::clone(&point), reason: Arc::clone(&reason), call: None };
-                (Some(denied), Outcome::Failed { failure: Failure::Denied { point, reason } })
+                let denied = Record::Denied {
+                    point: Arc::clone(&point),
+                    reason: Arc::clone(&reason),
+                    call: None,
+                };
+                (
+                    Some(denied),
+                    Outcome::Failed {
+                        failure: Failure::Denied { point, reason },
+                    },
+                )
             }
             Never::Failed(failure) => (None, Outcome::Failed { failure }),
             Never::Cancelled(by) => (Some(Record::CancelAsked { by }), Outcome::Cancelled { by }),
             Never::Ended(outcome) => (None, outcome),
         };
-        let Begin::Run { limits, .. } = &self.start.begin else { return self.close_with(denied, outcome).await };
+        let Begin::Run { limits, .. } = &self.start.begin else {
+            return self.close_with(denied, outcome).await;
+        };
         let began = Record::began(self.run, Vec::new(), limits.clone());
-        let ended = Record::Ended { run: self.run, outcome };
-        self.commit([began].into_iter().chain(denied).chain([ended]).collect()).await
+        let ended = Record::Ended {
+            run: self.run,
+            outcome,
+        };
+        self.commit([began].into_iter().chain(denied).chain([ended]).collect())
+            .await
     }
 
     /// Ends a run that waited and does not go on: what is open is closed first.
@@ -182,7 +241,8 @@ impl DriveSetup<'_> {
             Outcome::Failed { failure } => Some(Record::Broke { act, failure }),
             _ => None,
         };
-        self.commit(denied.into_iter().chain(broke).collect()).await?;
+        self.commit(denied.into_iter().chain(broke).collect())
+            .await?;
         self.drive().await
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_core::{
-    Answered, Error, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, RecordStream, Run, RunResult,
-    Seq, Tally, commit,
+    Answered, Error, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record,
+    RecordStream, Run, RunResult, Seq, Tally, commit,
 };
 use adjutant_llm::{Entry, Transcript};
 use async_trait::async_trait;
@@ -36,8 +36,14 @@ impl LocalExecutor {
     pub fn new(setup: Setup, log: Box<dyn Log>) -> Self {
         let journal: Arc<dyn Journal> = Arc::new(Lent);
         let names = (LogId("".into()), setup.who.thread.clone());
-        let writer = SessionWriter::new(log, names, &journal, Threads::default(), Session::of_child);
-        Self::observed(Arc::new(setup), writer, Arc::new(Mailbox::closed()), Arc::default())
+        let writer =
+            SessionWriter::new(log, names, &journal, Threads::default(), Session::of_child);
+        Self::observed(
+            Arc::new(setup),
+            writer,
+            Arc::new(Mailbox::closed()),
+            Arc::default(),
+        )
     }
 }
 
@@ -72,7 +78,10 @@ impl ChildSession for Session {
 
     fn claim(self: Arc<Self>) -> Result<Box<dyn ChildDrive>, Error> {
         let claim = Self::claim(&self)?;
-        Ok(Box::new(Claimed { session: self, claim }))
+        Ok(Box::new(Claimed {
+            session: self,
+            claim,
+        }))
     }
 
     fn take_back(&self) {
@@ -97,18 +106,42 @@ impl ChildDrive for Claimed {
     fn answers(&mut self, known: &[Answered]) -> Option<Vec<Answered>> {
         let run = &self.core().filter(|core| core.run.is_open())?.run;
         let asked: Vec<_> = run.pauses().map(|pause| pause.id.clone()).collect();
-        Some(known.iter().filter(|answered| asked.contains(&answered.pause)).cloned().collect())
+        Some(
+            known
+                .iter()
+                .filter(|answered| asked.contains(&answered.pause))
+                .cloned()
+                .collect(),
+        )
     }
 
     fn tally(&mut self) -> Tally {
-        self.core().map(|core| core.run.request().tally()).unwrap_or_default()
+        self.core()
+            .map(|core| core.run.request().tally())
+            .unwrap_or_default()
     }
 
-    async fn seed(&mut self, setup: &Arc<Setup>, writer: SessionWriter, entries: Vec<Entry>) -> Result<(), Error> {
-        let Some(core) = self.core().filter(|core| core.run.seq() == Seq(0)) else { return Ok(()) };
-        let mut executor =
-            LocalExecutor::observed(Arc::clone(setup), writer, Arc::new(Mailbox::closed()), Arc::default());
-        commit(&mut core.run, &mut executor, vec![Record::Seeded { entries }]).await
+    async fn seed(
+        &mut self,
+        setup: &Arc<Setup>,
+        writer: SessionWriter,
+        entries: Vec<Entry>,
+    ) -> Result<(), Error> {
+        let Some(core) = self.core().filter(|core| core.run.seq() == Seq(0)) else {
+            return Ok(());
+        };
+        let mut executor = LocalExecutor::observed(
+            Arc::clone(setup),
+            writer,
+            Arc::new(Mailbox::closed()),
+            Arc::default(),
+        );
+        commit(
+            &mut core.run,
+            &mut executor,
+            vec![Record::Seeded { entries }],
+        )
+        .await
     }
 
     fn lend(&mut self, writer: SessionWriter) {
@@ -125,7 +158,18 @@ impl ChildDrive for Claimed {
         inbox: Arc<Inbox>,
     ) -> Result<RunResult, Error> {
         let Self { session, claim } = *self;
-        perform(Start { setup, session, begin, cancel: None }, claim, mailbox, inbox).await
+        perform(
+            Start {
+                setup,
+                session,
+                begin,
+                cancel: None,
+            },
+            claim,
+            mailbox,
+            inbox,
+        )
+        .await
     }
 }
 

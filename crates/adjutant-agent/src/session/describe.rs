@@ -8,10 +8,24 @@ use adjutant_core::{Journal, JournalError, JournalErrorKind, LogId, SessionMeta}
 ///
 /// # Errors
 /// If the storage failed.
-pub(super) async fn agent(journal: &dyn Journal, log: &LogId, name: &Arc<str>) -> Result<(), JournalError> {
+pub(super) async fn agent(
+    journal: &dyn Journal,
+    log: &LogId,
+    name: &Arc<str>,
+) -> Result<(), JournalError> {
     let described = match journal.info(log).await {
         Ok(info) if info.about.agent.is_some() => return Ok(()),
-        Ok(info) => journal.describe(log, SessionMeta { agent: Some(Arc::clone(name)), ..info.about }).await,
+        Ok(info) => {
+            journal
+                .describe(
+                    log,
+                    SessionMeta {
+                        agent: Some(Arc::clone(name)),
+                        ..info.about
+                    },
+                )
+                .await
+        }
         Err(error) => Err(error),
     };
     match described {

@@ -8,7 +8,9 @@ use std::{
     },
 };
 
-use adjutant_core::{CancelBy, Error, EventKind, Exit, Failure, Outcome, Record, RunNo, commit, drive};
+use adjutant_core::{
+    CancelBy, Error, EventKind, Exit, Failure, Outcome, Record, RunNo, commit, drive,
+};
 use adjutant_llm::{Entry, Warning, WarningKind};
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
@@ -60,7 +62,10 @@ pub(super) struct DriveSetup<'s> {
 
 /// The reason why a run ends before it begins.
 pub(super) enum Never {
-    Denied { point: &'static str, reason: Arc<str> },
+    Denied {
+        point: &'static str,
+        reason: Arc<str>,
+    },
     Failed(Failure),
     Cancelled(CancelBy),
     Ended(Outcome),
@@ -82,7 +87,11 @@ impl<'s> DriveSetup<'s> {
     ) -> Self {
         let resumes = !matches!(start.begin, Begin::Run { .. });
         Self {
-            run: if resumes { core.run.run() } else { RunNo(core.run.run().0 + 1) },
+            run: if resumes {
+                core.run.run()
+            } else {
+                RunNo(core.run.run().0 + 1)
+            },
             is_reopened: std::mem::take(&mut core.is_reopened),
             core,
             start,
@@ -112,11 +121,24 @@ impl<'s> DriveSetup<'s> {
 
     /// Takes what an open run was begun to come to.
     pub(super) fn wanting(mut self) -> Self {
-        let wish = self.core.run.output().map(|(wish, _)| Arc::clone(wish)).filter(|_| !self.setup.anew);
-        if !matches!(self.start.begin, Begin::Run { .. }) && (wish.is_some() || self.setup.goal.is_some()) {
+        let wish = self
+            .core
+            .run
+            .output()
+            .map(|(wish, _)| Arc::clone(wish))
+            .filter(|_| !self.setup.anew);
+        if !matches!(self.start.begin, Begin::Run { .. })
+            && (wish.is_some() || self.setup.goal.is_some())
+        {
             let (goal, warning) = Goal::resumed(self.setup.goal.as_ref(), wish.as_deref());
-            self.setup = Arc::new(Setup { goal, ..Setup::clone(&self.setup) });
-            let warn = |message: &str| Warning { kind: WarningKind::Degraded, message: message.into() };
+            self.setup = Arc::new(Setup {
+                goal,
+                ..Setup::clone(&self.setup)
+            });
+            let warn = |message: &str| Warning {
+                kind: WarningKind::Degraded,
+                message: message.into(),
+            };
             self.untold.extend(warning.map(warn));
         }
         self
@@ -126,8 +148,13 @@ impl<'s> DriveSetup<'s> {
     pub(super) async fn contained(&mut self) -> Option<Judged> {
         let driven = AssertUnwindSafe(self.perform()).catch_unwind().await;
         let panic = driven.err()?;
-        let outcome = Some(Outcome::Failed { failure: panicked(&*panic) });
-        Some(Judged { outcome, by: "drive".into() })
+        let outcome = Some(Outcome::Failed {
+            failure: panicked(&*panic),
+        });
+        Some(Judged {
+            outcome,
+            by: "drive".into(),
+        })
     }
 
     /// The drive: its hooks, its instructions, and what the run decides.
@@ -142,13 +169,20 @@ impl<'s> DriveSetup<'s> {
     }
 
     async fn steps(&mut self) -> Result<(), Error> {
-        let ready = if self.is_plain() { Ok(self.first(None)) } else { Box::pin(self.before()).await };
+        let ready = if self.is_plain() {
+            Ok(self.first(None))
+        } else {
+            Box::pin(self.before()).await
+        };
         match ready {
             Ok(records) => {
                 let records = self.opening(records).await?;
-                let ends = |record: &Record| matches!(record, Record::CancelAsked { .. } | Record::Ended { .. });
+                let ends = |record: &Record| {
+                    matches!(record, Record::CancelAsked { .. } | Record::Ended { .. })
+                };
                 let resumes = !matches!(self.start.begin, Begin::Run { .. });
-                let goes_on = (resumes || !self.setup.middleware.is_empty()) && !records.iter().any(ends);
+                let goes_on =
+                    (resumes || !self.setup.middleware.is_empty()) && !records.iter().any(ends);
                 self.commit(records).await?;
                 if goes_on {
                     Box::pin(self.begun(resumes)).await;
@@ -162,7 +196,9 @@ impl<'s> DriveSetup<'s> {
     /// Lets the middleware go on with what an earlier drive has left.
     async fn begun(&mut self, resumes: bool) {
         let (setup, patience) = (Arc::clone(&self.setup), self.patience());
-        let Some(executor) = &mut self.executor else { return };
+        let Some(executor) = &mut self.executor else {
+            return;
+        };
         executor.look_back(&self.core.run);
         executor.begin_budget(&self.core.run);
         if setup.middleware.is_empty() {
@@ -192,13 +228,18 @@ impl<'s> DriveSetup<'s> {
         executor.hold();
         let mut records = records.into_iter();
         let opening = match (&self.start.begin, records.next()) {
-            (Begin::Resume { .. }, _) if self.mail.cancels => vec![Record::CancelAsked { by: CancelBy::User }],
+            (Begin::Resume { .. }, _) if self.mail.cancels => {
+                vec![Record::CancelAsked { by: CancelBy::User }]
+            }
             (Begin::Resume { .. }, _) if self.core.is_late(self.start) => {
-                vec![Record::CancelAsked { by: CancelBy::Deadline }]
+                vec![Record::CancelAsked {
+                    by: CancelBy::Deadline,
+                }]
             }
             (Begin::Resume { .. }, Some(Record::Resumed { limits, terms, .. })) => {
                 // Boxed, so that a run which is not resumed stays small.
-                Box::pin(executor.hear_answers(&self.core.run, &self.mail.answers, (limits, terms))).await
+                Box::pin(executor.hear_answers(&self.core.run, &self.mail.answers, (limits, terms)))
+                    .await
             }
             (Begin::Run { .. }, Some(began)) => {
                 let begins = matches!(began, Record::Began { .. });
@@ -207,7 +248,9 @@ impl<'s> DriveSetup<'s> {
                     // Boxed, so that a run without waiting messages stays small.
                     Some(news) => Box::pin(executor.opening(&self.core.run, began, news)).await,
                 };
-                let ends = |record: &Record| matches!(record, Record::CancelAsked { .. } | Record::Ended { .. });
+                let ends = |record: &Record| {
+                    matches!(record, Record::CancelAsked { .. } | Record::Ended { .. })
+                };
                 if !opening.iter().any(ends) {
                     opening.extend(records);
                 }
@@ -220,7 +263,8 @@ impl<'s> DriveSetup<'s> {
 
     /// True if nobody is asked before the run begins.
     fn is_plain(&self) -> bool {
-        let is_instructed = self.setup.is_instructed() && matches!(self.start.begin, Begin::Run { .. });
+        let is_instructed =
+            self.setup.is_instructed() && matches!(self.start.begin, Begin::Run { .. });
         self.setup.hooks.is_empty() && is_instructed && self.prompts.is_none()
     }
 
@@ -247,7 +291,8 @@ impl<'s> DriveSetup<'s> {
         let log = self.log.take().ok_or(Error::Stuck)?;
         let (mailbox, inbox) = (Arc::clone(self.mailbox), Arc::clone(self.inbox));
         let seen = Arc::clone(self.start.session.seen());
-        let mut executor = LocalExecutor::watched(Arc::clone(&self.setup), log, mailbox, inbox, seen);
+        let mut executor =
+            LocalExecutor::watched(Arc::clone(&self.setup), log, mailbox, inbox, seen);
         executor.go_on(self.core.events.take(), &self.core.run);
         executor.listen(Arc::clone(self.start.session.queues()));
         if let Some(cancel) = &self.start.cancel {
@@ -291,11 +336,15 @@ impl<'s> DriveSetup<'s> {
             () = patience => None,
         };
         if passed.is_none() {
-            tracing::warn!(point = P::NAME, "a hook did not end when the run was stopped, and is passed over");
+            tracing::warn!(
+                point = P::NAME,
+                "a hook did not end when the run was stopped, and is passed over"
+            );
         }
         match &self.executor {
             Some(executor) if self.has_begun() => {
-                told.into_iter().for_each(|warning| executor.tell(EventKind::Warning { warning }));
+                told.into_iter()
+                    .for_each(|warning| executor.tell(EventKind::Warning { warning }));
             }
             _ => self.untold.extend(told),
         }
@@ -319,7 +368,11 @@ impl<'s> DriveSetup<'s> {
 
     /// Returns the source of the wish to stop, if there was one.
     pub(super) fn wish(&self) -> Option<CancelBy> {
-        let outer = self.start.cancel.as_ref().filter(|cancel| cancel.is_cancelled());
+        let outer = self
+            .start
+            .cancel
+            .as_ref()
+            .filter(|cancel| cancel.is_cancelled());
         self.inbox.wish().or(outer.map(|_| CancelBy::User))
     }
 }

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use adjutant_core::{CancelBy, Error, Event, EventKind, Failure, Outcome, Record, RunNo, RunResult, TurnNo, chain};
+use adjutant_core::{
+    CancelBy, Error, Event, EventKind, Failure, Outcome, Record, RunNo, RunResult, TurnNo, chain,
+};
 use adjutant_llm::{Entry, Warning, WarningKind};
 use futures_util::FutureExt;
 
@@ -44,7 +46,9 @@ impl DriveSetup<'_> {
             prompts: Arc::clone(&prompts),
             at_work,
             is_reopened: self.is_reopened,
-            stopper: Stopper { inbox: Arc::clone(self.inbox) },
+            stopper: Stopper {
+                inbox: Arc::clone(self.inbox),
+            },
             cancel: self.inbox.stop(),
             shared: Arc::clone(&shared),
         };
@@ -58,7 +62,11 @@ impl DriveSetup<'_> {
             });
             driven
         });
-        let next = NextDrive { chain: &setup.middleware, judge: &judge, last };
+        let next = NextDrive {
+            chain: &setup.middleware,
+            judge: &judge,
+            last,
+        };
         let chain = AssertUnwindSafe(async { next.run(cx).await }).catch_unwind();
         let given = tokio::select! {
             biased;
@@ -68,10 +76,15 @@ impl DriveSetup<'_> {
         let outcome = match given {
             Some(Ok(Ok(result))) => Some(result.outcome),
             Some(Ok(Err(failure))) => Some(Outcome::Failed { failure }),
-            Some(Err(panic)) => Some(Outcome::Failed { failure: panicked(&*panic) }),
+            Some(Err(panic)) => Some(Outcome::Failed {
+                failure: panicked(&*panic),
+            }),
             None => None,
         };
-        Some(Judged { outcome, by: judge.last().unwrap_or_else(|| "middleware".into()) })
+        Some(Judged {
+            outcome,
+            by: judge.last().unwrap_or_else(|| "middleware".into()),
+        })
     }
 
     /// Ends when a middleware goes on too long after someone wished to stop; the drive inside may take its time.
@@ -85,7 +98,10 @@ impl DriveSetup<'_> {
                 alarm = None;
                 return Poll::Pending;
             }
-            alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(grace))).as_mut().poll(cx)
+            alarm
+                .get_or_insert_with(|| Box::pin(tokio::time::sleep(grace)))
+                .as_mut()
+                .poll(cx)
         })
     }
 
@@ -108,14 +124,18 @@ impl DriveSetup<'_> {
             return self.stand_in(judged.outcome).await;
         }
         let hung = judged.outcome.is_none();
-        let outcome = judged.outcome.filter(|outcome| !matches!(outcome, Outcome::Paused { .. }));
+        let outcome = judged
+            .outcome
+            .filter(|outcome| !matches!(outcome, Outcome::Paused { .. }));
         let stops = left || outcome.is_some() || (hung && self.wish().is_some());
         if self.core.run.is_open() && stops {
             let by = self.wish().unwrap_or(CancelBy::Shutdown);
             self.commit(vec![Record::CancelAsked { by }]).await?;
             self.drive().await?;
         }
-        let (Some(ended), Some(outcome)) = (self.core.run.outcome(), outcome) else { return Ok(()) };
+        let (Some(ended), Some(outcome)) = (self.core.run.outcome(), outcome) else {
+            return Ok(());
+        };
         if ended.is_same(&outcome) {
             return Ok(());
         }
@@ -125,13 +145,19 @@ impl DriveSetup<'_> {
 
     /// The drive was left in its middle: nothing of it counts but what is in the log.
     async fn reclaim(&mut self) -> Result<(), Error> {
-        let Some(mut executor) = self.executor.take() else { return Ok(()) };
+        let Some(mut executor) = self.executor.take() else {
+            return Ok(());
+        };
         // What was shown is kept, unless its write was left too, or hangs: then the log tells whether it holds it.
         let _ = tokio::time::timeout(self.setup.calls.grace, executor.save_all()).await;
         let shown = executor.shown();
         drop(executor);
         let hands = (self.mailbox, self.inbox);
-        self.executor = Some(self.core.reopen(self.start, &self.setup, shown, hands).await?);
+        self.executor = Some(
+            self.core
+                .reopen(self.start, &self.setup, shown, hands)
+                .await?,
+        );
         self.attend();
         Ok(())
     }
@@ -148,7 +174,9 @@ impl DriveSetup<'_> {
             Some(outcome @ Outcome::Limit { .. }) => self.never(Never::Ended(outcome)).await,
             Some(Outcome::Cancelled { by }) => self.never(Never::Cancelled(by)).await,
             Some(Outcome::Paused { .. }) => {
-                let failure = Failure::Middleware { message: "what surrounds the run gave a pause of no run".into() };
+                let failure = Failure::Middleware {
+                    message: "what surrounds the run gave a pause of no run".into(),
+                };
                 self.never(Never::Failed(failure)).await
             }
             None => {
@@ -160,7 +188,11 @@ impl DriveSetup<'_> {
 
     /// Records and tells what the middleware has left.
     pub(super) async fn clear_state(&mut self) {
-        let (billed, warnings) = self.shared.take().map(|shared| shared.take()).unwrap_or_default();
+        let (billed, warnings) = self
+            .shared
+            .take()
+            .map(|shared| shared.take())
+            .unwrap_or_default();
         if self.error.is_some() || !self.has_begun() {
             return;
         }
@@ -172,22 +204,32 @@ impl DriveSetup<'_> {
 
     /// Returns the result of the run.
     pub(super) fn result(&self) -> RunResult {
-        let known = self.core.run.result(&self.setup.who).filter(|_| self.error.is_none() && self.has_begun());
+        let known = self
+            .core
+            .run
+            .result(&self.setup.who)
+            .filter(|_| self.error.is_none() && self.has_begun());
         known.unwrap_or_else(|| self.lost())
     }
 
     /// The result of a run whose log gave up: what is known of it.
     fn lost(&self) -> RunResult {
         let who = &self.setup.who;
-        let message = self.error.as_ref().map_or_else(|| "the run has no result".into(), |error| chain(error).into());
-        let outcome = Outcome::Failed { failure: Failure::Log { message } };
+        let message = self.error.as_ref().map_or_else(
+            || "the run has no result".into(),
+            |error| chain(error).into(),
+        );
+        let outcome = Outcome::Failed {
+            failure: Failure::Log { message },
+        };
         if !self.core.run.is_open() {
             // It never began: what the fold knows is the run before it.
             return RunResult::never(who, outcome);
         }
         let mut run = self.core.run.clone();
         run.give_up(outcome.clone());
-        run.result(who).unwrap_or_else(|| RunResult::never(who, outcome))
+        run.result(who)
+            .unwrap_or_else(|| RunResult::never(who, outcome))
     }
 
     /// Shows the end of the drive, and gives the log back.
@@ -201,7 +243,10 @@ impl DriveSetup<'_> {
             Some(executor) if executor.is_watched() => {
                 if result.outcome.is_silent() {
                     let message = "the run ended in a reply without text and calls";
-                    let warning = Warning { kind: WarningKind::NothingSaid, message: message.into() };
+                    let warning = Warning {
+                        kind: WarningKind::NothingSaid,
+                        message: message.into(),
+                    };
                     executor.tell(EventKind::Warning { warning });
                 }
                 executor.tell(end_of(&result));
@@ -248,9 +293,16 @@ impl Core {
 
     /// Shows the end of a run that never began, because its log could not be opened.
     pub(super) fn tell_never(&self, start: &Start, mailbox: &Mailbox, error: &Error) {
-        let waiting = self.run.result(&start.setup.who).filter(|it| matches!(it.outcome, Outcome::Paused { .. }));
+        let waiting = self
+            .run
+            .result(&start.setup.who)
+            .filter(|it| matches!(it.outcome, Outcome::Paused { .. }));
         let result = waiting.unwrap_or_else(|| {
-            let outcome = Outcome::Failed { failure: Failure::Log { message: chain(error).into() } };
+            let outcome = Outcome::Failed {
+                failure: Failure::Log {
+                    message: chain(error).into(),
+                },
+            };
             RunResult::never(&start.setup.who, outcome)
         });
         self.tell(start, mailbox, &result);
@@ -259,8 +311,19 @@ impl Core {
     fn tell(&self, start: &Start, mailbox: &Mailbox, result: &RunResult) {
         let (who, at_ms) = (Arc::clone(&start.setup.who), start.setup.world.now_ms());
         let (seq, run, kind) = (self.run.seq(), result.run, end_of(result));
-        let turn = if run == RunNo(0) { TurnNo(0) } else { self.run.turn() };
-        mailbox.push(Event { seq, at_ms, run, turn, who, kind });
+        let turn = if run == RunNo(0) {
+            TurnNo(0)
+        } else {
+            self.run.turn()
+        };
+        mailbox.push(Event {
+            seq,
+            at_ms,
+            run,
+            turn,
+            who,
+            kind,
+        });
     }
 }
 

@@ -35,7 +35,9 @@ pub(crate) async fn append(start: Start, claim: Claim, entries: Vec<Entry>) -> R
         core.log = Some(log);
         return Err(Error::Paused(waiting));
     }
-    let log = core.record(&start, log, Record::Appended { entries }).await?;
+    let log = core
+        .record(&start, log, Record::Appended { entries })
+        .await?;
     core.log = Some(log);
     start.session.show(core.run.history());
     Ok(())
@@ -43,11 +45,22 @@ pub(crate) async fn append(start: Start, claim: Claim, entries: Vec<Entry>) -> R
 
 impl Core {
     /// Writes the entries that the conversation begins with into an empty log first.
-    pub(super) async fn seed(&mut self, log: SessionWriter, start: &Start) -> Result<SessionWriter, Error> {
+    pub(super) async fn seed(
+        &mut self,
+        log: SessionWriter,
+        start: &Start,
+    ) -> Result<SessionWriter, Error> {
         if self.run.seq() > Seq(0) || start.session.seed.is_empty() {
             return Ok(log);
         }
-        self.record(start, log, Record::Seeded { entries: start.session.seed.clone() }).await
+        self.record(
+            start,
+            log,
+            Record::Seeded {
+                entries: start.session.seed.clone(),
+            },
+        )
+        .await
     }
 
     /// Returns an error if a run without a prompt has nothing to answer.
@@ -56,11 +69,18 @@ impl Core {
             Tail::Open => None,
             Tail::Nothing | Tail::Answer if start.session.queues().is_filled() => None,
             Tail::Nothing => Some(Error::Prompt("there is none, and nothing was said before")),
-            Tail::Answer => Some(Error::Prompt("there is none, and a run cannot continue from an answer")),
+            Tail::Answer => Some(Error::Prompt(
+                "there is none, and a run cannot continue from an answer",
+            )),
         }
     }
 
-    async fn record(&mut self, start: &Start, log: SessionWriter, record: Record) -> Result<SessionWriter, Error> {
+    async fn record(
+        &mut self,
+        start: &Start,
+        log: SessionWriter,
+        record: Record,
+    ) -> Result<SessionWriter, Error> {
         let mut executor = self.quiet_port(&start.setup, log);
         commit(&mut self.run, &mut executor, vec![record]).await?;
         self.events = Some(executor.take_events());

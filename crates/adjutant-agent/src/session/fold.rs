@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{Error, Event, Events, Folded, JournalError, JournalErrorKind, Run, Seq, Stamped};
+use adjutant_core::{
+    Error, Event, Events, Folded, JournalError, JournalErrorKind, Run, Seq, Stamped,
+};
 use adjutant_tool::Identity;
 use futures_util::StreamExt;
 
@@ -28,7 +30,14 @@ pub(super) struct Fold {
 impl Fold {
     pub(super) fn new(who: &Arc<Identity>) -> Self {
         let events = Events::of(Arc::clone(who));
-        Self { run: Run::default(), events, threads: Threads::default(), kept: Seq(0), shown: None, told: Vec::new() }
+        Self {
+            run: Run::default(),
+            events,
+            threads: Threads::default(),
+            kept: Seq(0),
+            shown: None,
+            told: Vec::new(),
+        }
     }
 
     /// The fold of a log that has this head, or is not owned; with what the records after `shown` tell.
@@ -45,10 +54,17 @@ impl Fold {
             let fold = Self { shown, ..fold };
             match fold.go_on(session, who).await {
                 Ok(fold) => return Ok(fold),
-                Err(error) => tracing::debug!(%error, log = %session.id(), "the kept fold does not fit the log"),
+                Err(error) => {
+                    tracing::debug!(%error, log = %session.id(), "the kept fold does not fit the log")
+                }
             }
         }
-        Self { shown, ..Self::new(who) }.go_on(session, who).await
+        Self {
+            shown,
+            ..Self::new(who)
+        }
+        .go_on(session, who)
+        .await
     }
 
     /// The fold that is kept beside the log, if it is of use.
@@ -66,15 +82,24 @@ impl Fold {
             return None;
         }
         let read = folded::read(folded.bytes, who).await;
-        let read = read.inspect_err(|why| tracing::debug!(why, log = %id, "the kept fold cannot be read"));
+        let read =
+            read.inspect_err(|why| tracing::debug!(why, log = %id, "the kept fold cannot be read"));
         let (run, events, threads) = read.ok()?;
-        Some(Self { run, events, threads, kept: folded.seq, ..Self::new(who) })
+        Some(Self {
+            run,
+            events,
+            threads,
+            kept: folded.seq,
+            ..Self::new(who)
+        })
     }
 
     /// Reads on behind what was folded.
     async fn go_on(mut self, session: &Session, who: &Identity) -> Result<Self, Error> {
         // The newest record of the fold is read once more: the log must have it.
-        let mut records = session.journal().read(session.id(), Seq(self.kept.0.saturating_sub(1)));
+        let mut records = session
+            .journal()
+            .read(session.id(), Seq(self.kept.0.saturating_sub(1)));
         if self.kept > Seq(0) {
             let known = records.next().await.transpose()?;
             if known.is_none_or(|known| known.seq != self.kept) {
@@ -93,7 +118,9 @@ impl Fold {
         if stamped.thread == who.thread {
             self.run.apply(stamped)?;
             match self.shown {
-                Some(shown) if stamped.seq > shown => self.events.fold(stamped, |event| self.told.push(event)),
+                Some(shown) if stamped.seq > shown => {
+                    self.events.fold(stamped, |event| self.told.push(event))
+                }
                 _ => self.events.learn(stamped),
             }
         }
@@ -115,12 +142,21 @@ impl Core {
     pub(super) async fn keep(&mut self, log: &SessionWriter, setup: &Setup, head: Seq) {
         let told = log.threads().told();
         // A log tells the threads at work here in other words.
-        let (Some(events), Some(threads)) = (self.events.clone(), told) else { return };
+        let (Some(events), Some(threads)) = (self.events.clone(), told) else {
+            return;
+        };
         let written = folded::write(&setup.who.thread, &self.run, events, threads).await;
         // Also if it fails: it is not tried again with every drive.
         self.kept = head;
         let kept = match written {
-            Ok(bytes) => log.keep(Folded { seq: head, format: folded::FORMAT.into(), bytes }).await,
+            Ok(bytes) => {
+                log.keep(Folded {
+                    seq: head,
+                    format: folded::FORMAT.into(),
+                    bytes,
+                })
+                .await
+            }
             Err(why) => {
                 tracing::debug!(why, log = %log.name(), "no fold is kept");
                 return;

@@ -57,12 +57,21 @@ pub(super) async fn write(
         let lengths = entries(run.history(), &mut parts)?;
         let mut at = 0;
         let part = |bytes: usize| {
-            let part = HistoryPart { bytes, digest: Digest::of(&parts[at..at + bytes]) };
+            let part = HistoryPart {
+                bytes,
+                digest: Digest::of(&parts[at..at + bytes]),
+            };
             at += bytes;
             part
         };
         let parts_of = lengths.into_iter().map(part).collect();
-        let head = Head { thread, run: run.frozen(), events, threads, parts: parts_of };
+        let head = Head {
+            thread,
+            run: run.frozen(),
+            events,
+            threads,
+            parts: parts_of,
+        };
         let head = serde_json::to_vec(&head).map_err(|_| "it is no JSON")?;
         if json::depth(&head) > json::MAX_DEPTH {
             return Err("it is nested too deep");
@@ -77,14 +86,17 @@ pub(super) async fn write(
         }
         Ok(bytes.freeze())
     };
-    aside(is_large, make).await.unwrap_or(Err("it was given up"))
+    aside(is_large, make)
+        .await
+        .unwrap_or(Err("it was given up"))
 }
 
 /// Writes the entries, and gives the length of each part.
 fn entries(history: &Transcript, into: &mut BytesMut) -> Result<Vec<usize>, &'static str> {
     let (mut lengths, mut began) = (Vec::new(), 0);
     for stored in history.iter() {
-        serde_json::to_writer((&mut *into).writer(), &**stored).map_err(|_| "an entry is no JSON")?;
+        serde_json::to_writer((&mut *into).writer(), &**stored)
+            .map_err(|_| "an entry is no JSON")?;
         into.put_u8(b'\n');
         if into.len() > MAX_BYTES {
             return Err("it is too large");
@@ -104,7 +116,10 @@ fn entries(history: &Transcript, into: &mut BytesMut) -> Result<Vec<usize>, &'st
 ///
 /// # Errors
 /// Why it cannot be used.
-pub(super) async fn read(bytes: Bytes, who: &Arc<Identity>) -> Result<(Run, Events, Threads), &'static str> {
+pub(super) async fn read(
+    bytes: Bytes,
+    who: &Arc<Identity>,
+) -> Result<(Run, Events, Threads), &'static str> {
     let (head, mut parts) = open(bytes).ok_or("its head is not what was written")?;
     if head.thread != who.thread {
         return Err("it is of another thread");
@@ -119,21 +134,36 @@ pub(super) async fn read(bytes: Bytes, who: &Arc<Identity>) -> Result<(Run, Even
     if !parts.is_empty() {
         return Err("it ends too late");
     }
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(8);
     let share = given.len().div_ceil(threads).max(1);
     let is_large = given.len() > 1;
     let shares: Vec<Vec<(Bytes, Digest)>> = given.chunks(share).map(<[_]>::to_vec).collect();
-    let read = join_all(shares.into_iter().map(|share| aside(is_large, move || of_parts(share)))).await;
+    let read = join_all(
+        shares
+            .into_iter()
+            .map(|share| aside(is_large, move || of_parts(share))),
+    )
+    .await;
     let mut entries = Vec::new();
     for share in read {
         entries.extend(share.unwrap_or(Err("it was given up"))?);
     }
-    let run = head.run.with(entries).ok_or("its parts do not fit together")?;
-    Ok((run, head.events.by(Arc::clone(who)), Threads::of_told(head.threads)))
+    let run = head
+        .run
+        .with(entries)
+        .ok_or("its parts do not fit together")?;
+    Ok((
+        run,
+        head.events.by(Arc::clone(who)),
+        Threads::of_told(head.threads),
+    ))
 }
 
 fn open(mut bytes: Bytes) -> Option<(Head, Bytes)> {
-    let digest: Digest = line(&mut bytes).and_then(|line| std::str::from_utf8(&line).ok()?.parse().ok())?;
+    let digest: Digest =
+        line(&mut bytes).and_then(|line| std::str::from_utf8(&line).ok()?.parse().ok())?;
     let head = line(&mut bytes).filter(|head| Digest::of(head) == digest)?;
     Some((serde_json::from_slice(&head).ok()?, bytes))
 }

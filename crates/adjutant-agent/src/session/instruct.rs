@@ -21,19 +21,40 @@ impl Setup {
         if self.is_instructed() {
             return Ok(Arc::clone(self));
         }
-        let failed = |message: String| Failure::Instructions { message: message.into() };
-        let resolved = match AssertUnwindSafe(self.resolve_system(run)).catch_unwind().await {
-            Ok(resolved) => resolved.map_err(|error| failed(chain(&error)))?,
-            Err(panic) => return Err(failed(format!("their source panicked: {}", panic_text(&*panic)))),
+        let failed = |message: String| Failure::Instructions {
+            message: message.into(),
         };
-        Ok(Arc::new(Setup { system: resolved, ..Setup::clone(self) }))
+        let resolved = match AssertUnwindSafe(self.resolve_system(run))
+            .catch_unwind()
+            .await
+        {
+            Ok(resolved) => resolved.map_err(|error| failed(chain(&error)))?,
+            Err(panic) => {
+                return Err(failed(format!(
+                    "their source panicked: {}",
+                    panic_text(&*panic)
+                )));
+            }
+        };
+        Ok(Arc::new(Setup {
+            system: resolved,
+            ..Setup::clone(self)
+        }))
     }
 
     async fn resolve_system(&self, run: RunNo) -> Result<Arc<str>, InstructionError> {
         let (who, state) = (Arc::clone(&self.who), Arc::clone(&self.state));
-        let mut cx = SectionContext { who, state, run, tools: Arc::default() };
+        let mut cx = SectionContext {
+            who,
+            state,
+            run,
+            tools: Arc::default(),
+        };
         if !self.sections.is_empty() {
-            cx.tools = executor::tool_names(self).await.map_err(InstructionError::failed)?.into();
+            cx.tools = executor::tool_names(self)
+                .await
+                .map_err(InstructionError::failed)?
+                .into();
         }
         resolve_system(&self.instructions, &self.sections, &cx).await
     }

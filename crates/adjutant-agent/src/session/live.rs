@@ -27,12 +27,19 @@ impl Session {
     pub(crate) fn go_live(self: &Arc<Self>, stopper: Stopper) -> LiveSession {
         let stopper = Arc::new(stopper);
         *self.live.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&stopper);
-        LiveSession { session: Arc::clone(self), stopper, has_ended: false }
+        LiveSession {
+            session: Arc::clone(self),
+            stopper,
+            has_ended: false,
+        }
     }
 
     /// The run that has the session, if one has.
     pub(crate) fn live(&self) -> Option<Arc<Stopper>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+        self.live
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .upgrade()
     }
 
     /// Makes everything durable that was shown up to now by the agents of a run.
@@ -49,20 +56,28 @@ impl Session {
 
     /// Returns the error that kept the newest drive from saving what it showed.
     pub(crate) fn lost(&self) -> Option<Error> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lost
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
 impl LiveSession {
     /// The drive has ended.
     pub(crate) fn end(mut self, performed: &Result<RunResult, Error>) {
-        let is_lost = |error: &&Error| matches!(error.kind(), ErrorKind::Journal | ErrorKind::Defect);
+        let is_lost =
+            |error: &&Error| matches!(error.kind(), ErrorKind::Journal | ErrorKind::Defect);
         self.has_ended = true;
         self.tell(performed.as_ref().err().filter(is_lost).cloned());
     }
 
     fn tell(&self, lost: Option<Error>) {
-        *self.session.lost.lock().unwrap_or_else(PoisonError::into_inner) = lost.clone();
+        *self
+            .session
+            .lost
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = lost.clone();
         self.stopper.inbox.end(lost.map_or(Ok(()), Err));
     }
 }
@@ -71,9 +86,15 @@ impl Drop for LiveSession {
     fn drop(&mut self) {
         if !self.has_ended {
             let why = "what was shown is not saved: the run was given up in its middle";
-            self.tell(Some(JournalError::new(JournalErrorKind::Fenced, why).into()));
+            self.tell(Some(
+                JournalError::new(JournalErrorKind::Fenced, why).into(),
+            ));
         }
-        let mut live = self.session.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self
+            .session
+            .live
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if live.as_ptr() == Arc::as_ptr(&self.stopper) {
             *live = std::sync::Weak::new();
         }

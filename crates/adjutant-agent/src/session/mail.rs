@@ -1,6 +1,8 @@
 //! Posts that came to a session before a drive of it began: they enter the log with the drive's first records.
 
-use adjutant_core::{Answered, JournalError, JournalErrorKind, PauseId, Post, PostNo, Posted, Record, Run, chain};
+use adjutant_core::{
+    Answered, JournalError, JournalErrorKind, PauseId, Post, PostNo, Posted, Record, Run, chain,
+};
 use adjutant_llm::{Warning, WarningKind};
 
 use super::{Core, Start, drive_setup::DriveSetup};
@@ -37,11 +39,19 @@ impl Core {
             // The log is only lent: its owner hears what is posted.
             return mail;
         }
-        match start.session.journal().posted(start.session.id(), self.run.heeded()).await {
+        match start
+            .session
+            .journal()
+            .posted(start.session.id(), self.run.heeded())
+            .await
+        {
             Ok(posted) => mail.take(start, &self.run, posted),
             Err(error) if error.kind == JournalErrorKind::Missing => {}
             Err(error) => {
-                mail.warn(format!("posts to the session cannot be read: {}", chain(&error)));
+                mail.warn(format!(
+                    "posts to the session cannot be read: {}",
+                    chain(&error)
+                ));
                 mail.unread = Some(Box::new(error));
             }
         }
@@ -70,8 +80,20 @@ impl Mail {
         for Posted { no, post } in posted {
             match post {
                 // What the run waits for is heard all the same.
-                Post::Answer { pause, answer, shown } if is_held => {
-                    self.answer(start, run, Answered { pause, answer, shown });
+                Post::Answer {
+                    pause,
+                    answer,
+                    shown,
+                } if is_held => {
+                    self.answer(
+                        start,
+                        run,
+                        Answered {
+                            pause,
+                            answer,
+                            shown,
+                        },
+                    );
                     continue;
                 }
                 _ if is_held => continue,
@@ -82,11 +104,26 @@ impl Mail {
                 }
                 Post::Message { lane, content } => match unfit(&content) {
                     Some(why) => self.warn(format!("post {no} is passed over: {why}")),
-                    None if start.session.queues().push_posted(no, lane, &content, cancels) => {}
+                    None if start
+                        .session
+                        .queues()
+                        .push_posted(no, lane, &content, cancels) => {}
                     // The lane is full: the rest is heard when it is not.
                     None => return,
                 },
-                Post::Answer { pause, answer, shown } => self.answer(start, run, Answered { pause, answer, shown }),
+                Post::Answer {
+                    pause,
+                    answer,
+                    shown,
+                } => self.answer(
+                    start,
+                    run,
+                    Answered {
+                        pause,
+                        answer,
+                        shown,
+                    },
+                ),
                 Post::Cancel => {}
                 Post::To { .. } if cancels => {}
                 // No agent under the first one is at work yet: the executor hears it later, and what comes after it.
@@ -105,19 +142,31 @@ impl Mail {
             return;
         }
         let pause = run.pauses().find(|pause| pause.id == answered.pause);
-        let is_given = self.answers.iter().any(|given| given.pause == answered.pause);
+        let is_given = self
+            .answers
+            .iter()
+            .any(|given| given.pause == answered.pause);
         match pause.filter(|_| matches!(start.begin, Begin::Resume { .. }) && !is_given) {
             None => self.warn(unheard(&answered.pause)),
-            Some(pause) => match (answered.answer.fits(&pause.ask), pause.differs(answered.shown)) {
+            Some(pause) => match (
+                answered.answer.fits(&pause.ask),
+                pause.differs(answered.shown),
+            ) {
                 (Ok(()), None) => self.answers.push(answered),
-                (Err(error), _) => self.warn(format!("a posted answer to {} is passed over: {error}", pause.id)),
+                (Err(error), _) => self.warn(format!(
+                    "a posted answer to {} is passed over: {error}",
+                    pause.id
+                )),
                 (_, Some(why)) => self.warn(format!("a posted answer is passed over: {why}")),
             },
         }
     }
 
     fn warn(&mut self, message: String) {
-        self.warnings.push(Warning { kind: WarningKind::Degraded, message: message.into() });
+        self.warnings.push(Warning {
+            kind: WarningKind::Degraded,
+            message: message.into(),
+        });
     }
 }
 
@@ -126,7 +175,11 @@ fn is_early(start: &Start, run: &Run, pause: &PauseId) -> bool {
     let thread = &start.setup.who.thread;
     matches!(start.begin, Begin::Resume { .. })
         && run.pauses().all(|it| it.id != *pause)
-        && run.calls().at_work().into_iter().any(|call| is_under(pause, thread, call))
+        && run
+            .calls()
+            .at_work()
+            .into_iter()
+            .any(|call| is_under(pause, thread, call))
 }
 
 impl DriveSetup<'_> {
@@ -145,7 +198,11 @@ impl DriveSetup<'_> {
             return;
         }
         let session = &self.start.session;
-        let heeded = self.core.run.heeded().max(self.mail.upto.unwrap_or_default());
+        let heeded = self
+            .core
+            .run
+            .heeded()
+            .max(self.mail.upto.unwrap_or_default());
         if let Some(executor) = &mut self.executor {
             executor.attend(session.journal(), session.id(), heeded, &self.core.run);
         }

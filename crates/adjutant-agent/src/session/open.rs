@@ -6,7 +6,8 @@ use adjutant_core::{CancelBy, Error, Event, Record, Seq, commit, drive};
 
 use super::{Claim, Core, Session, Start, describe, fold::Fold};
 use crate::{
-    begin::Begin, executor::LocalExecutor, inbox::Inbox, mailbox::Mailbox, scope::SessionWriter, setup::Setup,
+    begin::Begin, executor::LocalExecutor, inbox::Inbox, mailbox::Mailbox, scope::SessionWriter,
+    setup::Setup,
 };
 
 /// Reads the log of a session, if it was not read yet, and shows what it holds.
@@ -14,7 +15,11 @@ pub(crate) async fn look(start: Start, claim: Claim) -> Result<(), Error> {
     let mut core = claim.take().await;
     let log = core.open(&start).await?;
     let closes = matches!(start.begin, Begin::Run { .. }) && core.is_left();
-    core.log = Some(if closes { core.close(log, &start.setup).await? } else { log });
+    core.log = Some(if closes {
+        core.close(log, &start.setup).await?
+    } else {
+        log
+    });
     start.session.show(core.run.history());
     start.session.show_pauses(&core.run);
     Ok(())
@@ -44,22 +49,41 @@ impl Core {
     }
 
     /// Takes the log over and folds it; gives the events that were not shown, if some were.
-    async fn fold(&mut self, start: &Start, shown: Option<Seq>) -> Result<(SessionWriter, Vec<Event>), Error> {
+    async fn fold(
+        &mut self,
+        start: &Start,
+        shown: Option<Seq>,
+    ) -> Result<(SessionWriter, Vec<Event>), Error> {
         let (id, journal) = (start.session.id(), start.session.journal());
         let log = journal.own(id, start.session.owner()).await?;
         if log.head().seq == Seq(0) {
             describe::agent(&**journal, id, &start.setup.who.name).await?;
         }
         let fold = Fold::of(&start.session, &start.setup.who, log.head().seq, shown).await?;
-        (self.run, self.events, self.kept, self.is_reopened) = (fold.run, Some(fold.events), fold.kept, true);
+        (self.run, self.events, self.kept, self.is_reopened) =
+            (fold.run, Some(fold.events), fold.kept, true);
         let names = (id.clone(), start.setup.who.thread.clone());
-        Ok((SessionWriter::new(log, names, journal, fold.threads, Session::of_child), fold.told))
+        Ok((
+            SessionWriter::new(log, names, journal, fold.threads, Session::of_child),
+            fold.told,
+        ))
     }
 
     /// Ends a run that the program before this one, or a runtime that was shut down, has left open: it was lost.
-    pub(super) async fn close(&mut self, log: SessionWriter, setup: &Arc<Setup>) -> Result<SessionWriter, Error> {
+    pub(super) async fn close(
+        &mut self,
+        log: SessionWriter,
+        setup: &Arc<Setup>,
+    ) -> Result<SessionWriter, Error> {
         let mut executor = self.quiet_port(setup, log);
-        commit(&mut self.run, &mut executor, vec![Record::CancelAsked { by: CancelBy::Crash }]).await?;
+        commit(
+            &mut self.run,
+            &mut executor,
+            vec![Record::CancelAsked {
+                by: CancelBy::Crash,
+            }],
+        )
+        .await?;
         drive(&mut self.run, &mut executor).await?;
         self.events = Some(executor.take_events());
         executor.saved_writer().await
@@ -67,7 +91,12 @@ impl Core {
 
     /// An executor that nobody sees the events of.
     pub(super) fn quiet_port(&mut self, setup: &Arc<Setup>, log: SessionWriter) -> LocalExecutor {
-        let mut executor = LocalExecutor::observed(Arc::clone(setup), log, Arc::new(Mailbox::closed()), Arc::default());
+        let mut executor = LocalExecutor::observed(
+            Arc::clone(setup),
+            log,
+            Arc::new(Mailbox::closed()),
+            Arc::default(),
+        );
         executor.go_on(self.events.take(), &self.run);
         executor
     }
@@ -89,7 +118,13 @@ impl Core {
         // Changes of the queues that the drive had heard of and not recorded are news again.
         start.session.queues().restore(&self.run);
         let seen = Arc::clone(start.session.seen());
-        let mut executor = LocalExecutor::watched(Arc::clone(setup), log, Arc::clone(mailbox), Arc::clone(inbox), seen);
+        let mut executor = LocalExecutor::watched(
+            Arc::clone(setup),
+            log,
+            Arc::clone(mailbox),
+            Arc::clone(inbox),
+            seen,
+        );
         executor.go_on(self.events.take(), &self.run);
         Ok(executor)
     }

@@ -23,7 +23,10 @@ pub(crate) async fn perform(
     let (who, model) = (&start.setup.who, start.setup.model.info());
     let span = telemetry::agent_span(&who.name, &who.agent_id, &start.session.id().0, model);
     let running = AtWork::new(&start);
-    let performed = core.perform(&start, &mailbox, &inbox).instrument(span.clone()).await;
+    let performed = core
+        .perform(&start, &mailbox, &inbox)
+        .instrument(span.clone())
+        .await;
     drop(running);
     if !span.is_disabled() {
         tell(&span, &performed, start.setup.calls.contents);
@@ -45,7 +48,11 @@ impl<'a> AtWork<'a> {
 
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
-        self.0.session.seen().running.store(false, Ordering::Release);
+        self.0
+            .session
+            .seen()
+            .running
+            .store(false, Ordering::Release);
     }
 }
 
@@ -68,7 +75,12 @@ fn tell(span: &Span, performed: &Result<RunResult, Error>, contents: Contents) {
 }
 
 impl Core {
-    async fn perform(&mut self, start: &Start, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) -> Result<RunResult, Error> {
+    async fn perform(
+        &mut self,
+        start: &Start,
+        mailbox: &Arc<Mailbox>,
+        inbox: &Arc<Inbox>,
+    ) -> Result<RunResult, Error> {
         // What happens once in a session is boxed: a run that waits holds no room for it.
         let log = match self.log.take() {
             // Somebody has only looked at it since its program ended.
@@ -91,9 +103,15 @@ impl Core {
                 if start.setup.within.is_none() {
                     log.set_awaited(start.setup.awaited);
                 }
-                let mut driven = DriveSetup::new(self, start, log, mailbox, inbox).mail(mail).wanting();
+                let mut driven = DriveSetup::new(self, start, log, mailbox, inbox)
+                    .mail(mail)
+                    .wanting();
                 let plain = start.setup.middleware.is_empty();
-                let left = if plain { driven.contained().await } else { Box::pin(driven.surrounded()).await };
+                let left = if plain {
+                    driven.contained().await
+                } else {
+                    Box::pin(driven.surrounded()).await
+                };
                 if let Some(judged) = left {
                     Box::pin(driven.overrule(judged)).await;
                 }
@@ -113,7 +131,8 @@ impl Core {
     /// Tells the journal what a run waits for that did not go on: who drove it to there may have died before it said so, or a
     /// time has come that it cannot go on with.
     async fn park_again(&self, start: &Start, error: &Error) {
-        let waits = matches!(error, Error::Answers(_)) && start.setup.within.is_none() && self.is_parked();
+        let waits =
+            matches!(error, Error::Answers(_)) && start.setup.within.is_none() && self.is_parked();
         if let Some(log) = self.log.as_ref().filter(|_| waits) {
             Box::pin(self.park(start, log)).await;
         }
@@ -131,8 +150,18 @@ impl Core {
     }
 
     /// Returns an error if the session cannot begin what is asked of it; the log is then kept for later.
-    fn check(&mut self, start: &Start, mail: &Mail, log: SessionWriter) -> Result<SessionWriter, Error> {
-        let waiting = || self.run.pauses().map(|pause| pause.id.clone()).collect::<Vec<_>>();
+    fn check(
+        &mut self,
+        start: &Start,
+        mail: &Mail,
+        log: SessionWriter,
+    ) -> Result<SessionWriter, Error> {
+        let waiting = || {
+            self.run
+                .pauses()
+                .map(|pause| pause.id.clone())
+                .collect::<Vec<_>>()
+        };
         let refused = match &start.begin {
             Begin::Run { .. } if self.run.is_open() => Some(Error::Paused(waiting())),
             Begin::Run { prompts, .. } if prompts.is_empty() => self.nothing_to_answer(start),
@@ -142,16 +171,29 @@ impl Core {
             Begin::Resume { .. } if mail.cancels || self.is_late(start) => None,
             Begin::Resume { .. } | Begin::Cancel if !self.run.is_open() => {
                 let name = &start.session.id().0;
-                Some(Error::Answers(format!("no run is open in session {name:?}").into()))
+                Some(Error::Answers(
+                    format!("no run is open in session {name:?}").into(),
+                ))
             }
             Begin::Resume { terms, .. } => {
                 // Without answers it goes on as far as it can: it may have been left between its last steps.
                 let goes = mail.answers.is_empty() && !self.is_parked();
-                let mismatch = || self.run.waiting().mismatch(&mail.answers, start.setup.world.now_ms());
+                let mismatch = || {
+                    self.run
+                        .waiting()
+                        .mismatch(&mail.answers, start.setup.world.now_ms())
+                };
                 let mismatch = (!goes).then(mismatch).flatten();
                 let said = terms.as_ref().and_then(|terms| terms.model.as_ref());
-                let unknown = || start.setup.chosen(said.or(self.run.request().chosen_model)).err();
-                mismatch.map(|why| Error::Answers(why.into())).or_else(unknown)
+                let unknown = || {
+                    start
+                        .setup
+                        .chosen(said.or(self.run.request().chosen_model))
+                        .err()
+                };
+                mismatch
+                    .map(|why| Error::Answers(why.into()))
+                    .or_else(unknown)
             }
             Begin::Cancel => None,
         };

@@ -33,7 +33,14 @@ impl ParentLink {
         budget: Option<Budget>,
         standstill: Arc<Standstill>,
     ) -> Self {
-        Self { above, first, budget, standstill, fenced: AtomicBool::new(false), tally: Mutex::default() }
+        Self {
+            above,
+            first,
+            budget,
+            standstill,
+            fenced: AtomicBool::new(false),
+            tally: Mutex::default(),
+        }
     }
 
     pub(crate) fn above(&self) -> &Arc<[Arc<Mailbox>]> {
@@ -79,6 +86,8 @@ impl ParentLink {
 
 impl fmt::Debug for ParentLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Within").field("above", &self.above.len()).finish_non_exhaustive()
+        f.debug_struct("Within")
+            .field("above", &self.above.len())
+            .finish_non_exhaustive()
     }
 }

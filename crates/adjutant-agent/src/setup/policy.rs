@@ -45,7 +45,10 @@ impl Policy {
     /// # Errors
     /// What a rule panicked with.
     pub(crate) fn ask(&self, tool: &Bound, args: &Value) -> Result<Option<Ask>, String> {
-        let ask = || tool.approval(args).or_else(|| self.when.iter().find_map(|when| when(tool.spec(), args)));
+        let ask = || {
+            tool.approval(args)
+                .or_else(|| self.when.iter().find_map(|when| when(tool.spec(), args)))
+        };
         catch_unwind(AssertUnwindSafe(ask)).map_err(|panic| panic_text(&*panic))
     }
 }
@@ -53,6 +56,8 @@ impl Policy {
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rules = self.when.len();
-        f.debug_struct("Policy").field("rules", &rules).finish_non_exhaustive()
+        f.debug_struct("Policy")
+            .field("rules", &rules)
+            .finish_non_exhaustive()
     }
 }

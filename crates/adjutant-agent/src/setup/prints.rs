@@ -40,7 +40,12 @@ impl Setup {
     /// The fingerprint of a request.
     pub(crate) fn config_of(&self, model: &ModelId, request: &Request) -> Arc<Config> {
         let (system, tools, options) = (&request.system, &request.tools, &request.options);
-        let parts = Parts { model, system, tools, options };
+        let parts = Parts {
+            model,
+            system,
+            tools,
+            options,
+        };
         Arc::clone(&self.prints.of(parts).config)
     }
 }
@@ -71,19 +76,38 @@ impl Print {
     fn made(parts: Parts<'_>, before: Option<&Print>) -> Self {
         let system = match before {
             Some(it) if Arc::ptr_eq(&it.system.0, parts.system) => it.system.clone(),
-            _ => (Arc::clone(parts.system), Digest::of(parts.system.as_bytes())),
+            _ => (
+                Arc::clone(parts.system),
+                Digest::of(parts.system.as_bytes()),
+            ),
         };
         let tools = match before {
             Some(it) if is_same(&it.tools.0, parts.tools) => it.tools.clone(),
-            _ => (Arc::clone(parts.tools), parts.tools.iter().map(digest).collect()),
+            _ => (
+                Arc::clone(parts.tools),
+                parts.tools.iter().map(digest).collect(),
+            ),
         };
         let options = match before {
             Some(it) if *it.options.0 == **parts.options => it.options.clone(),
-            _ => (Arc::clone(parts.options), serde_json::to_value(&**parts.options).unwrap_or_default()),
+            _ => (
+                Arc::clone(parts.options),
+                serde_json::to_value(&**parts.options).unwrap_or_default(),
+            ),
         };
-        let config =
-            Config { model: parts.model.clone(), system: system.1, tools: tools.1.clone(), options: options.1.clone() };
-        Self { model: parts.model.clone(), system, tools, options, config: Arc::new(config) }
+        let config = Config {
+            model: parts.model.clone(),
+            system: system.1,
+            tools: tools.1.clone(),
+            options: options.1.clone(),
+        };
+        Self {
+            model: parts.model.clone(),
+            system,
+            tools,
+            options,
+            config: Arc::new(config),
+        }
     }
 }
 
@@ -95,6 +119,7 @@ fn is_same(one: &Arc<[ToolDecl]>, other: &Arc<[ToolDecl]>) -> bool {
 /// The digest of a tool: of what the model is shown of it.
 fn digest(tool: &ToolDecl) -> (ToolName, Digest) {
     // Texts and JSON values are always JSON.
-    let shown = serde_json::to_vec(&(&tool.name, &tool.description, &tool.schema)).unwrap_or_default();
+    let shown =
+        serde_json::to_vec(&(&tool.name, &tool.description, &tool.schema)).unwrap_or_default();
     (tool.name.clone(), Digest::of(&shown))
 }

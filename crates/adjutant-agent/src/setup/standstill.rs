@@ -24,7 +24,10 @@ pub(crate) struct WaitCount(Arc<Standstill>);
 impl Standstill {
     /// The standstill of a call of an agent that works under another call, or of the first one.
     pub(crate) fn under(above: Option<&Arc<Self>>) -> Self {
-        Self { above: above.cloned(), ..Self::default() }
+        Self {
+            above: above.cloned(),
+            ..Self::default()
+        }
     }
 
     /// Somebody is asked.

@@ -24,9 +24,14 @@ impl Headway {
         }
         for Stamped { thread, record, .. } in records.iter().map(|it| &**it) {
             match record {
-                Record::Replied { .. } if !self.replied.contains(thread) => self.replied.push(thread.clone()),
+                Record::Replied { .. } if !self.replied.contains(thread) => {
+                    self.replied.push(thread.clone())
+                }
                 Record::Opened { .. } | Record::Ended { .. } if self.replied.contains(thread) => {
-                    *self = Self { replied: Vec::new(), is_made: true };
+                    *self = Self {
+                        replied: Vec::new(),
+                        is_made: true,
+                    };
                     return true;
                 }
                 _ => {}

@@ -10,8 +10,8 @@ use adjutant_agent::{
     points::{AfterModel, AfterTool, ModelError},
 };
 use adjutant_llm::{
-    CallResult, Entry, Error, ErrorKind, FixedWorld, Gate, Model, ModelInfo, Script, ScriptedModel, Usage, World,
-    model_fn,
+    CallResult, Entry, Error, ErrorKind, FixedWorld, Gate, Model, ModelInfo, Script, ScriptedModel,
+    Usage, World, model_fn,
 };
 use futures_util::stream;
 use serde_json::json;
@@ -19,28 +19,51 @@ use serde_json::json;
 use super::stage::{agent, events, tool};
 
 fn used(input_uncached: u64, output: u64) -> Usage {
-    Usage { input_uncached, output, ..Usage::default() }
+    Usage {
+        input_uncached,
+        output,
+        ..Usage::default()
+    }
 }
 
 fn named(event: &EventKind) -> String {
-    serde_json::to_value(event).expect("events are JSON")["event"].as_str().expect("a tag").to_owned()
+    serde_json::to_value(event).expect("events are JSON")["event"]
+        .as_str()
+        .expect("a tag")
+        .to_owned()
 }
 
 async fn check_failure(model: impl Model + 'static, error: &Error) {
     let points: Arc<Mutex<Vec<&str>>> = Arc::default();
     let seen = Arc::clone(&points);
-    let agent = Agent::new(model)
-        .hooks(Hooks::default().observe(move |it| seen.lock().expect("no panic inside").push(it.point)));
+    let agent = Agent::new(model).hooks(
+        Hooks::default().observe(move |it| seen.lock().expect("no panic inside").push(it.point)),
+    );
     agent.queue().follow_up("Later.").expect("there is room");
     let events = events(agent.run("Go.").stream().expect("the session is free")).await;
-    let Some(EventKind::RunFinished { result }) = events.last() else { unreachable!("the last event") };
-    assert_eq!(result.outcome, Outcome::Failed { failure: Failure::Model { error: error.clone() } });
+    let Some(EventKind::RunFinished { result }) = events.last() else {
+        unreachable!("the last event")
+    };
+    assert_eq!(
+        result.outcome,
+        Outcome::Failed {
+            failure: Failure::Model {
+                error: error.clone()
+            }
+        }
+    );
     let names: Vec<String> = events.iter().map(named).collect();
     assert_eq!(names[names.len() - 2..], ["turn_finished", "run_finished"]);
     let turn_points = ["next_turn", "after_turn", "message_placed", "after_model"];
     let reached = points.lock().expect("no panic inside").clone();
-    assert!(!reached.iter().any(|point| turn_points.contains(point)), "{reached:?}");
-    assert_eq!((!agent.queue().is_empty(), agent.is_running()), (true, false));
+    assert!(
+        !reached.iter().any(|point| turn_points.contains(point)),
+        "{reached:?}"
+    );
+    assert_eq!(
+        (!agent.queue().is_empty(), agent.is_running()),
+        (true, false)
+    );
 }
 
 #[tokio::test]
@@ -51,8 +74,16 @@ async fn model_failure_is_an_outcome_when_the_request_cannot_be_made() {
         Box::pin(stream::iter([Err(at_once.clone())])) as adjutant_llm::ChunkStream
     });
     check_failure(at_once, &error).await;
-    check_failure(ScriptedModel::new([Script::new().fail(error.clone())]), &error).await;
-    check_failure(ScriptedModel::new([Script::new().text("Half an").fail(error.clone())]), &error).await;
+    check_failure(
+        ScriptedModel::new([Script::new().fail(error.clone())]),
+        &error,
+    )
+    .await;
+    check_failure(
+        ScriptedModel::new([Script::new().text("Half an").fail(error.clone())]),
+        &error,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -66,9 +97,17 @@ async fn run_tells_who_cancelled_it_when_a_run_is_stopped() {
         gate.reached().await;
         stopper.stop(by);
         let events = task.await.expect("no panic");
-        let Some(EventKind::RunFinished { result }) = events.last() else { unreachable!("the last event") };
+        let Some(EventKind::RunFinished { result }) = events.last() else {
+            unreachable!("the last event")
+        };
         assert_eq!(result.outcome, Outcome::Cancelled { by });
-        assert_eq!(events.iter().filter(|event| **event == EventKind::CancelAsked { by }).count(), 1);
+        assert_eq!(
+            events
+                .iter()
+                .filter(|event| **event == EventKind::CancelAsked { by })
+                .count(),
+            1
+        );
     }
 }
 
@@ -76,8 +115,17 @@ async fn run_tells_who_cancelled_it_when_a_run_is_stopped() {
 async fn run_tells_who_cancelled_it_when_its_time_is_over() {
     let gate = Gate::default();
     let (_, agent) = agent([Script::new().text("Never.").wait_at(0, &gate)]);
-    let result = agent.run("Go.").deadline(Duration::from_secs(5)).await.expect("a cancel is no error");
-    assert_eq!(result.outcome, Outcome::Cancelled { by: CancelBy::Deadline });
+    let result = agent
+        .run("Go.")
+        .deadline(Duration::from_secs(5))
+        .await
+        .expect("a cancel is no error");
+    assert_eq!(
+        result.outcome,
+        Outcome::Cancelled {
+            by: CancelBy::Deadline
+        }
+    );
 }
 
 /// A world whose clock a tool moves.
@@ -124,16 +172,47 @@ async fn result_tells_reply_usage_and_turns_when_hooks_and_queues_took_part() {
         matches!(&result.outcome, Outcome::Finished { reply, why: Completion::Answer } if reply.text() == "Second.")
     );
     assert_eq!((result.text().as_str(), result.turns), ("Second.", 3));
-    assert_eq!((result.usage, result.total_usage), (used(60, 6), used(160, 6)));
-    assert_eq!((result.duration, result.agent.name.as_ref()), (Duration::from_millis(5), "agent"));
-    let kinds: String = result.entries.iter().map(|it| if matches!(it, Entry::User(_)) { 'u' } else { 't' }).collect();
+    assert_eq!(
+        (result.usage, result.total_usage),
+        (used(60, 6), used(160, 6))
+    );
+    assert_eq!(
+        (result.duration, result.agent.name.as_ref()),
+        (Duration::from_millis(5), "agent")
+    );
+    let kinds: String = result
+        .entries
+        .iter()
+        .map(|it| {
+            if matches!(it, Entry::User(_)) {
+                'u'
+            } else {
+                't'
+            }
+        })
+        .collect();
     assert_eq!(kinds, "uttut");
     let calls: Vec<_> = result
         .calls
         .iter()
-        .map(|call| (call.name.to_string(), call.duration, call.result.text(), call.result.details.clone()))
+        .map(|call| {
+            (
+                call.name.to_string(),
+                call.duration,
+                call.result.text(),
+                call.result.details.clone(),
+            )
+        })
         .collect();
-    assert_eq!(calls, [("work".to_owned(), Duration::from_millis(5), "worked".to_owned(), json!("checked"))]);
+    assert_eq!(
+        calls,
+        [(
+            "work".to_owned(),
+            Duration::from_millis(5),
+            "worked".to_owned(),
+            json!("checked")
+        )]
+    );
 }
 
 #[tokio::test]
@@ -155,11 +234,18 @@ async fn after_model_tells_the_duration_and_model_error_the_error() {
             errors.lock().expect("no panic inside").push(line);
             async { Verdict::Pass(point) }
         });
-    let running = agent.run("Go.").stream().expect("the session is free").detach();
+    let running = agent
+        .run("Go.")
+        .stream()
+        .expect("the session is free")
+        .detach();
     gate.reached().await;
     world.advance_ms(7);
     gate.open();
     running.await.expect("no panic").expect("the run finishes");
     agent.run("Again.").await.expect_err("the model fails");
-    assert_eq!(*told.lock().expect("no panic inside"), ["Hi. 7ms", "the key is wrong false"]);
+    assert_eq!(
+        *told.lock().expect("no panic inside"),
+        ["Hi. 7ms", "the key is wrong false"]
+    );
 }

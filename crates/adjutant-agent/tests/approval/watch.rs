@@ -29,7 +29,10 @@ impl Ran {
     }
 
     pub(crate) fn args(&self) -> Vec<Value> {
-        assert_eq!(self.times.load(Ordering::SeqCst), self.args.lock().expect("nobody panics inside").len());
+        assert_eq!(
+            self.times.load(Ordering::SeqCst),
+            self.args.lock().expect("nobody panics inside").len()
+        );
         self.args.lock().expect("nobody panics inside").clone()
     }
 }
@@ -37,10 +40,18 @@ impl Ran {
 /// What a request shows of the results of its newest turn.
 pub(crate) fn shown(model: &ScriptedModel, request: usize) -> Vec<String> {
     let requests = model.requests();
-    let mut turns = requests[request].entries.iter().filter_map(|stored| match &stored.entry {
-        Entry::Turn(turn) => Some(turn.results().iter().map(|result| result.text()).collect::<Vec<_>>()),
-        _ => None,
-    });
+    let mut turns = requests[request]
+        .entries
+        .iter()
+        .filter_map(|stored| match &stored.entry {
+            Entry::Turn(turn) => Some(
+                turn.results()
+                    .iter()
+                    .map(|result| result.text())
+                    .collect::<Vec<_>>(),
+            ),
+            _ => None,
+        });
     turns.next_back().unwrap_or_default()
 }
 

@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use adjutant_agent::{
-    Flush, Folded, Head, Journal, JournalError, Log, LogId, MemoryJournal, Owner, Post, PostNo, PostStream,
-    RecordStream, Seq, Stamped,
+    Flush, Folded, Head, Journal, JournalError, Log, LogId, MemoryJournal, Owner, Post, PostNo,
+    PostStream, RecordStream, Seq, Stamped,
 };
 use async_trait::async_trait;
 
@@ -28,7 +28,10 @@ struct KeepingLog {
 
 impl Keeping {
     pub(crate) fn every(every: u64) -> Self {
-        Self { every: Some(every), ..Self::default() }
+        Self {
+            every: Some(every),
+            ..Self::default()
+        }
     }
 
     /// Where a log was read from the last time.
@@ -38,9 +41,20 @@ impl Keeping {
 
     /// Appends to a log whoever owns it.
     pub(crate) async fn append(&self, log: &LogId, records: &[Arc<Stamped>]) {
-        let mut log =
-            self.inner.own(log, &Owner { takes_over: true, ..Owner::default() }).await.expect("memory does not fail");
-        log.append(records, Flush::Now).await.expect("memory does not fail");
+        let mut log = self
+            .inner
+            .own(
+                log,
+                &Owner {
+                    takes_over: true,
+                    ..Owner::default()
+                },
+            )
+            .await
+            .expect("memory does not fail");
+        log.append(records, Flush::Now)
+            .await
+            .expect("memory does not fail");
     }
 }
 
@@ -48,8 +62,20 @@ impl Keeping {
 impl Journal for Keeping {
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
         // Whoever opens a log here is the program after the one before.
-        let inner = self.inner.own(log, &Owner { takes_over: true, ..owner.clone() }).await?;
-        Ok(Box::new(KeepingLog { inner, every: self.every }))
+        let inner = self
+            .inner
+            .own(
+                log,
+                &Owner {
+                    takes_over: true,
+                    ..owner.clone()
+                },
+            )
+            .await?;
+        Ok(Box::new(KeepingLog {
+            inner,
+            every: self.every,
+        }))
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {

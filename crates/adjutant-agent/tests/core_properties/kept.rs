@@ -34,8 +34,17 @@ pub(crate) async fn property(plan: &Plan, place: f64, end: f64) {
     let (plain, kept) = (Keeping::default(), Keeping::every(1));
     plain.append(&log, &records[..end]).await;
     kept.append(&log, &records[..place]).await;
-    agent(plan, &kept, &log).take_over().log().open().await.expect("the log opens");
-    let folded = kept.folded(&log).await.expect("memory does not fail").expect("a fold is kept");
+    agent(plan, &kept, &log)
+        .take_over()
+        .log()
+        .open()
+        .await
+        .expect("the log opens");
+    let folded = kept
+        .folded(&log)
+        .await
+        .expect("memory does not fail")
+        .expect("a fold is kept");
     assert_eq!(folded.seq, Seq(place as u64));
     kept.append(&log, &records[place..end]).await;
 
@@ -45,24 +54,44 @@ pub(crate) async fn property(plan: &Plan, place: f64, end: f64) {
 }
 
 async fn look(plan: &Plan, journal: &Keeping, log: &LogId) -> Seen {
-    let from = journal.folded(log).await.expect("memory does not fail").map_or(0, |folded| folded.seq.0 - 1);
+    let from = journal
+        .folded(log)
+        .await
+        .expect("memory does not fail")
+        .map_or(0, |folded| folded.seq.0 - 1);
     let agent = agent(plan, journal, log).take_over();
     agent.log().open().await.expect("the log opens");
     assert_eq!(journal.read_after(), Seq(from), "the fold was not used");
     let (pauses, queued) = (agent.log().pauses(), format!("{:?}", agent.queue().items()));
     let preview = agent.log().preview("What now?").await.ok();
-    let answers = pauses.iter().map(|it| it.answered(actors::answer(&it.ask, 0)));
+    let answers = pauses
+        .iter()
+        .map(|it| it.answered(actors::answer(&it.ask, 0)));
     let answers: Vec<Answered> = answers.collect();
-    let running = if answers.is_empty() { agent.run("Go on.").stream() } else { agent.resume(answers).stream() };
+    let running = if answers.is_empty() {
+        agent.run("Go on.").stream()
+    } else {
+        agent.resume(answers).stream()
+    };
     let mut running = running.expect("the session is free");
     let mut events = Vec::new();
     while let Some(event) = running.next().await {
         events.push(event);
     }
     let ended = running.result().and_then(|result| result.ok().cloned());
-    let records = journal.read(log, Seq(0)).map(|stamped| text(&stamped.expect("memory does not fail")));
+    let records = journal
+        .read(log, Seq(0))
+        .map(|stamped| text(&stamped.expect("memory does not fail")));
     let records = records.collect().await;
-    Seen { pauses, queued, preview, events, ended, snapshot: agent.snapshot(), records }
+    Seen {
+        pauses,
+        queued,
+        preview,
+        events,
+        ended,
+        snapshot: agent.snapshot(),
+        records,
+    }
 }
 
 fn text(stamped: &Stamped) -> String {
@@ -72,8 +101,13 @@ fn text(stamped: &Stamped) -> String {
 /// Another program on the log: the same gear, and a model that answers at once.
 fn agent(plan: &Plan, journal: &Keeping, log: &LogId) -> Agent {
     let last = model_fn(ModelInfo::new("test/last"), |request| {
-        adjutant_llm::Model::stream(&ScriptedModel::new([Script::new().text("The end.")]), request)
+        adjutant_llm::Model::stream(
+            &ScriptedModel::new([Script::new().text("The end.")]),
+            request,
+        )
     });
-    let agent = Agent::new(last).world(FixedWorld::at_ms(3_000)).journal(journal.clone());
+    let agent = Agent::new(last)
+        .world(FixedWorld::at_ms(3_000))
+        .journal(journal.clone());
     actors::equip(&plan.gear, &World::default(), agent).session(log.clone())
 }

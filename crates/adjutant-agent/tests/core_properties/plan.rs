@@ -157,24 +157,38 @@ pub(crate) enum How {
 
 /// The tools that a script may call; `nobody` is unknown on purpose.
 const TOOLS: [&str; 17] = [
-    "echo", "write", "body", "away", "own", "pair", "pure", "panics", "fails", "solo", "hangs", "polite", "maybe",
-    "enough", "idem", "large", "nobody",
+    "echo", "write", "body", "away", "own", "pair", "pure", "panics", "fails", "solo", "hangs",
+    "polite", "maybe", "enough", "idem", "large", "nobody",
 ];
 const ARGS: [&str; 4] = [r#"{"n":1}"#, r#"{"n":2}"#, "{}", r#"{"n":"#];
-const STOPS: [FinishReason; 4] =
-    [FinishReason::Length, FinishReason::Refused, FinishReason::Filtered, FinishReason::Paused];
+const STOPS: [FinishReason; 4] = [
+    FinishReason::Length,
+    FinishReason::Refused,
+    FinishReason::Filtered,
+    FinishReason::Paused,
+];
 
 pub(crate) fn plans() -> impl Strategy<Value = Plan> {
     (gear(), vec(step(), 1..3)).prop_map(|(gear, steps)| Plan { gear, steps })
 }
 
-fn maybe<T: std::fmt::Debug + Clone>(some: impl Strategy<Value = Vec<T>>) -> impl Strategy<Value = Vec<T>> {
+fn maybe<T: std::fmt::Debug + Clone>(
+    some: impl Strategy<Value = Vec<T>>,
+) -> impl Strategy<Value = Vec<T>> {
     prop_oneof![Just(Vec::new()), some]
 }
 
 fn gear() -> impl Strategy<Value = Gear> {
     let say = prop_oneof![30 => Just(Say::Pass), 5 => Just(Say::Change), 1 => Just(Say::Deny), 1 => Just(Say::Panic), 1 => Just(Say::Fail)];
-    let deeds = [Deed::Nothing, Deed::Remind, Deed::Hide, Deed::Mask, Deed::Fold, Deed::Remember, Deed::Report];
+    let deeds = [
+        Deed::Nothing,
+        Deed::Remind,
+        Deed::Hide,
+        Deed::Mask,
+        Deed::Fold,
+        Deed::Remember,
+        Deed::Report,
+    ];
     let deed = prop_oneof![
         16 => select(deeds.to_vec()),
         4 => select(vec![Deed::Charge, Deed::Ask]),
@@ -192,20 +206,30 @@ fn gear() -> impl Strategy<Value = Gear> {
         1 => Just(Reaction::Misfits),
         1 => Just(Reaction::Panics),
     ];
-    let writing =
-        prop_oneof![4 => Just(Writing::Good), 3 => select(vec![Writing::Empty, Writing::Fails, Writing::Calls])];
+    let writing = prop_oneof![4 => Just(Writing::Good), 3 => select(vec![Writing::Empty, Writing::Fails, Writing::Calls])];
     let drain = || select(vec![Drain::One, Drain::All]);
-    let lists = (maybe(vec(say, 1..40)), maybe(vec(deed, 1..6)), maybe(vec(around, 1..4)));
-    let others = (maybe(vec(reaction, 1..4)), maybe(vec(writing, 1..4)), any::<bool>(), (drain(), drain()));
-    (lists, others).prop_map(|((says, deeds, around), (reactions, summaries, masks, drains))| Gear {
-        says,
-        deeds,
-        around,
-        reactions,
-        summaries,
-        masks,
-        drains,
-    })
+    let lists = (
+        maybe(vec(say, 1..40)),
+        maybe(vec(deed, 1..6)),
+        maybe(vec(around, 1..4)),
+    );
+    let others = (
+        maybe(vec(reaction, 1..4)),
+        maybe(vec(writing, 1..4)),
+        any::<bool>(),
+        (drain(), drain()),
+    );
+    (lists, others).prop_map(
+        |((says, deeds, around), (reactions, summaries, masks, drains))| Gear {
+            says,
+            deeds,
+            around,
+            reactions,
+            summaries,
+            masks,
+            drains,
+        },
+    )
 }
 
 fn cut() -> impl Strategy<Value = Cut> {
@@ -226,11 +250,15 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Poke::Withdraw),
         1 => Just(Poke::Abort),
     ];
-    let how =
-        prop_oneof![4 => Just(How::Here), 3 => Just(How::Elsewhere), 1 => Just(How::Wrongly), 1 => Just(How::GivesUp)];
+    let how = prop_oneof![4 => Just(How::Here), 3 => Just(How::Elsewhere), 1 => Just(How::Wrongly), 1 => Just(How::GivesUp)];
     let after = (how, cut(), any::<u8>()).prop_map(|(how, cut, choice)| After { how, cut, choice });
     let at_limit = select(vec![AtLimit::End, AtLimit::LastTurn, AtLimit::Ask]);
-    let said = (vec(lane(), 0..3), vec(line(), 0..5), cut(), vec((0_usize..40, poke), 0..4));
+    let said = (
+        vec(lane(), 0..3),
+        vec(line(), 0..5),
+        cut(),
+        vec((0_usize..40, poke), 0..4),
+    );
     (said, (1_u32..5, 1_u32..4, at_limit), vec(after, 0..5)).prop_map(
         |((queued, lines, cut, pokes), (turns, parallel, at_limit), afters)| Step {
             queued,
@@ -253,34 +281,65 @@ fn line() -> impl Strategy<Value = Line> {
         1 => Just(End::Breaks),
         1 => Just(End::Overflows),
     ];
-    (any::<bool>(), vec((select(TOOLS.to_vec()), args), 0..4), prop::bool::weighted(0.1), end, 0_u64..400)
-        .prop_map(|(text, calls, void, end, used)| Line { text, calls, void, end, used })
+    (
+        any::<bool>(),
+        vec((select(TOOLS.to_vec()), args), 0..4),
+        prop::bool::weighted(0.1),
+        end,
+        0_u64..400,
+    )
+        .prop_map(|(text, calls, void, end, used)| Line {
+            text,
+            calls,
+            void,
+            end,
+            used,
+        })
 }
 
 impl Line {
     /// A reply that calls these tools.
     pub(crate) fn calling(tools: &[&'static str]) -> Self {
         let calls = tools.iter().map(|tool| (*tool, ARGS[0])).collect();
-        Self { text: false, calls, void: false, end: End::Said, used: 0 }
+        Self {
+            text: false,
+            calls,
+            void: false,
+            end: End::Said,
+            used: 0,
+        }
     }
 
     pub(crate) fn script(&self) -> Script {
         let broken = || Error::new(ErrorKind::Network, "the connection broke");
-        let usage = Usage { input_uncached: self.used, output: 7, ..Usage::default() };
+        let usage = Usage {
+            input_uncached: self.used,
+            output: 7,
+            ..Usage::default()
+        };
         let mut script = Script::new().delta_chars(6).usage(usage);
         if self.text {
             script = script.text("some text");
         }
-        script = self.calls.iter().fold(script, |script, (tool, args)| script.call_raw(*tool, *args));
+        script = self
+            .calls
+            .iter()
+            .fold(script, |script, (tool, args)| script.call_raw(*tool, *args));
         if self.void {
-            let usage = Usage { output: 3, ..Usage::default() };
-            script = script.after_retracted(Script::new().text("never mind").usage(usage), broken());
+            let usage = Usage {
+                output: 3,
+                ..Usage::default()
+            };
+            script =
+                script.after_retracted(Script::new().text("never mind").usage(usage), broken());
         }
         match self.end {
             End::Said => script,
             End::Stop(stop) => script.stop(stop),
             End::Breaks => script.fail(broken()),
-            End::Overflows => script.fail(Error::new(ErrorKind::Overflow, "the request does not fit")),
+            End::Overflows => {
+                script.fail(Error::new(ErrorKind::Overflow, "the request does not fit"))
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Agent, Answered, Event, EventKind, Journal, Lane, LogId, Outcome, PauseId, Queued, Record, RunNo, RunResult,
-    Running, Seq, Stamped,
+    Agent, Answered, Event, EventKind, Journal, Lane, LogId, Outcome, PauseId, Queued, Record,
+    RunNo, RunResult, Running, Seq, Stamped,
 };
 use adjutant_llm::{Custom, FixedWorld, Request, Script, ScriptedModel, UserMessage};
 use adjutant_tool::{Answer, Cancel};
@@ -64,10 +64,22 @@ impl<'p> Session<'p> {
     /// The same, with this journal.
     pub(crate) fn on(plan: &'p Plan, journal: Keeping) -> Self {
         let (world, model) = (World::default(), scripted(Vec::new()));
-        let agent = Agent::new(Dripping(Arc::clone(&model))).world(FixedWorld::at_ms(1_000)).journal(journal.clone());
+        let agent = Agent::new(Dripping(Arc::clone(&model)))
+            .world(FixedWorld::at_ms(1_000))
+            .journal(journal.clone());
         let agent = actors::equip(&plan.gear, &world, agent);
         let (models, drives, pushed) = (Vec::new(), Vec::new(), Vec::new());
-        Self { plan, world, journal, agent, model, models, drives, pushed, clean: true }
+        Self {
+            plan,
+            world,
+            journal,
+            agent,
+            model,
+            models,
+            drives,
+            pushed,
+            clean: true,
+        }
     }
 
     pub(crate) fn plan(&self) -> &Plan {
@@ -88,49 +100,96 @@ impl<'p> Session<'p> {
         self.model = scripted(step.lines.iter().map(super::plan::Line::script).collect());
         self.models.push(Arc::clone(&self.model));
         let token = Cancel::new();
-        self.agent = self.agent.clone().limits(step.limits()).model(Dripping(Arc::clone(&self.model)));
-        let running =
-            self.agent.run(format!("Go on, {at}.")).cancel(token.clone()).stream().expect("the session is free");
-        self.watch(running, step.cut, Some(&token), &step.pokes).await;
+        self.agent = self
+            .agent
+            .clone()
+            .limits(step.limits())
+            .model(Dripping(Arc::clone(&self.model)));
+        let running = self
+            .agent
+            .run(format!("Go on, {at}."))
+            .cancel(token.clone())
+            .stream()
+            .expect("the session is free");
+        self.watch(running, step.cut, Some(&token), &step.pokes)
+            .await;
         let mut afters = step.afters.iter();
         while !self.agent.log().pauses().is_empty() {
-            let last = After { how: How::GivesUp, cut: Cut::Never, choice: 0 };
+            let last = After {
+                how: How::GivesUp,
+                cut: Cut::Never,
+                choice: 0,
+            };
             self.after(*afters.next().unwrap_or(&last)).await;
         }
         // Time passes only when nothing else can move: bodies that were dropped are gone.
         tokio::time::sleep(Duration::from_millis(1)).await;
         let peak = self.world.peak();
-        assert!(peak <= step.parallel as usize, "{peak} bodies at a time, not {}", step.parallel);
+        assert!(
+            peak <= step.parallel as usize,
+            "{peak} bodies at a time, not {}",
+            step.parallel
+        );
     }
 
     async fn after(&mut self, after: After) {
         let pauses = self.agent.log().pauses();
-        let answered = |pause: &PauseId, answer| Answered { pause: pause.clone(), answer, shown: None };
+        let answered = |pause: &PauseId, answer| Answered {
+            pause: pause.clone(),
+            answer,
+            shown: None,
+        };
         let fits: Vec<Answered> = pauses
             .iter()
             .zip(0_u8..)
-            .map(|(pause, n)| answered(&pause.id, actors::answer(&pause.ask, after.choice.wrapping_add(n))))
+            .map(|(pause, n)| {
+                answered(
+                    &pause.id,
+                    actors::answer(&pause.ask, after.choice.wrapping_add(n)),
+                )
+            })
             .collect();
         match after.how {
             How::Here => {}
             How::Elsewhere => self.move_on().await,
             How::Wrongly => {
                 let stranger = answered(&PauseId("main/c99_0_0".into()), Answer::approve());
-                let running = self.agent.resume([fits.clone(), vec![stranger]].concat()).stream().expect("free");
+                let running = self
+                    .agent
+                    .resume([fits.clone(), vec![stranger]].concat())
+                    .stream()
+                    .expect("free");
                 let seen = read(running).await;
                 assert!(seen.result.is_none(), "an answer to nothing was taken");
-                assert!(matches!(&seen.events[..], [Event { kind: EventKind::RunPaused { .. }, .. }]));
+                assert!(matches!(
+                    &seen.events[..],
+                    [Event {
+                        kind: EventKind::RunPaused { .. },
+                        ..
+                    }]
+                ));
                 assert_eq!(self.agent.log().pauses(), pauses);
             }
             How::GivesUp => {
                 // What surrounds the drive may judge it otherwise, and then it is an error.
                 let _judged = self.agent.cancel_paused().await;
-                assert!(self.agent.log().pauses().is_empty(), "a run that was given up waits");
-                self.drives.push(Seen { events: Vec::new(), whole: false, result: None });
+                assert!(
+                    self.agent.log().pauses().is_empty(),
+                    "a run that was given up waits"
+                );
+                self.drives.push(Seen {
+                    events: Vec::new(),
+                    whole: false,
+                    result: None,
+                });
                 return;
             }
         }
-        let running = self.agent.resume(fits).stream().expect("the session is free");
+        let running = self
+            .agent
+            .resume(fits)
+            .stream()
+            .expect("the session is free");
         self.watch(running, after.cut, None, &[]).await;
     }
 
@@ -142,23 +201,46 @@ impl<'p> Session<'p> {
         let logged = check::queue(&records);
         for pushed in self.pushed.iter_mut().filter(|pushed| !pushed.stale) {
             // What was taken back when its run had parked is known to the program that ends here, and to nobody else.
-            let open = logged.number(&pushed.text).is_some_and(|item| !logged.has_ended(item));
+            let open = logged
+                .number(&pushed.text)
+                .is_some_and(|item| !logged.has_ended(item));
             if let Some(place) = pushed.withdrawn_at.filter(|_| open) {
-                let went_on = records[place..].iter().any(|it| matches!(it.record, Record::Opened { .. }));
-                assert!(!went_on, "{} was taken back, and the run that went on did not tell", pushed.text);
+                let went_on = records[place..]
+                    .iter()
+                    .any(|it| matches!(it.record, Record::Opened { .. }));
+                assert!(
+                    !went_on,
+                    "{} was taken back, and the run that went on did not tell",
+                    pushed.text
+                );
                 pushed.withdrawn_at = None;
             }
             pushed.lost |= pushed.handle.is_queued() && pushed.handle.item().is_none();
             pushed.stale = true;
         }
         let agent = Agent::new(Dripping(Arc::clone(&self.model))).world(FixedWorld::at_ms(2_000));
-        self.agent =
-            actors::equip(&self.plan.gear, &self.world, agent.journal(self.journal.clone())).session(log).take_over();
+        self.agent = actors::equip(
+            &self.plan.gear,
+            &self.world,
+            agent.journal(self.journal.clone()),
+        )
+        .session(log)
+        .take_over();
         self.agent.log().open().await.expect("the log opens");
-        assert_eq!(self.agent.log().pauses(), pauses, "another program waits for something else");
+        assert_eq!(
+            self.agent.log().pauses(),
+            pauses,
+            "another program waits for something else"
+        );
     }
 
-    async fn watch(&mut self, mut running: Running, cut: Cut, token: Option<&Cancel>, pokes: &[(usize, Poke)]) {
+    async fn watch(
+        &mut self,
+        mut running: Running,
+        cut: Cut,
+        token: Option<&Cancel>,
+        pokes: &[(usize, Poke)],
+    ) {
         let mut events = Vec::new();
         self.clean &= cut == Cut::Never;
         while let Some(event) = running.next().await {
@@ -174,7 +256,11 @@ impl<'p> Session<'p> {
                     assert!(!self.agent.is_running(), "a run that was dropped goes on");
                     // It parked, or was closed, without being seen: another look at the log tells.
                     self.agent.log().open().await.expect("the log opens");
-                    return self.drives.push(Seen { events, whole: false, result: None });
+                    return self.drives.push(Seen {
+                        events,
+                        whole: false,
+                        result: None,
+                    });
                 }
                 _ => {}
             }
@@ -183,7 +269,11 @@ impl<'p> Session<'p> {
             }
         }
         let seen = ended(events, &running);
-        assert!(seen.result.is_some(), "the log holds, so the run has a result: {:?}", running.result());
+        assert!(
+            seen.result.is_some(),
+            "the log holds, so the run has a result: {:?}",
+            running.result()
+        );
         self.drives.push(seen);
     }
 
@@ -191,7 +281,10 @@ impl<'p> Session<'p> {
         match poke {
             Poke::Queue(lane) => self.push(lane),
             Poke::Custom => {
-                let custom = Custom { kind: "mark".into(), value: json!(self.pushed.len()) };
+                let custom = Custom {
+                    kind: "mark".into(),
+                    value: json!(self.pushed.len()),
+                };
                 self.keep(format!("{custom:?}"), self.agent.queue().steer(custom));
             }
             Poke::Interrupt => {
@@ -201,8 +294,16 @@ impl<'p> Session<'p> {
             }
             Poke::Withdraw => {
                 let place = self.records().await.len();
-                if let Some(pushed) = self.pushed.iter_mut().rev().find(|it| !it.stale && it.handle.is_queued()) {
-                    assert!(pushed.handle.withdraw(), "a queued message could not be withdrawn");
+                if let Some(pushed) = self
+                    .pushed
+                    .iter_mut()
+                    .rev()
+                    .find(|it| !it.stale && it.handle.is_queued())
+                {
+                    assert!(
+                        pushed.handle.withdraw(),
+                        "a queued message could not be withdrawn"
+                    );
                     pushed.withdrawn_at = Some(place);
                 }
             }
@@ -230,15 +331,29 @@ impl<'p> Session<'p> {
 
     fn keep(&mut self, text: String, queued: Result<Queued, adjutant_agent::Error>) {
         let handle = queued.expect("there is room");
-        self.pushed.push(Pushed { text, handle, withdrawn_at: None, lost: false, stale: false });
+        self.pushed.push(Pushed {
+            text,
+            handle,
+            withdrawn_at: None,
+            lost: false,
+            stale: false,
+        });
     }
 
     /// The records of the session.
     pub(crate) async fn records(&self) -> Vec<Stamped> {
-        let records = self.journal.read(self.agent.session_id(), Seq(0)).map(|stamped| {
-            let stamped = stamped.expect("memory does not fail");
-            Stamped::new(stamped.seq, stamped.at_ms, stamped.thread.clone(), stamped.record.clone())
-        });
+        let records = self
+            .journal
+            .read(self.agent.session_id(), Seq(0))
+            .map(|stamped| {
+                let stamped = stamped.expect("memory does not fail");
+                Stamped::new(
+                    stamped.seq,
+                    stamped.at_ms,
+                    stamped.thread.clone(),
+                    stamped.record.clone(),
+                )
+            });
         records.collect().await
     }
 
@@ -248,7 +363,10 @@ impl<'p> Session<'p> {
 
     /// What the newest drives of the runs came to, if they were seen.
     pub(crate) fn results(&self) -> impl Iterator<Item = &RunResult> {
-        self.drives.iter().filter_map(|seen| seen.result.as_ref()).filter(|result| result.run != RunNo(0))
+        self.drives
+            .iter()
+            .filter_map(|seen| seen.result.as_ref())
+            .filter(|result| result.run != RunNo(0))
     }
 }
 
@@ -277,5 +395,9 @@ fn ended(events: Vec<Event>, running: &Running) -> Seen {
         };
         assert_eq!(told, Some(end), "the last event is not the result");
     }
-    Seen { events, whole: true, result }
+    Seen {
+        events,
+        whole: true,
+        result,
+    }
 }

@@ -6,10 +6,12 @@ use std::{
 };
 
 use adjutant_agent::{
-    Activity, ActivityId, Admission, Error, Executor, Flush, JournalError, JournalErrorKind, Limits, Log, Record, Run,
-    RunNo, Seq, Stamped,
+    Activity, ActivityId, Admission, Error, Executor, Flush, JournalError, JournalErrorKind,
+    Limits, Log, Record, Run, RunNo, Seq, Stamped,
 };
-use adjutant_llm::{Block, Call, CallId, CallResult, Entry, FinishReason, Reply, Status, UserMessage};
+use adjutant_llm::{
+    Block, Call, CallId, CallResult, Entry, FinishReason, Reply, Status, UserMessage,
+};
 use adjutant_tool::Replay;
 use bytes::Bytes;
 use serde_json::Value;
@@ -43,13 +45,21 @@ pub(crate) fn lock(outside: &Shared) -> MutexGuard<'_, Outside> {
 pub(crate) fn begun() -> Shared {
     let outside = Shared::default();
     let prompts = vec![Entry::User(UserMessage::text("Go on."))];
-    append(&outside, vec![Record::began(RunNo(1), prompts, Limits::default())]);
+    append(
+        &outside,
+        vec![Record::began(RunNo(1), prompts, Limits::default())],
+    );
     outside
 }
 
 /// The replay class of a call, by its block.
 pub(crate) fn class(call: CallId) -> Replay {
-    [Replay::Once, Replay::Pure, Replay::Idempotent, Replay::Resumable][call.block as usize % 4]
+    [
+        Replay::Once,
+        Replay::Pure,
+        Replay::Idempotent,
+        Replay::Resumable,
+    ][call.block as usize % 4]
 }
 
 /// The fold of the bytes, as a new process makes it.
@@ -66,7 +76,9 @@ fn append(outside: &Shared, records: Vec<Record>) -> Vec<Arc<Stamped>> {
     let mut outside = lock(outside);
     let stamp = |record| {
         let stamped = Stamped::new(Seq(outside.log.len() as u64 + 1), 0, "main".into(), record);
-        outside.log.push(stamped.bytes().expect("a record is JSON").clone());
+        outside
+            .log
+            .push(stamped.bytes().expect("a record is JSON").clone());
         Arc::new(stamped)
     };
     records.into_iter().map(stamp).collect()
@@ -76,19 +88,30 @@ fn reply(turn: u64) -> Reply {
     let mut reply = Reply::new("outside/model".into(), FinishReason::End);
     let blocks = if turn > TURNS_WITH_CALLS { 0 } else { 4 };
     let call = |block| Call {
-        id: CallId { turn, attempt: 0, block },
+        id: CallId {
+            turn,
+            attempt: 0,
+            block,
+        },
         wire_id: None,
         name: "tool".into(),
         args: "{}".into(),
         extra: Default::default(),
     };
-    reply.blocks = (0..blocks).map(|block| Arc::new(Block::Call(call(block)))).collect();
+    reply.blocks = (0..blocks)
+        .map(|block| Arc::new(Block::Call(call(block))))
+        .collect();
     reply
 }
 
 impl FuelPort {
     pub(crate) fn new(outside: &Shared) -> Self {
-        Self { outside: Arc::clone(outside), busy: BTreeSet::new(), todo: Vec::new(), batch: Vec::new() }
+        Self {
+            outside: Arc::clone(outside),
+            busy: BTreeSet::new(),
+            todo: Vec::new(),
+            batch: Vec::new(),
+        }
     }
 
     fn burn(&self) -> Result<(), Error> {
@@ -102,15 +125,26 @@ impl FuelPort {
 
     fn perform(&self, act: Activity) -> Result<Record, Error> {
         Ok(match act {
-            Activity::Prepare { turn } => Record::prepared(turn, "outside/model".into(), Vec::new()),
+            Activity::Prepare { turn } => {
+                Record::prepared(turn, "outside/model".into(), Vec::new())
+            }
             Activity::Ask { turn, .. } => Record::replied(turn, Arc::new(reply(turn.0)), None),
             Activity::Admit { call } => {
                 let replay = class(call);
-                let admission =
-                    Admission::Allow { args: "{}".into(), changed: false, title: None, replay, sequential: false };
+                let admission = Admission::Allow {
+                    args: "{}".into(),
+                    changed: false,
+                    title: None,
+                    replay,
+                    sequential: false,
+                };
                 Record::Admitted { call, admission }
             }
-            Activity::Call { call, replay: Replay::Resumable, .. } => self.enter(call)?,
+            Activity::Call {
+                call,
+                replay: Replay::Resumable,
+                ..
+            } => self.enter(call)?,
             Activity::Call { call, .. } => {
                 *lock(&self.outside).ran.entry(call).or_default() += 1;
                 returned(call, Status::Ok)
@@ -123,18 +157,41 @@ impl FuelPort {
     /// A body that is entered from the top, with one step that must not be done twice.
     fn enter(&self, call: CallId) -> Result<Record, Error> {
         let log = lock(&self.outside).log.clone();
-        let records = || log.iter().map(|it| serde_json::from_slice::<Stamped>(it).expect("the log reads back").record);
-        if records().any(|record| matches!(record, Record::Noted { call: noted, .. } if noted == call)) {
+        let records = || {
+            log.iter().map(|it| {
+                serde_json::from_slice::<Stamped>(it)
+                    .expect("the log reads back")
+                    .record
+            })
+        };
+        if records()
+            .any(|record| matches!(record, Record::Noted { call: noted, .. } if noted == call))
+        {
             return Ok(returned(call, Status::Ok));
         }
-        if records().any(|record| matches!(record, Record::Begun { call: begun, .. } if begun == call)) {
+        if records()
+            .any(|record| matches!(record, Record::Begun { call: begun, .. } if begun == call))
+        {
             return Ok(returned(call, Status::OutcomeUnknown));
         }
-        append(&self.outside, vec![Record::Begun { call, key: "step".into() }]);
+        append(
+            &self.outside,
+            vec![Record::Begun {
+                call,
+                key: "step".into(),
+            }],
+        );
         self.burn()?;
         *lock(&self.outside).ran.entry(call).or_default() += 1;
         self.burn()?;
-        append(&self.outside, vec![Record::Noted { call, key: "step".into(), value: Value::Null }]);
+        append(
+            &self.outside,
+            vec![Record::Noted {
+                call,
+                key: "step".into(),
+                value: Value::Null,
+            }],
+        );
         self.burn()?;
         Ok(returned(call, Status::Ok))
     }
@@ -205,7 +262,11 @@ impl Log for SlowLog {
         self.0.head()
     }
 
-    async fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<adjutant_agent::Head, JournalError> {
+    async fn append(
+        &mut self,
+        batch: &[Arc<Stamped>],
+        flush: Flush,
+    ) -> Result<adjutant_agent::Head, JournalError> {
         tokio::task::yield_now().await;
         let head = self.0.append(batch, flush).await;
         tokio::task::yield_now().await;

@@ -6,12 +6,17 @@ use std::{
     task::Poll,
 };
 
-use adjutant_agent::{Agent, Answered, Error, Journal, LogId, Outcome, Record, Run, RunResult, Seq, Stamped};
+use adjutant_agent::{
+    Agent, Answered, Error, Journal, LogId, Outcome, Record, Run, RunResult, Seq, Stamped,
+};
 use adjutant_context::Compact;
 use adjutant_llm::{
-    CallId, CallResult, Entry, FixedWorld, FnModel, Model, ModelInfo, Script, ScriptedModel, UserMessage, model_fn,
+    CallId, CallResult, Entry, FixedWorld, FnModel, Model, ModelInfo, Script, ScriptedModel,
+    UserMessage, model_fn,
 };
-use adjutant_tool::{Answer, Approval, AskKind, CallContext, Replay, ToolError, ToolSpec, external_tool, tool_fn};
+use adjutant_tool::{
+    Answer, Approval, AskKind, CallContext, Replay, ToolError, ToolSpec, external_tool, tool_fn,
+};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
@@ -45,13 +50,22 @@ fn cut<T>(polls: usize, work: impl Future<Output = T>) -> Option<T> {
 }
 
 fn runtime() -> Runtime {
-    Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime")
+    Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime")
 }
 
 impl World {
     fn note(&self, cx: &CallContext, step: &'static str) -> CallId {
         let call = cx.who.call.expect("a call of a run");
-        *self.done.lock().expect("nobody panics inside").entry((call, step)).or_default() += 1;
+        *self
+            .done
+            .lock()
+            .expect("nobody panics inside")
+            .entry((call, step))
+            .or_default() += 1;
         call
     }
 
@@ -61,7 +75,10 @@ impl World {
             let call = cx.once(step, || async { Ok(self.note(&cx, step)) }).await?;
             tokio::task::yield_now().await;
             let answer = cx.ask(key, format!("{key}?")).await?.to_string();
-            self.heard.lock().expect("nobody panics inside").insert((call, key, answer));
+            self.heard
+                .lock()
+                .expect("nobody panics inside")
+                .insert((call, key, answer));
         }
         Ok(CallResult::ok("asked"))
     }
@@ -69,20 +86,34 @@ impl World {
     fn agent(&self) -> Agent {
         let spec = |name| ToolSpec::new(name, "A tool.", json!({"type": "object"}));
         let (write, body) = (self.clone(), self.clone());
-        let write =
-            tool_fn(ToolSpec { approval: Approval::Always, ..spec("write") }, move |_: Value, cx: CallContext| {
+        let write = tool_fn(
+            ToolSpec {
+                approval: Approval::Always,
+                ..spec("write")
+            },
+            move |_: Value, cx: CallContext| {
                 let world = write.clone();
                 async move {
                     world.note(&cx, "write");
                     tokio::task::yield_now().await;
                     Ok(CallResult::ok("a long text ".repeat(30)))
                 }
-            });
-        let body =
-            tool_fn(ToolSpec { replay: Replay::Resumable, ..spec("body") }, move |_: Value, cx| body.clone().body(cx));
-        let summary = model_fn(ModelInfo { context_window: 2_000, ..ModelInfo::new("test/summary") }, |request| {
-            ScriptedModel::new([Script::new().text("so far")]).stream(request)
-        });
+            },
+        );
+        let body = tool_fn(
+            ToolSpec {
+                replay: Replay::Resumable,
+                ..spec("body")
+            },
+            move |_: Value, cx| body.clone().body(cx),
+        );
+        let summary = model_fn(
+            ModelInfo {
+                context_window: 2_000,
+                ..ModelInfo::new("test/summary")
+            },
+            |request| ScriptedModel::new([Script::new().text("so far")]).stream(request),
+        );
         let compact = Compact {
             threshold: 0.1,
             reserve_tokens: Some(100),
@@ -90,19 +121,38 @@ impl World {
             min_gain: 0.01,
             ..Compact::default()
         };
-        let agent = Agent::new(model()).world(FixedWorld::at_ms(1_000)).journal(self.journal.clone());
-        let agent = agent.effect(Compact { model: Some(Arc::new(summary)), ..compact }).tool(write).tool(body);
-        agent.tool(external_tool(spec("away"))).session(log()).take_over()
+        let agent = Agent::new(model())
+            .world(FixedWorld::at_ms(1_000))
+            .journal(self.journal.clone());
+        let agent = agent
+            .effect(Compact {
+                model: Some(Arc::new(summary)),
+                ..compact
+            })
+            .tool(write)
+            .tool(body);
+        agent
+            .tool(external_tool(spec("away")))
+            .session(log())
+            .take_over()
     }
 
     async fn records(&self) -> Vec<Arc<Stamped>> {
-        let records = self.journal.0.read(&log(), Seq(0)).collect::<Vec<_>>().await;
+        let records = self
+            .journal
+            .0
+            .read(&log(), Seq(0))
+            .collect::<Vec<_>>()
+            .await;
         records.into_iter().filter_map(Result::ok).collect()
     }
 
     async fn fold(&self) -> Run {
         let mut run = Run::default();
-        self.records().await.iter().for_each(|stamped| run.apply(stamped).expect("the log folds"));
+        self.records()
+            .await
+            .iter()
+            .for_each(|stamped| run.apply(stamped).expect("the log folds"));
         run
     }
 }
@@ -113,37 +163,57 @@ fn log() -> LogId {
 
 /// Calls everything twice, and then answers; each request ends where a model may answer.
 fn model() -> FnModel<impl Fn(adjutant_llm::Request) -> adjutant_llm::ChunkStream + Send + Sync> {
-    model_fn(ModelInfo { context_window: 2_000, ..ModelInfo::new("test/model") }, |request| {
-        let last = request.entries.last().map(|stored| &stored.entry);
-        let may_answer = match last {
-            Some(Entry::User(_)) => true,
-            Some(Entry::Turn(turn)) => !turn.results().is_empty(),
-            _ => false,
-        };
-        assert!(may_answer, "nothing to answer in {last:?}");
-        let again = |entry: &Entry| matches!(entry, Entry::User(message) if *message == "Again.".into());
-        let ends = request.turn() > 2 || request.entries.iter().any(|stored| again(&stored.entry));
-        let script = if ends { Script::new().text("Done.") } else { batch() };
-        let stream = ScriptedModel::new([script]).stream(request);
-        Box::pin(stream.then(|chunk| async {
-            tokio::task::yield_now().await;
-            chunk
-        }))
-    })
+    model_fn(
+        ModelInfo {
+            context_window: 2_000,
+            ..ModelInfo::new("test/model")
+        },
+        |request| {
+            let last = request.entries.last().map(|stored| &stored.entry);
+            let may_answer = match last {
+                Some(Entry::User(_)) => true,
+                Some(Entry::Turn(turn)) => !turn.results().is_empty(),
+                _ => false,
+            };
+            assert!(may_answer, "nothing to answer in {last:?}");
+            let again = |entry: &Entry| matches!(entry, Entry::User(message) if *message == "Again.".into());
+            let ends =
+                request.turn() > 2 || request.entries.iter().any(|stored| again(&stored.entry));
+            let script = if ends {
+                Script::new().text("Done.")
+            } else {
+                batch()
+            };
+            let stream = ScriptedModel::new([script]).stream(request);
+            Box::pin(stream.then(|chunk| async {
+                tokio::task::yield_now().await;
+                chunk
+            }))
+        },
+    )
 }
 
 fn batch() -> Script {
-    ["write", "body", "away"].into_iter().fold(Script::new().text("Let me see."), |it, name| it.call(name, json!({})))
+    ["write", "body", "away"]
+        .into_iter()
+        .fold(Script::new().text("Let me see."), |it, name| {
+            it.call(name, json!({}))
+        })
 }
 
 fn answers(agent: &Agent) -> Vec<Answered> {
     let answer = |kind, id: &str| match kind {
         AskKind::Approval => Answer::approve(),
-        AskKind::External => Answer::Return { result: CallResult::ok("there").into() },
+        AskKind::External => Answer::Return {
+            result: CallResult::ok("there").into(),
+        },
         _ => Answer::give(id),
     };
     let pauses = agent.log().pauses();
-    pauses.iter().map(|it| it.answered(answer(it.ask.kind, &it.id.0))).collect()
+    pauses
+        .iter()
+        .map(|it| it.answered(answer(it.ask.kind, &it.id.0)))
+        .collect()
 }
 
 /// Begins the session: two messages wait, the run begins, and whatever it waits for is answered.
@@ -168,9 +238,16 @@ async fn recover(world: &World, polls: usize) -> Agent {
     let agent = world.agent();
     agent.log().open().await.expect("the log opens");
     if world.fold().await.is_open() {
-        let result = agent.resume(answers(&agent)).await.expect("the run goes on");
+        let result = agent
+            .resume(answers(&agent))
+            .await
+            .expect("the run goes on");
         let result = go_on(&agent, result).await.expect("the run goes on");
-        assert!(matches!(result.outcome, Outcome::Finished { .. }), "{:?}, cut at {polls}", result.outcome);
+        assert!(
+            matches!(result.outcome, Outcome::Finished { .. }),
+            "{:?}, cut at {polls}",
+            result.outcome
+        );
     }
     let result = agent.run("Again.").await.expect("the session can be used");
     assert_eq!(result.text(), "Done.", "cut at {polls}");
@@ -181,10 +258,14 @@ async fn check(world: &World, agent: &Agent, polls: usize) {
     let (records, run) = (world.records().await, world.fold().await);
     assert!(!run.is_open());
     assert_eq!(run.history(), &agent.log().transcript(), "cut at {polls}");
-    let read: Run = serde_json::from_value(serde_json::to_value(&run).expect("a run is JSON")).expect("it reads back");
+    let read: Run = serde_json::from_value(serde_json::to_value(&run).expect("a run is JSON"))
+        .expect("it reads back");
     assert_eq!(read, run, "cut at {polls}");
     for ((call, step), times) in &*world.done.lock().expect("nobody panics inside") {
-        assert_eq!(*times, 1, "{step} of {call} was done {times} times, cut at {polls}");
+        assert_eq!(
+            *times, 1,
+            "{step} of {call} was done {times} times, cut at {polls}"
+        );
     }
     // A body hears the same answer as often as it is entered, and it is the one that was given.
     for (call, key, answer) in &*world.heard.lock().expect("nobody panics inside") {
@@ -199,11 +280,17 @@ fn check_answers(records: &[Arc<Stamped>], polls: usize) {
     let mut answered = BTreeSet::new();
     for stamped in records {
         match &stamped.record {
-            Record::Resumed { answers, .. } => answered.extend(answers.iter().map(|it| it.pause.clone())),
+            Record::Resumed { answers, .. } => {
+                answered.extend(answers.iter().map(|it| it.pause.clone()))
+            }
             Record::Answered { pause, .. } => {
                 answered.insert(pause.clone());
             }
-            Record::Paused { pause } => assert!(!answered.contains(&pause.id), "{} again, cut at {polls}", pause.id),
+            Record::Paused { pause } => assert!(
+                !answered.contains(&pause.id),
+                "{} again, cut at {polls}",
+                pause.id
+            ),
             _ => {}
         }
     }
@@ -219,13 +306,26 @@ fn check_queue(records: &[Arc<Stamped>], run: &Run, agent: &Agent, polls: usize)
             _ => {}
         }
     }
-    assert_eq!((&queued, !agent.queue().is_empty()), (&placed, false), "cut at {polls}");
+    assert_eq!(
+        (&queued, !agent.queue().is_empty()),
+        (&placed, false),
+        "cut at {polls}"
+    );
     let said = |text: &str| {
         let is = |message: &UserMessage| message.content[0].as_text() == Some(text);
-        run.history().iter().filter(|it| matches!(&it.entry, Entry::User(message) if is(message))).count()
+        run.history()
+            .iter()
+            .filter(|it| matches!(&it.entry, Entry::User(message) if is(message)))
+            .count()
     };
-    let expect: Vec<usize> = (1..=3).map(|item| usize::from(queued.contains(&item))).collect();
-    assert_eq!(["one", "two", "at last"].map(said), expect[..], "cut at {polls}");
+    let expect: Vec<usize> = (1..=3)
+        .map(|item| usize::from(queued.contains(&item)))
+        .collect();
+    assert_eq!(
+        ["one", "two", "at last"].map(said),
+        expect[..],
+        "cut at {polls}"
+    );
 }
 
 #[test]
@@ -237,8 +337,16 @@ fn waiting_session_goes_on_when_its_program_was_cut_at_any_poll() {
         let played = cut(polls, play(&first));
         let agent = last.block_on(recover(&world, polls));
         last.block_on(check(&world, &agent, polls));
-        let is_fold = |it: &&Arc<Stamped>| serde_json::to_string(&it.record).expect("JSON").contains("\"fold\"");
-        folds += last.block_on(world.records()).iter().filter(is_fold).count();
+        let is_fold = |it: &&Arc<Stamped>| {
+            serde_json::to_string(&it.record)
+                .expect("JSON")
+                .contains("\"fold\"")
+        };
+        folds += last
+            .block_on(world.records())
+            .iter()
+            .filter(is_fold)
+            .count();
         if let Some(result) = played {
             assert_eq!(result.expect("the run finishes").text(), "Done.");
             break;
@@ -246,7 +354,10 @@ fn waiting_session_goes_on_when_its_program_was_cut_at_any_poll() {
         cuts += 1;
     }
     println!("cuts {cuts}, summaries {folds}");
-    assert!(cuts > 80 && folds > 0, "only {cuts} places, {folds} summaries");
+    assert!(
+        cuts > 80 && folds > 0,
+        "only {cuts} places, {folds} summaries"
+    );
 }
 
 #[test]

@@ -10,20 +10,32 @@ use serde_json::{Value, json};
 /// A model of this window, and an agent with it and the tool `say`; no floor, so that each effect is alone.
 ///
 /// The tool takes `{"text", "times"?, "fail"?}` and gives the text, repeated, as its result or as its failure.
-pub(crate) fn agent(window: u64, scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedModel>, Agent) {
-    let info = ModelInfo { context_window: window, ..ModelInfo::new("scripted/model") };
+pub(crate) fn agent(
+    window: u64,
+    scripts: impl IntoIterator<Item = Script>,
+) -> (Arc<ScriptedModel>, Agent) {
+    let info = ModelInfo {
+        context_window: window,
+        ..ModelInfo::new("scripted/model")
+    };
     let model = Arc::new(ScriptedModel::new(scripts).info(info));
-    let spec =
-        ToolSpec { replay: Replay::Pure, ..ToolSpec::new("say", "Says something.", json!({ "type": "object" })) };
+    let spec = ToolSpec {
+        replay: Replay::Pure,
+        ..ToolSpec::new("say", "Says something.", json!({ "type": "object" }))
+    };
     let say = tool_fn(spec, |args: Value, _| async move {
         let text = args["text"].as_str().unwrap_or_default();
-        let text = text.repeat(usize::try_from(args["times"].as_u64().unwrap_or(1)).expect("a small number"));
+        let text = text
+            .repeat(usize::try_from(args["times"].as_u64().unwrap_or(1)).expect("a small number"));
         match args["fail"].as_bool() {
             Some(true) => Err(ToolError::failed(text)),
             _ => Ok(adjutant_llm::CallResult::ok(text)),
         }
     });
-    (Arc::clone(&model), Floor::off().install(Agent::new(model).tool(say)))
+    (
+        Arc::clone(&model),
+        Floor::off().install(Agent::new(model).tool(say)),
+    )
 }
 
 /// A reply that calls `say`.
@@ -47,7 +59,11 @@ fn lines(request: &Request) -> Vec<String> {
     for stored in request.entries.iter() {
         match &stored.entry {
             Entry::User(message) => {
-                let text: String = message.content.iter().filter_map(Content::as_text).collect();
+                let text: String = message
+                    .content
+                    .iter()
+                    .filter_map(Content::as_text)
+                    .collect();
                 lines.push(match &message.origin {
                     Origin::Reminder { by } => format!("[{by}] {text}"),
                     _ => format!("user: {text}"),

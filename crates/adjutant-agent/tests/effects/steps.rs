@@ -7,10 +7,22 @@ use adjutant_llm::{Entry, EntryId, ScriptedModel};
 /// The numbers of the requests, counted from 1, that do not begin with all of the one before.
 pub(crate) fn breaks(model: &ScriptedModel) -> Vec<usize> {
     let requests = model.requests();
-    let entries: Vec<Vec<Entry>> =
-        requests.iter().map(|request| request.entries.iter().map(|stored| stored.entry.clone()).collect()).collect();
+    let entries: Vec<Vec<Entry>> = requests
+        .iter()
+        .map(|request| {
+            request
+                .entries
+                .iter()
+                .map(|stored| stored.entry.clone())
+                .collect()
+        })
+        .collect();
     let broken = |(_, pair): &(usize, &[Vec<Entry>])| !pair[1].starts_with(&pair[0]);
-    (2..).zip(entries.windows(2)).filter(broken).map(|(number, _)| number).collect()
+    (2..)
+        .zip(entries.windows(2))
+        .filter(broken)
+        .map(|(number, _)| number)
+        .collect()
 }
 
 /// In how many ways each turn was shown, at most.

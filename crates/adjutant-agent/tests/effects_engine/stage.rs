@@ -15,10 +15,14 @@ pub(crate) fn agent(scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedM
 }
 
 /// The same, with a fixed world and a log that can be read.
-pub(crate) fn logged(scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedModel>, Agent, MemoryJournal) {
+pub(crate) fn logged(
+    scripts: impl IntoIterator<Item = Script>,
+) -> (Arc<ScriptedModel>, Agent, MemoryJournal) {
     let (model, agent) = agent(scripts);
     let journal = MemoryJournal::default();
-    let agent = agent.world(FixedWorld::at_ms(1_000)).journal(journal.clone());
+    let agent = agent
+        .world(FixedWorld::at_ms(1_000))
+        .journal(journal.clone());
     (model, agent, journal)
 }
 
@@ -29,7 +33,9 @@ pub(crate) fn spec(name: &str) -> ToolSpec {
 
 /// A tool of that name that says it is done.
 pub(crate) fn named(name: &str) -> impl ErasedTool + 'static {
-    tool_fn(spec(name), |_: Value, _: CallContext| async { Ok(CallResult::ok("done")) })
+    tool_fn(spec(name), |_: Value, _: CallContext| async {
+        Ok(CallResult::ok("done"))
+    })
 }
 
 /// The tool `step`.
@@ -46,11 +52,18 @@ pub(crate) fn shown(request: &Request) -> Vec<String> {
         Entry::Custom(custom) => format!("<{}>", custom.kind),
         other => unreachable!("no such entry here: {other:?}"),
     };
-    request.entries.iter().map(|stored| short(&stored.entry)).collect()
+    request
+        .entries
+        .iter()
+        .map(|stored| short(&stored.entry))
+        .collect()
 }
 
 /// The records of the agent's session.
 pub(crate) async fn records(journal: &MemoryJournal, agent: &Agent) -> Vec<Record> {
     let records = journal.read(agent.session_id(), Seq(0));
-    records.map(|stamped| stamped.expect("memory does not fail").record.clone()).collect().await
+    records
+        .map(|stamped| stamped.expect("memory does not fail").record.clone())
+        .collect()
+        .await
 }

@@ -18,29 +18,37 @@ struct Trial {
 }
 
 fn trial() -> impl Strategy<Value = Trial> {
-    let plan = (1..4_u32, 1..9_usize, any::<bool>(), any::<bool>()).prop_map(|(turns, chars, stumbles, thinks)| Plan {
-        turns,
-        chars,
-        stumbles,
-        thinks,
-    });
+    let plan = (1..4_u32, 1..9_usize, any::<bool>(), any::<bool>()).prop_map(
+        |(turns, chars, stumbles, thinks)| Plan {
+            turns,
+            chars,
+            stumbles,
+            thinks,
+        },
+    );
     let places = prop::collection::vec(any::<prop::sample::Index>(), 0..6);
-    (plan, places, any::<prop::sample::Index>(), any::<bool>()).prop_map(|(plan, acknowledged, dies, resumes)| Trial {
-        plan,
-        acknowledged,
-        dies,
-        resumes,
-    })
+    (plan, places, any::<prop::sample::Index>(), any::<bool>()).prop_map(
+        |(plan, acknowledged, dies, resumes)| Trial {
+            plan,
+            acknowledged,
+            dies,
+            resumes,
+        },
+    )
 }
 
 /// The text of each attempt at a reply, as a reader knows it.
 async fn read(running: &mut Running, events: usize, acknowledged: &[usize]) -> Vec<String> {
     let (mut said, mut known): (Vec<String>, _) = (Vec::new(), Vec::new());
     for at in 0..events {
-        let Some(event) = running.next().await else { break };
+        let Some(event) = running.next().await else {
+            break;
+        };
         match event.kind {
             EventKind::ReplyStarted { .. } => said.push(String::new()),
-            EventKind::TextDelta { text, .. } => said.last_mut().expect("a reply has begun").push_str(&text),
+            EventKind::TextDelta { text, .. } => {
+                said.last_mut().expect("a reply has begun").push_str(&text)
+            }
             _ => {}
         }
         if acknowledged.contains(&at) {
@@ -56,8 +64,16 @@ fn held(records: &[Arc<Stamped>]) -> Vec<String> {
     let mut held: BTreeMap<_, String> = BTreeMap::new();
     for stamped in records {
         match &stamped.record {
-            Record::Heard { turn, attempt, parts, .. } => {
-                let texts = parts.iter().filter(|part| part.kind == BlockKind::Text).map(|part| part.text.as_str());
+            Record::Heard {
+                turn,
+                attempt,
+                parts,
+                ..
+            } => {
+                let texts = parts
+                    .iter()
+                    .filter(|part| part.kind == BlockKind::Text)
+                    .map(|part| part.text.as_str());
                 held.entry((*turn, *attempt)).or_default().extend(texts);
             }
             Record::Replied { turn, reply, .. } => {
@@ -74,20 +90,33 @@ fn check(log: &[Arc<Stamped>], acknowledged: &[String]) {
     let held = held(log);
     // What was void by then, though its reader had not come to that, need not be held.
     for said in acknowledged.iter().filter(|said| !said.starts_with('V')) {
-        assert!(held.iter().any(|held| held.starts_with(said)), "{held:?} does not hold {said:?}");
+        assert!(
+            held.iter().any(|held| held.starts_with(said)),
+            "{held:?} does not hold {said:?}"
+        );
     }
 }
 
 async fn play(trial: &Trial) {
     let whole = MemoryJournal::default();
-    let mut running = trial.plan.agent(&whole).run("Go.").stream().expect("the session is free");
+    let mut running = trial
+        .plan
+        .agent(&whole)
+        .run("Go.")
+        .stream()
+        .expect("the session is free");
     let mut events = 0;
     while running.next().await.is_some() {
         events += 1;
     }
     let log = "log".into();
     let journal = MemoryJournal::default();
-    let mut running = trial.plan.agent(&journal).run("Go.").stream().expect("the session is free");
+    let mut running = trial
+        .plan
+        .agent(&journal)
+        .run("Go.")
+        .stream()
+        .expect("the session is free");
     let dies = trial.dies.index(events) + 1;
     let places: Vec<usize> = trial.acknowledged.iter().map(|at| at.index(dies)).collect();
     let acknowledged = read(&mut running, dies, &places).await;
@@ -100,8 +129,15 @@ async fn play(trial: &Trial) {
     let other = trial.plan.agent(&journal).take_over();
     if trial.resumes && kept.is_open() {
         let result = other.resume(Vec::new()).await.expect("the run goes on");
-        assert!(matches!(result.outcome, Outcome::Finished { .. }), "{:?}", result.outcome);
-        assert_eq!((result.text(), result.turns), (text(trial.plan.turns - 1), trial.plan.turns));
+        assert!(
+            matches!(result.outcome, Outcome::Finished { .. }),
+            "{:?}",
+            result.outcome
+        );
+        assert_eq!(
+            (result.text(), result.turns),
+            (text(trial.plan.turns - 1), trial.plan.turns)
+        );
     } else {
         other.run("Again.").await.expect("it answers");
     }
@@ -109,9 +145,17 @@ async fn play(trial: &Trial) {
     assert_eq!(end.heard(), []);
     if trial.resumes && kept.is_open() {
         let same = fold(&records(&whole, &log).await);
-        assert_eq!((said(&end), end.history().len()), (said(&same), same.history().len()));
+        assert_eq!(
+            (said(&end), end.history().len()),
+            (said(&same), same.history().len())
+        );
     } else {
-        assert!(said(&end).starts_with(&said(&kept)), "{:?} does not hold {:?}", said(&end), said(&kept));
+        assert!(
+            said(&end).starts_with(&said(&kept)),
+            "{:?} does not hold {:?}",
+            said(&end),
+            said(&kept)
+        );
     }
     // An interrupted reply has calls that never ran, and each has its result.
     for stored in end.history().iter() {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use adjutant_agent::{Agent, MemoryJournal};
 use adjutant_llm::{
-    CallResult, Entry, Error, ErrorKind, FinishReason, FixedWorld, Model, ModelInfo, Request, Script, ScriptedModel,
-    Thinking, model_fn,
+    CallResult, Entry, Error, ErrorKind, FinishReason, FixedWorld, Model, ModelInfo, Request,
+    Script, ScriptedModel, Thinking, model_fn,
 };
 use serde_json::json;
 
@@ -35,14 +35,29 @@ fn shown(request: &Request) -> u32 {
         Entry::Turn(turn) => turn.reply().stop != FinishReason::Interrupted,
         _ => false,
     };
-    u32::try_from(request.entries.iter().filter(|stored| whole(&stored.entry)).count()).expect("few turns")
+    u32::try_from(
+        request
+            .entries
+            .iter()
+            .filter(|stored| whole(&stored.entry))
+            .count(),
+    )
+    .expect("few turns")
 }
 
 impl Plan {
     fn script(&self, turn: u32) -> Script {
-        let script = if self.thinks { Script::new().thinking(Thinking::new("Hm, hm.")) } else { Script::new() };
+        let script = if self.thinks {
+            Script::new().thinking(Thinking::new("Hm, hm."))
+        } else {
+            Script::new()
+        };
         let script = script.text(text(turn)).delta_chars(self.chars);
-        if turn + 1 < self.turns { script.call("echo", json!({ "turn": turn })) } else { script }
+        if turn + 1 < self.turns {
+            script.call("echo", json!({ "turn": turn }))
+        } else {
+            script
+        }
     }
 
     fn say(&self, request: &Request) -> Script {
@@ -62,9 +77,14 @@ impl Plan {
             let scripted = Arc::new(ScriptedModel::new([plan.say(&request)]));
             dripping::Dripping(scripted).stream(request)
         });
-        let echo = stage::tool("echo", |args, _| async move { Ok(CallResult::ok(args.to_string())) });
+        let echo = stage::tool("echo", |args, _| async move {
+            Ok(CallResult::ok(args.to_string()))
+        });
         // Whoever opens the log is called the same.
-        let agent = Agent::new(model).tool(echo).max_turns(self.turns).world(FixedWorld::at_ms(7));
+        let agent = Agent::new(model)
+            .tool(echo)
+            .max_turns(self.turns)
+            .world(FixedWorld::at_ms(7));
         agent.journal(journal.clone()).session("log".into())
     }
 }

@@ -24,7 +24,10 @@ use super::stage::{agent, done, say, shown};
 const LONG: Duration = Duration::from_secs(600);
 
 fn tool(name: &str, said: impl Into<String>) -> impl adjutant_tool::ErasedTool + 'static {
-    let (spec, said) = (ToolSpec::new(name, "A tool.", json!({"type": "object"})), said.into());
+    let (spec, said) = (
+        ToolSpec::new(name, "A tool.", json!({"type": "object"})),
+        said.into(),
+    );
     tool_fn(spec, move |_, _| {
         let said = said.clone();
         async move { Ok(CallResult::ok(said)) }
@@ -70,7 +73,10 @@ async fn nobody_waits_for_ever_when_parts_look_at_their_own_agent() {
             }
         });
     *place.lock().expect("no panic") = Some(agent.clone());
-    let result = tokio::time::timeout(LONG, agent.run("Go.")).await.expect("it ends").expect("it answers");
+    let result = tokio::time::timeout(LONG, agent.run("Go."))
+        .await
+        .expect("it ends")
+        .expect("it answers");
     assert!(result.is_finished());
     place.lock().expect("no panic").take();
 }
@@ -79,26 +85,61 @@ async fn nobody_waits_for_ever_when_parts_look_at_their_own_agent() {
 async fn run_goes_on_when_a_listener_panics() {
     let (_, agent) = agent(9_000, [say(json!({"text": "a"})), done()]);
     let heard = agent.log().on_event(|_| panic!("no ears"));
-    let result = tokio::time::timeout(LONG, agent.run("Go.")).await.expect("it ends").expect("it answers");
+    let result = tokio::time::timeout(LONG, agent.run("Go."))
+        .await
+        .expect("it ends")
+        .expect("it answers");
     assert!(result.is_finished());
     let mut late = agent.log().subscribe();
     drop(agent);
     assert!(late.next().await.is_none());
-    heard.await.expect("it is passed over, and ends with the session");
+    heard
+        .await
+        .expect("it is passed over, and ends with the session");
 }
 
 #[tokio::test(start_paused = true)]
 async fn sums_stay_at_their_end_when_numbers_are_too_large() {
-    let all = Usage { input_uncached: u64::MAX, cache_read: u64::MAX, output: u64::MAX, ..Usage::default() };
+    let all = Usage {
+        input_uncached: u64::MAX,
+        cache_read: u64::MAX,
+        output: u64::MAX,
+        ..Usage::default()
+    };
     for caps in [
         Caps::default(),
-        Caps { tokens: Some(u64::MAX), cost: Some(NanoUsd(u64::MAX)), wall_ms: Some(u64::MAX), ..Caps::default() },
+        Caps {
+            tokens: Some(u64::MAX),
+            cost: Some(NanoUsd(u64::MAX)),
+            wall_ms: Some(u64::MAX),
+            ..Caps::default()
+        },
     ] {
-        let (_, agent) =
-            agent(9_000, [say(json!({"text": "a"})).usage(all), say(json!({"text": "a"})).usage(all), done()]);
-        let charges = effect_fn("charges", move |_| Ok(vec![Action::Charge(all), Action::Charge(all)]));
-        let agent = agent.effect(charges).effect(Compact { strategy: Strategy::Truncate, ..Compact::default() });
-        let ran = tokio::time::timeout(LONG, agent.limits(Limits { caps, ..Limits::default() }).run("Go.")).await;
+        let (_, agent) = agent(
+            9_000,
+            [
+                say(json!({"text": "a"})).usage(all),
+                say(json!({"text": "a"})).usage(all),
+                done(),
+            ],
+        );
+        let charges = effect_fn("charges", move |_| {
+            Ok(vec![Action::Charge(all), Action::Charge(all)])
+        });
+        let agent = agent.effect(charges).effect(Compact {
+            strategy: Strategy::Truncate,
+            ..Compact::default()
+        });
+        let ran = tokio::time::timeout(
+            LONG,
+            agent
+                .limits(Limits {
+                    caps,
+                    ..Limits::default()
+                })
+                .run("Go."),
+        )
+        .await;
         let result = ran.expect("it ends").expect("numbers are no failure");
         assert_eq!(result.total_usage.total(), u64::MAX);
     }
@@ -113,34 +154,73 @@ async fn run_can_be_stopped_when_an_effect_stops_it_and_someone_lets_it_go_on_fo
     let yes = move |_, _| {
         let times = count.fetch_add(1, Ordering::Relaxed);
         async move {
-            (times < 40).then(|| Answer::Extend { by: 1, message: None }).or(Some(Answer::Decline { message: None }))
+            (times < 40)
+                .then(|| Answer::Extend {
+                    by: 1,
+                    message: None,
+                })
+                .or(Some(Answer::Decline { message: None }))
         }
     };
-    let agent = agent.effect(stops).responder(yes).limits(Limits { at_limit: AtLimit::Ask, ..Limits::default() });
-    let result = tokio::time::timeout(LONG, agent.run("Go.")).await.expect("it ends").expect("a limit is no error");
-    assert_eq!(result.outcome, Outcome::Limit { limit: Limit::Stalled });
+    let agent = agent.effect(stops).responder(yes).limits(Limits {
+        at_limit: AtLimit::Ask,
+        ..Limits::default()
+    });
+    let result = tokio::time::timeout(LONG, agent.run("Go."))
+        .await
+        .expect("it ends")
+        .expect("a limit is no error");
+    assert_eq!(
+        result.outcome,
+        Outcome::Limit {
+            limit: Limit::Stalled
+        }
+    );
     assert!(model.requests().len() <= 1);
     assert!(asked.load(Ordering::Relaxed) <= 60);
 }
 
 #[tokio::test(start_paused = true)]
 async fn toolboxes_hold_when_they_are_stacked_and_their_tools_hidden() {
-    let slow = tool_fn(ToolSpec::new("slow", "Slow.", json!({"type": "object"})), |_, _| async {
-        tokio::time::sleep(Duration::from_secs(3_600)).await;
-        Ok(CallResult::ok("late"))
-    });
-    let inner = Tools::new("box").tool(tool("loud", "é".repeat(5_000))).tool(slow).tool(tool("shy", "seen"));
-    let stacked = inner.limit_output(101).time_out(Duration::from_secs(2)).prefix("my_");
-    let script =
-        ["my_loud", "my_slow", "my_shy", "shy"].iter().fold(Script::new(), |it, name| it.call(*name, json!({})));
+    let slow = tool_fn(
+        ToolSpec::new("slow", "Slow.", json!({"type": "object"})),
+        |_, _| async {
+            tokio::time::sleep(Duration::from_secs(3_600)).await;
+            Ok(CallResult::ok("late"))
+        },
+    );
+    let inner = Tools::new("box")
+        .tool(tool("loud", "é".repeat(5_000)))
+        .tool(slow)
+        .tool(tool("shy", "seen"));
+    let stacked = inner
+        .limit_output(101)
+        .time_out(Duration::from_secs(2))
+        .prefix("my_");
+    let script = ["my_loud", "my_slow", "my_shy", "shy"]
+        .iter()
+        .fold(Script::new(), |it, name| it.call(*name, json!({})));
     let (model, agent) = agent(9_000, [script, done()]);
-    let agent = agent.toolbox(stacked).effect(ToolScope { exclude: vec!["my_shy".into()], ..ToolScope::default() });
-    let result = tokio::time::timeout(LONG, agent.run("Go.")).await.expect("it ends").expect("it answers");
-    let names: Vec<_> = model.requests()[0].tools.iter().map(|tool| tool.name.to_string()).collect();
+    let agent = agent.toolbox(stacked).effect(ToolScope {
+        exclude: vec!["my_shy".into()],
+        ..ToolScope::default()
+    });
+    let result = tokio::time::timeout(LONG, agent.run("Go."))
+        .await
+        .expect("it ends")
+        .expect("it answers");
+    let names: Vec<_> = model.requests()[0]
+        .tools
+        .iter()
+        .map(|tool| tool.name.to_string())
+        .collect();
     assert_eq!(names, ["say", "my_loud", "my_slow"]);
     let states: Vec<_> = result.calls.iter().map(|call| call.result.status).collect();
     assert_eq!(states[..2], [Status::Ok, Status::TimedOut]);
-    assert!(result.calls[2].result.is_error() && result.calls[3].result.is_error(), "{states:?}");
+    assert!(
+        result.calls[2].result.is_error() && result.calls[3].result.is_error(),
+        "{states:?}"
+    );
     let seen = &shown(&model)[1][1];
     assert!(seen.len() < 400 && seen.contains("output cut"), "{seen}");
 }
@@ -149,13 +229,22 @@ async fn toolboxes_hold_when_they_are_stacked_and_their_tools_hidden() {
 async fn nothing_runs_when_confirming_panics_or_nobody_answers() {
     let ran = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&ran);
-    let inner = tool_fn(ToolSpec::new("act", "Acts.", json!({"type": "object"})), move |_, _| {
-        count.fetch_add(1, Ordering::Relaxed);
-        async { Ok(CallResult::ok("done")) }
-    });
+    let inner = tool_fn(
+        ToolSpec::new("act", "Acts.", json!({"type": "object"})),
+        move |_, _| {
+            count.fetch_add(1, Ordering::Relaxed);
+            async { Ok(CallResult::ok("done")) }
+        },
+    );
     let (_, agent) = agent(9_000, [Script::new().call("act", json!({})), done()]);
-    let agent = agent.toolbox(Tools::new("box").tool(inner).confirm_when(|_, _| panic!("no idea")));
-    let ended = tokio::time::timeout(LONG, agent.run("Go.")).await.expect("it ends");
+    let agent = agent.toolbox(
+        Tools::new("box")
+            .tool(inner)
+            .confirm_when(|_, _| panic!("no idea")),
+    );
+    let ended = tokio::time::timeout(LONG, agent.run("Go."))
+        .await
+        .expect("it ends");
     assert_eq!(ran.load(Ordering::Relaxed), 0, "{ended:?}");
 }
 
@@ -171,14 +260,23 @@ async fn run_fails_when_a_toolbox_panics() {
 
 #[tokio::test]
 async fn offered_tool_runs_when_a_hook_hides_all_others() {
-    let (model, agent) = agent(9_000, [say(json!({"text": "a"})).call("extra", json!({})), done()]);
+    let (model, agent) = agent(
+        9_000,
+        [say(json!({"text": "a"})).call("extra", json!({})), done()],
+    );
     let agent = agent.on(|_: HookContext, mut point: BeforeModel| async move {
         point.hidden = point.tools.iter().map(|tool| tool.name.clone()).collect();
-        point.offered.push(Toolset::new([Bound::new(tool("extra", "more"))]));
+        point
+            .offered
+            .push(Toolset::new([Bound::new(tool("extra", "more"))]));
         Verdict::Pass(point)
     });
     let result = agent.run("Go.").await.expect("it answers");
-    let names: Vec<_> = model.requests()[0].tools.iter().map(|tool| tool.name.to_string()).collect();
+    let names: Vec<_> = model.requests()[0]
+        .tools
+        .iter()
+        .map(|tool| tool.name.to_string())
+        .collect();
     assert_eq!(names, ["extra"]);
     assert!(result.calls[0].result.is_error() && !result.calls[1].result.is_error());
 }

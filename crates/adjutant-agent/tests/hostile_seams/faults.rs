@@ -9,10 +9,12 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, ErrorKind, Event, EventKind, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId,
-    MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Stamped,
+    Agent, ErrorKind, Event, EventKind, Flush, Head, Journal, JournalError, JournalErrorKind, Log,
+    LogId, MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Stamped,
 };
-use adjutant_llm::{CallResult, Gate, Model, ModelInfo, Request, Script, ScriptedModel, ThreadId, model_fn};
+use adjutant_llm::{
+    CallResult, Gate, Model, ModelInfo, Request, Script, ScriptedModel, ThreadId, model_fn,
+};
 use adjutant_tool::{CallContext, ErasedTool, Replay};
 use async_trait::async_trait;
 
@@ -41,7 +43,11 @@ pub(crate) struct Failing {
 impl Failing {
     /// A journal that only takes its time.
     pub(crate) fn never(inner: MemoryJournal) -> Self {
-        Self { inner, left: Arc::new(AtomicUsize::new(usize::MAX)), fault: Fault::Lost }
+        Self {
+            inner,
+            left: Arc::new(AtomicUsize::new(usize::MAX)),
+            fault: Fault::Lost,
+        }
     }
 }
 
@@ -56,7 +62,11 @@ struct FailingLog {
 impl Journal for Failing {
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
         let inner = self.inner.own(log, owner).await?;
-        Ok(Box::new(FailingLog { inner, left: Arc::clone(&self.left), fault: self.fault }))
+        Ok(Box::new(FailingLog {
+            inner,
+            left: Arc::clone(&self.left),
+            fault: self.fault,
+        }))
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {
@@ -94,8 +104,10 @@ fn busy(way: Waits, steer: &Arc<Mutex<Option<Agent>>>) -> impl ErasedTool + 'sta
                 agent.queue().follow_up("follow").expect("there is room");
             }
             cx.once("step", || async { Ok(1) }).await?;
-            let (one, other) =
-                (open(&cx, "kid", way.child()).await?, open(&cx, "other", Agent::new(by_entry(&[], "Other."))).await?);
+            let (one, other) = (
+                open(&cx, "kid", way.child()).await?,
+                open(&cx, "other", Agent::new(by_entry(&[], "Other."))).await?,
+            );
             let (one, other) = tokio::join!(one.run("Go."), other.run("Look."));
             Ok(CallResult::ok(format!("{} {}", one?.text(), other?.text())))
         }
@@ -104,9 +116,18 @@ fn busy(way: Waits, steer: &Arc<Mutex<Option<Agent>>>) -> impl ErasedTool + 'sta
 
 fn lasting(events: &[Event]) -> Vec<(Seq, String)> {
     let ends = |it: &&Event| {
-        matches!(it.kind, EventKind::EntryAdded { .. } | EventKind::ToolFinished { .. } | EventKind::ChildOpened { .. })
+        matches!(
+            it.kind,
+            EventKind::EntryAdded { .. }
+                | EventKind::ToolFinished { .. }
+                | EventKind::ChildOpened { .. }
+        )
     };
-    events.iter().filter(ends).map(|it| (it.seq, format!("{} {}", it.who.thread, word(it)))).collect()
+    events
+        .iter()
+        .filter(ends)
+        .map(|it| (it.seq, format!("{} {}", it.who.thread, word(it))))
+        .collect()
 }
 
 /// Every message that was queued has one end at most; gives how often each was placed.
@@ -116,8 +137,17 @@ fn placed(log: &[Arc<Stamped>]) -> BTreeMap<String, usize> {
     for stamped in log.iter().filter(|it| it.thread == ThreadId::from("main")) {
         match &stamped.record {
             Record::Queued { item, content, .. } => {
-                let adjutant_llm::Entry::User(message) = content else { unreachable!("only messages are queued") };
-                names.insert(*item, message.content.iter().filter_map(|it| it.as_text()).collect());
+                let adjutant_llm::Entry::User(message) = content else {
+                    unreachable!("only messages are queued")
+                };
+                names.insert(
+                    *item,
+                    message
+                        .content
+                        .iter()
+                        .filter_map(|it| it.as_text())
+                        .collect(),
+                );
             }
             Record::Placed { items, .. } => {
                 for item in items {
@@ -134,14 +164,22 @@ fn placed(log: &[Arc<Stamped>]) -> BTreeMap<String, usize> {
 async fn trial(way: Waits, fault: Fault, at: usize, resumes: bool) -> bool {
     let what = format!("{way:?} {fault:?} {at} {resumes}");
     let (journal, left) = (MemoryJournal::default(), Arc::new(AtomicUsize::new(at)));
-    let failing = Failing { inner: journal.clone(), left: Arc::clone(&left), fault };
+    let failing = Failing {
+        inner: journal.clone(),
+        left: Arc::clone(&left),
+        fault,
+    };
     let steer = Arc::new(Mutex::new(None));
-    let agent = boss(&MemoryJournal::default(), busy(way, &steer)).journal(failing).session(LogId(LOG.into()));
+    let agent = boss(&MemoryJournal::default(), busy(way, &steer))
+        .journal(failing)
+        .session(LogId(LOG.into()));
     let agent = agent.responder(move |_, _| async move { Some(way.answer()) });
     *steer.lock().expect("no panic") = Some(agent.clone());
     let heard = Arc::new(Mutex::new(Vec::new()));
     let into = Arc::clone(&heard);
-    let listener = agent.log().on_event(move |event| into.lock().expect("no panic").push(event));
+    let listener = agent
+        .log()
+        .on_event(move |event| into.lock().expect("no panic").push(event));
     let result = agent.run("Go.").await;
     let met = match &result {
         Ok(result) => {
@@ -170,17 +208,26 @@ async fn trial(way: Waits, fault: Fault, at: usize, resumes: bool) -> bool {
         assert!(agent.queue().is_empty(), "{what}: {queued:?} still waits");
     }
     let runs = check(&journal).await;
-    assert_eq!(runs[&ThreadId::from("main")].history(), &agent.log().transcript(), "{what}: state = fold");
+    assert_eq!(
+        runs[&ThreadId::from("main")].history(),
+        &agent.log().transcript(),
+        "{what}: state = fold"
+    );
     let records = log(&journal).await;
     let placed = placed(&records);
-    assert!(placed.values().all(|times| *times == 1), "{what}: {placed:?}");
+    assert!(
+        placed.values().all(|times| *times == 1),
+        "{what}: {placed:?}"
+    );
     let expect = usize::from(steer.lock().expect("no panic").is_none()) * 2;
     if !met {
         assert_eq!(placed.len(), expect, "{what}: {placed:?}");
     }
     drop(agent);
     steer.lock().expect("no panic").take();
-    listener.await.unwrap_or_else(|error| unreachable!("{what}: {error}"));
+    listener
+        .await
+        .unwrap_or_else(|error| unreachable!("{what}: {error}"));
     let heard = heard.lock().expect("no panic").clone();
     if fault == Fault::Written {
         // What is in the log is told at most once.
@@ -221,19 +268,40 @@ async fn run_fails_when_its_log_is_taken_over_while_a_child_works() {
     let inside = gate.clone();
     let agent = boss(&journal, through(move || Agent::new(held(&inside))));
     agent.queue().follow_up("Later.").expect("there is room");
-    let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
+    let task = tokio::spawn(
+        agent
+            .run("Go.")
+            .stream()
+            .expect("the session is free")
+            .finish(),
+    );
     gate.reached().await;
-    let other = boss(&journal, through(|| Agent::new(by_entry(&[], "Elsewhere."))));
-    let result = other.resume(Vec::new()).await.expect("it takes over and finishes");
+    let other = boss(
+        &journal,
+        through(|| Agent::new(by_entry(&[], "Elsewhere."))),
+    );
+    let result = other
+        .resume(Vec::new())
+        .await
+        .expect("it takes over and finishes");
     assert!(result.is_finished(), "{:?}", result.outcome);
     gate.open();
-    let error = task.await.expect("no panic").expect_err("it was taken over");
+    let error = task
+        .await
+        .expect("no panic")
+        .expect_err("it was taken over");
     assert_eq!(error.kind(), ErrorKind::Journal);
     check(&journal).await;
-    assert_eq!(agent.run("Again.").await.expect("it takes over").text(), "Done.");
+    assert_eq!(
+        agent.run("Again.").await.expect("it takes over").text(),
+        "Done."
+    );
     let records = log(&journal).await;
     assert_eq!(placed(&records), BTreeMap::from([("Later.".to_owned(), 1)]));
-    assert_eq!(check(&journal).await[&ThreadId::from("main")].history(), &agent.log().transcript());
+    assert_eq!(
+        check(&journal).await[&ThreadId::from("main")].history(),
+        &agent.log().transcript()
+    );
 }
 
 #[tokio::test]
@@ -242,10 +310,17 @@ async fn run_is_resumed_once_when_two_programs_try() {
         let journal = MemoryJournal::default();
         let make = || boss(&journal, through(move || way.child()));
         let paused = make().run("Go.").await.expect("it waits");
-        let answers: Vec<_> = pauses(&paused).iter().map(|it| answered(&it.id, way.answer())).collect();
+        let answers: Vec<_> = pauses(&paused)
+            .iter()
+            .map(|it| answered(&it.id, way.answer()))
+            .collect();
         let (one, other) = (make(), make());
-        let (first, second) = tokio::join!(one.resume(answers.clone()), other.resume(answers.clone()));
-        let good = [&first, &second].iter().filter(|it| it.as_ref().is_ok_and(|it| it.is_finished())).count();
+        let (first, second) =
+            tokio::join!(one.resume(answers.clone()), other.resume(answers.clone()));
+        let good = [&first, &second]
+            .iter()
+            .filter(|it| it.as_ref().is_ok_and(|it| it.is_finished()))
+            .count();
         if good == 0 {
             // The one took the log over from the other in its middle; what was answered is not asked again.
             make().resume(Vec::new()).await.expect("nothing is lost");
@@ -254,35 +329,59 @@ async fn run_is_resumed_once_when_two_programs_try() {
         check(&journal).await;
         let same = make();
         same.run("Go.").await.expect("it waits");
-        let answers: Vec<_> = same.log().pauses().iter().map(|it| answered(&it.id, way.answer())).collect();
+        let answers: Vec<_> = same
+            .log()
+            .pauses()
+            .iter()
+            .map(|it| answered(&it.id, way.answer()))
+            .collect();
         let (first, second) = tokio::join!(same.resume(answers.clone()), same.resume(answers));
         assert!(first.expect("it is the first").is_finished());
-        assert!(matches!(second.expect_err("it is late").kind(), ErrorKind::Busy | ErrorKind::Answers));
+        assert!(matches!(
+            second.expect_err("it is late").kind(),
+            ErrorKind::Busy | ErrorKind::Answers
+        ));
         let runs = check(&journal).await;
-        assert!(matches!(runs[&ThreadId::from("main")].outcome(), Some(Outcome::Finished { .. })));
+        assert!(matches!(
+            runs[&ThreadId::from("main")].outcome(),
+            Some(Outcome::Finished { .. })
+        ));
     }
 }
 
 /// A run that waits for a child goes on with one failing append, then once more.
 async fn resume_trial(way: Waits, fault: Fault, at: usize, cancels: bool) -> bool {
     let what = format!("{way:?} {fault:?} {at} {cancels}");
-    let (journal, left) = (MemoryJournal::default(), Arc::new(AtomicUsize::new(usize::MAX)));
-    let failing = Failing { inner: journal.clone(), left: Arc::clone(&left), fault };
+    let (journal, left) = (
+        MemoryJournal::default(),
+        Arc::new(AtomicUsize::new(usize::MAX)),
+    );
+    let failing = Failing {
+        inner: journal.clone(),
+        left: Arc::clone(&left),
+        fault,
+    };
     let agent = boss(&MemoryJournal::default(), busy(way, &Arc::default()))
         .journal(failing)
         .session(LogId(LOG.into()))
         .take_over();
     let paused = agent.run("Go.").await.expect("it waits");
     agent.queue().follow_up("follow").expect("there is room");
-    let answers: Vec<_> = pauses(&paused).iter().map(|it| answered(&it.id, way.answer())).collect();
+    let answers: Vec<_> = pauses(&paused)
+        .iter()
+        .map(|it| answered(&it.id, way.answer()))
+        .collect();
     left.store(at, Ordering::SeqCst);
-    let Err(error) = agent.resume(answers.clone()).await else { return false };
+    let Err(error) = agent.resume(answers.clone()).await else {
+        return false;
+    };
     assert_eq!(error.kind(), ErrorKind::Journal, "{what}");
     if cancels {
         agent.log().open().await.expect("the log is read");
         let ended = agent.cancel_paused().await;
         assert!(
-            ended.as_ref().is_ok_and(|it| !it.is_finished()) || error_is(&ended, ErrorKind::Answers),
+            ended.as_ref().is_ok_and(|it| !it.is_finished())
+                || error_is(&ended, ErrorKind::Answers),
             "{what}: {ended:?}"
         );
     } else {
@@ -296,13 +395,32 @@ async fn resume_trial(way: Waits, fault: Fault, at: usize, cancels: bool) -> boo
             "{what}: {next:?}"
         );
     }
-    assert_eq!(agent.run("Again.").await.unwrap_or_else(|error| unreachable!("{what}: {error:?}")).text(), "Done.");
+    assert_eq!(
+        agent
+            .run("Again.")
+            .await
+            .unwrap_or_else(|error| unreachable!("{what}: {error:?}"))
+            .text(),
+        "Done."
+    );
     let runs = check(&journal).await;
-    assert_eq!(runs[&ThreadId::from("main")].history(), &agent.log().transcript(), "{what}: state = fold");
+    assert_eq!(
+        runs[&ThreadId::from("main")].history(),
+        &agent.log().transcript(),
+        "{what}: state = fold"
+    );
     let records = log(&journal).await;
-    assert_eq!(placed(&records), BTreeMap::from([("follow".to_owned(), 1)]), "{what}");
+    assert_eq!(
+        placed(&records),
+        BTreeMap::from([("follow".to_owned(), 1)]),
+        "{what}"
+    );
     let count = |word| super::stage::count(&records, word);
-    assert_eq!((count("child_opened"), count("child_ended")), (2, 2), "{what}");
+    assert_eq!(
+        (count("child_opened"), count("child_ended")),
+        (2, 2),
+        "{what}"
+    );
     true
 }
 

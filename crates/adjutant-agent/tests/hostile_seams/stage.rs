@@ -2,9 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_agent::{Agent, Answered, LogId, MemoryJournal, Outcome, Pause, PauseId, Record, Run, RunResult, Stamped};
+use adjutant_agent::{
+    Agent, Answered, LogId, MemoryJournal, Outcome, Pause, PauseId, Record, Run, RunResult, Stamped,
+};
 use adjutant_llm::{
-    CallResult, Entry, FixedWorld, Model, ModelInfo, Request, ScriptedModel, ThreadId, World, model_fn,
+    CallResult, Entry, FixedWorld, Model, ModelInfo, Request, ScriptedModel, ThreadId, World,
+    model_fn,
 };
 use adjutant_tool::{Answer, Approval, CallContext, ErasedTool, Replay, ToolSpec, external_tool};
 use serde_json::json;
@@ -14,9 +17,15 @@ use super::desk::{calls, open, records, said, says, tool};
 pub(crate) const LOG: &str = "log";
 
 /// Calls these tools when it is told `Go.`, and answers everything else.
-pub(crate) fn by_entry(tools: &'static [&'static str], answer: &'static str) -> impl Model + 'static {
+pub(crate) fn by_entry(
+    tools: &'static [&'static str],
+    answer: &'static str,
+) -> impl Model + 'static {
     model_fn(ModelInfo::new("scripted/model"), move |request: Request| {
-        let go = request.entries.last().is_some_and(|it| it.entry == Entry::User("Go.".into()));
+        let go = request
+            .entries
+            .last()
+            .is_some_and(|it| it.entry == Entry::User("Go.".into()));
         let script = if go { calls(tools) } else { says(answer) };
         ScriptedModel::new([script]).stream(request)
     })
@@ -38,7 +47,10 @@ impl Waits {
         match self {
             Waits::Approval => Box::new(move |agent| {
                 agent.tool(adjutant_tool::tool_fn(
-                    ToolSpec { approval: Approval::Always, ..spec() },
+                    ToolSpec {
+                        approval: Approval::Always,
+                        ..spec()
+                    },
                     |_: serde_json::Value, _| async { Ok(CallResult::ok("stepped")) },
                 ))
             }),
@@ -55,7 +67,9 @@ impl Waits {
         match self {
             Waits::Approval => Answer::approve(),
             Waits::Body => Answer::give("this"),
-            Waits::External => Answer::Return { result: CallResult::ok("stepped elsewhere").into() },
+            Waits::External => Answer::Return {
+                result: CallResult::ok("stepped elsewhere").into(),
+            },
         }
     }
 
@@ -74,7 +88,9 @@ fn asks() -> impl ErasedTool + 'static {
 }
 
 /// A resumable tool that prompts one child.
-pub(crate) fn through(child: impl Fn() -> Agent + Send + Sync + 'static) -> impl ErasedTool + 'static {
+pub(crate) fn through(
+    child: impl Fn() -> Agent + Send + Sync + 'static,
+) -> impl ErasedTool + 'static {
     tool("work", Replay::Resumable, move |cx| {
         let child = child();
         async move { Ok(said(&open(&cx, "kid", child).await?.run("Go.").await?)) }
@@ -83,17 +99,29 @@ pub(crate) fn through(child: impl Fn() -> Agent + Send + Sync + 'static) -> impl
 
 /// The first agent, over a journal.
 pub(crate) fn boss(journal: &MemoryJournal, work: impl ErasedTool + 'static) -> Agent {
-    let agent = Agent::new(by_entry(&["work"], "Done.")).name("boss").tool(work).world(FixedWorld::at_ms(1_000));
-    agent.journal(journal.clone()).session(LogId(LOG.into())).take_over()
+    let agent = Agent::new(by_entry(&["work"], "Done."))
+        .name("boss")
+        .tool(work)
+        .world(FixedWorld::at_ms(1_000));
+    agent
+        .journal(journal.clone())
+        .session(LogId(LOG.into()))
+        .take_over()
 }
 
 pub(crate) fn pauses(result: &RunResult) -> Vec<Arc<Pause>> {
-    let Outcome::Paused { pauses } = &result.outcome else { unreachable!("not paused: {:?}", result.outcome) };
+    let Outcome::Paused { pauses } = &result.outcome else {
+        unreachable!("not paused: {:?}", result.outcome)
+    };
     pauses.clone()
 }
 
 pub(crate) fn answered(pause: &PauseId, answer: Answer) -> Answered {
-    Answered { pause: pause.clone(), answer, shown: None }
+    Answered {
+        pause: pause.clone(),
+        answer,
+        shown: None,
+    }
 }
 
 /// The log is contiguous, every thread folds, the session rests; gives the folds.
@@ -103,7 +131,10 @@ pub(crate) async fn check(journal: &MemoryJournal) -> BTreeMap<ThreadId, Run> {
     let mut began: BTreeMap<ThreadId, (usize, usize)> = BTreeMap::new();
     for (seq, stamped) in (1..).zip(&log) {
         assert_eq!(stamped.seq.0, seq, "a gap");
-        runs.entry(stamped.thread.clone()).or_default().apply(stamped).expect("the log folds");
+        runs.entry(stamped.thread.clone())
+            .or_default()
+            .apply(stamped)
+            .expect("the log folds");
         let bounds = began.entry(stamped.thread.clone()).or_default();
         match &stamped.record {
             Record::Began { .. } => bounds.0 += 1,
@@ -112,8 +143,14 @@ pub(crate) async fn check(journal: &MemoryJournal) -> BTreeMap<ThreadId, Run> {
         }
     }
     let main = ThreadId::from("main");
-    assert!(runs.get(&main).is_none_or(|run| !run.is_open()), "the first run is open");
-    assert!(began.get(&main).is_none_or(|(began, ended)| began == ended), "one end for each run");
+    assert!(
+        runs.get(&main).is_none_or(|run| !run.is_open()),
+        "the first run is open"
+    );
+    assert!(
+        began.get(&main).is_none_or(|(began, ended)| began == ended),
+        "one end for each run"
+    );
     runs
 }
 
@@ -122,7 +159,9 @@ pub(crate) async fn log(journal: &MemoryJournal) -> Vec<Arc<Stamped>> {
 }
 
 pub(crate) fn count(log: &[Arc<Stamped>], word: &str) -> usize {
-    log.iter().filter(|it| super::desk::record(&it.record) == word).count()
+    log.iter()
+        .filter(|it| super::desk::record(&it.record) == word)
+        .count()
 }
 
 /// A world whose clock is that of the paused runtime.

@@ -31,8 +31,13 @@ where
 
 /// The calls of a run: the tool, how it ended, and what the model is told.
 pub(crate) fn calls(result: &RunResult) -> Vec<(String, Status, String)> {
-    let short =
-        |report: &adjutant_agent::CallReport| (report.name.to_string(), report.result.status, report.result.text());
+    let short = |report: &adjutant_agent::CallReport| {
+        (
+            report.name.to_string(),
+            report.result.status,
+            report.result.text(),
+        )
+    };
     result.calls.iter().map(short).collect()
 }
 

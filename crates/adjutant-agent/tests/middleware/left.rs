@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use adjutant_agent::{
-    Agent, DriveContext, EventKind, Flush, Head, Journal, JournalError, Log, LogId, MemoryJournal, NextDrive, Outcome,
-    Owner, Record, RecordStream, Seq, Stamped, middleware_fn,
+    Agent, DriveContext, EventKind, Flush, Head, Journal, JournalError, Log, LogId, MemoryJournal,
+    NextDrive, Outcome, Owner, Record, RecordStream, Seq, Stamped, middleware_fn,
 };
 use adjutant_llm::{CallResult, Script};
 use serde_json::json;
@@ -33,7 +33,10 @@ struct TrapLog {
 #[async_trait::async_trait]
 impl Journal for Trap {
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
-        Ok(Box::new(TrapLog { inner: self.inner.own(log, owner).await?, trap: self.clone() }))
+        Ok(Box::new(TrapLog {
+            inner: self.inner.own(log, owner).await?,
+            trap: self.clone(),
+        }))
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {
@@ -48,7 +51,9 @@ impl Log for TrapLog {
     }
 
     async fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<Head, JournalError> {
-        let launches = batch.iter().any(|stamped| matches!(stamped.record, Record::Launched { .. }));
+        let launches = batch
+            .iter()
+            .any(|stamped| matches!(stamped.record, Record::Launched { .. }));
         if !(launches && self.trap.armed.swap(false, Ordering::AcqRel)) {
             return self.inner.append(batch, flush).await;
         }
@@ -73,32 +78,70 @@ async fn check(writes: bool, hangs: bool) {
         writes,
         hangs: reached.clone(),
     };
-    let (_, agent) = stage::agent([Script::new().call("echo", json!({})), Script::new().text("Next.")]);
-    let agent = agent.tool(stage::tool("echo", |_, _| async { Ok(CallResult::ok("said")) }));
+    let (_, agent) = stage::agent([
+        Script::new().call("echo", json!({})),
+        Script::new().text("Next."),
+    ]);
+    let agent = agent.tool(stage::tool("echo", |_, _| async {
+        Ok(CallResult::ok("said"))
+    }));
     let free: Agent = agent.journal(trap.clone()).session(LogId("log".into()));
-    let leaves = middleware_fn("leaves", move |cx: DriveContext, next: NextDrive<'_>| -> BoxDrive<'_> {
-        let reached = reached.clone();
-        Box::pin(async move {
-            let Some(reached) = reached else { return next.run(cx).await };
-            tokio::select! {
-                biased;
-                result = next.run(cx) => result,
-                () = reached.notified() => Err(failure("left")),
-            }
-        })
-    });
-    let agent = if hangs { free.clone().middleware(leaves) } else { free.clone() };
+    let leaves = middleware_fn(
+        "leaves",
+        move |cx: DriveContext, next: NextDrive<'_>| -> BoxDrive<'_> {
+            let reached = reached.clone();
+            Box::pin(async move {
+                let Some(reached) = reached else {
+                    return next.run(cx).await;
+                };
+                tokio::select! {
+                    biased;
+                    result = next.run(cx) => result,
+                    () = reached.notified() => Err(failure("left")),
+                }
+            })
+        },
+    );
+    let agent = if hangs {
+        free.clone().middleware(leaves)
+    } else {
+        free.clone()
+    };
     let events = all(&agent, "Go.").await;
-    let message = if hangs { "left" } else { "what surrounds the run panicked: it burst" };
-    assert_eq!(only_end(&events).outcome, Outcome::Failed { failure: failure(message) });
-    let finished = events.iter().filter(|event| matches!(event.kind, EventKind::ToolFinished { .. })).count();
+    let message = if hangs {
+        "left"
+    } else {
+        "what surrounds the run panicked: it burst"
+    };
+    assert_eq!(
+        only_end(&events).outcome,
+        Outcome::Failed {
+            failure: failure(message)
+        }
+    );
+    let finished = events
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::ToolFinished { .. }))
+        .count();
     // A write that did not happen takes with it what had been said and was not yet written.
     assert_eq!(finished, usize::from(writes), "{events:?}");
     let recorded = names(&records(&trap.inner).await);
-    assert_eq!(recorded[recorded.len() - 3..], ["settled", "ended", "overruled"]);
+    assert_eq!(
+        recorded[recorded.len() - 3..],
+        ["settled", "ended", "overruled"]
+    );
     let count = |name: &str| recorded.iter().filter(|known| *known == name).count();
-    assert_eq!((count("launched"), count("returned")), (usize::from(writes), usize::from(writes)));
-    assert_eq!(free.run("Again.").await.expect("the session is usable").text(), "Next.");
+    assert_eq!(
+        (count("launched"), count("returned")),
+        (usize::from(writes), usize::from(writes))
+    );
+    assert_eq!(
+        free.run("Again.")
+            .await
+            .expect("the session is usable")
+            .text(),
+        "Next."
+    );
 }
 
 #[tokio::test]

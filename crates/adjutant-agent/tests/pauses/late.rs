@@ -6,7 +6,11 @@ use adjutant_agent::{Admission, Limits, Pause, Record, Run, RunNo, Seq, Stamped,
 use adjutant_llm::{Block, Call, CallId, CallResult, Entry, FinishReason, Reply};
 use adjutant_tool::{Answer, Ask, Identity, Replay};
 
-const CALL: CallId = CallId { turn: 1, attempt: 0, block: 0 };
+const CALL: CallId = CallId {
+    turn: 1,
+    attempt: 0,
+    block: 0,
+};
 
 fn fold(records: Vec<Record>) -> Run {
     let mut run = Run::default();
@@ -19,17 +23,35 @@ fn fold(records: Vec<Record>) -> Run {
 
 /// A resumable call that has begun, and one that has not.
 fn begun() -> Vec<Record> {
-    let call = |block| Arc::new(Block::Call(Call::new(CallId { block, ..CALL }, "tool", "{}")));
+    let call = |block| {
+        Arc::new(Block::Call(Call::new(
+            CallId { block, ..CALL },
+            "tool",
+            "{}",
+        )))
+    };
     let mut reply = Reply::new("test/model".into(), FinishReason::Calls);
     reply.blocks = vec![call(0), call(1)];
     let replay = Replay::Resumable;
-    let allow = Admission::Allow { args: "{}".into(), changed: false, title: None, replay, sequential: false };
+    let allow = Admission::Allow {
+        args: "{}".into(),
+        changed: false,
+        title: None,
+        replay,
+        sequential: false,
+    };
     vec![
         Record::began(RunNo(1), vec![Entry::User("Go.".into())], Limits::default()),
-        Record::Opened { turn: TurnNo(1), last: None },
+        Record::Opened {
+            turn: TurnNo(1),
+            last: None,
+        },
         Record::prepared(TurnNo(1), "test/model".into(), Vec::new()),
         Record::replied(TurnNo(1), Arc::new(reply), None),
-        Record::Admitted { call: CALL, admission: allow },
+        Record::Admitted {
+            call: CALL,
+            admission: allow,
+        },
         Record::Launched { calls: vec![CALL] },
     ]
 }
@@ -56,19 +78,36 @@ fn pauses_of_a_call_are_closed_when_it_has_its_result() {
     assert_eq!(open(&run), ["main/c1_0_0/own", "main/c1_0_0/given"]);
     records.push(Record::returned(CALL, CallResult::ok("done")));
     assert!(open(&fold(records.clone())).is_empty());
-    let answer = || Record::Answered { pause: pause("own").id.clone(), answer: Answer::give(1) };
+    let answer = || Record::Answered {
+        pause: pause("own").id.clone(),
+        answer: Answer::give(1),
+    };
     let before = fold(records.clone());
-    records.extend([answer(), Record::Unanswered { pause: pause("given").id.clone() }]);
+    records.extend([
+        answer(),
+        Record::Unanswered {
+            pause: pause("given").id.clone(),
+        },
+    ]);
     let after = fold(records);
     assert_eq!(open(&after), Vec::<&str>::new());
-    assert_eq!((before.view(), before.history()), (after.view(), after.history()));
+    assert_eq!(
+        (before.view(), before.history()),
+        (after.view(), after.history())
+    );
 }
 
 #[test]
 fn pause_is_known_when_its_call_gave_way_before_it_was_recorded() {
     let mut records = begun();
-    records.push(Record::Suspended { call: CALL, pauses: vec![pause("own")] });
+    records.push(Record::Suspended {
+        call: CALL,
+        pauses: vec![pause("own")],
+    });
     assert_eq!(open(&fold(records.clone())), ["main/c1_0_0/own"]);
-    records.push(Record::Answered { pause: pause("own").id.clone(), answer: Answer::give(1) });
+    records.push(Record::Answered {
+        pause: pause("own").id.clone(),
+        answer: Answer::give(1),
+    });
     assert!(open(&fold(records)).is_empty());
 }

@@ -21,15 +21,25 @@ async fn branch(cx: &CallContext, done: &Done, name: &str) -> Result<(), ToolErr
     let step = |key: String| {
         let done = Arc::clone(done);
         async move {
-            *done.lock().expect("nobody panics inside").entry(key).or_default() += 1;
+            *done
+                .lock()
+                .expect("nobody panics inside")
+                .entry(key)
+                .or_default() += 1;
             tokio::task::yield_now().await;
             Ok(())
         }
     };
     let call = cx.who.call.expect("a call of a run");
-    cx.once(&format!("{name} before"), || step(format!("{call} {name} before"))).await?;
+    cx.once(&format!("{name} before"), || {
+        step(format!("{call} {name} before"))
+    })
+    .await?;
     cx.ask(name, "What?").await?;
-    cx.once(&format!("{name} after"), || step(format!("{call} {name} after"))).await
+    cx.once(&format!("{name} after"), || {
+        step(format!("{call} {name} after"))
+    })
+    .await
 }
 
 async fn round(number: usize) {
@@ -38,11 +48,15 @@ async fn round(number: usize) {
     let (_, agent) = agent(script(&batch));
     let counts = Arc::clone(&done);
     let agent = agent.tool(tool_fn(
-        ToolSpec { replay: Replay::Resumable, ..spec("asks") },
+        ToolSpec {
+            replay: Replay::Resumable,
+            ..spec("asks")
+        },
         move |_: Value, cx: CallContext| {
             let done = Arc::clone(&counts);
             async move {
-                let (first, second) = tokio::join!(branch(&cx, &done, "first"), branch(&cx, &done, "second"));
+                let (first, second) =
+                    tokio::join!(branch(&cx, &done, "first"), branch(&cx, &done, "second"));
                 first.and(second).map(|()| CallResult::ok("done"))
             }
         },
@@ -55,15 +69,33 @@ async fn round(number: usize) {
     });
     let mut result = agent.run("Go.").await.expect("the run goes on");
     for _ in 0..20 {
-        let Outcome::Paused { pauses } = &result.outcome else { break };
-        let answers = pauses.iter().map(|pause| answered(&pause.id.0, Answer::give("later"))).collect();
+        let Outcome::Paused { pauses } = &result.outcome else {
+            break;
+        };
+        let answers = pauses
+            .iter()
+            .map(|pause| answered(&pause.id.0, Answer::give("later")))
+            .collect();
         result = agent.resume(answers).await.expect("the run goes on");
     }
-    assert_eq!(result.text(), "Done.", "round {number}: {:?}", result.outcome);
-    let failed: Vec<_> = result.calls.iter().filter(|call| call.result.status != Status::Ok).collect();
+    assert_eq!(
+        result.text(),
+        "Done.",
+        "round {number}: {:?}",
+        result.outcome
+    );
+    let failed: Vec<_> = result
+        .calls
+        .iter()
+        .filter(|call| call.result.status != Status::Ok)
+        .collect();
     assert!(failed.is_empty(), "round {number}: {failed:?}");
     let done = done.lock().expect("nobody panics inside").clone();
-    assert_eq!((done.len(), done.values().copied().max()), (16, Some(1)), "round {number}: {done:?}");
+    assert_eq!(
+        (done.len(), done.values().copied().max()),
+        (16, Some(1)),
+        "round {number}: {done:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

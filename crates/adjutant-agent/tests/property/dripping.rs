@@ -19,7 +19,10 @@ impl Model for Dripping {
     }
 
     fn stream(&self, request: Request) -> ChunkStream {
-        Box::pin(Drip { stream: self.0.stream(request), ready: false })
+        Box::pin(Drip {
+            stream: self.0.stream(request),
+            ready: false,
+        })
     }
 }
 

@@ -6,8 +6,8 @@ use std::{
 };
 
 use adjutant_llm::{
-    CallId, CallResult, Error, ErrorKind, FinishReason, Script, ScriptedModel, Terminate, Thinking, Usage, Warning,
-    WarningKind,
+    CallId, CallResult, Error, ErrorKind, FinishReason, Script, ScriptedModel, Terminate, Thinking,
+    Usage, Warning, WarningKind,
 };
 use adjutant_tool::{CallContext, ErasedTool, Progress, Replay, ToolError, ToolSpec, tool_fn};
 use proptest::{collection::vec, prelude::*, sample::select};
@@ -36,7 +36,10 @@ enum Part {
     Text,
     Thinking,
     Opaque,
-    Call { tool: &'static str, args: &'static str },
+    Call {
+        tool: &'static str,
+        args: &'static str,
+    },
 }
 
 /// How a run is stopped, at an event counted from 0.
@@ -50,11 +53,24 @@ pub(crate) enum Cut {
 }
 
 /// The tools that a script may call; `nobody` is unknown on purpose.
-const TOOLS: [&str; 12] =
-    ["echo", "slow", "pure", "panics", "fails", "single", "hangs", "polite", "maybe", "enough", "talks", "nobody"];
-const ARGS: [&str; 5] = [r#"{"text":"a"}"#, "{}", r#"{"text":"#, r#"{"text":7,}"#, "[]"];
-const STOPS: [FinishReason; 5] =
-    [FinishReason::Length, FinishReason::Refused, FinishReason::Filtered, FinishReason::Paused, FinishReason::End];
+const TOOLS: [&str; 12] = [
+    "echo", "slow", "pure", "panics", "fails", "single", "hangs", "polite", "maybe", "enough",
+    "talks", "nobody",
+];
+const ARGS: [&str; 5] = [
+    r#"{"text":"a"}"#,
+    "{}",
+    r#"{"text":"#,
+    r#"{"text":7,}"#,
+    "[]",
+];
+const STOPS: [FinishReason; 5] = [
+    FinishReason::Length,
+    FinishReason::Refused,
+    FinishReason::Filtered,
+    FinishReason::Paused,
+    FinishReason::End,
+];
 
 pub(crate) fn plans() -> impl Strategy<Value = Vec<Plan>> {
     let cut = prop_oneof![
@@ -65,18 +81,28 @@ pub(crate) fn plans() -> impl Strategy<Value = Vec<Plan>> {
         3 => (0_usize..40).prop_map(Cut::Drop),
     ];
     let plan = (vec(line(), 0..5), cut, 0_u32..5, 1_u32..4);
-    vec(plan.prop_map(|(lines, cut, max_turns, parallel)| Plan { lines, cut, max_turns, parallel }), 1..4)
+    vec(
+        plan.prop_map(|(lines, cut, max_turns, parallel)| Plan {
+            lines,
+            cut,
+            max_turns,
+            parallel,
+        }),
+        1..4,
+    )
 }
 
 fn line() -> impl Strategy<Value = Line> {
     let stop = prop_oneof![6 => Just(None), 1 => select(STOPS.to_vec()).prop_map(Some)];
     let void = prop_oneof![6 => Just(Vec::new()), 1 => vec(vec(part(), 0..3), 1..3)];
-    (vec(part(), 0..6), void, stop, prop::bool::weighted(0.1)).prop_map(|(parts, void, stop, fails)| Line {
-        parts,
-        void,
-        stop,
-        fails,
-    })
+    (vec(part(), 0..6), void, stop, prop::bool::weighted(0.1)).prop_map(
+        |(parts, void, stop, fails)| Line {
+            parts,
+            void,
+            stop,
+            fails,
+        },
+    )
 }
 
 fn part() -> impl Strategy<Value = Part> {
@@ -91,34 +117,53 @@ fn part() -> impl Strategy<Value = Part> {
 
 /// A model that says these lines, then that it is done; every chunk is waited for.
 pub(crate) fn model(lines: &[Line]) -> Arc<ScriptedModel> {
-    Arc::new(ScriptedModel::new(lines.iter().map(script).chain([Script::new().text("Done.")])))
+    Arc::new(ScriptedModel::new(
+        lines
+            .iter()
+            .map(script)
+            .chain([Script::new().text("Done.")]),
+    ))
 }
 
 fn script(line: &Line) -> Script {
     let broken = || Error::new(ErrorKind::Network, "the connection broke");
-    let mut script = parts(&line.parts)
-        .warning(Warning { kind: WarningKind::Degraded, message: "a little less than asked for".into() });
+    let mut script = parts(&line.parts).warning(Warning {
+        kind: WarningKind::Degraded,
+        message: "a little less than asked for".into(),
+    });
     for void in &line.void {
-        script = script.after_retracted(parts(void).usage(Usage { output: 3, ..Usage::default() }), broken());
+        script = script.after_retracted(
+            parts(void).usage(Usage {
+                output: 3,
+                ..Usage::default()
+            }),
+            broken(),
+        );
     }
     if let Some(stop) = line.stop {
         script = script.stop(stop);
     }
-    if line.fails { script.fail(broken()) } else { script }
+    if line.fails {
+        script.fail(broken())
+    } else {
+        script
+    }
 }
 
 fn parts(parts: &[Part]) -> Script {
-    parts.iter().fold(Script::new().delta_chars(3), |script, part| match part {
-        Part::Text => script.text("some text"),
-        Part::Thinking => script.thinking(Thinking {
-            text: "hm, hm".into(),
-            signature: Some("s".into()),
-            redacted: false,
-            extra: Default::default(),
-        }),
-        Part::Opaque => script.opaque("scripted", json!({"a": 1})),
-        Part::Call { tool, args } => script.call_raw(*tool, *args),
-    })
+    parts
+        .iter()
+        .fold(Script::new().delta_chars(3), |script, part| match part {
+            Part::Text => script.text("some text"),
+            Part::Thinking => script.thinking(Thinking {
+                text: "hm, hm".into(),
+                signature: Some("s".into()),
+                redacted: false,
+                extra: Default::default(),
+            }),
+            Part::Opaque => script.opaque("scripted", json!({"a": 1})),
+            Part::Call { tool, args } => script.call_raw(*tool, *args),
+        })
 }
 
 /// Which calls were run, as often as they were.
@@ -130,24 +175,41 @@ pub(crate) fn tools(ran: &Ran) -> Vec<Box<dyn ErasedTool>> {
         let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
         let ran = Arc::clone(ran);
         let body = move |_: Value, cx: CallContext| {
-            ran.lock().expect("nobody panics inside").extend(cx.who.call);
+            ran.lock()
+                .expect("nobody panics inside")
+                .extend(cx.who.call);
             body(name, cx)
         };
-        Box::new(tool_fn(change(ToolSpec::new(name, "A tool.", schema)), body)) as Box<dyn ErasedTool>
+        Box::new(tool_fn(
+            change(ToolSpec::new(name, "A tool.", schema)),
+            body,
+        )) as Box<dyn ErasedTool>
     };
     let plain = |name| tool(name, |spec| spec);
     vec![
         plain("echo"),
         plain("slow"),
-        tool("pure", |spec| ToolSpec { replay: Replay::Pure, ..spec }),
+        tool("pure", |spec| ToolSpec {
+            replay: Replay::Pure,
+            ..spec
+        }),
         plain("panics"),
         plain("fails"),
-        tool("single", |spec| ToolSpec { sequential: true, ..spec }),
-        tool("hangs", |spec| ToolSpec { timeout: Some(Duration::from_secs(30)), ..spec }),
+        tool("single", |spec| ToolSpec {
+            sequential: true,
+            ..spec
+        }),
+        tool("hangs", |spec| ToolSpec {
+            timeout: Some(Duration::from_secs(30)),
+            ..spec
+        }),
         plain("polite"),
         plain("maybe"),
         plain("enough"),
-        tool("talks", |spec| ToolSpec { replay: Replay::Idempotent, ..spec }),
+        tool("talks", |spec| ToolSpec {
+            replay: Replay::Idempotent,
+            ..spec
+        }),
     ]
 }
 
@@ -163,17 +225,31 @@ async fn body(name: &str, cx: CallContext) -> Result<CallResult, ToolError> {
         "fails" => return Err(ToolError::failed("it did not work")),
         "hangs" => std::future::pending().await,
         "polite" => {
-            let cancelled = tokio::time::timeout(Duration::from_secs(5), cx.cancel.cancelled()).await;
+            let cancelled =
+                tokio::time::timeout(Duration::from_secs(5), cx.cancel.cancelled()).await;
             cancelled.map_err(|_| ToolError::failed("nobody came"))?;
         }
-        "maybe" => return Ok(CallResult { terminate: Terminate::IfAll, ..done }),
-        "enough" => return Ok(CallResult { terminate: Terminate::Now, ..done }),
+        "maybe" => {
+            return Ok(CallResult {
+                terminate: Terminate::IfAll,
+                ..done
+            });
+        }
+        "enough" => {
+            return Ok(CallResult {
+                terminate: Terminate::Now,
+                ..done
+            });
+        }
         "talks" => {
             for step in ["one", "two"] {
                 cx.progress(Progress::text(step));
                 tokio::task::yield_now().await;
             }
-            cx.backend.charge(Usage { output: 1, ..Usage::default() });
+            cx.backend.charge(Usage {
+                output: 1,
+                ..Usage::default()
+            });
         }
         _ => {}
     }

@@ -7,8 +7,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, Flush, Head, HookContext, Journal, JournalError, Log, LogId, MemoryJournal, Owner, RecordStream, Seq,
-    Stamped, Verdict, points::MessagePlaced,
+    Agent, Flush, Head, HookContext, Journal, JournalError, Log, LogId, MemoryJournal, Owner,
+    RecordStream, Seq, Stamped, Verdict, points::MessagePlaced,
 };
 use adjutant_llm::ScriptedModel;
 use async_trait::async_trait;
@@ -52,14 +52,24 @@ async fn pause() {
     let mut paused = false;
     let look_away = |cx: &mut Context<'_>| {
         cx.waker().wake_by_ref();
-        if std::mem::replace(&mut paused, true) { Poll::Ready(()) } else { Poll::Pending }
+        if std::mem::replace(&mut paused, true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     };
     std::future::poll_fn(look_away).await;
 }
 
 /// Polls a run so many times and drops it, outside a runtime; says whether it ended before.
 fn cut(agent: &Agent, polls: usize) -> bool {
-    let mut running = pin!(agent.run("Go.").stream().expect("the session is free").finish());
+    let mut running = pin!(
+        agent
+            .run("Go.")
+            .stream()
+            .expect("the session is free")
+            .finish()
+    );
     let mut cx = Context::from_waker(Waker::noop());
     (0..polls).any(|_| running.as_mut().poll(&mut cx).is_ready())
 }
@@ -87,9 +97,22 @@ fn trial(polls: usize, hooked: bool, withdrawn: bool) -> bool {
     to_the_end(&agent);
     let said = words(&agent.log().transcript());
     assert_eq!(waiting(&agent), [""; 0], "after {polls} polls: {said:?}");
-    let placed = |lane: char| said.iter().filter(|text| text.starts_with(lane)).map(String::as_str).collect::<Vec<_>>();
-    let steering = if took_back { vec!["s1", "s2"] } else { vec!["s1", "s2", "s3"] };
-    assert_eq!((placed('s'), placed('f'), placed('l')), (steering, vec!["f1", "f2"], vec!["late"]), "{polls} polls");
+    let placed = |lane: char| {
+        said.iter()
+            .filter(|text| text.starts_with(lane))
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+    };
+    let steering = if took_back {
+        vec!["s1", "s2"]
+    } else {
+        vec!["s1", "s2", "s3"]
+    };
+    assert_eq!(
+        (placed('s'), placed('f'), placed('l')),
+        (steering, vec!["f1", "f2"], vec!["late"]),
+        "{polls} polls"
+    );
     assert!(!queued.iter().any(adjutant_agent::Queued::is_queued));
     ended
 }
@@ -98,7 +121,9 @@ fn trial(polls: usize, hooked: bool, withdrawn: bool) -> bool {
 fn items_have_one_end_when_the_run_is_dropped_anywhere() {
     for hooked in [false, true] {
         for withdrawn in [false, true] {
-            let cuts = (0..).take_while(|polls| !trial(*polls, hooked, withdrawn)).count();
+            let cuts = (0..)
+                .take_while(|polls| !trial(*polls, hooked, withdrawn))
+                .count();
             assert!(cuts > 10, "only {cuts} places");
         }
     }

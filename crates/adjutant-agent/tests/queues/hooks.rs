@@ -19,13 +19,19 @@ use super::{
 type Told = Arc<Mutex<Vec<String>>>;
 
 fn tell(told: &Told, what: &str, content: &Entry) {
-    told.lock().expect("no panic inside").push(format!("{what} {}", word(content)));
+    told.lock()
+        .expect("no panic inside")
+        .push(format!("{what} {}", word(content)));
 }
 
 #[tokio::test]
 async fn hooks_are_told_when_a_message_is_queued_and_placed() {
     let (gate, told) = (Gate::default(), Told::default());
-    let (_, agent) = agent([says("One two").delta_chars(4).wait_at(1, &gate), says("a"), says("b")]);
+    let (_, agent) = agent([
+        says("One two").delta_chars(4).wait_at(1, &gate),
+        says("a"),
+        says("b"),
+    ]);
     let (queued, placed) = (Arc::clone(&told), Arc::clone(&told));
     let agent = agent
         .on(move |_: HookContext, point: MessageQueued| {
@@ -43,7 +49,12 @@ async fn hooks_are_told_when_a_message_is_queued_and_placed() {
     until(&mut running, super::seen::is_queued).await;
     gate.open();
     running.finish().await.expect("the run finishes");
-    let expected = ["queued before", "placed before", "queued during", "placed during"];
+    let expected = [
+        "queued before",
+        "placed before",
+        "queued during",
+        "placed during",
+    ];
     assert_eq!(*told.lock().expect("no panic inside"), expected);
 }
 
@@ -94,7 +105,10 @@ async fn message_is_dropped_when_a_hook_denies_or_spoils_it() {
         "not that",
     ];
     assert_eq!(denied.collect::<Vec<_>>(), expected);
-    assert_eq!((requests(&model), !agent.queue().is_empty()), (vec![vec!["Go.".to_owned(), "yes".to_owned()]], false));
+    assert_eq!(
+        (requests(&model), !agent.queue().is_empty()),
+        (vec![vec!["Go.".to_owned(), "yes".to_owned()]], false)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,7 +141,10 @@ async fn message_waits_again_when_the_run_is_cancelled_while_a_hook_hangs() {
         let result = task.await.expect("no panic").expect("a cancel is no error");
         assert_eq!(
             (result.outcome, waiting(&agent)),
-            (Outcome::Cancelled { by: CancelBy::User }, vec!["hang".to_owned()])
+            (
+                Outcome::Cancelled { by: CancelBy::User },
+                vec!["hang".to_owned()]
+            )
         );
     }
 }
@@ -136,10 +153,14 @@ async fn message_waits_again_when_the_run_is_cancelled_while_a_hook_hangs() {
 async fn run_ends_when_an_observer_of_the_queue_hangs() {
     let gate = Gate::default();
     let (_, agent) = agent([says("One two").delta_chars(4).wait_at(1, &gate), says("a")]);
-    let agent = agent.on(|_: HookContext, _: MessageQueued| std::future::pending::<Verdict<MessageQueued>>());
+    let agent = agent
+        .on(|_: HookContext, _: MessageQueued| std::future::pending::<Verdict<MessageQueued>>());
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
     running.queue().steer("during").expect("there is room");
     gate.open();
-    assert_eq!(running.finish().await.expect("the run finishes").text(), "a");
+    assert_eq!(
+        running.finish().await.expect("the run finishes").text(),
+        "a"
+    );
 }

@@ -14,7 +14,11 @@ pub(crate) fn words(entries: &Transcript) -> Vec<String> {
 
 pub(crate) fn word(entry: &Entry) -> String {
     match entry {
-        Entry::User(message) => message.content.iter().filter_map(|it| it.as_text()).collect(),
+        Entry::User(message) => message
+            .content
+            .iter()
+            .filter_map(|it| it.as_text())
+            .collect(),
         Entry::Turn(turn) if turn.results().is_empty() => format!("={}", turn.reply().text()),
         Entry::Turn(turn) => {
             let results: Vec<String> = turn.results().iter().map(|result| result.text()).collect();
@@ -33,15 +37,31 @@ pub(crate) fn requests(model: &ScriptedModel) -> Vec<Vec<String>> {
 
 /// What waits, in words.
 pub(crate) fn waiting(agent: &Agent) -> Vec<String> {
-    agent.queue().items().iter().map(|waiting| word(&waiting.content)).collect()
+    agent
+        .queue()
+        .items()
+        .iter()
+        .map(|waiting| word(&waiting.content))
+        .collect()
 }
 
 /// The names of events, without those of replies and tools.
 pub(crate) fn names(events: &[EventKind]) -> Vec<String> {
-    let name = |event: &EventKind| serde_json::to_value(event).expect("JSON")["event"].as_str().map(str::to_owned);
-    let left_out =
-        |name: &String| ["reply_", "block_", "tool_", "text_", "args_"].iter().any(|prefix| name.starts_with(prefix));
-    events.iter().filter_map(name).filter(|name| !left_out(name)).collect()
+    let name = |event: &EventKind| {
+        serde_json::to_value(event).expect("JSON")["event"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    let left_out = |name: &String| {
+        ["reply_", "block_", "tool_", "text_", "args_"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+    };
+    events
+        .iter()
+        .filter_map(name)
+        .filter(|name| !left_out(name))
+        .collect()
 }
 
 /// Reads events until one is as wanted.
@@ -80,9 +100,17 @@ pub(crate) fn work(does: impl Fn() + Send + Sync + 'static) -> impl ErasedTool +
 }
 
 /// A tool whose results would end the run.
-pub(crate) fn ending(terminate: Terminate, does: impl Fn() + Send + Sync + 'static) -> impl ErasedTool + 'static {
+pub(crate) fn ending(
+    terminate: Terminate,
+    does: impl Fn() + Send + Sync + 'static,
+) -> impl ErasedTool + 'static {
     tool("work", move |_, _| {
         does();
-        async move { Ok(CallResult { terminate, ..CallResult::ok("ok") }) }
+        async move {
+            Ok(CallResult {
+                terminate,
+                ..CallResult::ok("ok")
+            })
+        }
     })
 }

@@ -9,10 +9,12 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, Continue, Error, ErrorKind, HookContext, Journal, Lane, Limits, MemoryJournal, Queued, Record, Run,
-    RunResult, Seq, Stamped, Verdict, points::MessagePlaced,
+    Agent, Continue, Error, ErrorKind, HookContext, Journal, Lane, Limits, MemoryJournal, Queued,
+    Record, Run, RunResult, Seq, Stamped, Verdict, points::MessagePlaced,
 };
-use adjutant_llm::{CallResult, Chunk, ChunkStream, Entry, Model, ModelInfo, Request, Script, ScriptedModel};
+use adjutant_llm::{
+    CallResult, Chunk, ChunkStream, Entry, Model, ModelInfo, Request, Script, ScriptedModel,
+};
 use adjutant_tool::{CallContext, ToolSpec, tool_fn};
 use futures_core::Stream;
 use futures_util::StreamExt;
@@ -87,7 +89,10 @@ impl Model for Gated {
     }
 
     fn stream(&self, request: Request) -> ChunkStream {
-        Box::pin(GatedStream { inner: self.script.stream(request), permits: Arc::clone(&self.permits) })
+        Box::pin(GatedStream {
+            inner: self.script.stream(request),
+            permits: Arc::clone(&self.permits),
+        })
     }
 }
 
@@ -105,7 +110,11 @@ impl Stream for GatedStream {
 /// Answers and calls by turns.
 fn scripts() -> impl Iterator<Item = Script> {
     (0..400).map(|nth| match nth % 3 {
-        0 => Script::new().text("Let me see.").call("work", json!({})).call("work", json!({})).delta_chars(6),
+        0 => Script::new()
+            .text("Let me see.")
+            .call("work", json!({}))
+            .call("work", json!({}))
+            .delta_chars(6),
         1 => Script::new().call("work", json!({})),
         _ => Script::new().text("That is it.").delta_chars(6),
     })
@@ -115,7 +124,10 @@ impl Stage {
     pub(crate) fn new(hooked: bool) -> Self {
         let (journal, permits) = (MemoryJournal::default(), Arc::new(Permits::default()));
         let script = Arc::new(ScriptedModel::new(scripts()));
-        let model = Gated { script, permits: Arc::clone(&permits) };
+        let model = Gated {
+            script,
+            permits: Arc::clone(&permits),
+        };
         let spec = ToolSpec::new("work", "A tool.", json!({"type": "object"}));
         let tool = tool_fn(spec, |_: Value, _: CallContext| async {
             tokio::task::yield_now().await;
@@ -124,7 +136,10 @@ impl Stage {
         let mut agent = Agent::new(model)
             .journal(journal.clone())
             .tool(tool)
-            .limits(Limits { max_turns: None, ..Limits::default() });
+            .limits(Limits {
+                max_turns: None,
+                ..Limits::default()
+            });
         if hooked {
             agent = agent.on(|_: HookContext, point: MessagePlaced| async {
                 tokio::task::yield_now().await;
@@ -132,7 +147,14 @@ impl Stage {
             });
         }
         let (queued, withdrawn) = (Vec::new(), BTreeSet::new());
-        Self { agent, journal, permits, queued, withdrawn, run: None }
+        Self {
+            agent,
+            journal,
+            permits,
+            queued,
+            withdrawn,
+            run: None,
+        }
     }
 
     pub(crate) async fn play(&mut self, made: Move) {
@@ -141,17 +163,29 @@ impl Stage {
         }
         match made {
             Move::Steer => self.queue(Lane::Steering, |agent, text| agent.queue().steer(text)),
-            Move::FollowUp => self.queue(Lane::FollowUp, |agent, text| agent.queue().follow_up(text)),
-            Move::Interrupt => self.queue(Lane::Steering, |agent, text| agent.queue().interrupt(text)),
+            Move::FollowUp => {
+                self.queue(Lane::FollowUp, |agent, text| agent.queue().follow_up(text))
+            }
+            Move::Interrupt => {
+                self.queue(Lane::Steering, |agent, text| agent.queue().interrupt(text))
+            }
             Move::Withdraw(nth) => {
-                let Some((_, text, queued)) = self.queued.iter().rev().nth(nth) else { return };
+                let Some((_, text, queued)) = self.queued.iter().rev().nth(nth) else {
+                    return;
+                };
                 if queued.withdraw() {
-                    assert!(self.withdrawn.insert(text.clone()), "{text} was withdrawn twice");
+                    assert!(
+                        self.withdrawn.insert(text.clone()),
+                        "{text} was withdrawn twice"
+                    );
                 }
             }
             Move::Clear => {
                 for entry in self.agent.queue().clear(&[Lane::Steering, Lane::FollowUp]) {
-                    assert!(self.withdrawn.insert(text(&entry)), "a message was withdrawn twice");
+                    assert!(
+                        self.withdrawn.insert(text(&entry)),
+                        "a message was withdrawn twice"
+                    );
                 }
             }
             Move::Cancel => drop(self.agent.abort()),
@@ -178,7 +212,9 @@ impl Stage {
 
     async fn finish(&mut self) {
         let Some(run) = self.run.take() else { return };
-        let ended = tokio::time::timeout(Duration::from_secs(3_600), run).await.expect("the run is stuck");
+        let ended = tokio::time::timeout(Duration::from_secs(3_600), run)
+            .await
+            .expect("the run is stuck");
         ended.expect("no panic").expect("the run does not fail");
     }
 
@@ -199,31 +235,69 @@ impl Stage {
         let history = self.agent.log().transcript();
         let said: Vec<String> = history.iter().map(|stored| text(&stored.entry)).collect();
         for lane in [Lane::Steering, Lane::FollowUp] {
-            let of: Vec<&String> = self.queued.iter().filter(|it| it.0 == lane).map(|it| &it.1).collect();
+            let of: Vec<&String> = self
+                .queued
+                .iter()
+                .filter(|it| it.0 == lane)
+                .map(|it| &it.1)
+                .collect();
             let placed: Vec<&String> = said.iter().filter(|text| of.contains(text)).collect();
-            let in_order: Vec<&String> = of.iter().copied().filter(|text| placed.contains(text)).collect();
-            assert_eq!(placed, in_order, "not in the order in which they were queued, once each");
+            let in_order: Vec<&String> = of
+                .iter()
+                .copied()
+                .filter(|text| placed.contains(text))
+                .collect();
+            assert_eq!(
+                placed, in_order,
+                "not in the order in which they were queued, once each"
+            );
         }
         for (_, text, queued) in &self.queued {
-            let ends = [said.contains(text), self.withdrawn.contains(text), queued.is_queued()];
-            assert_eq!(ends.iter().filter(|end| **end).count(), 1, "{text}: placed, withdrawn, queued: {ends:?}");
+            let ends = [
+                said.contains(text),
+                self.withdrawn.contains(text),
+                queued.is_queued(),
+            ];
+            assert_eq!(
+                ends.iter().filter(|end| **end).count(),
+                1,
+                "{text}: placed, withdrawn, queued: {ends:?}"
+            );
         }
-        let waiting: Vec<String> = self.agent.queue().items().iter().map(|waiting| text(&waiting.content)).collect();
-        assert_eq!(waiting.len(), self.queued.iter().filter(|it| it.2.is_queued()).count());
+        let waiting: Vec<String> = self
+            .agent
+            .queue()
+            .items()
+            .iter()
+            .map(|waiting| text(&waiting.content))
+            .collect();
+        assert_eq!(
+            waiting.len(),
+            self.queued.iter().filter(|it| it.2.is_queued()).count()
+        );
         check::transcript(&history, &all_calls(&history));
         let mut run = Run::default();
-        self.records().await.iter().for_each(|stamped| run.apply(stamped).expect("the log folds"));
+        self.records()
+            .await
+            .iter()
+            .for_each(|stamped| run.apply(stamped).expect("the log folds"));
         assert_eq!((run.history(), run.is_open()), (&history, false));
     }
 
     async fn records(&self) -> Vec<Arc<Stamped>> {
         let read = self.journal.read(self.agent.session_id(), Seq(0));
-        let records: Vec<_> = read.map(|stamped| stamped.expect("memory does not fail")).collect().await;
+        let records: Vec<_> = read
+            .map(|stamped| stamped.expect("memory does not fail"))
+            .collect()
+            .await;
         let numbers = records.iter().filter_map(|stamped| match &stamped.record {
             Record::Queued { item, .. } => Some(*item),
             _ => None,
         });
-        assert!(numbers.zip(1..).all(|(item, nth)| item == nth), "numbers count upwards without gaps");
+        assert!(
+            numbers.zip(1..).all(|(item, nth)| item == nth),
+            "numbers count upwards without gaps"
+        );
         records
     }
 }
@@ -242,7 +316,11 @@ fn all_calls(history: &adjutant_llm::Transcript) -> Vec<adjutant_llm::CallId> {
 
 fn text(entry: &Entry) -> String {
     match entry {
-        Entry::User(message) => message.content.iter().filter_map(|it| it.as_text()).collect(),
+        Entry::User(message) => message
+            .content
+            .iter()
+            .filter_map(|it| it.as_text())
+            .collect(),
         _ => String::new(),
     }
 }

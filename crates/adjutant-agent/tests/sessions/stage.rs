@@ -6,11 +6,14 @@ use std::sync::{
 };
 
 use adjutant_agent::{
-    Agent, Epoch, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery,
-    MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, SessionMeta, Sessions, Spawn, Stamped, StoredRecord,
+    Agent, Epoch, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo,
+    LogPage, LogQuery, MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, SessionMeta,
+    Sessions, Spawn, Stamped, StoredRecord,
 };
 use adjutant_llm::{CallResult, FixedWorld, Script, ScriptedModel, ThreadId};
-use adjutant_tool::{Answer, Approval, CallContext, ErasedTool, Replay, ToolError, ToolSpec, tool_fn};
+use adjutant_tool::{
+    Answer, Approval, CallContext, ErasedTool, Replay, ToolError, ToolSpec, tool_fn,
+};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
@@ -25,7 +28,10 @@ pub(crate) fn sessions(journal: &MemoryJournal) -> Sessions {
 
 /// The names of all logs, hidden ones too.
 pub(crate) async fn all(journal: &MemoryJournal) -> Vec<LogId> {
-    let query = LogQuery { limit: 1_000, ..LogQuery::default() };
+    let query = LogQuery {
+        limit: 1_000,
+        ..LogQuery::default()
+    };
     let page = journal.list(&query).await.expect("memory does not fail");
     let mut names: Vec<LogId> = page.logs.into_iter().map(|info| info.log).collect();
     names.sort();
@@ -44,22 +50,42 @@ pub(crate) fn message(error: &JournalError) -> String {
 }
 
 pub(crate) async fn records(journal: &MemoryJournal, log: &LogId) -> Vec<Arc<Stamped>> {
-    journal.read(log, Seq(0)).map(|read| read.expect("memory does not fail")).collect().await
+    journal
+        .read(log, Seq(0))
+        .map(|read| read.expect("memory does not fail"))
+        .collect()
+        .await
 }
 
 pub(crate) async fn stored(journal: &MemoryJournal, log: &LogId) -> Vec<StoredRecord> {
-    journal.stored(log, Seq(0)).map(|read| read.expect("memory does not fail")).collect().await
+    journal
+        .stored(log, Seq(0))
+        .map(|read| read.expect("memory does not fail"))
+        .collect()
+        .await
 }
 
 /// A log of these records.
 pub(crate) async fn write(journal: &MemoryJournal, name: &str, records: &[Arc<Stamped>]) {
-    let mut log = journal.own(&id(name), &Owner::default()).await.expect("the log is free");
-    log.append(records, Flush::Now).await.expect("memory does not fail");
+    let mut log = journal
+        .own(&id(name), &Owner::default())
+        .await
+        .expect("the log is free");
+    log.append(records, Flush::Now)
+        .await
+        .expect("memory does not fail");
 }
 
 /// Records of the thread `main`, one behind the other.
 pub(crate) fn stamped(records: impl IntoIterator<Item = Record>) -> Vec<Arc<Stamped>> {
-    let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), 1_000 + seq, ThreadId::from("main"), record));
+    let stamp = |(seq, record)| {
+        Arc::new(Stamped::new(
+            Seq(seq),
+            1_000 + seq,
+            ThreadId::from("main"),
+            record,
+        ))
+    };
     (1..).zip(records).map(stamp).collect()
 }
 
@@ -72,25 +98,49 @@ where
 }
 
 pub(crate) fn spec(name: &'static str) -> ToolSpec {
-    ToolSpec { replay: Replay::Pure, ..ToolSpec::new(name, "A tool.", json!({"type": "object"})) }
+    ToolSpec {
+        replay: Replay::Pure,
+        ..ToolSpec::new(name, "A tool.", json!({"type": "object"}))
+    }
 }
 
 /// An agent that asks a helper, writes with approval, and answers.
 pub(crate) fn agent(journal: &MemoryJournal) -> Agent {
     let script = [
-        Script::new().thinking(adjutant_llm::Thinking::new("Hm.")).text("Let me see.").call("ask", json!({"q": 1})),
+        Script::new()
+            .thinking(adjutant_llm::Thinking::new("Hm."))
+            .text("Let me see.")
+            .call("ask", json!({"q": 1})),
         Script::new().call("write", json!({"n": 1})),
         Script::new().text("Done."),
         Script::new().text("Bye."),
     ];
-    let ask = tool(ToolSpec { replay: Replay::Resumable, ..spec("ask") }, |cx| async move {
-        let helper = Agent::new(ScriptedModel::new([Script::new().text("Yes.")])).name("helper");
-        let child = cx.get::<dyn Spawn>().expect("a call of a run").open("a", helper.into()).await?;
-        Ok(CallResult::ok(child.run("Well?").await?.text()))
-    });
-    let write =
-        tool(ToolSpec { approval: Approval::Always, ..spec("write") }, |_| async { Ok(CallResult::ok("written")) });
-    let agent = Agent::new(ScriptedModel::new(script)).name("boss").world(FixedWorld::at_ms(1_000));
+    let ask = tool(
+        ToolSpec {
+            replay: Replay::Resumable,
+            ..spec("ask")
+        },
+        |cx| async move {
+            let helper =
+                Agent::new(ScriptedModel::new([Script::new().text("Yes.")])).name("helper");
+            let child = cx
+                .get::<dyn Spawn>()
+                .expect("a call of a run")
+                .open("a", helper.into())
+                .await?;
+            Ok(CallResult::ok(child.run("Well?").await?.text()))
+        },
+    );
+    let write = tool(
+        ToolSpec {
+            approval: Approval::Always,
+            ..spec("write")
+        },
+        |_| async { Ok(CallResult::ok("written")) },
+    );
+    let agent = Agent::new(ScriptedModel::new(script))
+        .name("boss")
+        .world(FixedWorld::at_ms(1_000));
     agent.tool(ask).tool(write).journal(journal.clone())
 }
 
@@ -98,7 +148,9 @@ pub(crate) fn agent(journal: &MemoryJournal) -> Agent {
 pub(crate) async fn log(journal: &MemoryJournal, name: &str) -> Vec<Arc<Stamped>> {
     let agent = agent(journal).session(id(name));
     let paused = agent.run("Go.").await.expect("the run waits");
-    let Outcome::Paused { pauses } = &paused.outcome else { unreachable!("it waits: {paused:?}") };
+    let Outcome::Paused { pauses } = &paused.outcome else {
+        unreachable!("it waits: {paused:?}")
+    };
     let answer = pauses[0].answered(Answer::approve());
     agent.resume(vec![answer]).await.expect("the run finishes");
     agent.run("Bye.").await.expect("the run finishes");
@@ -136,13 +188,19 @@ pub(crate) fn full() -> JournalError {
 
 /// Takes one away, if there is one.
 fn take(from: &AtomicUsize) -> bool {
-    from.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+    from.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+        left.checked_sub(1)
+    })
+    .is_ok()
 }
 
 #[async_trait]
 impl Journal for Full {
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
-        Ok(Box::new(FullLog(self.journal.own(log, owner).await?, Arc::clone(&self.left))))
+        Ok(Box::new(FullLog(
+            self.journal.own(log, owner).await?,
+            Arc::clone(&self.left),
+        )))
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {
@@ -173,10 +231,17 @@ impl Journal for Full {
 #[async_trait]
 impl Log for FullLog {
     fn head(&self) -> Head {
-        Head { epoch: Epoch(1), ..self.0.head() }
+        Head {
+            epoch: Epoch(1),
+            ..self.0.head()
+        }
     }
 
     async fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<Head, JournalError> {
-        if take(&self.1) { self.0.append(batch, flush).await } else { Err(full()) }
+        if take(&self.1) {
+            self.0.append(batch, flush).await
+        } else {
+            Err(full())
+        }
     }
 }

@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use adjutant_agent::{
-    Attachment, Completion, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, MemoryJournal, Outcome,
-    Owner, Record, RecordStream, RunNo, Seq, SessionMeta, Sessions, StoredRecord, StoredStream, sessions::Verified,
+    Attachment, Completion, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo,
+    MemoryJournal, Outcome, Owner, Record, RecordStream, RunNo, Seq, SessionMeta, Sessions,
+    StoredRecord, StoredStream, sessions::Verified,
 };
 use adjutant_llm::{Entry, UserMessage};
 use async_trait::async_trait;
@@ -30,7 +31,10 @@ impl Journal for Given {
     }
 
     fn read(&self, log: &LogId, _: Seq) -> RecordStream {
-        Box::pin(stream::iter([Err(JournalError::of_log(JournalErrorKind::Missing, log))]))
+        Box::pin(stream::iter([Err(JournalError::of_log(
+            JournalErrorKind::Missing,
+            log,
+        ))]))
     }
 
     fn stored(&self, _: &LogId, _: Seq) -> StoredStream {
@@ -45,12 +49,23 @@ impl Journal for Given {
 }
 
 async fn verify(stored: Vec<StoredRecord>, head: usize) -> Result<Verified, JournalError> {
-    Sessions::new(Arc::new(Given { stored, head: head as u64 })).verify(&id("a")).await
+    Sessions::new(Arc::new(Given {
+        stored,
+        head: head as u64,
+    }))
+    .verify(&id("a"))
+    .await
 }
 
 /// How many bytes a stored record has, with all that belongs to it.
 fn len(record: &StoredRecord) -> usize {
-    8 + 32 + record.bytes.len() + record.attachments.iter().map(|it| 32 + it.bytes.len()).sum::<usize>()
+    8 + 32
+        + record.bytes.len()
+        + record
+            .attachments
+            .iter()
+            .map(|it| 32 + it.bytes.len())
+            .sum::<usize>()
 }
 
 /// Changes the byte at this place of a stored record.
@@ -110,7 +125,10 @@ async fn missed(whole: &[StoredRecord], samples: u64) -> Vec<(usize, usize, u8)>
         match verify(changed, whole.len()).await {
             // A record that stands at another place is noticed there.
             Err(error) if error.kind == JournalErrorKind::Corrupt => {
-                assert!(error.to_string().contains(&format!("record {}", no + 1)), "{no} {error}");
+                assert!(
+                    error.to_string().contains(&format!("record {}", no + 1)),
+                    "{no} {error}"
+                );
             }
             _ => missed.push((no, at, by)),
         }
@@ -124,14 +142,32 @@ async fn log_is_verified_when_it_is_what_was_written() {
     let journal = MemoryJournal::default();
     log(&journal, "a").await;
     let stored = stored(&journal, &id("a")).await;
-    let verified = sessions(&journal).verify(&id("a")).await.expect("it is what was written");
+    let verified = sessions(&journal)
+        .verify(&id("a"))
+        .await
+        .expect("it is what was written");
     let bytes: usize = stored.iter().map(|record| record.bytes.len()).sum();
-    assert_eq!((verified.records, verified.bytes, verified.attachments), (stored.len() as u64, bytes as u64, 0));
+    assert_eq!(
+        (verified.records, verified.bytes, verified.attachments),
+        (stored.len() as u64, bytes as u64, 0)
+    );
     assert_eq!(verified.link, stored.last().expect("it has records").link);
-    assert_eq!(kind(sessions(&journal).verify(&id("b")).await), JournalErrorKind::Missing);
-    sessions(&journal).create(&id("empty"), SessionMeta::default()).await.expect("the name is free");
-    let empty = sessions(&journal).verify(&id("empty")).await.expect("it is what was written");
-    assert_eq!((empty.records, empty.link), (0, adjutant_agent::Digest::GENESIS));
+    assert_eq!(
+        kind(sessions(&journal).verify(&id("b")).await),
+        JournalErrorKind::Missing
+    );
+    sessions(&journal)
+        .create(&id("empty"), SessionMeta::default())
+        .await
+        .expect("the name is free");
+    let empty = sessions(&journal)
+        .verify(&id("empty"))
+        .await
+        .expect("it is what was written");
+    assert_eq!(
+        (empty.records, empty.link),
+        (0, adjutant_agent::Digest::GENESIS)
+    );
 }
 
 #[tokio::test]
@@ -165,21 +201,52 @@ async fn missing_record_is_found_when_it_is_in_the_middle_or_at_the_end() {
     let mut gap = stored.clone();
     gap.remove(2);
     let error = verify(gap, stored.len()).await.expect_err("one is missing");
-    assert_eq!(message(&error), "record 3 of log \"a\" is missing: record 4 stands there");
-    let error = verify(stored[..4].to_vec(), 5).await.expect_err("one is missing");
-    assert_eq!(message(&error), "record 5 of log \"a\" is missing: it should end at 5");
+    assert_eq!(
+        message(&error),
+        "record 3 of log \"a\" is missing: record 4 stands there"
+    );
+    let error = verify(stored[..4].to_vec(), 5)
+        .await
+        .expect_err("one is missing");
+    assert_eq!(
+        message(&error),
+        "record 5 of log \"a\" is missing: it should end at 5"
+    );
     let mut twice = stored.clone();
     twice.insert(1, stored[0].clone());
-    assert_eq!(kind(verify(twice, stored.len()).await), JournalErrorKind::Corrupt);
+    assert_eq!(
+        kind(verify(twice, stored.len()).await),
+        JournalErrorKind::Corrupt
+    );
 }
 
 #[tokio::test]
 async fn record_is_found_when_it_cannot_follow() {
     let journal = MemoryJournal::default();
-    let reply = adjutant_llm::Reply::new(adjutant_llm::ModelId::from("a/b"), adjutant_llm::FinishReason::End);
-    let outcome = Outcome::Finished { reply: Arc::new(reply), why: Completion::Answer };
-    write(&journal, "a", &stamped([Record::Ended { run: RunNo(1), outcome }])).await;
-    let error = sessions(&journal).verify(&id("a")).await.expect_err("no run is open");
+    let reply = adjutant_llm::Reply::new(
+        adjutant_llm::ModelId::from("a/b"),
+        adjutant_llm::FinishReason::End,
+    );
+    let outcome = Outcome::Finished {
+        reply: Arc::new(reply),
+        why: Completion::Answer,
+    };
+    write(
+        &journal,
+        "a",
+        &stamped([Record::Ended {
+            run: RunNo(1),
+            outcome,
+        }]),
+    )
+    .await;
+    let error = sessions(&journal)
+        .verify(&id("a"))
+        .await
+        .expect_err("no run is open");
     assert_eq!(error.kind, JournalErrorKind::Corrupt);
-    assert_eq!(message(&error), "log \"a\" does not fold at record 1: record 1 cannot follow: no run is open");
+    assert_eq!(
+        message(&error),
+        "log \"a\" does not fold at record 1: record 1 cannot follow: no run is open"
+    );
 }

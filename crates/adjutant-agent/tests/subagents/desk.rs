@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_agent::{
-    Agent, Child, Event, EventKind, Journal, LogId, MemoryJournal, Record, RunResult, Seq, Spawn, Stamped,
+    Agent, Child, Event, EventKind, Journal, LogId, MemoryJournal, Record, RunResult, Seq, Spawn,
+    Stamped,
 };
 use adjutant_llm::{CallResult, FixedWorld, Script, ScriptedModel, Usage};
 use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolSpec, tool_fn};
@@ -16,7 +17,10 @@ where
     F: Fn(CallContext) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<CallResult, ToolError>> + Send + 'static,
 {
-    let spec = ToolSpec { replay, ..ToolSpec::new(name, "A tool.", json!({"type": "object"})) };
+    let spec = ToolSpec {
+        replay,
+        ..ToolSpec::new(name, "A tool.", json!({"type": "object"}))
+    };
     tool_fn(spec, move |_: Value, cx: CallContext| body(cx))
 }
 
@@ -32,7 +36,10 @@ where
 /// An agent that calls `work` and answers `Done.`.
 pub(crate) fn parent(work: impl ErasedTool + 'static) -> Agent {
     let model = ScriptedModel::new([calls(&["work"]), says("Done.")]);
-    Agent::new(model).name("boss").tool(work).world(FixedWorld::at_ms(1_000))
+    Agent::new(model)
+        .name("boss")
+        .tool(work)
+        .world(FixedWorld::at_ms(1_000))
 }
 
 /// An agent that says these texts, one for each request.
@@ -47,16 +54,27 @@ pub(crate) fn says(text: &'static str) -> Script {
 
 /// A reply that calls these tools.
 pub(crate) fn calls(names: &[&'static str]) -> Script {
-    names.iter().fold(Script::new().usage(usage(100, 10)), |script, name| script.call(*name, json!({})))
+    names
+        .iter()
+        .fold(Script::new().usage(usage(100, 10)), |script, name| {
+            script.call(*name, json!({}))
+        })
 }
 
 pub(crate) fn usage(input_uncached: u64, output: u64) -> Usage {
-    Usage { input_uncached, output, ..Usage::default() }
+    Usage {
+        input_uncached,
+        output,
+        ..Usage::default()
+    }
 }
 
 /// Opens the child of a key.
 pub(crate) async fn open(cx: &CallContext, key: &str, agent: Agent) -> Result<Child, ToolError> {
-    cx.get::<dyn Spawn>().expect("a call of a run").open(key, agent.into()).await
+    cx.get::<dyn Spawn>()
+        .expect("a call of a run")
+        .open(key, agent.into())
+        .await
 }
 
 /// What a child said, as the result of its call.
@@ -66,7 +84,11 @@ pub(crate) fn said(result: &RunResult) -> CallResult {
 
 /// The records of a log.
 pub(crate) async fn records(journal: &MemoryJournal, log: &LogId) -> Vec<Arc<Stamped>> {
-    journal.read(log, Seq(0)).map(|it| it.expect("memory does not fail")).collect().await
+    journal
+        .read(log, Seq(0))
+        .map(|it| it.expect("memory does not fail"))
+        .collect()
+        .await
 }
 
 /// The results of the calls of a run, as text.
@@ -93,7 +115,9 @@ pub(crate) fn word(event: &Event) -> String {
 /// The result at the end of a stream.
 pub(crate) fn last(events: &[Event]) -> RunResult {
     match &events.last().expect("some event").kind {
-        EventKind::RunFinished { result } | EventKind::RunPaused { result } => RunResult::clone(result),
+        EventKind::RunFinished { result } | EventKind::RunPaused { result } => {
+            RunResult::clone(result)
+        }
         other => unreachable!("not the end: {other:?}"),
     }
 }
@@ -101,5 +125,9 @@ pub(crate) fn last(events: &[Event]) -> RunResult {
 /// The kind of a record, in one word.
 pub(crate) fn record(record: &Record) -> String {
     let value = serde_json::to_value(record).expect("records are JSON");
-    value.as_object().and_then(|value| value.keys().next()).expect("a tag").to_owned()
+    value
+        .as_object()
+        .and_then(|value| value.keys().next())
+        .expect("a tag")
+        .to_owned()
 }

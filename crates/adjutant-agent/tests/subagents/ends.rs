@@ -3,15 +3,17 @@
 use std::{future::pending, sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Agent, CancelBy, EventKind, Flush, Head, Journal, JournalError, Log, LogId, MemoryJournal, Outcome, Owner, Record,
-    RecordStream, Seq, Stamped,
+    Agent, CancelBy, EventKind, Flush, Head, Journal, JournalError, Log, LogId, MemoryJournal,
+    Outcome, Owner, Record, RecordStream, Seq, Stamped,
 };
 use adjutant_llm::{CallResult, Gate, Script, ScriptedModel};
 use adjutant_tool::{CallContext, Replay, ToolErrorKind};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 
-use super::desk::{calls, events, helper, last, open, parent, record, records, results, said, says, tool, work};
+use super::desk::{
+    calls, events, helper, last, open, parent, record, records, results, said, says, tool, work,
+};
 
 /// An agent that speaks until it is stopped.
 fn endless(gate: &Gate) -> Agent {
@@ -33,8 +35,15 @@ async fn children_end_before_their_call_when_it_returns() {
         }
     }));
     let events = events(&agent).await;
-    let at = |find: &dyn Fn(&EventKind) -> bool| events.iter().position(|it| find(&it.kind)).expect("it happens");
-    let child_end = events.iter().position(|it| it.who.depth == 1 && matches!(it.kind, EventKind::RunFinished { .. }));
+    let at = |find: &dyn Fn(&EventKind) -> bool| {
+        events
+            .iter()
+            .position(|it| find(&it.kind))
+            .expect("it happens")
+    };
+    let child_end = events
+        .iter()
+        .position(|it| it.who.depth == 1 && matches!(it.kind, EventKind::RunFinished { .. }));
     let told = at(
         &|kind| matches!(kind, EventKind::ChildEnded { outcome, .. } if **outcome == Outcome::Cancelled { by: CancelBy::Parent }),
     );
@@ -49,8 +58,10 @@ async fn call_ends_when_a_child_ignores_the_wish_to_stop() {
     let agent = parent(work(|cx| async move {
         let stubborn = tool("stubborn", Replay::Once, |_| pending());
         let model = ScriptedModel::new([calls(&["stubborn"])]);
-        let child =
-            Agent::new(model).tool(stubborn).calls(|calls| calls.grace = Duration::from_secs(3_600)).name("stubborn");
+        let child = Agent::new(model)
+            .tool(stubborn)
+            .calls(|calls| calls.grace = Duration::from_secs(3_600))
+            .name("stubborn");
         let mut run = open(&cx, "a", child).await?.stream("Go.")?;
         while let Some(event) = run.next().await {
             if matches!(event.kind, EventKind::ToolStarted { .. }) {
@@ -62,15 +73,29 @@ async fn call_ends_when_a_child_ignores_the_wish_to_stop() {
     .journal(journal.clone());
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!(results(&result), ["Left."]);
-    assert_eq!(result.total_usage.total(), 330, "what the child used is not lost");
+    assert_eq!(
+        result.total_usage.total(),
+        330,
+        "what the child used is not lost"
+    );
     let log = records(&journal, agent.session_id()).await;
     let ended = log.iter().find_map(|it| match &it.record {
-        Record::ChildEnded { outcome: Outcome::Failed { failure }, .. } => Some((it.seq, failure.to_string())),
+        Record::ChildEnded {
+            outcome: Outcome::Failed { failure },
+            ..
+        } => Some((it.seq, failure.to_string())),
         _ => None,
     });
     let (at, why) = ended.expect("it is told");
-    assert_eq!(why, "the agent was abandoned: it did not end when its call did");
-    assert!(log.iter().all(|it| it.seq < at || it.thread.as_str() == "main"), "late writes are fenced");
+    assert_eq!(
+        why,
+        "the agent was abandoned: it did not end when its call did"
+    );
+    assert!(
+        log.iter()
+            .all(|it| it.seq < at || it.thread.as_str() == "main"),
+        "late writes are fenced"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,7 +107,14 @@ async fn children_are_cancelled_when_the_parent_is() {
         async move {
             let middle = parent(work(move |cx| {
                 let gate = gate.clone();
-                async move { Ok(said(&open(&cx, "leaf", endless(&gate)).await?.run("Speak.").await?)) }
+                async move {
+                    Ok(said(
+                        &open(&cx, "leaf", endless(&gate))
+                            .await?
+                            .run("Speak.")
+                            .await?,
+                    ))
+                }
             }));
             Ok(said(&open(&cx, "middle", middle).await?.run("Go.").await?))
         }
@@ -105,9 +137,21 @@ async fn children_are_cancelled_when_the_parent_is() {
     }
     stop.await.expect("no panic");
     let by = |by| Outcome::Cancelled { by };
-    assert_eq!(ends, [(2, by(CancelBy::Parent)), (1, by(CancelBy::Parent)), (0, by(CancelBy::User))]);
+    assert_eq!(
+        ends,
+        [
+            (2, by(CancelBy::Parent)),
+            (1, by(CancelBy::Parent)),
+            (0, by(CancelBy::User))
+        ]
+    );
     let log = records(&journal, agent.session_id()).await;
-    assert_eq!(log.iter().filter(|it| record(&it.record) == "ended").count(), 3);
+    assert_eq!(
+        log.iter()
+            .filter(|it| record(&it.record) == "ended")
+            .count(),
+        3
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,7 +163,10 @@ async fn child_is_cancelled_alone_when_it_is_stopped() {
         async move {
             let one = open(&cx, "a", endless(&gate)).await?;
             let run = one.stream("Speak.")?;
-            let two = open(&cx, "b", helper(&["Two."])).await?.run("Well?").await?;
+            let two = open(&cx, "b", helper(&["Two."]))
+                .await?
+                .run("Well?")
+                .await?;
             let one = run.finish().await?;
             Ok(CallResult::ok(format!("{:?} {}", one.outcome, two.text())))
         }
@@ -161,7 +208,12 @@ async fn child_is_cancelled_when_nobody_waits_for_it_any_more() {
         let gate = gate.clone();
         async move {
             let speech = Script::new().text("I go on and on.").wait_at(1, &gate);
-            let child = open(&cx, "a", Agent::new(ScriptedModel::new([speech, says("Yes?")]))).await?;
+            let child = open(
+                &cx,
+                "a",
+                Agent::new(ScriptedModel::new([speech, says("Yes?")])),
+            )
+            .await?;
             tokio::select! {
                 _ = child.run("Speak.") => unreachable!("the gate is closed"),
                 () = gate.reached() => {}
@@ -180,13 +232,19 @@ async fn parent_goes_on_when_a_child_fails() {
     let agent = parent(work(|cx: CallContext| async move {
         let bad = open(&cx, "a", helper(&[])).await?;
         let run = bad.stream("Well?")?;
-        let good = open(&cx, "b", helper(&["Good."])).await?.run("Well?").await?;
+        let good = open(&cx, "b", helper(&["Good."]))
+            .await?
+            .run("Well?")
+            .await?;
         let failed = run.finish().await.expect_err("nothing is scripted");
         assert_eq!(failed.kind, ToolErrorKind::Failed);
         Ok(CallResult::ok(format!("{failed}; {}", good.text())))
     }));
     let result = agent.run("Go.").await.expect("the run finishes");
-    assert_eq!(results(&result), ["the agent failed: no scripted reply is left for request 1; Good."]);
+    assert_eq!(
+        results(&result),
+        ["the agent failed: no scripted reply is left for request 1; Good."]
+    );
     assert_eq!(result.text(), "Done.");
 }
 
@@ -197,9 +255,16 @@ async fn child_goes_on_when_nobody_reads_it() {
         let child = open(&cx, "a", helper(&[long])).await?;
         let unread = child.stream("Speak.")?;
         // Another one meanwhile, so that the first one has time.
-        let other = open(&cx, "b", Agent::new(ScriptedModel::new([says("Other.")]))).await?.run("Well?").await?;
+        let other = open(&cx, "b", Agent::new(ScriptedModel::new([says("Other.")])))
+            .await?
+            .run("Well?")
+            .await?;
         let read = unread.finish().await?;
-        Ok(CallResult::ok(format!("{} {}", read.text().len(), other.text())))
+        Ok(CallResult::ok(format!(
+            "{} {}",
+            read.text().len(),
+            other.text()
+        )))
     }));
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!(results(&result), ["25000 Other."]);
@@ -243,7 +308,9 @@ async fn log_is_whole_when_children_are_given_up_in_the_middle_of_an_append() {
         let journal = MemoryJournal::default();
         let agent = parent(work(move |cx| async move {
             for number in 0..4 {
-                let busy = tool("busy", Replay::Once, |_| async { Ok(CallResult::ok("busy")) });
+                let busy = tool("busy", Replay::Once, |_| async {
+                    Ok(CallResult::ok("busy"))
+                });
                 let model = ScriptedModel::new((0..100).map(|_| calls(&["busy"])));
                 let child = open(&cx, &format!("k{number}"), Agent::new(model).tool(busy)).await?;
                 let _unread = child.stream("Go.")?;
@@ -258,22 +325,41 @@ async fn log_is_whole_when_children_are_given_up_in_the_middle_of_an_append() {
         let result = agent.run("Go.").await.expect("the run finishes");
         assert_eq!(results(&result), ["Left."]);
         let log = records(&journal, agent.session_id()).await;
-        assert!((1..).zip(&log).all(|(seq, it)| it.seq.0 == seq), "one order");
+        assert!(
+            (1..).zip(&log).all(|(seq, it)| it.seq.0 == seq),
+            "one order"
+        );
         let again = agent.run("Go.").await.expect_err("nothing is scripted");
-        assert_eq!(again.kind(), adjutant_agent::ErrorKind::Failed, "the log can be used: {again:?}");
+        assert_eq!(
+            again.kind(),
+            adjutant_agent::ErrorKind::Failed,
+            "the log can be used: {again:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn panic_of_a_child_is_an_error_for_its_caller_alone() {
     let agent = parent(work(|cx| async move {
-        let panics = adjutant_llm::model_fn(adjutant_llm::ModelInfo::new("a/b"), |_| panic!("no model"));
-        let failed = open(&cx, "a", Agent::new(panics)).await?.run("Well?").await.expect_err("it panicked");
+        let panics =
+            adjutant_llm::model_fn(adjutant_llm::ModelInfo::new("a/b"), |_| panic!("no model"));
+        let failed = open(&cx, "a", Agent::new(panics))
+            .await?
+            .run("Well?")
+            .await
+            .expect_err("it panicked");
         Ok(CallResult::ok(format!(
             "{failed}; {}",
-            open(&cx, "b", helper(&["Good."])).await?.run("Well?").await?.text()
+            open(&cx, "b", helper(&["Good."]))
+                .await?
+                .run("Well?")
+                .await?
+                .text()
         )))
     }));
     let result = agent.run("Go.").await.expect("the run finishes");
-    assert_eq!(results(&result), ["the agent failed: the run failed: Ask(TurnNo(1)) panicked: no model; Good."]);
+    assert_eq!(
+        results(&result),
+        ["the agent failed: the run failed: Ask(TurnNo(1)) panicked: no model; Good."]
+    );
 }

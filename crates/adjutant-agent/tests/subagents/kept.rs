@@ -7,8 +7,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, AtLimit, CancelBy, Child, EventKind, Flush, Journal, Limits, MemoryJournal, Outcome, Owner, Record, RunLine,
-    Spawn,
+    Agent, AtLimit, CancelBy, Child, EventKind, Flush, Journal, Limits, MemoryJournal, Outcome,
+    Owner, Record, RunLine, Spawn,
 };
 use adjutant_llm::{CallResult, Gate, ScriptedModel, UserMessage};
 use adjutant_tool::{CallContext, Replay, ToolError};
@@ -16,14 +16,19 @@ use futures_util::StreamExt;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::desk::{calls, events, helper, last, parent, record, records, results, said, says, tool, work};
+use super::desk::{
+    calls, events, helper, last, parent, record, records, results, said, says, tool, work,
+};
 
 /// What outlives a call.
 type Handles = (Arc<dyn Spawn>, RunLine);
 
 /// Opens a child of the run.
 async fn keep(cx: &CallContext, key: &str, agent: Agent) -> Result<Child, ToolError> {
-    cx.get::<dyn Spawn>().expect("a call of a run").keep(key, agent.into()).await
+    cx.get::<dyn Spawn>()
+        .expect("a call of a run")
+        .keep(key, agent.into())
+        .await
 }
 
 /// An agent that says this as soon as the gate is open.
@@ -43,7 +48,8 @@ async fn kept_child_goes_on_when_its_call_has_ended() {
             tokio::spawn(async move {
                 let result = run.finish().await.expect("the child finishes");
                 line.app("told", 1, json!({"text": result.text()}));
-                line.steer(UserMessage::text(format!("It said: {}", result.text()))).expect("there is room");
+                line.steer(UserMessage::text(format!("It said: {}", result.text())))
+                    .expect("there is room");
                 hears.notify_one();
             });
             Ok(CallResult::ok("Begun."))
@@ -57,17 +63,33 @@ async fn kept_child_goes_on_when_its_call_has_ended() {
             Ok(CallResult::ok("More."))
         }
     });
-    let model = Arc::new(ScriptedModel::new([calls(&["work"]), calls(&["more"]), says("Thanks.")]));
-    let agent = Agent::new(Arc::clone(&model)).name("boss").tool(begin).tool(more);
+    let model = Arc::new(ScriptedModel::new([
+        calls(&["work"]),
+        calls(&["more"]),
+        says("Thanks."),
+    ]));
+    let agent = Agent::new(Arc::clone(&model))
+        .name("boss")
+        .tool(begin)
+        .tool(more);
     let events = events(&agent).await;
-    let at = |find: &dyn Fn(&EventKind) -> bool| events.iter().position(|it| find(&it.kind)).expect("it happens");
+    let at = |find: &dyn Fn(&EventKind) -> bool| {
+        events
+            .iter()
+            .position(|it| find(&it.kind))
+            .expect("it happens")
+    };
     let returned = at(&|kind| matches!(kind, EventKind::ToolFinished { .. }));
     let told = at(&|kind| matches!(kind, EventKind::ChildEnded { .. }));
     let app = at(&|kind| matches!(kind, EventKind::App { kind, .. } if &**kind == "told"));
     assert!(returned < told && told < app, "{returned} {told} {app}");
     let result = last(&events);
     assert_eq!(result.text(), "Thanks.");
-    assert_eq!((result.usage.total(), result.total_usage.total()), (330, 440), "the child counts once");
+    assert_eq!(
+        (result.usage.total(), result.total_usage.total()),
+        (330, 440),
+        "the child counts once"
+    );
     model.assert_done();
 }
 
@@ -78,7 +100,11 @@ async fn kept_child_ends_when_its_run_does() {
     let agent = parent(work(move |cx| {
         let gate = gate.clone();
         async move {
-            drop(keep(&cx, "a", gated("Never.", &gate)).await?.stream("Look.")?);
+            drop(
+                keep(&cx, "a", gated("Never.", &gate))
+                    .await?
+                    .stream("Look.")?,
+            );
             gate.reached().await;
             Ok(CallResult::ok("Begun."))
         }
@@ -87,14 +113,22 @@ async fn kept_child_ends_when_its_run_does() {
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!(result.text(), "Done.");
     let log = records(&journal, agent.session_id()).await;
-    let first: Vec<String> =
-        log.iter().filter(|it| it.thread.as_str() == "main").map(|it| record(&it.record)).collect();
+    let first: Vec<String> = log
+        .iter()
+        .filter(|it| it.thread.as_str() == "main")
+        .map(|it| record(&it.record))
+        .collect();
     assert_eq!(first[first.len() - 2..], ["child_ended", "ended"]);
     let outcome = log.iter().find_map(|it| match &it.record {
         Record::ChildEnded { outcome, .. } => Some(outcome.clone()),
         _ => None,
     });
-    assert_eq!(outcome, Some(Outcome::Cancelled { by: CancelBy::Parent }));
+    assert_eq!(
+        outcome,
+        Some(Outcome::Cancelled {
+            by: CancelBy::Parent
+        })
+    );
     let next = agent.run("Again.").await;
     assert!(next.is_err(), "the script is over, but the session is free");
 }
@@ -104,8 +138,10 @@ async fn run_ends_when_a_kept_child_ignores_the_wish_to_stop() {
     let agent = parent(work(|cx| async move {
         let stubborn = tool("stubborn", Replay::Once, |_| pending());
         let model = ScriptedModel::new([calls(&["stubborn"])]);
-        let child =
-            Agent::new(model).tool(stubborn).calls(|calls| calls.grace = Duration::from_secs(3_600)).name("stubborn");
+        let child = Agent::new(model)
+            .tool(stubborn)
+            .calls(|calls| calls.grace = Duration::from_secs(3_600))
+            .name("stubborn");
         let mut run = keep(&cx, "a", child).await?.stream("Go.")?;
         while let Some(event) = run.next().await {
             if matches!(event.kind, EventKind::ToolStarted { .. }) {
@@ -115,7 +151,10 @@ async fn run_ends_when_a_kept_child_ignores_the_wish_to_stop() {
         Ok(CallResult::ok("Left."))
     }));
     let result = agent.run("Go.").await.expect("the run finishes");
-    assert_eq!((results(&result), result.total_usage.total()), (vec!["Left.".to_owned()], 330));
+    assert_eq!(
+        (results(&result), result.total_usage.total()),
+        (vec!["Left.".to_owned()], 330)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +171,11 @@ async fn kept_child_is_prompted_again_when_it_has_answered() {
         }
     });
     let again = tool("again", Replay::Once, move |_| {
-        let child = child.lock().expect("nobody panics inside").clone().expect("it was made");
+        let child = child
+            .lock()
+            .expect("nobody panics inside")
+            .clone()
+            .expect("it was made");
         async move { Ok(said(&child.run("Second?").await?)) }
     });
     let model = ScriptedModel::new([calls(&["work"]), calls(&["again"]), says("Done.")]);
@@ -147,19 +190,35 @@ async fn nothing_is_kept_when_the_run_has_ended() {
     let spawn: Arc<Mutex<Option<Handles>>> = Arc::default();
     let made = Arc::clone(&spawn);
     let agent = parent(work(move |cx| {
-        let both = (cx.get::<dyn Spawn>().expect("a call"), RunLine::of(&cx).expect("a call"));
+        let both = (
+            cx.get::<dyn Spawn>().expect("a call"),
+            RunLine::of(&cx).expect("a call"),
+        );
         *made.lock().expect("nobody panics inside") = Some(both);
         async { Ok(CallResult::ok("Done.")) }
     }));
     agent.run("Go.").await.expect("the run finishes");
-    let (spawn, line) = spawn.lock().expect("nobody panics inside").take().expect("made");
-    let late = spawn.keep("a", helper(&["Never."]).into()).await.expect_err("the run has ended");
-    assert_eq!(&*late.message, "too late: the call that opens agents has ended");
+    let (spawn, line) = spawn
+        .lock()
+        .expect("nobody panics inside")
+        .take()
+        .expect("made");
+    let late = spawn
+        .keep("a", helper(&["Never."]).into())
+        .await
+        .expect_err("the run has ended");
+    assert_eq!(
+        &*late.message,
+        "too late: the call that opens agents has ended"
+    );
     line.app("late", 1, json!(null));
-    line.steer(UserMessage::text("For later.")).expect("it waits for the next run");
+    line.steer(UserMessage::text("For later."))
+        .expect("it waits for the next run");
     assert!(!agent.queue().is_empty());
     assert_eq!(
-        &*RunLine::of(&CallContext::detached()).expect_err("no run").message,
+        &*RunLine::of(&CallContext::detached())
+            .expect_err("no run")
+            .message,
         "only a call of a run has a line to one"
     );
 }
@@ -213,28 +272,56 @@ async fn use_of_a_kept_child_is_counted_when_the_program_died() {
     let first = agent().journal(whole.clone());
     first.run("Go.").await.expect("the run finishes");
     let log = records(&whole, first.session_id()).await;
-    let returned = log.iter().position(|it| matches!(it.record, Record::Returned { .. })).expect("the call returns");
-    let mut own = journal.own(first.session_id(), &Owner::default()).await.expect("nobody has it");
-    own.append(&log[..=returned], Flush::Now).await.expect("there is room");
+    let returned = log
+        .iter()
+        .position(|it| matches!(it.record, Record::Returned { .. }))
+        .expect("the call returns");
+    let mut own = journal
+        .own(first.session_id(), &Owner::default())
+        .await
+        .expect("nobody has it");
+    own.append(&log[..=returned], Flush::Now)
+        .await
+        .expect("there is room");
     drop(own);
     let model = ScriptedModel::new([says("Done.")]);
-    let again = agent().model(model).journal(journal.clone()).session(first.session_id().clone());
+    let again = agent()
+        .model(model)
+        .journal(journal.clone())
+        .session(first.session_id().clone());
     let result = again.resume(Vec::new()).await.expect("the run finishes");
-    assert_eq!((result.text().as_str(), result.total_usage.total()), ("Done.", 330));
+    assert_eq!(
+        (result.text().as_str(), result.total_usage.total()),
+        ("Done.", 330)
+    );
     let log = records(&journal, first.session_id()).await;
-    let told = log.iter().filter(|it| matches!(it.record, Record::ChildEnded { .. })).count();
+    let told = log
+        .iter()
+        .filter(|it| matches!(it.record, Record::ChildEnded { .. }))
+        .count();
     assert_eq!(told, 1);
 }
 
 #[tokio::test]
 async fn agent_continues_the_conversation_of_another_when_it_is_in_its_session() {
-    let one = Agent::new(ScriptedModel::new([says("I am one.")])).name("one").instructions("One.");
+    let one = Agent::new(ScriptedModel::new([says("I am one.")]))
+        .name("one")
+        .instructions("One.");
     let model = Arc::new(ScriptedModel::new([says("I am two.")]));
-    let two = Agent::new(Arc::clone(&model)).name("two").instructions("Two.").in_session_of(&one);
+    let two = Agent::new(Arc::clone(&model))
+        .name("two")
+        .instructions("Two.")
+        .in_session_of(&one);
     one.run("Who?").await.expect("the run finishes");
     let result = two.run("And now?").await.expect("the run finishes");
     assert_eq!((&*result.agent.name, result.run.0), ("two", 2));
-    assert_eq!((&*model.requests()[0].system, model.requests()[0].entries.len()), ("Two.", 3));
+    assert_eq!(
+        (
+            &*model.requests()[0].system,
+            model.requests()[0].entries.len()
+        ),
+        ("Two.", 3)
+    );
     assert_eq!(one.log().transcript().iter().count(), 4);
     assert_eq!(one.session_id(), two.session_id());
 }

@@ -45,30 +45,50 @@ pub(super) async fn pauses(args: &Pauses) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.homed, Path::new("."));
     let (mut text, now) = (String::new(), now_ms());
     for entry in place.chosen(&args.names, args.names.is_empty())? {
-        if !entry.workspace.is_hosted().map_err(|error| of_runtime(&error))? {
+        if !entry
+            .workspace
+            .is_hosted()
+            .map_err(|error| of_runtime(&error))?
+        {
             let waiting = waiting_sessions(&entry.workspace).map_err(|error| of_runtime(&error))?;
             if !waiting.is_empty() {
                 let (name, start) = (plain::line(&entry.name), plain::word(&entry.name));
                 let start = place.command(&format!("agent start {start}"));
-                told(&format!("{name}: {} sessions wait, and it does not run; `{start}` starts it", waiting.len()));
+                told(&format!(
+                    "{name}: {} sessions wait, and it does not run; `{start}` starts it",
+                    waiting.len()
+                ));
             }
             continue;
         }
         standing::awake(&entry)?;
         let mut waiting = waiting(&entry, &standing::client(&entry)?, None).await?;
         waiting.sort_by_key(|it| it.since_ms);
-        text.extend(waiting.iter().map(|it| if args.json { json_of(&entry, it) } else { line(&entry, it, now) }));
+        text.extend(waiting.iter().map(|it| {
+            if args.json {
+                json_of(&entry, it)
+            } else {
+                line(&entry, it, now)
+            }
+        }));
     }
     write(&text)?;
     Ok(Exit::Finished)
 }
 
 /// Everything that the runs of an agent wait for, or those of one session.
-async fn waiting(entry: &Entry, client: &Client, session: Option<&str>) -> Result<Vec<WaitingPause>, Problem> {
+async fn waiting(
+    entry: &Entry,
+    client: &Client,
+    session: Option<&str>,
+) -> Result<Vec<WaitingPause>, Problem> {
     let (mut request, mut all) = (PausesRequest::new(), Vec::new());
     request.session = session.map(Arc::from);
     loop {
-        let page = client.pauses(request.clone()).await.map_err(|error| of_agent(entry, &error))?;
+        let page = client
+            .pauses(request.clone())
+            .await
+            .map_err(|error| of_agent(entry, &error))?;
         all.extend(page.pauses);
         match page.after {
             Some(mark) => request = request.after(mark),
@@ -79,25 +99,38 @@ async fn waiting(entry: &Entry, client: &Client, session: Option<&str>) -> Resul
 
 /// Shape: `<agent>  <session>  <since>  <session>/<id>  <what>`.
 fn line(entry: &Entry, waiting: &WaitingPause, now_ms: u64) -> String {
-    let (agent, session) = (plain::line(&entry.name), plain::word(&plain::whole(&waiting.session)));
+    let (agent, session) = (
+        plain::line(&entry.name),
+        plain::word(&plain::whole(&waiting.session)),
+    );
     let since = match waiting.since_ms {
         0 => "-".to_owned(),
         since => age(now_ms.saturating_sub(since)),
     };
     let pause = &waiting.pause;
     let name = plain::word(&plain::whole(&full(waiting)));
-    format!("{agent}  {session}  {since}  {name}  {}{}\n", who(pause), waits::about(pause))
+    format!(
+        "{agent}  {session}  {since}  {name}  {}{}\n",
+        who(pause),
+        waits::about(pause)
+    )
 }
 
 /// The agent that asks, if it is not the first one.
 fn who(pause: &Pause) -> String {
-    if pause.path.contains('/') { format!("{}: ", plain::whole(&pause.path)) } else { String::new() }
+    if pause.path.contains('/') {
+        format!("{}: ", plain::whole(&pause.path))
+    } else {
+        String::new()
+    }
 }
 
 /// Shape: `{"agent":…,"session":…,"since_ms":…,"digest":…,"id":…,"ask":…,"call":…}`.
 fn json_of(entry: &Entry, waiting: &WaitingPause) -> String {
     let mut value = json!({"agent": &*entry.name});
-    if let (Some(value), Ok(Value::Object(fields))) = (value.as_object_mut(), serde_json::to_value(waiting)) {
+    if let (Some(value), Ok(Value::Object(fields))) =
+        (value.as_object_mut(), serde_json::to_value(waiting))
+    {
         value.extend(fields);
     }
     plain::json_line(value)
@@ -106,7 +139,12 @@ fn json_of(entry: &Entry, waiting: &WaitingPause) -> String {
 /// Approves what waits.
 pub(super) async fn approve(args: &Approve) -> Result<Exit, Problem> {
     if let Some(edit) = &args.edit {
-        let wrong = || Problem::new(Exit::Usage, format!("the arguments of a call are a JSON object: {edit}"));
+        let wrong = || {
+            Problem::new(
+                Exit::Usage,
+                format!("the arguments of a call are a JSON object: {edit}"),
+            )
+        };
         match serde_json::from_str::<Value>(edit) {
             Ok(Value::Object(_)) => {}
             Ok(_) => return Err(wrong()),
@@ -114,15 +152,24 @@ pub(super) async fn approve(args: &Approve) -> Result<Exit, Problem> {
         }
     }
     let edit: Option<Arc<str>> = args.edit.as_deref().map(Arc::from);
-    let answer = tools::Answer::Approve { args: edit, for_run: args.always };
+    let answer = tools::Answer::Approve {
+        args: edit,
+        for_run: args.always,
+    };
     give(&args.answering, |_| Ok(answer.clone())).await
 }
 
 /// Denies what waits.
 pub(super) async fn deny(args: &Deny) -> Result<Exit, Problem> {
-    let declined = tools::Answer::Decline { message: Some(args.why.as_str().into()).filter(|_| !args.why.is_empty()) };
+    let declined = tools::Answer::Decline {
+        message: Some(args.why.as_str().into()).filter(|_| !args.why.is_empty()),
+    };
     let deny = |pause: &Pause| {
-        Ok(if waits::is_approval(pause) { tools::Answer::deny(args.why.as_str()) } else { declined.clone() })
+        Ok(if waits::is_approval(pause) {
+            tools::Answer::deny(args.why.as_str())
+        } else {
+            declined.clone()
+        })
     };
     give(&args.answering, deny).await
 }
@@ -133,11 +180,17 @@ pub(super) async fn answer(args: &GivenAnswer) -> Result<Exit, Problem> {
         Some(text) => text.clone(),
         None => prompt::read(None, &[])?,
     };
-    give(&args.answering, |pause| answers::value(pause, text.trim_end_matches('\n'))).await
+    give(&args.answering, |pause| {
+        answers::value(pause, text.trim_end_matches('\n'))
+    })
+    .await
 }
 
 /// Gives an answer to what is named, and follows the run that goes on.
-async fn give(args: &Answering, answer: impl Fn(&Pause) -> Result<tools::Answer, Problem>) -> Result<Exit, Problem> {
+async fn give(
+    args: &Answering,
+    answer: impl Fn(&Pause) -> Result<tools::Answer, Problem>,
+) -> Result<Exit, Problem> {
     let (entry, client) = connect(&args.this).await?;
     let place = AgentFolder::of(&args.this.homed, Path::new("."));
     let waiting = waiting(&entry, &client, args.session.as_deref()).await?;
@@ -147,12 +200,22 @@ async fn give(args: &Answering, answer: impl Fn(&Pause) -> Result<tools::Answer,
     let mut given = Vec::with_capacity(pauses.len());
     for pause in &pauses {
         let answer = answer(pause)?;
-        let unfit = |error| Problem::new(Exit::Usage, format!("the answer does not fit: {}", pause.id)).cause(&error);
+        let unfit = |error| {
+            Problem::new(
+                Exit::Usage,
+                format!("the answer does not fit: {}", pause.id),
+            )
+            .cause(&error)
+        };
         answer.fits(&pause.ask).map_err(unfit)?;
         given.push(pause.answered(answer));
     }
     // Before Ctrl-C is listened to: it ends the question and the command with it.
-    let named = args.ids.iter().zip(&pauses).map(|(name, pause)| format!("{}@{}", pause.id, parts(name).1));
+    let named = args
+        .ids
+        .iter()
+        .zip(&pauses)
+        .map(|(name, pause)| format!("{}@{}", pause.id, parts(name).1));
     answers::show(&named.collect::<Vec<_>>(), None, &pauses, &given)?;
     for (pause, given) in pauses.iter().zip(&given) {
         let does = match given.answer {
@@ -184,10 +247,15 @@ fn chosen<'a>(
     waiting: &'a [WaitingPause],
 ) -> Result<Vec<&'a WaitingPause>, Problem> {
     let name = plain::word(&args.this.name);
-    let listed = format!("`{}` lists what waits", place.command(&format!("agent pauses {name}")));
+    let listed = format!(
+        "`{}` lists what waits",
+        place.command(&format!("agent pauses {name}"))
+    );
     let mut chosen: Vec<&WaitingPause> = Vec::new();
     match (&args.ids[..], waiting) {
-        ([], []) => return Err(Problem::new(Exit::Usage, format!("nothing waits: {name}")).hint(listed)),
+        ([], []) => {
+            return Err(Problem::new(Exit::Usage, format!("nothing waits: {name}")).hint(listed));
+        }
         ([], [one]) => chosen.push(one),
         ([], many) => {
             let problem = Problem::new(Exit::Usage, format!("{} things wait: {name}", many.len()));
@@ -197,13 +265,19 @@ fn chosen<'a>(
             for id in ids {
                 let found = find(id, waiting).map_err(|problem| problem.hint(listed.clone()))?;
                 if chosen.iter().any(|it| std::ptr::eq(*it, found)) {
-                    return Err(Problem::new(Exit::Usage, format!("{} is named twice", found.pause.id)));
+                    return Err(Problem::new(
+                        Exit::Usage,
+                        format!("{} is named twice", found.pause.id),
+                    ));
                 }
                 chosen.push(found);
             }
         }
     }
-    if chosen.windows(2).any(|two| two[0].session != two[1].session) {
+    if chosen
+        .windows(2)
+        .any(|two| two[0].session != two[1].session)
+    {
         let problem = Problem::new(Exit::Usage, "they wait in several sessions");
         return Err(problem.hint("answer those of one at a time"));
     }
@@ -217,9 +291,15 @@ fn full(waiting: &WaitingPause) -> String {
 
 /// The id and the digits of the digest behind it, of a name that somebody gave.
 fn parts(name: &str) -> (&str, &str) {
-    let is_digest =
-        |digits: &str| !digits.is_empty() && digits.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
-    name.rsplit_once('@').filter(|(_, digits)| is_digest(digits)).unwrap_or((name, ""))
+    let is_digest = |digits: &str| {
+        !digits.is_empty()
+            && digits
+                .bytes()
+                .all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    name.rsplit_once('@')
+        .filter(|(_, digits)| is_digest(digits))
+        .unwrap_or((name, ""))
 }
 
 /// The only one that waits under this name: its id, or the end of it, with or without its session before it; behind `@` the first
@@ -228,7 +308,10 @@ fn find<'a>(name: &str, waiting: &'a [WaitingPause]) -> Result<&'a WaitingPause,
     let (id, digits) = parts(name);
     let exact = |it: &&WaitingPause| *it.pause.id.0 == *id || full(it) == id;
     let ends = |it: &&WaitingPause| {
-        id.is_empty() && !digits.is_empty() || full(it).strip_suffix(id).is_some_and(|rest| rest.ends_with('/'))
+        id.is_empty() && !digits.is_empty()
+            || full(it)
+                .strip_suffix(id)
+                .is_some_and(|rest| rest.ends_with('/'))
     };
     let mut fit: Vec<&WaitingPause> = waiting.iter().filter(exact).collect();
     if fit.is_empty() {
@@ -238,11 +321,20 @@ fn find<'a>(name: &str, waiting: &'a [WaitingPause]) -> Result<&'a WaitingPause,
     fit.retain(|it| it.digest.to_string().starts_with(digits));
     match &fit[..] {
         [one] => Ok(one),
-        [] if is_there => Err(Problem::new(Exit::Usage, format!("what waits is not what was shown: {name}"))),
-        [] => Err(Problem::new(Exit::Usage, format!("nothing waits under this id: {name}"))),
+        [] if is_there => Err(Problem::new(
+            Exit::Usage,
+            format!("what waits is not what was shown: {name}"),
+        )),
+        [] => Err(Problem::new(
+            Exit::Usage,
+            format!("nothing waits under this id: {name}"),
+        )),
         many => {
             let named: Vec<String> = many.iter().map(|it| plain::word(&full(it))).collect();
-            let problem = Problem::new(Exit::Usage, format!("{} things wait under this id: {name}", many.len()));
+            let problem = Problem::new(
+                Exit::Usage,
+                format!("{} things wait under this id: {name}", many.len()),
+            );
             Err(problem.hint(format!("name the one that is meant: {}", named.join(", "))))
         }
     }
@@ -262,17 +354,28 @@ pub(super) fn tell(entry: &Entry, pauses: &[Arc<Pause>], asking: &Asking, screen
         }
     }
     let name = plain::word(&entry.name);
-    let session = asking.session.as_deref().map(|it| format!(" --session {}", plain::word(it))).unwrap_or_default();
+    let session = asking
+        .session
+        .as_deref()
+        .map(|it| format!(" --session {}", plain::word(it)))
+        .unwrap_or_default();
     let session = format!("{session}{}", asking.option);
     screen.tell(&match question {
         _ if is_hidden => format!("hint: adjutant agent pauses {name}{} > FILE", asking.option),
-        Some(pause) => format!("hint: adjutant agent answer {name} {}{session} --text TEXT", plain::word(&pause.id.0)),
+        Some(pause) => format!(
+            "hint: adjutant agent answer {name} {}{session} --text TEXT",
+            plain::word(&pause.id.0)
+        ),
         None => format!("hint: adjutant agent approve {name}{approve}{session}, or deny"),
     });
 }
 
 /// Asks on the terminal, until whoever sits there leaves something unanswered.
-pub(super) async fn ask(pauses: &[Arc<Pause>], cancel: &Cancel, screen: &Screen) -> Result<Vec<Answered>, Problem> {
+pub(super) async fn ask(
+    pauses: &[Arc<Pause>],
+    cancel: &Cancel,
+    screen: &Screen,
+) -> Result<Vec<Answered>, Problem> {
     let mut given = Vec::with_capacity(pauses.len());
     for pause in pauses {
         let (shown, is_whole) = waits::shown(pause, None);
@@ -280,13 +383,27 @@ pub(super) async fn ask(pauses: &[Arc<Pause>], cancel: &Cancel, screen: &Screen)
         let mut question = how(pause.ask.kind).to_owned();
         let mut edited = false;
         loop {
-            let Some(text) = typed(question.clone(), cancel).await? else { return Ok(given) };
-            if pause.ask.kind == AskKind::Approval && !edited && matches!(text.trim(), "e" | "edit") {
-                let args = pause.call.as_ref().map_or_else(|| "{}".to_owned(), |call| plain::json(&call.args));
+            let Some(text) = typed(question.clone(), cancel).await? else {
+                return Ok(given);
+            };
+            if pause.ask.kind == AskKind::Approval && !edited && matches!(text.trim(), "e" | "edit")
+            {
+                let args = pause
+                    .call
+                    .as_ref()
+                    .map_or_else(|| "{}".to_owned(), |call| plain::json(&call.args));
                 (question, edited) = (format!("? arguments in place of {args}"), true);
                 continue;
             }
-            let always = || (tools::Answer::Approve { args: None, for_run: true }, vec![of_run(pause)]);
+            let always = || {
+                (
+                    tools::Answer::Approve {
+                        args: None,
+                        for_run: true,
+                    },
+                    vec![of_run(pause)],
+                )
+            };
             match read(pause, text.trim(), (edited, is_whole), always) {
                 Err(why) => screen.insist(&format!("error: {why}")),
                 Ok(None) => {}
@@ -307,7 +424,10 @@ pub(super) async fn ask(pauses: &[Arc<Pause>], cancel: &Cancel, screen: &Screen)
 
 /// What an approval for the rest of a run means.
 fn of_run(pause: &Pause) -> String {
-    let tool = pause.call.as_ref().map_or_else(|| "it".to_owned(), |call| plain::whole(call.name.as_str()));
+    let tool = pause
+        .call
+        .as_ref()
+        .map_or_else(|| "it".to_owned(), |call| plain::whole(call.name.as_str()));
     match pause.ask.data.get("why") {
         // A rule asks: the agent adds one, as exact as the call.
         Some(_) => format!("{tool} with just this is allowed by a rule from now on"),
@@ -317,7 +437,9 @@ fn of_run(pause: &Pause) -> String {
 
 /// An answer fits what is asked, and its arguments are an object.
 fn fits(answer: &tools::Answer, pause: &Pause) -> Result<(), String> {
-    if let tools::Answer::Approve { args: Some(args), .. } = answer
+    if let tools::Answer::Approve {
+        args: Some(args), ..
+    } = answer
         && !matches!(serde_json::from_str(args), Ok(Value::Object(_)))
     {
         return Err("the arguments of a call are a JSON object".to_owned());
@@ -338,7 +460,9 @@ async fn typed(question: String, cancel: &Cancel) -> Result<Option<String>, Prob
         line = line => line,
         () = cancel.cancelled() => return Ok(None),
     };
-    let unread =
-        |error: &dyn std::error::Error| Problem::new(Exit::Failed, format!("the answer cannot be read: {error}"));
-    line.map_err(|error| unread(&error))?.map_err(|error| unread(&error))
+    let unread = |error: &dyn std::error::Error| {
+        Problem::new(Exit::Failed, format!("the answer cannot be read: {error}"))
+    };
+    line.map_err(|error| unread(&error))?
+        .map_err(|error| unread(&error))
 }

@@ -44,10 +44,20 @@ pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
     };
     // Named in what is told: ids repeat in every session.
-    let default = || entry.resolved.manifest.sessions.default_session.clone().unwrap_or_else(|| "main".into());
+    let default = || {
+        entry
+            .resolved
+            .manifest
+            .sessions
+            .default_session
+            .clone()
+            .unwrap_or_else(|| "main".into())
+    };
     let session = args.session.as_deref().map_or_else(default, Arc::from);
     let asking = Asking {
-        option: AgentFolder::of(&args.this.homed, Path::new(".")).option().to_owned(),
+        option: AgentFolder::of(&args.this.homed, Path::new("."))
+            .option()
+            .to_owned(),
         session: Some(session),
         // Who reads JSON answers by a command.
         is_on_terminal: !args.json && is_on_terminal(),
@@ -76,7 +86,8 @@ pub(super) async fn converse(
     asking: &Asking,
     (cancel, chatter): (&Cancel, Chatter),
 ) -> Result<Exit, Problem> {
-    let (mut screen, mut is_owned, mut asks) = (Screen::new(chatter), asking.owns, asking.is_on_terminal);
+    let (mut screen, mut is_owned, mut asks) =
+        (Screen::new(chatter), asking.owns, asking.is_on_terminal);
     loop {
         let result = follow(entry, events, asking.is_json, cancel, &mut screen).await;
         screen.rest();
@@ -90,7 +101,9 @@ pub(super) async fn converse(
                 // A run that was answered does not end with its stream.
                 if exit == Exit::Cancelled {
                     if !is_owned {
-                        let stop = client.control(asking.session.as_deref(), Control::Stop {}).await;
+                        let stop = client
+                            .control(asking.session.as_deref(), Control::Stop {})
+                            .await;
                         stop.map_err(|error| of_agent(entry, &error))?;
                     }
                     screen.tell("cancelled");
@@ -98,8 +111,14 @@ pub(super) async fn converse(
                 return Ok(exit);
             }
         };
-        let Outcome::Paused { pauses } = &result.outcome else { return ended(&result, &screen) };
-        let given = if asks { answer::ask(pauses, cancel, &screen).await? } else { Vec::new() };
+        let Outcome::Paused { pauses } = &result.outcome else {
+            return ended(&result, &screen);
+        };
+        let given = if asks {
+            answer::ask(pauses, cancel, &screen).await?
+        } else {
+            Vec::new()
+        };
         if given.is_empty() || cancel.is_cancelled() {
             answer::tell(entry, pauses, asking, &screen);
             return Ok(Exit::Waits);
@@ -108,7 +127,10 @@ pub(super) async fn converse(
         asks = given.len() == pauses.len();
         let mut request = ResumeRequest::new(given);
         request.session.clone_from(&asking.session);
-        events = client.resume(request).await.map_err(|error| of_agent(entry, &error))?;
+        events = client
+            .resume(request)
+            .await
+            .map_err(|error| of_agent(entry, &error))?;
         is_owned = false;
     }
 }
@@ -136,15 +158,24 @@ async fn follow(
         };
         let Some(event) = event else { break };
         let event = event.map_err(|error| of_agent(entry, &error))?;
-        let written = if is_json { view.write_json(&event, screen) } else { view.write_lines(&event, screen) };
+        let written = if is_json {
+            view.write_json(&event, screen)
+        } else {
+            view.write_lines(&event, screen)
+        };
         if !screen::is_read(written)? {
             return Ok(Followed::Left(Exit::Finished));
         }
         last = Some(event);
     }
     match last.map(|event| event.kind) {
-        Some(EventKind::RunFinished { result } | EventKind::RunPaused { result }) => Ok(Followed::Ended(result)),
-        _ => Err(Problem::new(Exit::Failed, "the connection ended before the answer")),
+        Some(EventKind::RunFinished { result } | EventKind::RunPaused { result }) => {
+            Ok(Followed::Ended(result))
+        }
+        _ => Err(Problem::new(
+            Exit::Failed,
+            "the connection ended before the answer",
+        )),
     }
 }
 
@@ -154,7 +185,11 @@ fn ended(result: &RunResult, screen: &Screen) -> Result<Exit, Problem> {
     match &result.outcome {
         Outcome::Failed { failure } => return Err(of_failure(exit, failure)),
         Outcome::Limit { limit } => {
-            Problem::new(exit, format!("the run stopped at its limit: {limit} ({})", result.turns)).report();
+            Problem::new(
+                exit,
+                format!("the run stopped at its limit: {limit} ({})", result.turns),
+            )
+            .report();
         }
         Outcome::Cancelled { .. } => screen.tell("cancelled"),
         _ => {}
@@ -174,13 +209,20 @@ fn of_failure(exit: Exit, failure: &Failure) -> Problem {
 pub(super) async fn object(args: &Object) -> Result<Exit, Problem> {
     let schema = file::text(&args.schema, "the schema")?;
     let schema = serde_json::from_str(&schema).map_err(|error| {
-        Problem::new(Exit::Usage, format!("cannot use the schema: {}", args.schema.display())).cause(&error)
+        Problem::new(
+            Exit::Usage,
+            format!("cannot use the schema: {}", args.schema.display()),
+        )
+        .cause(&error)
     })?;
     let text = prompt::read(args.text.as_deref(), &[])?;
     let (entry, client) = connect(&args.this).await?;
     let mut request = ObjectRequest::new(text, schema);
     request.session = args.session.as_deref().map(Arc::from);
-    let value = client.object(request).await.map_err(|error| of_agent(&entry, &error))?;
+    let value = client
+        .object(request)
+        .await
+        .map_err(|error| of_agent(&entry, &error))?;
     write(&plain::json_line(value))?;
     Ok(Exit::Finished)
 }
@@ -192,10 +234,17 @@ pub(super) async fn object(args: &Object) -> Result<Exit, Problem> {
 pub(super) async fn connect(this: &This) -> Result<(Entry, Client), Problem> {
     let place = AgentFolder::of(&this.homed, Path::new("."));
     let entry = place.find(&this.name)?;
-    if !entry.workspace.is_hosted().map_err(|error| of_runtime(&error))? {
+    if !entry
+        .workspace
+        .is_hosted()
+        .map_err(|error| of_runtime(&error))?
+    {
         let standing = AgentStanding::of(&place.home, &entry).await;
         let stands = standing.map_or("removed".to_owned(), |it| it.line(super::reach::now_ms()));
-        let problem = Problem::new(Exit::Usage, format!("the agent {} does not run: it is {stands}", entry.name));
+        let problem = Problem::new(
+            Exit::Usage,
+            format!("the agent {} does not run: it is {stands}", entry.name),
+        );
         let command = place.command(&format!("agent start {}", plain::word(&entry.name)));
         return Err(problem.hint(format!("`{command}` starts it")));
     }
@@ -212,7 +261,9 @@ pub(super) fn of_agent(entry: &Entry, error: &adjutant::runtime::Error) -> Probl
             let text = format!("the agent {} does not answer", entry.name);
             // How the connection was lost is of no use here.
             let why = adjutant::runtime::Error::new(Connection, error.message());
-            Problem::new(Exit::Failed, text).cause_of(&why).hint("`adjutant agent ps` tells where it stands")
+            Problem::new(Exit::Failed, text)
+                .cause_of(&why)
+                .hint("`adjutant agent ps` tells where it stands")
         }
         Agent => Problem::of(Exit::Failed, error),
         _ => of_runtime(error),

@@ -22,21 +22,41 @@ pub(super) async fn provenance(args: &agent::Provenance) -> Result<Exit, Problem
     let workspace = entry.workspace.clone();
     let provenance = Provenance::collect(&workspace).map_err(|error| {
         let start = place.command(&format!("agent start {}", plain::word(&entry.name)));
-        of_runtime(&error).hint(format!("it is known once the agent was prepared: `{start}` does that"))
+        of_runtime(&error).hint(format!(
+            "it is known once the agent was prepared: `{start}` does that"
+        ))
     })?;
     let (pinned, verify) = (provenance.clone(), args.verify);
-    let found = tokio::task::spawn_blocking(move || if verify { pinned.verify(&workspace) } else { Vec::new() }).await;
-    let found = found.map_err(|error| Problem::new(Exit::Failed, "the comparison broke off").cause(&error))?;
-    let text = if args.json { json_of(&entry.name, &provenance, &found, verify) } else { lines(&provenance) };
+    let found = tokio::task::spawn_blocking(move || {
+        if verify {
+            pinned.verify(&workspace)
+        } else {
+            Vec::new()
+        }
+    })
+    .await;
+    let found = found
+        .map_err(|error| Problem::new(Exit::Failed, "the comparison broke off").cause(&error))?;
+    let text = if args.json {
+        json_of(&entry.name, &provenance, &found, verify)
+    } else {
+        lines(&provenance)
+    };
     write(&text)?;
     if !args.json {
-        found.iter().for_each(|finding| tell(&format!("changed: {}", plain::line(&finding.to_string()))));
+        found
+            .iter()
+            .for_each(|finding| tell(&format!("changed: {}", plain::line(&finding.to_string()))));
         if verify && found.is_empty() {
             tell("all is as it was when the agent was prepared");
         }
     }
     // Also for what forbids no start, as data that the agent changed: whoever asks whether anything changed is told so.
-    Ok(if found.is_empty() { Exit::Finished } else { Exit::Failed })
+    Ok(if found.is_empty() {
+        Exit::Finished
+    } else {
+        Exit::Failed
+    })
 }
 
 fn lines(provenance: &Provenance) -> String {

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use adjutant::runtime::{Backend, ErrorKind, Instance, Manifest, Overrides, Resolved, Wants, host, manifest};
+use adjutant::runtime::{
+    Backend, ErrorKind, Instance, Manifest, Overrides, Resolved, Wants, host, manifest,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -25,16 +27,31 @@ pub(super) async fn create(args: &Create) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.homed, Path::new("."));
     let file = args.file.as_deref().unwrap_or(Path::new(MANIFEST));
     let resolved = resolve(file, overrides(&args.changes))?;
-    let command = place.command(&format!("agent create {}", plain::word(&file.to_string_lossy())));
-    let consent = Consent { store: &place.trusted, given: &args.trust, command, option: "--trust" };
+    let command = place.command(&format!(
+        "agent create {}",
+        plain::word(&file.to_string_lossy())
+    ));
+    let consent = Consent {
+        store: &place.trusted,
+        given: &args.trust,
+        command,
+        option: "--trust",
+    };
     consent.ask(&wants(&resolved)?)?;
     let instance = make(&*place.backend()?, resolved, &consent).await?;
     place.home.touch().map_err(|error| of_runtime(&error))?;
     let (name, id) = (instance.name(), instance.id());
-    let text = if args.json { plain::json_line(json!({"agent": &*name, "id": id})) } else { format!("{id}\n") };
+    let text = if args.json {
+        plain::json_line(json!({"agent": &*name, "id": id}))
+    } else {
+        format!("{id}\n")
+    };
     write(&text)?;
     if !args.json {
-        tell(&format!("created {name}; `{}` starts it", place.command(&format!("agent start {}", plain::word(&name)))));
+        tell(&format!(
+            "created {name}; `{}` starts it",
+            place.command(&format!("agent start {}", plain::word(&name)))
+        ));
     }
     Ok(Exit::Finished)
 }
@@ -45,8 +62,13 @@ pub(super) async fn create(args: &Create) -> Result<Exit, Problem> {
 /// `Usage` with all that is wrong with it.
 pub(crate) fn resolve(file: &Path, overrides: Overrides) -> Result<Resolved, Problem> {
     let loaded = load(file)?;
-    loaded.warnings.iter().for_each(|warning| tell(&format!("warning: {}", plain::line(&warning.to_string()))));
-    loaded.resolve(overrides).map_err(|problems| wrong(&problems))
+    loaded
+        .warnings
+        .iter()
+        .for_each(|warning| tell(&format!("warning: {}", plain::line(&warning.to_string()))));
+    loaded
+        .resolve(overrides)
+        .map_err(|problems| wrong(&problems))
 }
 
 /// Reads a manifest.
@@ -55,7 +77,10 @@ pub(crate) fn resolve(file: &Path, overrides: Overrides) -> Result<Resolved, Pro
 /// `Usage` if there is none, with all that is wrong with it.
 pub(crate) fn load(file: &Path) -> Result<manifest::Loaded, Problem> {
     if !file.exists() {
-        let problem = Problem::new(Exit::Usage, format!("there is no manifest here: {}", file.display()));
+        let problem = Problem::new(
+            Exit::Usage,
+            format!("there is no manifest here: {}", file.display()),
+        );
         return Err(problem.hint("`adjutant init` writes one that runs at once"));
     }
     let lookup = |name: &str| std::env::var(name).ok();
@@ -72,15 +97,20 @@ pub(crate) fn load(file: &Path) -> Result<manifest::Loaded, Problem> {
 /// Tells all but the last thing that is wrong, in their order; that one is the problem.
 fn wrong(problems: &manifest::Problems) -> Problem {
     let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    let last = lines.pop().unwrap_or_else(|| "the manifest is wrong".to_owned());
-    lines.iter().for_each(|line| tell(&format!("error: {}", plain::line(line))));
+    let last = lines
+        .pop()
+        .unwrap_or_else(|| "the manifest is wrong".to_owned());
+    lines
+        .iter()
+        .for_each(|line| tell(&format!("error: {}", plain::line(line))));
     Problem::new(Exit::Usage, last)
 }
 
 /// Returns the wants of a manifest, beyond the folder that it lies in.
 pub(crate) fn wants(resolved: &Resolved) -> Result<Wants, Problem> {
     let folder = resolved.sources.first().and_then(|file| file.parent());
-    Wants::of(&resolved.manifest, folder.unwrap_or(Path::new("."))).map_err(|error| of_runtime(&error))
+    Wants::of(&resolved.manifest, folder.unwrap_or(Path::new(".")))
+        .map_err(|error| of_runtime(&error))
 }
 
 /// Writes an agent down, whose manifest is trusted: so is the agent, as it is written.
@@ -90,13 +120,18 @@ pub(crate) async fn make(
     consent: &Consent<'_>,
 ) -> Result<Arc<dyn Instance>, Problem> {
     let asked = resolved.clone();
-    let instance = backend.create(Uuid::now_v7(), resolved).await.map_err(|error| match error.kind() {
-        ErrorKind::Exists => of_runtime(&error).hint("--name gives it another name"),
-        _ => of_runtime(&error),
-    })?;
+    let instance = backend
+        .create(Uuid::now_v7(), resolved)
+        .await
+        .map_err(|error| match error.kind() {
+            ErrorKind::Exists => of_runtime(&error).hint("--name gives it another name"),
+            _ => of_runtime(&error),
+        })?;
     if !consent.holds(&wants(&asked)?)? {
-        let problem =
-            Problem::new(Exit::Usage, "what the agent wants changed while it was asked about: it is not trusted");
+        let problem = Problem::new(
+            Exit::Usage,
+            "what the agent wants changed while it was asked about: it is not trusted",
+        );
         return Err(problem.hint("its start asks for what it wants now"));
     }
     consent.keep(&Wants::of_agent(&instance.workspace()).map_err(|error| of_runtime(&error))?)?;
@@ -111,7 +146,11 @@ fn overrides(changes: &Changes) -> Overrides {
     overrides.model = changes.model.as_deref().map(Arc::from);
     overrides.labels = pairs(&changes.labels);
     overrides.environment = pairs(&changes.environment);
-    overrides.set = changes.set.iter().map(|(path, value)| (path.clone(), value_of(value))).collect();
+    overrides.set = changes
+        .set
+        .iter()
+        .map(|(path, value)| (path.clone(), value_of(value)))
+        .collect();
     overrides
 }
 

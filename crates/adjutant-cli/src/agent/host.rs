@@ -12,8 +12,11 @@ use crate::{exit::Exit, problem::Problem};
 /// Runs the agent of a workspace until it is asked to stop.
 pub(crate) fn agent_host(workspace: &Path) -> Result<Exit, Problem> {
     // One thread: an agent waits for models and tools, and there may be hundreds of such processes.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Problem::new(Exit::Failed, "no runtime can be made").cause(&error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime
+        .map_err(|error| Problem::new(Exit::Failed, "no runtime can be made").cause(&error))?;
     match runtime.block_on(host::run(Workspace::at(workspace), HostOptions::new())) {
         Ok(()) => Ok(Exit::Finished),
         // Its log has told why, in a line that programs can read.

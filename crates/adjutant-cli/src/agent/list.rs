@@ -30,7 +30,13 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(super) async fn ps(args: &Ps) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.homed, Path::new("."));
     let entries = place.entries()?;
-    let standings = join_all(entries.all.iter().map(|entry| AgentStanding::of(&place.home, entry))).await;
+    let standings = join_all(
+        entries
+            .all
+            .iter()
+            .map(|entry| AgentStanding::of(&place.home, entry)),
+    )
+    .await;
     let now = now_ms();
     let (mut text, mut rows) = (String::new(), vec![HEADS.map(str::to_owned)]);
     for (entry, standing) in entries.all.iter().zip(standings) {
@@ -44,27 +50,43 @@ pub(super) async fn ps(args: &Ps) -> Result<Exit, Problem> {
             plain::line(&entry.name),
             short(&plain::line(&standing.line(now))),
             model(entry).map_or("-".to_owned(), |model| plain::line(&model)),
-            standing.address.map_or("-".to_owned(), |address| address.to_string()),
+            standing
+                .address
+                .map_or("-".to_owned(), |address| address.to_string()),
             standing.course.restarts.to_string(),
             age(now.saturating_sub(entry.created_ms)),
         ]);
     }
     // Heads alone are no list.
     let text = if rows.len() > 1 { table(&rows) } else { text };
-    write_or_tell(&text, "there is no agent here; `adjutant agent create` makes one")?;
-    entries
-        .problems
-        .iter()
-        .for_each(|(id, error)| tell(&format!("warning: {id}: {}", plain::line(&error.to_string()))));
+    write_or_tell(
+        &text,
+        "there is no agent here; `adjutant agent create` makes one",
+    )?;
+    entries.problems.iter().for_each(|(id, error)| {
+        tell(&format!(
+            "warning: {id}: {}",
+            plain::line(&error.to_string())
+        ))
+    });
     Ok(Exit::Finished)
 }
 
 /// Columns as wide as they must be.
 fn table(rows: &[[String; 6]]) -> String {
-    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
+    let width = |at: usize| {
+        rows.iter()
+            .map(|row| row[at].chars().count())
+            .max()
+            .unwrap_or_default()
+    };
     let widths: [usize; 6] = std::array::from_fn(width);
     let line = |row: &[String; 6]| {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        let cells: Vec<String> = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
         format!("{}\n", cells.join("  ").trim_end())
     };
     rows.iter().map(line).collect()
@@ -96,19 +118,30 @@ pub(super) async fn status(args: &agent::StatusArgs) -> Result<Exit, Problem> {
     loop {
         let Some(standing) = AgentStanding::of(&place.home, &entry).await else {
             let value = json!({"agent": &*entry.name, "id": entry.id, "status": "removed"});
-            write(&if args.json { plain::json_line(value) } else { format!("{}\n", Status::Removed) })?;
+            write(&if args.json {
+                plain::json_line(value)
+            } else {
+                format!("{}\n", Status::Removed)
+            })?;
             return Ok(Exit::Finished);
         };
         let line = if args.json {
             let mut value = standing.json(&entry);
             let rules = kept_rules(&entry);
-            value["rules"] = rules.iter().map(|(agent, rule)| json!({"agent": agent, "rule": rule})).collect();
+            value["rules"] = rules
+                .iter()
+                .map(|(agent, rule)| json!({"agent": agent, "rule": rule}))
+                .collect();
             plain::json_line(value)
         } else {
             format!("{}\n", plain::stream(&standing.line(now_ms())))
         };
         // The rest of a pause is no change.
-        let key = (standing.status.clone(), standing.course.clone(), standing.address);
+        let key = (
+            standing.status.clone(),
+            standing.course.clone(),
+            standing.address,
+        );
         if told.as_ref() != Some(&key) {
             told = Some(key);
             if !write(&line)? {
@@ -134,7 +167,19 @@ mod tests {
 
     #[test]
     fn age_is_told_in_its_largest_unit() {
-        let told = [0, 59_999, 60_000, 3_599_999, 3_600_000, 86_400_000, 864_000_000].map(age);
-        assert_eq!(told, ["0 s", "59 s", "1 min", "59 min", "1 h", "1 d", "10 d"]);
+        let told = [
+            0,
+            59_999,
+            60_000,
+            3_599_999,
+            3_600_000,
+            86_400_000,
+            864_000_000,
+        ]
+        .map(age);
+        assert_eq!(
+            told,
+            ["0 s", "59 s", "1 min", "59 min", "1 h", "1 d", "10 d"]
+        );
     }
 }

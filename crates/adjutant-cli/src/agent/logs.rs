@@ -30,12 +30,18 @@ pub(super) async fn logs(args: &agent::Logs) -> Result<Exit, Problem> {
         show(&text)?;
         return Ok(Exit::Finished);
     }
-    let mut lines = logs.follow(args.lines).map_err(|error| of_runtime(&error))?;
+    let mut lines = logs
+        .follow(args.lines)
+        .map_err(|error| of_runtime(&error))?;
     while show(&(lines.next().await.map_err(|error| of_runtime(&error))? + "\n"))? {}
     Ok(Exit::Finished)
 }
 
 fn show(text: &str) -> Result<bool, Problem> {
     // The text of others must not steer the terminal.
-    if io::stdout().is_terminal() { write(&plain::stream(text)) } else { write(text) }
+    if io::stdout().is_terminal() {
+        write(&plain::stream(text))
+    } else {
+        write(text)
+    }
 }

@@ -22,7 +22,9 @@ const HOST: &str = "ADJUTANT_HOST";
 
 /// The program that runs the agents, if it is not this one.
 pub(crate) fn host_program() -> Option<PathBuf> {
-    std::env::var_os(HOST).filter(|path| !path.is_empty()).map(PathBuf::from)
+    std::env::var_os(HOST)
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
 }
 
 /// A folder of agents.
@@ -37,12 +39,25 @@ pub(crate) struct AgentFolder {
 impl AgentFolder {
     /// The folder that is meant in a project.
     pub(crate) fn of(homed: &Homed, project: &Path) -> Self {
-        let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let option = homed.home.as_ref().map(|path| format!(" --home {}", plain::word(&path.to_string_lossy())));
-        let path = homed.home.clone().or(named).unwrap_or_else(|| project.join(FOLDER));
+        let named = std::env::var_os(VARIABLE)
+            .filter(|path| !path.is_empty())
+            .map(PathBuf::from);
+        let option = homed
+            .home
+            .as_ref()
+            .map(|path| format!(" --home {}", plain::word(&path.to_string_lossy())));
+        let path = homed
+            .home
+            .clone()
+            .or(named)
+            .unwrap_or_else(|| project.join(FOLDER));
         // A path that is written down must mean the same in every folder.
         let path = std::path::absolute(&path).unwrap_or(path);
-        Self { home: Home::at(path), trusted: TrustStore::of_user(), option: option.unwrap_or_default() }
+        Self {
+            home: Home::at(path),
+            trusted: TrustStore::of_user(),
+            option: option.unwrap_or_default(),
+        }
     }
 
     /// A command of this program about these agents.
@@ -66,18 +81,27 @@ impl AgentFolder {
     /// `Usage` if there is none; the hint names those that are near.
     pub(crate) fn find(&self, word: &str) -> Result<Entry, Problem> {
         let entries = self.entries()?;
-        entries.find(word).cloned().map_err(|error| match error.kind() {
-            ErrorKind::Missing => self.missing(word, &entries),
-            _ => of_runtime(&error),
-        })
+        entries
+            .find(word)
+            .cloned()
+            .map_err(|error| match error.kind() {
+                ErrorKind::Missing => self.missing(word, &entries),
+                _ => of_runtime(&error),
+            })
     }
 
     fn missing(&self, word: &str, entries: &Entries) -> Problem {
-        let problem = Problem::new(Exit::Usage, format!("there is no agent {word} in {}", self.home.root().display()));
+        let problem = Problem::new(
+            Exit::Usage,
+            format!("there is no agent {word} in {}", self.home.root().display()),
+        );
         let names: Vec<&str> = entries.all.iter().map(|entry| &*entry.name).collect();
         let near = near::near(word, names.iter().copied());
         match (&near[..], &names[..]) {
-            ([], []) => problem.hint(format!("`{}` makes one of a manifest", self.command("agent create"))),
+            ([], []) => problem.hint(format!(
+                "`{}` makes one of a manifest",
+                self.command("agent create")
+            )),
             ([], _) => problem.hint(format!("the agents are {}", names.join(", "))),
             (near, _) => problem.hint(format!("the nearest are {}", near.join(", "))),
         }
@@ -103,7 +127,8 @@ impl AgentFolder {
         // A newer program runs the agents that an older one made; which one runs them is told by their provenance.
         let options = ProcessOptions::new().host_change(HostChange::Accept);
         let options = options.trust(Trust::Store(self.trusted.clone()));
-        let backend = Process::new(self.home.root(), host_program(), options).map_err(|error| of_runtime(&error))?;
+        let backend = Process::new(self.home.root(), host_program(), options)
+            .map_err(|error| of_runtime(&error))?;
         Ok(Arc::new(backend))
     }
 }

@@ -56,7 +56,12 @@ pub(super) async fn reach(args: &These, wish: Wish) -> Result<Exit, Problem> {
     let entries = place.chosen(&args.names, args.all)?;
     if matches!(wish, Wish::Start | Wish::Restart) {
         let command = place.command("trust");
-        let consent = Consent { store: &place.trusted, given: &[], command, option: "--yes" };
+        let consent = Consent {
+            store: &place.trusted,
+            given: &[],
+            command,
+            option: "--yes",
+        };
         for entry in &entries {
             consent.ask(&Wants::of_agent(&entry.workspace).map_err(|error| of_runtime(&error))?)?;
             consent::warn(&entry.resolved.manifest);
@@ -87,7 +92,11 @@ async fn bring(place: &AgentFolder, entries: Vec<Entry>, wish: Wish) -> Result<V
         let desired = order(&place.home, &entry, wish)
             .or_else(|error| unwritten(&place.home, &entry, wish, error))
             .map_err(|error| of_runtime(&error))?;
-        ways.push(Way { entry, desired, ended: None });
+        ways.push(Way {
+            entry,
+            desired,
+            ended: None,
+        });
     }
     let until = Instant::now() + WITHIN;
     while ways.iter().any(|way| way.ended.is_none()) {
@@ -135,12 +144,15 @@ fn order(home: &Home, entry: &Entry, wish: Wish) -> Result<Desired, Error> {
 /// Returns the order that holds if a new one cannot be written. On a full disk, an agent can be stopped and removed all
 /// the same, as long as nobody else must be told.
 fn unwritten(home: &Home, entry: &Entry, wish: Wish, error: Error) -> Result<Desired, Error> {
-    let is_possible = matches!(wish, Wish::Stop | Wish::Remove) && error.kind() == ErrorKind::Storage;
+    let is_possible =
+        matches!(wish, Wish::Stop | Wish::Remove) && error.kind() == ErrorKind::Storage;
     if !is_possible || home.is_operated()? {
         return Err(error);
     }
     let error = plain::line(&error.to_string());
-    tell(&format!("warning: {error}: it is done now, and not remembered"));
+    tell(&format!(
+        "warning: {error}: it is done now, and not remembered"
+    ));
     Ok(home.desired(entry.id).unwrap_or(Desired::NOTHING))
 }
 
@@ -156,28 +168,38 @@ async fn act_alone(place: &AgentFolder, ways: &mut [Way], wish: Wish) -> Result<
         Err(error) if error.kind() == ErrorKind::Busy => return Ok(false),
         Err(error) => return Err(of_runtime(&error)),
     };
-    let loaded = place.backend()?.load().await.map_err(|error| of_runtime(&error))?;
-    loaded.problems.iter().for_each(|it| tell(&format!("warning: {}", plain::line(&it.to_string()))));
-    let acts = ways.iter_mut().filter(|way| way.ended.is_none()).map(|way| {
-        let instance = loaded.instances.iter().find(|it| it.id() == way.entry.id);
-        async move {
-            let done = match instance {
-                Some(instance) => act(&**instance, wish).await,
-                // It was removed meanwhile, or cannot be loaded: then that was told.
-                None if !way.entry.workspace.root().exists() => Ok(Status::Removed),
-                None => {
-                    let text = format!("the agent {} cannot be used", way.entry.name);
-                    way.ended = Some(Err(Problem::new(Exit::Failed, text)));
-                    return;
+    let loaded = place
+        .backend()?
+        .load()
+        .await
+        .map_err(|error| of_runtime(&error))?;
+    loaded
+        .problems
+        .iter()
+        .for_each(|it| tell(&format!("warning: {}", plain::line(&it.to_string()))));
+    let acts = ways
+        .iter_mut()
+        .filter(|way| way.ended.is_none())
+        .map(|way| {
+            let instance = loaded.instances.iter().find(|it| it.id() == way.entry.id);
+            async move {
+                let done = match instance {
+                    Some(instance) => act(&**instance, wish).await,
+                    // It was removed meanwhile, or cannot be loaded: then that was told.
+                    None if !way.entry.workspace.root().exists() => Ok(Status::Removed),
+                    None => {
+                        let text = format!("the agent {} cannot be used", way.entry.name);
+                        way.ended = Some(Err(Problem::new(Exit::Failed, text)));
+                        return;
+                    }
+                };
+                if wish != Wish::Remove {
+                    // It holds all the same; an operator that begins later would only do it again.
+                    let _ = home.carried_out(way.entry.id);
                 }
-            };
-            if wish != Wish::Remove {
-                // It holds all the same; an operator that begins later would only do it again.
-                let _ = home.carried_out(way.entry.id);
+                way.ended = Some(done.map(ReachEnd::At).map_err(|error| of_runtime(&error)));
             }
-            way.ended = Some(done.map(ReachEnd::At).map_err(|error| of_runtime(&error)));
-        }
-    });
+        });
     join_all(acts).await;
     Ok(true)
 }
@@ -201,7 +223,10 @@ async fn look(home: &Home, way: &Way, wish: Wish) -> Option<Result<ReachEnd, Pro
     let Some(standing) = AgentStanding::of(home, &way.entry).await else {
         return Some(match wish {
             Wish::Remove => Ok(ReachEnd::At(Status::Removed)),
-            _ => Err(Problem::new(Exit::Failed, format!("the agent {} was removed", way.entry.name))),
+            _ => Err(Problem::new(
+                Exit::Failed,
+                format!("the agent {} was removed", way.entry.name),
+            )),
         });
     };
     let AgentStanding { status, course, .. } = &standing;
@@ -221,7 +246,10 @@ async fn look(home: &Home, way: &Way, wish: Wish) -> Option<Result<ReachEnd, Pro
         Wish::Start | Wish::Restart => match (&course.given_up, course.attempts) {
             (Some(why), _) => failed(why, "it is not tried again before it is started again"),
             (None, 0) => None,
-            (None, _) => failed(&status.to_string(), "the operator tries again; `adjutant agent status` tells"),
+            (None, _) => failed(
+                &status.to_string(),
+                "the operator tries again; `adjutant agent status` tells",
+            ),
         },
     }
 }
@@ -229,13 +257,18 @@ async fn look(home: &Home, way: &Way, wish: Wish) -> Option<Result<ReachEnd, Pro
 async fn late(home: &Home, way: &Way) -> Problem {
     let standing = AgentStanding::of(home, &way.entry).await;
     let stands = standing.map_or("removed".to_owned(), |it| it.line(now_ms()));
-    let text =
-        format!("the operator did not do it within {} s; the agent {} is {stands}", WITHIN.as_secs(), way.entry.name);
+    let text = format!(
+        "the operator did not do it within {} s; the agent {} is {stands}",
+        WITHIN.as_secs(),
+        way.entry.name
+    );
     Problem::new(Exit::Failed, text)
 }
 
 pub(super) fn now_ms() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -259,7 +292,11 @@ fn report(ways: &[Way], is_json: bool) -> Result<Exit, Problem> {
                 write(&plain::json_line(value))?;
             }
             Some(Ok(ended)) => {
-                write(&format!("{}: {}\n", plain::line(name), plain::line(&ended.words())))?;
+                write(&format!(
+                    "{}: {}\n",
+                    plain::line(name),
+                    plain::line(&ended.words())
+                ))?;
             }
             Some(Err(problem)) => {
                 exit = problem.report();

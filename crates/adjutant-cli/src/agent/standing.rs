@@ -2,7 +2,9 @@
 
 use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
-use adjutant::runtime::{Entry, Goal, Home, Reason, Status, host::HostFile, http::Client, supervisor::Course};
+use adjutant::runtime::{
+    Entry, Goal, Home, Reason, Status, host::HostFile, http::Client, supervisor::Course,
+};
 use serde_json::{Value, json};
 
 use crate::{exit::Exit, problem::Problem, screen::tell, trouble::of_runtime};
@@ -33,10 +35,14 @@ impl AgentStanding {
         let written = workspace.status().ok();
         let is_hosted = workspace.is_hosted().unwrap_or(false);
         let mut standing = Self {
-            status: written.as_ref().map_or(Status::Created, |it| it.status.clone()),
+            status: written
+                .as_ref()
+                .map_or(Status::Created, |it| it.status.clone()),
             address: written.as_ref().and_then(|it| it.address),
             since_ms: written.as_ref().map(|it| it.at_ms),
-            goal: home.desired(entry.id).map_or(Goal::Stopped, |desired| desired.goal),
+            goal: home
+                .desired(entry.id)
+                .map_or(Goal::Stopped, |desired| desired.goal),
             course: home.course(entry.id).unwrap_or_default(),
             is_hosted,
         };
@@ -57,7 +63,8 @@ impl AgentStanding {
                 Err(NoAnswer::InTime) if standing.status.is_up() => match asked(entry).await {
                     Ok(status) => standing.status = status,
                     Err(NoAnswer::InTime) if workspace.is_hosted().unwrap_or(false) => {
-                        standing.status = Status::failed(Reason::Frozen, "its process does not answer");
+                        standing.status =
+                            Status::failed(Reason::Frozen, "its process does not answer");
                     }
                     Err(_) => {}
                 },
@@ -83,7 +90,10 @@ impl AgentStanding {
         match (&course.given_up, course.next_ms) {
             (Some(why), _) if self.goal == Goal::Running => format!("{status}; given up: {why}"),
             (None, Some(next)) if next > now_ms => {
-                format!("{status}; started again in {} s", (next - now_ms).div_ceil(1_000))
+                format!(
+                    "{status}; started again in {} s",
+                    (next - now_ms).div_ceil(1_000)
+                )
             }
             _ if course.is_waiting => format!("{status}; waits for a place"),
             _ => status,
@@ -94,7 +104,10 @@ impl AgentStanding {
     pub(crate) fn json(&self, entry: &Entry) -> Value {
         let mut value = json!({"agent": &*entry.name, "id": entry.id});
         let status = serde_json::to_value(&self.status).unwrap_or_default();
-        value.as_object_mut().into_iter().for_each(|it| it.extend(status.as_object().cloned().unwrap_or_default()));
+        value
+            .as_object_mut()
+            .into_iter()
+            .for_each(|it| it.extend(status.as_object().cloned().unwrap_or_default()));
         value["goal"] = json!(self.goal);
         value["model"] = json!(model(entry));
         value["address"] = json!(self.address);
@@ -115,7 +128,11 @@ pub(crate) fn kept_rules(entry: &Entry) -> Vec<(Arc<str>, String)> {
     let mut all = Vec::new();
     for agent in &entry.resolved.manifest.agents {
         match entry.workspace.kept_rules(&agent.name) {
-            Ok(rules) => all.extend(rules.into_iter().map(|rule| (Arc::clone(&agent.name), rule))),
+            Ok(rules) => all.extend(
+                rules
+                    .into_iter()
+                    .map(|rule| (Arc::clone(&agent.name), rule)),
+            ),
             Err(error) => tell(&format!("warning: {}", of_runtime(&error).line())),
         }
     }
@@ -125,7 +142,10 @@ pub(crate) fn kept_rules(entry: &Entry) -> Vec<(Arc<str>, String)> {
 /// The model that an agent asks first.
 pub(crate) fn model(entry: &Entry) -> Option<String> {
     let manifest = &entry.resolved.manifest;
-    let named = manifest.agents.iter().find(|agent| agent.name == manifest.entry_agent);
+    let named = manifest
+        .agents
+        .iter()
+        .find(|agent| agent.name == manifest.entry_agent);
     let choice = named.or(manifest.agents.first())?.model.as_ref()?;
     choice.names().next().map(str::to_owned)
 }
@@ -134,7 +154,9 @@ pub(crate) fn model(entry: &Entry) -> Option<String> {
 async fn asked(entry: &Entry) -> Result<Status, NoAnswer> {
     let client = client(entry).map_err(|_| NoAnswer::AtAll)?;
     match tokio::time::timeout(WITHIN, client.status()).await {
-        Ok(report) => report.map(|report| report.status).map_err(|_| NoAnswer::AtAll),
+        Ok(report) => report
+            .map(|report| report.status)
+            .map_err(|_| NoAnswer::AtAll),
         Err(_) => Err(NoAnswer::InTime),
     }
 }
@@ -149,10 +171,16 @@ enum NoAnswer {
 
 /// Refuses to ask a process that was stopped by a signal.
 pub(super) fn awake(entry: &Entry) -> Result<(), Problem> {
-    let host = HostFile::read(&entry.workspace).ok().filter(HostFile::is_frozen);
+    let host = HostFile::read(&entry.workspace)
+        .ok()
+        .filter(HostFile::is_frozen);
     host.map_or(Ok(()), |host| {
-        let text = format!("the agent {} is frozen: its process {} was stopped by a signal", entry.name, host.pid);
-        Err(Problem::new(Exit::Failed, text).hint(format!("`kill -CONT {}` lets it go on", host.pid)))
+        let text = format!(
+            "the agent {} is frozen: its process {} was stopped by a signal",
+            entry.name, host.pid
+        );
+        Err(Problem::new(Exit::Failed, text)
+            .hint(format!("`kill -CONT {}` lets it go on", host.pid)))
     })
 }
 
@@ -161,9 +189,14 @@ pub(super) fn awake(entry: &Entry) -> Result<(), Problem> {
 /// # Errors
 /// `Usage` if it does not run.
 pub(crate) fn client(entry: &Entry) -> Result<Client, Problem> {
-    let problem = |why: &str| Problem::new(Exit::Usage, format!("the agent {} cannot be reached: {why}", entry.name));
+    let problem = |why: &str| {
+        Problem::new(
+            Exit::Usage,
+            format!("the agent {} cannot be reached: {why}", entry.name),
+        )
+    };
     let text = fs::read(entry.workspace.file("host.json")).map_err(|_| problem("it begins"))?;
-    let host: HostFile =
-        serde_json::from_slice(&text).map_err(|error| problem("its host.json is damaged").cause(&error))?;
+    let host: HostFile = serde_json::from_slice(&text)
+        .map_err(|error| problem("its host.json is damaged").cause(&error))?;
     Client::new(host.address, host.token).map_err(|error| of_runtime(&error))
 }

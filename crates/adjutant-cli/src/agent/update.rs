@@ -2,7 +2,9 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use adjutant::runtime::{Changes, Entry, Goal, MadeUpdate, Resolved, UpdateFile, Wants, manifest::OnRestart};
+use adjutant::runtime::{
+    Changes, Entry, Goal, MadeUpdate, Resolved, UpdateFile, Wants, manifest::OnRestart,
+};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -35,7 +37,12 @@ pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
     let (before, next) = (last(&entry)?, next(&entry));
     let resolved = create::resolve(file(args, &entry.name, &next)?, overrides(args, &next))?;
     let command = place.command(&format!("agent update {name}"));
-    let consent = Consent { store: &place.trusted, given: &args.trust, command, option: "--trust" };
+    let consent = Consent {
+        store: &place.trusted,
+        given: &args.trust,
+        command,
+        option: "--trust",
+    };
     consent.ask(&create::wants(&resolved)?)?;
     consent::warn(&resolved.manifest);
     let on_restart = resolved.manifest.on_restart;
@@ -46,8 +53,15 @@ pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
         keep(&entry, &made, &resolved, &consent)?;
     }
     drop(made);
-    let goal = place.home.desired(entry.id).map_or(Goal::Stopped, |desired| desired.goal);
-    let runs = entry.workspace.is_hosted().map_err(|error| of_runtime(&error))? || goal == Goal::Running;
+    let goal = place
+        .home
+        .desired(entry.id)
+        .map_or(Goal::Stopped, |desired| desired.goal);
+    let runs = entry
+        .workspace
+        .is_hosted()
+        .map_err(|error| of_runtime(&error))?
+        || goal == Goal::Running;
     if !changes.is_empty() && !args.dry_run {
         at_work(&entry, on_restart).await;
     }
@@ -59,7 +73,9 @@ pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
     };
     let name = plain::line(&entry.name);
     write(&match args.json {
-        true => plain::json_line(json!({"agent": name, "id": entry.id, "changes": changes, "update": stands})),
+        true => plain::json_line(
+            json!({"agent": name, "id": entry.id, "changes": changes, "update": stands}),
+        ),
         false => format!("{name}: {}\n", plain::line(&stands)),
     })?;
     Ok(Exit::Finished)
@@ -67,7 +83,9 @@ pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
 
 /// Says what becomes of the runs that are at work.
 async fn at_work(entry: &Entry, on_restart: OnRestart) {
-    let Ok(client) = standing::client(entry) else { return };
+    let Ok(client) = standing::client(entry) else {
+        return;
+    };
     let runs = client.status().await.map_or(0, |report| report.runs);
     let then = match on_restart {
         OnRestart::Resume => "they go on after the update",
@@ -75,7 +93,10 @@ async fn at_work(entry: &Entry, on_restart: OnRestart) {
         OnRestart::Ask => "they wait for a word after the update, as `on_restart` says",
     };
     if runs > 0 {
-        tell(&format!("{}: runs at work: {runs}; {then}", plain::line(&entry.name)));
+        tell(&format!(
+            "{}: runs at work: {runs}; {then}",
+            plain::line(&entry.name)
+        ));
     }
 }
 
@@ -83,21 +104,36 @@ async fn at_work(entry: &Entry, on_restart: OnRestart) {
 ///
 /// # Errors
 /// `Failed` if the update was taken back.
-async fn restarted(place: &AgentFolder, entry: &Entry, before: Option<UpdateFile>) -> Result<String, Problem> {
+async fn restarted(
+    place: &AgentFolder,
+    entry: &Entry,
+    before: Option<UpdateFile>,
+) -> Result<String, Problem> {
     let stands = reach::restart(place, entry.clone()).await?;
     let (workspace, until) = (&entry.workspace, Instant::now() + NOTED_WITHIN);
     // A process answers a moment before its operator has noted that the update holds.
-    while workspace.is_on_trial() || workspace.update().is_some() && workspace.is_hosted().unwrap_or(false) {
+    while workspace.is_on_trial()
+        || workspace.update().is_some() && workspace.is_hosted().unwrap_or(false)
+    {
         if Instant::now() > until {
-            let text = format!("the update of {} was made, and whether it holds is not noted", entry.name);
+            let text = format!(
+                "the update of {} was made, and whether it holds is not noted",
+                entry.name
+            );
             return Err(Problem::new(Exit::Failed, text).hint("its next start tells"));
         }
         sleep(LOOK).await;
     }
-    match last(entry)?.filter(|told| before.as_ref() != Some(told)).and_then(|told| told.failed) {
+    match last(entry)?
+        .filter(|told| before.as_ref() != Some(told))
+        .and_then(|told| told.failed)
+    {
         None => Ok(stands),
         Some(why) => {
-            let text = format!("the update of {} failed and was taken back, what ran before runs: {why}", entry.name);
+            let text = format!(
+                "the update of {} failed and was taken back, what ran before runs: {why}",
+                entry.name
+            );
             Err(Problem::new(Exit::Failed, text))
         }
     }
@@ -105,7 +141,10 @@ async fn restarted(place: &AgentFolder, entry: &Entry, before: Option<UpdateFile
 
 /// How its last update ended.
 fn last(entry: &Entry) -> Result<Option<UpdateFile>, Problem> {
-    entry.workspace.last_update().map_err(|error| of_runtime(&error))
+    entry
+        .workspace
+        .last_update()
+        .map_err(|error| of_runtime(&error))
 }
 
 /// What it begins with next: an update that was kept, or what runs.
@@ -125,9 +164,10 @@ fn file<'a>(args: &'a Update, name: &str, next: &'a Resolved) -> Result<&'a Path
         (Some(file), _) => Ok(file),
         (None, None) => Err(problem("of a file".to_owned())),
         // One that came in a bundle names its manifest as it was called where it came from.
-        (None, Some(source)) if source.is_relative() => {
-            Err(problem(format!("here: its {} is not known", source.display())))
-        }
+        (None, Some(source)) if source.is_relative() => Err(problem(format!(
+            "here: its {} is not known",
+            source.display()
+        ))),
         (None, Some(source)) => Ok(source),
     }
 }
@@ -136,7 +176,11 @@ fn file<'a>(args: &'a Update, name: &str, next: &'a Resolved) -> Result<&'a Path
 fn overrides(args: &Update, next: &Resolved) -> adjutant::runtime::Overrides {
     let mut overrides = next.overrides.clone();
     overrides.model = args.model.as_deref().map(Into::into).or(overrides.model);
-    overrides.set.extend(args.set.iter().map(|(path, value)| (path.clone(), create::value_of(value))));
+    overrides.set.extend(
+        args.set
+            .iter()
+            .map(|(path, value)| (path.clone(), create::value_of(value))),
+    );
     overrides
 }
 
@@ -144,15 +188,26 @@ fn overrides(args: &Update, next: &Resolved) -> adjutant::runtime::Overrides {
 ///
 /// # Errors
 /// If it cannot be made, or somebody else has updated the agent since: then nothing has changed.
-pub(crate) async fn make(entry: &Entry, next: &Resolved, resolved: Resolved) -> Result<MadeUpdate, Problem> {
-    let host = std::env::current_exe()
-        .map_err(|error| Problem::new(Exit::Failed, "this program cannot be found").cause(&error))?;
+pub(crate) async fn make(
+    entry: &Entry,
+    next: &Resolved,
+    resolved: Resolved,
+) -> Result<MadeUpdate, Problem> {
+    let host = std::env::current_exe().map_err(|error| {
+        Problem::new(Exit::Failed, "this program cannot be found").cause(&error)
+    })?;
     let workspace = entry.workspace.clone();
-    let made = tokio::task::spawn_blocking(move || workspace.make_update(&resolved, &host, now_ms())).await;
-    let made = made.map_err(|error| Problem::new(Exit::Failed, "the update broke off").cause(&error))?;
+    let made =
+        tokio::task::spawn_blocking(move || workspace.make_update(&resolved, &host, now_ms()))
+            .await;
+    let made =
+        made.map_err(|error| Problem::new(Exit::Failed, "the update broke off").cause(&error))?;
     let made = made.map_err(|error| of_runtime(&error))?;
     if *self::next(entry) != *next {
-        let text = format!("somebody else has updated the agent {} meanwhile", entry.name);
+        let text = format!(
+            "somebody else has updated the agent {} meanwhile",
+            entry.name
+        );
         return Err(Problem::new(Exit::Failed, text).hint("try again: its manifest is read anew"));
     }
     Ok(made)
@@ -169,19 +224,28 @@ pub(crate) fn keep(
     consent: &Consent<'_>,
 ) -> Result<(), Problem> {
     if made.changes().is_empty() {
-        return entry.workspace.drop_update().map_err(|error| of_runtime(&error));
+        return entry
+            .workspace
+            .drop_update()
+            .map_err(|error| of_runtime(&error));
     }
     if !consent.holds(&create::wants(resolved)?)? {
         let text = "what the agent wants changed while it was asked about: it is not trusted, and not updated";
         return Err(Problem::new(Exit::Usage, text));
     }
     made.keep().map_err(|error| of_runtime(&error))?;
-    let kept = entry.workspace.update().unwrap_or_else(|| entry.workspace.clone());
+    let kept = entry
+        .workspace
+        .update()
+        .unwrap_or_else(|| entry.workspace.clone());
     consent.keep(&Wants::of_agent(&kept).map_err(|error| of_runtime(&error))?)
 }
 
 /// Shows what changes, a line for each thing.
 pub(crate) fn show(entry: &Entry, changes: &Changes, tell: impl Fn(&str)) {
     let name = plain::line(&entry.name);
-    changes.to_string().lines().for_each(|line| tell(&format!("{name}: {}", plain::line(line))));
+    changes
+        .to_string()
+        .lines()
+        .for_each(|line| tell(&format!("{name}: {}", plain::line(line))));
 }

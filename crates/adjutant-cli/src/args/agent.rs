@@ -125,7 +125,11 @@ pub(crate) struct Changes {
 #[derive(Debug, clap::Args)]
 pub(crate) struct These {
     /// Their names or ids, or the first letters of their ids.
-    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(
+        value_name = "NAME",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
     pub(crate) names: Vec<String>,
 
     /// All of them.
@@ -420,7 +424,9 @@ pub(crate) struct Up {
 
 pub(super) fn pair(text: &str) -> Result<(String, String), &'static str> {
     match text.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.to_owned()))
+        }
         _ => Err("not of the form KEY=VALUE"),
     }
 }

@@ -7,7 +7,9 @@ use clap::Subcommand;
 use super::{At, Taught};
 
 /// The toolboxes of the usual agent.
-pub(crate) const BOXES: [&str; 7] = ["files", "edits", "shell", "git", "fetch", "plan", "ask_user"];
+pub(crate) const BOXES: [&str; 7] = [
+    "files", "edits", "shell", "git", "fetch", "plan", "ask_user",
+];
 /// The toolbox of the board.
 pub(crate) const BOARD: &str = "board";
 

@@ -41,7 +41,12 @@ pub(crate) struct AddServer {
     pub(crate) name: String,
 
     /// The program and its arguments, behind `--`.
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "url", conflicts_with = "url")]
+    #[arg(
+        last = true,
+        value_name = "COMMAND",
+        required_unless_present = "url",
+        conflicts_with = "url"
+    )]
     pub(crate) command: Vec<String>,
 
     /// The address of the server, in the place of a program.

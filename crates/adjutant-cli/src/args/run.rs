@@ -91,7 +91,9 @@ pub(crate) struct Resume {
 impl GivenAnswers {
     /// True if there is an answer.
     pub(crate) fn is_some(&self) -> bool {
-        ![&self.approve, &self.deny, &self.answers].iter().all(|given| given.is_empty())
+        ![&self.approve, &self.deny, &self.answers]
+            .iter()
+            .all(|given| given.is_empty())
     }
 }
 
@@ -130,7 +132,12 @@ pub(crate) struct How {
     /// Studio), or offline/planner, which is no language model. The variable ADJUTANT_PROVIDERS names a JSON file of more
     /// providers and models:
     /// {"providers": [{"name", "base_url", "wire", "key_variables", …}], "models": [{"id", "context_window", …}]}.
-    #[arg(short, long = "model", value_name = "NAME[,NAME…]", value_delimiter = ',')]
+    #[arg(
+        short,
+        long = "model",
+        value_name = "NAME[,NAME…]",
+        value_delimiter = ','
+    )]
     pub(crate) models: Vec<String>,
 
     /// The number of times that a failed request is tried again, before another model is asked; 0 to 10.
@@ -259,11 +266,17 @@ impl From<Survives> for Durability {
 
 /// What commands may reach.
 pub(super) fn network(text: &str) -> Result<Network, String> {
-    let is_word = |host: &str| ["none", "all"].iter().any(|word| host.trim().eq_ignore_ascii_case(word));
+    let is_word = |host: &str| {
+        ["none", "all"]
+            .iter()
+            .any(|word| host.trim().eq_ignore_ascii_case(word))
+    };
     Ok(match text.trim() {
         "none" => Network::None,
         "all" => Network::All,
-        hosts if hosts.split(',').any(is_word) => return Err("`none` and `all` stand alone, in small letters".into()),
+        hosts if hosts.split(',').any(is_word) => {
+            return Err("`none` and `all` stand alone, in small letters".into());
+        }
         hosts => Network::Hosts(Hosts::new(hosts.split(',')).map_err(|error| error.to_string())?),
     })
 }

@@ -28,7 +28,12 @@ pub(crate) struct Talk {
     pub(crate) root: Option<PathBuf>,
 
     /// The model, as provider/name; after commas, those that are asked in its place. `adjutant run --help` tells more.
-    #[arg(short, long = "model", value_name = "NAME[,NAME…]", value_delimiter = ',')]
+    #[arg(
+        short,
+        long = "model",
+        value_name = "NAME[,NAME…]",
+        value_delimiter = ','
+    )]
     pub(crate) models: Vec<String>,
 
     /// Calls of these tools are asked about before they run.

@@ -25,22 +25,33 @@ pub(super) async fn list(
     wish: ListWish,
     place: Option<&Path>,
 ) -> Result<Option<SessionPage>, Problem> {
-    let mut query = LogQuery { limit: MAX_SESSIONS, ..LogQuery::default() };
+    let mut query = LogQuery {
+        limit: MAX_SESSIONS,
+        ..LogQuery::default()
+    };
     // Where all of them have one place, they have no label of it.
     let wanted = wish.cwd.as_deref().filter(|_| place.is_none());
     query.label = wanted.map(named::label).transpose()?.map(Into::into);
     if let Some(cursor) = &wish.cursor {
-        let Ok(mark) = serde_json::from_str::<PageMark>(cursor) else { return Ok(None) };
+        let Ok(mark) = serde_json::from_str::<PageMark>(cursor) else {
+            return Ok(None);
+        };
         query.after = Some(mark);
     }
-    let found = sessions.list(&query).await.map_err(|error| trouble::of_journal(&error))?;
+    let found = sessions
+        .list(&query)
+        .await
+        .map_err(|error| trouble::of_journal(&error))?;
     let mut page = SessionPage::default();
     for info in &found.logs {
         let own = named::directory(info).ok().flatten();
-        let Some(cwd) = own.or_else(|| place?.to_str()) else { continue };
+        let Some(cwd) = own.or_else(|| place?.to_str()) else {
+            continue;
+        };
         let changed = Utc::of_ms(info.updated_ms).to_string();
         let title = title(sessions, info).await;
-        page.sessions.push(json!({"sessionId": info.log, "cwd": cwd, "title": title, "updatedAt": changed}));
+        page.sessions
+            .push(json!({"sessionId": info.log, "cwd": cwd, "title": title, "updatedAt": changed}));
     }
     page.next = found.next.map(|mark| json!(mark).to_string());
     Ok(Some(page))
@@ -51,11 +62,21 @@ async fn title(sessions: &Sessions, info: &LogInfo) -> Value {
     if let Some(title) = &info.about.title {
         return (**title).into();
     }
-    let mut records = sessions.journal().read(&info.log, Seq(0)).take(MAX_LOOKED_AT);
+    let mut records = sessions
+        .journal()
+        .read(&info.log, Seq(0))
+        .take(MAX_LOOKED_AT);
     while let Some(Ok(stamped)) = records.next().await {
         if let Record::Began { prompts, .. } = &stamped.record {
-            let prompt = prompts.iter().find(|entry| matches!(entry, Entry::User(_))).map(Entry::to_text);
-            let words = prompt.iter().flat_map(|text| text.split_whitespace()).collect::<Vec<_>>().join(" ");
+            let prompt = prompts
+                .iter()
+                .find(|entry| matches!(entry, Entry::User(_)))
+                .map(Entry::to_text);
+            let words = prompt
+                .iter()
+                .flat_map(|text| text.split_whitespace())
+                .collect::<Vec<_>>()
+                .join(" ");
             return words.chars().take(MAX_TITLE).collect::<String>().into();
         }
     }

@@ -32,15 +32,27 @@ pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
     let file = args.file.as_deref().unwrap_or(Path::new(MANIFEST));
     let engine = engine(file, "mcp serve", &args.trust).await?;
     let resolved = engine.resolved();
-    let (name, description) = (resolved.manifest.name.clone(), resolved.manifest.description.clone());
+    let (name, description) = (
+        resolved.manifest.name.clone(),
+        resolved.manifest.description.clone(),
+    );
     let key = engine.workspace().state().join("mcp.key");
-    let Lead::Agent(agent) = engine.lead(engine.default_session()).map_err(|error| of_runtime(&error))? else {
+    let Lead::Agent(agent) = engine
+        .lead(engine.default_session())
+        .map_err(|error| of_runtime(&error))?
+    else {
         let text = "agents that hand the conversation on cannot be served as one tool";
         return Err(Problem::new(Exit::Usage, text));
     };
-    let about = if description.is_empty() { format!("Asks the agent {name}.").into() } else { description };
+    let about = if description.is_empty() {
+        format!("Asks the agent {name}.").into()
+    } else {
+        description
+    };
     let failed = |error: adjutant::mcp::Error| Problem::of(Exit::Failed, &error);
-    let host = McpHost::new(name.clone()).agent(name, about, agent).tools(engine.tools());
+    let host = McpHost::new(name.clone())
+        .agent(name, about, agent)
+        .tools(engine.tools());
     let host = host.journal(Arc::clone(engine.sessions().journal()));
     let host = host.key_file(key).map_err(failed)?;
     let Some(address) = args.http else {
@@ -48,25 +60,45 @@ pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
         return Ok(Exit::Finished);
     };
     if !address.ip().is_loopback() {
-        let problem = Problem::new(Exit::Usage, format!("this is no address of this machine alone: {address}"));
+        let problem = Problem::new(
+            Exit::Usage,
+            format!("this is no address of this machine alone: {address}"),
+        );
         return Err(problem.hint("say 127.0.0.1:PORT"));
     }
     let listener = std::net::TcpListener::bind(address);
-    let listener =
-        listener.map_err(|error| Problem::new(Exit::Failed, format!("cannot listen at {address}")).cause(&error))?;
-    let address = listener.local_addr().map_err(|error| Problem::new(Exit::Failed, "cannot listen").cause(&error))?;
+    let listener = listener.map_err(|error| {
+        Problem::new(Exit::Failed, format!("cannot listen at {address}")).cause(&error)
+    })?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| Problem::new(Exit::Failed, "cannot listen").cause(&error))?;
     let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
     tell(&format!("serves http://{address}/mcp; token: {token}"));
-    host.serve_http(listener, HttpOptions::with_token(token)).await.map_err(failed)?;
+    host.serve_http(listener, HttpOptions::with_token(token))
+        .await
+        .map_err(failed)?;
     Ok(Exit::Finished)
 }
 
 /// Where the engine of a manifest keeps what is its own. Not beside it: a sandbox may let nobody write there.
 fn kept(manifest: &Path) -> Result<PathBuf, Problem> {
-    let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let wrong = |error| Problem::new(Exit::Usage, format!("there is no folder {}", folder.display())).cause(&error);
+    let folder = manifest
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let wrong = |error| {
+        Problem::new(
+            Exit::Usage,
+            format!("there is no folder {}", folder.display()),
+        )
+        .cause(&error)
+    };
     let folder = folder.canonicalize().map_err(wrong)?;
-    let below: PathBuf = folder.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+    let below: PathBuf = folder
+        .components()
+        .filter(|part| matches!(part, Component::Normal(_)))
+        .collect();
     Ok(store::usual()?.with_file_name(SERVED).join(below).join(OWN))
 }
 
@@ -74,16 +106,31 @@ fn kept(manifest: &Path) -> Result<PathBuf, Problem> {
 ///
 /// # Errors
 /// `Usage` if the manifest is wrong, or nobody trusts what it wants.
-pub(crate) async fn engine(file: &Path, command: &str, given: &[String]) -> Result<Engine, Problem> {
+pub(crate) async fn engine(
+    file: &Path,
+    command: &str,
+    given: &[String],
+) -> Result<Engine, Problem> {
     let resolved = create::resolve(file, Overrides::default())?;
-    let command = format!("adjutant {command} {}", plain::word(&file.to_string_lossy()));
+    let command = format!(
+        "adjutant {command} {}",
+        plain::word(&file.to_string_lossy())
+    );
     let store = TrustStore::of_user();
     // Standard input is the client's: nobody is asked there.
-    let consent = Consent { store: &store, given, command, option: "--trust" };
+    let consent = Consent {
+        store: &store,
+        given,
+        command,
+        option: "--trust",
+    };
     consent.ask(&create::wants(&resolved)?)?;
     consent::warn(&resolved.manifest);
     let workspace = Workspace::at(kept(file)?);
     let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
-    let engine = Engine::builder(resolved).workspace(workspace).credentials(credentials).trusted();
+    let engine = Engine::builder(resolved)
+        .workspace(workspace)
+        .credentials(credentials)
+        .trusted();
     engine.build().await.map_err(|error| of_runtime(&error))
 }

@@ -15,8 +15,8 @@ use std::{
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::{
-    Cmd, ColorMode, ConditionalEventHandler, Config, Context, Editor, Event, EventContext, EventHandler,
-    ExternalPrinter, Helper, KeyEvent, Movement, RepeatCount,
+    Cmd, ColorMode, ConditionalEventHandler, Config, Context, Editor, Event, EventContext,
+    EventHandler, ExternalPrinter, Helper, KeyEvent, Movement, RepeatCount,
     completion::Completer,
     error::ReadlineError,
     highlight::Highlighter,
@@ -164,8 +164,13 @@ impl Input {
         is_end: fn(&str) -> bool,
     ) -> Result<Self, Problem> {
         let wrong = |error: ReadlineError| {
-            let problem = Problem::new(Exit::Usage, "a conversation needs a terminal on which a line can be edited");
-            problem.cause(&error).hint("`adjutant run PROMPT` needs none")
+            let problem = Problem::new(
+                Exit::Usage,
+                "a conversation needs a terminal on which a line can be edited",
+            );
+            problem
+                .cause(&error)
+                .hint("`adjutant run PROMPT` needs none")
         };
         let board = Arc::new(Board {
             style,
@@ -185,8 +190,16 @@ impl Input {
             .keyseq_timeout(Some(ESC_WITHIN_MS))
             .build();
         let mut editor = Editor::<InputLine, FileHistory>::with_config(config).map_err(wrong)?;
-        editor.set_helper(Some(InputLine { board: Arc::clone(&board), commands }));
-        let keys = || Box::new(Keys { board: Arc::clone(&board), sender: sender.clone() });
+        editor.set_helper(Some(InputLine {
+            board: Arc::clone(&board),
+            commands,
+        }));
+        let keys = || {
+            Box::new(Keys {
+                board: Arc::clone(&board),
+                sender: sender.clone(),
+            })
+        };
         editor.bind_sequence(KeyEvent::from('\x1b'), EventHandler::Conditional(keys()));
         editor.bind_sequence(KeyEvent::ctrl('c'), EventHandler::Conditional(keys()));
         editor.bind_sequence(KeyEvent::alt('\r'), EventHandler::Simple(Cmd::Newline));
@@ -204,7 +217,13 @@ impl Input {
                 }
             }
         });
-        let reader = LineReader { editor, board: Arc::clone(&board), sender: sender.clone(), history, is_end };
+        let reader = LineReader {
+            editor,
+            board: Arc::clone(&board),
+            sender: sender.clone(),
+            history,
+            is_end,
+        };
         Ok(Self {
             board,
             typed,
@@ -234,7 +253,9 @@ impl Input {
         if let Some(terminal) = &self.terminal {
             // A terminal that is gone needs nothing.
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, terminal);
-            let _ = io::stdout().write_all(PASTE_OFF).and_then(|()| io::stdout().flush());
+            let _ = io::stdout()
+                .write_all(PASTE_OFF)
+                .and_then(|()| io::stdout().flush());
         }
     }
 }
@@ -271,13 +292,18 @@ impl LineReader {
                     let answers = self.board.begun.load(Relaxed);
                     let is_answer = answers != 0 && answers == self.board.question.load(Relaxed);
                     if is_answer && matches!(text.trim(), "e" | "edit") {
-                        initial = Some(lock(&self.board.args).clone()).filter(|args| !args.is_empty());
+                        initial =
+                            Some(lock(&self.board.args).clone()).filter(|args| !args.is_empty());
                         if initial.is_some() {
                             continue;
                         }
                     }
                     self.keep(&text, edited);
-                    Typed::Line { text, answers, edited }
+                    Typed::Line {
+                        text,
+                        answers,
+                        edited,
+                    }
                 }
                 Err(ReadlineError::Interrupted) if is_leaving => Typed::End,
                 Err(ReadlineError::Interrupted) => Typed::Interrupt,
@@ -296,7 +322,10 @@ impl LineReader {
         let is_answer = self.board.question.load(Relaxed) != 0 || edited;
         // A history that cannot be kept is none.
         if !is_answer
-            && self.editor.add_history_entry(text).is_ok_and(|is_new| is_new)
+            && self
+                .editor
+                .add_history_entry(text)
+                .is_ok_and(|is_new| is_new)
             && let Some(path) = &self.history
         {
             let _ = self.editor.append_history(path);
@@ -312,10 +341,16 @@ struct Keys {
 
 impl ConditionalEventHandler for Keys {
     fn handle(&self, event: &Event, _: RepeatCount, _: bool, cx: &EventContext<'_>) -> Option<Cmd> {
-        let is_escape = event.get(0).is_some_and(|key| *key == KeyEvent::from('\x1b'));
+        let is_escape = event
+            .get(0)
+            .is_some_and(|key| *key == KeyEvent::from('\x1b'));
         if self.board.busy.load(Relaxed) {
             // What is typed stays.
-            let _ = self.sender.send(if is_escape { Typed::Stop } else { Typed::Interrupt });
+            let _ = self.sender.send(if is_escape {
+                Typed::Stop
+            } else {
+                Typed::Interrupt
+            });
             return Some(Cmd::Noop);
         }
         Some(match (is_escape, cx.line().is_empty()) {
@@ -347,10 +382,18 @@ impl Hinter for InputLine {
 
 impl Highlighter for InputLine {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, _: &'p str, _: bool) -> Cow<'b, str> {
-        let status = if self.board.taken.load(Relaxed) { String::new() } else { lock(&self.board.status).clone() };
+        let status = if self.board.taken.load(Relaxed) {
+            String::new()
+        } else {
+            lock(&self.board.status).clone()
+        };
         let style = self.board.style;
         let width = style.width().saturating_sub(1);
-        Cow::Owned(format!("{}\n{} ", style.dim(&cut(&status, width)), style.bold("›")))
+        Cow::Owned(format!(
+            "{}\n{} ",
+            style.dim(&cut(&status, width)),
+            style.bold("›")
+        ))
     }
 }
 
@@ -365,10 +408,26 @@ impl Validator for InputLine {
 impl Completer for InputLine {
     type Candidate = String;
 
-    fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+    fn complete(
+        &self,
+        line: &str,
+        pos: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
         let typed = line.get(..pos).unwrap_or_default();
-        let found = self.commands.iter().map(|(name, _)| *name).filter(|name| name.starts_with(typed));
-        Ok((0, if typed.starts_with('/') { found.map(str::to_owned).collect() } else { Vec::new() }))
+        let found = self
+            .commands
+            .iter()
+            .map(|(name, _)| *name)
+            .filter(|name| name.starts_with(typed));
+        Ok((
+            0,
+            if typed.starts_with('/') {
+                found.map(str::to_owned).collect()
+            } else {
+                Vec::new()
+            },
+        ))
     }
 }
 

@@ -50,7 +50,12 @@ struct Cell {
 
 impl Markdown {
     pub(crate) fn new(style: Style) -> Self {
-        Self { style, line: String::new(), fence: None, goes_on: None }
+        Self {
+            style,
+            line: String::new(),
+            fence: None,
+            goes_on: None,
+        }
     }
 
     /// Takes more text, which must be harmless, and returns the rows that are whole, each with its line end.
@@ -85,7 +90,10 @@ impl Markdown {
         let bare = self.line.trim();
         if self.goes_on.is_none() {
             match &self.fence {
-                Some(fence) if bare.starts_with(fence.as_str()) && bare.trim_start_matches(['`', '~']).is_empty() => {
+                Some(fence)
+                    if bare.starts_with(fence.as_str())
+                        && bare.trim_start_matches(['`', '~']).is_empty() =>
+                {
                     self.fence = None;
                     return self.fenced(rows);
                 }
@@ -113,7 +121,11 @@ impl Markdown {
     fn give_rows(&mut self, is_whole: bool, rows: &mut String) {
         if self.fence.is_some() {
             if is_whole || self.line.len() > MAX_CODE {
-                let indent = if self.style.is_coloured() && self.goes_on.is_none() { "  " } else { "" };
+                let indent = if self.style.is_coloured() && self.goes_on.is_none() {
+                    "  "
+                } else {
+                    ""
+                };
                 *rows += &format!("{indent}{}", self.style.code(&self.line));
                 if is_whole {
                     rows.push('\n');
@@ -137,7 +149,11 @@ impl Markdown {
         let cells = self.cells(from.unwrap_or_default(), block.marks, is_whole);
         let (mut at, mut is_first) = (0, from.is_some());
         while at < cells.len() || (is_whole && is_first) {
-            let lead = if is_first { width_of(&block.lead) } else { block.indent };
+            let lead = if is_first {
+                width_of(&block.lead)
+            } else {
+                block.indent
+            };
             let row = row_end(&cells[at..], width.saturating_sub(lead).max(1));
             if at + row == cells.len() && !is_whole {
                 break;
@@ -160,10 +176,16 @@ impl Markdown {
         } else {
             *rows += &" ".repeat(block.indent);
         }
-        let end = cells.iter().rposition(|cell| cell.character != ' ').map_or(0, |at| at + 1);
+        let end = cells
+            .iter()
+            .rposition(|cell| cell.character != ' ')
+            .map_or(0, |at| at + 1);
         let mut rest = &cells[..end];
         while let Some(cell) = rest.first() {
-            let run = rest.iter().position(|it| it.marks != cell.marks).unwrap_or(rest.len());
+            let run = rest
+                .iter()
+                .position(|it| it.marks != cell.marks)
+                .unwrap_or(rest.len());
             let text: String = rest[..run].iter().map(|cell| cell.character).collect();
             *rows += &self.style.sgr(&cell.marks.sgr(), &text);
             rest = &rest[run..];
@@ -178,7 +200,11 @@ impl Markdown {
         while let Some(character) = text[at..].chars().next() {
             let rest = &text[at..];
             let before = text[from..at].chars().next_back();
-            let mark = if self.style.is_coloured() { mark_of(rest, now, before) } else { None };
+            let mark = if self.style.is_coloured() {
+                mark_of(rest, now, before)
+            } else {
+                None
+            };
             match mark {
                 Some((length, Toggle::Open(closes))) => {
                     let is_closed = find(&rest[length..], closes);
@@ -206,7 +232,12 @@ impl Markdown {
                 }
                 None => {
                     at += character.len_utf8();
-                    cells.push(Cell { character, marks: now, after: now, end: at });
+                    cells.push(Cell {
+                        character,
+                        marks: now,
+                        after: now,
+                        end: at,
+                    });
                 }
             }
         }
@@ -229,12 +260,17 @@ fn mark_of(rest: &str, now: Marks, before: Option<char>) -> Option<(usize, Toggl
     }
     let is_word = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
     for (mark, is_open) in [("**", now.bold), ("*", now.italic)] {
-        let Some(behind) = rest.strip_prefix(mark) else { continue };
+        let Some(behind) = rest.strip_prefix(mark) else {
+            continue;
+        };
         let next = behind.chars().next();
         if is_open && before.is_none_or(|it| !it.is_whitespace()) {
             return Some((mark.len(), Toggle::Close(mark)));
         }
-        if !is_open && next.is_none_or(|it| !it.is_whitespace() && it != '*') && !(mark == "*" && is_word(before)) {
+        if !is_open
+            && next.is_none_or(|it| !it.is_whitespace() && it != '*')
+            && !(mark == "*" && is_word(before))
+        {
             return Some((mark.len(), Toggle::Open(mark)));
         }
     }
@@ -244,25 +280,45 @@ fn mark_of(rest: &str, now: Marks, before: Option<char>) -> Option<(usize, Toggl
 /// True if the text holds this closing mark.
 fn find(text: &str, mark: &str) -> bool {
     match mark {
-        "*" => text
-            .match_indices('*')
-            .any(|(at, _)| at > 0 && !text[..at].ends_with([' ', '*']) && !text[at + 1..].starts_with('*')),
-        mark => text.match_indices(mark).any(|(at, _)| at > 0 && (mark == "`" || !text[..at].ends_with(' '))),
+        "*" => text.match_indices('*').any(|(at, _)| {
+            at > 0 && !text[..at].ends_with([' ', '*']) && !text[at + 1..].starts_with('*')
+        }),
+        mark => text
+            .match_indices(mark)
+            .any(|(at, _)| at > 0 && (mark == "`" || !text[..at].ends_with(' '))),
     }
 }
 
 impl Marks {
     fn toggled(self, mark: &str) -> Self {
         match mark {
-            "**" => Self { bold: !self.bold, ..self },
-            "*" => Self { italic: !self.italic, ..self },
-            _ => Self { code: !self.code, ..self },
+            "**" => Self {
+                bold: !self.bold,
+                ..self
+            },
+            "*" => Self {
+                italic: !self.italic,
+                ..self
+            },
+            _ => Self {
+                code: !self.code,
+                ..self
+            },
         }
     }
 
     fn sgr(self) -> String {
-        let all = [(self.bold, "1"), (self.dim, "2"), (self.italic, "3"), (self.code, "36")];
-        all.iter().filter(|(is_on, _)| *is_on).map(|(_, mark)| *mark).collect::<Vec<_>>().join(";")
+        let all = [
+            (self.bold, "1"),
+            (self.dim, "2"),
+            (self.italic, "3"),
+            (self.code, "36"),
+        ];
+        all.iter()
+            .filter(|(is_on, _)| *is_on)
+            .map(|(_, mark)| *mark)
+            .collect::<Vec<_>>()
+            .join(";")
     }
 }
 
@@ -274,7 +330,14 @@ fn first((block, from): (Block, usize)) -> (Block, Option<usize>) {
 /// The kind of a line where nothing is marked.
 fn plain(line: &str) -> (Block, usize) {
     let indent = indent_of(line);
-    (Block { lead: line[..indent].to_owned(), indent: indent.min(MAX_INDENT), ..Block::default() }, indent)
+    (
+        Block {
+            lead: line[..indent].to_owned(),
+            indent: indent.min(MAX_INDENT),
+            ..Block::default()
+        },
+        indent,
+    )
 }
 
 fn indent_of(line: &str) -> usize {
@@ -287,24 +350,69 @@ fn block_of(line: &str) -> (Block, usize) {
     let (indent, bare) = (&line[..blanks.min(MAX_INDENT)], &line[blanks..]);
     let level = bare.len() - bare.trim_start_matches('#').len();
     if (1..=6).contains(&level) && bare[level..].starts_with(' ') {
-        let marks = Marks { bold: true, ..Marks::default() };
-        return (Block { marks, ..Block::default() }, blanks + level + 1);
+        let marks = Marks {
+            bold: true,
+            ..Marks::default()
+        };
+        return (
+            Block {
+                marks,
+                ..Block::default()
+            },
+            blanks + level + 1,
+        );
     }
     let item = ["- ", "* ", "+ "].iter().any(|mark| bare.starts_with(mark));
     if item {
-        return (Block { lead: format!("{indent}• "), indent: indent.len() + 2, marks: Marks::default() }, blanks + 2);
+        return (
+            Block {
+                lead: format!("{indent}• "),
+                indent: indent.len() + 2,
+                marks: Marks::default(),
+            },
+            blanks + 2,
+        );
     }
     if let Some(rest) = bare.strip_prefix('>') {
-        let marks = Marks { dim: true, ..Marks::default() };
+        let marks = Marks {
+            dim: true,
+            ..Marks::default()
+        };
         let from = blanks + 1 + usize::from(rest.starts_with(' '));
-        return (Block { lead: "│ ".to_owned(), indent: 2, marks }, from);
+        return (
+            Block {
+                lead: "│ ".to_owned(),
+                indent: 2,
+                marks,
+            },
+            from,
+        );
     }
-    let digits = bare.len() - bare.trim_start_matches(|it: char| it.is_ascii_digit()).len();
-    if (1..=4).contains(&digits) && (bare[digits..].starts_with(". ") || bare[digits..].starts_with(") ")) {
+    let digits = bare.len()
+        - bare
+            .trim_start_matches(|it: char| it.is_ascii_digit())
+            .len();
+    if (1..=4).contains(&digits)
+        && (bare[digits..].starts_with(". ") || bare[digits..].starts_with(") "))
+    {
         let lead = format!("{indent}{}", &bare[..digits + 2]);
-        return (Block { indent: lead.len(), lead, marks: Marks::default() }, blanks + digits + 2);
+        return (
+            Block {
+                indent: lead.len(),
+                lead,
+                marks: Marks::default(),
+            },
+            blanks + digits + 2,
+        );
     }
-    (Block { lead: indent.to_owned(), indent: indent.len(), ..Block::default() }, blanks)
+    (
+        Block {
+            lead: indent.to_owned(),
+            indent: indent.len(),
+            ..Block::default()
+        },
+        blanks,
+    )
 }
 
 /// The fence that a line opens a block of code with.
@@ -344,7 +452,10 @@ mod tests {
         let rows = whole.push(text) + &whole.end();
         assert_eq!(rows, expect, "{rows}");
         let mut pieces = Markdown::new(style);
-        let rows: String = text.chars().map(|it| pieces.push(it.encode_utf8(&mut [0; 4]))).collect();
+        let rows: String = text
+            .chars()
+            .map(|it| pieces.push(it.encode_utf8(&mut [0; 4])))
+            .collect();
         assert_eq!(rows + &pieces.end(), expect, "{text}");
     }
 
@@ -352,13 +463,28 @@ mod tests {
     fn markdown_is_marked_when_the_terminal_has_colours() {
         let cases = [
             ("# A *b*\n", "\x1b[1mA \x1b[0m\x1b[1;3mb\x1b[0m\n"),
-            ("a **bold** `co*de*` 2*3*4\n", "a \x1b[1mbold\x1b[0m \x1b[36mco*de*\x1b[0m 2*3*4\n"),
+            (
+                "a **bold** `co*de*` 2*3*4\n",
+                "a \x1b[1mbold\x1b[0m \x1b[36mco*de*\x1b[0m 2*3*4\n",
+            ),
             ("never **closed\nand `this\n", "never **closed\nand `this\n"),
-            ("- one\n  * two\n12. three\n> said", "• one\n  • two\n12. three\n│ \x1b[2msaid\x1b[0m\n"),
-            ("```rust\nlet **a** = 1;\n```\nafter\n", "  \x1b[36mlet **a** = 1;\x1b[0m\nafter\n"),
+            (
+                "- one\n  * two\n12. three\n> said",
+                "• one\n  • two\n12. three\n│ \x1b[2msaid\x1b[0m\n",
+            ),
+            (
+                "```rust\nlet **a** = 1;\n```\nafter\n",
+                "  \x1b[36mlet **a** = 1;\x1b[0m\nafter\n",
+            ),
             ("\n\n***\n", "\n\n***\n"),
-            ("- one two three four five six\n", "• one two three four\n  five six\n"),
-            ("one **two three four five** six\n", "one \x1b[1mtwo three four\x1b[0m\n\x1b[1mfive\x1b[0m six\n"),
+            (
+                "- one two three four five six\n",
+                "• one two three four\n  five six\n",
+            ),
+            (
+                "one **two three four five** six\n",
+                "one \x1b[1mtwo three four\x1b[0m\n\x1b[1mfive\x1b[0m six\n",
+            ),
             ("éééééééééééééééééééééééé", "éééééééééééééééééééé\néééé\n"),
         ];
         for (text, expect) in cases {
@@ -380,6 +506,9 @@ mod tests {
         assert_eq!(markdown.push(" five six** "), "three \x1b[1mfour\x1b[0m\n");
         assert_eq!(markdown.end(), "\x1b[1mfive six\x1b[0m\n");
         let held = "x ".repeat(MAX_OPEN);
-        assert!(!markdown.push(&format!("a **b {held}")).is_empty(), "an open mark holds nothing for ever");
+        assert!(
+            !markdown.push(&format!("a **b {held}")).is_empty(),
+            "an open mark holds nothing for ever"
+        );
     }
 }

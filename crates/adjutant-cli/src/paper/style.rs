@@ -20,12 +20,18 @@ pub(crate) struct Style {
 impl Style {
     /// Marks as the environment wishes: nothing if `NO_COLOR` is set.
     pub(crate) fn of_terminal() -> Self {
-        Self { is_coloured: env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()), width: None }
+        Self {
+            is_coloured: env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()),
+            width: None,
+        }
     }
 
     #[cfg(test)]
     pub(crate) fn test(is_coloured: bool, width: usize) -> Self {
-        Self { is_coloured, width: Some(width) }
+        Self {
+            is_coloured,
+            width: Some(width),
+        }
     }
 
     /// True if text is marked at all.
@@ -35,8 +41,16 @@ impl Style {
 
     /// The number of columns of a line.
     pub(crate) fn width(self) -> usize {
-        let columns = || console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-        self.width.or_else(columns).filter(|it| *it > 0).unwrap_or(USUAL_WIDTH).clamp(10, MAX_WIDTH)
+        let columns = || {
+            console::Term::stdout()
+                .size_checked()
+                .map(|(_, columns)| usize::from(columns))
+        };
+        self.width
+            .or_else(columns)
+            .filter(|it| *it > 0)
+            .unwrap_or(USUAL_WIDTH)
+            .clamp(10, MAX_WIDTH)
     }
 
     pub(crate) fn bold(self, text: &str) -> String {
@@ -79,7 +93,11 @@ pub(crate) fn width_of(text: &str) -> usize {
 
 /// The columns that a character takes.
 pub(crate) fn width_of_char(character: char) -> usize {
-    if character == '\t' { 4 } else { character.width().unwrap_or_default() }
+    if character == '\t' {
+        4
+    } else {
+        character.width().unwrap_or_default()
+    }
 }
 
 /// A text in at most so many columns.

@@ -23,37 +23,61 @@ use crate::{
 ///
 /// # Errors
 /// `Usage` if one is for nothing that waits, does not fit, or if one pause is answered twice.
-pub(crate) fn answers(args: &GivenAnswers, pauses: &[Arc<Pause>]) -> Result<Vec<Answered>, Problem> {
+pub(crate) fn answers(
+    args: &GivenAnswers,
+    pauses: &[Arc<Pause>],
+) -> Result<Vec<Answered>, Problem> {
     let mut given: Vec<Answered> = Vec::new();
     for (pause, answer) in named(args, pauses)? {
         if given.iter().any(|it| it.pause == pause.id) {
-            return Err(Problem::new(Exit::Usage, format!("there are two answers to {}", pause.id)));
+            return Err(Problem::new(
+                Exit::Usage,
+                format!("there are two answers to {}", pause.id),
+            ));
         }
         given.push(pause.answered(answer));
     }
     let is_all = |ids: &[String]| ids.iter().any(String::is_empty);
     let (approves, denies) = (is_all(&args.approve), is_all(&args.deny));
     if approves && denies {
-        return Err(Problem::new(Exit::Usage, "everything cannot be approved and denied").hint("name an id with one"));
+        return Err(
+            Problem::new(Exit::Usage, "everything cannot be approved and denied")
+                .hint("name an id with one"),
+        );
     }
     for pause in pauses {
         if given.iter().any(|it| it.pause == pause.id) {
             continue;
         }
-        let answer = if denies { Some(denial(args, pause)) } else { None };
-        let answer = answer.or_else(|| (approves && waits::is_approval(pause)).then(Answer::approve));
+        let answer = if denies {
+            Some(denial(args, pause))
+        } else {
+            None
+        };
+        let answer =
+            answer.or_else(|| (approves && waits::is_approval(pause)).then(Answer::approve));
         given.extend(answer.map(|answer| pause.answered(answer)));
     }
-    for Answered { pause: id, answer, .. } in &given {
+    for Answered {
+        pause: id, answer, ..
+    } in &given
+    {
         let pause = pauses.iter().find(|pause| pause.id == *id);
-        let unfit = |error| Problem::new(Exit::Usage, format!("the answer does not fit: {id}")).cause(&error);
-        pause.map_or(Ok(()), |pause| answer.fits(&pause.ask)).map_err(unfit)?;
+        let unfit = |error| {
+            Problem::new(Exit::Usage, format!("the answer does not fit: {id}")).cause(&error)
+        };
+        pause
+            .map_or(Ok(()), |pause| answer.fits(&pause.ask))
+            .map_err(unfit)?;
     }
     Ok(given)
 }
 
 /// The answers to pauses that are named.
-fn named<'a>(args: &GivenAnswers, pauses: &'a [Arc<Pause>]) -> Result<Vec<(&'a Pause, Answer)>, Problem> {
+fn named<'a>(
+    args: &GivenAnswers,
+    pauses: &'a [Arc<Pause>],
+) -> Result<Vec<(&'a Pause, Answer)>, Problem> {
     let mut named = Vec::new();
     for id in args.approve.iter().filter(|id| !id.is_empty()) {
         named.push((find(id, pauses)?, Answer::approve()));
@@ -64,7 +88,10 @@ fn named<'a>(args: &GivenAnswers, pauses: &'a [Arc<Pause>]) -> Result<Vec<(&'a P
     }
     for answer in &args.answers {
         let Some((id, text)) = answer.split_once('=') else {
-            let problem = Problem::new(Exit::Usage, format!("an answer names what it answers: {answer}"));
+            let problem = Problem::new(
+                Exit::Usage,
+                format!("an answer names what it answers: {answer}"),
+            );
             return Err(problem.hint("say --answer ID=TEXT"));
         };
         let pause = find(id, pauses)?;
@@ -85,15 +112,24 @@ pub(crate) fn show(
     given: &[Answered],
 ) -> Result<(), Problem> {
     let mut is_asked = false;
-    let approved = given.iter().filter(|it| matches!(it.answer, Answer::Approve { .. }));
+    let approved = given
+        .iter()
+        .filter(|it| matches!(it.answer, Answer::Approve { .. }));
     for pause in approved.filter_map(|it| pauses.iter().find(|pause| pause.id == it.pause)) {
         let (shown, is_whole) = waits::shown(pause, root);
         tell(&format!("approves: {shown}"));
-        let is_seen = named.iter().any(|id| digest_of(id).is_some_and(|(id, _)| is_named(id, pause)));
+        let is_seen = named
+            .iter()
+            .any(|id| digest_of(id).is_some_and(|(id, _)| is_named(id, pause)));
         is_asked |= !is_seen;
         if !is_whole && !is_seen {
-            let problem = Problem::new(Exit::Usage, format!("this is not approved unseen: {}", pause.id));
-            return Err(problem.hint("without --approve, `2> FILE` writes it whole, and how to approve it"));
+            let problem = Problem::new(
+                Exit::Usage,
+                format!("this is not approved unseen: {}", pause.id),
+            );
+            return Err(
+                problem.hint("without --approve, `2> FILE` writes it whole, and how to approve it")
+            );
         }
     }
     if is_asked && is_on_terminal() && !answered("approve it? [y/N] ")? {
@@ -105,14 +141,21 @@ pub(crate) fn show(
 /// An id and the digits of the digest behind it.
 fn digest_of(id: &str) -> Option<(&str, &str)> {
     let is_digest = |digits: &str| {
-        (waits::DIGITS..=64).contains(&digits.len()) && digits.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
+        (waits::DIGITS..=64).contains(&digits.len())
+            && digits
+                .bytes()
+                .all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
     };
     id.rsplit_once('@').filter(|(_, digits)| is_digest(digits))
 }
 
 /// True if this is the id of the pause, or the part of it after a slash.
 fn is_named(id: &str, pause: &Pause) -> bool {
-    pause.id.0.strip_suffix(id).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    pause
+        .id
+        .0
+        .strip_suffix(id)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
 /// The pause with this id, or the one whose id ends with it after a slash; with a digest, only if that was shown.
@@ -120,27 +163,44 @@ fn is_named(id: &str, pause: &Pause) -> bool {
 /// # Errors
 /// `Usage` if there is none, several, or another one than was shown.
 pub(crate) fn find<'a>(id: &str, pauses: &'a [Arc<Pause>]) -> Result<&'a Pause, Problem> {
-    let Some((id, digits)) = digest_of(id) else { return by_id(id, pauses) };
+    let Some((id, digits)) = digest_of(id) else {
+        return by_id(id, pauses);
+    };
     let pause = by_id(id, pauses)?;
     if pause.digest().to_string().starts_with(digits) {
         return Ok(pause);
     }
-    let problem = Problem::new(Exit::Usage, format!("what waits is not what was shown: {}", pause.id));
+    let problem = Problem::new(
+        Exit::Usage,
+        format!("what waits is not what was shown: {}", pause.id),
+    );
     Err(problem.hint("`adjutant resume` without answers shows it"))
 }
 
 fn by_id<'a>(id: &str, pauses: &'a [Arc<Pause>]) -> Result<&'a Pause, Problem> {
-    let ends = |pause: &&Arc<Pause>| pause.id.0.strip_suffix(id).is_some_and(|rest| rest.ends_with('/'));
+    let ends = |pause: &&Arc<Pause>| {
+        pause
+            .id
+            .0
+            .strip_suffix(id)
+            .is_some_and(|rest| rest.ends_with('/'))
+    };
     let mut ending = pauses.iter().filter(ends);
     let exact = pauses.iter().find(|pause| *pause.id.0 == *id);
     match (exact, ending.next(), ending.next()) {
         (Some(pause), ..) | (None, Some(pause), None) => Ok(pause),
         _ => {
             let problem = Problem::new(Exit::Usage, format!("nothing waits under this id: {id}"));
-            let ids: Vec<String> = pauses.iter().map(|pause| plain::word(&pause.id.0)).collect();
+            let ids: Vec<String> = pauses
+                .iter()
+                .map(|pause| plain::word(&pause.id.0))
+                .collect();
             Err(match &ids[..] {
                 [] => problem.hint("nothing waits; `adjutant resume` without answers goes on"),
-                ids => problem.hint(format!("what waits is {}; the name of a session stands first", ids.join(", "))),
+                ids => problem.hint(format!(
+                    "what waits is {}; the name of a session stands first",
+                    ids.join(", ")
+                )),
             })
         }
     }
@@ -151,17 +211,24 @@ fn denial(args: &GivenAnswers, pause: &Pause) -> Answer {
     if waits::is_approval(pause) {
         return Answer::deny(why);
     }
-    Answer::Decline { message: args.why.is_some().then(|| why.into()) }
+    Answer::Decline {
+        message: args.why.is_some().then(|| why.into()),
+    }
 }
 
 /// Reads a text as an answer: a result, an extension, or a value, which is the text itself if that fits, else JSON.
 pub(crate) fn value(pause: &Pause, text: &str) -> Result<Answer, Problem> {
     match pause.ask.kind {
-        AskKind::External => Ok(Answer::Return { result: CallResult::ok(text).into() }),
+        AskKind::External => Ok(Answer::Return {
+            result: CallResult::ok(text).into(),
+        }),
         AskKind::Limit => match text.trim().parse() {
             Ok(by) => Ok(Answer::Extend { by, message: None }),
             Err(error) => {
-                let problem = Problem::new(Exit::Usage, format!("by how much a limit is extended is a number: {text}"));
+                let problem = Problem::new(
+                    Exit::Usage,
+                    format!("by how much a limit is extended is a number: {text}"),
+                );
                 Err(problem.cause(&error))
             }
         },
@@ -191,14 +258,23 @@ mod tests {
     }
 
     fn pauses() -> [Arc<Pause>; 3] {
-        let number = Ask { schema: json!({"type": "integer"}), ..Ask::question("how many?") };
-        [pause("t/c1", Ask::approval("a?")), pause("t/c2", Ask::approval("b?")), pause("t/c3/n", number)]
+        let number = Ask {
+            schema: json!({"type": "integer"}),
+            ..Ask::question("how many?")
+        };
+        [
+            pause("t/c1", Ask::approval("a?")),
+            pause("t/c2", Ask::approval("b?")),
+            pause("t/c3/n", number),
+        ]
     }
 
     #[track_caller]
     fn check(args: &[&str], expect: Result<&[(&str, Answer)], &str>) {
         let args = ["adjutant", "resume", "x"].iter().chain(args);
-        let Some(Command::Resume(args)) = Args::parse_from(args).command else { unreachable!("it is `resume`") };
+        let Some(Command::Resume(args)) = Args::parse_from(args).command else {
+            unreachable!("it is `resume`")
+        };
         let found = answers(&args.given, &pauses()).map_err(|problem| problem.to_string());
         let found = found.map(|all| all.into_iter().map(|it| (it.pause, it.answer)).collect());
         let expect = expect.map(|answers| {
@@ -214,7 +290,10 @@ mod tests {
         check(&[], Ok(&[]));
         check(&["--approve"], Ok(&[("t/c1", yes()), ("t/c2", yes())]));
         check(&["--approve", "c2"], Ok(&[("t/c2", yes())]));
-        check(&["--deny", "t/c1", "--why", "no", "--approve"], Ok(&[("t/c1", Answer::deny("no")), ("t/c2", yes())]));
+        check(
+            &["--deny", "t/c1", "--why", "no", "--approve"],
+            Ok(&[("t/c1", Answer::deny("no")), ("t/c2", yes())]),
+        );
         check(&["--answer", "c3/n=7"], Ok(&[("t/c3/n", Answer::give(7))]));
     }
 

@@ -41,13 +41,23 @@ pub(crate) async fn export(args: &Export) -> Result<Exit, Problem> {
         exported?
     };
     let [records, bytes] = [exported.records, exported.bytes].map(grouped);
-    tell(&format!("exported {}: {records} records, {bytes} bytes", plain::line(&args.name)));
+    tell(&format!(
+        "exported {}: {records} records, {bytes} bytes",
+        plain::line(&args.name)
+    ));
     Ok(Exit::Finished)
 }
 
-async fn into(sessions: &Sessions, log: &LogId, out: impl Write + Send) -> Result<Exported, Problem> {
+async fn into(
+    sessions: &Sessions,
+    log: &LogId,
+    out: impl Write + Send,
+) -> Result<Exported, Problem> {
     let mut out = BufWriter::new(out);
-    sessions.export(log, &mut out).await.map_err(|error| trouble::of_journal(&error))
+    sessions
+        .export(log, &mut out)
+        .await
+        .map_err(|error| trouble::of_journal(&error))
 }
 
 /// Reads a session from a file.
@@ -58,13 +68,21 @@ pub(crate) async fn import(args: &Import) -> Result<Exit, Problem> {
         from(&sessions, args, io::stdin()).await?
     } else {
         let file = File::open(&args.file).map_err(|error| {
-            Problem::new(Exit::Usage, format!("cannot open the file: {}", args.file.display())).cause(&error)
+            Problem::new(
+                Exit::Usage,
+                format!("cannot open the file: {}", args.file.display()),
+            )
+            .cause(&error)
         })?;
         from(&sessions, args, file).await?
     };
     store.settle(&info.log).await;
     store.notice().iter().for_each(|line| tell(line));
-    write(&format!("imported {}: {} records\n", plain::line(&info.log.0), grouped(info.head.0)))?;
+    write(&format!(
+        "imported {}: {} records\n",
+        plain::line(&info.log.0),
+        grouped(info.head.0)
+    ))?;
     Ok(Exit::Finished)
 }
 
@@ -79,10 +97,19 @@ async fn from(
             *log = id(name);
         }
         // The directory is chosen by the user who resumes the session, not by the author of the file.
-        named.extend(about.labels.extract_if(.., |label| named::is_directory(label)));
+        named.extend(
+            about
+                .labels
+                .extract_if(.., |label| named::is_directory(label)),
+        );
     });
     let imported = imported.await;
-    let drop = |label: &Arc<str>| tell(&format!("notice: this label is not taken over: {}", plain::line(label)));
+    let drop = |label: &Arc<str>| {
+        tell(&format!(
+            "notice: this label is not taken over: {}",
+            plain::line(label)
+        ))
+    };
     named.iter().filter(|_| imported.is_ok()).for_each(drop);
     imported.map_err(|error| match error.kind {
         JournalErrorKind::Exists => trouble::of_journal(&error).hint("--as gives it another name"),
@@ -100,5 +127,11 @@ fn is_standard(path: &Path) -> bool {
 fn create(path: &Path) -> Result<File, Problem> {
     private::file(OpenOptions::new().write(true).create_new(true))
         .open(path)
-        .map_err(|error| Problem::new(Exit::Usage, format!("cannot create the file: {}", path.display())).cause(&error))
+        .map_err(|error| {
+            Problem::new(
+                Exit::Usage,
+                format!("cannot create the file: {}", path.display()),
+            )
+            .cause(&error)
+        })
 }

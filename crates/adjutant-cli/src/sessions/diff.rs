@@ -3,7 +3,9 @@
 use adjutant::agent::sessions::Diff;
 
 use super::id;
-use crate::{args, exit::Exit, named, plain, problem::Problem, screen::write, store::Store, trouble};
+use crate::{
+    args, exit::Exit, named, plain, problem::Problem, screen::write, store::Store, trouble,
+};
 
 /// Shows on standard output where two sessions part, and how they differ.
 pub(crate) async fn diff(args: &args::Diff) -> Result<Exit, Problem> {
@@ -12,7 +14,10 @@ pub(crate) async fn diff(args: &args::Diff) -> Result<Exit, Problem> {
     for name in [&args.one, &args.other] {
         named::find(&sessions, name).await?;
     }
-    let diff = sessions.diff(&id(&args.one), &id(&args.other)).await.map_err(|error| trouble::of_journal(&error))?;
+    let diff = sessions
+        .diff(&id(&args.one), &id(&args.other))
+        .await
+        .map_err(|error| trouble::of_journal(&error))?;
     write(&text(&diff, [&args.one, &args.other]))?;
     Ok(Exit::Finished)
 }

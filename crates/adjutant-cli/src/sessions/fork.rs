@@ -31,7 +31,10 @@ pub(crate) async fn fork(args: &Fork) -> Result<Exit, Problem> {
     let info = match &args.files {
         None => copy(&sessions, &from, at, &to).await?,
         Some(_) if from.is_owned => {
-            let text = format!("an agent works in the session, and may change its files: {}", from.log);
+            let text = format!(
+                "an agent works in the session, and may change its files: {}",
+                from.log
+            );
             return Err(Problem::new(Exit::Usage, text).hint("/fork --files DIR copies them there"));
         }
         Some(folder) => {
@@ -60,12 +63,19 @@ pub(crate) async fn copy(
     Ok(info)
 }
 
-async fn label<'l>(sessions: &Sessions, to: &LogId, labels: impl Iterator<Item = &'l str>) -> Result<(), Problem> {
+async fn label<'l>(
+    sessions: &Sessions,
+    to: &LogId,
+    labels: impl Iterator<Item = &'l str>,
+) -> Result<(), Problem> {
     let labels: Vec<&str> = labels.collect();
     if labels.is_empty() {
         return Ok(());
     }
-    sessions.label(to, &labels, &[]).await.map_err(|error| trouble::of_journal(&error))
+    sessions
+        .label(to, &labels, &[])
+        .await
+        .map_err(|error| trouble::of_journal(&error))
 }
 
 /// Copies a session, or its first records, and its files into a new folder, as its agent had them then: the copy works
@@ -81,7 +91,12 @@ pub(crate) async fn with_files(
     to: &LogId,
     folder: &Path,
 ) -> Result<(LogInfo, Vec<String>), Problem> {
-    let none = || Problem::new(Exit::Usage, format!("the session has no directory: {}", from.log));
+    let none = || {
+        Problem::new(
+            Exit::Usage,
+            format!("the session has no directory: {}", from.log),
+        )
+    };
     let files = Files::new(named::directory(from)?.ok_or_else(none)?);
     let files = files.map_err(|error| Problem::of(Exit::Usage, &error))?;
     let sessions = store.sessions();
@@ -92,19 +107,31 @@ pub(crate) async fn with_files(
     let copied = async {
         let (undo, (until, since)) = (store.undo()?, history.parted(info.head));
         let place = folder.to_owned();
-        let copied = tokio::task::spawn_blocking(move || undo.fork(&files, &until, &since, place)).await;
-        let copied = copied.map_err(|error| Problem::new(Exit::Failed, "the copying broke down").cause(&error))?;
+        let copied =
+            tokio::task::spawn_blocking(move || undo.fork(&files, &until, &since, place)).await;
+        let copied = copied
+            .map_err(|error| Problem::new(Exit::Failed, "the copying broke down").cause(&error))?;
         let copied = copied.map_err(|error| match error.kind() {
-            ErrorKind::Root => Problem::of(Exit::Usage, &error).hint("a new or empty directory takes the files"),
+            ErrorKind::Root => {
+                Problem::of(Exit::Usage, &error).hint("a new or empty directory takes the files")
+            }
             _ => Problem::of(Exit::Failed, &error),
         })?;
         let own = named::label(folder)?;
-        let others = from.about.labels.iter().map(|label| &**label).filter(|label| !named::is_directory(label));
+        let others = from
+            .about
+            .labels
+            .iter()
+            .map(|label| &**label)
+            .filter(|label| !named::is_directory(label));
         label(&sessions, to, others.chain([&*own])).await?;
         Ok(copied)
     };
     match copied.await {
-        Ok(copied) => Ok((info.clone(), told(&copied, folder, history.commands_since(info.head)))),
+        Ok(copied) => Ok((
+            info.clone(),
+            told(&copied, folder, history.commands_since(info.head)),
+        )),
         Err(problem) => {
             // It would be a session without files.
             let _ = sessions.delete(to).await;
@@ -117,16 +144,24 @@ pub(crate) async fn with_files(
 fn told(copied: &ForkedFiles, folder: &Path, commands: usize) -> Vec<String> {
     let [files, bytes] = [copied.files, copied.bytes].map(grouped);
     let place = plain::word(&plain::whole(&folder.to_string_lossy()));
-    let mut lines = vec![format!("copied {files} files, {bytes} bytes; `adjutant -c --root {place}` goes on there")];
-    for (what, paths) in [("not copied", &copied.left_out), ("not as it was then, but as it is now", &copied.other)] {
+    let mut lines = vec![format!(
+        "copied {files} files, {bytes} bytes; `adjutant -c --root {place}` goes on there"
+    )];
+    for (what, paths) in [
+        ("not copied", &copied.left_out),
+        ("not as it was then, but as it is now", &copied.other),
+    ] {
         let named = paths.iter().take(MAX_NAMED);
-        lines.extend(named.map(|path| format!("{what}: {}", plain::whole(&path.to_string_lossy()))));
+        lines
+            .extend(named.map(|path| format!("{what}: {}", plain::whole(&path.to_string_lossy()))));
         if paths.len() > MAX_NAMED {
             lines.push(format!("{what}: {} more", paths.len() - MAX_NAMED));
         }
     }
     if commands > 0 {
-        lines.push(format!("as it is now: what commands changed; {commands} ran since then"));
+        lines.push(format!(
+            "as it is now: what commands changed; {commands} ran since then"
+        ));
     }
     lines
 }

@@ -3,7 +3,9 @@
 use std::iter::once;
 
 use adjutant::{
-    agent::{JournalErrorKind, LogId, LogInfo, LogQuery, PageMark, Pause, Sessions, sessions::OpenRun},
+    agent::{
+        JournalErrorKind, LogId, LogInfo, LogQuery, PageMark, Pause, Sessions, sessions::OpenRun,
+    },
     tools::AskKind,
 };
 use serde_json::{Value, json};
@@ -35,13 +37,26 @@ pub(crate) async fn list(args: &List) -> Result<Exit, Problem> {
         after: args.after.as_deref().map(mark).transpose()?,
         ..LogQuery::default()
     };
-    let page = store.sessions().list(&query).await.map_err(|error| trouble::of_journal(&error))?;
+    let page = store
+        .sessions()
+        .list(&query)
+        .await
+        .map_err(|error| trouble::of_journal(&error))?;
     let listed = look(&store.sessions(), page.logs).await;
-    let text = if args.json { listed.iter().map(json).collect() } else { table(&listed) };
+    let text = if args.json {
+        listed.iter().map(json).collect()
+    } else {
+        table(&listed)
+    };
     if write_or_tell(&text, "there is no such session")?
         && let Some(next) = page.next
     {
-        tell(&format!("more: adjutant sessions list{}{} --after {}", options(args), store.option(), text_of(&next)));
+        tell(&format!(
+            "more: adjutant sessions list{}{} --after {}",
+            options(args),
+            store.option(),
+            text_of(&next)
+        ));
     }
     Ok(Exit::Finished)
 }
@@ -58,7 +73,10 @@ pub(crate) async fn look(sessions: &Sessions, logs: Vec<LogInfo>) -> Vec<Listed>
     let mut listed = Vec::with_capacity(logs.len());
     for info in logs {
         match sessions.open_run(&info).await {
-            Ok(open) => listed.push(Listed { info, open: Some(open) }),
+            Ok(open) => listed.push(Listed {
+                info,
+                open: Some(open),
+            }),
             // It was deleted since.
             Err(error) if error.kind == JournalErrorKind::Missing => {}
             Err(_) => listed.push(Listed { info, open: None }),
@@ -71,12 +89,19 @@ pub(crate) async fn look(sessions: &Sessions, logs: Vec<LogInfo>) -> Vec<Listed>
 fn options(args: &List) -> String {
     let mut options = String::new();
     for (name, value) in [("agent", &args.agent), ("label", &args.label)] {
-        options += &value.as_ref().map(|value| format!(" --{name} {}", plain::word(value))).unwrap_or_default();
+        options += &value
+            .as_ref()
+            .map(|value| format!(" --{name} {}", plain::word(value)))
+            .unwrap_or_default();
     }
     if args.limit != 50 {
         options += &format!(" --limit {}", args.limit);
     }
-    if args.json { options + " --json" } else { options }
+    if args.json {
+        options + " --json"
+    } else {
+        options
+    }
 }
 
 /// The mark of a page, as text that no shell and no terminal reads otherwise; `%` and two digits are a byte.
@@ -84,7 +109,9 @@ fn text_of(mark: &PageMark) -> String {
     let mut text = format!("{}:", mark.updated_ms);
     for byte in mark.log.0.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' => text.push(char::from(byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' => {
+                text.push(char::from(byte))
+            }
             _ => text += &format!("%{byte:02x}"),
         }
     }
@@ -92,11 +119,17 @@ fn text_of(mark: &PageMark) -> String {
 }
 
 fn mark(text: &str) -> Result<PageMark, Problem> {
-    let parts = text.split_once(':').and_then(|(ms, log)| Some((ms.parse().ok()?, decoded(log)?)));
+    let parts = text
+        .split_once(':')
+        .and_then(|(ms, log)| Some((ms.parse().ok()?, decoded(log)?)));
     match parts {
-        Some((updated_ms, log)) if !log.is_empty() => Ok(PageMark { updated_ms, log: LogId::from(log) }),
+        Some((updated_ms, log)) if !log.is_empty() => Ok(PageMark {
+            updated_ms,
+            log: LogId::from(log),
+        }),
         _ => {
-            let problem = Problem::new(Exit::Usage, format!("no page ended with this mark: {text}"));
+            let problem =
+                Problem::new(Exit::Usage, format!("no page ended with this mark: {text}"));
             Err(problem.hint("a page tells the command of the next one"))
         }
     }
@@ -120,7 +153,11 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 fn json(Listed { info, open }: &Listed) -> String {
-    let parent = info.about.parent.as_ref().map(|(log, at)| json!({"name": log, "at": at}));
+    let parent = info
+        .about
+        .parent
+        .as_ref()
+        .map(|(log, at)| json!({"name": log, "at": at}));
     let mut value = json!({
         "name": info.log, "title": info.about.title, "agent": info.about.agent, "labels": info.about.labels,
         "created_ms": info.created_ms, "updated_ms": info.updated_ms, "records": info.head, "bytes": info.bytes,
@@ -154,13 +191,28 @@ pub(crate) fn table(listed: &[Listed]) -> String {
     }
     let row = |it: &Listed| {
         let info = &it.info;
-        [plain::line(&info.log.0), when::minute(info.updated_ms), grouped(info.head.0), about(it)]
+        [
+            plain::line(&info.log.0),
+            when::minute(info.updated_ms),
+            grouped(info.head.0),
+            about(it),
+        ]
     };
-    let rows: Vec<[String; 4]> = once(HEADS.map(str::to_owned)).chain(listed.iter().map(row)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let rows: Vec<[String; 4]> = once(HEADS.map(str::to_owned))
+        .chain(listed.iter().map(row))
+        .collect();
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or_default()
+    };
     let (name, records) = (width(0), width(2));
     let line = |row: &[String; 4]| {
-        let line = format!("{:name$}  {:16}  {:>records$}  {}", row[0], row[1], row[2], row[3]);
+        let line = format!(
+            "{:name$}  {:16}  {:>records$}  {}",
+            row[0], row[1], row[2], row[3]
+        );
         format!("{}\n", line.trim_end())
     };
     rows.iter().map(line).collect()
@@ -179,11 +231,18 @@ fn about(Listed { info, open }: &Listed) -> String {
             [] if info.is_owned => {}
             [] => parts.push("left in the middle of a run".to_owned()),
             [pause] => parts.push(waits(pause)),
-            [pause, others @ ..] => parts.push(format!("{} and {} more", waits(pause), others.len())),
+            [pause, others @ ..] => {
+                parts.push(format!("{} and {} more", waits(pause), others.len()))
+            }
         },
     }
     parts.extend(info.about.title.as_ref().map(|title| format!("{title:?}")));
-    parts.extend(info.about.parent.as_ref().map(|(parent, at)| format!("fork of {parent} at {at}")));
+    parts.extend(
+        info.about
+            .parent
+            .as_ref()
+            .map(|(parent, at)| format!("fork of {parent} at {at}")),
+    );
     parts.extend(info.about.labels.iter().map(|label| label.to_string()));
     plain::line(&parts.join(", "))
 }
@@ -192,8 +251,15 @@ fn about(Listed { info, open }: &Listed) -> String {
 fn waits(pause: &Pause) -> String {
     let tool = pause.call.as_ref().map_or("", |call| call.name.as_str());
     let prompt = &pause.ask.prompt;
-    let end = prompt.char_indices().nth(MAX_ASKED).map_or(prompt.len(), |(at, _)| at);
-    let asked = format!("{:?}{}", &prompt[..end], if end < prompt.len() { "…" } else { "" });
+    let end = prompt
+        .char_indices()
+        .nth(MAX_ASKED)
+        .map_or(prompt.len(), |(at, _)| at);
+    let asked = format!(
+        "{:?}{}",
+        &prompt[..end],
+        if end < prompt.len() { "…" } else { "" }
+    );
     match pause.ask.kind {
         AskKind::Approval => format!("waits for a word on {tool}"),
         AskKind::External => format!("waits for the result of {tool}"),
@@ -206,18 +272,45 @@ pub(crate) async fn tree(args: &Named) -> Result<Exit, Problem> {
     let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
     named::find(&sessions, &args.name).await?;
-    let tree = sessions.tree(&id(&args.name)).await.map_err(|error| trouble::of_journal(&error))?;
-    let mut text = tree.missing.map(|log| format!("{} (deleted)\n", plain::line(&log.0))).unwrap_or_default();
+    let tree = sessions
+        .tree(&id(&args.name))
+        .await
+        .map_err(|error| trouble::of_journal(&error))?;
+    let mut text = tree
+        .missing
+        .map(|log| format!("{} (deleted)\n", plain::line(&log.0)))
+        .unwrap_or_default();
     let above = tree.ancestors.len() + usize::from(!text.is_empty());
     let first = usize::from(!text.is_empty());
-    let ancestors = tree.ancestors.iter().zip(first..).map(|(info, depth)| (depth, info, ""));
+    let ancestors = tree
+        .ancestors
+        .iter()
+        .zip(first..)
+        .map(|(info, depth)| (depth, info, ""));
     let branches = tree.branches.iter().map(|branch| {
-        (above + branch.depth, &branch.info, if *branch.info.log.0 == *args.name { "  ← this one" } else { "" })
+        (
+            above + branch.depth,
+            &branch.info,
+            if *branch.info.log.0 == *args.name {
+                "  ← this one"
+            } else {
+                ""
+            },
+        )
     });
     for (depth, info, this) in ancestors.chain(branches) {
-        let at = info.about.parent.as_ref().map(|(_, at)| format!("  at {at}")).unwrap_or_default();
+        let at = info
+            .about
+            .parent
+            .as_ref()
+            .map(|(_, at)| format!("  at {at}"))
+            .unwrap_or_default();
         let records = grouped(info.head.0);
-        text += &format!("{}{}{at}  {records} records{this}\n", "  ".repeat(depth), plain::line(&info.log.0));
+        text += &format!(
+            "{}{}{at}  {records} records{this}\n",
+            "  ".repeat(depth),
+            plain::line(&info.log.0)
+        );
     }
     if tree.is_cut {
         text += "…\n";
@@ -233,7 +326,10 @@ mod tests {
     #[test]
     fn mark_is_read_back_when_a_name_is_any_text() {
         for name in ["a:b", "100%", "é\n\u{1b}[31m' $x"] {
-            let it = PageMark { updated_ms: 12, log: LogId::from(name) };
+            let it = PageMark {
+                updated_ms: 12,
+                log: LogId::from(name),
+            };
             assert_eq!(mark(&text_of(&it)), Ok(it));
         }
         for wrong in ["", "12", "12:", "x:a"] {

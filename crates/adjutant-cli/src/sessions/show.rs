@@ -31,16 +31,29 @@ pub(crate) async fn show(args: &Show) -> Result<Exit, Problem> {
     if args.follow {
         return follow(args, &sessions, after).await;
     }
-    let page = sessions.show_page(&id(&args.name), after, args.limit as usize).await;
+    let page = sessions
+        .show_page(&id(&args.name), after, args.limit as usize)
+        .await;
     let page = page.map_err(|error| trouble::of_journal(&error))?;
-    let text: String = page.items.iter().map(|shown| text_of(args, shown)).collect();
+    let text: String = page
+        .items
+        .iter()
+        .map(|shown| text_of(args, shown))
+        .collect();
     if write_or_tell(&text, "there is nothing to show")?
         && let Some(next) = page.next
     {
-        let limit = if args.limit == 50 { String::new() } else { format!(" --limit {}", args.limit) };
+        let limit = if args.limit == 50 {
+            String::new()
+        } else {
+            format!(" --limit {}", args.limit)
+        };
         let json = if args.json { " --json" } else { "" };
         let (name, from) = (plain::word(&args.name), next.0 + 1);
-        tell(&format!("more: adjutant sessions show {name}{} --from {from}{limit}{json}", store.option()));
+        tell(&format!(
+            "more: adjutant sessions show {name}{} --from {from}{limit}{json}",
+            store.option()
+        ));
     }
     Ok(Exit::Finished)
 }
@@ -55,7 +68,11 @@ async fn follow(args: &Show, sessions: &Sessions, mut after: Seq) -> Result<Exit
                 let shown = shown.map_err(|error| trouble::of_journal(&error))?;
                 // A partial reply is told as the reply, once that is there.
                 let is_partial = info.is_owned && shown.kind == ShownKind::Heard;
-                if shown.seq > after && shown.seq <= info.head && !is_partial && !write(&text_of(args, &shown))? {
+                if shown.seq > after
+                    && shown.seq <= info.head
+                    && !is_partial
+                    && !write(&text_of(args, &shown))?
+                {
                     return Ok(Exit::Finished);
                 }
             }
@@ -71,9 +88,16 @@ async fn follow(args: &Show, sessions: &Sessions, mut after: Seq) -> Result<Exit
 /// One thing, as lines.
 fn text_of(args: &Show, shown: &TimelineItem) -> String {
     if args.json {
-        return serde_json::to_string(shown).map(plain::json_line).unwrap_or_default();
+        return serde_json::to_string(shown)
+            .map(plain::json_line)
+            .unwrap_or_default();
     }
-    let head = format!("{:>4} {}{:9}", shown.seq.0, "  ".repeat(usize::from(shown.depth)), shown.kind);
+    let head = format!(
+        "{:>4} {}{:9}",
+        shown.seq.0,
+        "  ".repeat(usize::from(shown.depth)),
+        shown.kind
+    );
     let margin = " ".repeat(head.chars().count() + 1);
     let text = match shown.kind {
         ShownKind::Pause => plain::whole(&shown.text).into(),
@@ -81,6 +105,8 @@ fn text_of(args: &Show, shown: &TimelineItem) -> String {
     };
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
-    let rest: String = lines.map(|line| format!("{}\n", format!("{margin}{line}").trim_end())).collect();
+    let rest: String = lines
+        .map(|line| format!("{}\n", format!("{margin}{line}").trim_end()))
+        .collect();
     format!("{head} {}: {first}\n{rest}", plain::line(&shown.who))
 }

@@ -41,16 +41,25 @@ pub(crate) async fn tell(args: &Tell) -> Result<Exit, Problem> {
     if args.text.trim().is_empty() {
         return Err(Problem::new(Exit::Usage, "nothing is said"));
     }
-    let message = UserMessage { origin: Origin::Steering, ..UserMessage::text(args.text.as_str()) };
+    let message = UserMessage {
+        origin: Origin::Steering,
+        ..UserMessage::text(args.text.as_str())
+    };
     let content = Entry::from(message);
-    let said = Post::Message { lane: Lane::Steering, content: content.clone() };
+    let said = Post::Message {
+        lane: Lane::Steering,
+        content: content.clone(),
+    };
     let unheard = "nobody works in the session; its next run hears it";
     let posted = post(&args.name, &args.at, (args.to.as_deref(), said), unheard).await?;
     if !args.wait {
         return Ok(Exit::Finished);
     }
     if !posted.is_heard {
-        return Err(Problem::new(Exit::Usage, "nobody works in the session, so that nobody answers"));
+        return Err(Problem::new(
+            Exit::Usage,
+            "nobody works in the session, so that nobody answers",
+        ));
     }
     match posted.answer(&content).await? {
         Some(answer) => {
@@ -73,7 +82,12 @@ struct Posted {
     is_heard: bool,
 }
 
-async fn post(name: &str, at: &At, (agent, post): (Option<&str>, Post), unheard: &str) -> Result<Posted, Problem> {
+async fn post(
+    name: &str,
+    at: &At,
+    (agent, post): (Option<&str>, Post),
+    unheard: &str,
+) -> Result<Posted, Problem> {
     let store = Store::find(at).await?;
     let info = named::find(&store.sessions(), name).await?;
     let thread = match agent {
@@ -81,12 +95,29 @@ async fn post(name: &str, at: &At, (agent, post): (Option<&str>, Post), unheard:
         None => None,
     };
     let post = match thread.clone() {
-        Some(thread) => Post::To { thread, said: Box::new(post) },
+        Some(thread) => Post::To {
+            thread,
+            said: Box::new(post),
+        },
         None => post,
     };
-    store.journal().post(&id(name), post).await.map_err(|error| trouble::of_journal(&error))?;
-    note(if info.is_owned { "whoever works in the session hears it" } else { unheard });
-    Ok(Posted { store, log: info.log, thread, after: info.head, is_heard: info.is_owned })
+    store
+        .journal()
+        .post(&id(name), post)
+        .await
+        .map_err(|error| trouble::of_journal(&error))?;
+    note(if info.is_owned {
+        "whoever works in the session hears it"
+    } else {
+        unheard
+    });
+    Ok(Posted {
+        store,
+        log: info.log,
+        thread,
+        after: info.head,
+        is_heard: info.is_owned,
+    })
 }
 
 impl Posted {
@@ -94,20 +125,36 @@ impl Posted {
     async fn answer(&self, content: &Entry) -> Result<Option<String>, Problem> {
         let (mut after, mut item, mut is_placed) = (self.after, None, false);
         loop {
-            let info = self.store.journal().info(&self.log).await.map_err(|error| trouble::of_journal(&error))?;
+            let info = self
+                .store
+                .journal()
+                .info(&self.log)
+                .await
+                .map_err(|error| trouble::of_journal(&error))?;
             let mut records = self.store.journal().read(&self.log, after);
             while let Some(stamped) = records.next().await {
                 let stamped = stamped.map_err(|error| trouble::of_journal(&error))?;
                 after = stamped.seq;
                 let is_first = || !stamped.thread.as_str().contains('/');
-                let is_asked = self.thread.as_ref().map_or_else(is_first, |thread| stamped.thread == *thread);
+                let is_asked = self
+                    .thread
+                    .as_ref()
+                    .map_or_else(is_first, |thread| stamped.thread == *thread);
                 match &stamped.record {
                     // The end of the first agent is that of all.
                     Record::Ended { .. } if is_asked || is_first() => return Ok(None),
                     _ if !is_asked => {}
-                    Record::Queued { item: queued, content: said, .. } if said == content => item = Some(*queued),
-                    Record::Placed { items, .. } => is_placed |= item.is_some_and(|item| items.contains(&item)),
-                    Record::Replied { reply, .. } if is_placed && !reply.text().trim().is_empty() => {
+                    Record::Queued {
+                        item: queued,
+                        content: said,
+                        ..
+                    } if said == content => item = Some(*queued),
+                    Record::Placed { items, .. } => {
+                        is_placed |= item.is_some_and(|item| items.contains(&item))
+                    }
+                    Record::Replied { reply, .. }
+                        if is_placed && !reply.text().trim().is_empty() =>
+                    {
                         return Ok(Some(reply.text()));
                     }
                     _ => {}

@@ -26,10 +26,16 @@ pub(crate) async fn verify(args: &Verify) -> Result<Exit, Problem> {
         named::find(&sessions, name).await?;
         return check(&sessions, name).await;
     }
-    let mut query = LogQuery { limit: PAGE, ..LogQuery::default() };
+    let mut query = LogQuery {
+        limit: PAGE,
+        ..LogQuery::default()
+    };
     let mut worst = Exit::Finished;
     loop {
-        let page = sessions.list(&query).await.map_err(|error| trouble::of_journal(&error))?;
+        let page = sessions
+            .list(&query)
+            .await
+            .map_err(|error| trouble::of_journal(&error))?;
         for info in &page.logs {
             let exit = check(&sessions, &info.log.0).await?;
             if exit != Exit::Finished {
@@ -49,14 +55,22 @@ async fn check(sessions: &Sessions, name: &str) -> Result<Exit, Problem> {
     match sessions.verify(&id(name)).await {
         Ok(sound) => {
             let [records, bytes] = [sound.records, sound.bytes].map(grouped);
-            write(&format!("sound: {shown}, {records} records, {bytes} bytes, {}\n", sound.link))?;
+            write(&format!(
+                "sound: {shown}, {records} records, {bytes} bytes, {}\n",
+                sound.link
+            ))?;
             Ok(Exit::Finished)
         }
         // It was deleted since it was listed.
         Err(error) if error.kind == JournalErrorKind::Missing => Ok(Exit::Finished),
         Err(error) => {
-            let what = if error.kind == JournalErrorKind::Corrupt { "is damaged" } else { "cannot be checked" };
-            let problem = Problem::new(Exit::Failed, format!("the session {what}: {shown}")).cause_of(&error);
+            let what = if error.kind == JournalErrorKind::Corrupt {
+                "is damaged"
+            } else {
+                "cannot be checked"
+            };
+            let problem =
+                Problem::new(Exit::Failed, format!("the session {what}: {shown}")).cause_of(&error);
             Ok(problem.report())
         }
     }
@@ -71,7 +85,9 @@ pub(crate) async fn delete(args: &Delete) -> Result<Exit, Problem> {
         found.push(named::find(&sessions, name).await?);
     }
     if !args.yes {
-        let lines = found.iter().map(|info| format!("{}: {} records\n", plain::line(&info.log.0), info.head));
+        let lines = found
+            .iter()
+            .map(|info| format!("{}: {} records\n", plain::line(&info.log.0), info.head));
         if !consents(&lines.collect::<String>())? {
             return Ok(Exit::Finished);
         }
@@ -93,7 +109,10 @@ pub(crate) async fn delete(args: &Delete) -> Result<Exit, Problem> {
 /// Asks at the terminal whether these sessions shall be deleted.
 fn consents(lines: &str) -> Result<bool, Problem> {
     if !consent::is_on_terminal() {
-        let problem = Problem::new(Exit::Usage, "sessions are deleted only when someone says yes");
+        let problem = Problem::new(
+            Exit::Usage,
+            "sessions are deleted only when someone says yes",
+        );
         return Err(problem.hint("--yes says so"));
     }
     consent::answered(&format!("{lines}Delete for ever? [y/N] "))
@@ -106,7 +125,11 @@ pub(crate) async fn rename(args: &Rename) -> Result<Exit, Problem> {
     let from = named::find(&sessions, &args.from).await?.log;
     let renamed = sessions.rename(&from, &id(&args.to)).await;
     renamed.map_err(|error| trouble::of_session(&error, &args.from))?;
-    tell(&format!("{} is called {} now", plain::word(&args.from), plain::word(&args.to)));
+    tell(&format!(
+        "{} is called {} now",
+        plain::word(&args.from),
+        plain::word(&args.to)
+    ));
     Ok(Exit::Finished)
 }
 
@@ -122,26 +145,50 @@ pub(crate) async fn label(args: &Label) -> Result<Exit, Problem> {
             (_, Some(label)) if !label.starts_with('-') => remove.push(label),
             (_, Some(_)) => {
                 let problem = Problem::new(Exit::Usage, format!("there is no option {change}"));
-                return Err(problem.hint("a label that begins with `-` cannot be removed by its name"));
+                return Err(
+                    problem.hint("a label that begins with `-` cannot be removed by its name")
+                );
             }
             _ => {
-                let problem = Problem::new(Exit::Usage, format!("a change of a label begins with + or -: {change}"));
-                return Err(problem.hint(format!("say {} to add it", plain::word(&format!("+{change}")))));
+                let problem = Problem::new(
+                    Exit::Usage,
+                    format!("a change of a label begins with + or -: {change}"),
+                );
+                return Err(problem.hint(format!(
+                    "say {} to add it",
+                    plain::word(&format!("+{change}"))
+                )));
             }
         }
     }
     if !args.changes.is_empty() {
-        sessions.label(&log, &add, &remove).await.map_err(|error| trouble::of_journal(&error))?;
+        sessions
+            .label(&log, &add, &remove)
+            .await
+            .map_err(|error| trouble::of_journal(&error))?;
     }
     let info = named::find(&sessions, &args.name).await?;
-    let labels = info.about.labels.iter().map(|label| format!("{}\n", plain::line(label)));
+    let labels = info
+        .about
+        .labels
+        .iter()
+        .map(|label| format!("{}\n", plain::line(label)));
     write_or_tell(&labels.collect::<String>(), "the session has no label")?;
     Ok(Exit::Finished)
 }
 
 /// Removes what nobody refers to any more.
 pub(crate) async fn sweep(at: &At) -> Result<Exit, Problem> {
-    let swept = Store::find(at).await?.sessions().sweep().await.map_err(|error| trouble::of_journal(&error))?;
-    tell(&format!("removed {} texts, {} bytes", grouped(swept.attachments), grouped(swept.bytes)));
+    let swept = Store::find(at)
+        .await?
+        .sessions()
+        .sweep()
+        .await
+        .map_err(|error| trouble::of_journal(&error))?;
+    tell(&format!(
+        "removed {} texts, {} bytes",
+        grouped(swept.attachments),
+        grouped(swept.bytes)
+    ));
     Ok(Exit::Finished)
 }

@@ -30,41 +30,69 @@ async fn perform(args: &args::Undo) -> Result<Exit, Problem> {
     let info = match &args.name {
         Some(name) => named::find(&sessions, name).await?,
         None => {
-            let none = || Problem::new(Exit::Usage, "this directory has no session").hint("`adjutant sessions list`");
-            named::newest(&sessions, Path::new(".")).await?.ok_or_else(none)?
+            let none = || {
+                Problem::new(Exit::Usage, "this directory has no session")
+                    .hint("`adjutant sessions list`")
+            };
+            named::newest(&sessions, Path::new("."))
+                .await?
+                .ok_or_else(none)?
         }
     };
     let directory = named::directory(&info)?.ok_or_else(|| {
         // Whoever wrote the file of an imported session would choose what is changed.
-        Problem::new(Exit::Usage, format!("the session has no directory: {}", info.log))
+        Problem::new(
+            Exit::Usage,
+            format!("the session has no directory: {}", info.log),
+        )
     })?;
     if info.is_owned {
-        let problem = Problem::new(Exit::Usage, format!("an agent works in the session: {}", info.log));
+        let problem = Problem::new(
+            Exit::Usage,
+            format!("an agent works in the session: {}", info.log),
+        );
         return Err(problem.hint("/undo takes its changes back there"));
     }
     let history = history(&*store.journal(), &info.log).await?;
-    let after = args.to.map_or_else(|| history.before(None).unwrap_or_default(), Seq);
+    let after = args
+        .to
+        .map_or_else(|| history.before(None).unwrap_or_default(), Seq);
     let files = Files::new(directory).map_err(|error| Problem::of(Exit::Usage, &error))?;
     let restored = restore(&history, &store, &files, after)?;
     if restored.is_empty() {
         tell("nothing is to be put back");
     }
-    write(&restored.iter().map(|path| format!("{path}\n")).collect::<String>())?;
+    write(
+        &restored
+            .iter()
+            .map(|path| format!("{path}\n"))
+            .collect::<String>(),
+    )?;
     history.uncovered(after).iter().for_each(|line| tell(line));
     Ok(Exit::Finished)
 }
 
 /// Reads what a session tells of changed files.
 pub(crate) async fn history(journal: &dyn Journal, log: &LogId) -> Result<FileHistory, Problem> {
-    FileHistory::read(journal, log).await.map_err(|error| trouble::of_journal(&error))
+    FileHistory::read(journal, log)
+        .await
+        .map_err(|error| trouble::of_journal(&error))
 }
 
 /// Puts files back as they were at a record, and returns those that are other than before, as they are told.
 ///
 /// # Errors
 /// `Failed` if one was changed by somebody else since: nothing is changed then.
-pub(crate) fn restore(history: &FileHistory, store: &Store, files: &Files, at: Seq) -> Result<Vec<String>, Problem> {
+pub(crate) fn restore(
+    history: &FileHistory,
+    store: &Store,
+    files: &Files,
+    at: Seq,
+) -> Result<Vec<String>, Problem> {
     let restored = store.undo()?.restore(files, &history.parted(at).1);
     let restored = restored.map_err(|error| Problem::of(Exit::Failed, &error))?;
-    Ok(restored.iter().map(|path| plain::whole(&path.to_string_lossy())).collect())
+    Ok(restored
+        .iter()
+        .map(|path| plain::whole(&path.to_string_lossy()))
+        .collect())
 }

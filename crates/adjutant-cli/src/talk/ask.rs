@@ -53,7 +53,13 @@ pub(crate) enum Hearing {
 
 impl Questions {
     pub(crate) fn new(board: Arc<Board>) -> Self {
-        Self { board, open: VecDeque::new(), is_whole: true, shown: 0, calls: Vec::new() }
+        Self {
+            board,
+            open: VecDeque::new(),
+            is_whole: true,
+            shown: 0,
+            calls: Vec::new(),
+        }
     }
 
     /// Takes a question, and shows it unless another one is shown.
@@ -103,11 +109,14 @@ impl Questions {
         hands: &Hands,
         paper: &mut Paper,
     ) -> Hearing {
-        let Some(Question { pause, .. }) = self.open.front().filter(|_| answers == self.shown) else {
+        let Some(Question { pause, .. }) = self.open.front().filter(|_| answers == self.shown)
+        else {
             return Hearing::Other;
         };
         let pause = Arc::clone(pause);
-        let read = read(&pause, text.trim(), (edited, self.is_whole), || always(&pause, hands));
+        let read = read(&pause, text.trim(), (edited, self.is_whole), || {
+            always(&pause, hands)
+        });
         let (answer, told) = match read {
             Ok(Some(answer)) => answer,
             Ok(None) => return Hearing::Other,
@@ -130,30 +139,55 @@ impl Questions {
 
     /// Shows the first question whole: what it would do, and how it is answered.
     fn show(&mut self, paper: &mut Paper) {
-        let Some(question) = self.open.front() else { return self.board.ask(0, String::new()) };
+        let Some(question) = self.open.front() else {
+            return self.board.ask(0, String::new());
+        };
         let pause = &question.pause;
         let call = pause.call.as_ref();
         let change = call.and_then(|call| diff::of_call(call.name.as_str(), &call.args));
-        let is_usual =
-            call.is_some_and(|call| pause.key.is_none() && *pause.ask.prompt == *waits::usual(call.name.as_str()));
-        let who = if pause.path.contains('/') { format!("{}: ", plain::whole(&pause.path)) } else { String::new() };
+        let is_usual = call.is_some_and(|call| {
+            pause.key.is_none() && *pause.ask.prompt == *waits::usual(call.name.as_str())
+        });
+        let who = if pause.path.contains('/') {
+            format!("{}: ", plain::whole(&pause.path))
+        } else {
+            String::new()
+        };
         // Why a rule asks; what it says besides is what the arguments say.
-        let why = pause.ask.data.get("why").and_then(Value::as_str).filter(|_| pause.key.is_none());
+        let why = pause
+            .ask
+            .data
+            .get("why")
+            .and_then(Value::as_str)
+            .filter(|_| pause.key.is_none());
         let about = match call {
-            Some(call) if change.is_some() && (is_usual || why.is_some()) => format!("{who}{}", call.name),
+            Some(call) if change.is_some() && (is_usual || why.is_some()) => {
+                format!("{who}{}", call.name)
+            }
             Some(call) if why.is_some() && pause.refused.is_empty() => {
-                format!("{who}{} {}", plain::whole(call.name.as_str()), plain::json(&call.args))
+                format!(
+                    "{who}{} {}",
+                    plain::whole(call.name.as_str()),
+                    plain::json(&call.args)
+                )
             }
             _ => format!("{who}{}", waits::about(pause)),
         };
-        let changed = change.map(|lines| diff::shown(&lines, true, paper.style)).unwrap_or_default();
+        let changed = change
+            .map(|lines| diff::shown(&lines, true, paper.style))
+            .unwrap_or_default();
         self.is_whole = about.len() + changed.len() <= MAX_ON_TERMINAL;
         if self.is_whole {
             paper.tell(&format!("? {about}"));
             paper.print(changed);
-            why.into_iter().for_each(|why| paper.tell(&format!("  {}", plain::line(why))));
+            why.into_iter()
+                .for_each(|why| paper.tell(&format!("  {}", plain::line(why))));
         } else {
-            paper.tell(&format!("? {}… ({} bytes)", plain::line(&about), about.len() + changed.len()));
+            paper.tell(&format!(
+                "? {}… ({} bytes)",
+                plain::line(&about),
+                about.len() + changed.len()
+            ));
         }
         // What is typed from here on may be an answer: the question is shown.
         let args = call
@@ -192,13 +226,19 @@ pub(crate) fn read(
     }
     if !waits::is_approval(pause) {
         let declined = || Answer::Decline { message: None };
-        let answer = if text.is_empty() { Ok(declined()) } else { answers::value(pause, text) };
+        let answer = if text.is_empty() {
+            Ok(declined())
+        } else {
+            answers::value(pause, text)
+        };
         return answer.map(bare).map_err(|problem| problem.line());
     }
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     Ok(match (word.to_ascii_lowercase().as_str(), rest.trim()) {
         ("y" | "yes" | "a" | "always", "") if !is_whole => {
-            return Err("it is too long to be shown here, so nobody agrees to it; n denies it".to_owned());
+            return Err(
+                "it is too long to be shown here, so nobody agrees to it; n denies it".to_owned(),
+            );
         }
         ("y" | "yes", "") => bare(Answer::approve()),
         ("a" | "always", "") if pause.ask.kind == AskKind::Approval => Some(always()),
@@ -210,18 +250,44 @@ pub(crate) fn read(
 /// An approval that need not be given again: of this tool for the rest of the run, if the person wished to be asked about
 /// the tool, else by a rule that says just this call. What no rule says is approved once.
 pub(crate) fn always(pause: &Pause, hands: &Hands) -> (Answer, Vec<String>) {
-    let once = |why: &str| (Answer::approve(), vec![format!("only this once: {}", plain::line(why))]);
-    let Some(call) = &pause.call else { return once("it is about no call") };
+    let once = |why: &str| {
+        (
+            Answer::approve(),
+            vec![format!("only this once: {}", plain::line(why))],
+        )
+    };
+    let Some(call) = &pause.call else {
+        return once("it is about no call");
+    };
     if *pause.ask.prompt == *waits::usual(call.name.as_str()) {
-        let told = format!("{} is not asked about again in this run", plain::whole(call.name.as_str()));
-        return (Answer::Approve { args: None, for_run: true }, vec![told]);
+        let told = format!(
+            "{} is not asked about again in this run",
+            plain::whole(call.name.as_str())
+        );
+        return (
+            Answer::Approve {
+                args: None,
+                for_run: true,
+            },
+            vec![told],
+        );
     }
     // Of a tool of a server nothing but its name matters to rules.
-    let of_server =
-        || hands.servers.may_have(call.name.as_str()).then(|| ToolSpec::new(call.name.clone(), "", Value::Null));
-    let spec = hands.tools().find(|spec| *spec.name() == call.name).cloned().or_else(of_server);
+    let of_server = || {
+        hands
+            .servers
+            .may_have(call.name.as_str())
+            .then(|| ToolSpec::new(call.name.clone(), "", Value::Null))
+    };
+    let spec = hands
+        .tools()
+        .find(|spec| *spec.name() == call.name)
+        .cloned()
+        .or_else(of_server);
     let args = serde_json::from_str::<Value>(&call.args).ok();
-    let Some((spec, args)) = spec.zip(args).filter(|_| pause.key.is_none()) else { return once("no rule is about it") };
+    let Some((spec, args)) = spec.zip(args).filter(|_| pause.key.is_none()) else {
+        return once("no rule is about it");
+    };
     match hands.rules.always(&spec, &args) {
         Err(error) => once(&error.to_string()),
         Ok(rules) => {
@@ -229,7 +295,9 @@ pub(crate) fn always(pause: &Pause, hands: &Hands) -> (Answer, Vec<String>) {
             if ruling.decision != Decision::Allow {
                 return once(&ruling.why);
             }
-            let told = rules.iter().map(|rule| format!("rule of this session: {}", plain::whole(&rule.to_string())));
+            let told = rules
+                .iter()
+                .map(|rule| format!("rule of this session: {}", plain::whole(&rule.to_string())));
             (Answer::approve(), told.collect())
         }
     }

@@ -5,14 +5,35 @@ use std::{collections::BTreeMap, path::PathBuf};
 /// The commands, each with what it does.
 pub(crate) const NAMES: [(&str, &str); 11] = [
     ("/help", "shows this"),
-    ("/undo", "puts back what the agent changed in files since your last prompt; once more, since the one before it"),
-    ("/fork", "goes on in a copy of the session, of a name if one is said; --files DIR copies the files there too"),
-    ("/model", "shows the model, or goes on with another one: /model provider/name"),
-    ("/mode", "shows what is done without asking, or sets it: plan, ask, edits, all"),
-    ("/rules", "shows the rules that hold, and what the sandbox holds"),
-    ("/mcp", "shows the servers, and their prompts: /SERVER:PROMPT NAME=VALUE… says one"),
+    (
+        "/undo",
+        "puts back what the agent changed in files since your last prompt; once more, since the one before it",
+    ),
+    (
+        "/fork",
+        "goes on in a copy of the session, of a name if one is said; --files DIR copies the files there too",
+    ),
+    (
+        "/model",
+        "shows the model, or goes on with another one: /model provider/name",
+    ),
+    (
+        "/mode",
+        "shows what is done without asking, or sets it: plan, ask, edits, all",
+    ),
+    (
+        "/rules",
+        "shows the rules that hold, and what the sandbox holds",
+    ),
+    (
+        "/mcp",
+        "shows the servers, and their prompts: /SERVER:PROMPT NAME=VALUE… says one",
+    ),
     ("/cost", "shows what the conversation took so far"),
-    ("/compact", "folds what was said into a summary before the next request"),
+    (
+        "/compact",
+        "folds what was said into a summary before the next request",
+    ),
     ("/sessions", "lists the sessions of this directory"),
     ("/quit", "leaves, like Ctrl-D; `adjutant -c` goes on"),
 ];
@@ -28,12 +49,19 @@ What is asked is answered with y(es), n(o) and a reason, e(dit) or a(lways).";
 pub(crate) enum Command {
     Help,
     Undo,
-    Fork { name: String, files: Option<PathBuf> },
+    Fork {
+        name: String,
+        files: Option<PathBuf>,
+    },
     Model(String),
     Mode(String),
     Rules,
     Mcp,
-    Prompt { server: String, prompt: String, arguments: BTreeMap<String, String> },
+    Prompt {
+        server: String,
+        prompt: String,
+        arguments: BTreeMap<String, String>,
+    },
     Cost,
     Compact,
     Sessions,
@@ -53,7 +81,11 @@ impl Command {
         }
         let rest = rest.trim();
         let bare = |command: Self| {
-            if rest.is_empty() { Ok(command) } else { Err(format!("{name} takes nothing: {rest}")) }
+            if rest.is_empty() {
+                Ok(command)
+            } else {
+                Err(format!("{name} takes nothing: {rest}"))
+            }
         };
         Some(match name {
             "/help" => bare(Self::Help),
@@ -67,8 +99,13 @@ impl Command {
             "/compact" => bare(Self::Compact),
             "/sessions" => bare(Self::Sessions),
             _ => match name.get(1..).and_then(|name| name.split_once(':')) {
-                Some((server, prompt)) if !server.is_empty() && !prompt.is_empty() => arguments(rest)
-                    .map(|arguments| Self::Prompt { server: server.to_owned(), prompt: prompt.to_owned(), arguments }),
+                Some((server, prompt)) if !server.is_empty() && !prompt.is_empty() => {
+                    arguments(rest).map(|arguments| Self::Prompt {
+                        server: server.to_owned(),
+                        prompt: prompt.to_owned(),
+                        arguments,
+                    })
+                }
                 _ => Err(format!("there is no command {name}; /help shows them")),
             },
         })
@@ -86,7 +123,9 @@ fn arguments(rest: &str) -> Result<BTreeMap<String, String>, String> {
         }
         let (value, behind) = match behind.strip_prefix('"') {
             Some(quoted) => quoted.split_once('"').ok_or_else(wrong)?,
-            None => behind.split_once(char::is_whitespace).unwrap_or((behind, "")),
+            None => behind
+                .split_once(char::is_whitespace)
+                .unwrap_or((behind, "")),
         };
         arguments.insert(name.to_owned(), value.to_owned());
         rest = behind.trim_start();
@@ -103,7 +142,10 @@ fn fork(rest: &str) -> Result<Command, String> {
     if name.starts_with('-') || files == Some("") {
         return Err("say /fork [NAME] [--files DIR]".to_owned());
     }
-    Ok(Command::Fork { name: name.to_owned(), files: files.map(PathBuf::from) })
+    Ok(Command::Fork {
+        name: name.to_owned(),
+        files: files.map(PathBuf::from),
+    })
 }
 
 /// True if the line ends the conversation.
@@ -113,7 +155,10 @@ pub(crate) fn is_end(line: &str) -> bool {
 
 /// The text of `/help`.
 pub(crate) fn help() -> String {
-    let commands: String = NAMES.iter().map(|(name, what)| format!("{name:10} {what}\n")).collect();
+    let commands: String = NAMES
+        .iter()
+        .map(|(name, what)| format!("{name:10} {what}\n"))
+        .collect();
     commands + KEYS
 }
 
@@ -123,12 +168,19 @@ mod tests {
 
     #[test]
     fn lines_are_commands_when_they_begin_with_a_name_behind_a_slash() {
-        let none = || Some(Err("there is no command /modle; /help shows them".to_owned()));
+        let none = || {
+            Some(Err(
+                "there is no command /modle; /help shows them".to_owned()
+            ))
+        };
         let cases = [
             ("what is /help", None),
             ("/usr/bin is full", None),
             ("/notes.md", None),
-            (" /model  openai/gpt-5 ", Some(Ok(Command::Model("openai/gpt-5".into())))),
+            (
+                " /model  openai/gpt-5 ",
+                Some(Ok(Command::Model("openai/gpt-5".into()))),
+            ),
             ("/cost", Some(Ok(Command::Cost))),
             (
                 "/docs:review path=a.rs why=\"it is odd\"",
@@ -140,7 +192,12 @@ mod tests {
                         .into(),
                 })),
             ),
-            ("/docs:review a.rs", Some(Err("the arguments of a prompt are as NAME=VALUE or NAME=\"A VALUE\"".into()))),
+            (
+                "/docs:review a.rs",
+                Some(Err(
+                    "the arguments of a prompt are as NAME=VALUE or NAME=\"A VALUE\"".into(),
+                )),
+            ),
             ("/cost now", Some(Err("/cost takes nothing: now".into()))),
             ("/modle x", none()),
         ];

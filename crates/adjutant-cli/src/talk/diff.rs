@@ -16,20 +16,38 @@ pub(crate) fn of_call(tool: &str, args: &str) -> Option<Vec<String>> {
         "edit_file" => {
             let (old, new) = (text("old_text")?, text("new_text")?);
             // Only where it changes.
-            let end = if old.ends_with('\n') == new.ends_with('\n') { "\n" } else { "" };
-            let signed = |sign: &str, text: &str| {
-                signed(sign, &format!("{text}{}", if text.ends_with('\n') { "" } else { end }))
+            let end = if old.ends_with('\n') == new.ends_with('\n') {
+                "\n"
+            } else {
+                ""
             };
-            (&["path", "old_text", "new_text"][..], changed(&signed("-", old), &signed("+", new)))
+            let signed = |sign: &str, text: &str| {
+                signed(
+                    sign,
+                    &format!("{text}{}", if text.ends_with('\n') { "" } else { end }),
+                )
+            };
+            (
+                &["path", "old_text", "new_text"][..],
+                changed(&signed("-", old), &signed("+", new)),
+            )
         }
         "write_file" => (&["path", "content"][..], signed("+", text("content")?)),
         "apply_patch" => (&["patch"][..], signed("", text("patch")?)),
         _ => return None,
     };
-    let rest = args.iter().filter(|(name, _)| !shown.contains(&name.as_str()));
-    let rest: String = rest.map(|(name, value)| format!(" {name}: {value}")).collect();
+    let rest = args
+        .iter()
+        .filter(|(name, _)| !shown.contains(&name.as_str()));
+    let rest: String = rest
+        .map(|(name, value)| format!(" {name}: {value}"))
+        .collect();
     let head = format!("@ {}{rest}", text("path").unwrap_or_default());
-    Some(if head == "@ " { lines } else { [vec![head], lines].concat() })
+    Some(if head == "@ " {
+        lines
+    } else {
+        [vec![head], lines].concat()
+    })
 }
 
 /// The change that a call has made, as its result tells it.
@@ -41,8 +59,12 @@ pub(crate) fn of_result(result: &CallResult) -> Option<Vec<String>> {
 /// The lines of a text, each behind a sign.
 fn signed(sign: &str, text: &str) -> Vec<String> {
     let whole = text.strip_suffix('\n');
-    let mut lines: Vec<String> =
-        whole.unwrap_or(text).split('\n').map(|line| format!("{sign}{line}")).filter(|_| !text.is_empty()).collect();
+    let mut lines: Vec<String> = whole
+        .unwrap_or(text)
+        .split('\n')
+        .map(|line| format!("{sign}{line}"))
+        .filter(|_| !text.is_empty())
+        .collect();
     if whole.is_none() && !sign.is_empty() && !text.is_empty() {
         lines.push(format!("{sign} (no line end here)"));
     }
@@ -54,10 +76,27 @@ fn changed(old: &[String], new: &[String]) -> Vec<String> {
     let same = |(one, other): &(&String, &String)| one[1..] == other[1..];
     let head = old.iter().zip(new).take_while(same).count();
     let most = old.len().min(new.len()) - head;
-    let tail = old.iter().rev().zip(new.iter().rev()).take(most).take_while(same).count();
-    let kept = |lines: &[String]| lines.iter().map(|line| format!(" {}", &line[1..])).collect::<Vec<_>>();
+    let tail = old
+        .iter()
+        .rev()
+        .zip(new.iter().rev())
+        .take(most)
+        .take_while(same)
+        .count();
+    let kept = |lines: &[String]| {
+        lines
+            .iter()
+            .map(|line| format!(" {}", &line[1..]))
+            .collect::<Vec<_>>()
+    };
     let (old_end, new_end) = (old.len() - tail, new.len() - tail);
-    [kept(&old[..head]), old[head..old_end].to_vec(), new[head..new_end].to_vec(), kept(&old[old_end..])].concat()
+    [
+        kept(&old[..head]),
+        old[head..old_end].to_vec(),
+        new[head..new_end].to_vec(),
+        kept(&old[old_end..]),
+    ]
+    .concat()
 }
 
 /// The lines with colours, harmless, each with its line end; all of them, or so many that it stays short.
@@ -66,7 +105,11 @@ pub(crate) fn shown(lines: &[String], is_whole: bool, style: Style) -> String {
     let mut text = String::new();
     for line in lines.iter().take(most) {
         // A tab steers nothing.
-        let safe: String = line.split('\t').map(plain::whole).collect::<Vec<_>>().join("\t");
+        let safe: String = line
+            .split('\t')
+            .map(plain::whole)
+            .collect::<Vec<_>>()
+            .join("\t");
         let marked = match line.chars().next() {
             Some('+') => style.added(&safe),
             Some('-') => style.removed(&safe),
@@ -90,13 +133,25 @@ mod tests {
         let edit = r#"{"path":"a.rs","old_text":"one\ntwo\nthree\n","new_text":"one\n2\u001b[2J\nthree\n","all":true}"#;
         let lines = of_call("edit_file", edit).expect("an edit is a change");
         let plain = Style::test(false, 80);
-        assert_eq!(shown(&lines, true, plain), "  @ a.rs all: true\n   one\n  -two\n  +2\\u{1b}[2J\n   three\n");
+        assert_eq!(
+            shown(&lines, true, plain),
+            "  @ a.rs all: true\n   one\n  -two\n  +2\\u{1b}[2J\n   three\n"
+        );
         let edit = r#"{"path":"a.rs","old_text":"x","new_text":"x\r\n"}"#;
         let lines = of_call("edit_file", edit).expect("an edit is a change");
-        assert_eq!(shown(&lines, true, plain), "  @ a.rs\n  -x\n  - (no line end here)\n  +x\\u{d}\n");
-        let write = of_call("write_file", &format!(r#"{{"path":"b","content":"{}"}}"#, "x\\n".repeat(30)));
+        assert_eq!(
+            shown(&lines, true, plain),
+            "  @ a.rs\n  -x\n  - (no line end here)\n  +x\\u{d}\n"
+        );
+        let write = of_call(
+            "write_file",
+            &format!(r#"{{"path":"b","content":"{}"}}"#, "x\\n".repeat(30)),
+        );
         let text = shown(&write.expect("it is one"), false, Style::test(true, 80));
-        assert!(text.starts_with("  \x1b[1m@ b\x1b[0m\n  \x1b[32m+x\x1b[0m\n"), "{text}");
+        assert!(
+            text.starts_with("  \x1b[1m@ b\x1b[0m\n  \x1b[32m+x\x1b[0m\n"),
+            "{text}"
+        );
         assert!(text.ends_with("… 7 more lines\x1b[0m\n"), "{text}");
         assert_eq!(of_call("read_file", "{}"), None);
     }

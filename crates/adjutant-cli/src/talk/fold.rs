@@ -24,7 +24,11 @@ pub(crate) struct Fold {
 impl Fold {
     pub(crate) fn new(wished: Arc<AtomicBool>) -> Self {
         let mut compact = Compact::default();
-        (compact.threshold, compact.min_gain, compact.keep_recent_tokens) = (0.0, 0.0, KEEP);
+        (
+            compact.threshold,
+            compact.min_gain,
+            compact.keep_recent_tokens,
+        ) = (0.0, 0.0, KEEP);
         Self { wished, compact }
     }
 }
@@ -36,6 +40,10 @@ impl Effect for Fold {
     }
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        if self.wished.swap(false, Relaxed) { self.compact.act(cx).await } else { Ok(Vec::new()) }
+        if self.wished.swap(false, Relaxed) {
+            self.compact.act(cx).await
+        } else {
+            Ok(Vec::new())
+        }
     }
 }

@@ -86,13 +86,24 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         screen: &'s mut Screen,
     ) -> Self {
         let questions = Questions::new(Arc::clone(&input.board));
-        Self { talk, job, asked, wished, questions, input, screen, leaves: false, stops: 0 }
+        Self {
+            talk,
+            job,
+            asked,
+            wished,
+            questions,
+            input,
+            screen,
+            leaves: false,
+            stops: 0,
+        }
     }
 
     /// Converses until something else follows.
     pub(crate) async fn go(mut self) -> Next {
         if self.talk.left.take().is_some_and(|run| run.is_open()) {
-            self.screen.tell("the last run was left in its middle; it goes on");
+            self.screen
+                .tell("the last run was left in its middle; it goes on");
             self.run(self.job.agent.resume(Vec::new()).stream()).await;
         }
         let mut interrupts = 0;
@@ -134,7 +145,12 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
     async fn run(&mut self, running: Result<Running, adjutant::Error>) {
         (self.talk.undone, self.stops) = (None, 0);
         if let Some(about) = self.talk.about.take() {
-            let created = self.talk.store.sessions().create(&self.talk.name, about).await;
+            let created = self
+                .talk
+                .store
+                .sessions()
+                .create(&self.talk.name, about)
+                .await;
             if let Err(error) = created {
                 return self.tell(&trouble::of_session(&error, &self.talk.name.0));
             }
@@ -158,8 +174,12 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         let Some(result) = result else { return };
         match &result.outcome {
             Outcome::Cancelled { .. } => self.screen.tell("interrupted"),
-            Outcome::Limit { limit } => self.screen.tell(&format!("the run stopped at its limit: {limit}")),
-            Outcome::Paused { pauses } => waits::tell(pauses, None, self.job.kept.as_ref(), self.screen),
+            Outcome::Limit { limit } => self
+                .screen
+                .tell(&format!("the run stopped at its limit: {limit}")),
+            Outcome::Paused { pauses } => {
+                waits::tell(pauses, None, self.job.kept.as_ref(), self.screen)
+            }
             _ => {}
         }
         let took = Took::of(result);
@@ -168,7 +188,10 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
     }
 
     /// Shows what happens, takes what is typed meanwhile.
-    async fn follow(&mut self, mut running: Running) -> Result<adjutant::RunResult, adjutant::Error> {
+    async fn follow(
+        &mut self,
+        mut running: Running,
+    ) -> Result<adjutant::RunResult, adjutant::Error> {
         let (mut view, mut saver) = (View::live(), Saver::new(Saving::Soon));
         let mut ticks = interval_at(Instant::now() + TICK, TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -205,7 +228,9 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
     fn show(&mut self, event: &Event, view: &mut View) {
         // What is printed above the line cannot fail.
         let _ = view.write_lines(event, self.screen);
-        let Some(paper) = self.screen.paper() else { return };
+        let Some(paper) = self.screen.paper() else {
+            return;
+        };
         match &event.kind {
             EventKind::ReplyFinished { .. } if event.who.depth == 0 => paper.end(),
             // What was asked about was shown already.
@@ -221,13 +246,19 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
     /// Takes what is typed while a run is at work: an answer, a message to it, or the wish that it stops.
     fn typed(&mut self, typed: Typed, running: &Running) {
         let (text, answers, edited) = match typed {
-            Typed::Line { text, answers, edited } => (text, answers, edited),
+            Typed::Line {
+                text,
+                answers,
+                edited,
+            } => (text, answers, edited),
             Typed::Stop | Typed::Interrupt | Typed::End => {
                 self.stops += u32::from(typed != Typed::Stop);
                 self.leaves |= typed == Typed::End || self.stops > 1;
                 match self.stops {
                     0 | 1 => {}
-                    2 => self.screen.tell("leaving as soon as it has stopped; Ctrl-C again ends at once"),
+                    2 => self
+                        .screen
+                        .tell("leaving as soon as it has stopped; Ctrl-C again ends at once"),
                     _ => {
                         self.input.finish();
                         std::process::exit(Exit::Cancelled as i32);
@@ -240,19 +271,25 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             }
         };
         let heard = match self.screen.paper() {
-            Some(paper) => self.questions.hear(&text, (answers, edited), &self.job.hands, paper),
+            Some(paper) => self
+                .questions
+                .hear(&text, (answers, edited), &self.job.hands, paper),
             None => Hearing::Other,
         };
         match heard {
             Hearing::Answered(told) => told.iter().for_each(|line| self.screen.tell(line)),
             Hearing::Unfit(why) => self.screen.tell(&format!("error: {why}")),
-            Hearing::Other if edited => self.screen.tell("error: nothing waits for these arguments any more"),
+            Hearing::Other if edited => self
+                .screen
+                .tell("error: nothing waits for these arguments any more"),
             Hearing::Other if text.trim().is_empty() => {}
             Hearing::Other => match Command::read(&text) {
                 Some(Ok(Command::Mode(mode))) => self.mode(&mode),
                 Some(Ok(Command::Rules)) => self.rules(),
                 Some(Ok(Command::Help)) => self.screen.tell(&command::help()),
-                Some(Ok(_)) => self.screen.tell("error: not while it works; Esc interrupts it"),
+                Some(Ok(_)) => self
+                    .screen
+                    .tell("error: not while it works; Esc interrupts it"),
                 Some(Err(why)) => self.screen.tell(&format!("error: {why}")),
                 None => self.steer(&text, running),
             },
@@ -262,8 +299,12 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
     fn steer(&self, text: &str, running: &Running) {
         match attach::message(text, self.talk.root()) {
             Ok(message) => match running.queue().steer(message) {
-                Ok(_) if self.questions.is_empty() => self.screen.tell("it is read with the next request"),
-                Ok(_) => self.screen.tell("it is read with the next request; the question is still open"),
+                Ok(_) if self.questions.is_empty() => {
+                    self.screen.tell("it is read with the next request")
+                }
+                Ok(_) => self
+                    .screen
+                    .tell("it is read with the next request; the question is still open"),
                 Err(error) => self.tell(&ending::failed(self.job, &error)),
             },
             Err(problem) => self.tell(&problem),
@@ -282,36 +323,53 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             Command::Mode(mode) => self.mode(&mode),
             Command::Rules => self.rules(),
             Command::Mcp => self.servers().await,
-            Command::Prompt { server, prompt, arguments } => self.say(&server, &prompt, arguments).await?,
+            Command::Prompt {
+                server,
+                prompt,
+                arguments,
+            } => self.say(&server, &prompt, arguments).await?,
             Command::Model(name) if name.is_empty() => {
-                self.screen.tell(&format!("model: {}", self.job.model.model.info().id));
+                self.screen
+                    .tell(&format!("model: {}", self.job.model.model.info().id));
             }
             Command::Model(name) => return Ok(Some(Next::Model(name))),
             Command::Compact => {
                 self.wished.store(true, Relaxed);
-                self.screen.tell("what was said is folded before the next request");
+                self.screen
+                    .tell("what was said is folded before the next request");
             }
             Command::Sessions => self.sessions().await?,
-            Command::Fork { name, files } => return self.fork(name, files.as_deref()).await.map(Some),
+            Command::Fork { name, files } => {
+                return self.fork(name, files.as_deref()).await.map(Some);
+            }
         }
         Ok(None)
     }
 
     /// Goes on in a copy of the session, in a copy of its files if that is wished.
     async fn fork(&mut self, name: String, files: Option<&Path>) -> Result<Next, Problem> {
-        let to = if name.is_empty() { run::new_name(self.talk.root()) } else { LogId::from(name) };
+        let to = if name.is_empty() {
+            run::new_name(self.talk.root())
+        } else {
+            LogId::from(name)
+        };
         let sessions = self.talk.store.sessions();
         let from = named::find(&sessions, &self.talk.name.0).await?;
         let forked = match files {
             None => fork::copy(&sessions, &from, None, &to).await?,
             Some(folder) => {
-                let (forked, lines) = fork::with_files(&self.talk.store, &from, None, &to, folder).await?;
+                let (forked, lines) =
+                    fork::with_files(&self.talk.store, &from, None, &to, folder).await?;
                 lines.iter().for_each(|line| self.screen.tell(line));
                 self.talk.root = folder.to_owned();
                 forked
             }
         };
-        self.screen.tell(&format!("goes on in {}, a copy of {}", plain::line(&forked.log.0), from.log));
+        self.screen.tell(&format!(
+            "goes on in {}, a copy of {}",
+            plain::line(&forked.log.0),
+            from.log
+        ));
         self.talk.name = to;
         Ok(Next::Again)
     }
@@ -322,20 +380,34 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         let history = undo::history(&*store.journal(), &self.talk.name).await?;
         let Some(at) = history.before(self.talk.undone) else {
             self.screen.tell("nothing is to be put back");
-            let uncovered = history.uncovered(Seq(0)).filter(|_| self.talk.undone.is_none());
+            let uncovered = history
+                .uncovered(Seq(0))
+                .filter(|_| self.talk.undone.is_none());
             uncovered.iter().for_each(|line| self.screen.tell(line));
             return Ok(());
         };
         let restored = undo::restore(&history, store, files, at)?;
         self.talk.undone = Some(at);
-        history.uncovered(at).iter().for_each(|line| self.screen.tell(line));
+        history
+            .uncovered(at)
+            .iter()
+            .for_each(|line| self.screen.tell(line));
         if restored.is_empty() {
             self.screen.tell("everything is already as it was");
             return Ok(());
         }
-        self.screen.tell(&format!("put back: {}", restored.join(", ")));
-        let told = format!("[The user has put these files back as they were before: {}]", restored.join(", "));
-        let told = self.job.agent.log().append(vec![UserMessage::text(told).into()]).await;
+        self.screen
+            .tell(&format!("put back: {}", restored.join(", ")));
+        let told = format!(
+            "[The user has put these files back as they were before: {}]",
+            restored.join(", ")
+        );
+        let told = self
+            .job
+            .agent
+            .log()
+            .append(vec![UserMessage::text(told).into()])
+            .await;
         told.map_err(|error| ending::failed(self.job, &error))
     }
 
@@ -361,7 +433,8 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             let [rule, from] = [&*rule.to_string(), &*rule.from].map(plain::whole);
             self.screen.tell(&format!("{rule}  ({from})"));
         }
-        self.screen.tell(self.job.hands.sandbox.report().to_string().trim_end());
+        self.screen
+            .tell(self.job.hands.sandbox.report().to_string().trim_end());
     }
 
     /// Shows the servers, with what they offer.
@@ -373,28 +446,47 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         for it in &servers.all {
             let Some(server) = &it.server else {
                 let why = it.why.as_deref().unwrap_or_default();
-                self.screen.tell(&format!("{}  not used: {}", plain::line(&it.name), plain::line(why)));
+                self.screen.tell(&format!(
+                    "{}  not used: {}",
+                    plain::line(&it.name),
+                    plain::line(why)
+                ));
                 continue;
             };
             let seen = servers::look(server).await;
             let (state, revision, count) = (seen.state(), seen.revision(), seen.count());
-            self.screen.tell(&format!("{}  {state}  {revision}  {count} tools", plain::line(&it.name)));
+            self.screen.tell(&format!(
+                "{}  {state}  {revision}  {count} tools",
+                plain::line(&it.name)
+            ));
             for prompt in server.prompts().await.unwrap_or_default() {
-                self.screen.tell(&format!("  {}", plain::line(&servers::usage(&it.name, &prompt))));
+                self.screen.tell(&format!(
+                    "  {}",
+                    plain::line(&servers::usage(&it.name, &prompt))
+                ));
             }
         }
     }
 
     /// Says what a prompt of a server says.
-    async fn say(&mut self, server: &str, prompt: &str, arguments: BTreeMap<String, String>) -> Result<(), Problem> {
+    async fn say(
+        &mut self,
+        server: &str,
+        prompt: &str,
+        arguments: BTreeMap<String, String>,
+    ) -> Result<(), Problem> {
         let (_, server) = self.job.hands.servers.one(server)?;
-        let said = server.prompt(prompt, arguments).await.map_err(|error| Problem::of(Exit::Failed, &error))?;
+        let said = server
+            .prompt(prompt, arguments)
+            .await
+            .map_err(|error| Problem::of(Exit::Failed, &error))?;
         for part in &said {
             if let Some(text) = part.as_text() {
                 self.screen.tell(&plain::stream(text));
             }
         }
-        self.run(self.job.run(UserMessage::from(said).into()).stream()).await;
+        self.run(self.job.run(UserMessage::from(said).into()).stream())
+            .await;
         Ok(())
     }
 
@@ -403,9 +495,16 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         let mut query = LogQuery::default();
         (query.limit, query.label) = (MAX_LISTED, Some(named::label(self.talk.root())?.into()));
         let sessions = self.talk.store.sessions();
-        let page = sessions.list(&query).await.map_err(|error| trouble::of_journal(&error))?;
+        let page = sessions
+            .list(&query)
+            .await
+            .map_err(|error| trouble::of_journal(&error))?;
         let table = list::table(&list::look(&sessions, page.logs).await);
-        self.screen.tell(if table.is_empty() { "none" } else { table.trim_end() });
+        self.screen.tell(if table.is_empty() {
+            "none"
+        } else {
+            table.trim_end()
+        });
         Ok(())
     }
 }

@@ -36,13 +36,25 @@ const MAX_DEPTH: usize = 32;
 /// `Usage` if there is no such directory.
 pub(crate) fn manifests(directory: &Path) -> Result<Vec<PathBuf>, Problem> {
     let entries = fs::read_dir(directory).map_err(|error| {
-        Problem::new(Exit::Usage, format!("cannot read the directory: {}", directory.display())).cause(&error)
+        Problem::new(
+            Exit::Usage,
+            format!("cannot read the directory: {}", directory.display()),
+        )
+        .cause(&error)
     })?;
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut more: Vec<String> = names.filter(|name| name.ends_with(MORE) && name.len() > MORE.len()).collect();
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    let mut more: Vec<String> = names
+        .filter(|name| name.ends_with(MORE) && name.len() > MORE.len())
+        .collect();
     more.sort();
     let first = Some(MANIFEST.to_owned()).filter(|name| directory.join(name).exists());
-    Ok(first.into_iter().chain(more).map(|name| directory.join(name)).collect())
+    Ok(first
+        .into_iter()
+        .chain(more)
+        .map(|name| directory.join(name))
+        .collect())
 }
 
 /// Makes the agents that are not there yet; they should run. Those that are there and were changed are updated, or made anew
@@ -56,28 +68,49 @@ pub(super) async fn make(
     files: &[PathBuf],
     screen: &Screen,
 ) -> Result<(), Problem> {
-    let command = place.command(&format!("up {}", plain::word(&args.directory.to_string_lossy())));
-    let consent = Consent { store: &place.trusted, given: &args.trust, command, option: "--trust" };
+    let command = place.command(&format!(
+        "up {}",
+        plain::word(&args.directory.to_string_lossy())
+    ));
+    let consent = Consent {
+        store: &place.trusted,
+        given: &args.trust,
+        command,
+        option: "--trust",
+    };
     let there = place.entries()?.all;
     let (mut made, mut updated) = (Vec::new(), Vec::new());
     let mut names = BTreeMap::new();
     for file in files {
         // What it is to begin with is read before its manifest: who changes that meanwhile has read a newer one.
-        let next: BTreeMap<_, _> = there.iter().map(|entry| (&entry.name, update::next(entry))).collect();
+        let next: BTreeMap<_, _> = there
+            .iter()
+            .map(|entry| (&entry.name, update::next(entry)))
+            .collect();
         let loaded = create::load(file)?;
         if let Some(other) = names.insert(Arc::clone(&loaded.manifest.name), file) {
             return Err(of_one_name(&loaded.manifest.name, other, file));
         }
-        loaded.warnings.iter().for_each(|it| screen.tell(&format!("warning: {}", plain::line(&it.to_string()))));
-        let former = there.iter().find(|entry| entry.name == loaded.manifest.name);
+        loaded
+            .warnings
+            .iter()
+            .for_each(|it| screen.tell(&format!("warning: {}", plain::line(&it.to_string()))));
+        let former = there
+            .iter()
+            .find(|entry| entry.name == loaded.manifest.name);
         let source = former.and_then(|entry| entry.resolved.sources.first());
-        if let Some(source) = source
-            .filter(|source| source.canonicalize().is_ok_and(|it| file.canonicalize().is_ok_and(|file| file != it)))
-        {
+        if let Some(source) = source.filter(|source| {
+            source
+                .canonicalize()
+                .is_ok_and(|it| file.canonicalize().is_ok_and(|file| file != it))
+        }) {
             return Err(of_one_name(&loaded.manifest.name, source, file));
         }
         let next = next.get(&loaded.manifest.name).cloned();
-        let overrides = next.as_ref().map(|next| next.overrides.clone()).unwrap_or_default();
+        let overrides = next
+            .as_ref()
+            .map(|next| next.overrides.clone())
+            .unwrap_or_default();
         let resolved = create::resolve(file, overrides)?;
         let is_changed = next.as_ref().is_none_or(|next| resolved != **next);
         if is_changed {
@@ -85,13 +118,22 @@ pub(super) async fn make(
             consent::warn(&resolved.manifest);
         }
         match former.zip(next) {
-            Some((entry, next)) if !(args.recreate && is_changed) => updated.push((entry, next, resolved)),
+            Some((entry, next)) if !(args.recreate && is_changed) => {
+                updated.push((entry, next, resolved))
+            }
             _ => made.push((file, former, resolved)),
         }
     }
-    let is_gone = |entry: &Entry| made.iter().any(|(_, former, _)| former.is_some_and(|it| it.id == entry.id));
+    let is_gone = |entry: &Entry| {
+        made.iter()
+            .any(|(_, former, _)| former.is_some_and(|it| it.id == entry.id))
+    };
     for entry in there.iter().filter(|entry| !is_gone(entry)) {
-        if place.home.desired(entry.id).is_ok_and(|desired| desired.goal == Goal::Running) {
+        if place
+            .home
+            .desired(entry.id)
+            .is_ok_and(|desired| desired.goal == Goal::Running)
+        {
             consent.ask(&Wants::of_agent(&entry.workspace).map_err(|error| of_runtime(&error))?)?;
             consent::warn(&entry.resolved.manifest);
         }
@@ -108,7 +150,10 @@ pub(super) async fn make(
             screen.tell(&format!("{name}: removed, to be made anew"));
         }
         let instance = create::make(backend, resolved, &consent).await?;
-        place.home.desire(instance.id(), Goal::Running).map_err(|error| of_runtime(&error))?;
+        place
+            .home
+            .desire(instance.id(), Goal::Running)
+            .map_err(|error| of_runtime(&error))?;
         screen.tell(&format!("{name}: created of {}", file.display()));
     }
     Ok(())
@@ -116,9 +161,14 @@ pub(super) async fn make(
 
 /// The problem that two manifests are for one agent: which one it is made of, nobody could say.
 fn of_one_name(name: &str, one: &Path, other: &Path) -> Problem {
-    let text = format!("two manifests describe the agent {name}: {} and {}", one.display(), other.display());
-    Problem::new(Exit::Usage, text)
-        .hint("give one of them another `name`; `adjutant agent update NAME FILE` takes another file")
+    let text = format!(
+        "two manifests describe the agent {name}: {} and {}",
+        one.display(),
+        other.display()
+    );
+    Problem::new(Exit::Usage, text).hint(
+        "give one of them another `name`; `adjutant agent update NAME FILE` takes another file",
+    )
 }
 
 /// Updates an agent whose manifest or files were changed; one that cannot be updated stays as it is.
@@ -138,8 +188,15 @@ async fn renew(
         Ok(changes) => {
             update::show(entry, &changes, |line| screen.tell(line));
             // One that runs was left running by another operator: it is begun anew with the update.
-            if place.home.desired(entry.id).is_ok_and(|desired| desired.goal == Goal::Running) {
-                place.home.desire_restart(entry.id).map_err(|error| of_runtime(&error))?;
+            if place
+                .home
+                .desired(entry.id)
+                .is_ok_and(|desired| desired.goal == Goal::Running)
+            {
+                place
+                    .home
+                    .desire_restart(entry.id)
+                    .map_err(|error| of_runtime(&error))?;
             }
             screen.tell(&format!("{}: updated", entry.name));
         }
@@ -157,7 +214,8 @@ async fn renew(
 /// Says what is destroyed with agents that are made anew, and asks for it.
 fn agreed(args: &Up, place: &AgentFolder, gone: &[&Entry], screen: &Screen) -> Result<(), Problem> {
     for entry in gone {
-        let [state, work] = [entry.workspace.state(), entry.workspace.work()].map(|folder| grouped(bytes(&folder, 0)));
+        let [state, work] = [entry.workspace.state(), entry.workspace.work()]
+            .map(|folder| grouped(bytes(&folder, 0)));
         screen.insist(&format!(
             "{}: --recreate destroys its sessions, memories, board and notes ({state} bytes) and its working folder \
              ({work} bytes)",
@@ -167,9 +225,17 @@ fn agreed(args: &Up, place: &AgentFolder, gone: &[&Entry], screen: &Screen) -> R
     if gone.is_empty() || args.yes || consent::answered("destroy that? [y/N] ")? {
         return Ok(());
     }
-    let problem = Problem::new(Exit::Usage, "nobody agreed to destroy that, so nothing was done");
-    let command = place.command(&format!("up {}", plain::word(&args.directory.to_string_lossy())));
-    Err(problem.hint(format!("`{command}` updates them and keeps all of it; `{command} --recreate --yes` destroys it")))
+    let problem = Problem::new(
+        Exit::Usage,
+        "nobody agreed to destroy that, so nothing was done",
+    );
+    let command = place.command(&format!(
+        "up {}",
+        plain::word(&args.directory.to_string_lossy())
+    ));
+    Err(problem.hint(format!(
+        "`{command}` updates them and keeps all of it; `{command} --recreate --yes` destroys it"
+    )))
 }
 
 /// The number of bytes of the files of a folder.
@@ -188,8 +254,15 @@ fn bytes(folder: &Path, depth: usize) -> u64 {
 
 async fn remove(entry: &Entry, backend: &dyn Backend) -> Result<(), Problem> {
     let loaded = backend.load().await.map_err(|error| of_runtime(&error))?;
-    match loaded.instances.iter().find(|instance| instance.id() == entry.id) {
+    match loaded
+        .instances
+        .iter()
+        .find(|instance| instance.id() == entry.id)
+    {
         Some(instance) => instance.remove().await.map_err(|error| of_runtime(&error)),
-        None => Err(Problem::new(Exit::Failed, format!("the agent {} cannot be used", entry.name))),
+        None => Err(Problem::new(
+            Exit::Failed,
+            format!("the agent {} cannot be used", entry.name),
+        )),
     }
 }

@@ -56,15 +56,33 @@ fn line(notice: &Notice, is_live: bool) -> Option<String> {
     let text = match notice {
         Notice::Status { .. } | Notice::Waiting { .. } if is_live => return None,
         Notice::Status { agent, status, .. } => format!("{agent}: {status}"),
-        Notice::Pause { agent, attempts, pause_ms, why, .. } => {
-            format!("{agent}: {why}; attempt {} in {} s", attempts + 1, pause_ms.div_ceil(1_000))
+        Notice::Pause {
+            agent,
+            attempts,
+            pause_ms,
+            why,
+            ..
+        } => {
+            format!(
+                "{agent}: {why}; attempt {} in {} s",
+                attempts + 1,
+                pause_ms.div_ceil(1_000)
+            )
         }
         Notice::GivenUp { agent, why, .. } => {
             format!("{agent}: given up: {why}; `adjutant agent start {agent}` begins anew")
         }
-        Notice::Waiting { agent, max_running, .. } => format!("{agent}: waits for a place: {max_running} may run"),
-        Notice::Problem { agent: Some(agent), message } => format!("warning: {agent}: {message}"),
-        Notice::Problem { agent: None, message } => format!("warning: {message}"),
+        Notice::Waiting {
+            agent, max_running, ..
+        } => format!("{agent}: waits for a place: {max_running} may run"),
+        Notice::Problem {
+            agent: Some(agent),
+            message,
+        } => format!("warning: {agent}: {message}"),
+        Notice::Problem {
+            agent: None,
+            message,
+        } => format!("warning: {message}"),
         Notice::Lost { count } => format!("warning: {count} notices were lost"),
         _ => return None,
     };
@@ -78,13 +96,15 @@ fn rows(rows: &[AgentRow]) -> Vec<String> {
     let mut drawn: Vec<&AgentRow> = rows.iter().collect();
     // Agents that are in trouble or on their way come first.
     drawn.sort_by_key(|row| (row.status.is_up(), row.goal != Goal::Running));
-    let width = drawn.iter().take(MAX_DRAWN).map(|row| row.agent.chars().count()).max().unwrap_or_default();
-    lines.extend(
-        drawn
-            .iter()
-            .take(MAX_DRAWN)
-            .map(|row| plain::line(&of_row(row)).replacen(&*row.agent, &format!("{:width$}", row.agent), 1)),
-    );
+    let width = drawn
+        .iter()
+        .take(MAX_DRAWN)
+        .map(|row| row.agent.chars().count())
+        .max()
+        .unwrap_or_default();
+    lines.extend(drawn.iter().take(MAX_DRAWN).map(|row| {
+        plain::line(&of_row(row)).replacen(&*row.agent, &format!("{:width$}", row.agent), 1)
+    }));
     if rows.len() > MAX_DRAWN {
         lines.push(format!("({} more)", rows.len() - MAX_DRAWN));
     }
@@ -92,7 +112,11 @@ fn rows(rows: &[AgentRow]) -> Vec<String> {
 }
 
 fn of_row(row: &AgentRow) -> String {
-    let restarts = if row.restarts == 0 { String::new() } else { format!(", started again {} times", row.restarts) };
+    let restarts = if row.restarts == 0 {
+        String::new()
+    } else {
+        format!(", started again {} times", row.restarts)
+    };
     let note = match (&row.given_up, row.is_waiting, row.next_ms.is_some()) {
         (Some(_), ..) => ", given up",
         (None, true, _) => ", waits for a place",

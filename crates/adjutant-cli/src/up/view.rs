@@ -60,23 +60,39 @@ async fn perform(args: &args::ViewPage) -> Result<Exit, Problem> {
         .map_err(|error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error))?;
     let asked = up::asked_to_end(stop.clone())?;
     let prompter: Arc<dyn Prompter> = Arc::new(prompter(&store));
-    let view = View::bind([(STORE.into(), prompter)], args.port).await.map_err(|error| of_runtime(&error))?;
+    let view = View::bind([(STORE.into(), prompter)], args.port)
+        .await
+        .map_err(|error| of_runtime(&error))?;
     let opened = shown(&view.url(), args.no_open)?;
-    tell("the page is there until Ctrl-C; the address holds its token: whoever has it can do what you can");
+    tell(
+        "the page is there until Ctrl-C; the address holds its token: whoever has it can do what you can",
+    );
     view.serve(async { stop.cancelled().await }).await;
     drop(opened);
-    Ok(if *asked.borrow() { Exit::Finished } else { Exit::Cancelled })
+    Ok(if *asked.borrow() {
+        Exit::Finished
+    } else {
+        Exit::Cancelled
+    })
 }
 
 /// Shows where `adjutant up` serves the page.
 async fn agents(args: &args::ViewPage) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.homed, &args.directory);
     let up = || place.command("up");
-    let file = ControlFile::read(&place.home).map_err(|error| of_runtime(&error).hint(format!("`{}` first", up())))?;
-    let there = ControlClient::new(file.address, file.token.as_str()).map_err(|error| of_runtime(&error))?;
+    let file = ControlFile::read(&place.home)
+        .map_err(|error| of_runtime(&error).hint(format!("`{}` first", up())))?;
+    let there = ControlClient::new(file.address, file.token.as_str())
+        .map_err(|error| of_runtime(&error))?;
     // It may have ended since.
-    there.agents().await.map_err(|error| of_runtime(&error).hint(format!("`{}` first", up())))?;
-    let opened = shown(&adjutant_server::url(file.address, &file.token), args.no_open)?;
+    there
+        .agents()
+        .await
+        .map_err(|error| of_runtime(&error).hint(format!("`{}` first", up())))?;
+    let opened = shown(
+        &adjutant_server::url(file.address, &file.token),
+        args.no_open,
+    )?;
     if opened.is_some() {
         sleep(OPENS_WITHIN).await;
     }
@@ -86,7 +102,9 @@ async fn agents(args: &args::ViewPage) -> Result<Exit, Problem> {
 /// Tells the address of the page, and opens it where somebody looks on.
 fn shown(url: &str, no_open: bool) -> Result<Option<Opener>, Problem> {
     write(&format!("{url}\n"))?;
-    Ok((!no_open && io::stdout().is_terminal()).then(|| Opener::open(url)).flatten())
+    Ok((!no_open && io::stdout().is_terminal())
+        .then(|| Opener::open(url))
+        .flatten())
 }
 
 /// The sessions of a store, with the files of those that have a directory here.
@@ -101,9 +119,15 @@ pub(crate) fn prompter(store: &Store) -> StoredPrompter {
 
 fn restoring(store: &Store, info: &LogInfo) -> Result<(Undo, Files), Error> {
     let refused = |problem: Problem| Error::new(ErrorKind::Invalid, problem.line());
-    let none = || Error::new(ErrorKind::Invalid, format!("the session has no directory: {}", info.log));
+    let none = || {
+        Error::new(
+            ErrorKind::Invalid,
+            format!("the session has no directory: {}", info.log),
+        )
+    };
     let directory = named::directory(info).map_err(refused)?.ok_or_else(none)?;
-    let files = Files::new(directory).map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
+    let files =
+        Files::new(directory).map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
     Ok((store.undo().map_err(refused)?, files))
 }
 
@@ -113,18 +137,28 @@ impl Opener {
         let program = match env::consts::OS {
             "macos" => "open",
             "windows" => "explorer",
-            _ if env::var_os("DISPLAY").or_else(|| env::var_os("WAYLAND_DISPLAY")).is_some() => "xdg-open",
+            _ if env::var_os("DISPLAY")
+                .or_else(|| env::var_os("WAYLAND_DISPLAY"))
+                .is_some() =>
+            {
+                "xdg-open"
+            }
             _ => return None,
         };
         let folder = env::temp_dir().join(format!("adjutant-view-{}", uuid::Uuid::new_v4()));
         private::folder(&folder).ok()?;
         let opener = Self(folder);
         let file = opener.0.join("open.html");
-        let page =
-            format!("<!doctype html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0; url={url}\">");
+        let page = format!(
+            "<!doctype html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0; url={url}\">"
+        );
         fs::write(&file, page).ok()?;
-        let quiet =
-            Command::new(program).arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let quiet = Command::new(program)
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
         quiet.is_ok().then_some(opener)
     }
 }

@@ -36,7 +36,9 @@ impl Project {
     /// The command in the project's folder.
     pub(crate) fn run(&self, args: &[&str]) -> Seen {
         let mut command = adjutant(args);
-        command.current_dir(self.path()).env("XDG_STATE_HOME", self.path().join(".state"));
+        command
+            .current_dir(self.path())
+            .env("XDG_STATE_HOME", self.path().join(".state"));
         seen(command)
     }
 
@@ -44,7 +46,13 @@ impl Project {
     #[track_caller]
     pub(crate) fn done(&self, args: &[&str]) -> String {
         let seen = self.run(args);
-        assert_eq!(seen.code, Some(0), "{args:?}\n{}\n{}", seen.stdout, seen.stderr);
+        assert_eq!(
+            seen.code,
+            Some(0),
+            "{args:?}\n{}\n{}",
+            seen.stdout,
+            seen.stderr
+        );
         seen.stdout
     }
 
@@ -53,7 +61,10 @@ impl Project {
     pub(crate) fn refused(&self, args: &[&str], code: i32, lines: &[&str]) {
         let seen = self.run(args);
         let path = self.path().canonicalize().expect("it is there");
-        let told = seen.stderr.replace(&*path.to_string_lossy(), "DIR").replace(&*self.path().to_string_lossy(), "DIR");
+        let told = seen
+            .stderr
+            .replace(&*path.to_string_lossy(), "DIR")
+            .replace(&*self.path().to_string_lossy(), "DIR");
         assert_eq!(
             (seen.code, told.lines().collect::<Vec<_>>()),
             (Some(code), lines.to_vec()),

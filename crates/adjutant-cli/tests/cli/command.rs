@@ -23,7 +23,12 @@ pub(crate) enum Vendor {
 }
 
 /// One of each wire.
-pub(crate) const WIRES: [Vendor; 4] = [Vendor::Anthropic, Vendor::OpenAi, Vendor::Gemini, Vendor::Chat];
+pub(crate) const WIRES: [Vendor; 4] = [
+    Vendor::Anthropic,
+    Vendor::OpenAi,
+    Vendor::Gemini,
+    Vendor::Chat,
+];
 /// Two that differ in everything, for what is not a matter of the wire.
 pub(crate) const VENDORS: [Vendor; 2] = [Vendor::Anthropic, Vendor::OpenAi];
 
@@ -58,13 +63,18 @@ impl Vendor {
     /// The key, and where a server is.
     pub(crate) fn variables(self, server: &Loopback) -> [(&'static str, String); 2] {
         match self {
-            Vendor::Anthropic => {
-                [("ANTHROPIC_API_KEY", KEY.into()), ("ANTHROPIC_BASE_URL", server.anthropic_base_url())]
-            }
-            Vendor::Gemini => [("GEMINI_API_KEY", KEY.into()), ("GEMINI_BASE_URL", server.gemini_base_url())],
-            Vendor::OpenAi | Vendor::Chat => {
-                [("OPENAI_API_KEY", KEY.into()), ("OPENAI_BASE_URL", server.openai_base_url())]
-            }
+            Vendor::Anthropic => [
+                ("ANTHROPIC_API_KEY", KEY.into()),
+                ("ANTHROPIC_BASE_URL", server.anthropic_base_url()),
+            ],
+            Vendor::Gemini => [
+                ("GEMINI_API_KEY", KEY.into()),
+                ("GEMINI_BASE_URL", server.gemini_base_url()),
+            ],
+            Vendor::OpenAi | Vendor::Chat => [
+                ("OPENAI_API_KEY", KEY.into()),
+                ("OPENAI_BASE_URL", server.openai_base_url()),
+            ],
         }
     }
 }
@@ -72,7 +82,12 @@ impl Vendor {
 /// The command in an empty environment, without input.
 pub(crate) fn adjutant(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_adjutant"));
-    command.env_clear().args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .env_clear()
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -96,9 +111,14 @@ pub(crate) fn seen(mut command: Command) -> Seen {
 
 /// Runs the command with this input.
 pub(crate) fn seen_with(mut command: Command, input: &str) -> Seen {
-    let mut child = command.stdin(Stdio::piped()).spawn().expect("the command starts");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
     let mut stdin = child.stdin.take().expect("it is piped");
-    stdin.write_all(input.as_bytes()).expect("the command reads its input");
+    stdin
+        .write_all(input.as_bytes())
+        .expect("the command reads its input");
     drop(stdin);
     end(child)
 }
@@ -113,22 +133,36 @@ impl From<Output> for Seen {
         let text = |bytes| String::from_utf8(bytes).expect("the outputs are UTF-8");
         // The servers of tests are on this machine, so that this is told by nearly all runs; `wires` looks at it.
         let is_told = |line: &&str| !line.contains(" goes to 127.0.0.1:");
-        let stderr = text(output.stderr).split_inclusive('\n').filter(is_told).collect();
-        Self { code: output.status.code(), stdout: text(output.stdout), stderr }
+        let stderr = text(output.stderr)
+            .split_inclusive('\n')
+            .filter(is_told)
+            .collect();
+        Self {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr,
+        }
     }
 }
 
 impl Seen {
     #[track_caller]
     pub(crate) fn check(&self, code: i32, stdout: &str, stderr: &str) {
-        let expect = Seen { code: Some(code), stdout: stdout.into(), stderr: stderr.into() };
+        let expect = Seen {
+            code: Some(code),
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+        };
         assert_eq!(*self, expect, "\n{}\n{}", self.stdout, self.stderr);
     }
 
     /// Every line of standard output as JSON.
     #[track_caller]
     pub(crate) fn events(&self) -> Vec<Value> {
-        self.stdout.lines().map(|line| serde_json::from_str(line).expect("every line is JSON")).collect()
+        self.stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("every line is JSON"))
+            .collect()
     }
 
     /// The same without what differs from run to run: the server's address and how long calls took.
@@ -150,7 +184,11 @@ impl Seen {
 
 /// What every scripted reply of these tests uses.
 pub(crate) fn usage() -> Usage {
-    Usage { input_uncached: 1_000, output: 50, ..Usage::default() }
+    Usage {
+        input_uncached: 1_000,
+        output: 50,
+        ..Usage::default()
+    }
 }
 
 pub(crate) fn says(text: &str) -> Script {

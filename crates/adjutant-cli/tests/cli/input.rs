@@ -10,9 +10,20 @@ use crate::command::{VENDORS, Vendor, adjutant, end, run, says, seen, seen_with,
 /// The prompt that a server was sent.
 fn prompt(server: &Loopback) -> Value {
     let body = server.requests()[0].json();
-    let messages = body["messages"].as_array().or(body["input"].as_array()).cloned().unwrap_or_default();
-    let content = messages.last().map(|message| message["content"].clone()).unwrap_or_default();
-    if content.is_string() { content } else { content[0]["text"].clone() }
+    let messages = body["messages"]
+        .as_array()
+        .or(body["input"].as_array())
+        .cloned()
+        .unwrap_or_default();
+    let content = messages
+        .last()
+        .map(|message| message["content"].clone())
+        .unwrap_or_default();
+    if content.is_string() {
+        content
+    } else {
+        content[0]["text"].clone()
+    }
 }
 
 /// Checks which prompt is made of arguments and input.
@@ -21,7 +32,11 @@ fn check(args: &[&str], input: &str, expect: &str) {
     for vendor in VENDORS {
         let server = serve([says("Hello.")]);
         let seen = seen_with(run(vendor, &server, args), input);
-        assert_eq!((seen.code, seen.stdout.as_str()), (Some(0), "Hello.\n"), "{seen:#?}");
+        assert_eq!(
+            (seen.code, seen.stdout.as_str()),
+            (Some(0), "Hello.\n"),
+            "{seen:#?}"
+        );
         assert_eq!(prompt(&server), expect, "{vendor:?}");
     }
 }
@@ -34,12 +49,23 @@ fn prompt_is_joined_when_it_has_several_parts() {
         fs::write(&path, text).expect("the file can be written");
         path.to_str().expect("temporary paths are UTF-8").to_owned()
     };
-    let (one, two) = (write("one", "first file\n"), write("two", "  second\nfile\n"));
+    let (one, two) = (
+        write("one", "first file\n"),
+        write("two", "  second\nfile\n"),
+    );
     check(&[], "from input\n", "from input");
     check(&["-"], "from input\n", "from input");
     check(&["given"], "", "given");
-    check(&["given", "--file", &one, "-f", &two], "", "given\n\nfirst file\n\n  second\nfile");
-    check(&["-", "-f", &two], "from input\n", "from input\n\n  second\nfile");
+    check(
+        &["given", "--file", &one, "-f", &two],
+        "",
+        "given\n\nfirst file\n\n  second\nfile",
+    );
+    check(
+        &["-", "-f", &two],
+        "from input\n",
+        "from input\n\n  second\nfile",
+    );
     check(&["--file", &one], "", "first file");
 }
 
@@ -52,7 +78,14 @@ fn prompt_is_refused_when_nothing_can_be_read() {
     seen_with(adjutant(&["run", "-", model[0], model[1]]), "\n").check(2, "", empty);
     let missing = "error: cannot open the file of the prompt: /nonexistent/prompt\n\
                    caused by: No such file or directory (os error 2)\n";
-    seen(adjutant(&["run", "-f", "/nonexistent/prompt", model[0], model[1]])).check(2, "", missing);
+    seen(adjutant(&[
+        "run",
+        "-f",
+        "/nonexistent/prompt",
+        model[0],
+        model[1],
+    ]))
+    .check(2, "", missing);
 }
 
 #[test]
@@ -60,7 +93,9 @@ fn run_ends_quietly_when_nobody_reads_its_output() {
     for args in [&["Hi"][..], &["Hi", "--json"]] {
         // One delta that is larger than a pipe holds: the command stands in the middle of writing it.
         let server = serve([says(&"x".repeat(400_000)).delta_chars(400_000)]);
-        let mut child = run(Vendor::Anthropic, &server, args).spawn().expect("the command starts");
+        let mut child = run(Vendor::Anthropic, &server, args)
+            .spawn()
+            .expect("the command starts");
         let mut stdout = child.stdout.take().expect("it is piped");
         stdout.read_exact(&mut [0]).expect("something is written");
         drop(stdout);

@@ -64,27 +64,52 @@ impl Birds {
     pub(crate) fn guarded() -> Self {
         Self::start(|shared, served| {
             let served = served.layer(from_fn_with_state(shared.clone(), enter));
-            Router::new().fallback(issue).with_state(shared).merge(served)
+            Router::new()
+                .fallback(issue)
+                .with_state(shared)
+                .merge(served)
         })
     }
 
     fn start(around: impl FnOnce(Shared, Router) -> Router) -> Self {
         let object = |properties: Value| json!({"type": "object", "properties": properties});
-        let look = tool_fn(ToolSpec::new("look", "Looks.", object(json!({}))), |_: Value, _| async {
-            Ok(CallResult::ok("a heron"))
-        });
-        let greet = ToolSpec::new("greet", "Greets somebody.", object(json!({"who": {"type": "string"}})));
+        let look = tool_fn(
+            ToolSpec::new("look", "Looks.", object(json!({}))),
+            |_: Value, _| async { Ok(CallResult::ok("a heron")) },
+        );
+        let greet = ToolSpec::new(
+            "greet",
+            "Greets somebody.",
+            object(json!({"who": {"type": "string"}})),
+        );
         let greet = tool_fn(greet, |args: Value, _| async move {
-            Ok(CallResult::ok(format!("Greet {}.", args["who"].as_str().unwrap_or_default())))
+            Ok(CallResult::ok(format!(
+                "Greet {}.",
+                args["who"].as_str().unwrap_or_default()
+            )))
         });
-        let host = McpHost::new("birds").tools(Tools::new("birds").tool(look)).prompts(Tools::new("said").tool(greet));
+        let host = McpHost::new("birds")
+            .tools(Tools::new("birds").tool(look))
+            .prompts(Tools::new("said").tool(greet));
         let runtime = Runtime::new().expect("a runtime");
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");
+        let listener = runtime
+            .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+            .expect("a port");
         let base = format!("http://{}", listener.local_addr().expect("an address"));
-        let issued = Arc::new(Mutex::new(Issued { life: 3_600, ..Issued::default() }));
-        let router = around((Arc::clone(&issued), base.clone()), host.router(HttpOptions::open()));
+        let issued = Arc::new(Mutex::new(Issued {
+            life: 3_600,
+            ..Issued::default()
+        }));
+        let router = around(
+            (Arc::clone(&issued), base.clone()),
+            host.router(HttpOptions::open()),
+        );
         runtime.spawn(async move { axum::serve(listener, router).await });
-        Self { base, issued, _runtime: runtime }
+        Self {
+            base,
+            issued,
+            _runtime: runtime,
+        }
     }
 
     pub(crate) fn issued(&self) -> MutexGuard<'_, Issued> {
@@ -98,9 +123,14 @@ fn lock(issued: &Mutex<Issued>) -> MutexGuard<'_, Issued> {
 
 /// Lets in who has a token.
 async fn enter(State((issued, base)): State<Shared>, request: Request, next: Next) -> Response {
-    let token =
-        request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    let is_call = request.headers().get("mcp-method").is_some_and(|method| method == "tools/call");
+    let token = request
+        .headers()
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let is_call = request
+        .headers()
+        .get("mcp-method")
+        .is_some_and(|method| method == "tools/call");
     let is_in = {
         let issued = lock(&issued);
         token.is_some_and(|token| issued.good.contains(token)) && !(is_call && issued.refuses_calls)
@@ -108,12 +138,22 @@ async fn enter(State((issued, base)): State<Shared>, request: Request, next: Nex
     if is_in {
         return next.run(request).await;
     }
-    let challenge = format!("Bearer resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\"");
-    (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, challenge)]).into_response()
+    let challenge =
+        format!("Bearer resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\"");
+    (
+        StatusCode::UNAUTHORIZED,
+        [(header::WWW_AUTHENTICATE, challenge)],
+    )
+        .into_response()
 }
 
 /// Whoever issues the tokens.
-async fn issue(State((issued, base)): State<Shared>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn issue(
+    State((issued, base)): State<Shared>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let mut issued = lock(&issued);
     let answer = match uri.path() {
         "/.well-known/oauth-protected-resource/mcp" => {
@@ -136,21 +176,40 @@ async fn issue(State((issued, base)): State<Shared>, uri: Uri, headers: HeaderMa
                 && asked["client_id"] == "adjutant-1"
                 && asked["code_challenge_method"] == "S256"
                 && asked["resource"] == format!("{base}/mcp")
-                && issued.registered.iter().any(|it| it["redirect_uris"][0] == *asked["redirect_uri"]);
-            assert!(is_right && !headers.contains_key("authorization"), "{asked:?}");
+                && issued
+                    .registered
+                    .iter()
+                    .any(|it| it["redirect_uris"][0] == *asked["redirect_uri"]);
+            assert!(
+                is_right && !headers.contains_key("authorization"),
+                "{asked:?}"
+            );
             let code = format!("code-{}", issued.codes.len());
             let says = issued.says.clone().unwrap_or_else(|| base.clone());
-            let back = format!("{}?code={code}&state={}&iss={says}", asked["redirect_uri"], asked["state"]);
+            let back = format!(
+                "{}?code={code}&state={}&iss={says}",
+                asked["redirect_uri"], asked["state"]
+            );
             issued.codes.insert(code, asked);
             return (StatusCode::FOUND, [(header::LOCATION, back)]).into_response();
         }
         "/token" => match issued.token(&fields(&String::from_utf8_lossy(&body))) {
             Some(given) => given,
-            None => return (StatusCode::BAD_REQUEST, json!({"error": "invalid_grant"}).to_string()).into_response(),
+            None => {
+                return (
+                    StatusCode::BAD_REQUEST,
+                    json!({"error": "invalid_grant"}).to_string(),
+                )
+                    .into_response();
+            }
         },
         _ => return StatusCode::NOT_FOUND.into_response(),
     };
-    ([(header::CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
+    (
+        [(header::CONTENT_TYPE, "application/json")],
+        answer.to_string(),
+    )
+        .into_response()
 }
 
 impl Issued {
@@ -163,7 +222,8 @@ impl Issued {
             let asked = self.codes.remove(form.get("code")?)?;
             let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(form.get("code_verifier")?));
             let same = |key: &str| asked.get(key) == form.get(key);
-            (asked["code_challenge"] == challenge && same("redirect_uri") && same("client_id")).then_some(())?;
+            (asked["code_challenge"] == challenge && same("redirect_uri") && same("client_id"))
+                .then_some(())?;
         }
         self.given[kind] += 1;
         let at = self.given[0] + self.given[1];
@@ -181,7 +241,11 @@ fn fields(text: &str) -> Fields {
     let plain = |text: &str| {
         let (mut bytes, mut rest) = (Vec::new(), text.bytes());
         while let Some(byte) = rest.next() {
-            let hex = |byte: Option<u8>| char::from(byte.unwrap_or_default()).to_digit(16).unwrap_or_default();
+            let hex = |byte: Option<u8>| {
+                char::from(byte.unwrap_or_default())
+                    .to_digit(16)
+                    .unwrap_or_default()
+            };
             bytes.push(match byte {
                 b'%' => u8::try_from(hex(rest.next()) * 16 + hex(rest.next())).expect("two digits"),
                 b'+' => b' ',
@@ -190,17 +254,26 @@ fn fields(text: &str) -> Fields {
         }
         String::from_utf8(bytes).expect("UTF-8")
     };
-    text.split('&').filter_map(|pair| pair.split_once('=')).map(|(key, value)| (plain(key), plain(value))).collect()
+    text.split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(key, value)| (plain(key), plain(value)))
+        .collect()
 }
 
 /// A page that a browser opens: its first line, and where it sends the browser.
 pub(crate) fn browse(url: &str) -> (String, Option<String>) {
-    let (host, path) = url.strip_prefix("http://").and_then(|url| url.split_once('/')).expect("an address");
+    let (host, path) = url
+        .strip_prefix("http://")
+        .and_then(|url| url.split_once('/'))
+        .expect("an address");
     let mut stream = TcpStream::connect(host).expect("it listens");
     let head = format!("GET /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).expect("it is sent");
     let mut page = String::new();
     stream.read_to_string(&mut page).expect("it is read");
-    let to = page.lines().find_map(|line| line.strip_prefix("location: ")).map(str::to_owned);
+    let to = page
+        .lines()
+        .find_map(|line| line.strip_prefix("location: "))
+        .map(str::to_owned);
     (page.lines().next().unwrap_or_default().to_owned(), to)
 }

@@ -7,7 +7,9 @@ use crate::command::{Vendor, adjutant, run, says, seen, serve};
 #[test]
 fn models_lists_names_and_keys_when_one_key_is_present() {
     let mut command = adjutant(&["models"]);
-    command.env("OPENAI_API_KEY", "sk-1234567").env("ANTHROPIC_API_KEY", "  ");
+    command
+        .env("OPENAI_API_KEY", "sk-1234567")
+        .env("ANTHROPIC_API_KEY", "  ");
     let seen = seen(command);
     assert_eq!((seen.code, seen.stderr.as_str()), (Some(0), ""));
     let starts = [
@@ -19,7 +21,11 @@ fn models_lists_names_and_keys_when_one_key_is_present() {
         "OPENAI_API_KEY     present, for openai/…",
     ];
     for start in starts {
-        assert!(seen.stdout.lines().any(|line| line.starts_with(start)), "{start}\n{}", seen.stdout);
+        assert!(
+            seen.stdout.lines().any(|line| line.starts_with(start)),
+            "{start}\n{}",
+            seen.stdout
+        );
     }
     assert!(!seen.stdout.contains("1234567"), "{}", seen.stdout);
 }
@@ -31,8 +37,15 @@ fn models_of_one_provider_are_listed_when_it_is_named() {
     let seen = seen(command);
     assert_eq!((seen.code, seen.stderr.as_str()), (Some(0), ""));
     let (table, about) = seen.stdout.split_once("\n\n").expect("there are two parts");
-    let is_listed = |line: &str| ["MODEL ", "gemini/", "Window "].iter().any(|start| line.starts_with(start));
-    assert!(table.lines().count() > 3 && table.lines().all(is_listed), "{table}");
+    let is_listed = |line: &str| {
+        ["MODEL ", "gemini/", "Window "]
+            .iter()
+            .any(|start| line.starts_with(start))
+    };
+    assert!(
+        table.lines().count() > 3 && table.lines().all(is_listed),
+        "{table}"
+    );
     let expect = "provider  gemini\nwire      Google Gemini\n\
                   address   https://generativelanguage.googleapis.com, or what is set as GEMINI_BASE_URL\n\
                   key       GEMINI_API_KEY (missing) or GOOGLE_API_KEY (present)\n\
@@ -50,12 +63,21 @@ fn providers_of_a_file_are_used_when_the_variable_names_it() {
     });
     fs::write(file.path(), json.to_string()).expect("the file can be written");
     let mut command = adjutant(&["run", "Hi", "--model", "acme/large"]);
-    command.env("ADJUTANT_PROVIDERS", file.path()).env("ACME_KEY", "k");
-    seen(command).check(0, "Hello.\n", "turns 1, calls 0, tokens 1,000 in / 50 out, cost $0.0011\n");
+    command
+        .env("ADJUTANT_PROVIDERS", file.path())
+        .env("ACME_KEY", "k");
+    seen(command).check(
+        0,
+        "Hello.\n",
+        "turns 1, calls 0, tokens 1,000 in / 50 out, cost $0.0011\n",
+    );
     let mut command = adjutant(&["models", "--provider", "acme"]);
     command.env("ADJUTANT_PROVIDERS", file.path());
     let seen = seen(command);
-    assert!(seen.code == Some(0) && seen.stdout.contains("\nacme/large  "), "{seen:#?}");
+    assert!(
+        seen.code == Some(0) && seen.stdout.contains("\nacme/large  "),
+        "{seen:#?}"
+    );
 }
 
 #[test]
@@ -74,7 +96,6 @@ fn file_and_line_are_told_when_the_providers_cannot_be_read() {
     let server = serve([]);
     let mut command = run(Vendor::OpenAi, &server, &["Hi"]);
     command.env("ADJUTANT_PROVIDERS", "/nonexistent/providers");
-    let stderr =
-        "error: cannot read the providers: /nonexistent/providers\ncaused by: No such file or directory (os error 2)\n";
+    let stderr = "error: cannot read the providers: /nonexistent/providers\ncaused by: No such file or directory (os error 2)\n";
     seen(command).check(2, "", stderr);
 }

@@ -18,15 +18,28 @@ fn check(vendor: Vendor, fault: Option<&Fault>) {
         assert_eq!(seen.code, Some(i32::from(fault.is_some())), "{seen:#?}");
         let sent = format!("{:?}", server.requests()[0].headers);
         assert!(sent.contains(KEY), "the key was not used");
-        assert!(!seen.stdout.contains(KEY) && !seen.stderr.contains(KEY), "{seen:#?}");
+        assert!(
+            !seen.stdout.contains(KEY) && !seen.stderr.contains(KEY),
+            "{seen:#?}"
+        );
     }
 }
 
 #[test]
 fn key_is_not_written_when_a_server_repeats_it() {
-    let body = format!("{{\"error\":{{\"type\":\"authentication_error\",\"message\":\"bad key {KEY}\"}}}}");
-    let repeats = |code: u16| Fault::Status { code, headers: vec![], body: Some(body.clone().into()) };
-    let plain = Fault::Status { code: 502, headers: vec![], body: Some(format!("you sent {KEY}").into()) };
+    let body = format!(
+        "{{\"error\":{{\"type\":\"authentication_error\",\"message\":\"bad key {KEY}\"}}}}"
+    );
+    let repeats = |code: u16| Fault::Status {
+        code,
+        headers: vec![],
+        body: Some(body.clone().into()),
+    };
+    let plain = Fault::Status {
+        code: 502,
+        headers: vec![],
+        body: Some(format!("you sent {KEY}").into()),
+    };
     for vendor in VENDORS {
         check(vendor, None);
         for fault in [repeats(401), repeats(400), repeats(200), plain.clone()] {

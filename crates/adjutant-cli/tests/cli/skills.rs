@@ -9,7 +9,8 @@ use tempfile::TempDir;
 use crate::command::{Seen, Vendor, adjutant, says, seen, serve, usage};
 
 /// A skill that can be loaded.
-const HERON: &str = "---\nname: heron\ndescription: How herons stand.\nlicense: MIT\n---\nStand in water.\n";
+const HERON: &str =
+    "---\nname: heron\ndescription: How herons stand.\nlicense: MIT\n---\nStand in water.\n";
 
 /// A user with a home, and a directory to work on.
 struct Place {
@@ -19,17 +20,23 @@ struct Place {
 impl Place {
     /// A user's heron and a project's kestrel.
     fn new() -> Self {
-        let place = Self { folder: tempfile::tempdir().expect("a temporary directory") };
+        let place = Self {
+            folder: tempfile::tempdir().expect("a temporary directory"),
+        };
         place.write("home/.config/adjutant/skills/heron/SKILL.md", HERON);
         place.write("home/.config/adjutant/skills/heron/legs.md", "Two legs.\n");
-        place.write("work/.adjutant/skills/kestrel/SKILL.md", "Hover over fields.\n");
+        place.write(
+            "work/.adjutant/skills/kestrel/SKILL.md",
+            "Hover over fields.\n",
+        );
         place.write("work/notes.txt", "Birds.\n");
         place
     }
 
     fn write(&self, path: &str, text: &str) {
         let path = self.folder.path().join(path);
-        fs::create_dir_all(path.parent().expect("it has a folder")).expect("the folder can be made");
+        fs::create_dir_all(path.parent().expect("it has a folder"))
+            .expect("the folder can be made");
         fs::write(path, text).expect("the file can be written");
     }
 
@@ -38,14 +45,19 @@ impl Place {
     }
 
     fn here(&self, mut command: Command) -> Command {
-        command.current_dir(self.folder.path().join("work")).env("HOME", self.folder.path().join("home"));
+        command
+            .current_dir(self.folder.path().join("work"))
+            .env("HOME", self.folder.path().join("home"));
         command
     }
 
     fn see(&self, args: &[&str]) -> Seen {
         let mut seen = seen(self.command(args));
         let root = self.folder.path().display().to_string();
-        (seen.stdout, seen.stderr) = (seen.stdout.replace(&root, "PLACE"), seen.stderr.replace(&root, "PLACE"));
+        (seen.stdout, seen.stderr) = (
+            seen.stdout.replace(&root, "PLACE"),
+            seen.stderr.replace(&root, "PLACE"),
+        );
         seen
     }
 }
@@ -62,18 +74,33 @@ kestrel  project  untrusted     5 tokens  ./.adjutant/skills/kestrel/SKILL.md
     place.see(&["skills", "list"]).check(0, untrusted, told);
     let seen = place.see(&["skills", "list", "--trust-skills", "--json"]);
     let events = seen.events();
-    assert_eq!((seen.code, events.len(), seen.stderr.as_str()), (Some(0), 2, ""), "{seen:#?}");
+    assert_eq!(
+        (seen.code, events.len(), seen.stderr.as_str()),
+        (Some(0), 2, ""),
+        "{seen:#?}"
+    );
     assert_eq!(events[1]["status"], "used");
-    assert_eq!((&events[0]["license"], &events[0]["tokens"]), (&json!("MIT"), &json!({"listing": 7, "body": 42})));
+    assert_eq!(
+        (&events[0]["license"], &events[0]["tokens"]),
+        (&json!("MIT"), &json!({"listing": 7, "body": 42}))
+    );
 }
 
 #[test]
 fn list_tells_what_is_wrong_and_goes_on() {
     let place = Place::new();
-    place.write("work/.adjutant/skills/broken/SKILL.md", "---\nname: [\n---\nx\n");
+    place.write(
+        "work/.adjutant/skills/broken/SKILL.md",
+        "---\nname: [\n---\nx\n",
+    );
     let seen = place.see(&["skills", "list", "--trust-skills"]);
-    assert_eq!((seen.code, seen.stdout.lines().count()), (Some(0), 2), "{seen:#?}");
-    let told = "skills: ./.adjutant/skills/broken/SKILL.md:2:7: error: the front matter is not YAML: ";
+    assert_eq!(
+        (seen.code, seen.stdout.lines().count()),
+        (Some(0), 2),
+        "{seen:#?}"
+    );
+    let told =
+        "skills: ./.adjutant/skills/broken/SKILL.md:2:7: error: the front matter is not YAML: ";
     assert!(seen.stderr.starts_with(told), "{}", seen.stderr);
 }
 
@@ -94,9 +121,14 @@ Stand in water.
 ";
     place.see(&["skills", "show", "heron"]).check(0, expect, "");
     let events = place.see(&["skills", "show", "kestrel", "--json"]).events();
-    assert_eq!((&events[0]["status"], &events[0]["body"]), (&json!("untrusted"), &json!("Hover over fields.")));
+    assert_eq!(
+        (&events[0]["status"], &events[0]["body"]),
+        (&json!("untrusted"), &json!("Hover over fields."))
+    );
     let error = "error: no skill has this name: kestrle\nhint: the nearest are kestrel\n";
-    place.see(&["skills", "show", "kestrle"]).check(2, "", error);
+    place
+        .see(&["skills", "show", "kestrle"])
+        .check(2, "", error);
     let mut bare = place.command(&["skills", "list"]);
     bare.env_remove("HOME").current_dir(place.folder.path());
     let none = "there is no skill in .adjutant/skills, nor in the settings of the user\n";
@@ -107,8 +139,13 @@ Stand in water.
 fn check_fails_when_a_skill_breaks_the_specification() {
     let place = Place::new();
     place.write("work/good/heron/SKILL.md", HERON);
-    place.see(&["skills", "check", "good"]).check(0, "", "skills: 1, errors: 0, warnings: 0\n");
-    place.write("work/bad/Heron/SKILL.md", "---\nname: Heron\nmodel: big\n---\n");
+    place
+        .see(&["skills", "check", "good"])
+        .check(0, "", "skills: 1, errors: 0, warnings: 0\n");
+    place.write(
+        "work/bad/Heron/SKILL.md",
+        "---\nname: Heron\nmodel: big\n---\n",
+    );
     let expect = "\
 bad/Heron/SKILL.md:3:1: error: the specification knows no field `model`
 bad/Heron/SKILL.md:2:7: error: not a name: `Heron` (it must be made of lowercase letters, digits and hyphens); the \
@@ -119,23 +156,46 @@ bad/Heron/SKILL.md:1: error: there is no description
 bad/Heron/SKILL.md: warning: the body is empty
 ";
     let told = "skills: 1, errors: 4, warnings: 1\n";
-    place.see(&["skills", "check", "bad/Heron/SKILL.md"]).check(1, expect, told);
+    place
+        .see(&["skills", "check", "bad/Heron/SKILL.md"])
+        .check(1, expect, told);
     let seen = place.see(&["skills", "check", "good", "bad", "--json"]);
     let events = seen.events();
     assert_eq!((seen.code, events.len()), (Some(1), 6));
     assert_eq!(events[5], json!({"skills": 2, "errors": 4, "warnings": 1}));
-    assert_eq!((&events[0]["finding"], &events[0]["line"]), (&json!("unknown_field"), &json!(3)));
+    assert_eq!(
+        (&events[0]["finding"], &events[0]["line"]),
+        (&json!("unknown_field"), &json!(3))
+    );
     let none = "error: there is no folder of skills: nowhere\n";
-    place.see(&["skills", "check", "nowhere"]).check(2, "", none);
+    place
+        .see(&["skills", "check", "nowhere"])
+        .check(2, "", none);
 }
 
 /// A run of a model that loads a skill and reads a file of it; what it was sent first and last.
 fn run(place: &Place, args: &[&str]) -> (Seen, String, String) {
-    let load = Script::new().call("load_skill", json!({"name": "heron"})).usage(usage());
-    let read = Script::new().call("read_skill_file", json!({"skill": "heron", "path": "legs.md"})).usage(usage());
+    let load = Script::new()
+        .call("load_skill", json!({"name": "heron"}))
+        .usage(usage());
+    let read = Script::new()
+        .call(
+            "read_skill_file",
+            json!({"skill": "heron", "path": "legs.md"}),
+        )
+        .usage(usage());
     let server = serve([load, read, says("It stands.")]);
-    let mut command = place.command(&["run", "How?", "--model", Vendor::Anthropic.model(), "--retries", "0"]);
-    command.args(args).envs(Vendor::Anthropic.variables(&server));
+    let mut command = place.command(&[
+        "run",
+        "How?",
+        "--model",
+        Vendor::Anthropic.model(),
+        "--retries",
+        "0",
+    ]);
+    command
+        .args(args)
+        .envs(Vendor::Anthropic.variables(&server));
     let seen = seen(command);
     let requests = server.requests();
     let body = |at: usize| String::from_utf8_lossy(&requests[at].body).into_owned();
@@ -146,38 +206,87 @@ fn run(place: &Place, args: &[&str]) -> (Seen, String, String) {
 fn run_uses_the_skills_of_the_user_and_tells_of_others() {
     let place = Place::new();
     let (seen, first, last) = run(&place, &[]);
-    assert_eq!((seen.code, seen.stdout.as_str()), (Some(0), "It stands.\n"), "{seen:#?}");
-    assert!(first.contains("- heron: How herons stand.") && !first.contains("Hover over fields."), "{first}");
-    assert!(seen.stderr.contains("nobody trusts the skills of this folder"), "{seen:#?}");
+    assert_eq!(
+        (seen.code, seen.stdout.as_str()),
+        (Some(0), "It stands.\n"),
+        "{seen:#?}"
+    );
+    assert!(
+        first.contains("- heron: How herons stand.") && !first.contains("Hover over fields."),
+        "{first}"
+    );
+    assert!(
+        seen.stderr
+            .contains("nobody trusts the skills of this folder"),
+        "{seen:#?}"
+    );
     // What is wrong with one that is not used is told by those who are asked about skills.
-    place.write("work/.adjutant/skills/broken/SKILL.md", "---\nname: [\n---\nx\n");
+    place.write(
+        "work/.adjutant/skills/broken/SKILL.md",
+        "---\nname: [\n---\nx\n",
+    );
     let (broken, ..) = run(&place, &[]);
-    let lines = |seen: &Seen| seen.stderr.lines().filter(|line| line.starts_with("skills: ")).count();
-    assert_eq!((lines(&broken), lines(&place.see(&["skills", "list"]))), (1, 2), "{broken:#?}");
+    let lines = |seen: &Seen| {
+        seen.stderr
+            .lines()
+            .filter(|line| line.starts_with("skills: "))
+            .count()
+    };
+    assert_eq!(
+        (lines(&broken), lines(&place.see(&["skills", "list"]))),
+        (1, 2),
+        "{broken:#?}"
+    );
     let (trusted, ..) = run(&place, &["--trust-skills"]);
-    assert!(trusted.stderr.contains("the front matter is not YAML"), "{trusted:#?}");
-    assert!(last.contains("Stand in water.") && last.contains("Two legs."), "{last}");
+    assert!(
+        trusted.stderr.contains("the front matter is not YAML"),
+        "{trusted:#?}"
+    );
+    assert!(
+        last.contains("Stand in water.") && last.contains("Two legs."),
+        "{last}"
+    );
     let home = place.folder.path().display().to_string();
-    assert!(!last.contains(&home), "the model is told no absolute path: {last}");
+    assert!(
+        !last.contains(&home),
+        "the model is told no absolute path: {last}"
+    );
 }
 
 #[test]
 fn run_uses_the_skills_of_a_project_when_they_are_trusted() {
     let place = Place::new();
     let (seen, first, _) = run(&place, &["--trust-skills", "-q"]);
-    assert_eq!((seen.code, seen.stderr.as_str()), (Some(0), ""), "{seen:#?}");
+    assert_eq!(
+        (seen.code, seen.stderr.as_str()),
+        (Some(0), ""),
+        "{seen:#?}"
+    );
     assert!(first.contains("Hover over fields."), "{first}");
 }
 
 #[test]
 fn run_uses_the_skills_of_a_folder_that_is_named() {
     let place = Place::new();
-    place.write("more/heron/SKILL.md", "---\ndescription: Other herons.\n---\nSleep.\n");
+    place.write(
+        "more/heron/SKILL.md",
+        "---\ndescription: Other herons.\n---\nSleep.\n",
+    );
     place.write("more/heron/legs.md", "One leg.\n");
     let (seen, first, last) = run(&place, &["--skills", "../more", "-q"]);
     assert_eq!(seen.code, Some(0), "{seen:#?}");
-    assert!(first.contains("- heron: Other herons.") && last.contains("One leg."), "{last}");
-    let mut missing = place.command(&["run", "How?", "--skills", "nowhere", "-m", "offline/planner"]);
+    assert!(
+        first.contains("- heron: Other herons.") && last.contains("One leg."),
+        "{last}"
+    );
+    let mut missing = place.command(&[
+        "run",
+        "How?",
+        "--skills",
+        "nowhere",
+        "-m",
+        "offline/planner",
+    ]);
     missing.env_remove("HOME");
     self::seen(missing).check(2, "", "error: there is no folder of skills: nowhere\n");
 }
@@ -185,13 +294,28 @@ fn run_uses_the_skills_of_a_folder_that_is_named() {
 #[test]
 fn answer_is_asked_for_again_with_the_skills_when_it_does_not_fit() {
     let place = Place::new();
-    place.write("work/schema.json", r#"{"type": "object", "required": ["n"]}"#);
+    place.write(
+        "work/schema.json",
+        r#"{"type": "object", "required": ["n"]}"#,
+    );
     let server = serve([says("Two."), says(r#"{"n": 2}"#)]);
-    let mut command = place.command(&["run", "How?", "--model", Vendor::Anthropic.model(), "--trust-skills", "-q"]);
-    command.args(["--schema", "schema.json", "--retries", "0"]).envs(Vendor::Anthropic.variables(&server));
+    let mut command = place.command(&[
+        "run",
+        "How?",
+        "--model",
+        Vendor::Anthropic.model(),
+        "--trust-skills",
+        "-q",
+    ]);
+    command
+        .args(["--schema", "schema.json", "--retries", "0"])
+        .envs(Vendor::Anthropic.variables(&server));
     seen(command).check(0, "{\"n\":2}\n", "");
     for request in server.requests() {
         let body = String::from_utf8_lossy(&request.body).into_owned();
-        assert!(body.contains("Hover over fields.") && body.contains("load_skill"), "{body}");
+        assert!(
+            body.contains("Hover over fields.") && body.contains("load_skill"),
+            "{body}"
+        );
     }
 }

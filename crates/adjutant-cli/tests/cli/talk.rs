@@ -31,22 +31,39 @@ fn talk(desk: &Desk, server: &Loopback, args: &[&str]) -> Terminal {
 fn normal(desk: &Desk, server: &Loopback, terminal: &Terminal) -> String {
     // What was printed last is below the line until that is drawn anew.
     let screen = terminal.wait_until("the line", |screen| screen.trim_end().ends_with('›'));
-    let text = screen.replace(&desk.work(), "WORK").replace(&desk.path("store.db"), "STORE");
+    let text = screen
+        .replace(&desk.work(), "WORK")
+        .replace(&desk.path("store.db"), "STORE");
     let text = text.replace(&server.addr().to_string(), "HOST");
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
         // How long it takes differs.
         let line = match line.strip_suffix(" (Esc interrupts)") {
-            Some(line) => line.trim_end_matches(|it: char| it.is_ascii_digit() || matches!(it, ' ' | 's')),
+            Some(line) => {
+                line.trim_end_matches(|it: char| it.is_ascii_digit() || matches!(it, ' ' | 's'))
+            }
             None => line,
         };
         let is_number = |word: &str| word.parse::<f64>().is_ok();
         let words: Vec<&str> = line.split(' ').collect();
         let word = |at: usize| {
-            let is_time = words.get(at + 1).is_some_and(|next| next.trim_end_matches(':') == "ms");
-            if is_time && is_number(words[at]) { "N".to_owned() } else { session(words[at]) }
+            let is_time = words
+                .get(at + 1)
+                .is_some_and(|next| next.trim_end_matches(':') == "ms");
+            if is_time && is_number(words[at]) {
+                "N".to_owned()
+            } else {
+                session(words[at])
+            }
         };
-        lines.push((0..words.len()).map(word).collect::<Vec<_>>().join(" ").trim_end().to_owned());
+        lines.push(
+            (0..words.len())
+                .map(word)
+                .collect::<Vec<_>>()
+                .join(" ")
+                .trim_end()
+                .to_owned(),
+        );
     }
     lines.join("\n")
 }
@@ -66,15 +83,20 @@ fn calls(tool: &str, args: serde_json::Value) -> Script {
 /// Waits until this is asked, and may be answered.
 #[track_caller]
 fn asked(terminal: &Terminal, about: &str) {
-    let is_asked =
-        |screen: &str| screen.rsplit_once(&format!("? {about}")).is_some_and(|(_, it)| it.contains("? y(es)"));
+    let is_asked = |screen: &str| {
+        screen
+            .rsplit_once(&format!("? {about}"))
+            .is_some_and(|(_, it)| it.contains("? y(es)"))
+    };
     terminal.wait_until(about, is_asked);
 }
 
 /// Waits until so many runs have ended.
 #[track_caller]
 fn ended(terminal: &Terminal, runs: usize) {
-    terminal.wait_until(&format!("the end of run {runs}"), |screen| screen.matches(", cost ").count() == runs);
+    terminal.wait_until(&format!("the end of run {runs}"), |screen| {
+        screen.matches(", cost ").count() == runs
+    });
 }
 
 #[test]
@@ -82,7 +104,9 @@ fn conversation_shows_markdown_tools_and_answers_when_one_converses() {
     let desk = Desk::new("store.db");
     let server = serve([
         calls("read_file", json!({"path": "notes.txt"})),
-        says("# Herons\nThey **stand**, says `notes.txt`:\n\n- quietly\n- long\n\n```text\nHerons stand.\n```\n"),
+        says(
+            "# Herons\nThey **stand**, says `notes.txt`:\n\n- quietly\n- long\n\n```text\nHerons stand.\n```\n",
+        ),
         says("You are welcome."),
     ]);
     fs::write(desk.path("work/AGENTS.md"), "Be brief.\n").expect("it can be written");
@@ -90,7 +114,11 @@ fn conversation_shows_markdown_tools_and_answers_when_one_converses() {
     terminal.wait("\n› ");
     terminal.line("What do herons do?");
     terminal.wait("turns 2");
-    assert!(terminal.marked(vt100::Cell::bold).contains("Herons"), "{}", terminal.screen());
+    assert!(
+        terminal.marked(vt100::Cell::bold).contains("Herons"),
+        "{}",
+        terminal.screen()
+    );
     terminal.line("Thanks");
     terminal.wait("turns 1");
     terminal.line("/cost");
@@ -107,14 +135,22 @@ fn conversation_shows_markdown_tools_and_answers_when_one_converses() {
     assert_eq!(other.end().0, 0);
     assert_eq!(desk.out(&["sessions", "list", "--json"]).lines().count(), 1);
     let first = String::from_utf8_lossy(&server.requests()[0].body).into_owned();
-    assert!(first.contains("notes for agents, AGENTS.md:\\nBe brief."), "{first}");
+    assert!(
+        first.contains("notes for agents, AGENTS.md:\\nBe brief."),
+        "{first}"
+    );
 }
 
 #[test]
 fn call_runs_when_it_is_approved_in_place_and_not_when_it_is_denied() {
     let desk = Desk::new("store.db");
     let read = |path: &str| calls("read_file", json!({"path": path}));
-    let server = serve([read("notes.txt"), read("other.txt"), read("third.txt"), says("Read.")]);
+    let server = serve([
+        read("notes.txt"),
+        read("other.txt"),
+        read("third.txt"),
+        says("Read."),
+    ]);
     let mut terminal = talk(&desk, &server, &["--ask", "read_file"]);
     terminal.wait("\n› ");
     terminal.line("Read!");
@@ -132,10 +168,21 @@ fn call_runs_when_it_is_approved_in_place_and_not_when_it_is_denied() {
     insta::assert_snapshot!(normal(&desk, &server, &terminal));
     terminal.line("/quit");
     assert_eq!(terminal.end().0, 0);
-    let bodies: Vec<String> =
-        server.requests().iter().map(|it| String::from_utf8_lossy(&it.body).into_owned()).collect();
-    assert!(bodies[1].contains("Herons stand.") && bodies[2].contains("not that one"), "{bodies:#?}");
-    assert_eq!(bodies[3].matches("Herons stand.").count(), 2, "{}", bodies[3]);
+    let bodies: Vec<String> = server
+        .requests()
+        .iter()
+        .map(|it| String::from_utf8_lossy(&it.body).into_owned())
+        .collect();
+    assert!(
+        bodies[1].contains("Herons stand.") && bodies[2].contains("not that one"),
+        "{bodies:#?}"
+    );
+    assert_eq!(
+        bodies[3].matches("Herons stand.").count(),
+        2,
+        "{}",
+        bodies[3]
+    );
 }
 
 #[test]
@@ -143,7 +190,9 @@ fn line_answers_no_question_when_it_was_begun_before_that_was_shown() {
     let desk = Desk::new("store.db");
     let gate = Gate::default();
     let read = |path: &str| json!({"path": path});
-    let both = Script::new().call("read_file", read("notes.txt")).call("read_file", read("other.txt"));
+    let both = Script::new()
+        .call("read_file", read("notes.txt"))
+        .call("read_file", read("other.txt"));
     let server = serve([both.usage(usage()).wait_at(0, &gate), says("Read.")]);
     let mut terminal = talk(&desk, &server, &["--ask", "read_file"]);
     terminal.wait("\n› ");
@@ -164,14 +213,19 @@ fn line_answers_no_question_when_it_was_begun_before_that_was_shown() {
     terminal.press("\u{4}");
     assert_eq!(terminal.end().0, 0);
     let last = String::from_utf8_lossy(&server.requests()[1].body).into_owned();
-    assert!(last.contains("Herons stand.") && last.contains("a person refused the call"), "{last}");
+    assert!(
+        last.contains("Herons stand.") && last.contains("a person refused the call"),
+        "{last}"
+    );
 }
 
 #[test]
 fn run_is_steered_and_interrupted_when_one_types_meanwhile() {
     let (desk, gate) = (Desk::new("store.db"), Gate::default());
     let server = serve([
-        says(&"So far so good. ".repeat(20)).delta_chars(100).wait_at(2, &gate),
+        says(&"So far so good. ".repeat(20))
+            .delta_chars(100)
+            .wait_at(2, &gate),
         says("As you wish."),
         says("Never said").wait_at(0, &Gate::default()),
         says("Back again."),
@@ -194,15 +248,22 @@ fn run_is_steered_and_interrupted_when_one_types_meanwhile() {
     terminal.wait("› kept text");
     terminal.line("");
     ended(&terminal, 3);
-    assert!(terminal.screen().contains("Back again."), "{}", terminal.screen());
+    assert!(
+        terminal.screen().contains("Back again."),
+        "{}",
+        terminal.screen()
+    );
     // The line is cleared, then it is told how to leave, then one leaves.
     terminal.press("x\u{3}");
     terminal.press("\u{3}");
     terminal.wait("Ctrl-C again leaves");
     terminal.press("\u{3}");
     assert_eq!(terminal.end().0, 0);
-    let bodies: Vec<String> =
-        server.requests().iter().map(|it| String::from_utf8_lossy(&it.body).into_owned()).collect();
+    let bodies: Vec<String> = server
+        .requests()
+        .iter()
+        .map(|it| String::from_utf8_lossy(&it.body).into_owned())
+        .collect();
     assert!(bodies[1].contains("In short!"), "{}", bodies[1]);
     assert!(bodies[3].contains("kept text"), "{}", bodies[3]);
 }
@@ -210,7 +271,12 @@ fn run_is_steered_and_interrupted_when_one_types_meanwhile() {
 #[test]
 fn conversation_goes_on_when_it_was_killed_in_the_middle() {
     let (desk, gate) = (Desk::new("store.db"), Gate::default());
-    let server = serve([says("So far so good, so far").delta_chars(6).wait_at(2, &gate), says("All is well.")]);
+    let server = serve([
+        says("So far so good, so far")
+            .delta_chars(6)
+            .wait_at(2, &gate),
+        says("All is well."),
+    ]);
     let mut terminal = talk(&desk, &server, &[]);
     terminal.wait("\n› ");
     terminal.line("Hi");
@@ -222,12 +288,18 @@ fn conversation_goes_on_when_it_was_killed_in_the_middle() {
     terminal.wait("All is well.");
     terminal.wait("turns 1");
     let screen = terminal.screen();
-    assert!(screen.contains("the last run was left in its middle; it goes on"), "{screen}");
+    assert!(
+        screen.contains("the last run was left in its middle; it goes on"),
+        "{screen}"
+    );
     assert!(screen.contains("you: Hi"), "{screen}");
     let folder = desk.path("copied files");
     terminal.line(&format!("/fork copy --files {folder}"));
     terminal.wait("goes on in copy, a copy of work-");
-    assert_eq!(fs::read_to_string(format!("{folder}/notes.txt")).expect("it is there"), "Herons stand.\n");
+    assert_eq!(
+        fs::read_to_string(format!("{folder}/notes.txt")).expect("it is there"),
+        "Herons stand.\n"
+    );
     terminal.line("/sessions");
     terminal.wait("fork of work-");
     terminal.line("/model no/such");
@@ -236,14 +308,20 @@ fn conversation_goes_on_when_it_was_killed_in_the_middle() {
     terminal.wait("model: anthropic/claude-sonnet-5");
     terminal.press("\u{4}");
     let (code, screen) = terminal.end();
-    assert!(code == 0 && screen.contains("`adjutant -c --root '"), "{screen}");
+    assert!(
+        code == 0 && screen.contains("`adjutant -c --root '"),
+        "{screen}"
+    );
     gate.open();
 }
 
 #[test]
 fn question_that_was_open_is_asked_again_when_the_command_was_killed() {
     let desk = Desk::new("store.db");
-    let server = serve([calls("read_file", json!({"path": "notes.txt"})), says("They stand.")]);
+    let server = serve([
+        calls("read_file", json!({"path": "notes.txt"})),
+        says("They stand."),
+    ]);
     let mut terminal = talk(&desk, &server, &["--ask", "read_file"]);
     terminal.wait("\n› ");
     terminal.line("Read!");
@@ -260,8 +338,15 @@ fn question_that_was_open_is_asked_again_when_the_command_was_killed() {
 /// What stands in the files of the desk.
 fn files(desk: &Desk) -> Vec<(String, Vec<u8>)> {
     let folder = fs::read_dir(desk.path("work")).expect("it is there");
-    let entries = folder.map(|entry| entry.expect("it can be read").path()).filter(|path| path.is_file());
-    let named = entries.map(|path| (path.display().to_string(), fs::read(&path).expect("it can be read")));
+    let entries = folder
+        .map(|entry| entry.expect("it can be read").path())
+        .filter(|path| path.is_file());
+    let named = entries.map(|path| {
+        (
+            path.display().to_string(),
+            fs::read(&path).expect("it can be read"),
+        )
+    });
     let mut files: Vec<_> = named.collect();
     files.sort();
     files
@@ -270,14 +355,27 @@ fn files(desk: &Desk) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
     let desk = Desk::new("store.db");
-    fs::write(desk.path("work/calc.py"), "def add(a, b):\r\n    return a - b\r\n").expect("it can be written");
-    fs::write(desk.path("work/test_calc.py"), "from calc import add\nassert add(1, 2) == 4\n")
-        .expect("it can be written");
-    fs::write(desk.path("work/README.md"), "# Calc\n\n`add` subtracts.  \n").expect("it can be written");
+    fs::write(
+        desk.path("work/calc.py"),
+        "def add(a, b):\r\n    return a - b\r\n",
+    )
+    .expect("it can be written");
+    fs::write(
+        desk.path("work/test_calc.py"),
+        "from calc import add\nassert add(1, 2) == 4\n",
+    )
+    .expect("it can be written");
+    fs::write(
+        desk.path("work/README.md"),
+        "# Calc\n\n`add` subtracts.  \n",
+    )
+    .expect("it can be written");
     let patch = "*** Begin Patch\n*** Update File: test_calc.py\n@@\n from calc import add\n\
                  -assert add(1, 2) == 4\n+assert add(1, 2) == 3\n*** End Patch\n";
-    let edit = json!({"path": "calc.py", "old_text": "    return a - b", "new_text": "    return a + b"});
-    let readme = json!({"path": "README.md", "old_text": "`add` subtracts.", "new_text": "`add` adds."});
+    let edit =
+        json!({"path": "calc.py", "old_text": "    return a - b", "new_text": "    return a + b"});
+    let readme =
+        json!({"path": "README.md", "old_text": "`add` subtracts.", "new_text": "`add` adds."});
     // Commands write into `out` alone, and cannot beside the directory. This one waits for ever: nobody writes into the pipe.
     let test = "sh test.sh && mkfifo out/pipe && echo waits && cat out/pipe";
     let script = "mkdir -p out; echo ran >> out/log\ntouch ../escaped 2>/dev/null && echo escaped\n\
@@ -294,7 +392,10 @@ fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
         calls("apply_patch", json!({"patch": patch})),
         calls("edit_file", readme),
         calls("run_command", json!({"command": test})),
-        calls("write_file", json!({"path": "FIXED.md", "content": "`add` adds.\n"})),
+        calls(
+            "write_file",
+            json!({"path": "FIXED.md", "content": "`add` adds.\n"}),
+        ),
         calls("run_command", json!({"command": "sh test.sh"})),
         says("It adds now, and the test says so."),
     ]);
@@ -304,7 +405,12 @@ fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
     asked(&terminal, "edit_file");
     terminal.line("y");
     asked(&terminal, "apply_patch");
-    insta::assert_snapshot!(normal(&desk, &server, &terminal).split_once("? edit_file").expect("it is asked").1);
+    insta::assert_snapshot!(
+        normal(&desk, &server, &terminal)
+            .split_once("? edit_file")
+            .expect("it is asked")
+            .1
+    );
     let colour = |colour: u8| terminal.marked(|cell| cell.fgcolor() == vt100::Color::Idx(colour));
     assert!(
         colour(1).contains("-    return a - b") && colour(2).contains("+    return a + b"),
@@ -322,7 +428,12 @@ fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
     terminal.kill();
     // What it ran ends with it: nobody holds the pipe for reading any more.
     let until = Instant::now() + Duration::from_secs(10);
-    while fs::OpenOptions::new().write(true).custom_flags(NONBLOCK).open(&pipe).is_ok() {
+    while fs::OpenOptions::new()
+        .write(true)
+        .custom_flags(NONBLOCK)
+        .open(&pipe)
+        .is_ok()
+    {
         assert!(Instant::now() < until, "the command outlives the program");
         thread::yield_now();
     }
@@ -334,17 +445,30 @@ fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
     terminal.line("a");
     terminal.wait("rule of this session: allow shell(sh test.sh)");
     ended(&terminal, 1);
-    let bodies: Vec<String> =
-        server.requests().iter().map(|it| String::from_utf8_lossy(&it.body).into_owned()).collect();
-    assert!(bodies[7].contains("passed") && !bodies[7].contains("escaped"), "{}", bodies[7]);
-    let changed = files(&desk).into_iter().filter(|file| !before.contains(file)).count();
+    let bodies: Vec<String> = server
+        .requests()
+        .iter()
+        .map(|it| String::from_utf8_lossy(&it.body).into_owned())
+        .collect();
+    assert!(
+        bodies[7].contains("passed") && !bodies[7].contains("escaped"),
+        "{}",
+        bodies[7]
+    );
+    let changed = files(&desk)
+        .into_iter()
+        .filter(|file| !before.contains(file))
+        .count();
     assert_eq!((files(&desk).len(), changed), (before.len() + 1, 4));
     terminal.line("/undo");
     terminal.wait("put back: FIXED.md, README.md, calc.py, test_calc.py");
     assert_eq!(files(&desk), before);
     // What commands wrote is theirs.
     terminal.wait("not put back: what commands changed; 2 ran since then");
-    assert_eq!(fs::read_to_string(desk.path("work/out/log")).expect("it is there"), "ran\nran\n");
+    assert_eq!(
+        fs::read_to_string(desk.path("work/out/log")).expect("it is there"),
+        "ran\nran\n"
+    );
     assert!(!std::path::Path::new(&desk.path("escaped")).exists());
     terminal.line("/undo");
     terminal.wait("nothing is to be put back");
@@ -360,19 +484,29 @@ fn rules_decide_when_a_directory_and_its_user_have_some() {
     let rules = "# What the agent may do.\nallow shell(git log *)\ndeny read(secret*)\nask read(notes.txt)\n";
     fs::write(desk.path("work/.adjutant/rules"), rules).expect("it can be written");
     let read = |path: &str| calls("read_file", json!({"path": path}));
-    let server = serve([read("secret.txt"), read("notes.txt"), says("Read."), read("notes.txt"), read("notes.txt")]);
+    let server = serve([
+        read("secret.txt"),
+        read("notes.txt"),
+        says("Read."),
+        read("notes.txt"),
+        read("notes.txt"),
+    ]);
     let mut terminal = talk(&desk, &server, &["--mode", "plan"]);
     terminal
         .wait("rules: .adjutant/rules: warning: nobody trusts what it allows: 1 not used; hint: read them, then say");
     terminal.line("Read!");
     asked(&terminal, "read_file");
     assert!(
-        terminal.screen().contains("this call is denied: a look at `secret.txt`: rule `deny"),
+        terminal
+            .screen()
+            .contains("this call is denied: a look at `secret.txt`: rule `deny"),
         "{}",
         terminal.screen()
     );
     terminal.line("a");
-    terminal.wait("only this once: a look at `notes.txt`: rule `ask read(notes.txt)` of .adjutant/rules:4");
+    terminal.wait(
+        "only this once: a look at `notes.txt`: rule `ask read(notes.txt)` of .adjutant/rules:4",
+    );
     ended(&terminal, 1);
     terminal.line("/mode edits");
     terminal.wait("mode: edits");
@@ -386,7 +520,10 @@ fn rules_decide_when_a_directory_and_its_user_have_some() {
     let seen = desk.ask(&server, &["run", "Again", "--session", "s", "-q"]);
     seen.check(5, "", "");
     let unkept = desk.ask(&server, &["run", "Again"]);
-    assert!(unkept.code == Some(5) && unkept.stderr.contains("hint: --session NAME keeps the run"), "{unkept:#?}");
+    assert!(
+        unkept.code == Some(5) && unkept.stderr.contains("hint: --session NAME keeps the run"),
+        "{unkept:#?}"
+    );
 }
 
 #[test]
@@ -400,7 +537,10 @@ fn command_leaves_when_it_is_asked_to_end_at_work() {
     terminal.terminate();
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
-    assert!(screen.contains("interrupted") && screen.contains("`adjutant -c` goes on"), "{screen}");
+    assert!(
+        screen.contains("interrupted") && screen.contains("`adjutant -c` goes on"),
+        "{screen}"
+    );
 }
 
 #[test]
@@ -415,7 +555,10 @@ fn what_others_say_steers_no_terminal_and_nothing_is_kept_when_that_is_wished() 
     terminal.wait("turns 1");
     let screen = terminal.screen();
     assert!(screen.contains("a[2J]0;xb **never closed"), "{screen}");
-    assert_eq!(terminal.marked(|cell| cell.fgcolor() != vt100::Color::Default || cell.bold()), "");
+    assert_eq!(
+        terminal.marked(|cell| cell.fgcolor() != vt100::Color::Default || cell.bold()),
+        ""
+    );
     terminal.press("\u{4}");
     assert_eq!(terminal.end().0, 0);
     // Nor was a store made.
@@ -426,7 +569,14 @@ fn what_others_say_steers_no_terminal_and_nothing_is_kept_when_that_is_wished() 
 fn conversation_is_refused_when_there_is_no_terminal() {
     let desk = Desk::new("store.db");
     let hint = "hint: `adjutant run PROMPT` needs none; `adjutant --help` shows all commands\n";
-    desk.see(&[]).check(2, "", &format!("error: a conversation needs a terminal\n{hint}"));
+    desk.see(&[]).check(
+        2,
+        "",
+        &format!("error: a conversation needs a terminal\n{hint}"),
+    );
     let script = seen(desk.command(&["completions", "bash"]));
-    assert!(script.code == Some(0) && script.stdout.contains("complete -F _adjutant"), "{script:?}");
+    assert!(
+        script.code == Some(0) && script.stdout.contains("complete -F _adjutant"),
+        "{script:?}"
+    );
 }

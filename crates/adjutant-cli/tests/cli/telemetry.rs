@@ -12,7 +12,10 @@ use crate::command::{adjutant, seen};
 /// A collector that takes everything, and the paths that are posted to it.
 fn collector() -> (String, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = format!("http://{}", listener.local_addr().expect("it has an address"));
+    let address = format!(
+        "http://{}",
+        listener.local_addr().expect("it has an address")
+    );
     let (paths, posted) = mpsc::channel();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -28,7 +31,9 @@ fn collector() -> (String, mpsc::Receiver<String>) {
                     while line != "\r\n" {
                         line.clear();
                         reader.read_line(&mut line).expect("a header");
-                        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                        if let Some(value) =
+                            line.to_ascii_lowercase().strip_prefix("content-length:")
+                        {
                             length = value.trim().parse().expect("a length");
                         }
                     }
@@ -47,13 +52,30 @@ fn collector() -> (String, mpsc::Receiver<String>) {
 fn run_is_exported_when_the_environment_names_a_collector() {
     let (address, posted) = collector();
     let run = |variables: &[(&str, &str)]| {
-        let mut command = adjutant(&["run", "List the files.", "--model", "offline/planner", "--root", "src", "-q"]);
-        command.envs(variables.iter().copied()).current_dir(env!("CARGO_MANIFEST_DIR"));
+        let mut command = adjutant(&[
+            "run",
+            "List the files.",
+            "--model",
+            "offline/planner",
+            "--root",
+            "src",
+            "-q",
+        ]);
+        command
+            .envs(variables.iter().copied())
+            .current_dir(env!("CARGO_MANIFEST_DIR"));
         let seen = seen(command);
-        assert_eq!((seen.code, seen.stderr.as_str()), (Some(0), ""), "{seen:#?}");
+        assert_eq!(
+            (seen.code, seen.stderr.as_str()),
+            (Some(0), ""),
+            "{seen:#?}"
+        );
     };
     run(&[]);
-    run(&[("OTEL_EXPORTER_OTLP_ENDPOINT", &address), ("OTEL_SDK_DISABLED", "true")]);
+    run(&[
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", &address),
+        ("OTEL_SDK_DISABLED", "true"),
+    ]);
     assert_eq!(posted.try_recv(), Err(mpsc::TryRecvError::Empty));
     run(&[("OTEL_EXPORTER_OTLP_ENDPOINT", &address)]);
     assert!(posted.try_iter().any(|path| path == "/v1/traces"));

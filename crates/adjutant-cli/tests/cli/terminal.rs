@@ -44,14 +44,28 @@ impl Terminal {
             builder.env(name, value.expect("nothing is taken away"));
         }
         builder.cwd(command.get_current_dir().expect("it has a directory"));
-        let size = PtySize { rows: SIZE.0, cols: SIZE.1, pixel_width: 0, pixel_height: 0 };
-        let pair = native_pty_system().openpty(size).expect("there is a pseudo-terminal");
-        let child = pair.slave.spawn_command(builder).expect("the command starts");
+        let size = PtySize {
+            rows: SIZE.0,
+            cols: SIZE.1,
+            pixel_width: 0,
+            pixel_height: 0,
+        };
+        let pair = native_pty_system()
+            .openpty(size)
+            .expect("there is a pseudo-terminal");
+        let child = pair
+            .slave
+            .spawn_command(builder)
+            .expect("the command starts");
         drop(pair.slave);
         let mut output = pair.master.try_clone_reader().expect("it can be read");
         let keys = pair.master.take_writer().expect("it can be written to");
         let parser = Mutex::new(vt100::Parser::new(side(SIZE.0), side(SIZE.1), KEPT));
-        let screen = Arc::new(Screen { parser, ended: Mutex::new(false), changed: Condvar::new() });
+        let screen = Arc::new(Screen {
+            parser,
+            ended: Mutex::new(false),
+            changed: Condvar::new(),
+        });
         let shared = Arc::clone(&screen);
         thread::spawn(move || {
             let mut bytes = [0; 4_096];
@@ -63,12 +77,20 @@ impl Terminal {
             *lock(&shared.ended) = true;
             shared.changed.notify_all();
         });
-        Self { child, keys, screen, _master: pair.master }
+        Self {
+            child,
+            keys,
+            screen,
+            _master: pair.master,
+        }
     }
 
     /// Presses keys.
     pub(crate) fn press(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).and_then(|()| self.keys.flush()).expect("the terminal takes keys");
+        self.keys
+            .write_all(keys.as_bytes())
+            .and_then(|()| self.keys.flush())
+            .expect("the terminal takes keys");
     }
 
     /// Types a line.
@@ -89,10 +111,21 @@ impl Terminal {
         let mut parser = lock(&self.screen.parser);
         while !is_so(&parser.screen().contents()) {
             let left = until.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "{what} does not come:\n{}", parser.screen().contents());
+            assert!(
+                !left.is_zero(),
+                "{what} does not come:\n{}",
+                parser.screen().contents()
+            );
             let is_over = *lock(&self.screen.ended);
-            assert!(!is_over, "the command ended before {what} came:\n{}", parser.screen().contents());
-            let waited = self.screen.changed.wait_timeout(parser, left.min(Duration::from_millis(200)));
+            assert!(
+                !is_over,
+                "the command ended before {what} came:\n{}",
+                parser.screen().contents()
+            );
+            let waited = self
+                .screen
+                .changed
+                .wait_timeout(parser, left.min(Duration::from_millis(200)));
             parser = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         parser.screen().contents()
@@ -107,7 +140,9 @@ impl Terminal {
     pub(crate) fn marked(&self, is_marked: impl Fn(&vt100::Cell) -> bool) -> String {
         let parser = lock(&self.screen.parser);
         let cells = (0..SIZE.0).flat_map(|row| (0..SIZE.1).map(move |column| (row, column)));
-        let marked = cells.filter_map(|(row, column)| parser.screen().cell(row, column)).filter(|cell| is_marked(cell));
+        let marked = cells
+            .filter_map(|(row, column)| parser.screen().cell(row, column))
+            .filter(|cell| is_marked(cell));
         marked.map(|cell| cell.contents().to_owned()).collect()
     }
 
@@ -131,8 +166,17 @@ impl Terminal {
         let mut ended = lock(&self.screen.ended);
         while !*ended {
             let left = until.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "the command does not end:\n{}", self.screen());
-            ended = self.screen.changed.wait_timeout(ended, left).unwrap_or_else(PoisonError::into_inner).0;
+            assert!(
+                !left.is_zero(),
+                "the command does not end:\n{}",
+                self.screen()
+            );
+            ended = self
+                .screen
+                .changed
+                .wait_timeout(ended, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         drop(ended);
         let code = self.child.wait().expect("it ends").exit_code();

@@ -25,7 +25,10 @@ const VARYING: [&str; 12] = [
 
 fn scripts() -> [Script; 2] {
     [
-        Script::new().text("Let me look.").call("list_files", json!({"path": "."})).usage(usage()),
+        Script::new()
+            .text("Let me look.")
+            .call("list_files", json!({"path": "."}))
+            .usage(usage()),
         says("It holds one file: notes.txt. Grüße!\n"),
     ]
 }
@@ -33,12 +36,19 @@ fn scripts() -> [Script; 2] {
 /// What a user sees of these replies: text, or events without what varies.
 fn events(vendor: Vendor, root: &str) -> Vec<Value> {
     let server = serve(scripts());
-    let seen = seen(run(vendor, &server, &["What is here?", "--json", "--root", root]));
+    let seen = seen(run(
+        vendor,
+        &server,
+        &["What is here?", "--json", "--root", root],
+    ));
     assert_eq!(seen.code, Some(0), "{seen:#?}");
     let mut events: Vec<Value> = Vec::new();
     for event in seen.events().into_iter().map(without_varying) {
         // One wire sends arguments whole, the others in pieces.
-        match events.last_mut().filter(|last| event["event"] == "args_delta" && last["event"] == "args_delta") {
+        match events
+            .last_mut()
+            .filter(|last| event["event"] == "args_delta" && last["event"] == "args_delta")
+        {
             Some(last) => last["text"] = format!("{}{}", text(last), text(&event)).into(),
             None => events.push(event),
         }
@@ -53,8 +63,13 @@ fn text(event: &Value) -> &str {
 fn without_varying(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let kept = fields.into_iter().filter(|(name, _)| !VARYING.contains(&name.as_str()));
-            Value::Object(kept.map(|(name, value)| (name, without_varying(value))).collect())
+            let kept = fields
+                .into_iter()
+                .filter(|(name, _)| !VARYING.contains(&name.as_str()));
+            Value::Object(
+                kept.map(|(name, value)| (name, without_varying(value)))
+                    .collect(),
+            )
         }
         Value::Array(items) => items.into_iter().map(without_varying).collect(),
         value => value,
@@ -70,7 +85,10 @@ fn events_are_equal_when_the_wires_differ() {
     for (other, vendor) in others.iter().zip(&WIRES[1..]) {
         assert_eq!(*other, anthropic, "{vendor:?}");
     }
-    let mut names: Vec<&str> = anthropic.iter().filter_map(|event| event["event"].as_str()).collect();
+    let mut names: Vec<&str> = anthropic
+        .iter()
+        .filter_map(|event| event["event"].as_str())
+        .collect();
     names.dedup();
     let expect = [
         "run_started",
@@ -97,8 +115,14 @@ fn events_are_equal_when_the_wires_differ() {
         "run_finished",
     ];
     assert_eq!(names, expect);
-    let finished = anthropic.iter().find(|event| event["event"] == "tool_finished").expect("the tool was called");
-    assert_eq!(finished["result"]["content"][0]["text"], "notes.txt  5 B\n[1 file, 0 directories]");
+    let finished = anthropic
+        .iter()
+        .find(|event| event["event"] == "tool_finished")
+        .expect("the tool was called");
+    assert_eq!(
+        finished["result"]["content"][0]["text"],
+        "notes.txt  5 B\n[1 file, 0 directories]"
+    );
 }
 
 #[test]
@@ -112,7 +136,11 @@ fn text_and_tools_are_shown_when_the_wires_differ() {
         let stderr = format!(
             "→ list_files {{\"path\":\".\"}}\n✓ list_files N ms\nturns 2, calls 1, tokens 2,000 in / 100 out, cost {cost}\n"
         );
-        seen.check(0, "Let me look.\nIt holds one file: notes.txt. Grüße!\n", &stderr);
+        seen.check(
+            0,
+            "Let me look.\nIt holds one file: notes.txt. Grüße!\n",
+            &stderr,
+        );
     }
 }
 
@@ -120,8 +148,14 @@ fn text_and_tools_are_shown_when_the_wires_differ() {
 fn cost_is_unknown_when_the_model_is_not_in_the_catalogue() {
     let server = serve([says("Hello.")]);
     let mut command = adjutant(&["run", "Hi", "--model", "openai/other"]);
-    command.env("OPENAI_API_KEY", "k").env("OPENAI_BASE_URL", server.openai_base_url());
-    seen(command).check(0, "Hello.\n", "turns 1, calls 0, tokens 1,000 in / 50 out, cost unknown\n");
+    command
+        .env("OPENAI_API_KEY", "k")
+        .env("OPENAI_BASE_URL", server.openai_base_url());
+    seen(command).check(
+        0,
+        "Hello.\n",
+        "turns 1, calls 0, tokens 1,000 in / 50 out, cost unknown\n",
+    );
 }
 
 #[test]
@@ -129,7 +163,12 @@ fn thinking_is_shown_when_it_is_wished() {
     let script = || {
         let text = "Is it here?\nIt is.".into();
         Script::new()
-            .thinking(Thinking { text, signature: Some("sig".into()), redacted: false, extra: Default::default() })
+            .thinking(Thinking {
+                text,
+                signature: Some("sig".into()),
+                redacted: false,
+                extra: Default::default(),
+            })
             .text("Yes.")
             .usage(usage())
     };
@@ -144,7 +183,9 @@ fn thinking_is_shown_when_it_is_wished() {
 fn default_model_is_told_when_a_key_chose_it() {
     let server = serve([says("Hello.")]);
     let mut command = adjutant(&["run", "Hi"]);
-    command.env("ANTHROPIC_API_KEY", "k").env("ANTHROPIC_BASE_URL", server.anthropic_base_url());
+    command
+        .env("ANTHROPIC_API_KEY", "k")
+        .env("ANTHROPIC_BASE_URL", server.anthropic_base_url());
     let stderr = "model: anthropic/claude-sonnet-5 (ANTHROPIC_API_KEY is set)\n\
                   turns 1, calls 0, tokens 1,000 in / 50 out, cost $0.0025\n";
     seen(command).check(0, "Hello.\n", stderr);
@@ -153,17 +194,34 @@ fn default_model_is_told_when_a_key_chose_it() {
 #[test]
 fn key_that_leaves_its_vendor_is_told_once_when_the_environment_says_so() {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    for (name, by) in [("openai", "OPENAI_BASE_URL"), ("acme", "ADJUTANT_PROVIDERS")] {
+    for (name, by) in [
+        ("openai", "OPENAI_BASE_URL"),
+        ("acme", "ADJUTANT_PROVIDERS"),
+    ] {
         let server = serve([says("Hello.")]);
         let url = server.openai_base_url();
         let providers = json!({"providers": [{"name": "acme", "base_url": url, "key_variables": ["OPENAI_API_KEY"]}]});
         fs::write(file.path(), providers.to_string()).expect("it is written");
-        let value = if name == "acme" { file.path().as_os_str() } else { url.as_ref() };
+        let value = if name == "acme" {
+            file.path().as_os_str()
+        } else {
+            url.as_ref()
+        };
         let mut command = adjutant(&["run", "Hi", "--model", &format!("{name}/other")]);
-        let output = command.env("OPENAI_API_KEY", KEY).env(by, value).output().expect("the command starts");
-        let told = format!("warning: the key in OPENAI_API_KEY goes to {}, which is not its vendor's\n", server.addr());
+        let output = command
+            .env("OPENAI_API_KEY", KEY)
+            .env(by, value)
+            .output()
+            .expect("the command starts");
+        let told = format!(
+            "warning: the key in OPENAI_API_KEY goes to {}, which is not its vendor's\n",
+            server.addr()
+        );
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(stderr.matches(&told).count() == 1 && stderr.matches("warning").count() == 1, "{stderr}");
+        assert!(
+            stderr.matches(&told).count() == 1 && stderr.matches("warning").count() == 1,
+            "{stderr}"
+        );
         assert_eq!(server.requests().len(), 1);
     }
 }

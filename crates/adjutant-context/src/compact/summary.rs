@@ -4,8 +4,8 @@ use std::{fmt::Write, panic::AssertUnwindSafe, sync::Arc};
 
 use adjutant_agent::{EffectContext, effects::Cut, panic_text};
 use adjutant_llm::{
-    Block, Cache, CallResult, Content, Entry, Estimate, FinishReason, Model, Options, Origin, Reply, Request, Turn,
-    UserMessage,
+    Block, Cache, CallResult, Content, Entry, Estimate, FinishReason, Model, Options, Origin,
+    Reply, Request, Turn, UserMessage,
 };
 use futures_util::FutureExt;
 
@@ -77,17 +77,40 @@ impl Ask {
         ratio: f64,
     ) -> Result<Arc<Reply>, String> {
         // The window of the asking model is the best guess for one that does not tell its own.
-        let window = [self.window, cx.window(), u64::MAX].into_iter().find(|window| *window > 0).unwrap_or(u64::MAX);
-        let most = if model.info().max_output_tokens > 0 { model.info().max_output_tokens } else { u64::MAX };
+        let window = [self.window, cx.window(), u64::MAX]
+            .into_iter()
+            .find(|window| *window > 0)
+            .unwrap_or(u64::MAX);
+        let most = if model.info().max_output_tokens > 0 {
+            model.info().max_output_tokens
+        } else {
+            u64::MAX
+        };
         let output = self.max_tokens.min(window / 8).max(LEAST_SUMMARY).min(most);
-        let room = window.saturating_sub(output).saturating_sub(window / MARGIN_PART);
-        let instruction = if cut.previous().is_some() { AGAIN } else { FIRST };
+        let room = window
+            .saturating_sub(output)
+            .saturating_sub(window / MARGIN_PART);
+        let instruction = if cut.previous().is_some() {
+            AGAIN
+        } else {
+            FIRST
+        };
         let fixed = scaled(Estimate.count(SYSTEM) + Estimate.count(instruction), ratio);
         let text = render(cut, unscaled(room.saturating_sub(fixed), ratio));
-        let options = Options { max_output_tokens: Some(output), cache: Cache::Off, ..Options::default() };
-        let request = Request::new().system(SYSTEM).options(options).user(format!("{text}\n\n{instruction}"));
-        let asked = AssertUnwindSafe(cx.complete(model, request)).catch_unwind().await;
-        let reply = asked.map_err(|panic| format!("the model panicked: {}", panic_text(&*panic)))?;
+        let options = Options {
+            max_output_tokens: Some(output),
+            cache: Cache::Off,
+            ..Options::default()
+        };
+        let request = Request::new()
+            .system(SYSTEM)
+            .options(options)
+            .user(format!("{text}\n\n{instruction}"));
+        let asked = AssertUnwindSafe(cx.complete(model, request))
+            .catch_unwind()
+            .await;
+        let reply =
+            asked.map_err(|panic| format!("the model panicked: {}", panic_text(&*panic)))?;
         let reply = reply.map_err(|error| format!("no summary: {error}"))?;
         match reply.stop {
             FinishReason::Refused | FinishReason::Filtered | FinishReason::Interrupted => {
@@ -111,7 +134,9 @@ fn render(cut: &Cut, room: u64) -> String {
     let mut pieces = Vec::new();
     let (mut left, mut skipped) = (room, 0);
     for stored in cut.entries.iter().rev() {
-        let Some(piece) = entry(&stored.entry) else { continue };
+        let Some(piece) = entry(&stored.entry) else {
+            continue;
+        };
         let size = Estimate.count(&piece) + 1;
         if skipped == 0 && size <= left {
             left -= size;
@@ -170,13 +195,23 @@ fn turn_text(turn: &Turn) -> String {
     }
     for (call, result) in turn.pairs() {
         let args = clip(result.args.as_deref().unwrap_or(&call.args), MAX_ARGS);
-        let _ = writeln!(text, "[call {}] {args}\n[{}] {}", call.name, outcome(result), shown(result));
+        let _ = writeln!(
+            text,
+            "[call {}] {args}\n[{}] {}",
+            call.name,
+            outcome(result),
+            shown(result)
+        );
     }
     text
 }
 
 fn outcome(result: &CallResult) -> &'static str {
-    if result.is_error() { "failed" } else { "result" }
+    if result.is_error() {
+        "failed"
+    } else {
+        "result"
+    }
 }
 
 fn shown(result: &CallResult) -> String {
@@ -188,7 +223,11 @@ fn contents(contents: &[Content]) -> String {
         Content::Text { text } => text.to_string(),
         Content::Image(image) => format!("[a picture, {}]", image.media_type),
         Content::Document(document) => {
-            format!("[a document, {}, {}]", document.name.as_deref().unwrap_or("unnamed"), document.media_type)
+            format!(
+                "[a document, {}, {}]",
+                document.name.as_deref().unwrap_or("unnamed"),
+                document.media_type
+            )
         }
         Content::Audio(audio) => format!("[a recording, {}]", audio.media_type),
         _ => "[something else]".into(),
@@ -198,13 +237,20 @@ fn contents(contents: &[Content]) -> String {
 
 /// A text of at most so many characters: its beginning and its end.
 fn clip(text: &str, max: usize) -> String {
-    let length = if text.len() <= max { text.len() } else { text.chars().count() };
+    let length = if text.len() <= max {
+        text.len()
+    } else {
+        text.chars().count()
+    };
     if length <= max {
         return text.to_owned();
     }
     let (head, tail) = (max * 3 / 4, max / 4);
     let start: String = text.chars().take(head).collect();
-    let end = text.char_indices().nth(length - tail).map_or("", |(at, _)| &text[at..]);
+    let end = text
+        .char_indices()
+        .nth(length - tail)
+        .map_or("", |(at, _)| &text[at..]);
     format!("{start} [{} characters] {end}", length - head - tail)
 }
 

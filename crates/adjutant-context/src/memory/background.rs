@@ -40,7 +40,10 @@ struct State {
 
 impl Default for Background {
     fn default() -> Self {
-        Self { state: Mutex::default(), busy: watch::Sender::new(false) }
+        Self {
+            state: Mutex::default(),
+            busy: watch::Sender::new(false),
+        }
     }
 }
 
@@ -61,7 +64,11 @@ impl Memories {
     pub(super) fn read_later(&self, job: ConversationJob) -> bool {
         let mut state = self.background.state();
         let waits = state.waiting.len();
-        match state.waiting.iter_mut().find(|waiting| waiting.source == job.source) {
+        match state
+            .waiting
+            .iter_mut()
+            .find(|waiting| waiting.source == job.source)
+        {
             // The later history includes the earlier one.
             Some(waiting) => *waiting = job,
             None if waits >= MAX_WAITING => return false,
@@ -81,7 +88,10 @@ impl Memories {
         state.at_work = true;
         self.background.busy.send_replace(true);
         drop(state);
-        let worker = Worker { memories: self.clone(), done: false };
+        let worker = Worker {
+            memories: self.clone(),
+            done: false,
+        };
         tokio::spawn(async move { worker.read_all().await });
     }
 }
@@ -96,14 +106,27 @@ impl Worker {
     async fn read_all(mut self) {
         while let Some(job) = self.memories.background.next() {
             let (meter, mut learned) = (Meter::under(&self.memories.meter), Learned::default());
-            let read = self.memories.learn_on(&job.source, &job.history, &job.model, &meter, &mut learned);
+            let read =
+                self.memories
+                    .learn_on(&job.source, &job.history, &job.model, &meter, &mut learned);
             let source = &*job.source;
             match AssertUnwindSafe(read).catch_unwind().await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(source, "a session was not read: {}", adjutant_agent::chain(&error)),
-                Err(panic) => tracing::warn!(source, "reading panicked: {}", adjutant_agent::panic_text(&*panic)),
+                Ok(Err(error)) => tracing::warn!(
+                    source,
+                    "a session was not read: {}",
+                    adjutant_agent::chain(&error)
+                ),
+                Err(panic) => tracing::warn!(
+                    source,
+                    "reading panicked: {}",
+                    adjutant_agent::panic_text(&*panic)
+                ),
             }
-            learned.warnings.iter().for_each(|warning| tracing::warn!(source, "{warning}"));
+            learned
+                .warnings
+                .iter()
+                .for_each(|warning| tracing::warn!(source, "{warning}"));
         }
         self.done = true;
     }
@@ -120,7 +143,10 @@ impl Drop for Worker {
             state.waiting.push_front(job);
         }
         let left = state.waiting.len();
-        tracing::warn!(left, "sessions were not read before the program ended, and are after their next run");
+        tracing::warn!(
+            left,
+            "sessions were not read before the program ended, and are after their next run"
+        );
         background.rest(&mut state);
     }
 }

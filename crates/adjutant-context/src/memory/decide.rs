@@ -67,16 +67,39 @@ impl Memories {
         if facts.is_empty() {
             return Ok(());
         }
-        let mut vectors = self.embed(&facts, Purpose::Document, model.meter).await?.into_iter();
+        let mut vectors = self
+            .embed(&facts, Purpose::Document, model.meter)
+            .await?
+            .into_iter();
         for text in &facts {
-            self.place(New { text, vector: vectors.next(), source, from }, model, learned).await?;
+            self.place(
+                New {
+                    text,
+                    vector: vectors.next(),
+                    source,
+                    from,
+                },
+                model,
+                learned,
+            )
+            .await?;
         }
         Ok(())
     }
 
-    async fn place(&self, new: New<'_>, model: &Metered<'_>, learned: &mut Learned) -> Result<(), MemoryError> {
-        let near = self.search_near(new.text, new.vector.as_ref(), (NEIGHBOURS, self.min_score)).await?;
-        if near.iter().any(|it| words::same(&it.fact.text) == words::same(new.text)) {
+    async fn place(
+        &self,
+        new: New<'_>,
+        model: &Metered<'_>,
+        learned: &mut Learned,
+    ) -> Result<(), MemoryError> {
+        let near = self
+            .search_near(new.text, new.vector.as_ref(), (NEIGHBOURS, self.min_score))
+            .await?;
+        if near
+            .iter()
+            .any(|it| words::same(&it.fact.text) == words::same(new.text))
+        {
             learned.known += 1;
             return Ok(());
         }
@@ -98,9 +121,23 @@ impl Memories {
         if wrong.is_empty() {
             return Ok(());
         }
-        let what = if kept { "" } else { "; the fact is added as it is" };
-        learned.warnings.push(format!("a fact could not be compared as it should: {}{what}", wrong.join("; ")).into());
-        if kept { Ok(()) } else { self.add_new(&new, learned).await }
+        let what = if kept {
+            ""
+        } else {
+            "; the fact is added as it is"
+        };
+        learned.warnings.push(
+            format!(
+                "a fact could not be compared as it should: {}{what}",
+                wrong.join("; ")
+            )
+            .into(),
+        );
+        if kept {
+            Ok(())
+        } else {
+            self.add_new(&new, learned).await
+        }
     }
 
     /// Carries a decision out; says whether the new fact is kept by it.
@@ -114,7 +151,9 @@ impl Memories {
         match decision {
             Decision::Add => self.add_new(new, learned).await?,
             Decision::Update(id, text) => {
-                let updated = self.update_on(id, Arc::clone(text), Metadata::new(), meter).await?;
+                let updated = self
+                    .update_on(id, Arc::clone(text), Metadata::new(), meter)
+                    .await?;
                 learned.updated.push(updated);
             }
             Decision::Delete(id) => {
@@ -132,14 +171,28 @@ impl Memories {
 
     /// Adds a fact under an id that comes of what it is, so that a part that is read again after a crash adds nothing twice.
     async fn add_new(&self, new: &New<'_>, learned: &mut Learned) -> Result<(), MemoryError> {
-        let id = ids::derived(&[&self.owner.0, new.source, &new.from.to_string(), &words::same(new.text)]);
+        let id = ids::derived(&[
+            &self.owner.0,
+            new.source,
+            &new.from.to_string(),
+            &words::same(new.text),
+        ]);
         let metadata = ids::metadata("extraction", Some(new.source), self.world.now_ms());
-        match self.add_embedded(id, Arc::clone(new.text), metadata, new.vector.clone()).await {
+        match self
+            .add_embedded(id, Arc::clone(new.text), metadata, new.vector.clone())
+            .await
+        {
             Ok(fact) => learned.added.push(fact),
             Err(error) if error.kind == MemoryErrorKind::Exists => learned.known += 1,
             Err(error) if is_fatal(&error) => return Err(error),
             Err(error) => {
-                learned.warnings.push(format!("a fact could not be added: {}", adjutant_agent::chain(&error)).into());
+                learned.warnings.push(
+                    format!(
+                        "a fact could not be added: {}",
+                        adjutant_agent::chain(&error)
+                    )
+                    .into(),
+                );
             }
         }
         Ok(())
@@ -151,8 +204,15 @@ fn is_fatal(error: &MemoryError) -> bool {
     error.is_retryable() || error.kind == MemoryErrorKind::Corrupt
 }
 
-async fn decide(text: &str, near: &[Remembered], model: &Metered<'_>) -> Result<Vec<Value>, MemoryError> {
-    let known: Vec<Value> = near.iter().map(|it| json!({ "id": it.fact.id, "text": it.fact.text })).collect();
+async fn decide(
+    text: &str,
+    near: &[Remembered],
+    model: &Metered<'_>,
+) -> Result<Vec<Value>, MemoryError> {
+    let known: Vec<Value> = near
+        .iter()
+        .map(|it| json!({ "id": it.fact.id, "text": it.fact.text }))
+        .collect();
     let shown: Arc<str> = json!({ "new": text, "known": known }).to_string().into();
     // Each decision is checked one by one: one that is wrong should not spoil the others.
     let schema = json!({
@@ -171,7 +231,10 @@ async fn decide(text: &str, near: &[Remembered], model: &Metered<'_>) -> Result<
     let shape = compiled::<Decisions>(Format::new("decisions", schema))?;
     let request = Request::new().system(SYSTEM).user(&*shown);
     let shaped = shape.ask(model, request).await;
-    Ok(shaped.map_err(|error| failed("the model gave no decisions", error))?.value.decisions)
+    Ok(shaped
+        .map_err(|error| failed("the model gave no decisions", error))?
+        .value
+        .decisions)
 }
 
 /// The decisions that can be carried out, and what is wrong with the others.
@@ -191,10 +254,23 @@ fn checked(said: &[Value], near: &[Remembered]) -> (Vec<Decision>, Vec<String>) 
 }
 
 fn check(said: &Value, near: &[Remembered]) -> Result<Decision, String> {
-    let field = |name: &str| said.get(name).and_then(Value::as_str).unwrap_or_default().trim();
+    let field = |name: &str| {
+        said.get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .trim()
+    };
     let id = || {
-        let known = near.iter().map(|it| &it.fact.id).find(|id| *id.0 == *field("id"));
-        known.cloned().ok_or_else(|| format!("{:?} is no fact that was shown", words::cut(field("id"), 100)))
+        let known = near
+            .iter()
+            .map(|it| &it.fact.id)
+            .find(|id| *id.0 == *field("id"));
+        known.cloned().ok_or_else(|| {
+            format!(
+                "{:?} is no fact that was shown",
+                words::cut(field("id"), 100)
+            )
+        })
     };
     match field("event").to_lowercase().as_str() {
         "add" => Ok(Decision::Add),

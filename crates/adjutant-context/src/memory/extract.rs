@@ -74,7 +74,8 @@ impl Memories {
         };
         let meter = Meter::under(&self.meter);
         let mut learned = Learned::default();
-        self.learn_on(source, history, model, &meter, &mut learned).await?;
+        self.learn_on(source, history, model, &meter, &mut learned)
+            .await?;
         learned.spent = meter.spent();
         Ok(learned)
     }
@@ -86,7 +87,10 @@ impl Memories {
     pub async fn unread(&self, source: &str) -> Result<(), MemoryError> {
         let _reading = self.reading.lock().await;
         let read = self.store.marked(&self.owner, source).await?;
-        self.store.mark(&self.owner, source, read, 0).await.map(|_| ())
+        self.store
+            .mark(&self.owner, source, read, 0)
+            .await
+            .map(|_| ())
     }
 
     /// Reads with the model that is given, unless another one was set.
@@ -102,15 +106,23 @@ impl Memories {
         let _reading = self.reading.lock().await;
         loop {
             let from = self.store.marked(&self.owner, source).await?;
-            let Some(part) = ConversationPart::next(history, from) else { return Ok(()) };
-            let facts =
-                if part.has_person { find(&part, &Metered { model, meter }, learned).await? } else { Vec::new() };
+            let Some(part) = ConversationPart::next(history, from) else {
+                return Ok(());
+            };
+            let facts = if part.has_person {
+                find(&part, &Metered { model, meter }, learned).await?
+            } else {
+                Vec::new()
+            };
             // Another process may have read it meanwhile: what it found counts.
             if self.store.marked(&self.owner, source).await? == from {
-                self.keep(facts, (source, from), &Metered { model, meter }, learned).await?;
+                self.keep(facts, (source, from), &Metered { model, meter }, learned)
+                    .await?;
             }
             if !self.store.mark(&self.owner, source, from, part.to).await? {
-                learned.warnings.push(format!("{source:?} is read by someone else as well, who was faster").into());
+                learned.warnings.push(
+                    format!("{source:?} is read by someone else as well, who was faster").into(),
+                );
                 return Ok(());
             }
         }
@@ -128,21 +140,34 @@ async fn find(
         Ok(shaped) => shaped.value.facts,
         // It would refuse again, and nothing behind the part would ever be read.
         Err(error) if error.kind() == adjutant_llm::ErrorKind::Refused => {
-            learned.warnings.push(format!("a part of the conversation is left out: {error}").into());
+            learned
+                .warnings
+                .push(format!("a part of the conversation is left out: {error}").into());
             Vec::new()
         }
-        Err(error) => return Err(failed("the facts of a conversation could not be found", error)),
+        Err(error) => {
+            return Err(failed(
+                "the facts of a conversation could not be found",
+                error,
+            ));
+        }
     };
     let (all, mut kept) = (facts.len(), Vec::<Arc<str>>::new());
     for fact in facts.iter().map(|fact| fact.trim()) {
         let fits = !fact.is_empty() && fact.len() <= MAX_LEARNED_BYTES && kept.len() < MAX_LEARNED;
-        if fits && !kept.iter().any(|known| words::same(known) == words::same(fact)) {
+        if fits
+            && !kept
+                .iter()
+                .any(|known| words::same(known) == words::same(fact))
+        {
             kept.push(fact.into());
         }
     }
     if kept.len() < all {
         let left = all - kept.len();
-        learned.warnings.push(format!("{left} of {all} facts were empty, doubled, too long or too many").into());
+        learned.warnings.push(
+            format!("{left} of {all} facts were empty, doubled, too long or too many").into(),
+        );
     }
     Ok(kept)
 }
@@ -157,8 +182,11 @@ fn shape() -> Result<Shape<Facts>, MemoryError> {
     compiled(Format::new("facts", schema))
 }
 
-pub(super) fn compiled<T: serde::de::DeserializeOwned>(format: Format) -> Result<Shape<T>, MemoryError> {
-    let mut shape = Shape::of(format).map_err(|error| failed("the form of an answer could not be made", error))?;
+pub(super) fn compiled<T: serde::de::DeserializeOwned>(
+    format: Format,
+) -> Result<Shape<T>, MemoryError> {
+    let mut shape = Shape::of(format)
+        .map_err(|error| failed("the form of an answer could not be made", error))?;
     shape.repairs = REPAIRS;
     Ok(shape)
 }

@@ -18,7 +18,12 @@ pub(super) fn derived(parts: &[&str]) -> FactId {
     }
     let digest: [u8; 32] = digest.finalize().into();
     let (first, _) = digest.split_first_chunk::<16>().unwrap_or((&[0; 16], &[]));
-    FactId(Builder::from_custom_bytes(*first).into_uuid().to_string().into())
+    FactId(
+        Builder::from_custom_bytes(*first)
+            .into_uuid()
+            .to_string()
+            .into(),
+    )
 }
 
 /// Returns the metadata that tells the source of a fact, and the time.

@@ -34,7 +34,10 @@ pub struct Learning {
 impl Memories {
     /// The middleware that reads what runs say, and keeps what is worth it.
     pub fn extract(&self, when: Extraction) -> Learning {
-        Learning { memories: self.clone(), when }
+        Learning {
+            memories: self.clone(),
+            when,
+        }
     }
 }
 
@@ -46,7 +49,11 @@ impl Middleware for Learning {
 
     async fn drive(&self, cx: DriveContext, next: NextDrive<'_>) -> Result<RunResult, Failure> {
         let given = next.run(cx.clone()).await;
-        if let Ok(RunResult { outcome: Outcome::Finished { .. } | Outcome::Limit { .. }, .. }) = &given {
+        if let Ok(RunResult {
+            outcome: Outcome::Finished { .. } | Outcome::Limit { .. },
+            ..
+        }) = &given
+        {
             let source = source(&cx);
             match self.when {
                 Extraction::Awaited => self.read(&cx, &source).await,
@@ -69,7 +76,9 @@ impl Learning {
             () = cx.cancel.cancelled() => Some("someone wished to stop".to_owned()),
         };
         let warnings = learned.warnings.into_iter();
-        let failed = why.map(|why| format!("the session was not read, and is after its next run: {why}").into());
+        let failed = why.map(|why| {
+            format!("the session was not read, and is after its next run: {why}").into()
+        });
         warnings.chain(failed).for_each(|warning| tell(cx, warning));
         let spent = meter.spent();
         if spent.usage.total() > 0 {
@@ -78,16 +87,26 @@ impl Learning {
     }
 
     fn read_later(&self, cx: &DriveContext, source: Arc<str>) {
-        let job = ConversationJob { source, history: cx.history(), model: Arc::clone(cx.model()) };
+        let job = ConversationJob {
+            source,
+            history: cx.history(),
+            model: Arc::clone(cx.model()),
+        };
         if !self.memories.read_later(job) {
-            tell(cx, "too many sessions wait to be read; this one is after its next run".into());
+            tell(
+                cx,
+                "too many sessions wait to be read; this one is after its next run".into(),
+            );
         }
     }
 }
 
 fn tell(cx: &DriveContext, message: Arc<str>) {
     tracing::warn!(session = &*cx.log.0, "{message}");
-    cx.warn(Warning { kind: WarningKind::HookFailed, message });
+    cx.warn(Warning {
+        kind: WarningKind::HookFailed,
+        message,
+    });
 }
 
 /// The name of the conversation: that of its session, with the thread of an agent under another one.

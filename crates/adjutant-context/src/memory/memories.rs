@@ -3,7 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use adjutant_agent::memory::{
-    Fact, FactChange, FactId, MAX_FACT_BYTES, Memory, MemoryError, MemoryErrorKind, Metadata, NewFact, OwnerId, Vector,
+    Fact, FactChange, FactId, MAX_FACT_BYTES, Memory, MemoryError, MemoryErrorKind, Metadata,
+    NewFact, OwnerId, Vector,
 };
 use adjutant_llm::{Embedder, Model, Purpose, SystemWorld, World, embed_all};
 use tokio::sync::Mutex as AsyncMutex;
@@ -96,7 +97,11 @@ impl Memories {
     ///
     /// # Errors
     /// `Invalid` if something is too large or empty, `Full`, `Model` if the embedder failed, `Io`.
-    pub async fn add(&self, text: impl Into<Arc<str>>, metadata: Metadata) -> Result<Fact, MemoryError> {
+    pub async fn add(
+        &self,
+        text: impl Into<Arc<str>>,
+        metadata: Metadata,
+    ) -> Result<Fact, MemoryError> {
         let id = FactId(Uuid::from_u128(self.world.id()).to_string().into());
         self.add_as(id, text.into(), metadata, &self.meter).await
     }
@@ -145,7 +150,11 @@ impl Memories {
     ///
     /// # Errors
     /// `Io`.
-    pub async fn list(&self, after: Option<&FactId>, limit: usize) -> Result<Vec<Fact>, MemoryError> {
+    pub async fn list(
+        &self,
+        after: Option<&FactId>,
+        limit: usize,
+    ) -> Result<Vec<Fact>, MemoryError> {
         self.store.list(&self.owner, after, limit).await
     }
 }
@@ -160,7 +169,10 @@ impl Memories {
         meter: &Meter,
     ) -> Result<Fact, MemoryError> {
         check(&text)?;
-        let vector = self.embed(&[Arc::clone(&text)], Purpose::Document, meter).await?.pop();
+        let vector = self
+            .embed(&[Arc::clone(&text)], Purpose::Document, meter)
+            .await?
+            .pop();
         self.add_embedded(id, text, metadata, vector).await
     }
 
@@ -173,7 +185,13 @@ impl Memories {
     ) -> Result<Fact, MemoryError> {
         let now_ms = self.world.now_ms();
         let fact = Fact::new(id.clone(), Arc::clone(&text), metadata.clone(), now_ms);
-        let new = NewFact { vector, ..NewFact { metadata, ..NewFact::new(id, text, now_ms) } };
+        let new = NewFact {
+            vector,
+            ..NewFact {
+                metadata,
+                ..NewFact::new(id, text, now_ms)
+            }
+        };
         self.store.add(&self.owner, vec![new]).await?;
         Ok(fact)
     }
@@ -186,12 +204,22 @@ impl Memories {
         meter: &Meter,
     ) -> Result<Fact, MemoryError> {
         check(&text)?;
-        let vector = self.embed(&[Arc::clone(&text)], Purpose::Document, meter).await?.pop();
-        let change = FactChange { metadata, ..FactChange::new(self.world.now_ms()).text(text, vector) };
+        let vector = self
+            .embed(&[Arc::clone(&text)], Purpose::Document, meter)
+            .await?
+            .pop();
+        let change = FactChange {
+            metadata,
+            ..FactChange::new(self.world.now_ms()).text(text, vector)
+        };
         self.store.update(&self.owner, id, change).await
     }
 
-    pub(super) async fn search_on(&self, query: &str, meter: &Meter) -> Result<Vec<Remembered>, MemoryError> {
+    pub(super) async fn search_on(
+        &self,
+        query: &str,
+        meter: &Meter,
+    ) -> Result<Vec<Remembered>, MemoryError> {
         let query = words::cut(query.trim(), MAX_QUERY_BYTES);
         if query.is_empty() || self.limit == 0 {
             return Ok(Vec::new());
@@ -199,11 +227,15 @@ impl Memories {
         let vector = match self.embed(&[query.into()], Purpose::Query, meter).await {
             Ok(mut vectors) => vectors.pop(),
             Err(error) => {
-                tracing::warn!("memories are searched by words alone: {}", adjutant_agent::chain(&error));
+                tracing::warn!(
+                    "memories are searched by words alone: {}",
+                    adjutant_agent::chain(&error)
+                );
                 None
             }
         };
-        self.search_near(query, vector.as_ref(), (self.limit, self.min_score)).await
+        self.search_near(query, vector.as_ref(), (self.limit, self.min_score))
+            .await
     }
 
     /// The best facts for a query whose vector is known.
@@ -215,9 +247,16 @@ impl Memories {
     ) -> Result<Vec<Remembered>, MemoryError> {
         let limit = limit.min(MAX_REMEMBERED);
         let candidates = limit.saturating_mul(CANDIDATES);
-        let by_words = self.store.by_words(&self.owner, &words::query(query), candidates).await?;
+        let by_words = self
+            .store
+            .by_words(&self.owner, &words::query(query), candidates)
+            .await?;
         let by_vector = match vector {
-            Some(vector) => self.store.by_vector(&self.owner, vector, candidates).await?,
+            Some(vector) => {
+                self.store
+                    .by_vector(&self.owner, vector, candidates)
+                    .await?
+            }
             None => Vec::new(),
         };
         Ok(fuse(query, by_words, by_vector, limit, min_score))
@@ -230,14 +269,23 @@ impl Memories {
         purpose: Purpose,
         meter: &Meter,
     ) -> Result<Vec<Vector>, MemoryError> {
-        let Some(embedder) = &self.embedder else { return Ok(Vec::new()) };
+        let Some(embedder) = &self.embedder else {
+            return Ok(Vec::new());
+        };
         let info = embedder.info();
         let made = embed_all(embedder, texts, purpose).await.map_err(|error| {
             let message = format!("{} could not embed {} texts", info.id, texts.len());
             MemoryError::new(MemoryErrorKind::Model, message).with_source(error)
         })?;
         meter.add(made.usage, info.price.map(|price| price.cost(&made.usage)));
-        Ok(made.vectors.into_iter().map(|numbers| Vector { model: info.id.clone(), numbers }).collect())
+        Ok(made
+            .vectors
+            .into_iter()
+            .map(|numbers| Vector {
+                model: info.id.clone(),
+                numbers,
+            })
+            .collect())
     }
 }
 
@@ -246,7 +294,10 @@ fn check(text: &str) -> Result<(), MemoryError> {
     let wrong = match text.trim() {
         "" => "a fact is empty".to_owned(),
         _ if text.len() > MAX_FACT_BYTES => {
-            format!("a fact has more than {MAX_FACT_BYTES} bytes: {}", text.len())
+            format!(
+                "a fact has more than {MAX_FACT_BYTES} bytes: {}",
+                text.len()
+            )
         }
         _ => return Ok(()),
     };

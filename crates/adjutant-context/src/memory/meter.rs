@@ -25,7 +25,10 @@ pub(super) struct Meter {
 impl Meter {
     /// A meter at zero; what it counts, the one above counts too.
     pub(super) fn under(above: &Arc<Meter>) -> Arc<Self> {
-        Arc::new(Self { spent: Mutex::default(), above: Some(Arc::clone(above)) })
+        Arc::new(Self {
+            spent: Mutex::default(),
+            above: Some(Arc::clone(above)),
+        })
     }
 
     pub(super) fn add(&self, usage: Usage, cost: Option<NanoUsd>) {
@@ -65,17 +68,22 @@ impl Model for Metered<'_> {
     fn stream(&self, request: Request) -> ChunkStream {
         let (model, meter) = (Arc::clone(self.model), Arc::clone(self.meter));
         let (mut answering, mut used) = (model.info().id.clone(), Usage::default());
-        let charge = move |by: &ModelId, usage: Usage| meter.add(usage, model.info_of(by).cost(&usage));
-        Box::pin(self.model.stream(request).inspect(move |chunk| match chunk {
-            Ok(Chunk::Start { model, .. }) => answering = model.clone(),
-            Ok(Chunk::Usage { usage, .. }) => used = *usage,
-            Ok(Chunk::Retracted { usage, .. }) => {
-                charge(&answering, *usage);
-                used = Usage::default();
-            }
-            Ok(Chunk::Done(reply)) => charge(&reply.model, reply.usage),
-            Err(_) => charge(&answering, used),
-            Ok(_) => {}
-        }))
+        let charge =
+            move |by: &ModelId, usage: Usage| meter.add(usage, model.info_of(by).cost(&usage));
+        Box::pin(
+            self.model
+                .stream(request)
+                .inspect(move |chunk| match chunk {
+                    Ok(Chunk::Start { model, .. }) => answering = model.clone(),
+                    Ok(Chunk::Usage { usage, .. }) => used = *usage,
+                    Ok(Chunk::Retracted { usage, .. }) => {
+                        charge(&answering, *usage);
+                        used = Usage::default();
+                    }
+                    Ok(Chunk::Done(reply)) => charge(&reply.model, reply.usage),
+                    Err(_) => charge(&answering, used),
+                    Ok(_) => {}
+                }),
+        )
     }
 }

@@ -32,9 +32,18 @@ pub(super) struct ConversationPart {
 impl ConversationPart {
     /// The part that begins with the entry of this number; `None` if there is nothing behind it.
     pub(super) fn next(history: &Transcript, from: u64) -> Option<Self> {
-        let unread = history.iter().rev().take_while(|stored| stored.id.0 >= from).count();
+        let unread = history
+            .iter()
+            .rev()
+            .take_while(|stored| stored.id.0 >= from)
+            .count();
         let first = history.len().checked_sub(unread).filter(|_| unread > 0)?;
-        let mut part = Self { before: before(history, first), said: Vec::new(), has_person: false, to: from };
+        let mut part = Self {
+            before: before(history, first),
+            said: Vec::new(),
+            has_person: false,
+            to: from,
+        };
         let mut bytes = 0_usize;
         for stored in history.iter_from(first) {
             if let Some((who, text)) = said(stored, MAX_SAID_BYTES) {
@@ -52,7 +61,9 @@ impl ConversationPart {
 
     /// Returns the text of it that a model is shown.
     pub(super) fn shown(&self) -> Arc<str> {
-        json!({ "before": self.before, "new": self.said }).to_string().into()
+        json!({ "before": self.before, "new": self.said })
+            .to_string()
+            .into()
     }
 }
 
@@ -70,9 +81,15 @@ fn said(stored: &Stored, max: usize) -> Option<(&'static str, String)> {
 
 fn before(history: &Transcript, first: usize) -> Vec<Value> {
     // Tools may have been at work for long: not everything is looked through.
-    let nearest = (first.saturating_sub(4 * BEFORE)..first).rev().filter_map(|at| history.get(at));
-    let said = nearest.filter_map(|stored| said(stored, MAX_BEFORE_BYTES)).take(BEFORE);
-    let mut before: Vec<Value> = said.map(|(who, text)| json!({ "who": who, "said": text })).collect();
+    let nearest = (first.saturating_sub(4 * BEFORE)..first)
+        .rev()
+        .filter_map(|at| history.get(at));
+    let said = nearest
+        .filter_map(|stored| said(stored, MAX_BEFORE_BYTES))
+        .take(BEFORE);
+    let mut before: Vec<Value> = said
+        .map(|(who, text)| json!({ "who": who, "said": text }))
+        .collect();
     before.reverse();
     before
 }
@@ -80,9 +97,11 @@ fn before(history: &Transcript, first: usize) -> Vec<Value> {
 /// The texts of an entry, if a person said it.
 pub(super) fn said_by_person(entry: &Entry) -> Option<impl Iterator<Item = &str>> {
     match entry {
-        Entry::User(UserMessage { content, origin: Origin::Person | Origin::Steering | Origin::FollowUp, .. }) => {
-            Some(content.iter().filter_map(Content::as_text))
-        }
+        Entry::User(UserMessage {
+            content,
+            origin: Origin::Person | Origin::Steering | Origin::FollowUp,
+            ..
+        }) => Some(content.iter().filter_map(Content::as_text)),
         _ => None,
     }
 }

@@ -36,7 +36,9 @@ type RecallMemo = BTreeMap<FactId, u64>;
 impl Memories {
     /// The effect that shows the model what is remembered.
     pub fn recall(&self) -> Recall {
-        Recall { memories: self.clone() }
+        Recall {
+            memories: self.clone(),
+        }
     }
 }
 
@@ -47,7 +49,11 @@ impl Effect for Recall {
     }
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        let said: Vec<&str> = cx.fresh().filter_map(|stored| said_by_person(&stored.entry)).flatten().collect();
+        let said: Vec<&str> = cx
+            .fresh()
+            .filter_map(|stored| said_by_person(&stored.entry))
+            .flatten()
+            .collect();
         // Nobody is asked while the next request is only looked at, or while the context must shrink.
         if said.is_empty() || cx.phase != Phase::Request {
             return Ok(Vec::new());
@@ -72,7 +78,10 @@ impl Effect for Recall {
 }
 
 fn late() -> MemoryError {
-    MemoryError::new(MemoryErrorKind::Io, format!("the memory did not answer within {PATIENCE:?}"))
+    MemoryError::new(
+        MemoryErrorKind::Io,
+        format!("the memory did not answer within {PATIENCE:?}"),
+    )
 }
 
 /// Returns the actions that show the facts that were not shown before.
@@ -87,15 +96,24 @@ fn fresh(cx: &EffectContext<'_>, found: Vec<Remembered>) -> Vec<Action> {
     if new.is_empty() {
         return Vec::new();
     }
-    memo.extend(new.iter().map(|it| (it.fact.id.clone(), it.fact.updated_ms)));
+    memo.extend(
+        new.iter()
+            .map(|it| (it.fact.id.clone(), it.fact.updated_ms)),
+    );
     let ids: Vec<&FactId> = new.iter().map(|it| &it.fact.id).collect();
     let report = json!({ "recalled": ids });
     let text: Arc<str> = text(&new).into();
-    vec![Action::Remember(json!(memo)), Action::Report(report), Action::Remind(text)]
+    vec![
+        Action::Remember(json!(memo)),
+        Action::Report(report),
+        Action::Remind(text),
+    ]
 }
 
 fn text(found: &[Remembered]) -> String {
-    let lines = found.iter().map(|it| format!("\n- {}", words::line(&it.fact.text, MAX_SHOWN_BYTES)));
+    let lines = found
+        .iter()
+        .map(|it| format!("\n- {}", words::line(&it.fact.text, MAX_SHOWN_BYTES)));
     let lines: String = lines.collect();
     format!(
         "Known from earlier conversations, and perhaps of use here. It may be out of date: what the user says now \

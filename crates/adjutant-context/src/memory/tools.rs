@@ -7,7 +7,9 @@ use adjutant_agent::{
     memory::{FactId, MemoryError, MemoryErrorKind, Metadata},
 };
 use adjutant_llm::CallResult;
-use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, Toolbox, Tools, tool_fn};
+use adjutant_tool::{
+    CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, Toolbox, Tools, tool_fn,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -45,10 +47,18 @@ impl Memories {
     /// fact comes of the call that stores it.
     pub fn toolbox(&self) -> impl Toolbox + 'static + use<> {
         Tools::new("memory")
-            .tool(tool(self, store_spec(), |task| async move { task.store().await }))
-            .tool(tool(self, recall_spec(), |task| async move { task.recall().await }))
-            .tool(tool(self, replace_spec(), |task| async move { task.replace().await }))
-            .tool(tool(self, delete_spec(), |task| async move { task.delete().await }))
+            .tool(tool(self, store_spec(), |task| async move {
+                task.store().await
+            }))
+            .tool(tool(self, recall_spec(), |task| async move {
+                task.recall().await
+            }))
+            .tool(tool(self, replace_spec(), |task| async move {
+                task.replace().await
+            }))
+            .tool(tool(self, delete_spec(), |task| async move {
+                task.delete().await
+            }))
     }
 }
 
@@ -61,11 +71,19 @@ where
     tool_fn(spec, move |args, cx| {
         let parsed = serde_json::from_value::<Args>(args);
         let meter = Meter::under(&memories.meter);
-        let task = parsed.map(|args| Arc::new(MemoryCall { memories: memories.clone(), args, cx, meter }));
+        let task = parsed.map(|args| {
+            Arc::new(MemoryCall {
+                memories: memories.clone(),
+                args,
+                cx,
+                meter,
+            })
+        });
         let work = task.map(|task| (run(Arc::clone(&task)), task));
         async move {
-            let (work, task) =
-                work.map_err(|error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()))?;
+            let (work, task) = work.map_err(|error| {
+                ToolError::new(ToolErrorKind::InvalidArguments, error.to_string())
+            })?;
             let done = work.await;
             let spent = task.meter.spent().usage;
             if spent.total() > 0 {
@@ -80,11 +98,19 @@ impl MemoryCall {
     async fn store(&self) -> Result<String, MemoryError> {
         let (text, memories) = (Arc::clone(&self.args.fact), &self.memories);
         let session = self.cx.get::<LogId>();
-        let session = session.as_ref().map(|log| &*log.0).filter(|log| !log.is_empty());
+        let session = session
+            .as_ref()
+            .map(|log| &*log.0)
+            .filter(|log| !log.is_empty());
         let mut metadata = ids::metadata("tool", session, memories.world.now_ms());
         metadata.extend(self.category());
-        let id = self.key().unwrap_or_else(|| FactId(Uuid::from_u128(memories.world.id()).to_string().into()));
-        match memories.add_as(id.clone(), Arc::clone(&text), metadata, &self.meter).await {
+        let id = self
+            .key()
+            .unwrap_or_else(|| FactId(Uuid::from_u128(memories.world.id()).to_string().into()));
+        match memories
+            .add_as(id.clone(), Arc::clone(&text), metadata, &self.meter)
+            .await
+        {
             // The call was run before; it is done.
             Err(error) if error.kind == MemoryErrorKind::Exists => {}
             other => drop(other?),
@@ -93,18 +119,27 @@ impl MemoryCall {
     }
 
     async fn recall(&self) -> Result<String, MemoryError> {
-        let found = self.memories.search_on(&self.args.query, &self.meter).await?;
+        let found = self
+            .memories
+            .search_on(&self.args.query, &self.meter)
+            .await?;
         if found.is_empty() {
             return Ok("No relevant memories found".to_owned());
         }
-        let lines: Vec<String> = found.iter().map(|Remembered { fact, .. }| line(&fact.id, &fact.text)).collect();
+        let lines: Vec<String> = found
+            .iter()
+            .map(|Remembered { fact, .. }| line(&fact.id, &fact.text))
+            .collect();
         Ok(lines.join("\n"))
     }
 
     async fn replace(&self) -> Result<String, MemoryError> {
         let (id, text) = (self.id(), Arc::clone(&self.args.fact));
         let metadata = self.category().into_iter().collect::<Metadata>();
-        let fact = self.memories.update_on(&id, text, metadata, &self.meter).await?;
+        let fact = self
+            .memories
+            .update_on(&id, text, metadata, &self.meter)
+            .await?;
         Ok(format!("Replaced: {}", line(&fact.id, &fact.text)))
     }
 
@@ -120,11 +155,19 @@ impl MemoryCall {
 
     fn id(&self) -> FactId {
         let id = self.args.memory_id.trim();
-        FactId(id.strip_prefix("[id:").and_then(|id| id.strip_suffix(']')).unwrap_or(id).into())
+        FactId(
+            id.strip_prefix("[id:")
+                .and_then(|id| id.strip_suffix(']'))
+                .unwrap_or(id)
+                .into(),
+        )
     }
 
     fn category(&self) -> Option<(Arc<str>, Value)> {
-        self.args.category.as_ref().map(|category| ("category".into(), json!(category)))
+        self.args
+            .category
+            .as_ref()
+            .map(|category| ("category".into(), json!(category)))
     }
 
     /// The id that comes of the call; none outside a run.
@@ -133,7 +176,12 @@ impl MemoryCall {
         let log = self.cx.get::<LogId>().filter(|log| !log.0.is_empty());
         // Without a log there is no call that could be run again; the agent's id keeps those of several agents apart.
         let log = log.map_or_else(|| Arc::clone(&who.agent_id), |log| Arc::clone(&log.0));
-        Some(ids::derived(&[&self.memories.owner.0, &log, who.thread.as_str(), &call.to_string()]))
+        Some(ids::derived(&[
+            &self.memories.owner.0,
+            &log,
+            who.thread.as_str(),
+            &call.to_string(),
+        ]))
     }
 }
 
@@ -148,7 +196,9 @@ fn refused(error: &MemoryError) -> ToolError {
         MemoryErrorKind::Missing => {
             ToolError::failed("there is no memory of that id; hint: recall_memories shows the ids")
         }
-        MemoryErrorKind::Invalid => ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()),
+        MemoryErrorKind::Invalid => {
+            ToolError::new(ToolErrorKind::InvalidArguments, error.to_string())
+        }
         _ => ToolError::failed(adjutant_agent::chain(error)),
     }
 }
@@ -156,27 +206,41 @@ fn refused(error: &MemoryError) -> ToolError {
 fn store_spec() -> ToolSpec {
     let about = "Keeps a fact for later conversations. One sentence that is understood without this conversation.";
     let fields = json!({ "fact": text("What to remember."), "category": category() });
-    ToolSpec { replay: Replay::Idempotent, ..spec("store_memory", about, fields, &["fact"]) }
+    ToolSpec {
+        replay: Replay::Idempotent,
+        ..spec("store_memory", about, fields, &["fact"])
+    }
 }
 
 fn recall_spec() -> ToolSpec {
     let about = "Looks up what is remembered. Each line shows the id of a memory and its text.";
     ToolSpec {
         replay: Replay::Pure,
-        ..spec("recall_memories", about, json!({ "query": text("What to look for.") }), &["query"])
+        ..spec(
+            "recall_memories",
+            about,
+            json!({ "query": text("What to look for.") }),
+            &["query"],
+        )
     }
 }
 
 fn replace_spec() -> ToolSpec {
     let about = "Replaces the text of a memory that is no longer right.";
     let fields = json!({ "memory_id": memory_id(), "fact": text("The whole new text."), "category": category() });
-    ToolSpec { replay: Replay::Idempotent, ..spec("replace_memory", about, fields, &["memory_id", "fact"]) }
+    ToolSpec {
+        replay: Replay::Idempotent,
+        ..spec("replace_memory", about, fields, &["memory_id", "fact"])
+    }
 }
 
 fn delete_spec() -> ToolSpec {
     let about = "Deletes a memory, because it is wrong or the user wants it to be forgotten.";
     let fields = json!({ "memory_id": memory_id(), "reason": text("Why, in a few words.") });
-    ToolSpec { replay: Replay::Idempotent, ..spec("delete_memory", about, fields, &["memory_id"]) }
+    ToolSpec {
+        replay: Replay::Idempotent,
+        ..spec("delete_memory", about, fields, &["memory_id"])
+    }
 }
 
 fn spec(name: &str, about: &str, fields: Value, required: &[&str]) -> ToolSpec {

@@ -6,10 +6,11 @@ use adjutant_agent::search;
 
 /// Words that nearly every English text has; they tell nothing.
 const COMMON: [&str; 60] = [
-    "a", "about", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "did", "do", "does", "for", "from",
-    "had", "has", "have", "he", "her", "his", "how", "i", "in", "is", "it", "its", "me", "my", "of", "on", "or", "our",
-    "s", "she", "should", "so", "that", "the", "their", "them", "they", "this", "to", "was", "we", "were", "what",
-    "when", "where", "which", "who", "will", "with", "would", "you", "your", "user",
+    "a", "about", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "did", "do",
+    "does", "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "in", "is", "it",
+    "its", "me", "my", "of", "on", "or", "our", "s", "she", "should", "so", "that", "the", "their",
+    "them", "they", "this", "to", "was", "we", "were", "what", "when", "where", "which", "who",
+    "will", "with", "would", "you", "your", "user",
 ];
 /// The largest number of words of a text that are looked at.
 const MAX_WORDS: usize = 400;
@@ -20,7 +21,9 @@ const MIN_STEM: usize = 3;
 
 /// The words of a text in lower case, each once, without those that tell nothing.
 pub(super) fn telling(text: &str) -> BTreeSet<String> {
-    all(text).filter(|word| !COMMON.contains(&word.as_str())).collect()
+    all(text)
+        .filter(|word| !COMMON.contains(&word.as_str()))
+        .collect()
 }
 
 /// Returns the words to look for: those that tell something, or the whole text if none does.
@@ -28,7 +31,11 @@ pub(super) fn query(text: &str) -> String {
     let mut seen = BTreeSet::new();
     let words = all(text).filter(|word| !COMMON.contains(&word.as_str()));
     let words: Vec<String> = words.filter(|word| seen.insert(word.clone())).collect();
-    if words.is_empty() { text.to_owned() } else { words.join(" ") }
+    if words.is_empty() {
+        text.to_owned()
+    } else {
+        words.join(" ")
+    }
 }
 
 fn all(text: &str) -> impl Iterator<Item = String> {
@@ -37,30 +44,47 @@ fn all(text: &str) -> impl Iterator<Item = String> {
 
 /// Returns the part that two sets of words share, from 0 to 1: the share of the smaller set that the other one has.
 pub(super) fn overlap(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
-    let (few, many) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    let (few, many) = if one.len() <= other.len() {
+        (one, other)
+    } else {
+        (other, one)
+    };
     if few.is_empty() {
         return 0.0;
     }
-    let shared = few.iter().filter(|word| many.contains(*word) || many.iter().any(|it| are_forms(word, it))).count();
+    let shared = few
+        .iter()
+        .filter(|word| many.contains(*word) || many.iter().any(|it| are_forms(word, it)))
+        .count();
     shared as f64 / few.len() as f64
 }
 
 /// True if one word is the other with a short ending.
 fn are_forms(one: &str, other: &str) -> bool {
-    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
-    long.strip_prefix(short).is_some_and(|ending| ending.chars().count() <= MAX_ENDING)
+    let (short, long) = if one.len() <= other.len() {
+        (one, other)
+    } else {
+        (other, one)
+    };
+    long.strip_prefix(short)
+        .is_some_and(|ending| ending.chars().count() <= MAX_ENDING)
         && short.chars().nth(MIN_STEM - 1).is_some()
 }
 
 /// A text without what does not make it another fact: case, space, and the full stop.
 pub(super) fn same(text: &str) -> String {
     let folded: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-    folded.join(" ").trim_end_matches(['.', '!', ' ']).to_owned()
+    folded
+        .join(" ")
+        .trim_end_matches(['.', '!', ' '])
+        .to_owned()
 }
 
 /// A text on one line of at most `max` bytes.
 pub(super) fn line(text: &str, max: usize) -> String {
-    let words: Vec<&str> = text.split(|it: char| it.is_whitespace() || it.is_control()).collect();
+    let words: Vec<&str> = text
+        .split(|it: char| it.is_whitespace() || it.is_control())
+        .collect();
     let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
     let line = words.join(" ");
     match cut(&line, max) {
@@ -74,7 +98,10 @@ pub(super) fn cut(text: &str, max: usize) -> &str {
     if text.len() <= max {
         return text;
     }
-    let end = (0..=max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    let end = (0..=max)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or_default();
     text.get(..end).unwrap_or_default()
 }
 
@@ -84,13 +111,25 @@ mod tests {
 
     #[track_caller]
     fn check(one: &str, other: &str, expect: f64) {
-        assert_eq!(overlap(&telling(one), &telling(other)), expect, "{one} / {other}");
+        assert_eq!(
+            overlap(&telling(one), &telling(other)),
+            expect,
+            "{one} / {other}"
+        );
     }
 
     #[test]
     fn overlap_is_the_share_of_the_smaller_set_when_forms_count_as_equal() {
-        check("What do I feed my dogs?", "The user has a dog named Rex.", 0.5);
-        check("dog", "A very long text about one dog, two cats, and what they had.", 1.0);
+        check(
+            "What do I feed my dogs?",
+            "The user has a dog named Rex.",
+            0.5,
+        );
+        check(
+            "dog",
+            "A very long text about one dog, two cats, and what they had.",
+            1.0,
+        );
         check("the weather", "tea", 0.0);
         check("", "tea", 0.0);
         check("日本に住んでいます", "日本", 1.0);

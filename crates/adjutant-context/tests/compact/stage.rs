@@ -6,7 +6,9 @@ use std::sync::{
 };
 
 use adjutant_agent::{Agent, EventKind, Floor, Running};
-use adjutant_llm::{CallResult, Entry, Estimate, Model, ModelInfo, Request, Script, ScriptedModel, Status, model_fn};
+use adjutant_llm::{
+    CallResult, Entry, Estimate, Model, ModelInfo, Request, Script, ScriptedModel, Status, model_fn,
+};
 use adjutant_tool::{CallContext, ErasedTool, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 
@@ -20,23 +22,35 @@ pub(crate) struct Worker {
 }
 
 pub(crate) fn info(name: &str) -> ModelInfo {
-    ModelInfo { context_window: WINDOW, max_output_tokens: 1_000, ..ModelInfo::new(name) }
+    ModelInfo {
+        context_window: WINDOW,
+        max_output_tokens: 1_000,
+        ..ModelInfo::new(name)
+    }
 }
 
 impl Worker {
     pub(crate) fn new(calls: usize) -> Self {
         let step = |at: usize| Script::new().call("read", json!({"page": at}));
         let scripts = (0..calls).map(step).chain([Script::new().text("Done.")]);
-        Self { model: Arc::new(ScriptedModel::new(scripts).info(info("test/worker"))) }
+        Self {
+            model: Arc::new(ScriptedModel::new(scripts).info(info("test/worker"))),
+        }
     }
 
     pub(crate) fn of(scripts: impl IntoIterator<Item = Script>) -> Self {
-        Self { model: Arc::new(ScriptedModel::new(scripts).info(info("test/worker"))) }
+        Self {
+            model: Arc::new(ScriptedModel::new(scripts).info(info("test/worker"))),
+        }
     }
 
     /// An agent whose `read` gives so many characters; no floor, so that each effect is alone.
     pub(crate) fn agent(&self, chars: usize) -> Agent {
-        Floor::off().install(Agent::new(Arc::clone(&self.model)).max_turns(1_000).tool(read(chars)))
+        Floor::off().install(
+            Agent::new(Arc::clone(&self.model))
+                .max_turns(1_000)
+                .tool(read(chars)),
+        )
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {
@@ -45,7 +59,11 @@ impl Worker {
 
     /// The largest request, by estimate.
     pub(crate) fn largest(&self) -> u64 {
-        self.requests().iter().map(|request| request.entries.tokens()).max().unwrap_or_default()
+        self.requests()
+            .iter()
+            .map(|request| request.entries.tokens())
+            .max()
+            .unwrap_or_default()
     }
 }
 
@@ -54,9 +72,15 @@ pub(crate) fn read(chars: usize) -> impl ErasedTool + 'static {
     tool_fn(spec, move |args: Value, _: CallContext| async move {
         let page = args["page"].as_u64().unwrap_or_default();
         if page % 7 == 6 {
-            return Ok(CallResult::new(Status::Failed, format!("page {page} is torn")));
+            return Ok(CallResult::new(
+                Status::Failed,
+                format!("page {page} is torn"),
+            ));
         }
-        Ok(CallResult::ok(format!("page {page}: {}", "words ".repeat(chars / 6))))
+        Ok(CallResult::ok(format!(
+            "page {page}: {}",
+            "words ".repeat(chars / 6)
+        )))
     })
 }
 
@@ -71,11 +95,18 @@ pub(crate) fn writer(write: impl Fn(usize) -> Script + Send + Sync + 'static) ->
     let asked: Arc<Mutex<Vec<Request>>> = Arc::default();
     let (kept, number) = (Arc::clone(&asked), AtomicUsize::new(0));
     let model = model_fn(info("test/writer"), move |request: Request| {
-        kept.lock().expect("nobody panics inside").push(request.clone());
+        kept.lock()
+            .expect("nobody panics inside")
+            .push(request.clone());
         let number = number.fetch_add(1, Ordering::Relaxed);
-        ScriptedModel::new([write(number)]).info(info("test/writer")).stream(request)
+        ScriptedModel::new([write(number)])
+            .info(info("test/writer"))
+            .stream(request)
     });
-    Writer { asked, model: Arc::new(model) }
+    Writer {
+        asked,
+        model: Arc::new(model),
+    }
 }
 
 impl Writer {
@@ -97,12 +128,20 @@ pub(crate) fn shown(request: &Request) -> Vec<String> {
         Entry::Summary(summary) => format!("[{}]", summary.text),
         other => unreachable!("no such entry here: {other:?}"),
     };
-    request.entries.iter().map(|stored| short(&stored.entry)).collect()
+    request
+        .entries
+        .iter()
+        .map(|stored| short(&stored.entry))
+        .collect()
 }
 
 /// How many summaries a request shows.
 pub(crate) fn summaries(request: &Request) -> usize {
-    request.entries.iter().filter(|stored| matches!(stored.entry, Entry::Summary(_))).count()
+    request
+        .entries
+        .iter()
+        .filter(|stored| matches!(stored.entry, Entry::Summary(_)))
+        .count()
 }
 
 /// What the effect told about itself in a run.

@@ -17,8 +17,13 @@ fn agent(memories: &Memories, answers: usize) -> Agent {
 async fn flush_waits_when_a_run_is_still_being_read() {
     let (_, memories) = ada();
     let gate = Gate::default();
-    let memories = memories.model(ScriptedModel::new([finds(&["The user is Ada."]).wait_at(0, &gate)]));
-    let result = agent(&memories, 1).run("I am Ada.").await.expect("the run finishes");
+    let memories = memories.model(ScriptedModel::new([
+        finds(&["The user is Ada."]).wait_at(0, &gate)
+    ]));
+    let result = agent(&memories, 1)
+        .run("I am Ada.")
+        .await
+        .expect("the run finishes");
     gate.reached().await;
     assert_eq!(texts(&memories).await, [""; 0]);
     let flushing = tokio::spawn({
@@ -41,7 +46,10 @@ async fn flush_returns_when_nothing_waits() {
     let (_, memories) = ada();
     memories.flush().await;
     let memories = memories.model(ScriptedModel::new([finds(&["The user is Ada."])]));
-    agent(&memories, 1).run("I am Ada.").await.expect("the run finishes");
+    agent(&memories, 1)
+        .run("I am Ada.")
+        .await
+        .expect("the run finishes");
     memories.flush().await;
     memories.flush().await;
     assert_eq!(texts(&memories).await, ["The user is Ada."]);
@@ -51,8 +59,10 @@ async fn flush_returns_when_nothing_waits() {
 async fn runs_of_a_session_are_read_once_when_they_end_quickly() {
     let (_, memories) = ada();
     let gate = Gate::default();
-    let helper =
-        Arc::new(ScriptedModel::new([finds(&["The user is Ada."]).wait_at(0, &gate), finds(&["The user likes tea."])]));
+    let helper = Arc::new(ScriptedModel::new([
+        finds(&["The user is Ada."]).wait_at(0, &gate),
+        finds(&["The user likes tea."]),
+    ]));
     let memories = memories.model(Arc::clone(&helper));
     let agent = agent(&memories, 3);
     agent.run("I am Ada.").await.expect("the run finishes");
@@ -64,8 +74,14 @@ async fn runs_of_a_session_are_read_once_when_they_end_quickly() {
     // The second and the third run are read together, the first one is not read again.
     assert_eq!(helper.requests().len(), 2);
     let shown = format!("{:?}", helper.requests()[1].entries.get(0));
-    assert!(shown.contains("I like tea.") && shown.contains("Lots of it."), "{shown}");
-    assert_eq!(texts(&memories).await, ["The user is Ada.", "The user likes tea."]);
+    assert!(
+        shown.contains("I like tea.") && shown.contains("Lots of it."),
+        "{shown}"
+    );
+    assert_eq!(
+        texts(&memories).await,
+        ["The user is Ada.", "The user likes tea."]
+    );
 }
 
 #[tokio::test]
@@ -93,7 +109,11 @@ async fn session_is_left_for_later_when_too_many_wait() {
     agent.run("0").await.expect("the run finishes");
     gate.reached().await;
     for n in 1..=64 {
-        agent.new_session().run(n.to_string()).await.expect("the run finishes");
+        agent
+            .new_session()
+            .run(n.to_string())
+            .await
+            .expect("the run finishes");
     }
     let late = agent.new_session();
     let mut running = late.run("65").stream().expect("the session rests");
@@ -103,7 +123,10 @@ async fn session_is_left_for_later_when_too_many_wait() {
             warnings.push(warning.to_string());
         }
     }
-    assert_eq!(warnings, ["too many sessions wait to be read; this one is after its next run"]);
+    assert_eq!(
+        warnings,
+        ["too many sessions wait to be read; this one is after its next run"]
+    );
     gate.open();
     memories.flush().await;
     helper.assert_done();
@@ -113,12 +136,23 @@ async fn session_is_left_for_later_when_too_many_wait() {
 fn interrupted_reading_is_made_up_for_when_a_runtime_ended_under_it() {
     let (_, memories) = ada();
     let gate = Gate::default();
-    let scripts = [finds(&["Never said."]).wait_at(0, &gate), finds(&["The user is Ada."])];
+    let scripts = [
+        finds(&["Never said."]).wait_at(0, &gate),
+        finds(&["The user is Ada."]),
+    ];
     let memories = memories.model(ScriptedModel::new(scripts));
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime")
+    };
     let first = runtime();
     first.block_on(async {
-        agent(&memories, 1).run("I am Ada.").await.expect("the run finishes");
+        agent(&memories, 1)
+            .run("I am Ada.")
+            .await
+            .expect("the run finishes");
         gate.reached().await;
     });
     drop(first);

@@ -12,7 +12,10 @@ use super::{ada, add, decides, finds, of, said, texts};
 async fn learn(memories: &Memories, scripts: Vec<Script>) -> (Arc<ScriptedModel>, Learned) {
     let model = Arc::new(ScriptedModel::new(scripts));
     let memories = memories.clone().model(Arc::clone(&model));
-    let learned = memories.learn("s", &said(&["Let me tell you something."])).await.expect("it is read");
+    let learned = memories
+        .learn("s", &said(&["Let me tell you something."]))
+        .await
+        .expect("it is read");
     model.assert_done();
     (model, learned)
 }
@@ -21,11 +24,21 @@ async fn learn(memories: &Memories, scripts: Vec<Script>) -> (Arc<ScriptedModel>
 /// where `$0` is the id of what is known; and how many warnings there were.
 async fn check(decisions: Value, expect: &[&str], warnings: usize) {
     let (_, memories) = ada();
-    let known = add(&memories, &["The user drinks green tea."]).await.remove(0);
+    let known = add(&memories, &["The user drinks green tea."])
+        .await
+        .remove(0);
     let decisions = decisions.to_string().replace("$0", &known.id.0);
     let decisions = decides(serde_json::from_str(&decisions).expect("it is JSON still"));
-    let (_, learned) = learn(&memories, vec![finds(&["The user drinks black tea."]), decisions]).await;
-    assert_eq!((texts(&memories).await, learned.warnings.len()), (to_strings(expect), warnings), "{learned:?}");
+    let (_, learned) = learn(
+        &memories,
+        vec![finds(&["The user drinks black tea."]), decisions],
+    )
+    .await;
+    assert_eq!(
+        (texts(&memories).await, learned.warnings.len()),
+        (to_strings(expect), warnings),
+        "{learned:?}"
+    );
 }
 
 fn to_strings(texts: &[&str]) -> Vec<String> {
@@ -41,19 +54,44 @@ const NEW: &str = "The user drinks black tea.";
 async fn decisions_are_carried_out_when_they_are_right() {
     check(json!([{"event": "add"}]), &[OLD, NEW], 0).await;
     check(json!([{"event": "none"}]), &[OLD], 0).await;
-    check(json!([{"event": "update", "id": "$0", "text": "The user drinks tea."}]), &["The user drinks tea."], 0).await;
+    check(
+        json!([{"event": "update", "id": "$0", "text": "The user drinks tea."}]),
+        &["The user drinks tea."],
+        0,
+    )
+    .await;
     check(json!([{"event": "delete", "id": "$0"}]), &[], 0).await;
-    check(json!([{"event": "delete", "id": "$0", "text": null}, {"event": "ADD", "id": null}]), &[NEW], 0).await;
+    check(
+        json!([{"event": "delete", "id": "$0", "text": null}, {"event": "ADD", "id": null}]),
+        &[NEW],
+        0,
+    )
+    .await;
     check(json!([{"event": "add"}, {"event": "add"}]), &[OLD, NEW], 0).await;
 }
 
 #[tokio::test]
 async fn fact_is_added_as_it_is_when_a_decision_is_wrong() {
-    check(json!([{"event": "update", "id": "made-up", "text": "Owned."}]), &[OLD, NEW], 1).await;
+    check(
+        json!([{"event": "update", "id": "made-up", "text": "Owned."}]),
+        &[OLD, NEW],
+        1,
+    )
+    .await;
     check(json!([{"event": "delete", "id": ""}]), &[OLD, NEW], 1).await;
     check(json!([{"event": "delete"}]), &[OLD, NEW], 1).await;
-    check(json!([{"event": "update", "id": "$0", "text": "  "}]), &[OLD, NEW], 1).await;
-    check(json!([{"event": "update", "id": "$0", "text": "x".repeat(MAX_LEARNED_BYTES + 1)}]), &[OLD, NEW], 1).await;
+    check(
+        json!([{"event": "update", "id": "$0", "text": "  "}]),
+        &[OLD, NEW],
+        1,
+    )
+    .await;
+    check(
+        json!([{"event": "update", "id": "$0", "text": "x".repeat(MAX_LEARNED_BYTES + 1)}]),
+        &[OLD, NEW],
+        1,
+    )
+    .await;
     check(json!([{"event": "explode", "id": "$0"}]), &[OLD, NEW], 1).await;
     check(json!([{}]), &[OLD, NEW], 1).await;
     check(json!([]), &[OLD, NEW], 1).await;
@@ -62,8 +100,18 @@ async fn fact_is_added_as_it_is_when_a_decision_is_wrong() {
 #[tokio::test]
 async fn right_decisions_are_carried_out_when_others_are_wrong() {
     let update = json!({"event": "update", "id": "$0", "text": "The user drinks tea."});
-    check(json!([{"event": "delete", "id": "made-up"}, update]), &["The user drinks tea."], 1).await;
-    check(json!([{"event": "explode"}, {"event": "delete", "id": "$0"}]), &[NEW], 1).await;
+    check(
+        json!([{"event": "delete", "id": "made-up"}, update]),
+        &["The user drinks tea."],
+        1,
+    )
+    .await;
+    check(
+        json!([{"event": "explode"}, {"event": "delete", "id": "$0"}]),
+        &[NEW],
+        1,
+    )
+    .await;
     // The second one has nothing left to change.
     check(json!([{"event": "delete", "id": "$0"}, update]), &[NEW], 1).await;
 }
@@ -77,7 +125,10 @@ async fn fact_is_added_as_it_is_when_the_model_talks_or_fails() {
         add(&memories, &[OLD]).await;
         let scripts = [finds(&[NEW])].into_iter().chain(scripts).collect();
         let (_, learned) = learn(&memories, scripts).await;
-        assert_eq!((texts(&memories).await, learned.warnings.len()), (to_strings(&[OLD, NEW]), 1));
+        assert_eq!(
+            (texts(&memories).await, learned.warnings.len()),
+            (to_strings(&[OLD, NEW]), 1)
+        );
     }
 }
 
@@ -87,16 +138,26 @@ async fn decisions_are_read_when_they_are_fenced() {
     add(&memories, &[OLD]).await;
     let fenced = Script::new().text("```json\n{\"decisions\": [{\"event\": \"none\"}]}\n```");
     let (_, learned) = learn(&memories, vec![finds(&[NEW]), fenced]).await;
-    assert_eq!((texts(&memories).await, learned.known), (to_strings(&[OLD]), 1));
+    assert_eq!(
+        (texts(&memories).await, learned.known),
+        (to_strings(&[OLD]), 1)
+    );
 }
 
 #[tokio::test]
 async fn nobody_is_asked_when_a_fact_is_new_or_known_word_for_word() {
     let (_, memories) = ada();
     add(&memories, &[OLD]).await;
-    let (model, learned) = learn(&memories, vec![finds(&["the user  drinks GREEN tea", "Paris is far."])]).await;
+    let (model, learned) = learn(
+        &memories,
+        vec![finds(&["the user  drinks GREEN tea", "Paris is far."])],
+    )
+    .await;
     assert_eq!(model.requests().len(), 1);
-    assert_eq!((learned.known, texts(&memories).await), (1, to_strings(&[OLD, "Paris is far."])));
+    assert_eq!(
+        (learned.known, texts(&memories).await),
+        (1, to_strings(&[OLD, "Paris is far."]))
+    );
 }
 
 #[tokio::test]
@@ -104,7 +165,10 @@ async fn second_fact_is_compared_with_the_first_when_both_are_new() {
     let (_, memories) = ada();
     let scripts = vec![finds(&[OLD, NEW]), decides(json!([{"event": "none"}]))];
     let (model, learned) = learn(&memories, scripts).await;
-    assert_eq!((model.requests().len(), learned.added.len(), learned.known), (2, 1, 1));
+    assert_eq!(
+        (model.requests().len(), learned.added.len(), learned.known),
+        (2, 1, 1)
+    );
 }
 
 #[tokio::test]
@@ -118,7 +182,14 @@ async fn facts_of_others_stay_when_a_model_names_their_ids() {
         {"event": "delete", "id": secret.id}, {"event": "update", "id": secret.id, "text": "Owned."},
     ]);
     let (model, learned) = learn(&memories, vec![finds(&[NEW]), decides(decisions)]).await;
-    assert_eq!((learned.deleted.len(), learned.updated.len(), learned.added.len()), (0, 0, 1));
+    assert_eq!(
+        (
+            learned.deleted.len(),
+            learned.updated.len(),
+            learned.added.len()
+        ),
+        (0, 0, 1)
+    );
     assert_eq!(texts(&eve).await, ["Eve drinks tea.", "one"]);
     assert!(!format!("{:?}", model.requests()[1]).contains("Eve"));
 }
@@ -127,9 +198,15 @@ async fn facts_of_others_stay_when_a_model_names_their_ids() {
 async fn updated_fact_keeps_where_it_came_from() {
     let (_, memories) = ada();
     let (_, first) = learn(&memories, vec![finds(&[OLD])]).await;
-    let update = json!([{"event": "update", "id": first.added[0].id, "text": "The user drinks tea."}]);
+    let update =
+        json!([{"event": "update", "id": first.added[0].id, "text": "The user drinks tea."}]);
     let model = ScriptedModel::new([finds(&[NEW]), decides(update)]);
-    let second = memories.clone().model(model).learn("t", &said(&["Again."])).await.expect("it is read");
+    let second = memories
+        .clone()
+        .model(model)
+        .learn("t", &said(&["Again."]))
+        .await
+        .expect("it is read");
     assert_eq!(second.updated[0].metadata, first.added[0].metadata);
     assert_eq!(second.updated[0].metadata["session"], json!("s"));
 }

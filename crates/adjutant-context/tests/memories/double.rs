@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use adjutant_agent::memory::{
-    Fact, FactChange, FactId, InMemory, Memory, MemoryError, MemoryErrorKind, NewFact, OwnerId, ScoredFact, Vector,
+    Fact, FactChange, FactId, InMemory, Memory, MemoryError, MemoryErrorKind, NewFact, OwnerId,
+    ScoredFact, Vector,
 };
 use async_trait::async_trait;
 
@@ -49,7 +50,12 @@ impl Memory for Double {
         self.inner()?.get(owner, id).await
     }
 
-    async fn update(&self, owner: &OwnerId, id: &FactId, change: FactChange) -> Result<Fact, MemoryError> {
+    async fn update(
+        &self,
+        owner: &OwnerId,
+        id: &FactId,
+        change: FactChange,
+    ) -> Result<Fact, MemoryError> {
         self.inner()?.update(owner, id, change).await
     }
 
@@ -57,19 +63,38 @@ impl Memory for Double {
         self.inner()?.delete(owner, id).await
     }
 
-    async fn list(&self, owner: &OwnerId, after: Option<&FactId>, limit: usize) -> Result<Vec<Fact>, MemoryError> {
+    async fn list(
+        &self,
+        owner: &OwnerId,
+        after: Option<&FactId>,
+        limit: usize,
+    ) -> Result<Vec<Fact>, MemoryError> {
         self.inner()?.list(owner, after, limit).await
     }
 
-    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
+    async fn by_words(
+        &self,
+        owner: &OwnerId,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<ScoredFact>, MemoryError> {
         if self.hanging.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
-        let limit = if self.deaf.load(Ordering::Relaxed) { 0 } else { limit };
+        let limit = if self.deaf.load(Ordering::Relaxed) {
+            0
+        } else {
+            limit
+        };
         self.inner()?.by_words(owner, query, limit).await
     }
 
-    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
+    async fn by_vector(
+        &self,
+        owner: &OwnerId,
+        vector: &Vector,
+        limit: usize,
+    ) -> Result<Vec<ScoredFact>, MemoryError> {
         self.inner()?.by_vector(owner, vector, limit).await
     }
 
@@ -77,7 +102,13 @@ impl Memory for Double {
         self.inner()?.marked(owner, source).await
     }
 
-    async fn mark(&self, owner: &OwnerId, source: &str, from: u64, to: u64) -> Result<bool, MemoryError> {
+    async fn mark(
+        &self,
+        owner: &OwnerId,
+        source: &str,
+        from: u64,
+        to: u64,
+    ) -> Result<bool, MemoryError> {
         self.inner()?.mark(owner, source, from, to).await
     }
 }

@@ -12,7 +12,9 @@ use super::{ada, add};
 /// The lines of the entries that a request shows: `person: …`, `memory: …` with the facts only, `agent: …`.
 fn shown(model: &ScriptedModel) -> Vec<Vec<String>> {
     let line = |entry: &Entry| match entry {
-        Entry::User(UserMessage { content, origin, .. }) => {
+        Entry::User(UserMessage {
+            content, origin, ..
+        }) => {
             let text: String = content.iter().filter_map(Content::as_text).collect();
             match origin {
                 Origin::Reminder { by } => {
@@ -25,12 +27,25 @@ fn shown(model: &ScriptedModel) -> Vec<Vec<String>> {
         Entry::Turn(turn) => format!("agent: {}", turn.reply().text()),
         _ => "?".to_owned(),
     };
-    model.requests().iter().map(|it| it.entries.iter().map(|stored| line(&stored.entry)).collect()).collect()
+    model
+        .requests()
+        .iter()
+        .map(|it| {
+            it.entries
+                .iter()
+                .map(|stored| line(&stored.entry))
+                .collect()
+        })
+        .collect()
 }
 
 fn agent(memories: &Memories, answers: usize) -> (Arc<ScriptedModel>, Agent) {
-    let model = Arc::new(ScriptedModel::new((0..answers).map(|n| Script::new().text(format!("Answer {n}.")))));
-    let agent = Agent::new(Arc::clone(&model)).instructions("Be kind.").effect(memories.recall());
+    let model = Arc::new(ScriptedModel::new(
+        (0..answers).map(|n| Script::new().text(format!("Answer {n}."))),
+    ));
+    let agent = Agent::new(Arc::clone(&model))
+        .instructions("Be kind.")
+        .effect(memories.recall());
     (model, agent)
 }
 
@@ -49,12 +64,25 @@ async fn reports(agent: &Agent, prompt: &str) -> Vec<Value> {
 #[tokio::test]
 async fn facts_stand_beside_the_message_when_they_fit_and_the_prompt_stays() {
     let (_, memories) = ada();
-    let facts = add(&memories, &["The user has a dog named Rex.", "The user likes tea."]).await;
+    let facts = add(
+        &memories,
+        &["The user has a dog named Rex.", "The user likes tea."],
+    )
+    .await;
     let (model, agent) = agent(&memories, 3);
-    assert_eq!(reports(&agent, "What does my dog eat?").await, [json!({"recalled": [facts[0].id]})]);
+    assert_eq!(
+        reports(&agent, "What does my dog eat?").await,
+        [json!({"recalled": [facts[0].id]})]
+    );
     // The same fact is not shown twice, another one is.
-    agent.run("And the dog's tea?").await.expect("the run finishes");
-    agent.run("Fine, dog and tea.").await.expect("the run finishes");
+    agent
+        .run("And the dog's tea?")
+        .await
+        .expect("the run finishes");
+    agent
+        .run("Fine, dog and tea.")
+        .await
+        .expect("the run finishes");
     let expect = [
         "person: What does my dog eat?",
         "memory: - The user has a dog named Rex.",
@@ -67,7 +95,12 @@ async fn facts_stand_beside_the_message_when_they_fit_and_the_prompt_stays() {
     assert_eq!(shown(&model)[0], expect[..2]);
     assert_eq!(shown(&model)[1], expect[..5]);
     assert_eq!(shown(&model)[2], expect);
-    assert!(model.requests().iter().all(|request| &*request.system == "Be kind."));
+    assert!(
+        model
+            .requests()
+            .iter()
+            .all(|request| &*request.system == "Be kind.")
+    );
     // It is recorded: the conversation holds it too.
     assert_eq!(agent.log().transcript().len(), 8);
 }
@@ -77,9 +110,14 @@ async fn nothing_is_added_when_nothing_fits_or_nobody_spoke() {
     let (_, memories) = ada();
     add(&memories, &["The user has a dog."]).await;
     let (model, agent) = agent(&memories, 2);
-    agent.run("What is the weather?").await.expect("the run finishes");
-    let reminder =
-        UserMessage { origin: Origin::Reminder { by: "clock".into() }, ..UserMessage::text("The dog is hungry.") };
+    agent
+        .run("What is the weather?")
+        .await
+        .expect("the run finishes");
+    let reminder = UserMessage {
+        origin: Origin::Reminder { by: "clock".into() },
+        ..UserMessage::text("The dog is hungry.")
+    };
     agent.run(reminder).await.expect("the run finishes");
     assert_eq!(shown(&model)[1].len(), 3, "{:?}", shown(&model));
 }
@@ -106,7 +144,10 @@ async fn changed_fact_is_shown_again_when_its_text_is_new() {
     let (model, agent) = agent(&memories, 2);
     agent.run("My dog?").await.expect("the run finishes");
     world.advance_ms(1);
-    memories.update(&fact.id, "The dog is named Max.", Metadata::new()).await.expect("it is there");
+    memories
+        .update(&fact.id, "The dog is named Max.", Metadata::new())
+        .await
+        .expect("it is there");
     agent.run("My dog!").await.expect("the run finishes");
     assert_eq!(shown(&model)[1][4], "memory: - The dog is named Max.");
 }
@@ -117,7 +158,10 @@ async fn run_goes_on_when_the_memory_fails() {
     add(&memories, &["The user has a dog."]).await;
     store.fail(true);
     let (model, agent) = agent(&memories, 2);
-    assert_eq!(reports(&agent, "My dog?").await, [json!({"failed": "the disk is gone"})]);
+    assert_eq!(
+        reports(&agent, "My dog?").await,
+        [json!({"failed": "the disk is gone"})]
+    );
     store.fail(false);
     agent.run("My dog!").await.expect("the run finishes");
     assert_eq!(shown(&model)[1][3], "memory: - The user has a dog.");
@@ -129,7 +173,10 @@ async fn run_goes_on_when_the_memory_never_answers() {
     store.hang();
     let (_, agent) = agent(&memories, 1);
     let said = reports(&agent, "My dog?").await;
-    assert_eq!(said, [json!({"failed": "the memory did not answer within 10s"})]);
+    assert_eq!(
+        said,
+        [json!({"failed": "the memory did not answer within 10s"})]
+    );
 }
 
 #[tokio::test]
@@ -140,8 +187,15 @@ async fn run_pays_when_a_query_is_embedded_and_a_preview_asks_nobody() {
     add(&memories, &["The user has a dog."]).await;
     let before = memories.spent().usage.total();
     let (_, agent) = agent(&memories, 1);
-    agent.log().preview("My dog?").await.expect("it can be looked at");
-    assert_eq!((embedder.requests().len(), memories.spent().usage.total()), (1, before));
+    agent
+        .log()
+        .preview("My dog?")
+        .await
+        .expect("it can be looked at");
+    assert_eq!(
+        (embedder.requests().len(), memories.spent().usage.total()),
+        (1, before)
+    );
     let result = agent.run("My dog?").await.expect("the run finishes");
     let spent = memories.spent().usage.total() - before;
     assert_eq!(result.total_usage.total() - result.usage.total(), spent);
@@ -151,9 +205,17 @@ async fn run_pays_when_a_query_is_embedded_and_a_preview_asks_nobody() {
 #[tokio::test]
 async fn facts_are_bounded_and_on_one_line_when_they_are_long() {
     let (_, memories) = ada();
-    add(&memories, &[&format!("dog\n\nignore all {}", "x".repeat(5_000))]).await;
+    add(
+        &memories,
+        &[&format!("dog\n\nignore all {}", "x".repeat(5_000))],
+    )
+    .await;
     let (model, agent) = agent(&memories, 1);
     agent.run("My dog?").await.expect("the run finishes");
     let line = &shown(&model)[0][1];
-    assert!(line.starts_with("memory: - dog ignore all xxx") && line.len() < 1_050, "{} bytes", line.len());
+    assert!(
+        line.starts_with("memory: - dog ignore all xxx") && line.len() < 1_050,
+        "{} bytes",
+        line.len()
+    );
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use adjutant_agent::memory::MemoryErrorKind;
 use adjutant_context::{Learned, MAX_LEARNED, MAX_LEARNED_BYTES, Memories};
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Content, Custom, Entry, Error, ErrorKind, FinishReason, Gate, Origin, Reply,
-    Request, Script, ScriptedModel, Transcript, Turn, UserMessage,
+    Block, Call, CallId, CallResult, Content, Custom, Entry, Error, ErrorKind, FinishReason, Gate,
+    Origin, Reply, Request, Script, ScriptedModel, Transcript, Turn, UserMessage,
 };
 use serde_json::{Value, json};
 
@@ -21,7 +21,10 @@ fn shown(request: &Request) -> Value {
     serde_json::from_str(text.expect("a message of text")).expect("it is JSON")
 }
 
-fn with(memories: &Memories, scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedModel>, Memories) {
+fn with(
+    memories: &Memories,
+    scripts: impl IntoIterator<Item = Script>,
+) -> (Arc<ScriptedModel>, Memories) {
     let model = Arc::new(ScriptedModel::new(scripts));
     (Arc::clone(&model), memories.clone().model(model))
 }
@@ -33,7 +36,15 @@ async fn learn(memories: &Memories, history: &Transcript) -> Learned {
 fn turn(text: &str) -> Entry {
     let mut reply = Reply::new("scripted/model".into(), FinishReason::Calls);
     reply.blocks.push(Arc::new(Block::text(text)));
-    let call = Call::new(CallId { turn: 1, attempt: 0, block: 1 }, "look", "{\"secret\":1}");
+    let call = Call::new(
+        CallId {
+            turn: 1,
+            attempt: 0,
+            block: 1,
+        },
+        "look",
+        "{\"secret\":1}",
+    );
     reply.blocks.push(Arc::new(Block::Call(call)));
     Entry::Turn(Turn::open(Arc::new(reply)).close_with(|_| CallResult::ok("the result of a tool")))
 }
@@ -44,11 +55,19 @@ async fn model_is_shown_words_of_people_and_the_assistant_when_there_is_more() {
     let (model, memories) = with(&memories, [finds(&[])]);
     let mut history = said(&["I am Ada."]);
     history.push(turn("Hello Ada."));
-    let reminder = UserMessage { origin: Origin::Reminder { by: "clock".into() }, ..UserMessage::text("Be brief.") };
+    let reminder = UserMessage {
+        origin: Origin::Reminder { by: "clock".into() },
+        ..UserMessage::text("Be brief.")
+    };
     history.push(Entry::User(reminder));
     let custom = json!({"kind": "note", "data": {"x": 1}});
-    history.push(Entry::Custom(serde_json::from_value::<Custom>(custom).expect("a custom entry")));
-    history.push(Entry::User(UserMessage { origin: Origin::Steering, ..UserMessage::text("Faster!") }));
+    history.push(Entry::Custom(
+        serde_json::from_value::<Custom>(custom).expect("a custom entry"),
+    ));
+    history.push(Entry::User(UserMessage {
+        origin: Origin::Steering,
+        ..UserMessage::text("Faster!")
+    }));
     learn(&memories, &history).await;
     let expect = json!({"before": [], "new": [
         {"who": "user", "said": "I am Ada."},
@@ -61,12 +80,26 @@ async fn model_is_shown_words_of_people_and_the_assistant_when_there_is_more() {
 #[tokio::test]
 async fn only_the_new_part_is_read_when_a_conversation_goes_on() {
     let (_, memories) = ada();
-    let (model, memories) = with(&memories, [finds(&["The user is Ada."]), finds(&["The user likes tea."])]);
+    let (model, memories) = with(
+        &memories,
+        [
+            finds(&["The user is Ada."]),
+            finds(&["The user likes tea."]),
+        ],
+    );
     let mut history = said(&["I am Ada."]);
     let learned = learn(&memories, &history).await;
-    assert_eq!(learned.added.iter().map(|fact| &*fact.text).collect::<Vec<_>>(), ["The user is Ada."]);
+    assert_eq!(
+        learned
+            .added
+            .iter()
+            .map(|fact| &*fact.text)
+            .collect::<Vec<_>>(),
+        ["The user is Ada."]
+    );
     assert!(learned.spent.usage.total() > 0);
-    let expect = json!({"source": "extraction", "session": "s", "created_at": "2023-11-14T22:13:20Z"});
+    let expect =
+        json!({"source": "extraction", "session": "s", "created_at": "2023-11-14T22:13:20Z"});
     assert_eq!(json!(learned.added[0].metadata), expect);
     // Nothing new: nobody is asked.
     assert_eq!(learn(&memories, &history).await, Learned::default());
@@ -77,7 +110,10 @@ async fn only_the_new_part_is_read_when_a_conversation_goes_on() {
         "new": [{"who": "user", "said": "I like tea."}],
     });
     assert_eq!(shown(&model.requests()[1]), expect);
-    assert_eq!(texts(&memories).await, ["The user is Ada.", "The user likes tea."]);
+    assert_eq!(
+        texts(&memories).await,
+        ["The user is Ada.", "The user likes tea."]
+    );
     model.assert_done();
 }
 
@@ -96,16 +132,37 @@ async fn part_is_read_again_when_the_model_failed() {
     let (_, memories) = ada();
     let overloaded = Error::new(ErrorKind::Overloaded, "too much to do");
     let garbage = || Script::new().text("I found two nice facts!");
-    let scripts = [Script::new().text("{").fail(overloaded), garbage(), garbage(), finds(&["The user is Ada."])];
+    let scripts = [
+        Script::new().text("{").fail(overloaded),
+        garbage(),
+        garbage(),
+        finds(&["The user is Ada."]),
+    ];
     let (model, memories) = with(&memories, scripts);
     let history = said(&["I am Ada."]);
-    let error = memories.learn("s", &history).await.expect_err("the model fails");
-    assert_eq!((error.kind, error.is_retryable()), (MemoryErrorKind::Model, true));
+    let error = memories
+        .learn("s", &history)
+        .await
+        .expect_err("the model fails");
+    assert_eq!(
+        (error.kind, error.is_retryable()),
+        (MemoryErrorKind::Model, true)
+    );
     // Garbage is sent back for repair once.
-    memories.learn("s", &history).await.expect_err("the model talks");
-    assert_eq!((model.requests().len(), texts(&memories).await.len()), (3, 0));
+    memories
+        .learn("s", &history)
+        .await
+        .expect_err("the model talks");
+    assert_eq!(
+        (model.requests().len(), texts(&memories).await.len()),
+        (3, 0)
+    );
     // What failed was billed all the same.
-    assert!(memories.spent().usage.output >= 20, "{:?}", memories.spent());
+    assert!(
+        memories.spent().usage.output >= 20,
+        "{:?}",
+        memories.spent()
+    );
     learn(&memories, &history).await;
     assert_eq!(texts(&memories).await, ["The user is Ada."]);
     model.assert_done();
@@ -114,8 +171,13 @@ async fn part_is_read_again_when_the_model_failed() {
 #[tokio::test]
 async fn part_is_left_out_when_the_model_refuses_it() {
     let (_, memories) = ada();
-    let (model, memories) =
-        with(&memories, [Script::new().stop(FinishReason::Refused), finds(&["The user likes tea."])]);
+    let (model, memories) = with(
+        &memories,
+        [
+            Script::new().stop(FinishReason::Refused),
+            finds(&["The user likes tea."]),
+        ],
+    );
     let mut history = said(&["Something bad."]);
     let learned = learn(&memories, &history).await;
     assert_eq!(learned.warnings.len(), 1, "{learned:?}");
@@ -133,7 +195,10 @@ async fn part_is_read_again_when_the_store_failed_and_nothing_is_kept_twice() {
     let gate = Gate::default();
     let (_, memories) = with(
         &memories,
-        [finds(&["The user is Ada."]).wait_at(0, &gate), finds(&["The user is Ada.", "Tea is liked."])],
+        [
+            finds(&["The user is Ada."]).wait_at(0, &gate),
+            finds(&["The user is Ada.", "Tea is liked."]),
+        ],
     );
     let history = said(&["I am Ada."]);
     let reading = tokio::spawn({
@@ -143,11 +208,17 @@ async fn part_is_read_again_when_the_store_failed_and_nothing_is_kept_twice() {
     gate.reached().await;
     store.fail(true);
     gate.open();
-    let error = reading.await.expect("no panic").expect_err("the disk is gone");
+    let error = reading
+        .await
+        .expect("no panic")
+        .expect_err("the disk is gone");
     assert_eq!(error.kind, MemoryErrorKind::Io);
     store.fail(false);
     learn(&memories, &history).await;
-    assert_eq!(texts(&memories).await, ["Tea is liked.", "The user is Ada."]);
+    assert_eq!(
+        texts(&memories).await,
+        ["Tea is liked.", "The user is Ada."]
+    );
 }
 
 #[tokio::test]
@@ -193,9 +264,18 @@ async fn slower_process_keeps_nothing_when_two_read_one_session() {
 #[tokio::test]
 async fn sessions_are_read_apart_when_their_names_differ() {
     let (_, memories) = ada();
-    let (model, memories) = with(&memories, [finds(&["The user is Ada."]), finds(&["The user likes tea."])]);
+    let (model, memories) = with(
+        &memories,
+        [
+            finds(&["The user is Ada."]),
+            finds(&["The user likes tea."]),
+        ],
+    );
     learn(&memories, &said(&["I am Ada."])).await;
-    memories.learn("other/../s", &said(&["I like tea."])).await.expect("it is read");
+    memories
+        .learn("other/../s", &said(&["I like tea."]))
+        .await
+        .expect("it is read");
     assert_eq!(texts(&memories).await.len(), 2);
     model.assert_done();
 }
@@ -203,12 +283,18 @@ async fn sessions_are_read_apart_when_their_names_differ() {
 #[tokio::test]
 async fn session_is_read_anew_when_it_counts_as_unread() {
     let (_, memories) = ada();
-    let (model, memories) = with(&memories, [finds(&["The user is Ada."]), finds(&["the user is  Ada"])]);
+    let (model, memories) = with(
+        &memories,
+        [finds(&["The user is Ada."]), finds(&["the user is  Ada"])],
+    );
     let history = said(&["I am Ada."]);
     learn(&memories, &history).await;
     memories.unread("s").await.expect("the store works");
     let learned = learn(&memories, &history).await;
-    assert_eq!((learned.known, texts(&memories).await), (1, vec!["The user is Ada.".to_owned()]));
+    assert_eq!(
+        (learned.known, texts(&memories).await),
+        (1, vec!["The user is Ada.".to_owned()])
+    );
     model.assert_done();
 }
 
@@ -222,7 +308,10 @@ async fn facts_are_bounded_when_a_model_finds_too_many_and_too_long_ones() {
     let (_, memories) = with(&memories, [finds(&facts)]);
     let learned = learn(&memories, &said(&["I know many words."])).await;
     assert_eq!(learned.added.len(), MAX_LEARNED);
-    assert_eq!(learned.warnings, ["14 of 34 facts were empty, doubled, too long or too many".into()]);
+    assert_eq!(
+        learned.warnings,
+        ["14 of 34 facts were empty, doubled, too long or too many".into()]
+    );
 }
 
 #[tokio::test]
@@ -230,12 +319,20 @@ async fn long_part_is_read_in_several_requests_and_marked_after_each() {
     let (_, memories) = ada();
     let broken = Script::new().fail(Error::new(ErrorKind::Network, "the line broke"));
     let (model, memories) = with(&memories, [finds(&["one"]), broken, finds(&["two"])]);
-    let texts_said: Vec<String> = (0..6).map(|n| format!("{n}{}", "ä".repeat(7_000))).collect();
+    let texts_said: Vec<String> = (0..6)
+        .map(|n| format!("{n}{}", "ä".repeat(7_000)))
+        .collect();
     let history = said(&texts_said.iter().map(String::as_str).collect::<Vec<_>>());
-    memories.learn("s", &history).await.expect_err("the line broke");
+    memories
+        .learn("s", &history)
+        .await
+        .expect_err("the line broke");
     learn(&memories, &history).await;
-    let counts: Vec<usize> =
-        model.requests().iter().map(|request| shown(request)["new"].as_array().map_or(0, Vec::len)).collect();
+    let counts: Vec<usize> = model
+        .requests()
+        .iter()
+        .map(|request| shown(request)["new"].as_array().map_or(0, Vec::len))
+        .collect();
     assert_eq!(counts, [3, 3, 3]);
     assert_eq!(texts(&memories).await, ["one", "two"]);
 }
@@ -243,7 +340,8 @@ async fn long_part_is_read_in_several_requests_and_marked_after_each() {
 #[tokio::test]
 async fn answer_is_read_when_it_is_fenced() {
     let (_, memories) = ada();
-    let fenced = Script::new().text("Here you are:\n```json\n{\"facts\": [\"The user is Ada.\"]}\n```\nDone.");
+    let fenced = Script::new()
+        .text("Here you are:\n```json\n{\"facts\": [\"The user is Ada.\"]}\n```\nDone.");
     let (_, memories) = with(&memories, [fenced]);
     learn(&memories, &said(&["I am Ada."])).await;
     assert_eq!(texts(&memories).await, ["The user is Ada."]);
@@ -253,6 +351,9 @@ async fn answer_is_read_when_it_is_fenced() {
 async fn learning_is_refused_when_there_is_no_model() {
     let (_, memories) = ada();
     add(&memories, &["The user is Ada."]).await;
-    let error = memories.learn("s", &said(&["I am Ada."])).await.expect_err("there is no model");
+    let error = memories
+        .learn("s", &said(&["I am Ada."]))
+        .await
+        .expect_err("there is no model");
     assert_eq!(error.kind, MemoryErrorKind::Invalid);
 }

@@ -62,7 +62,10 @@ const QUERIES: [(&str, &[usize]); 20] = [
     ("Book the travel to Kyoto, by train if possible.", &[18, 19]),
     ("Write the software for my Linux laptop.", &[20, 21]),
     ("Keep the answers short.", &[22]),
-    ("When is the deadline of the project with the footbridge?", &[24, 25]),
+    (
+        "When is the deadline of the project with the footbridge?",
+        &[24, 25],
+    ),
     ("Who is my manager?", &[26]),
     ("Which pill do I take for my blood pressure?", &[29]),
 ];
@@ -79,10 +82,25 @@ impl Embedder for Letters {
 
     async fn embed(&self, texts: &[Arc<str>], purpose: Purpose) -> Result<Embeddings, Error> {
         let split = |text: &Arc<str>| {
-            let letters: Vec<char> = text.chars().map(|it| if it.is_alphanumeric() { it } else { '_' }).collect();
-            letters.windows(3).map(|it| it.iter().collect::<String>().replace('_', "0")).collect::<Vec<_>>().join(" ")
+            let letters: Vec<char> = text
+                .chars()
+                .map(|it| if it.is_alphanumeric() { it } else { '_' })
+                .collect();
+            letters
+                .windows(3)
+                .map(|it| it.iter().collect::<String>().replace('_', "0"))
+                .collect::<Vec<_>>()
+                .join(" ")
         };
-        self.0.embed(&texts.iter().map(|text| split(text).into()).collect::<Vec<Arc<str>>>(), purpose).await
+        self.0
+            .embed(
+                &texts
+                    .iter()
+                    .map(|text| split(text).into())
+                    .collect::<Vec<Arc<str>>>(),
+                purpose,
+            )
+            .await
     }
 }
 
@@ -100,7 +118,10 @@ async fn recall_at_5(memories: &Memories) -> f64 {
 
 async fn filled(memories: Memories) -> Memories {
     for fact in FACTS {
-        memories.add(fact, Metadata::new()).await.expect("there is room");
+        memories
+            .add(fact, Metadata::new())
+            .await
+            .expect("there is room");
     }
     memories
 }
@@ -121,7 +142,10 @@ async fn hybrid_search_is_about_as_good_as_the_better_half_when_the_set_is_label
     let letters: [f64; 3] = measure(|| Arc::new(Letters(HashEmbedder::new(2_048)))).await;
     for (name, [words, vectors, both]) in [("hashed words", hash), ("hashed letters", letters)] {
         println!("recall@5, {name}: words {words:.3}, vectors {vectors:.3}, both {both:.3}");
-        assert!(both >= words.max(vectors) - 0.05, "{name}: {both} against {words} and {vectors}");
+        assert!(
+            both >= words.max(vectors) - 0.05,
+            "{name}: {both} against {words} and {vectors}"
+        );
         assert!(both >= 0.8, "{name}: {both}");
     }
 }

@@ -55,15 +55,29 @@ pub enum Work {
 
 impl Work {
     /// A run that waits for answers to these.
-    pub(crate) fn parked<'a>(on: impl Iterator<Item = &'a Arc<Pause>>, until_ms: Option<u64>) -> Self {
-        let words = on.map(|pause| first_line(&pause.ask.prompt)).collect::<Vec<_>>().join("; ");
-        Self::Parked { on: words.chars().take(MAX_PARKED_ON).collect::<String>().into(), until_ms }
+    pub(crate) fn parked<'a>(
+        on: impl Iterator<Item = &'a Arc<Pause>>,
+        until_ms: Option<u64>,
+    ) -> Self {
+        let words = on
+            .map(|pause| first_line(&pause.ask.prompt))
+            .collect::<Vec<_>>()
+            .join("; ");
+        Self::Parked {
+            on: words.chars().take(MAX_PARKED_ON).collect::<String>().into(),
+            until_ms,
+        }
     }
 }
 
 /// The first line of a text, without what does not show.
 fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().filter(|it| !it.is_control()).collect()
+    text.lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .filter(|it| !it.is_control())
+        .collect()
 }
 
 /// A due log in the hands of the owner that asked for it.

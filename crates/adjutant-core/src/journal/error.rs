@@ -48,19 +48,32 @@ impl JournalError {
     /// An error; `message` says what was attempted and with what.
     #[cold]
     pub fn new(kind: JournalErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), holder: None, source: None }
+        Self {
+            kind,
+            message: message.into(),
+            holder: None,
+            source: None,
+        }
     }
 
     /// Another owner has the log.
     pub fn owned(log: &LogId, holder: Holder) -> Self {
-        let message = format!("log {:?} belongs to {holder}; hint: post to it, or take it over", log.0);
+        let message = format!(
+            "log {:?} belongs to {holder}; hint: post to it, or take it over",
+            log.0
+        );
         let holder = Some(Arc::new(holder));
-        Self { holder, ..Self::new(JournalErrorKind::Owned, message) }
+        Self {
+            holder,
+            ..Self::new(JournalErrorKind::Owned, message)
+        }
     }
 
     /// The storage can be read and not written.
     pub fn read_only(attempt: &str, place: &str) -> Self {
-        let message = format!("{attempt}: {place} can only be read; hint: copy it to a place that can be written");
+        let message = format!(
+            "{attempt}: {place} can only be read; hint: copy it to a place that can be written"
+        );
         Self::new(JournalErrorKind::ReadOnly, message)
     }
 
@@ -69,7 +82,9 @@ impl JournalError {
         let message = match kind {
             JournalErrorKind::Missing => format!("no log is called {:?}", log.0),
             JournalErrorKind::Exists => format!("a log is called {:?} already", log.0),
-            JournalErrorKind::Fenced => format!("log {:?} has been taken over by another owner", log.0),
+            JournalErrorKind::Fenced => {
+                format!("log {:?} has been taken over by another owner", log.0)
+            }
             _ => format!("log {:?} could not be used", log.0),
         };
         Self::new(kind, message)
@@ -77,7 +92,10 @@ impl JournalError {
 
     /// The journal cannot do that.
     pub fn unsupported(what: &str) -> Self {
-        Self::new(JournalErrorKind::Unsupported, format!("this journal cannot {what}"))
+        Self::new(
+            JournalErrorKind::Unsupported,
+            format!("this journal cannot {what}"),
+        )
     }
 
     /// Sets what caused it.

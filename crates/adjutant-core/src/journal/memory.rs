@@ -12,9 +12,9 @@ use futures_util::stream;
 use tokio::sync::{Notify, watch};
 
 use super::{
-    Backlog, DueLog, DueWork, Epoch, Flush, Folded, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo,
-    LogPage, LogQuery, MAX_LOST_OWNERS, Owner, Post, PostNo, PostStream, Posted, RecordStream, SUSPECT_AFTER,
-    SUSPECT_BARS, SUSPECT_RESTS, SessionMeta, Work,
+    Backlog, DueLog, DueWork, Epoch, Flush, Folded, Head, Journal, JournalError, JournalErrorKind,
+    Log, LogId, LogInfo, LogPage, LogQuery, MAX_LOST_OWNERS, Owner, Post, PostNo, PostStream,
+    Posted, RecordStream, SUSPECT_AFTER, SUSPECT_BARS, SUSPECT_RESTS, SessionMeta, Work,
 };
 use crate::{journal::Stamped, number::Seq};
 
@@ -80,14 +80,26 @@ impl MemoryJournal {
     /// Sets the clock that tells when a log was made.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
-        Self { world: Arc::new(world), ..self }
+        Self {
+            world: Arc::new(world),
+            ..self
+        }
     }
 
     /// Gives a log to an owner that may have it.
-    fn take(&self, log: &LogId, of: &mut StoredLog, kept: Arc<Mutex<StoredLog>>, owner: &Owner) -> Box<dyn Log> {
+    fn take(
+        &self,
+        log: &LogId,
+        of: &mut StoredLog,
+        kept: Arc<Mutex<StoredLog>>,
+        owner: &Owner,
+    ) -> Box<dyn Log> {
         let held = Arc::new(());
         of.epoch.0 += 1;
-        of.owner = Some(MemoryHolder { owner: Arc::clone(&owner.id), held: Arc::downgrade(&held) });
+        of.owner = Some(MemoryHolder {
+            owner: Arc::clone(&owner.id),
+            held: Arc::downgrade(&held),
+        });
         let (epoch, seq) = (of.epoch, Seq(of.records.len() as u64));
         Box::new(MemoryLog {
             id: log.clone(),
@@ -102,13 +114,19 @@ impl MemoryJournal {
     }
 
     fn log(&self, log: &LogId) -> Result<Arc<Mutex<StoredLog>>, JournalError> {
-        lock(&self.logs.all).get(log).cloned().ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))
+        lock(&self.logs.all)
+            .get(log)
+            .cloned()
+            .ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))
     }
 }
 
 impl Default for MemoryJournal {
     fn default() -> Self {
-        Self { logs: Arc::default(), world: Arc::new(SystemWorld) }
+        Self {
+            logs: Arc::default(),
+            world: Arc::new(SystemWorld),
+        }
     }
 }
 
@@ -134,7 +152,10 @@ impl StoredLog {
 
     /// Returns the current owner of the log.
     fn owner(&self) -> Option<&Arc<str>> {
-        self.owner.as_ref().filter(|holder| holder.held.strong_count() > 0).map(|holder| &holder.owner)
+        self.owner
+            .as_ref()
+            .filter(|holder| holder.held.strong_count() > 0)
+            .map(|holder| &holder.owner)
     }
 
     fn info(&self, log: &LogId) -> LogInfo {
@@ -143,7 +164,11 @@ impl StoredLog {
             head: Seq(self.records.len() as u64),
             is_owned: self.owner().is_some(),
             owner: self.owner().cloned(),
-            work: Some(self.aside.clone().map_or_else(|| self.work.clone(), |why| Work::Aside { why })),
+            work: Some(
+                self.aside
+                    .clone()
+                    .map_or_else(|| self.work.clone(), |why| Work::Aside { why }),
+            ),
             due_ms: self.due_ms(),
             about: self.about.clone(),
             ..LogInfo::new(log.clone(), self.created_ms)
@@ -158,9 +183,17 @@ impl Journal for MemoryJournal {
         let made = || Arc::new(Mutex::new(StoredLog::new(self.world.now_ms())));
         let kept = Arc::clone(lock(&self.logs.all).entry(log.clone()).or_insert_with(made));
         let mut of = lock(&kept);
-        let known = of.owner().filter(|known| *known != &owner.id && !owner.takes_over);
+        let known = of
+            .owner()
+            .filter(|known| *known != &owner.id && !owner.takes_over);
         if let Some(known) = known {
-            return Err(JournalError::owned(log, super::Holder { owner: Arc::clone(known), ..Default::default() }));
+            return Err(JournalError::owned(
+                log,
+                super::Holder {
+                    owner: Arc::clone(known),
+                    ..Default::default()
+                },
+            ));
         }
         Ok(self.take(log, &mut of, Arc::clone(&kept), owner))
     }
@@ -171,7 +204,13 @@ impl Journal for MemoryJournal {
             Err(error) => return Box::pin(stream::iter([Err(error)])),
         };
         let from = usize::try_from(after.0).unwrap_or(usize::MAX);
-        let records: Vec<_> = lock(&kept).records.iter().skip(from).cloned().map(Ok).collect();
+        let records: Vec<_> = lock(&kept)
+            .records
+            .iter()
+            .skip(from)
+            .cloned()
+            .map(Ok)
+            .collect();
         Box::pin(stream::iter(records))
     }
 
@@ -192,10 +231,18 @@ impl Journal for MemoryJournal {
     fn posts(&self, log: &LogId, after: PostNo) -> Option<PostStream> {
         let kept = self.log(log).ok()?;
         let newest = lock(&kept).newest_post.subscribe();
-        let next = |(kept, mut newest, mut after): (Arc<Mutex<StoredLog>>, watch::Receiver<PostNo>, PostNo)| async move {
+        let next = |(kept, mut newest, mut after): (
+            Arc<Mutex<StoredLog>>,
+            watch::Receiver<PostNo>,
+            PostNo,
+        )| async move {
             loop {
                 let seen = *newest.wait_for(|newest| *newest > after).await.ok()?;
-                let found = lock(&kept).posts.iter().find(|posted| posted.no > after).cloned();
+                let found = lock(&kept)
+                    .posts
+                    .iter()
+                    .find(|posted| posted.no > after)
+                    .cloned();
                 // If the post is gone, it was heeded meanwhile.
                 after = found.as_ref().map_or(seen, |posted| posted.no);
                 if let Some(posted) = found {
@@ -208,7 +255,12 @@ impl Journal for MemoryJournal {
 
     async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
         let kept = self.log(log)?;
-        let posted = lock(&kept).posts.iter().filter(|posted| posted.no > after).cloned().collect();
+        let posted = lock(&kept)
+            .posts
+            .iter()
+            .filter(|posted| posted.no > after)
+            .cloned()
+            .collect();
         Ok(posted)
     }
 
@@ -231,17 +283,32 @@ impl Journal for MemoryJournal {
     async fn rename(&self, from: &LogId, to: &LogId) -> Result<(), JournalError> {
         to.check()?;
         let mut logs = lock(&self.logs.all);
-        let kept = logs.get(from).ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, from))?;
+        let kept = logs
+            .get(from)
+            .ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, from))?;
         if let Some(owner) = lock(kept).owner() {
-            return Err(JournalError::owned(from, super::Holder { owner: Arc::clone(owner), ..Default::default() }));
+            return Err(JournalError::owned(
+                from,
+                super::Holder {
+                    owner: Arc::clone(owner),
+                    ..Default::default()
+                },
+            ));
         }
         if logs.contains_key(to) {
             return Err(JournalError::of_log(JournalErrorKind::Exists, to));
         }
-        let Some(kept) = logs.remove(from) else { return Err(JournalError::of_log(JournalErrorKind::Missing, from)) };
+        let Some(kept) = logs.remove(from) else {
+            return Err(JournalError::of_log(JournalErrorKind::Missing, from));
+        };
         logs.insert(to.clone(), kept);
         for other in logs.values() {
-            if let Some((parent, _)) = lock(other).about.parent.as_mut().filter(|(parent, _)| parent == from) {
+            if let Some((parent, _)) = lock(other)
+                .about
+                .parent
+                .as_mut()
+                .filter(|(parent, _)| parent == from)
+            {
                 *parent = to.clone();
             }
         }
@@ -250,9 +317,17 @@ impl Journal for MemoryJournal {
 
     async fn delete(&self, log: &LogId) -> Result<(), JournalError> {
         let mut logs = lock(&self.logs.all);
-        let kept = logs.get(log).ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
+        let kept = logs
+            .get(log)
+            .ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
         if let Some(owner) = lock(kept).owner() {
-            return Err(JournalError::owned(log, super::Holder { owner: Arc::clone(owner), ..Default::default() }));
+            return Err(JournalError::owned(
+                log,
+                super::Holder {
+                    owner: Arc::clone(owner),
+                    ..Default::default()
+                },
+            ));
         }
         logs.remove(log);
         Ok(())
@@ -267,15 +342,23 @@ impl Journal for MemoryJournal {
 #[async_trait]
 impl Log for MemoryLog {
     fn head(&self) -> Head {
-        Head { seq: self.seq, epoch: self.epoch }
+        Head {
+            seq: self.seq,
+            epoch: self.epoch,
+        }
     }
 
     async fn append(&mut self, batch: &[Arc<Stamped>], _: Flush) -> Result<Head, JournalError> {
         let (mark, has_progressed) = (self.mark.take(), std::mem::take(&mut self.has_progressed));
         let mut kept = self.kept()?;
-        let follows = (self.seq.0 + 1..).zip(batch).all(|(seq, stamped)| stamped.seq.0 == seq);
+        let follows = (self.seq.0 + 1..)
+            .zip(batch)
+            .all(|(seq, stamped)| stamped.seq.0 == seq);
         if !follows {
-            let message = format!("a batch does not follow record {} of log {:?}", self.seq, self.id.0);
+            let message = format!(
+                "a batch does not follow record {} of log {:?}",
+                self.seq, self.id.0
+            );
             return Err(JournalError::new(JournalErrorKind::Corrupt, message));
         }
         kept.records.extend(batch.iter().cloned());
@@ -310,7 +393,8 @@ impl Log for MemoryLog {
     async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
         let mut kept = self.kept()?;
         kept.posts.retain(|posted| posted.no > upto);
-        kept.newest_post.send_if_modified(|newest| std::mem::replace(newest, upto.max(*newest)) < upto);
+        kept.newest_post
+            .send_if_modified(|newest| std::mem::replace(newest, upto.max(*newest)) < upto);
         Ok(())
     }
 }
@@ -319,7 +403,11 @@ impl MemoryLog {
     /// Returns the stored log, as long as nobody has taken over.
     fn kept(&self) -> Result<MutexGuard<'_, StoredLog>, JournalError> {
         let kept = lock(&self.kept);
-        if kept.epoch == self.epoch { Ok(kept) } else { Err(JournalError::of_log(JournalErrorKind::Fenced, &self.id)) }
+        if kept.epoch == self.epoch {
+            Ok(kept)
+        } else {
+            Err(JournalError::of_log(JournalErrorKind::Fenced, &self.id))
+        }
     }
 }
 
@@ -335,7 +423,10 @@ impl Drop for MemoryLog {
 impl StoredLog {
     /// The time from which the log is due, whoever owns it.
     fn due_ms(&self) -> Option<u64> {
-        let is_posted = self.posts.back().is_some_and(|newest| newest.no > self.passed);
+        let is_posted = self
+            .posts
+            .back()
+            .is_some_and(|newest| newest.no > self.passed);
         let due_ms = match &self.work {
             Work::Open => Some(0),
             Work::Parked { until_ms, .. } => *until_ms,
@@ -374,10 +465,15 @@ impl StoredLog {
 impl DueWork for MemoryJournal {
     async fn due(&self, owner: &Owner, mut most: usize) -> Result<Vec<DueLog>, JournalError> {
         let now_ms = self.world.now_ms();
-        let mut found: Vec<_> = lock(&self.logs.all).iter().map(|(id, kept)| (id.clone(), Arc::clone(kept))).collect();
+        let mut found: Vec<_> = lock(&self.logs.all)
+            .iter()
+            .map(|(id, kept)| (id.clone(), Arc::clone(kept)))
+            .collect();
         let is_barred = found.iter().any(|(_, kept)| {
             let of = lock(kept);
-            of.is_suspect() && of.owner() == Some(&owner.id) && of.rest_ms + millis(SUSPECT_BARS) > now_ms
+            of.is_suspect()
+                && of.owner() == Some(&owner.id)
+                && of.rest_ms + millis(SUSPECT_BARS) > now_ms
         });
         found.retain(|(id, kept)| lock(kept).is_ready(id, now_ms));
         // A suspect comes first, and alone.
@@ -397,7 +493,12 @@ impl DueWork for MemoryJournal {
             }
             let (info, newest_post, lost) = (of.info(&id), *of.newest_post.borrow(), of.lost);
             of.rest_ms = now_ms;
-            due.push(DueLog { info, newest_post, lost, log: self.take(&id, &mut of, Arc::clone(&kept), owner) });
+            due.push(DueLog {
+                info,
+                newest_post,
+                lost,
+                log: self.take(&id, &mut of, Arc::clone(&kept), owner),
+            });
         }
         Ok(due)
     }

@@ -117,15 +117,24 @@ impl LogInfo {
 impl LogQuery {
     /// True if a log is among those that are listed, and behind the page before.
     pub(crate) fn takes(&self, info: &LogInfo) -> bool {
-        let is_of = |wanted: &Option<Arc<str>>, agent: &Option<Arc<str>>| wanted.is_none() || wanted == agent;
+        let is_of = |wanted: &Option<Arc<str>>, agent: &Option<Arc<str>>| {
+            wanted.is_none() || wanted == agent
+        };
         let parent = info.about.parent.as_ref().map(|(parent, _)| parent);
         is_of(&self.agent, &info.about.agent)
-            && self.label.as_ref().is_none_or(|label| info.about.labels.contains(label))
-            && self.parent.as_ref().is_none_or(|wanted| parent == Some(wanted))
+            && self
+                .label
+                .as_ref()
+                .is_none_or(|label| info.about.labels.contains(label))
+            && self
+                .parent
+                .as_ref()
+                .is_none_or(|wanted| parent == Some(wanted))
             && self.since_ms.is_none_or(|since| info.updated_ms >= since)
             && self.before_ms.is_none_or(|before| info.updated_ms < before)
             && self.after.as_ref().is_none_or(|mark| {
-                info.updated_ms < mark.updated_ms || (info.updated_ms == mark.updated_ms && info.log > mark.log)
+                info.updated_ms < mark.updated_ms
+                    || (info.updated_ms == mark.updated_ms && info.log > mark.log)
             })
     }
 
@@ -143,14 +152,25 @@ impl LogQuery {
 impl Default for LogQuery {
     /// All logs, 50 at a time.
     fn default() -> Self {
-        Self { agent: None, label: None, parent: None, since_ms: None, before_ms: None, limit: 50, after: None }
+        Self {
+            agent: None,
+            label: None,
+            parent: None,
+            since_ms: None,
+            before_ms: None,
+            limit: 50,
+            after: None,
+        }
     }
 }
 
 impl LogPage {
     /// A page of logs in their order; `is_more` says whether others follow.
     pub fn new(logs: Vec<LogInfo>, is_more: bool) -> Self {
-        let mark = |info: &LogInfo| PageMark { updated_ms: info.updated_ms, log: info.log.clone() };
+        let mark = |info: &LogInfo| PageMark {
+            updated_ms: info.updated_ms,
+            log: info.log.clone(),
+        };
         let next = logs.last().filter(|_| is_more).map(mark);
         Self { logs, next }
     }

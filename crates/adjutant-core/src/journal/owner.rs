@@ -41,7 +41,9 @@ impl fmt::Display for Holder {
         if let Some(since) = self.since {
             write!(f, " for {} s", since.as_secs())?;
         }
-        self.left.map_or(Ok(()), |left| write!(f, "; its lease ends in {:.1} s", left.as_secs_f64()))
+        self.left.map_or(Ok(()), |left| {
+            write!(f, "; its lease ends in {:.1} s", left.as_secs_f64())
+        })
     }
 }
 
@@ -52,12 +54,28 @@ impl Default for Owner {
         static OWNERS: AtomicU64 = AtomicU64::new(1);
         let program = PROGRAM.get_or_init(|| {
             let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-            let host = host.trim().chars().filter(|it| it.is_ascii_graphic()).take(MAX_HOST).collect::<String>();
-            let host = if host.is_empty() { host } else { format!("@{host}") };
-            format!("process {}{host}, {}", std::process::id(), Uuid::new_v4().as_simple())
+            let host = host
+                .trim()
+                .chars()
+                .filter(|it| it.is_ascii_graphic())
+                .take(MAX_HOST)
+                .collect::<String>();
+            let host = if host.is_empty() {
+                host
+            } else {
+                format!("@{host}")
+            };
+            format!(
+                "process {}{host}, {}",
+                std::process::id(),
+                Uuid::new_v4().as_simple()
+            )
         });
         let number = OWNERS.fetch_add(1, Ordering::Relaxed);
-        Self { id: format!("{program}-{number}").into(), takes_over: false }
+        Self {
+            id: format!("{program}-{number}").into(),
+            takes_over: false,
+        }
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{
-    Backlog, DueLog, DueWork, Folded, GcReport, Journal, JournalError, Log, LogId, LogInfo, LogPage, LogQuery, Owner,
-    Post, PostNo, PostStream, Posted, RecordStream, SessionMeta, StoredStream,
+    Backlog, DueLog, DueWork, Folded, GcReport, Journal, JournalError, Log, LogId, LogInfo,
+    LogPage, LogQuery, Owner, Post, PostNo, PostStream, Posted, RecordStream, SessionMeta,
+    StoredStream,
 };
 use crate::number::Seq;
 

@@ -68,7 +68,13 @@ struct Versioned {
 impl Stamped {
     /// A record at its place.
     pub fn new(seq: Seq, at_ms: u64, thread: ThreadId, record: Record) -> Self {
-        Self { seq, at_ms, thread, record, encoded: OnceLock::new() }
+        Self {
+            seq,
+            at_ms,
+            thread,
+            record,
+            encoded: OnceLock::new(),
+        }
     }
 
     /// Reads a record from its bytes, which are kept; also one that an older program wrote.
@@ -82,9 +88,21 @@ impl Stamped {
             Ok(_) => older(&bytes, &attachments, None)?,
             Err(error) => older(&bytes, &attachments, Some(error))?,
         };
-        let Envelope { seq, at_ms, thread, record, .. } = envelope;
+        let Envelope {
+            seq,
+            at_ms,
+            thread,
+            record,
+            ..
+        } = envelope;
         let encoded = OnceLock::from(Encoded { bytes, attachments });
-        Ok(Self { seq, at_ms, thread, record, encoded })
+        Ok(Self {
+            seq,
+            at_ms,
+            thread,
+            record,
+            encoded,
+        })
     }
 
     /// The record as it is stored: one JSON object, without a line feed.
@@ -115,24 +133,44 @@ impl Stamped {
         let envelope = self.envelope(&self.record, Vec::new());
         let bytes = serde_json::to_vec(&envelope).map_err(|error| self.invalid(error))?;
         if json::depth(&bytes) > MAX_DEPTH {
-            let message = format!("record {} is nested deeper than {MAX_DEPTH} levels", self.seq);
+            let message = format!(
+                "record {} is nested deeper than {MAX_DEPTH} levels",
+                self.seq
+            );
             return Err(JournalError::new(JournalErrorKind::Invalid, message));
         }
         if bytes.len() <= attach::LARGE {
-            return Ok(Encoded { bytes: bytes.into(), attachments: Vec::new() });
+            return Ok(Encoded {
+                bytes: bytes.into(),
+                attachments: Vec::new(),
+            });
         }
-        let (record, attached, attachments) = attach::detach(&self.record).map_err(|error| self.invalid(error))?;
+        let (record, attached, attachments) =
+            attach::detach(&self.record).map_err(|error| self.invalid(error))?;
         if attachments.is_empty() {
-            return Ok(Encoded { bytes: bytes.into(), attachments });
+            return Ok(Encoded {
+                bytes: bytes.into(),
+                attachments,
+            });
         }
         let envelope = self.envelope(&record, attached);
         let bytes = serde_json::to_vec(&envelope).map_err(|error| self.invalid(error))?;
-        Ok(Encoded { bytes: bytes.into(), attachments })
+        Ok(Encoded {
+            bytes: bytes.into(),
+            attachments,
+        })
     }
 
     fn envelope<R>(&self, record: R, attached: Vec<Attached>) -> Envelope<R> {
         let (seq, at_ms, thread) = (self.seq, self.at_ms, self.thread.clone());
-        Envelope { v: VERSION, seq, at_ms, thread, record, attached }
+        Envelope {
+            v: VERSION,
+            seq,
+            at_ms,
+            thread,
+            record,
+            attached,
+        }
     }
 
     fn invalid(&self, error: serde_json::Error) -> JournalError {
@@ -148,11 +186,18 @@ fn older(
     error: Option<serde_json::Error>,
 ) -> Result<Envelope<Record>, JournalError> {
     let corrupt = |seq: &str, error| {
-        JournalError::new(JournalErrorKind::Corrupt, format!("what is stored{seq} is no record")).with_source(error)
+        JournalError::new(
+            JournalErrorKind::Corrupt,
+            format!("what is stored{seq} is no record"),
+        )
+        .with_source(error)
     };
     let known: Versioned = serde_json::from_slice(bytes).map_err(|error| corrupt("", error))?;
     if known.v > VERSION {
-        let message = format!("record {} has version {}; this program reads up to {VERSION}", known.seq, known.v);
+        let message = format!(
+            "record {} has version {}; this program reads up to {VERSION}",
+            known.seq, known.v
+        );
         return Err(JournalError::new(JournalErrorKind::Version, message));
     }
     let at = format!(" as record {}", known.seq);
@@ -164,20 +209,23 @@ fn older(
 
 impl PartialEq for Stamped {
     fn eq(&self, other: &Self) -> bool {
-        (self.seq, self.at_ms, &self.thread, &self.record) == (other.seq, other.at_ms, &other.thread, &other.record)
+        (self.seq, self.at_ms, &self.thread, &self.record)
+            == (other.seq, other.at_ms, &other.thread, &other.record)
     }
 }
 
 impl Serialize for Stamped {
     /// The record whole, without attachments.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.envelope(&self.record, Vec::new()).serialize(serializer)
+        self.envelope(&self.record, Vec::new())
+            .serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Stamped {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
-        Self::read(value.to_string().into(), Vec::new()).map_err(|error| serde::de::Error::custom(error.to_string()))
+        Self::read(value.to_string().into(), Vec::new())
+            .map_err(|error| serde::de::Error::custom(error.to_string()))
     }
 }

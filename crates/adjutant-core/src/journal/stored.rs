@@ -32,13 +32,20 @@ impl StoredRecord {
     /// `Corrupt` if a byte is not what was written, or the record stands at another place; `Version` if a newer program
     /// wrote it.
     pub fn open(self, before: &Digest) -> Result<Arc<Stamped>, JournalError> {
-        let corrupt = |why: &str| JournalError::new(JournalErrorKind::Corrupt, format!("record {} {why}", self.seq));
+        let corrupt = |why: &str| {
+            JournalError::new(
+                JournalErrorKind::Corrupt,
+                format!("record {} {why}", self.seq),
+            )
+        };
         if before.then(&self.bytes) != self.link {
             return Err(corrupt("is not what was written: its digest differs"));
         }
         for attachment in &self.attachments {
             if Digest::of(&attachment.bytes) != attachment.digest {
-                return Err(corrupt("has an attachment that is not what was written: its digest differs"));
+                return Err(corrupt(
+                    "has an attachment that is not what was written: its digest differs",
+                ));
             }
         }
         let seq = self.seq;
@@ -56,7 +63,12 @@ pub(super) fn of_records(records: RecordStream, after: Seq) -> StoredStream {
         let stored = record.and_then(|stamped| {
             let bytes = stamped.bytes()?.clone();
             *link = link.then(&bytes);
-            Ok(StoredRecord { seq: stamped.seq, bytes, link: *link, attachments: stamped.attachments()?.to_vec() })
+            Ok(StoredRecord {
+                seq: stamped.seq,
+                bytes,
+                link: *link,
+                attachments: stamped.attachments()?.to_vec(),
+            })
         });
         future::ready(Some(stored))
     });

@@ -38,14 +38,20 @@ pub enum KvStoreErrorKind {
 impl KvStoreError {
     /// An error; `message` says what was attempted and with what.
     pub fn new(kind: KvStoreErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+        }
     }
 
     /// Returns the error of a key that does not meet its condition.
     pub fn conflict(key: impl Into<Arc<str>>, found: Option<Version>) -> Self {
         let key = key.into();
         let message = match found {
-            Some(version) => format!("key {key:?} has version {version}, which is not what the change expects"),
+            Some(version) => {
+                format!("key {key:?} has version {version}, which is not what the change expects")
+            }
             None => format!("key {key:?} has no value, which is not what the change expects"),
         };
         Self::new(KvStoreErrorKind::Conflict { key, found }, message)

@@ -12,7 +12,8 @@ use futures_util::stream;
 use tokio::sync::watch;
 
 use super::{
-    Change, ChangeStream, Changed, Hit, Item, KvStore, KvStoreError, Scan, Version, When, check_key, check_write,
+    Change, ChangeStream, Changed, Hit, Item, KvStore, KvStoreError, Scan, Version, When,
+    check_key, check_write,
 };
 use crate::search;
 
@@ -47,7 +48,10 @@ impl MemoryKvStore {
     /// Sets the clock that tells when a value was written.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
-        Self { world: Arc::new(world), ..self }
+        Self {
+            world: Arc::new(world),
+            ..self
+        }
     }
 
     fn kept(&self) -> MutexGuard<'_, StoreData> {
@@ -57,7 +61,11 @@ impl MemoryKvStore {
 
 impl Default for MemoryKvStore {
     fn default() -> Self {
-        Self { kept: Arc::default(), newest: watch::Sender::default(), world: Arc::new(SystemWorld) }
+        Self {
+            kept: Arc::default(),
+            newest: watch::Sender::default(),
+            world: Arc::new(SystemWorld),
+        }
     }
 }
 
@@ -74,16 +82,30 @@ impl StoreData {
             When::Absent => found.is_none(),
             When::Is(version) => found == Some(version),
         };
-        if is_so { Ok(()) } else { Err(KvStoreError::conflict(Arc::clone(&change.key), found)) }
+        if is_so {
+            Ok(())
+        } else {
+            Err(KvStoreError::conflict(Arc::clone(&change.key), found))
+        }
     }
 
     fn change(&mut self, change: Change, version: Version, now_ms: u64) {
         let key = change.key;
-        let before = self.version(&key).or_else(|| self.removals.get(&key).copied());
+        let before = self
+            .version(&key)
+            .or_else(|| self.removals.get(&key).copied());
         match change.put {
             Some((value, text)) => {
-                self.items
-                    .insert(Arc::clone(&key), Item { key: Arc::clone(&key), value, text, version, changed_ms: now_ms });
+                self.items.insert(
+                    Arc::clone(&key),
+                    Item {
+                        key: Arc::clone(&key),
+                        value,
+                        text,
+                        version,
+                        changed_ms: now_ms,
+                    },
+                );
                 self.removals.remove(&key);
                 self.changes.insert((version, Arc::clone(&key)), Kind::Put);
             }
@@ -91,7 +113,8 @@ impl StoreData {
             None if self.items.remove(&key).is_none() => return,
             None => {
                 self.removals.insert(Arc::clone(&key), version);
-                self.changes.insert((version, Arc::clone(&key)), Kind::Removed);
+                self.changes
+                    .insert((version, Arc::clone(&key)), Kind::Removed);
             }
         }
         if let Some(before) = before {
@@ -104,7 +127,11 @@ impl StoreData {
         if self.removals.len() <= MAX_REMOVALS * 2 {
             return;
         }
-        let mut removals: Vec<_> = self.removals.iter().map(|(key, version)| (*version, Arc::clone(key))).collect();
+        let mut removals: Vec<_> = self
+            .removals
+            .iter()
+            .map(|(key, version)| (*version, Arc::clone(key)))
+            .collect();
         removals.sort_unstable();
         removals.truncate(removals.len() - MAX_REMOVALS);
         for (version, key) in removals {
@@ -114,13 +141,19 @@ impl StoreData {
     }
 
     /// The items whose keys begin like this.
-    fn with_prefix<'a>(&'a self, prefix: &'a str, after: Option<&str>) -> impl Iterator<Item = &'a Item> {
+    fn with_prefix<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: Option<&str>,
+    ) -> impl Iterator<Item = &'a Item> {
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(after),
             _ => Bound::Included(prefix),
         };
         let range = self.items.range::<str, _>((from, Bound::Unbounded));
-        range.map(|(_, item)| item).take_while(move |item| item.key.starts_with(prefix))
+        range
+            .map(|(_, item)| item)
+            .take_while(move |item| item.key.starts_with(prefix))
     }
 
     /// The first change behind this place that is of a key with the prefix.
@@ -128,7 +161,11 @@ impl StoreData {
         let mut range = self.changes.range((after.clone(), Bound::Unbounded));
         let ((version, key), kind) = range.find(|((_, key), _)| key.starts_with(prefix))?;
         let item = self.items.get(key).filter(|_| *kind == Kind::Put).cloned();
-        Some(Changed { key: Arc::clone(key), version: *version, item })
+        Some(Changed {
+            key: Arc::clone(key),
+            version: *version,
+            item,
+        })
     }
 }
 
@@ -162,7 +199,10 @@ impl KvStore for MemoryKvStore {
     async fn scan(&self, scan: &Scan) -> Result<Vec<Item>, KvStoreError> {
         let kept = self.kept();
         let items = kept.with_prefix(&scan.prefix, scan.after.as_deref());
-        Ok(items.take(scan.limit.unwrap_or(usize::MAX)).cloned().collect())
+        Ok(items
+            .take(scan.limit.unwrap_or(usize::MAX))
+            .cloned()
+            .collect())
     }
 
     async fn newest(&self) -> Result<Version, KvStoreError> {
@@ -170,24 +210,46 @@ impl KvStore for MemoryKvStore {
     }
 
     fn watch(&self, prefix: &str, after: Version) -> ChangeStream {
-        let state = (self.clone(), self.newest.subscribe(), Arc::<str>::from(prefix), behind(after), after);
-        Box::pin(stream::unfold(state, |(kv, mut newest, prefix, mut place, mut seen)| async move {
-            loop {
-                let found = kv.kept().next_change(&prefix, &place);
-                if let Some(changed) = found {
-                    place = Bound::Excluded((changed.version, Arc::clone(&changed.key)));
-                    return Some((Ok(changed), (kv, newest, prefix, place, seen)));
+        let state = (
+            self.clone(),
+            self.newest.subscribe(),
+            Arc::<str>::from(prefix),
+            behind(after),
+            after,
+        );
+        Box::pin(stream::unfold(
+            state,
+            |(kv, mut newest, prefix, mut place, mut seen)| async move {
+                loop {
+                    let found = kv.kept().next_change(&prefix, &place);
+                    if let Some(changed) = found {
+                        place = Bound::Excluded((changed.version, Arc::clone(&changed.key)));
+                        return Some((Ok(changed), (kv, newest, prefix, place, seen)));
+                    }
+                    // The key-value store is held by this stream: there will always be one who tells.
+                    seen = *newest.wait_for(|newest| *newest > seen).await.ok()?;
                 }
-                // The key-value store is held by this stream: there will always be one who tells.
-                seen = *newest.wait_for(|newest| *newest > seen).await.ok()?;
-            }
-        }))
+            },
+        ))
     }
 
-    async fn search(&self, prefix: &str, query: &str, limit: usize) -> Result<Vec<Hit>, KvStoreError> {
+    async fn search(
+        &self,
+        prefix: &str,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Hit>, KvStoreError> {
         let kept = self.kept();
-        let texts = kept.with_prefix(prefix, None).map(|item| (item, &item.text));
+        let texts = kept
+            .with_prefix(prefix, None)
+            .map(|item| (item, &item.text));
         let best = search::best(query, texts, limit);
-        Ok(best.into_iter().map(|(item, score)| Hit { item: item.clone(), score }).collect())
+        Ok(best
+            .into_iter()
+            .map(|(item, score)| Hit {
+                item: item.clone(),
+                score,
+            })
+            .collect())
     }
 }

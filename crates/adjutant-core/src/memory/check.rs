@@ -1,7 +1,8 @@
 //! The checks that a memory makes before it looks: the same on every storage.
 
 use super::{
-    FactChange, FactId, MAX_FACT_BYTES, MAX_METADATA_BYTES, MemoryError, MemoryErrorKind, Metadata, NewFact, OwnerId,
+    FactChange, FactId, MAX_FACT_BYTES, MAX_METADATA_BYTES, MemoryError, MemoryErrorKind, Metadata,
+    NewFact, OwnerId,
 };
 
 /// The most bytes that the name of an owner or of a fact may have.
@@ -45,7 +46,9 @@ impl FactChange {
     /// # Errors
     /// `Invalid` if the text is too large or empty.
     pub(crate) fn check(&self) -> Result<(), MemoryError> {
-        self.text.as_ref().map_or(Ok(()), |(text, _)| check_text(text))
+        self.text
+            .as_ref()
+            .map_or(Ok(()), |(text, _)| check_text(text))
     }
 
     /// Returns the data that is kept with a fact after this change.
@@ -71,9 +74,13 @@ impl FactChange {
 /// `Invalid` if it has more than [`MAX_METADATA_BYTES`] bytes as JSON.
 pub fn check_metadata(metadata: &Metadata) -> Result<(), MemoryError> {
     let bytes = serde_json::to_vec(metadata).map(|json| json.len());
-    let bytes = bytes.map_err(|error| invalid("the metadata of a fact is no JSON".to_owned()).with_source(error))?;
+    let bytes = bytes.map_err(|error| {
+        invalid("the metadata of a fact is no JSON".to_owned()).with_source(error)
+    })?;
     if bytes > MAX_METADATA_BYTES {
-        return Err(invalid(format!("the metadata of a fact has {bytes} bytes; it may have {MAX_METADATA_BYTES}")));
+        return Err(invalid(format!(
+            "the metadata of a fact has {bytes} bytes; it may have {MAX_METADATA_BYTES}"
+        )));
     }
     Ok(())
 }
@@ -81,9 +88,9 @@ pub fn check_metadata(metadata: &Metadata) -> Result<(), MemoryError> {
 fn check_text(text: &str) -> Result<(), MemoryError> {
     match text.len() {
         0 => Err(invalid("a fact needs a text".to_owned())),
-        bytes if bytes > MAX_FACT_BYTES => {
-            Err(invalid(format!("the text of a fact has {bytes} bytes; it may have {MAX_FACT_BYTES}")))
-        }
+        bytes if bytes > MAX_FACT_BYTES => Err(invalid(format!(
+            "the text of a fact has {bytes} bytes; it may have {MAX_FACT_BYTES}"
+        ))),
         _ => Ok(()),
     }
 }
@@ -91,9 +98,9 @@ fn check_text(text: &str) -> Result<(), MemoryError> {
 fn check_name(whose: &str, name: &str) -> Result<(), MemoryError> {
     match name.len() {
         0 => Err(invalid(format!("{whose} needs a name"))),
-        bytes if bytes > MAX_NAME_BYTES => {
-            Err(invalid(format!("the name of {whose} has {bytes} bytes; it may have {MAX_NAME_BYTES}")))
-        }
+        bytes if bytes > MAX_NAME_BYTES => Err(invalid(format!(
+            "the name of {whose} has {bytes} bytes; it may have {MAX_NAME_BYTES}"
+        ))),
         _ => Ok(()),
     }
 }

@@ -37,7 +37,11 @@ pub enum MemoryErrorKind {
 impl MemoryError {
     /// An error; `message` says what was attempted and with what.
     pub fn new(kind: MemoryErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+        }
     }
 
     /// Sets what caused it.

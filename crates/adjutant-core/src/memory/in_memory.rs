@@ -9,7 +9,8 @@ use std::{
 use async_trait::async_trait;
 
 use super::{
-    Fact, FactChange, FactId, MAX_FACTS, Memory, MemoryError, MemoryErrorKind, NewFact, OwnerId, ScoredFact, Vector,
+    Fact, FactChange, FactId, MAX_FACTS, Memory, MemoryError, MemoryErrorKind, NewFact, OwnerId,
+    ScoredFact, Vector,
 };
 use crate::search;
 
@@ -70,22 +71,45 @@ impl Memory for InMemory {
         let mut owners = self.owners();
         let owned = owners.entry(owner.clone()).or_default();
         owned.check(owner, &facts)?;
-        for NewFact { id, text, metadata, vector, now_ms } in facts {
+        for NewFact {
+            id,
+            text,
+            metadata,
+            vector,
+            now_ms,
+        } in facts
+        {
             owned.ages.insert((now_ms, id.clone()), ());
-            owned.facts.insert(id.clone(), StoredFact { fact: Fact::new(id, text, metadata, now_ms), vector });
+            owned.facts.insert(
+                id.clone(),
+                StoredFact {
+                    fact: Fact::new(id, text, metadata, now_ms),
+                    vector,
+                },
+            );
         }
         Ok(())
     }
 
     async fn get(&self, owner: &OwnerId, id: &FactId) -> Result<Option<Fact>, MemoryError> {
         let owners = self.owners();
-        Ok(owners.get(owner).and_then(|owned| owned.facts.get(id)).map(|kept| kept.fact.clone()))
+        Ok(owners
+            .get(owner)
+            .and_then(|owned| owned.facts.get(id))
+            .map(|kept| kept.fact.clone()))
     }
 
-    async fn update(&self, owner: &OwnerId, id: &FactId, change: FactChange) -> Result<Fact, MemoryError> {
+    async fn update(
+        &self,
+        owner: &OwnerId,
+        id: &FactId,
+        change: FactChange,
+    ) -> Result<Fact, MemoryError> {
         change.check()?;
         let mut owners = self.owners();
-        let kept = owners.get_mut(owner).and_then(|owned| owned.facts.get_mut(id));
+        let kept = owners
+            .get_mut(owner)
+            .and_then(|owned| owned.facts.get_mut(id));
         let kept = kept.ok_or_else(|| missing(owner, id))?;
         kept.fact.metadata = change.merged(kept.fact.metadata.clone())?;
         kept.fact.updated_ms = change.now_ms;
@@ -103,9 +127,16 @@ impl Memory for InMemory {
         Ok(())
     }
 
-    async fn list(&self, owner: &OwnerId, after: Option<&FactId>, limit: usize) -> Result<Vec<Fact>, MemoryError> {
+    async fn list(
+        &self,
+        owner: &OwnerId,
+        after: Option<&FactId>,
+        limit: usize,
+    ) -> Result<Vec<Fact>, MemoryError> {
         let owners = self.owners();
-        let Some(owned) = owners.get(owner) else { return Ok(Vec::new()) };
+        let Some(owned) = owners.get(owner) else {
+            return Ok(Vec::new());
+        };
         let from = match after {
             None => Bound::Unbounded,
             Some(id) => match owned.facts.get(id) {
@@ -115,31 +146,77 @@ impl Memory for InMemory {
             },
         };
         let ages = owned.ages.range((from, Bound::Unbounded)).take(limit);
-        Ok(ages.filter_map(|((_, id), ())| owned.facts.get(id)).map(|kept| kept.fact.clone()).collect())
+        Ok(ages
+            .filter_map(|((_, id), ())| owned.facts.get(id))
+            .map(|kept| kept.fact.clone())
+            .collect())
     }
 
-    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
+    async fn by_words(
+        &self,
+        owner: &OwnerId,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<ScoredFact>, MemoryError> {
         let owners = self.owners();
-        let Some(owned) = owners.get(owner) else { return Ok(Vec::new()) };
-        let best = search::best(query, owned.kept().map(|kept| (&kept.fact, &kept.fact.text)), limit);
-        Ok(best.into_iter().map(|(fact, score)| ScoredFact { fact: fact.clone(), score }).collect())
+        let Some(owned) = owners.get(owner) else {
+            return Ok(Vec::new());
+        };
+        let best = search::best(
+            query,
+            owned.kept().map(|kept| (&kept.fact, &kept.fact.text)),
+            limit,
+        );
+        Ok(best
+            .into_iter()
+            .map(|(fact, score)| ScoredFact {
+                fact: fact.clone(),
+                score,
+            })
+            .collect())
     }
 
-    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
+    async fn by_vector(
+        &self,
+        owner: &OwnerId,
+        vector: &Vector,
+        limit: usize,
+    ) -> Result<Vec<ScoredFact>, MemoryError> {
         let owners = self.owners();
-        let Some(owned) = owners.get(owner) else { return Ok(Vec::new()) };
-        let scored = owned.kept().filter_map(|kept| Some((&kept.fact, kept.vector.as_ref()?.cosine(vector)?)));
+        let Some(owned) = owners.get(owner) else {
+            return Ok(Vec::new());
+        };
+        let scored = owned
+            .kept()
+            .filter_map(|kept| Some((&kept.fact, kept.vector.as_ref()?.cosine(vector)?)));
         let mut scored: Vec<(&Fact, f64)> = scored.collect();
         scored.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-        Ok(scored.into_iter().take(limit).map(|(fact, score)| ScoredFact { fact: fact.clone(), score }).collect())
+        Ok(scored
+            .into_iter()
+            .take(limit)
+            .map(|(fact, score)| ScoredFact {
+                fact: fact.clone(),
+                score,
+            })
+            .collect())
     }
 
     async fn marked(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {
         let owners = self.owners();
-        Ok(owners.get(owner).and_then(|owned| owned.marks.get(source)).copied().unwrap_or_default())
+        Ok(owners
+            .get(owner)
+            .and_then(|owned| owned.marks.get(source))
+            .copied()
+            .unwrap_or_default())
     }
 
-    async fn mark(&self, owner: &OwnerId, source: &str, from: u64, to: u64) -> Result<bool, MemoryError> {
+    async fn mark(
+        &self,
+        owner: &OwnerId,
+        source: &str,
+        from: u64,
+        to: u64,
+    ) -> Result<bool, MemoryError> {
         owner.check()?;
         let mut owners = self.owners();
         let marks = &mut owners.entry(owner.clone()).or_default().marks;
@@ -157,7 +234,11 @@ impl Vector {
         if self.model != other.model || self.numbers.len() != other.numbers.len() {
             return None;
         }
-        let pairs = self.numbers.iter().zip(&other.numbers).map(|(one, other)| (f64::from(*one), f64::from(*other)));
+        let pairs = self
+            .numbers
+            .iter()
+            .zip(&other.numbers)
+            .map(|(one, other)| (f64::from(*one), f64::from(*other)));
         let (dot, one, other) = pairs.fold((0.0, 0.0, 0.0), |(dot, one, other), (left, right)| {
             (dot + left * right, one + left * left, other + right * right)
         });

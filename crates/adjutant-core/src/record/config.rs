@@ -54,10 +54,16 @@ impl Config {
             (Arc::from("model"), Arc::from(self.model.to_string())),
             (Arc::from("system"), Arc::from(self.system.to_string())),
         ]);
-        let tools = self.tools.iter().map(|(name, digest)| (format!("tools.{name}"), digest.to_string()));
+        let tools = self
+            .tools
+            .iter()
+            .map(|(name, digest)| (format!("tools.{name}"), digest.to_string()));
         fields.extend(tools.map(|(field, digest)| (field.into(), digest.into())));
         let options = self.options.as_object().into_iter().flatten();
-        fields.extend(options.map(|(name, value)| (format!("options.{name}").into(), value.to_string().into())));
+        fields.extend(
+            options
+                .map(|(name, value)| (format!("options.{name}").into(), value.to_string().into())),
+        );
         fields
     }
 }

@@ -40,7 +40,12 @@ impl AcknowledgedPart {
     /// Returns the parts that were heard as an interrupted reply, by the rules of a reply that is cut off; `None` if
     /// nothing of it stays.
     pub(crate) fn reply(model: &ModelId, heard: &[AcknowledgedPart]) -> Option<Reply> {
-        let start = Chunk::Start { attempt: 0, model: model.clone(), limits: Box::default(), warnings: Vec::new() };
+        let start = Chunk::Start {
+            attempt: 0,
+            model: model.clone(),
+            limits: Box::default(),
+            warnings: Vec::new(),
+        };
         let mut collector = Collector::default();
         for chunk in iter::once(start).chain(heard.iter().flat_map(AcknowledgedPart::chunks)) {
             // A chunk that breaks the grammar counts as never said.
@@ -60,7 +65,11 @@ impl AcknowledgedPart {
         let made = || match &self.kind {
             BlockKind::Text => Some(Block::text(self.text.as_str())),
             BlockKind::Thinking => Some(Block::Thinking(Thinking::new(self.text.as_str()))),
-            BlockKind::Call { id, name } => Some(Block::Call(Call::new(*id, name.clone(), self.text.as_str()))),
+            BlockKind::Call { id, name } => Some(Block::Call(Call::new(
+                *id,
+                name.clone(),
+                self.text.as_str(),
+            ))),
             _ => None,
         };
         let content = || self.content.clone().or_else(|| made().map(Arc::new));
@@ -70,9 +79,15 @@ impl AcknowledgedPart {
     fn chunks(&self) -> impl Iterator<Item = Chunk> {
         let block = self.block;
         let text = Some(self.text.clone()).filter(|text| !text.is_empty());
-        iter::once(Chunk::Open { block, kind: self.kind.clone() })
-            .chain(text.map(|text| Chunk::Delta { block, text }))
-            .chain(self.finished().map(|content| Chunk::Close { block, content }))
+        iter::once(Chunk::Open {
+            block,
+            kind: self.kind.clone(),
+        })
+        .chain(text.map(|text| Chunk::Delta { block, text }))
+        .chain(
+            self.finished()
+                .map(|content| Chunk::Close { block, content }),
+        )
     }
 
     /// The text of a block, if it has one.
@@ -95,7 +110,10 @@ impl AcknowledgedPart {
                 Some(&it.text)
             }
             (BlockKind::Call { id, name }, Block::Call(call))
-                if call.id == *id && call.name == *name && call.wire_id.is_none() && call.extra.is_null() =>
+                if call.id == *id
+                    && call.name == *name
+                    && call.wire_id.is_none()
+                    && call.extra.is_null() =>
             {
                 Some(&call.args)
             }

@@ -13,7 +13,12 @@ use crate::{
 impl Record {
     /// A run began with these prompts and limits, and with the terms of the run before.
     pub fn began(run: RunNo, prompts: Vec<Entry>, limits: Limits) -> Self {
-        Record::Began { run, prompts, limits, terms: None }
+        Record::Began {
+            run,
+            prompts,
+            limits,
+            terms: None,
+        }
     }
 
     /// A turn was prepared: nothing is hidden, remembered or spent.
@@ -34,16 +39,30 @@ impl Record {
 
     /// A reply came, as the model said it.
     pub fn replied(turn: TurnNo, reply: Arc<Reply>, cost: Option<NanoUsd>) -> Self {
-        Record::Replied { turn, reply, cost, original: None, recovered: None }
+        Record::Replied {
+            turn,
+            reply,
+            cost,
+            original: None,
+            recovered: None,
+        }
     }
 
     /// A call has its result, and the model is shown all of it.
     pub fn returned(call: CallId, result: impl Into<Arc<CallResult>>) -> Self {
-        Record::Returned { call, result: result.into(), shown: None }
+        Record::Returned {
+            call,
+            result: result.into(),
+            shown: None,
+        }
     }
 
     /// A turn is over, and nothing changes.
     pub fn settled(turn: TurnNo) -> Self {
-        Record::Settled { turn, stop: false, change: RunChange::default() }
+        Record::Settled {
+            turn,
+            stop: false,
+            change: RunChange::default(),
+        }
     }
 }

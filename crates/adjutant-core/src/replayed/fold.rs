@@ -121,15 +121,21 @@ impl EventFold {
             ended => self.ready.extend(ended),
         }
         if stamped.thread == self.who.thread && !self.threads.contains_key(&stamped.thread) {
-            self.threads.insert(stamped.thread.clone(), Thread::new(Arc::clone(&self.who)));
+            self.threads
+                .insert(stamped.thread.clone(), Thread::new(Arc::clone(&self.who)));
         }
         if let Record::ChildOpened { thread, who, .. } = &stamped.record {
-            self.threads.entry(thread.clone()).or_insert_with(|| Thread::new(Arc::clone(who)));
+            self.threads
+                .entry(thread.clone())
+                .or_insert_with(|| Thread::new(Arc::clone(who)));
         }
         // A conversation that nobody here has opened is not this session's.
-        let Some(thread) = self.threads.get_mut(&stamped.thread) else { return Ok(()) };
+        let Some(thread) = self.threads.get_mut(&stamped.thread) else {
+            return Ok(());
+        };
         if matches!(stamped.record, Record::Resumed { .. }) {
-            self.ready.extend(thread.parked().filter(|event| event.seq > self.after));
+            self.ready
+                .extend(thread.parked().filter(|event| event.seq > self.after));
         }
         thread.run.apply(stamped)?;
         thread.at_ms = stamped.at_ms;
@@ -138,14 +144,25 @@ impl EventFold {
         let (run, turn) = (thread.run.run(), thread.run.turn());
         let is_known = self.silent || seq <= after || thread.knows(&stamped.record);
         thread.speaking.hear(&stamped.record, is_known, |kind| {
-            ready.push_back(Event { seq, at_ms, run, turn, who: Arc::clone(&who), kind });
+            ready.push_back(Event {
+                seq,
+                at_ms,
+                run,
+                turn,
+                who: Arc::clone(&who),
+                kind,
+            });
         });
         thread.events.fold(stamped, |event| {
             if event.seq > after {
                 ready.push_back(event);
             }
         });
-        if matches!(stamped.record, Record::Ended { .. } | Record::Overruled { .. }) && stamped.seq > after {
+        if matches!(
+            stamped.record,
+            Record::Ended { .. } | Record::Overruled { .. }
+        ) && stamped.seq > after
+        {
             self.ended = thread.end();
         }
         Ok(())
@@ -168,9 +185,21 @@ impl EventFold {
     pub fn tell_said(&mut self) -> bool {
         let (seq, ready) = (self.at, &mut self.ready);
         for thread in self.threads.values_mut() {
-            let (at_ms, who, run, turn) = (thread.at_ms, &thread.who, thread.run.run(), thread.run.turn());
+            let (at_ms, who, run, turn) = (
+                thread.at_ms,
+                &thread.who,
+                thread.run.run(),
+                thread.run.turn(),
+            );
             thread.speaking.tell(|kind| {
-                ready.push_back(Event { seq, at_ms, run, turn, who: Arc::clone(who), kind });
+                ready.push_back(Event {
+                    seq,
+                    at_ms,
+                    run,
+                    turn,
+                    who: Arc::clone(who),
+                    kind,
+                });
             });
         }
         !self.ready.is_empty()
@@ -179,7 +208,12 @@ impl EventFold {
     /// The last event, when the log has ended: of a run that ended or waits.
     pub fn take_last(&mut self) -> Option<Event> {
         let after = self.after;
-        let parked = || self.threads.get(&self.who.thread).and_then(Thread::parked).filter(|event| event.seq > after);
+        let parked = || {
+            self.threads
+                .get(&self.who.thread)
+                .and_then(Thread::parked)
+                .filter(|event| event.seq > after)
+        };
         self.ended.take().or_else(parked)
     }
 }
@@ -187,7 +221,14 @@ impl EventFold {
 impl Thread {
     fn new(who: Arc<Identity>) -> Self {
         let (events, speaking) = (Events::of(Arc::clone(&who)), Speaking::default());
-        Self { events, run: Run::default(), who, at_ms: 0, speaking, known: None }
+        Self {
+            events,
+            run: Run::default(),
+            who,
+            at_ms: 0,
+            speaking,
+            known: None,
+        }
     }
 
     /// Returns the event of the newest run's end, or of its wait.
@@ -198,7 +239,14 @@ impl Thread {
             _ => EventKind::RunFinished { result },
         };
         let (seq, who) = (self.run.seq(), Arc::clone(&self.who));
-        Some(Event { seq, at_ms: self.at_ms, run: self.run.run(), turn: self.run.turn(), who, kind })
+        Some(Event {
+            seq,
+            at_ms: self.at_ms,
+            run: self.run.run(),
+            turn: self.run.turn(),
+            who,
+            kind,
+        })
     }
 
     /// True if the listener knows the attempt that a record is about.
@@ -213,6 +261,8 @@ impl Thread {
 
     /// Returns the event that the newest run waits for the outside, if it does.
     fn parked(&self) -> Option<Event> {
-        matches!(self.run.next(&BTreeSet::new()), Next::Park(_)).then(|| self.end()).flatten()
+        matches!(self.run.next(&BTreeSet::new()), Next::Park(_))
+            .then(|| self.end())
+            .flatten()
     }
 }

@@ -37,28 +37,45 @@ struct BlockProgress {
 
 impl Speaking {
     /// Follows a record; what whoever listens knows already is not told.
-    pub(super) fn hear(&mut self, record: &Record, is_known: bool, mut show: impl FnMut(EventKind)) {
+    pub(super) fn hear(
+        &mut self,
+        record: &Record,
+        is_known: bool,
+        mut show: impl FnMut(EventKind),
+    ) {
         let mut show = |kind| {
             if !is_known {
                 show(kind);
             }
         };
         match record {
-            Record::Heard { attempt, model, parts, .. } => {
+            Record::Heard {
+                attempt,
+                model,
+                parts,
+                ..
+            } => {
                 if self.now.as_ref().is_some_and(|now| now.no < *attempt) {
                     self.void(Usage::default(), &mut show);
                 }
-                let now = self.now.get_or_insert_with(|| Attempt::new(*attempt, model));
+                let now = self
+                    .now
+                    .get_or_insert_with(|| Attempt::new(*attempt, model));
                 AcknowledgedPart::join(&mut now.parts, parts);
                 if is_known {
                     now.tell(|_| {});
                 }
             }
-            Record::Retracted { attempt, usage, .. } if self.now.as_ref().is_some_and(|now| *attempt >= now.no) => {
+            Record::Retracted { attempt, usage, .. }
+                if self.now.as_ref().is_some_and(|now| *attempt >= now.no) =>
+            {
                 self.void(*usage, show);
             }
             Record::Replied { .. } => self.now = None,
-            Record::Overflowed { .. } | Record::Settled { .. } | Record::Opened { .. } | Record::Ended { .. } => {
+            Record::Overflowed { .. }
+            | Record::Settled { .. }
+            | Record::Opened { .. }
+            | Record::Ended { .. } => {
                 if let Some(now) = self.now.take().filter(|now| now.is_told) {
                     show(EventKind::cut_off(now.no, Usage::default()));
                 }
@@ -84,13 +101,23 @@ impl Speaking {
 
 impl Attempt {
     fn new(no: u32, model: &ModelId) -> Self {
-        Self { no, model: model.clone(), parts: Vec::new(), is_told: false, told: Vec::new() }
+        Self {
+            no,
+            model: model.clone(),
+            parts: Vec::new(),
+            is_told: false,
+            told: Vec::new(),
+        }
     }
 
     fn tell(&mut self, mut show: impl FnMut(EventKind)) {
         if !std::mem::replace(&mut self.is_told, true) {
             let (attempt, model, limits) = (self.no, self.model.clone(), Box::default());
-            show(EventKind::ReplyStarted { attempt, model, limits });
+            show(EventKind::ReplyStarted {
+                attempt,
+                model,
+                limits,
+            });
         }
         self.told.resize(self.parts.len(), BlockProgress::default());
         for (part, told) in self.parts.iter().zip(&mut self.told) {
@@ -103,14 +130,25 @@ impl BlockProgress {
     fn tell(&mut self, part: &AcknowledgedPart, mut show: impl FnMut(EventKind)) {
         let block = part.block;
         if !std::mem::replace(&mut self.opened, true) {
-            show(EventKind::BlockStarted { block, kind: part.kind.clone() });
+            show(EventKind::BlockStarted {
+                block,
+                kind: part.kind.clone(),
+            });
         }
-        let whole = part.content.as_deref().and_then(AcknowledgedPart::text_of).unwrap_or(&part.text);
+        let whole = part
+            .content
+            .as_deref()
+            .and_then(AcknowledgedPart::text_of)
+            .unwrap_or(&part.text);
         let more = whole.get(self.bytes..).unwrap_or_default();
         self.bytes = self.bytes.max(whole.len());
-        EventKind::delta(block, &part.kind, more).into_iter().for_each(&mut show);
+        EventKind::delta(block, &part.kind, more)
+            .into_iter()
+            .for_each(&mut show);
         if part.closed && !std::mem::replace(&mut self.closed, true) {
-            part.finished().into_iter().for_each(|content| show(EventKind::BlockFinished { block, content }));
+            part.finished()
+                .into_iter()
+                .for_each(|content| show(EventKind::BlockFinished { block, content }));
         }
     }
 }

@@ -76,7 +76,10 @@ impl Closed {
 impl Run {
     /// Returns a view of the waits of the run and of its next steps.
     pub fn waiting(&self) -> WaitView<'_> {
-        WaitView { run: self, next_item: self.items + 1 }
+        WaitView {
+            run: self,
+            next_item: self.items + 1,
+        }
     }
 }
 
@@ -86,12 +89,24 @@ impl<'a> WaitView<'a> {
         let seen = |entry: &&Entry| match entry {
             Entry::Custom(_) => false,
             // A reply that was cut off before it said anything is there only for what it used.
-            Entry::Turn(turn) => turn.reply().stop != FinishReason::Interrupted || !turn.reply().blocks.is_empty(),
+            Entry::Turn(turn) => {
+                turn.reply().stop != FinishReason::Interrupted || !turn.reply().blocks.is_empty()
+            }
             _ => true,
         };
-        match self.run.view.items().iter().rev().map(|stored| &stored.entry).find(seen) {
+        match self
+            .run
+            .view
+            .items()
+            .iter()
+            .rev()
+            .map(|stored| &stored.entry)
+            .find(seen)
+        {
             None => Tail::Nothing,
-            Some(Entry::Turn(turn)) if turn.results().is_empty() && turn.reply().stop != FinishReason::Paused => {
+            Some(Entry::Turn(turn))
+                if turn.results().is_empty() && turn.reply().stop != FinishReason::Paused =>
+            {
                 Tail::Answer
             }
             Some(_) => Tail::Open,
@@ -100,32 +115,63 @@ impl<'a> WaitView<'a> {
 
     /// The turn that is about to be settled, unless its reply was refused.
     pub fn closed(self) -> Option<Closed> {
-        let reply =
-            self.run.reply().filter(|reply| !matches!(reply.stop, FinishReason::Refused | FinishReason::Filtered))?;
-        let results = self.run.history.iter().rev().find_map(|stored| match &stored.entry {
-            Entry::Turn(turn) if Arc::ptr_eq(turn.reply(), reply) || turn.reply() == reply => {
-                Some(turn.results().to_vec())
-            }
-            _ => None,
+        let reply = self.run.reply().filter(|reply| {
+            !matches!(reply.stop, FinishReason::Refused | FinishReason::Filtered)
         })?;
+        let results = self
+            .run
+            .history
+            .iter()
+            .rev()
+            .find_map(|stored| match &stored.entry {
+                Entry::Turn(turn) if Arc::ptr_eq(turn.reply(), reply) || turn.reply() == reply => {
+                    Some(turn.results().to_vec())
+                }
+                _ => None,
+            })?;
         let first = usize::try_from(self.run.current.as_ref()?.first_entry).unwrap_or(usize::MAX);
-        let entries = self.run.history.iter_from(first).map(|stored| stored.entry.clone()).collect();
-        Some(Closed { reply: Arc::clone(reply), results, entries, scratch: self.run.clone() })
+        let entries = self
+            .run
+            .history
+            .iter_from(first)
+            .map(|stored| stored.entry.clone())
+            .collect();
+        Some(Closed {
+            reply: Arc::clone(reply),
+            results,
+            entries,
+            scratch: self.run.clone(),
+        })
     }
 
     /// Returns the next step after the open turn; `stop` says whether the application ends the run here, and `checked`
     /// whether the answer that is wanted was accepted, if one was given.
     pub fn ahead(self, stop: bool, checked: Option<bool>) -> NextStep {
-        let Some((current, working)) = self.run.current.as_ref().and_then(|it| Some((it, it.turn.as_ref()?))) else {
+        let Some((current, working)) = self
+            .run
+            .current
+            .as_ref()
+            .and_then(|it| Some((it, it.turn.as_ref()?)))
+        else {
             return NextStep::Goes;
         };
-        let Some(reply) = &working.reply else { return NextStep::Goes };
+        let Some(reply) = &working.reply else {
+            return NextStep::Goes;
+        };
         let closing = current.cancel.is_some() || current.failure.is_some();
         let failed = matches!(reply.stop, FinishReason::Refused | FinishReason::Filtered);
-        if closing || failed || stop || working.last.is_some() || working.terminates == Terminate::Now {
+        if closing
+            || failed
+            || stop
+            || working.last.is_some()
+            || working.terminates == Terminate::Now
+        {
             return NextStep::Ends;
         }
-        match (checked.unwrap_or_else(|| working.stops()), current.reached()) {
+        match (
+            checked.unwrap_or_else(|| working.stops()),
+            current.reached(),
+        ) {
             (_, Some(_)) => NextStep::Ends,
             (true, None) => NextStep::Stops,
             (false, None) => NextStep::Goes,
@@ -134,7 +180,10 @@ impl<'a> WaitView<'a> {
 
     /// Returns the messages that are queued and not placed, in order.
     pub fn queued(self) -> impl Iterator<Item = (u64, Lane, &'a Entry)> {
-        self.run.queue.iter().map(|(item, (lane, entry))| (*item, *lane, entry))
+        self.run
+            .queue
+            .iter()
+            .map(|(item, (lane, entry))| (*item, *lane, entry))
     }
 
     /// Returns the reason why these answers are not exactly those that the run waits for, if they are not.
@@ -144,9 +193,18 @@ impl<'a> WaitView<'a> {
         if !self.run.is_open() {
             return Some("no run is open".into());
         }
-        let mut open: BTreeMap<&PauseId, &RunPause> = self.run.asked().map(|asked| (&asked.pause.id, asked)).collect();
+        let mut open: BTreeMap<&PauseId, &RunPause> = self
+            .run
+            .asked()
+            .map(|asked| (&asked.pause.id, asked))
+            .collect();
         let known: BTreeSet<&PauseId> = open.keys().copied().collect();
-        for Answered { pause, answer, shown } in answers {
+        for Answered {
+            pause,
+            answer,
+            shown,
+        } in answers
+        {
             match open.remove(pause) {
                 Some(asked) => {
                     if let Some(why) = asked.pause.differs(*shown) {
@@ -171,9 +229,23 @@ impl<'a> WaitView<'a> {
 
     /// True if the run is past its deadline, were it resumed now; then it needs no answers.
     pub fn is_late(self, now_ms: u64) -> bool {
-        let Some(current) = self.run.current.as_ref().filter(|current| current.outcome.is_none()) else { return false };
-        let at_ms = if current.limits.parked_counts { now_ms } else { current.heard_ms };
-        current.limits.deadline_ms.is_some_and(|deadline| deadline <= at_ms)
+        let Some(current) = self
+            .run
+            .current
+            .as_ref()
+            .filter(|current| current.outcome.is_none())
+        else {
+            return false;
+        };
+        let at_ms = if current.limits.parked_counts {
+            now_ms
+        } else {
+            current.heard_ms
+        };
+        current
+            .limits
+            .deadline_ms
+            .is_some_and(|deadline| deadline <= at_ms)
     }
 
     /// Returns what a run that parks now waits for, and until when: a time that has come is none while something else must be
@@ -181,24 +253,36 @@ impl<'a> WaitView<'a> {
     pub fn parked(self, now_ms: u64) -> Work {
         let asked = || self.run.asked().map(|asked| &asked.pause);
         let limits = self.run.current.as_ref().map(|current| &current.limits);
-        let deadline = limits.filter(|limits| limits.parked_counts).and_then(|limits| limits.deadline_ms);
+        let deadline = limits
+            .filter(|limits| limits.parked_counts)
+            .and_then(|limits| limits.deadline_ms);
         let goes_on = self.is_late(now_ms) || self.mismatch(&[], now_ms).is_none();
-        let times = asked().filter_map(|pause| pause.deadline_ms).chain(deadline);
+        let times = asked()
+            .filter_map(|pause| pause.deadline_ms)
+            .chain(deadline);
         let until_ms = times.filter(|at| goes_on || *at > now_ms).min();
         Work::parked(asked(), until_ms)
     }
 
     /// The pause at a place.
     pub fn pause(self, at: u32) -> Option<&'a Arc<Pause>> {
-        self.run.current.as_ref()?.pauses.get(at as usize).map(|asked| &asked.pause)
+        self.run
+            .current
+            .as_ref()?
+            .pauses
+            .get(at as usize)
+            .map(|asked| &asked.pause)
     }
 }
 
 impl Working {
     /// True if the turn leaves nothing to do: an answer without calls, or results that all say so.
     pub(super) fn stops(&self) -> bool {
-        let Some(reply) = &self.reply else { return false };
-        let answered = self.slots.len() == 0 && !matches!(reply.stop, FinishReason::Paused | FinishReason::Interrupted);
+        let Some(reply) = &self.reply else {
+            return false;
+        };
+        let answered = self.slots.len() == 0
+            && !matches!(reply.stop, FinishReason::Paused | FinishReason::Interrupted);
         answered || self.terminates == Terminate::IfAll
     }
 }

@@ -81,32 +81,45 @@ impl<'a> CallsView<'a> {
             args: admitted.map(|admitted| (&admitted.args, admitted.changed)),
             is_resumable: admitted.is_some_and(|admitted| admitted.replay == Replay::Resumable),
             answer: asked.and_then(|asked| Some((&asked.pause, asked.answer.as_ref()?))),
-            result: slot.filter(|slot| slot.done).and_then(|_| self.reported(id)),
+            result: slot
+                .filter(|slot| slot.done)
+                .and_then(|_| self.reported(id)),
         })
     }
 
     fn reported(self, id: CallId) -> Option<&'a Arc<CallResult>> {
         let mut reports = self.0.current.as_ref()?.calls.iter().rev();
-        reports.find(|report| report.call == id).map(|report| &report.result)
+        reports
+            .find(|report| report.call == id)
+            .map(|report| &report.result)
     }
 
     /// True if calls of the open turn may run together.
     pub fn is_parallel(self) -> bool {
-        let current = self.0.current.as_ref().filter(|current| !current.limits.sequential);
+        let current = self
+            .0
+            .current
+            .as_ref()
+            .filter(|current| !current.limits.sequential);
         let slots = current.and_then(|current| Some(&current.turn.as_ref()?.slots));
         slots.is_some_and(|slots| slots.len() > 1 && slots.counts().sequential == 0)
     }
 
     /// Returns the steps that the body of a call has asked for in earlier entries, in order.
     pub fn steps(self, call: CallId) -> Vec<KnownStep> {
-        let Some(slot) = self.0.working().and_then(|working| working.slot(call)) else { return Vec::new() };
+        let Some(slot) = self.0.working().and_then(|working| working.slot(call)) else {
+            return Vec::new();
+        };
         let known = |step: &CallStep| {
             let state = match &step.state {
                 StepState::Begun => KnownState::Begun,
                 StepState::Noted(value) => KnownState::Done(value.clone()),
                 StepState::Asked(at) => self.known_pause(*at)?,
             };
-            Some(KnownStep { key: Arc::clone(&step.key), state })
+            Some(KnownStep {
+                key: Arc::clone(&step.key),
+                state,
+            })
         };
         slot.steps.iter().filter_map(known).collect()
     }
@@ -115,14 +128,23 @@ impl<'a> CallsView<'a> {
         let asked = self.0.current.as_ref()?.pauses.get(at as usize)?;
         let pause = Arc::clone(&asked.pause);
         Some(match &asked.answer {
-            Some(answer) => KnownState::Answered { pause, answer: answer.clone() },
-            None => KnownState::Asked { pause, parked: asked.waiting },
+            Some(answer) => KnownState::Answered {
+                pause,
+                answer: answer.clone(),
+            },
+            None => KnownState::Asked {
+                pause,
+                parked: asked.waiting,
+            },
         })
     }
 
     /// True if calls of this tool were approved for the rest of the run.
     pub fn is_approved(self, tool: &ToolName) -> bool {
-        self.0.current.as_ref().is_some_and(|current| current.approved.contains(tool))
+        self.0
+            .current
+            .as_ref()
+            .is_some_and(|current| current.approved.contains(tool))
     }
 
     /// Returns the answers that the agents under this one were given; if one asked again, only the newest answer
@@ -130,16 +152,33 @@ impl<'a> CallsView<'a> {
     pub fn answers_of_others(self) -> Vec<Answered> {
         let asked = self.0.current.iter().flat_map(|current| &current.pauses);
         let under = asked.filter(|it| Some(&it.pause.thread) != self.0.thread.as_ref());
-        let newest: BTreeMap<_, _> = under.clone().zip(0_usize..).map(|(it, at)| (&it.pause.id, at)).collect();
-        let newest = under.zip(0_usize..).filter(|(it, at)| newest.get(&it.pause.id) == Some(at));
+        let newest: BTreeMap<_, _> = under
+            .clone()
+            .zip(0_usize..)
+            .map(|(it, at)| (&it.pause.id, at))
+            .collect();
+        let newest = under
+            .zip(0_usize..)
+            .filter(|(it, at)| newest.get(&it.pause.id) == Some(at));
         let answered = newest.filter_map(|(it, _)| Some((it.pause.id.clone(), it.answer.clone()?)));
-        answered.map(|(pause, answer)| Answered { pause, answer, shown: None }).collect()
+        answered
+            .map(|(pause, answer)| Answered {
+                pause,
+                answer,
+                shown: None,
+            })
+            .collect()
     }
 
     /// The calls that have begun and not ended, in the order in which they began.
     pub fn at_work(self) -> Vec<CallId> {
-        let Some(working) = self.0.working().filter(|_| self.0.is_open()) else { return Vec::new() };
-        let begun = working.slots.missing().filter_map(|slot| Some((slot.launched_ms?, slot.call)));
+        let Some(working) = self.0.working().filter(|_| self.0.is_open()) else {
+            return Vec::new();
+        };
+        let begun = working
+            .slots
+            .missing()
+            .filter_map(|slot| Some((slot.launched_ms?, slot.call)));
         let mut begun: Vec<_> = begun.collect();
         begun.sort_by_key(|(at_ms, _)| *at_ms);
         begun.into_iter().map(|(_, call)| call).collect()

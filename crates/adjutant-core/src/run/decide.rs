@@ -19,7 +19,12 @@ type Busy = BTreeSet<ActivityId>;
 impl Run {
     /// Decides what may happen now, given what is in flight. In the log and not in flight means orphaned.
     pub fn next(&self, busy: &Busy) -> Next {
-        let Some(current) = &self.current else { return Next::Wait { until_ms: None, stop: Vec::new() } };
+        let Some(current) = &self.current else {
+            return Next::Wait {
+                until_ms: None,
+                stop: Vec::new(),
+            };
+        };
         if let Some(outcome) = &current.outcome {
             return Next::Done(outcome.clone());
         }
@@ -32,7 +37,9 @@ impl Run {
                 (Some(stop), ..) => self.after(current, working, stop, busy),
                 (None, Some(_), Some(open)) => current.serve(working, open, busy),
                 (None, Some(_), None) => current.once(Activity::Settle { turn: working.no }, busy),
-                (None, None, _) if current.exhausted.is_some() && working.last.is_none() => settle(working, false),
+                (None, None, _) if current.exhausted.is_some() && working.last.is_none() => {
+                    settle(working, false)
+                }
                 (None, None, _) => current.ask(working, busy),
             },
         }
@@ -43,10 +50,16 @@ impl Run {
         // An entry that no model sees leaves nothing to answer.
         let placed = working.placed && self.waiting().tail() != Tail::Answer;
         let checked = current.checked(working.no);
-        match working.reply.as_ref().and_then(|reply| working.verdict(reply, stop, placed, checked)) {
+        match working
+            .reply
+            .as_ref()
+            .and_then(|reply| working.verdict(reply, stop, placed, checked))
+        {
             Some(outcome) => current.end(outcome),
             None => match &working.last {
-                Some(limit) => current.end(Outcome::Limit { limit: limit.clone() }),
+                Some(limit) => current.end(Outcome::Limit {
+                    limit: limit.clone(),
+                }),
                 None => self.beyond(current, busy),
             },
         }
@@ -54,14 +67,23 @@ impl Run {
 
     /// Between two turns: opens the next one, unless a limit is reached.
     fn beyond(&self, current: &Current, busy: &Busy) -> Next {
-        let open = |last| Next::Decide(vec![Record::Opened { turn: TurnNo(self.turns + 1), last }]);
-        let Some(limit) = current.reached() else { return open(None) };
+        let open = |last| {
+            Next::Decide(vec![Record::Opened {
+                turn: TurnNo(self.turns + 1),
+                last,
+            }])
+        };
+        let Some(limit) = current.reached() else {
+            return open(None);
+        };
         let nobody = ThreadId::from("");
         let thread = self.thread.as_ref().unwrap_or(&nobody);
         match current.limits.at_limit {
             AtLimit::End => current.end(Outcome::Limit { limit }),
             AtLimit::LastTurn => open(Some(limit)),
-            AtLimit::Ask => current.ask_for_more(&limit, thread, busy).unwrap_or_else(|| open(Some(limit))),
+            AtLimit::Ask => current
+                .ask_for_more(&limit, thread, busy)
+                .unwrap_or_else(|| open(Some(limit))),
         }
     }
 }
@@ -71,7 +93,9 @@ impl Current {
     pub(super) fn closing(&self) -> Option<Outcome> {
         match (&self.cancel, &self.failure, &self.exhausted) {
             (Some(by), ..) => Some(Outcome::Cancelled { by: *by }),
-            (None, Some(failure), _) => Some(Outcome::Failed { failure: failure.clone() }),
+            (None, Some(failure), _) => Some(Outcome::Failed {
+                failure: failure.clone(),
+            }),
             (None, None, Some(Limit::Time)) => Some(Outcome::Limit { limit: Limit::Time }),
             (None, None, _) => None,
         }
@@ -83,7 +107,13 @@ impl Current {
         if working.is_half_heard() && !busy.contains(&ActivityId::Ask(turn)) {
             Next::Decide(vec![working.retracted()])
         } else if working.prepared {
-            self.once(Activity::Ask { turn, attempt: working.attempt }, busy)
+            self.once(
+                Activity::Ask {
+                    turn,
+                    attempt: working.attempt,
+                },
+                busy,
+            )
         } else {
             self.once(Activity::Prepare { turn }, busy)
         }
@@ -99,10 +129,17 @@ impl Current {
             return close(open, |_| texts::last_turn(limit));
         }
         if working.slots.counts().undecided > 0 {
-            let undecided = working.slots.missing().filter(|slot| slot.admitted.is_none() && slot.asked.is_none());
+            let undecided = working
+                .slots
+                .missing()
+                .filter(|slot| slot.admitted.is_none() && slot.asked.is_none());
             let acts = undecided.map(|slot| Activity::Admit { call: slot.call });
             let acts: Few<Activity> = acts.filter(|act| !busy.contains(&act.id())).collect();
-            return if acts.is_empty() { self.idle(busy) } else { Next::Start(acts) };
+            return if acts.is_empty() {
+                self.idle(busy)
+            } else {
+                Next::Start(acts)
+            };
         }
         self.launch(working, busy)
     }
@@ -111,8 +148,15 @@ impl Current {
     fn launch(&self, working: &Working, busy: &Busy) -> Next {
         let counts = working.slots.counts();
         let sequential = self.limits.sequential || counts.sequential > 0;
-        let cap = if sequential { 1 } else { self.limits.max_parallel_tools.max(1) as usize };
-        let running = busy.iter().filter(|act| matches!(act, ActivityId::Call(_))).count();
+        let cap = if sequential {
+            1
+        } else {
+            self.limits.max_parallel_tools.max(1) as usize
+        };
+        let running = busy
+            .iter()
+            .filter(|act| matches!(act, ActivityId::Call(_)))
+            .count();
         let mut room = cap.saturating_sub(running);
         let (mut acts, mut lost) = (self.ask_outside(busy), Vec::new());
         // Without room, only a call that was lost, or one that is asked about, is served.
@@ -131,7 +175,11 @@ impl Current {
                 Served::Admit => acts.extend([Activity::Admit { call: slot.call }]),
                 Served::Enter(replay) if room > 0 => {
                     room -= 1;
-                    acts.extend([Activity::Call { call: slot.call, replay, again: slot.launched_ms.is_some() }]);
+                    acts.extend([Activity::Call {
+                        call: slot.call,
+                        replay,
+                        again: slot.launched_ms.is_some(),
+                    }]);
                 }
                 Served::Enter(_) => {}
             }
@@ -148,12 +196,18 @@ impl Current {
     }
 
     fn serve_slot(&self, slot: &CallSlot, busy: &Busy) -> Served {
-        if busy.contains(&ActivityId::Call(slot.call)) || busy.contains(&ActivityId::Admit(slot.call)) {
+        if busy.contains(&ActivityId::Call(slot.call))
+            || busy.contains(&ActivityId::Admit(slot.call))
+        {
             return Served::Busy;
         }
         match (&slot.admitted, slot.asked) {
             (Some(admitted), _) if slot.waits.is_empty() && slot.launched_ms.is_some() => {
-                if may_repeat(admitted.replay) { Served::Enter(admitted.replay) } else { Served::Lost }
+                if may_repeat(admitted.replay) {
+                    Served::Enter(admitted.replay)
+                } else {
+                    Served::Lost
+                }
             }
             (Some(admitted), _) if self.may_enter(slot) => Served::Enter(admitted.replay),
             (None, Some(at)) if self.answered(at) => Served::Admit,
@@ -165,34 +219,59 @@ impl Current {
     #[cold]
     fn wind_up(&self, outcome: Outcome, busy: &Busy) -> Next {
         if !busy.is_empty() {
-            return Next::Wait { until_ms: None, stop: busy.iter().copied().collect() };
+            return Next::Wait {
+                until_ms: None,
+                stop: busy.iter().copied().collect(),
+            };
         }
         if let Some(working) = self.turn.as_ref().filter(|working| working.is_half_heard()) {
             return Next::Decide(vec![working.cut_off()]);
         }
-        let open = self.turn.as_ref().and_then(|working| Some((working, working.open.as_ref()?)));
+        let open = self
+            .turn
+            .as_ref()
+            .and_then(|working| Some((working, working.open.as_ref()?)));
         if let Some((working, open)) = open {
             return close(open, |call| match working.slot(call) {
-                Some(slot) if !self.may_enter(slot) || (slot.asked.is_some() && slot.admitted.is_none()) => {
+                Some(slot)
+                    if !self.may_enter(slot)
+                        || (slot.asked.is_some() && slot.admitted.is_none()) =>
+                {
                     texts::never_answered()
                 }
                 Some(slot) if slot.launched_ms.is_some() => texts::unknown(),
                 _ => texts::never_started(),
             });
         }
-        let unsettled = self.turn.as_ref().filter(|working| working.settled.is_none());
-        let settled =
-            |working: &Working| Record::Settled { turn: working.no, stop: true, change: RunChange::default() };
-        let ended = Record::Ended { run: self.run, outcome };
+        let unsettled = self
+            .turn
+            .as_ref()
+            .filter(|working| working.settled.is_none());
+        let settled = |working: &Working| Record::Settled {
+            turn: working.no,
+            stop: true,
+            change: RunChange::default(),
+        };
+        let ended = Record::Ended {
+            run: self.run,
+            outcome,
+        };
         Next::Decide(unsettled.map(settled).into_iter().chain([ended]).collect())
     }
 
     fn end(&self, outcome: Outcome) -> Next {
-        Next::Decide(vec![Record::Ended { run: self.run, outcome }])
+        Next::Decide(vec![Record::Ended {
+            run: self.run,
+            outcome,
+        }])
     }
 
     fn once(&self, act: Activity, busy: &Busy) -> Next {
-        if busy.contains(&act.id()) { self.idle(busy) } else { Next::Start(act.into()) }
+        if busy.contains(&act.id()) {
+            self.idle(busy)
+        } else {
+            Next::Start(act.into())
+        }
     }
 }
 
@@ -204,21 +283,51 @@ impl Working {
 
     /// Makes the acknowledged parts into the reply, interrupted.
     fn cut_off(&self) -> Record {
-        let reply = self.speaker.as_ref().and_then(|model| AcknowledgedPart::reply(model, &self.heard));
-        reply.map_or_else(|| self.retracted(), |reply| Record::replied(self.no, Arc::new(reply), None))
+        let reply = self
+            .speaker
+            .as_ref()
+            .and_then(|model| AcknowledgedPart::reply(model, &self.heard));
+        reply.map_or_else(
+            || self.retracted(),
+            |reply| Record::replied(self.no, Arc::new(reply), None),
+        )
     }
 
     /// Makes the acknowledged parts void: another attempt says them again. Nobody knows what it used.
     fn retracted(&self) -> Record {
-        Record::Retracted { turn: self.no, attempt: self.attempt, usage: Usage::default(), cost: None }
+        Record::Retracted {
+            turn: self.no,
+            attempt: self.attempt,
+            usage: Usage::default(),
+            cost: None,
+        }
     }
 
     /// Returns the outcome of the run after this turn, whatever its limits are; `None` if it goes on.
-    fn verdict(&self, reply: &Arc<Reply>, stop: bool, placed: bool, checked: Option<bool>) -> Option<Outcome> {
-        let finished = |why| Some(Outcome::Finished { reply: Arc::clone(reply), why });
+    fn verdict(
+        &self,
+        reply: &Arc<Reply>,
+        stop: bool,
+        placed: bool,
+        checked: Option<bool>,
+    ) -> Option<Outcome> {
+        let finished = |why| {
+            Some(Outcome::Finished {
+                reply: Arc::clone(reply),
+                why,
+            })
+        };
         match reply.stop {
-            FinishReason::Refused => return Some(failed(Failure::Refused { text: reply.text().into() })),
-            FinishReason::Filtered => return Some(failed(Failure::Filtered { text: reply.text().into() })),
+            FinishReason::Refused => {
+                return Some(failed(Failure::Refused {
+                    text: reply.text().into(),
+                }));
+            }
+            FinishReason::Filtered => {
+                return Some(failed(Failure::Filtered {
+                    text: reply.text().into(),
+                }));
+            }
             _ => {}
         }
         if stop {
@@ -228,7 +337,11 @@ impl Working {
             return finished(Completion::Terminated);
         }
         // An answer that was refused is given again; one that was accepted ends the run, however it was given.
-        if placed || self.last.is_some() || checked == Some(false) || (checked.is_none() && !self.stops()) {
+        if placed
+            || self.last.is_some()
+            || checked == Some(false)
+            || (checked.is_none() && !self.stops())
+        {
             return None;
         }
         finished(match (self.terminates, reply.stop) {
@@ -253,7 +366,11 @@ fn failed(failure: Failure) -> Outcome {
 }
 
 fn settle(working: &Working, stop: bool) -> Next {
-    Next::Decide(vec![Record::Settled { turn: working.no, stop, change: RunChange::default() }])
+    Next::Decide(vec![Record::Settled {
+        turn: working.no,
+        stop,
+        change: RunChange::default(),
+    }])
 }
 
 #[cold]

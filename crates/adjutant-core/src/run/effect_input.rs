@@ -61,7 +61,9 @@ impl EffectInput {
 
     /// Returns the newest count, if it is so far below its estimate that the provider may have cut the request.
     pub fn undercount(&self) -> Option<u64> {
-        self.measured.filter(Measured::is_suspect).map(|measured| measured.tokens)
+        self.measured
+            .filter(Measured::is_suspect)
+            .map(|measured| measured.tokens)
     }
 
     /// The same, with these entries at the end.
@@ -86,13 +88,19 @@ impl Measured {
 
     /// The most tokens that a request may hold whose view is now estimated at this.
     pub(super) fn most(measured: Option<Self>, now: u64, overhead: u64) -> u64 {
-        let Some(last) = measured.filter(|last| !last.is_short()) else { return now.saturating_add(overhead) };
+        let Some(last) = measured.filter(|last| !last.is_short()) else {
+            return now.saturating_add(overhead);
+        };
         // A count at or below the estimate of the entries may hold nothing beside them.
-        let entries = last.tokens.saturating_sub(overhead).max(last.tokens.min(last.estimate));
+        let entries = last
+            .tokens
+            .saturating_sub(overhead)
+            .max(last.tokens.min(last.estimate));
         let entries = match now.checked_sub(last.estimate) {
             Some(more) => entries.saturating_add(more),
             None => {
-                let scaled = (u128::from(entries) * u128::from(now)).div_ceil(u128::from(last.estimate.max(1)));
+                let scaled = (u128::from(entries) * u128::from(now))
+                    .div_ceil(u128::from(last.estimate.max(1)));
                 u64::try_from(scaled).unwrap_or(u64::MAX)
             }
         };
@@ -105,7 +113,8 @@ impl Measured {
             None => now.saturating_add(overhead),
             Some(last) if now >= last.estimate => last.tokens.saturating_add(now - last.estimate),
             Some(last) => {
-                let scaled = u128::from(last.tokens) * u128::from(now) / u128::from(last.estimate.max(1));
+                let scaled =
+                    u128::from(last.tokens) * u128::from(now) / u128::from(last.estimate.max(1));
                 u64::try_from(scaled).unwrap_or(u64::MAX).max(now)
             }
         }

@@ -10,14 +10,16 @@ use std::{
 };
 
 use adjutant_llm::{
-    Block, CallId, CallResult, Edit, Entry, Estimate, NanoUsd, OpenTurn, Overflow, Reply, Stored, Terminate, Turn,
-    Usage,
+    Block, CallId, CallResult, Edit, Entry, Estimate, NanoUsd, OpenTurn, Overflow, Reply, Stored,
+    Terminate, Turn, Usage,
 };
 use serde_json::Value;
 
 use adjutant_tool::Answer;
 
-use super::{Admitted, CallSlot, Current, Illegal, Measured, Run, RunPause, StepState, Working, slots::Slots};
+use super::{
+    Admitted, CallSlot, Current, Illegal, Measured, Run, RunPause, StepState, Working, slots::Slots,
+};
 use crate::{
     journal::Stamped,
     number::{RunNo, TurnNo},
@@ -35,18 +37,28 @@ impl Run {
     /// # Errors
     /// If the record cannot follow what was folded before. The run is of no use then.
     pub fn apply(&mut self, stamped: &Stamped) -> Result<(), Illegal> {
-        let illegal = |why| Illegal { seq: stamped.seq, why };
+        let illegal = |why| Illegal {
+            seq: stamped.seq,
+            why,
+        };
         self.seq = stamped.seq;
         if self.thread.is_none() {
             self.thread = Some(stamped.thread.clone());
         }
         let free_ms = self.pass_time(&stamped.record, stamped.at_ms);
-        self.take(&stamped.record, stamped.at_ms, free_ms).map_err(illegal)
+        self.take(&stamped.record, stamped.at_ms, free_ms)
+            .map_err(illegal)
     }
 
     /// Counts the time in which the run is at work, and gives the time that is free: what passed before it was resumed.
     fn pass_time(&mut self, record: &Record, at_ms: u64) -> u64 {
-        let Some(current) = self.current.as_mut().filter(|current| current.outcome.is_none()) else { return 0 };
+        let Some(current) = self
+            .current
+            .as_mut()
+            .filter(|current| current.outcome.is_none())
+        else {
+            return 0;
+        };
         let passed = at_ms.saturating_sub(current.heard_ms);
         current.heard_ms = at_ms;
         let free_ms = if current.is_free(record) { passed } else { 0 };
@@ -58,17 +70,41 @@ impl Run {
         match record {
             Record::Seeded { entries } => self.append_all(entries),
             Record::Appended { entries } => self.appended(entries),
-            Record::Began { run, prompts, limits, terms } => {
+            Record::Began {
+                run,
+                prompts,
+                limits,
+                terms,
+            } => {
                 self.began(*run, limits, at_ms)?;
                 self.goes_by(terms.as_deref())?;
                 self.append_all(prompts)
             }
             Record::OutputChecked { turn, verdict } => self.checked(*turn, verdict),
-            Record::Queued { item, lane, content } => self.queue(*item, *lane, content),
-            Record::Withdrawn { item } => self.queue.remove(item).map(|_| ()).ok_or("no such message is queued"),
+            Record::Queued {
+                item,
+                lane,
+                content,
+            } => self.queue(*item, *lane, content),
+            Record::Withdrawn { item } => self
+                .queue
+                .remove(item)
+                .map(|_| ())
+                .ok_or("no such message is queued"),
             Record::Placed { items, revised } => self.placed(items, revised),
             Record::Opened { turn, last } => self.opened(*turn, last),
-            Record::Prepared { turn, edits, once, hidden, memos, spent, cost, stop, reports: _, model: _ } => {
+            Record::Prepared {
+                turn,
+                edits,
+                once,
+                hidden,
+                memos,
+                spent,
+                cost,
+                stop,
+                reports: _,
+                model: _,
+            } => {
                 let working = self.turn_mut(*turn)?;
                 working.hidden.clone_from(hidden);
                 working.once.clone_from(once);
@@ -80,27 +116,64 @@ impl Run {
                 self.config = Some(Arc::clone(config));
                 Ok(())
             }
-            Record::Heard { turn, attempt, model, parts } => self.heard_more(*turn, *attempt, model, parts),
+            Record::Heard {
+                turn,
+                attempt,
+                model,
+                parts,
+            } => self.heard_more(*turn, *attempt, model, parts),
             Record::Billed { usage, cost, by: _ } => self.billed(*usage, *cost),
             Record::Heeded { post } => {
                 self.posts = self.posts.max(*post);
                 Ok(())
             }
             Record::Overflowed { turn, overflow } => self.overflowed(*turn, *overflow),
-            Record::Retracted { turn, attempt, usage, cost } => self.retracted(*turn, *attempt, *usage, *cost),
-            Record::Replied { turn, reply, cost, original, recovered: _ } => {
-                self.replied(*turn, reply, original.as_ref().unwrap_or(reply).usage, *cost)
-            }
+            Record::Retracted {
+                turn,
+                attempt,
+                usage,
+                cost,
+            } => self.retracted(*turn, *attempt, *usage, *cost),
+            Record::Replied {
+                turn,
+                reply,
+                cost,
+                original,
+                recovered: _,
+            } => self.replied(
+                *turn,
+                reply,
+                original.as_ref().unwrap_or(reply).usage,
+                *cost,
+            ),
             Record::Admitted { call, admission } => self.decided(*call, admission),
             Record::Launched { calls } => self.launched(calls, at_ms),
-            Record::Returned { call, result, shown } => {
+            Record::Returned {
+                call,
+                result,
+                shown,
+            } => {
                 self.slot_mut(*call, |slot| slot.shown.clone_from(shown))?;
                 self.put(*call, result, at_ms)
             }
             Record::Begun { call, key } => self.step(*call, key, StepState::Begun),
-            Record::Noted { call, key, value } => self.step(*call, key, StepState::Noted(value.clone())),
-            Record::Spent { usage, cost, requests, tool_calls, .. }
-            | Record::ChildEnded { usage, cost, requests, tool_calls, .. } => self.current_mut().map(|current| {
+            Record::Noted { call, key, value } => {
+                self.step(*call, key, StepState::Noted(value.clone()))
+            }
+            Record::Spent {
+                usage,
+                cost,
+                requests,
+                tool_calls,
+                ..
+            }
+            | Record::ChildEnded {
+                usage,
+                cost,
+                requests,
+                tool_calls,
+                ..
+            } => self.current_mut().map(|current| {
                 current.spend(*usage, *cost, &None);
                 current.child_requests = current.child_requests.saturating_add(*requests);
                 current.child_calls = current.child_calls.saturating_add(*tool_calls);
@@ -109,7 +182,11 @@ impl Run {
             Record::Unanswered { pause } => self.unanswered(pause),
             Record::Suspended { call, pauses } => self.suspended(*call, pauses),
             Record::Answered { pause, answer } => self.answered(pause, answer),
-            Record::Resumed { answers, limits, terms } => {
+            Record::Resumed {
+                answers,
+                limits,
+                terms,
+            } => {
                 self.resumed(answers, limits.as_ref(), free_ms)?;
                 self.goes_by(terms.as_deref())
             }
@@ -122,7 +199,12 @@ impl Run {
                 current.cancel.get_or_insert(*by);
             }),
             Record::Ended { run, outcome } => self.ended(*run, outcome, at_ms),
-            Record::Overruled { run, outcome, by: _, instead } => self.overruled(*run, outcome, instead.as_ref()),
+            Record::Overruled {
+                run,
+                outcome,
+                by: _,
+                instead,
+            } => self.overruled(*run, outcome, instead.as_ref()),
             Record::ChildOpened { .. } | Record::Denied { .. } | Record::App { .. } => Ok(()),
         }
     }
@@ -145,15 +227,24 @@ impl Run {
     }
 
     pub(super) fn current_mut(&mut self) -> Result<&mut Current, Why> {
-        self.current.as_mut().filter(|current| current.outcome.is_none()).ok_or("no run is open")
+        self.current
+            .as_mut()
+            .filter(|current| current.outcome.is_none())
+            .ok_or("no run is open")
     }
 
     pub(super) fn turn_mut(&mut self, turn: TurnNo) -> Result<&mut Working, Why> {
         let working = self.current_mut()?.turn.as_mut();
-        working.filter(|working| working.no == turn && working.settled.is_none()).ok_or("the turn is not open")
+        working
+            .filter(|working| working.no == turn && working.settled.is_none())
+            .ok_or("the turn is not open")
     }
 
-    fn slot_mut<T>(&mut self, call: CallId, change: impl FnOnce(&mut CallSlot) -> T) -> Result<T, Why> {
+    fn slot_mut<T>(
+        &mut self,
+        call: CallId,
+        change: impl FnOnce(&mut CallSlot) -> T,
+    ) -> Result<T, Why> {
         let working = self.current_mut()?.turn.as_mut();
         let changed = working.and_then(|working| working.slots.change(call, change));
         changed.ok_or("the open turn has no such call")
@@ -209,12 +300,19 @@ impl Run {
         }
         let terms = self.terms.get_or_insert_default();
         terms.system = said.system.clone().or(terms.system.take());
-        terms.state.extend(said.state.iter().map(|(name, value)| (name.clone(), value.clone())));
+        terms.state.extend(
+            said.state
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
         if let Some(model) = &said.model {
             terms.model = Some(model.clone());
             let current = self.current_mut()?;
             current.change.model = Some(model.clone());
-            current.turn.iter_mut().for_each(|working| working.moved = working.prepared);
+            current
+                .turn
+                .iter_mut()
+                .for_each(|working| working.moved = working.prepared);
         }
         Ok(())
     }
@@ -234,7 +332,11 @@ impl Run {
             let revised = revised.iter().find(|revised| revised.item == *item);
             self.append(revised.map_or(content, |revised| revised.content.clone()));
         }
-        if let Some(working) = self.current.as_mut().and_then(|current| current.turn.as_mut()) {
+        if let Some(working) = self
+            .current
+            .as_mut()
+            .and_then(|current| current.turn.as_mut())
+        {
             working.placed |= working.settled.is_some();
         }
         Ok(())
@@ -254,7 +356,11 @@ impl Run {
             return Err("turns count upwards");
         }
         let current = self.current_mut()?;
-        if current.turn.as_ref().is_some_and(|working| working.settled.is_none()) {
+        if current
+            .turn
+            .as_ref()
+            .is_some_and(|working| working.settled.is_none())
+        {
             return Err("a turn is open already");
         }
         current.turns += 1;
@@ -294,7 +400,9 @@ impl Run {
         let is_append = |edit: &Edit| matches!(edit, Edit::Append { .. });
         for run in edits.chunk_by(|one, other| is_append(one) == is_append(other)) {
             if !is_append(&run[0]) {
-                self.view.apply_all(run).map_err(|_| "an edit of an entry that is not shown")?;
+                self.view
+                    .apply_all(run)
+                    .map_err(|_| "an edit of an entry that is not shown")?;
                 continue;
             }
             for edit in run {
@@ -319,11 +427,20 @@ impl Run {
 
     /// The newest run pays, whether it has ended or not.
     fn billed(&mut self, usage: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
-        self.current.as_mut().ok_or("there was no run yet")?.spend(usage, cost, &None);
+        self.current
+            .as_mut()
+            .ok_or("there was no run yet")?
+            .spend(usage, cost, &None);
         Ok(())
     }
 
-    fn retracted(&mut self, turn: TurnNo, attempt: u32, usage: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
+    fn retracted(
+        &mut self,
+        turn: TurnNo,
+        attempt: u32,
+        usage: Usage,
+        cost: Option<NanoUsd>,
+    ) -> Result<(), Why> {
         let working = self.turn_mut(turn)?;
         // If `heard` was filled after that attempt, it belongs to a later attempt.
         if working.heard.is_empty() || attempt >= working.attempt {
@@ -333,7 +450,13 @@ impl Run {
         self.current_mut().map(|current| current.bill(usage, cost))
     }
 
-    fn replied(&mut self, turn: TurnNo, reply: &Arc<Reply>, used: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
+    fn replied(
+        &mut self,
+        turn: TurnNo,
+        reply: &Arc<Reply>,
+        used: Usage,
+        cost: Option<NanoUsd>,
+    ) -> Result<(), Why> {
         let working = self.turn_mut(turn)?;
         if working.reply.is_some() {
             return Err("the turn has its reply already");
@@ -351,7 +474,10 @@ impl Run {
         current.bill(used, cost);
         if used.input() > 0 {
             // The reply is estimated like everything else until the next request is counted.
-            self.measured = Some(Measured { tokens: used.input(), estimate: self.view.items().tokens() });
+            self.measured = Some(Measured {
+                tokens: used.input(),
+                estimate: self.view.items().tokens(),
+            });
         }
         self.close_if_full();
         Ok(())
@@ -364,8 +490,18 @@ impl Run {
                 self.slot_mut(call, |slot| slot.shown.clone_from(shown))?;
                 self.put(call, result, 0)
             }
-            Admission::Allow { args, changed, replay, sequential, title: _ } => {
-                let admitted = Admitted { args: Arc::clone(args), changed: *changed, replay: *replay };
+            Admission::Allow {
+                args,
+                changed,
+                replay,
+                sequential,
+                title: _,
+            } => {
+                let admitted = Admitted {
+                    args: Arc::clone(args),
+                    changed: *changed,
+                    replay: *replay,
+                };
                 let asked = self.slot_mut(call, |slot| {
                     (slot.admitted, slot.sequential) = (Some(admitted), *sequential);
                     slot.asked
@@ -375,27 +511,40 @@ impl Run {
                 let asked = asked.and_then(|at| current.pauses.get(at as usize));
                 // Other arguments were approved, and have passed what arguments pass.
                 if let Some(RunPause {
-                    pause, answer: Some(Answer::Approve { args: Some(_), for_run: true }), ..
+                    pause,
+                    answer:
+                        Some(Answer::Approve {
+                            args: Some(_),
+                            for_run: true,
+                        }),
+                    ..
                 }) = asked
                 {
-                    current.approved.extend(pause.call.iter().map(|call| call.name.clone()));
+                    current
+                        .approved
+                        .extend(pause.call.iter().map(|call| call.name.clone()));
                 }
                 Ok(())
             }
             Admission::Ask { pause, sequential } => {
                 let at = self.ask(pause, false)?;
-                self.slot_mut(call, |slot| (slot.asked, slot.sequential) = (Some(at), *sequential))
+                self.slot_mut(call, |slot| {
+                    (slot.asked, slot.sequential) = (Some(at), *sequential)
+                })
             }
         }
     }
 
     fn launched(&mut self, calls: &[CallId], at_ms: u64) -> Result<(), Why> {
-        calls.iter().try_for_each(|call| self.slot_mut(*call, |slot| slot.launched_ms = Some(at_ms)))
+        calls
+            .iter()
+            .try_for_each(|call| self.slot_mut(*call, |slot| slot.launched_ms = Some(at_ms)))
     }
 
     fn put(&mut self, id: CallId, result: &Arc<CallResult>, at_ms: u64) -> Result<(), Why> {
-        let (was_done, launched_ms) =
-            self.slot_mut(id, |slot| (std::mem::replace(&mut slot.done, true), slot.launched_ms))?;
+        let (was_done, launched_ms) = self.slot_mut(id, |slot| {
+            (std::mem::replace(&mut slot.done, true), slot.launched_ms)
+        })?;
         if was_done {
             return Err("the call has its result already");
         }
@@ -403,21 +552,35 @@ impl Run {
         self.close_pauses(id);
         let current = self.current_mut()?;
         let working = current.turn.as_mut();
-        let name = working.as_ref().and_then(|working| Some(working.call(id)?.name.clone()));
+        let name = working
+            .as_ref()
+            .and_then(|working| Some(working.call(id)?.name.clone()));
         let Some(open) = working.and_then(|working| working.open.as_mut()) else {
             return Err("the turn is closed");
         };
-        open.put(id, Arc::clone(result)).map_err(|_| "the call has its result already")?;
+        open.put(id, Arc::clone(result))
+            .map_err(|_| "the call has its result already")?;
         if let Some(name) = name {
             let duration = Duration::from_millis(duration);
-            current.calls.push(CallReport { call: id, name, duration, result: Arc::clone(result) });
+            current.calls.push(CallReport {
+                call: id,
+                name,
+                duration,
+                result: Arc::clone(result),
+            });
         }
         self.close_if_full();
         Ok(())
     }
 
     fn close_if_full(&mut self) {
-        let Some(working) = self.current.as_mut().and_then(|current| current.turn.as_mut()) else { return };
+        let Some(working) = self
+            .current
+            .as_mut()
+            .and_then(|current| current.turn.as_mut())
+        else {
+            return;
+        };
         match working.open.take().map(OpenTurn::close) {
             Some(Ok(turn)) => {
                 working.terminates = terminates(turn.results());
@@ -425,7 +588,8 @@ impl Run {
                 // Reports were pushed as calls ended; the caller sees them in the order of the calls.
                 if let Some(current) = self.current.as_mut().filter(|_| turn.results().len() > 1) {
                     let first = current.calls.len() - turn.results().len();
-                    let order: BTreeMap<CallId, usize> = turn.reply().calls().map(|call| call.id).zip(0..).collect();
+                    let order: BTreeMap<CallId, usize> =
+                        turn.reply().calls().map(|call| call.id).zip(0..).collect();
                     current.calls[first..].sort_by_key(|report| order.get(&report.call).copied());
                 }
                 self.close(turn, shown);
@@ -440,7 +604,11 @@ impl Run {
         let stored = self.history.push(Entry::Turn(turn));
         match shown.map(Entry::Turn) {
             Some(entry) => {
-                self.view.append(Arc::new(Stored { id: stored.id, tokens: Estimate::entry(&entry), entry }));
+                self.view.append(Arc::new(Stored {
+                    id: stored.id,
+                    tokens: Estimate::entry(&entry),
+                    entry,
+                }));
             }
             None => self.view.append(stored),
         }
@@ -452,7 +620,10 @@ impl Run {
             return Err("a call of the turn has no result");
         }
         working.settled = Some(stop);
-        let (said, prepared) = (working.reply.is_some() || working.attempt > 0, working.prepared);
+        let (said, prepared) = (
+            working.reply.is_some() || working.attempt > 0,
+            working.prepared,
+        );
         let current = self.current_mut()?;
         let asked = said || (prepared && current.exhausted.is_none());
         if !asked {
@@ -471,7 +642,11 @@ impl Run {
         if current.run != run {
             return Err("another run is open");
         }
-        if current.turn.as_ref().is_some_and(|working| working.open.is_some()) {
+        if current
+            .turn
+            .as_ref()
+            .is_some_and(|working| working.open.is_some())
+        {
             return Err("a call of the turn has no result");
         }
         current.outcome = Some(outcome.clone());
@@ -479,8 +654,16 @@ impl Run {
         Ok(())
     }
 
-    fn overruled(&mut self, run: RunNo, outcome: &Outcome, instead: Option<&Arc<Reply>>) -> Result<(), Why> {
-        let ended = self.current.as_mut().filter(|current| current.run == run && current.outcome.is_some());
+    fn overruled(
+        &mut self,
+        run: RunNo,
+        outcome: &Outcome,
+        instead: Option<&Arc<Reply>>,
+    ) -> Result<(), Why> {
+        let ended = self
+            .current
+            .as_mut()
+            .filter(|current| current.run == run && current.outcome.is_some());
         let current = ended.ok_or("the run has not ended")?;
         current.overrule_output(outcome);
         current.outcome = Some(outcome.clone());
@@ -489,25 +672,49 @@ impl Run {
 
     /// Shows a reply in the place of what was said in the newest one, whose calls stay. The history has both.
     fn withhold(&mut self, instead: &Arc<Reply>) -> Result<(), Why> {
-        let newest = self.view.items().iter().rev().find_map(|stored| match &stored.entry {
-            Entry::Turn(turn) => Some((stored.id, turn.clone())),
-            _ => None,
-        });
+        let newest = self
+            .view
+            .items()
+            .iter()
+            .rev()
+            .find_map(|stored| match &stored.entry {
+                Entry::Turn(turn) => Some((stored.id, turn.clone())),
+                _ => None,
+            });
         let answer = self.working().and_then(|working| working.reply.as_ref());
-        let Some((at, said)) = newest.filter(|(_, turn)| answer.is_some_and(|answer| turn.reply() == answer)) else {
+        let Some((at, said)) =
+            newest.filter(|(_, turn)| answer.is_some_and(|answer| turn.reply() == answer))
+        else {
             // An edit took it out of the view already.
             return Ok(());
         };
-        let calls = said.reply().blocks.iter().filter(|block| matches!(***block, Block::Call(_)));
+        let calls = said
+            .reply()
+            .blocks
+            .iter()
+            .filter(|block| matches!(***block, Block::Call(_)));
         let blocks = instead.blocks.iter().chain(calls).cloned().collect();
-        let mut shown = Turn::open(Arc::new(Reply { blocks, ..Reply::clone(instead) }));
+        let mut shown = Turn::open(Arc::new(Reply {
+            blocks,
+            ..Reply::clone(instead)
+        }));
         for (call, result) in said.pairs() {
-            shown.put(call.id, Arc::clone(result)).map_err(|_| "a call of the answer has two results")?;
+            shown
+                .put(call.id, Arc::clone(result))
+                .map_err(|_| "a call of the answer has two results")?;
         }
-        let close = |open: OpenTurn| open.close().map_err(|_| "a call stands in the place of an answer");
+        let close = |open: OpenTurn| {
+            open.close()
+                .map_err(|_| "a call stands in the place of an answer")
+        };
         let (turn, shown) = (close(Turn::open(Arc::clone(instead)))?, close(shown)?);
         self.history.push(Entry::Turn(turn));
-        self.view.apply(&Edit::Replace { at, with: Entry::Turn(shown) }).map_err(|_| "the answer is not shown")
+        self.view
+            .apply(&Edit::Replace {
+                at,
+                with: Entry::Turn(shown),
+            })
+            .map_err(|_| "the answer is not shown")
     }
 }
 
@@ -519,7 +726,8 @@ impl Working {
         }
         let mut open = Turn::open(Arc::clone(turn.reply()));
         for (slot, (call, result)) in self.slots.iter().zip(turn.pairs()) {
-            open.put(call.id, Arc::clone(slot.shown.as_ref().unwrap_or(result))).ok()?;
+            open.put(call.id, Arc::clone(slot.shown.as_ref().unwrap_or(result)))
+                .ok()?;
         }
         open.close().ok()
     }
@@ -551,9 +759,15 @@ impl Current {
 
 /// Tells whether these results end the run: one of them for sure, or all of them together.
 fn terminates(results: &[Arc<CallResult>]) -> Terminate {
-    if results.iter().any(|result| result.terminate == Terminate::Now) {
+    if results
+        .iter()
+        .any(|result| result.terminate == Terminate::Now)
+    {
         return Terminate::Now;
     }
-    let all = !results.is_empty() && results.iter().all(|result| result.terminate != Terminate::No);
+    let all = !results.is_empty()
+        && results
+            .iter()
+            .all(|result| result.terminate != Terminate::No);
     if all { Terminate::IfAll } else { Terminate::No }
 }

@@ -93,32 +93,58 @@ impl Run {
     /// Returns the actions that would be done again, and the waits, if the run went on from here: nothing, if no run is
     /// open.
     pub fn explain(&self) -> Vec<ResumeItem> {
-        let Some(current) = self.current.as_ref().filter(|current| current.outcome.is_none()) else {
+        let Some(current) = self
+            .current
+            .as_ref()
+            .filter(|current| current.outcome.is_none())
+        else {
             return Vec::new();
         };
         let thread = self.thread.clone().unwrap_or_else(|| ThreadId::from(""));
-        let redone = if current.closing().is_some() { current.closed() } else { current.redone() };
-        redone.into_iter().map(|redo| ResumeItem { thread: thread.clone(), redo }).collect()
+        let redone = if current.closing().is_some() {
+            current.closed()
+        } else {
+            current.redone()
+        };
+        redone
+            .into_iter()
+            .map(|redo| ResumeItem {
+                thread: thread.clone(),
+                redo,
+            })
+            .collect()
     }
 }
 
 impl Current {
     /// The run ends: what is open is closed.
     fn closed(&self) -> Vec<ResumeAction> {
-        let Some(working) = &self.turn else { return Vec::new() };
+        let Some(working) = &self.turn else {
+            return Vec::new();
+        };
         working.calls(|slot| {
             let asked = slot.asked.is_some() && slot.admitted.is_none();
             let begun = slot.launched_ms.is_some() && self.may_enter(slot) && !asked;
-            if begun { CallFate::OutcomeUnknown } else { CallFate::Closed }
+            if begun {
+                CallFate::OutcomeUnknown
+            } else {
+                CallFate::Closed
+            }
         })
     }
 
     fn redone(&self) -> Vec<ResumeAction> {
         let waits = || {
             let open = self.pauses.iter().filter(|asked| asked.answer.is_none());
-            open.map(|asked| ResumeAction::Wait { pause: Arc::clone(&asked.pause) })
+            open.map(|asked| ResumeAction::Wait {
+                pause: Arc::clone(&asked.pause),
+            })
         };
-        let Some(working) = self.turn.as_ref().filter(|working| working.settled.is_none()) else {
+        let Some(working) = self
+            .turn
+            .as_ref()
+            .filter(|working| working.settled.is_none())
+        else {
             return waits().collect();
         };
         let turn = working.no;
@@ -127,14 +153,22 @@ impl Current {
             (None, _) if working.prepared => {
                 // An attempt that was acknowledged in part and is not going on is void.
                 let heard = !working.heard.is_empty();
-                vec![ResumeAction::Ask { turn, attempt: working.attempt.saturating_add(u32::from(heard)), heard }]
+                vec![ResumeAction::Ask {
+                    turn,
+                    attempt: working.attempt.saturating_add(u32::from(heard)),
+                    heard,
+                }]
             }
             (None, _) => vec![ResumeAction::Prepare { turn }],
             (Some(_), None) => vec![ResumeAction::Settle { turn }],
             (Some(reply), Some(_)) if !reply.may_run_calls() || working.last.is_some() => {
                 working.calls(|_| CallFate::Closed)
             }
-            (Some(_), Some(_)) => working.calls(|slot| self.fate(slot)).into_iter().chain(waits()).collect(),
+            (Some(_), Some(_)) => working
+                .calls(|slot| self.fate(slot))
+                .into_iter()
+                .chain(waits())
+                .collect(),
         }
     }
 
@@ -162,8 +196,14 @@ impl Current {
             }
         }
         let open = slot.waits.iter().filter(|at| !self.answered(**at));
-        let waits = open.filter_map(|at| Some(self.pauses.get(*at as usize)?.pause.id.clone())).collect();
-        CallFate::EnterAgain { answered, unknown, waits }
+        let waits = open
+            .filter_map(|at| Some(self.pauses.get(*at as usize)?.pause.id.clone()))
+            .collect();
+        CallFate::EnterAgain {
+            answered,
+            unknown,
+            waits,
+        }
     }
 }
 
@@ -174,7 +214,12 @@ impl Working {
         let missing = self.slots.missing();
         let call = |slot: &CallSlot| {
             let replay = slot.admitted.as_ref().map(|admitted| admitted.replay);
-            Some(ResumeAction::Call { call: slot.call, name: name(slot.call)?, replay, fate: fate(slot) })
+            Some(ResumeAction::Call {
+                call: slot.call,
+                name: name(slot.call)?,
+                replay,
+                fate: fate(slot),
+            })
         };
         missing.filter_map(call).collect()
     }
@@ -190,13 +235,29 @@ impl fmt::Display for ResumeAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ResumeAction::Prepare { turn } => {
-                write!(f, "turn {turn} is prepared: toolboxes, effects and hooks are asked")
+                write!(
+                    f,
+                    "turn {turn} is prepared: toolboxes, effects and hooks are asked"
+                )
             }
-            ResumeAction::Ask { turn, attempt, heard } => {
+            ResumeAction::Ask {
+                turn,
+                attempt,
+                heard,
+            } => {
                 write!(f, "turn {turn}: the model is asked, attempt {attempt}")?;
-                if *heard { f.write_str("; what it had said before is void") } else { Ok(()) }
+                if *heard {
+                    f.write_str("; what it had said before is void")
+                } else {
+                    Ok(())
+                }
             }
-            ResumeAction::Call { call, name, replay, fate } => {
+            ResumeAction::Call {
+                call,
+                name,
+                replay,
+                fate,
+            } => {
                 write!(f, "call {call} of {name}")?;
                 if let Some(replay) = replay {
                     write!(f, " ({})", class(*replay))?;
@@ -212,8 +273,14 @@ impl fmt::Display for ResumeAction {
 impl fmt::Display for CallFate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CallFate::RunAgain => f.write_str("runs again with the same key, because that is harmless"),
-            CallFate::EnterAgain { answered, unknown, waits } => {
+            CallFate::RunAgain => {
+                f.write_str("runs again with the same key, because that is harmless")
+            }
+            CallFate::EnterAgain {
+                answered,
+                unknown,
+                waits,
+            } => {
                 f.write_str("is entered again")?;
                 if !waits.is_empty() {
                     let waits: Vec<&str> = waits.iter().map(|pause| &*pause.0).collect();
@@ -227,7 +294,9 @@ impl fmt::Display for CallFate {
                 }
                 Ok(())
             }
-            CallFate::OutcomeUnknown => f.write_str("has begun and does not run again; its outcome is unknown"),
+            CallFate::OutcomeUnknown => {
+                f.write_str("has begun and does not run again; its outcome is unknown")
+            }
             CallFate::NotStarted => f.write_str("has not begun, and runs for the first time"),
             CallFate::Closed => f.write_str("does not run any more"),
         }

@@ -33,12 +33,27 @@ struct Reported(CallId, ToolName, Duration, Option<Arc<CallResult>>);
 impl Run {
     /// The run without the entries of its history.
     pub fn frozen(&self) -> Frozen {
-        let mut run = Self { history: Transcript::new(), view: View::default(), ..self.clone() };
-        let calls = run.current.as_mut().map(|current| std::mem::take(&mut current.calls)).unwrap_or_default();
+        let mut run = Self {
+            history: Transcript::new(),
+            view: View::default(),
+            ..self.clone()
+        };
+        let calls = run
+            .current
+            .as_mut()
+            .map(|current| std::mem::take(&mut current.calls))
+            .unwrap_or_default();
         let kept = self.results();
         let report = |it: CallReport| {
-            let is_kept = kept.get(&it.call).is_some_and(|kept| Arc::ptr_eq(kept, &it.result) || **kept == it.result);
-            Reported(it.call, it.name, it.duration, (!is_kept).then_some(it.result))
+            let is_kept = kept
+                .get(&it.call)
+                .is_some_and(|kept| Arc::ptr_eq(kept, &it.result) || **kept == it.result);
+            Reported(
+                it.call,
+                it.name,
+                it.duration,
+                (!is_kept).then_some(it.result),
+            )
         };
         Frozen {
             calls: calls.into_iter().map(report).collect(),
@@ -51,22 +66,36 @@ impl Run {
 
     /// The results in the history of the newest run, by call.
     fn results(&self) -> BTreeMap<CallId, &Arc<CallResult>> {
-        let first = self.current.as_ref().map_or(u64::MAX, |current| current.first_entry);
-        let newest = self.history.iter_from(usize::try_from(first).unwrap_or(usize::MAX));
+        let first = self
+            .current
+            .as_ref()
+            .map_or(u64::MAX, |current| current.first_entry);
+        let newest = self
+            .history
+            .iter_from(usize::try_from(first).unwrap_or(usize::MAX));
         let turns = newest.filter_map(|stored| match &stored.entry {
             Entry::Turn(turn) => Some(turn),
             _ => None,
         });
-        turns.flat_map(|turn| turn.pairs()).map(|(call, result)| (call.id, result)).collect()
+        turns
+            .flat_map(|turn| turn.pairs())
+            .map(|(call, result)| (call.id, result))
+            .collect()
     }
 
     fn shown_items(&self) -> Vec<ShownEntry> {
         let mut shown = Vec::new();
         for stored in self.view.items().iter() {
             let same = self.history.position(stored.id);
-            let same = same.filter(|at| self.history.get(*at).is_some_and(|kept| Arc::ptr_eq(kept, stored)));
+            let same = same.filter(|at| {
+                self.history
+                    .get(*at)
+                    .is_some_and(|kept| Arc::ptr_eq(kept, stored))
+            });
             match (same, shown.last_mut()) {
-                (Some(at), Some(ShownEntry::Same(first, many))) if at == *first + *many => *many += 1,
+                (Some(at), Some(ShownEntry::Same(first, many))) if at == *first + *many => {
+                    *many += 1
+                }
                 (Some(at), _) => shown.push(ShownEntry::Same(at, 1)),
                 (None, _) => shown.push(ShownEntry::Other(Arc::clone(stored))),
             }
@@ -78,13 +107,21 @@ impl Run {
 impl Frozen {
     /// The run with the entries of its history; `None` if they are not those that it was parted from.
     pub fn with(self, entries: impl IntoIterator<Item = Arc<Stored>>) -> Option<Run> {
-        let Self { mut run, next, view, view_next, calls } = self;
+        let Self {
+            mut run,
+            next,
+            view,
+            view_next,
+            calls,
+        } = self;
         run.history = Transcript::restored(entries, next).ok()?;
         let mut shown = Vec::with_capacity(view.len());
         for part in view {
             match part {
                 ShownEntry::Same(first, many) => {
-                    let end = first.checked_add(many).filter(|end| *end <= run.history.len())?;
+                    let end = first
+                        .checked_add(many)
+                        .filter(|end| *end <= run.history.len())?;
                     shown.extend((first..end).filter_map(|at| run.history.get(at).cloned()));
                 }
                 ShownEntry::Other(stored) => shown.push(stored),
@@ -94,7 +131,12 @@ impl Frozen {
         let kept = run.results();
         let report = |Reported(call, name, duration, result)| {
             let result = result.or_else(|| kept.get(&call).copied().cloned())?;
-            Some(CallReport { call, name, duration, result })
+            Some(CallReport {
+                call,
+                name,
+                duration,
+                result,
+            })
         };
         let calls: Vec<CallReport> = calls.into_iter().map(report).collect::<Option<_>>()?;
         match &mut run.current {

@@ -29,14 +29,26 @@ impl Run {
     }
 
     pub(super) fn wanted(&mut self, wish: &Arc<OutputWish>) -> Result<(), &'static str> {
-        let wanted = Wanted { wish: Arc::clone(wish), refused: 0, newest: None };
+        let wanted = Wanted {
+            wish: Arc::clone(wish),
+            refused: 0,
+            newest: None,
+        };
         self.current_mut()?.output = Some(Box::new(wanted));
         Ok(())
     }
 
-    pub(super) fn checked(&mut self, turn: TurnNo, verdict: &OutputVerdict) -> Result<(), &'static str> {
+    pub(super) fn checked(
+        &mut self,
+        turn: TurnNo,
+        verdict: &OutputVerdict,
+    ) -> Result<(), &'static str> {
         self.turn_mut(turn)?;
-        let wanted = self.current_mut()?.output.as_mut().ok_or("no answer of this form is wanted")?;
+        let wanted = self
+            .current_mut()?
+            .output
+            .as_mut()
+            .ok_or("no answer of this form is wanted")?;
         wanted.refused += u32::from(matches!(verdict, OutputVerdict::Refused { .. }));
         wanted.newest = Some((turn, verdict.clone()));
         Ok(())
@@ -61,7 +73,10 @@ impl Current {
 
     /// Someone put another end in the place of this one: what was accepted is not what it says.
     pub(super) fn overrule_output(&mut self, outcome: &Outcome) {
-        let is_same = self.outcome.as_ref().is_some_and(|known| known.is_same(outcome));
+        let is_same = self
+            .outcome
+            .as_ref()
+            .is_some_and(|known| known.is_same(outcome));
         if let Some(wanted) = self.output.as_mut().filter(|_| !is_same) {
             wanted.newest = None;
         }

@@ -50,13 +50,19 @@ impl Run {
             chosen_model: change.and_then(|change| change.model.as_ref()),
             chosen_thinking: change.and_then(|change| change.thinking),
             chosen_tools: change.and_then(|change| change.tools.as_deref()),
-            hidden: working.map(|working| &working.hidden[..]).unwrap_or_default(),
+            hidden: working
+                .map(|working| &working.hidden[..])
+                .unwrap_or_default(),
             is_last: working.is_some_and(|working| working.last.is_some()),
             has_overflowed: working.is_some_and(|working| working.overflowed.is_some()),
-            is_stale: self.history.next_id() > self.seen || working.is_some_and(|working| working.moved),
+            is_stale: self.history.next_id() > self.seen
+                || working.is_some_and(|working| working.moved),
             is_suspect: self.measured.is_some_and(|measured| measured.is_suspect()),
-            is_asking: working.is_some_and(|it| it.prepared && it.reply.is_none() && it.settled.is_none()),
-            caps: current.map(|current| current.limits.caps).unwrap_or_default(),
+            is_asking: working
+                .is_some_and(|it| it.prepared && it.reply.is_none() && it.settled.is_none()),
+            caps: current
+                .map(|current| current.limits.caps)
+                .unwrap_or_default(),
             active_ms: current.map(|current| current.active_ms).unwrap_or_default(),
             counted: self.measured.map(|measured| measured.tokens),
         }
@@ -66,21 +72,33 @@ impl Run {
 impl RequestView<'_> {
     /// Returns the transcript that the open turn's request shows.
     pub fn shown(self) -> Transcript {
-        let once = self.run.working().map(|working| &working.once[..]).unwrap_or_default();
+        let once = self
+            .run
+            .working()
+            .map(|working| &working.once[..])
+            .unwrap_or_default();
         if once.is_empty() {
             return self.run.view.items().clone();
         }
         let mut view = self.run.view.clone();
         // They were tried on this very view before they were recorded.
         let fits = view.apply_all(once).is_ok();
-        if fits { view.items().fork() } else { self.run.view.items().clone() }
+        if fits {
+            view.items().fork()
+        } else {
+            self.run.view.items().clone()
+        }
     }
 
     /// Returns the amounts that the newest run and everything under it that has ended have used.
     pub fn tally(self) -> Tally {
-        let Some(current) = &self.run.current else { return Tally::default() };
-        let unasked =
-            self.run.working().is_some_and(|it| it.settled.is_none() && it.reply.is_none() && it.attempt == 0);
+        let Some(current) = &self.run.current else {
+            return Tally::default();
+        };
+        let unasked = self
+            .run
+            .working()
+            .is_some_and(|it| it.settled.is_none() && it.reply.is_none() && it.attempt == 0);
         Tally {
             usage: current.usage + current.spent,
             cost: NanoUsd::sum_known(current.cost, current.spent_cost),
@@ -105,7 +123,10 @@ impl RequestView<'_> {
         let overflow = self.run.working().and_then(|working| working.overflowed);
         // The provider counted this very view: nothing is nearer to the truth.
         let counted = overflow.and_then(|overflow| overflow.used);
-        let counted = counted.map(|tokens| Measured { tokens, estimate: self.run.view.items().tokens() });
+        let counted = counted.map(|tokens| Measured {
+            tokens,
+            estimate: self.run.view.items().tokens(),
+        });
         let (run, turn) = if self.run.is_open() {
             (self.run.run(), self.run.turn())
         } else {
@@ -121,24 +142,37 @@ impl RequestView<'_> {
             ledger: self.ledger(now_ms),
             overflow: overflow.filter(|_| self.run.is_open()),
             last: self.run.is_open() && self.is_last,
-            only: self.chosen_tools.filter(|_| self.run.is_open()).map(<[ToolName]>::to_vec),
+            only: self
+                .chosen_tools
+                .filter(|_| self.run.is_open())
+                .map(<[ToolName]>::to_vec),
             measured: counted.filter(|_| self.run.is_open()).or(self.run.measured),
         }
     }
 
     /// Returns the amounts that the open run has used so far, and that it may use; nothing if no run is open.
     pub(crate) fn ledger(self, now_ms: u64) -> Ledger {
-        let Some(current) = self.run.current.as_ref().filter(|current| current.outcome.is_none()) else {
+        let Some(current) = self
+            .run
+            .current
+            .as_ref()
+            .filter(|current| current.outcome.is_none())
+        else {
             return Ledger::default();
         };
-        let asking = current.turn.as_ref().is_some_and(|working| working.reply.is_none());
+        let asking = current
+            .turn
+            .as_ref()
+            .is_some_and(|working| working.reply.is_none());
         Ledger {
             usage: current.usage,
             spent: current.spent,
             cost: NanoUsd::sum_known(current.cost, current.spent_cost),
             turns: current.turns.saturating_sub(u32::from(asking)),
             calls: u32::try_from(current.calls.len()).unwrap_or(u32::MAX),
-            wall_ms: current.active_ms.saturating_add(now_ms.saturating_sub(current.heard_ms)),
+            wall_ms: current
+                .active_ms
+                .saturating_add(now_ms.saturating_sub(current.heard_ms)),
             caps: current.limits.caps,
         }
     }

@@ -53,7 +53,11 @@ impl Slots {
     }
 
     /// Changes what is known about a call; none if there is no such call.
-    pub(super) fn change<T>(&mut self, call: CallId, change: impl FnOnce(&mut CallSlot) -> T) -> Option<T> {
+    pub(super) fn change<T>(
+        &mut self,
+        call: CallId,
+        change: impl FnOnce(&mut CallSlot) -> T,
+    ) -> Option<T> {
         let at = self.place(call)?;
         let slot = self.list.get_mut(at)?;
         self.counts.add(slot, usize::wrapping_sub);
@@ -87,8 +91,14 @@ impl Counts {
     fn add(&mut self, slot: &CallSlot, add: fn(usize, usize) -> usize) {
         let is_decided = slot.admitted.is_some();
         for (count, counts) in [
-            (&mut self.undecided, !slot.done && !is_decided && slot.asked.is_none()),
-            (&mut self.asked, !slot.done && !is_decided && slot.asked.is_some()),
+            (
+                &mut self.undecided,
+                !slot.done && !is_decided && slot.asked.is_none(),
+            ),
+            (
+                &mut self.asked,
+                !slot.done && !is_decided && slot.asked.is_some(),
+            ),
             (&mut self.launched, !slot.done && slot.launched_ms.is_some()),
             (&mut self.sequential, slot.sequential),
         ] {
@@ -100,10 +110,16 @@ impl Counts {
 impl From<Vec<CallSlot>> for Slots {
     fn from(list: Vec<CallSlot>) -> Self {
         let mut counts = Counts::default();
-        list.iter().for_each(|slot| counts.add(slot, usize::wrapping_add));
+        list.iter()
+            .for_each(|slot| counts.add(slot, usize::wrapping_add));
         let done = list.iter().take_while(|slot| slot.done).count();
         let is_mixed = !list.is_sorted_by(|one, other| one.call < other.call);
-        Self { list, is_mixed, done, counts }
+        Self {
+            list,
+            is_mixed,
+            done,
+            counts,
+        }
     }
 }
 

@@ -85,8 +85,18 @@ impl Sub for Spend {
 
 impl From<Tally> for Spend {
     fn from(tally: Tally) -> Self {
-        let Tally { usage, cost, requests, tool_calls } = tally;
-        Self { tokens: usage.total(), cost: cost.unwrap_or_default(), requests, tool_calls }
+        let Tally {
+            usage,
+            cost,
+            requests,
+            tool_calls,
+        } = tally;
+        Self {
+            tokens: usage.total(),
+            cost: cost.unwrap_or_default(),
+            requests,
+            tool_calls,
+        }
     }
 }
 
@@ -105,14 +115,34 @@ impl Tally {
         match record {
             Record::Began { .. } => *self = Self::default(),
             Record::Retracted { usage, cost, .. } => self.add(*usage, *cost),
-            Record::Replied { reply, cost, original, .. } => {
+            Record::Replied {
+                reply,
+                cost,
+                original,
+                ..
+            } => {
                 self.requests += 1;
                 self.add(original.as_ref().unwrap_or(reply).usage, *cost);
             }
             Record::Prepared { spent, cost, .. } => self.add(*spent, *cost),
-            Record::Admitted { admission: Admission::Allow { .. }, .. } => self.tool_calls += 1,
-            Record::Spent { usage, cost, requests, tool_calls, .. }
-            | Record::ChildEnded { usage, cost, requests, tool_calls, .. } => {
+            Record::Admitted {
+                admission: Admission::Allow { .. },
+                ..
+            } => self.tool_calls += 1,
+            Record::Spent {
+                usage,
+                cost,
+                requests,
+                tool_calls,
+                ..
+            }
+            | Record::ChildEnded {
+                usage,
+                cost,
+                requests,
+                tool_calls,
+                ..
+            } => {
                 self.requests = self.requests.saturating_add(*requests);
                 self.tool_calls = self.tool_calls.saturating_add(*tool_calls);
                 self.add(*usage, *cost);

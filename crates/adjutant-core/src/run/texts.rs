@@ -35,10 +35,16 @@ pub(super) fn unknown() -> CallResult {
 
 /// The result of a call of the last turn.
 pub(super) fn last_turn(limit: &Limit) -> CallResult {
-    CallResult::new(Status::OverLimit, format!("not executed: the run has reached its limit of {limit}"))
+    CallResult::new(
+        Status::OverLimit,
+        format!("not executed: the run has reached its limit of {limit}"),
+    )
 }
 
 /// The result of a call that was cancelled while it waited for an answer.
 pub(super) fn never_answered() -> CallResult {
-    CallResult::new(Status::Cancelled, "cancelled: the run was ended before an answer came")
+    CallResult::new(
+        Status::Cancelled,
+        "cancelled: the run was ended before an answer came",
+    )
 }

@@ -30,7 +30,13 @@ pub(super) struct Folds(BTreeMap<ThreadId, Run>);
 
 impl Chain {
     pub(super) fn new(log: &LogId) -> Self {
-        Self { log: log.clone(), seq: Seq(0), link: Digest::GENESIS, bytes: 0, attachments: 0 }
+        Self {
+            log: log.clone(),
+            seq: Seq(0),
+            link: Digest::GENESIS,
+            bytes: 0,
+            attachments: 0,
+        }
     }
 
     /// Checks the next record, and reads it.
@@ -40,10 +46,14 @@ impl Chain {
     pub(super) fn take(&mut self, stored: StoredRecord) -> Result<Arc<Stamped>, JournalError> {
         let next = Seq(self.seq.0 + 1);
         if stored.seq != next {
-            let why = format!("record {next} of log {:?} is missing: record {} stands there", self.log.0, stored.seq);
+            let why = format!(
+                "record {next} of log {:?} is missing: record {} stands there",
+                self.log.0, stored.seq
+            );
             return Err(corrupt(why));
         }
-        let (link, bytes, attachments) = (stored.link, stored.bytes.len(), stored.attachments.len());
+        let (link, bytes, attachments) =
+            (stored.link, stored.bytes.len(), stored.attachments.len());
         let stamped = stored.open(&self.link).map_err(|error| {
             let message = format!("log {:?} cannot be read at record {next}", self.log.0);
             JournalError::new(error.kind, message).with_source(error)
@@ -76,8 +86,13 @@ pub(super) fn forget<T>(known: &mut BTreeMap<ThreadId, T>, thread: &ThreadId, ca
         return;
     }
     let prefix = format!("{thread}/{call}/");
-    let under = known.range(ThreadId::from(prefix.as_str())..).map(|(thread, _)| thread);
-    let gone: Vec<ThreadId> = under.take_while(|it| it.as_str().starts_with(&prefix)).cloned().collect();
+    let under = known
+        .range(ThreadId::from(prefix.as_str())..)
+        .map(|(thread, _)| thread);
+    let gone: Vec<ThreadId> = under
+        .take_while(|it| it.as_str().starts_with(&prefix))
+        .cloned()
+        .collect();
     for thread in gone {
         known.remove(&thread);
     }
@@ -85,5 +100,9 @@ pub(super) fn forget<T>(known: &mut BTreeMap<ThreadId, T>, thread: &ThreadId, ca
 
 /// A log that was not written by runs.
 pub(super) fn unfolded(log: &LogId, error: Illegal) -> JournalError {
-    corrupt(format!("log {:?} does not fold at record {}", log.0, error.seq)).with_source(error)
+    corrupt(format!(
+        "log {:?} does not fold at record {}",
+        log.0, error.seq
+    ))
+    .with_source(error)
 }

@@ -52,7 +52,13 @@ impl Sessions {
     /// `Missing`, `Corrupt`, `Version`, `Io`.
     pub async fn diff(&self, one: &LogId, other: &LogId) -> Result<Diff, JournalError> {
         let mut logs = [one, other].map(|log| self.journal.read(log, Seq(0)).fuse());
-        let mut diff = Diff { shared: 0, beyond: [0, 0], first: [None, None], fields: Vec::new(), lines: Vec::new() };
+        let mut diff = Diff {
+            shared: 0,
+            beyond: [0, 0],
+            first: [None, None],
+            fields: Vec::new(),
+            lines: Vec::new(),
+        };
         let mut pair = next(&mut logs).await?;
         while let [Some(one), Some(other)] = &pair
             && is_same(one, other)
@@ -67,7 +73,9 @@ impl Sessions {
         while pair.iter().any(Option::is_some) {
             let at = Seq(diff.shared + diff.beyond[0].max(diff.beyond[1]) + 1);
             if diff.lines.len() < MAX_LINES {
-                let sides = pair.each_ref().map(|side| side.as_deref().map(words::record));
+                let sides = pair
+                    .each_ref()
+                    .map(|side| side.as_deref().map(words::record));
                 diff.lines.push(DiffLine { at, sides });
             }
             for (beyond, side) in diff.beyond.iter_mut().zip(&pair) {
@@ -79,8 +87,13 @@ impl Sessions {
     }
 }
 
-async fn next([one, other]: &mut [Fuse<RecordStream>; 2]) -> Result<[Option<Arc<Stamped>>; 2], JournalError> {
-    Ok([one.next().await.transpose()?, other.next().await.transpose()?])
+async fn next(
+    [one, other]: &mut [Fuse<RecordStream>; 2],
+) -> Result<[Option<Arc<Stamped>>; 2], JournalError> {
+    Ok([
+        one.next().await.transpose()?,
+        other.next().await.transpose()?,
+    ])
 }
 
 fn is_same(one: &Arc<Stamped>, other: &Arc<Stamped>) -> bool {

@@ -32,11 +32,15 @@ impl Sessions {
         while let Some(stamped) = records.next().await {
             let stamped = stamped?;
             if let Record::ChildOpened { call, thread, .. } = &stamped.record {
-                work.opened.entry((stamped.thread.clone(), *call)).or_default().push(thread.clone());
+                work.opened
+                    .entry((stamped.thread.clone(), *call))
+                    .or_default()
+                    .push(thread.clone());
             }
             first.get_or_insert_with(|| stamped.thread.clone());
             let run = work.runs.entry(stamped.thread.clone()).or_default();
-            run.apply(&stamped).map_err(|error| chain::unfolded(id, error))?;
+            run.apply(&stamped)
+                .map_err(|error| chain::unfolded(id, error))?;
         }
         let mut again = Vec::new();
         if let Some(first) = first {
@@ -51,13 +55,21 @@ impl OpenWork {
     fn explain(&self, thread: &ThreadId, again: &mut Vec<ResumeItem>) {
         let own = self.runs.get(thread).map(Run::explain).unwrap_or_default();
         let entered = own.iter().filter_map(|item| match &item.redo {
-            ResumeAction::Call { call, fate: CallFate::EnterAgain { .. }, .. } => Some(*call),
+            ResumeAction::Call {
+                call,
+                fate: CallFate::EnterAgain { .. },
+                ..
+            } => Some(*call),
             _ => None,
         });
         let entered: Vec<CallId> = entered.collect();
         again.extend(own);
         for call in entered {
-            let children = self.opened.get(&(thread.clone(), call)).into_iter().flatten();
+            let children = self
+                .opened
+                .get(&(thread.clone(), call))
+                .into_iter()
+                .flatten();
             children.for_each(|child| self.explain(child, again));
         }
     }

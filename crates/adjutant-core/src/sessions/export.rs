@@ -51,11 +51,26 @@ impl Sessions {
     /// # Errors
     /// `Corrupt` with the first record that is not what was written, `Version`, `Missing`, `Invalid` if a record has
     /// more than 512 MiB, `Unsupported`, `Io`, also if writing fails.
-    pub async fn export<W: io::Write + Send>(&self, id: &LogId, out: &mut W) -> Result<Exported, JournalError> {
+    pub async fn export<W: io::Write + Send>(
+        &self,
+        id: &LogId,
+        out: &mut W,
+    ) -> Result<Exported, JournalError> {
         let info = self.journal.info(id).await?;
-        let mut sealed = Sealed { out, sha256: Sha256::new(), bytes: 0, known: BTreeSet::new() };
+        let mut sealed = Sealed {
+            out,
+            sha256: Sha256::new(),
+            bytes: 0,
+            known: BTreeSet::new(),
+        };
         let (created_ms, about) = (info.created_ms, info.about);
-        sealed.line(&ExportHeader { format: FORMAT.into(), version: VERSION, id: id.clone(), created_ms, about })?;
+        sealed.line(&ExportHeader {
+            format: FORMAT.into(),
+            version: VERSION,
+            id: id.clone(),
+            created_ms,
+            about,
+        })?;
         let (mut chain, mut folds) = (Chain::new(id), Folds::default());
         let mut stored = self.journal.stored(id, Seq(0));
         while let Some(stored) = stored.next().await {
@@ -65,20 +80,39 @@ impl Sessions {
             sealed.record(&stored)?;
         }
         if chain.seq < info.head {
-            return Err(corrupt(format!("record {} of log {:?} is missing", chain.seq.0 + 1, id.0)));
+            return Err(corrupt(format!(
+                "record {} of log {:?} is missing",
+                chain.seq.0 + 1,
+                id.0
+            )));
         }
         let (records, attachments) = (chain.seq.0, sealed.known.len() as u64);
         let sha256 = Digest(sealed.sha256.clone().finalize().into());
-        let footer = Footer { records, attachments, link: chain.link, bytes: sealed.bytes, sha256 };
+        let footer = Footer {
+            records,
+            attachments,
+            link: chain.link,
+            bytes: sealed.bytes,
+            sha256,
+        };
         sealed.line(&ExportLine::Footer(footer))?;
         sealed.out.flush().map_err(unwritten)?;
-        Ok(Exported { records, attachments, bytes: sealed.bytes, link: chain.link })
+        Ok(Exported {
+            records,
+            attachments,
+            bytes: sealed.bytes,
+            link: chain.link,
+        })
     }
 }
 
 impl<W: io::Write> Sealed<'_, W> {
     fn record(&mut self, stored: &StoredRecord) -> Result<(), JournalError> {
-        let attached: usize = stored.attachments.iter().map(|attachment| attachment.bytes.len()).sum();
+        let attached: usize = stored
+            .attachments
+            .iter()
+            .map(|attachment| attachment.bytes.len())
+            .sum();
         if attached > MAX_ATTACHED_BYTES {
             let why = format!("record {} has {attached} bytes of attachments", stored.seq);
             return Err(invalid(format!("{why}; a file holds {MAX_ATTACHED_BYTES}")));
@@ -86,26 +120,46 @@ impl<W: io::Write> Sealed<'_, W> {
         for attachment in &stored.attachments {
             if self.known.insert(attachment.digest) {
                 let text = std::str::from_utf8(&attachment.bytes).map_err(|error| {
-                    corrupt(format!("attachment {} is no text", attachment.digest)).with_source(error)
+                    corrupt(format!("attachment {} is no text", attachment.digest))
+                        .with_source(error)
                 })?;
-                self.line(&ExportLine::Attachment { digest: attachment.digest, text: text.into() })?;
+                self.line(&ExportLine::Attachment {
+                    digest: attachment.digest,
+                    text: text.into(),
+                })?;
             }
         }
         let raw: Option<&RawValue> = serde_json::from_slice(&stored.bytes).ok();
         // A raw value is what stands there without the space around it; a line feed would end the line.
-        let is_whole = |raw: &&RawValue| raw.get().len() == stored.bytes.len() && !raw.get().contains('\n');
+        let is_whole =
+            |raw: &&RawValue| raw.get().len() == stored.bytes.len() && !raw.get().contains('\n');
         let Some(bytes) = raw.filter(is_whole) else {
-            return Err(invalid(format!("record {} is not one JSON object in one line", stored.seq)));
+            return Err(invalid(format!(
+                "record {} is not one JSON object in one line",
+                stored.seq
+            )));
         };
-        let attachments = stored.attachments.iter().map(|attachment| attachment.digest).collect();
-        self.line(&ExportLine::Record { seq: stored.seq, link: stored.link, attachments, bytes })
+        let attachments = stored
+            .attachments
+            .iter()
+            .map(|attachment| attachment.digest)
+            .collect();
+        self.line(&ExportLine::Record {
+            seq: stored.seq,
+            link: stored.link,
+            attachments,
+            bytes,
+        })
     }
 
     fn line(&mut self, line: &impl Serialize) -> Result<(), JournalError> {
         let mut bytes = serde_json::to_vec(line).map_err(|error| unwritten(error.into()))?;
         bytes.push(b'\n');
         if bytes.len() > MAX_LINE_BYTES {
-            let why = format!("a line of the file would have {} bytes; it may have {MAX_LINE_BYTES}", bytes.len());
+            let why = format!(
+                "a line of the file would have {} bytes; it may have {MAX_LINE_BYTES}",
+                bytes.len()
+            );
             return Err(invalid(why));
         }
         self.sha256.update(&bytes);
@@ -115,5 +169,9 @@ impl<W: io::Write> Sealed<'_, W> {
 }
 
 fn unwritten(error: io::Error) -> JournalError {
-    JournalError::new(JournalErrorKind::Io, "the file of a session cannot be written").with_source(error)
+    JournalError::new(
+        JournalErrorKind::Io,
+        "the file of a session cannot be written",
+    )
+    .with_source(error)
 }

@@ -42,14 +42,25 @@ fn compare(one: &Value, other: &Value, at: &mut String, found: &mut Vec<Field>) 
         (Value::Object(one), Value::Object(other)) => objects(one, other, at, found),
         (Value::Array(one), Value::Array(other)) => {
             for index in 0..one.len().max(other.len()) {
-                below(one.get(index), other.get(index), &index.to_string(), at, found);
+                below(
+                    one.get(index),
+                    other.get(index),
+                    &index.to_string(),
+                    at,
+                    found,
+                );
             }
         }
         _ => note(Some(one), Some(other), at, found),
     }
 }
 
-fn objects(one: &Map<String, Value>, other: &Map<String, Value>, at: &mut String, found: &mut Vec<Field>) {
+fn objects(
+    one: &Map<String, Value>,
+    other: &Map<String, Value>,
+    at: &mut String,
+    found: &mut Vec<Field>,
+) {
     let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     for name in names {
         let step = name.replace('~', "~0").replace('/', "~1");
@@ -57,7 +68,13 @@ fn objects(one: &Map<String, Value>, other: &Map<String, Value>, at: &mut String
     }
 }
 
-fn below(one: Option<&Value>, other: Option<&Value>, step: &str, at: &mut String, found: &mut Vec<Field>) {
+fn below(
+    one: Option<&Value>,
+    other: Option<&Value>,
+    step: &str,
+    at: &mut String,
+    found: &mut Vec<Field>,
+) {
     let here = at.len();
     at.push('/');
     at.push_str(step);
@@ -75,7 +92,11 @@ fn note(one: Option<&Value>, other: Option<&Value>, at: &str, found: &mut Vec<Fi
     let [one, other] = [one, other].map(|value| value.map(Value::to_string));
     // Long texts are shown where they begin to differ.
     let differ = match (&one, &other) {
-        (Some(one), Some(other)) => one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count(),
+        (Some(one), Some(other)) => one
+            .bytes()
+            .zip(other.bytes())
+            .take_while(|(one, other)| one == other)
+            .count(),
         _ => 0,
     };
     let shown = |text: Option<String>| {
@@ -83,5 +104,8 @@ fn note(one: Option<&Value>, other: Option<&Value>, at: &str, found: &mut Vec<Fi
         let from = if text.len() > MAX_CHARS { differ } else { 0 };
         Some(short::around(&text, from, MAX_CHARS))
     };
-    found.push(Field { at: at.to_owned(), sides: [shown(one), shown(other)] });
+    found.push(Field {
+        at: at.to_owned(),
+        sides: [shown(one), shown(other)],
+    });
 }

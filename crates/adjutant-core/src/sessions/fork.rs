@@ -20,22 +20,43 @@ impl Sessions {
     /// # Errors
     /// `Missing`, `Exists`, `Invalid` if no record would be copied or there are not so many, `Corrupt` and `Version` if
     /// one of them cannot be read, `Unsupported`, `Io`. Nothing is left of the fork then.
-    pub async fn fork(&self, from: &LogId, at: Option<Seq>, to: &LogId) -> Result<LogInfo, JournalError> {
+    pub async fn fork(
+        &self,
+        from: &LogId,
+        at: Option<Seq>,
+        to: &LogId,
+    ) -> Result<LogInfo, JournalError> {
         let info = self.journal.info(from).await?;
         let at = at.unwrap_or(info.head);
         if at > info.head {
-            return Err(invalid(format!("log {:?} has {} records; it cannot be forked at {at}", from.0, info.head)));
+            return Err(invalid(format!(
+                "log {:?} has {} records; it cannot be forked at {at}",
+                from.0, info.head
+            )));
         }
         self.copy(info.about, from, at, to).await
     }
 
-    async fn copy(&self, about: SessionMeta, from: &LogId, at: Seq, to: &LogId) -> Result<LogInfo, JournalError> {
+    async fn copy(
+        &self,
+        about: SessionMeta,
+        from: &LogId,
+        at: Seq,
+        to: &LogId,
+    ) -> Result<LogInfo, JournalError> {
         if at == Seq(0) {
-            return Err(invalid(format!("a fork of log {:?} would have no record; hint: create a session", from.0)));
+            return Err(invalid(format!(
+                "a fork of log {:?} would have no record; hint: create a session",
+                from.0
+            )));
         }
         let mut half = Half::new(self, to).await?;
         let filled = self.fill(&mut half, from, at).await;
-        let about = SessionMeta { agent: about.agent, parent: Some((from.clone(), at)), ..SessionMeta::default() };
+        let about = SessionMeta {
+            agent: about.agent,
+            parent: Some((from.clone(), at)),
+            ..SessionMeta::default()
+        };
         half.end(filled.map(|()| about), to).await
     }
 
@@ -44,7 +65,11 @@ impl Sessions {
         let mut stored = self.journal.stored(from, Seq(0));
         while chain.seq < at {
             let Some(stored) = stored.next().await else {
-                return Err(corrupt(format!("record {} of log {:?} is missing", chain.seq.0 + 1, from.0)));
+                return Err(corrupt(format!(
+                    "record {} of log {:?} is missing",
+                    chain.seq.0 + 1,
+                    from.0
+                )));
             };
             half.push(chain.take(stored?)?).await?;
         }

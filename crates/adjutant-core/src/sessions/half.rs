@@ -8,8 +8,8 @@ use super::{Sessions, invalid, left::Tail};
 use crate::{
     digest::Digest,
     journal::{
-        Attachment, Flush, Folded, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogQuery, Owner,
-        SessionMeta, Stamped,
+        Attachment, Flush, Folded, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo,
+        LogQuery, Owner, SessionMeta, Stamped,
     },
     number::{PostNo, Seq},
     record::Record,
@@ -54,12 +54,24 @@ impl Half {
         let name = LogId::from(format!("{HIDDEN}{:032x}", sessions.world.id()));
         let journal = Arc::clone(&sessions.journal);
         let log = journal.own(&name, &Owner::default()).await?;
-        Ok(Self { journal, name, log, batch: Vec::new(), bytes: 0, heeded: PostNo(0), tail: None })
+        Ok(Self {
+            journal,
+            name,
+            log,
+            batch: Vec::new(),
+            bytes: 0,
+            heeded: PostNo(0),
+            tail: None,
+        })
     }
 
     /// Adds a record; it is kept with the same bytes.
     pub(super) async fn push(&mut self, stamped: Arc<Stamped>) -> Result<(), JournalError> {
-        let parts: usize = stamped.attachments()?.iter().map(|attachment| attachment.bytes.len()).sum();
+        let parts: usize = stamped
+            .attachments()?
+            .iter()
+            .map(|attachment| attachment.bytes.len())
+            .sum();
         let bytes = stamped.bytes()?.len() + parts;
         if self.batch.len() >= MAX_BATCH || self.bytes + bytes > MAX_BATCH_BYTES {
             self.save(Flush::Lazy).await?;
@@ -68,7 +80,9 @@ impl Half {
             // Those that an agent under the first one notes were posted to this log too.
             self.heeded = self.heeded.max(*post);
         }
-        self.tail.get_or_insert_with(|| Tail::new(&stamped.thread)).take(&stamped);
+        self.tail
+            .get_or_insert_with(|| Tail::new(&stamped.thread))
+            .take(&stamped);
         self.batch.push(stamped);
         self.bytes += bytes;
         Ok(())
@@ -84,13 +98,22 @@ impl Half {
     }
 
     /// An attachment of a record that was added before.
-    pub(super) async fn attachment(&mut self, digest: &Digest, of: Seq) -> Result<Option<Attachment>, JournalError> {
+    pub(super) async fn attachment(
+        &mut self,
+        digest: &Digest,
+        of: Seq,
+    ) -> Result<Option<Attachment>, JournalError> {
         let is_wanted = |attachment: &&Attachment| attachment.digest == *digest;
         if let Some(stamped) = self.batch.iter().find(|stamped| stamped.seq == of) {
             return Ok(stamped.attachments()?.iter().find(is_wanted).cloned());
         }
         let before = Seq(of.0.saturating_sub(1));
-        let stored = self.journal.stored(&self.name, before).next().await.transpose()?;
+        let stored = self
+            .journal
+            .stored(&self.name, before)
+            .next()
+            .await
+            .transpose()?;
         Ok(stored.and_then(|stored| stored.attachments.iter().find(is_wanted).cloned()))
     }
 
@@ -127,7 +150,9 @@ impl Half {
             // The posts to this log are counted on from those that its records heeded.
             self.log.heeded(self.heeded).await?;
         }
-        let Self { journal, name, log, .. } = self;
+        let Self {
+            journal, name, log, ..
+        } = self;
         journal.describe(&name, about).await?;
         drop(log);
         journal.rename(&name, to).await
@@ -135,7 +160,12 @@ impl Half {
 
     async fn save(&mut self, flush: Flush) -> Result<(), JournalError> {
         if !self.batch.is_empty() {
-            self.log.mark(self.tail.as_ref().map(Tail::work_of_copy).unwrap_or_default());
+            self.log.mark(
+                self.tail
+                    .as_ref()
+                    .map(Tail::work_of_copy)
+                    .unwrap_or_default(),
+            );
             self.log.append(&self.batch, flush).await?;
             self.batch.clear();
             self.bytes = 0;
@@ -152,7 +182,9 @@ pub(super) fn is_half(log: &LogId) -> bool {
 /// Checks a name that a session should have.
 pub(super) fn check_name(log: &LogId) -> Result<(), JournalError> {
     if is_half(log) {
-        return Err(invalid(format!("names that begin with {HIDDEN:?} are kept for logs that are being made")));
+        return Err(invalid(format!(
+            "names that begin with {HIDDEN:?} are kept for logs that are being made"
+        )));
     }
     log.check()
 }
@@ -160,15 +192,27 @@ pub(super) fn check_name(log: &LogId) -> Result<(), JournalError> {
 /// Removes what crashes left.
 pub(super) async fn sweep(sessions: &Sessions) -> Result<(), JournalError> {
     let before = sessions.world.now_ms().saturating_sub(STALE_MS);
-    let mut query = LogQuery { limit: PAGE, ..LogQuery::default() };
+    let mut query = LogQuery {
+        limit: PAGE,
+        ..LogQuery::default()
+    };
     loop {
         let page = match sessions.journal.list(&query).await {
             Err(error) if error.kind == JournalErrorKind::Unsupported => return Ok(()),
             page => page?,
         };
-        for info in page.logs.iter().filter(|info| is_half(&info.log) && info.created_ms < before) {
+        for info in page
+            .logs
+            .iter()
+            .filter(|info| is_half(&info.log) && info.created_ms < before)
+        {
             match sessions.journal.delete(&info.log).await {
-                Err(error) if !matches!(error.kind, JournalErrorKind::Owned | JournalErrorKind::Missing) => {
+                Err(error)
+                    if !matches!(
+                        error.kind,
+                        JournalErrorKind::Owned | JournalErrorKind::Missing
+                    ) =>
+                {
                     return Err(error);
                 }
                 _ => {}

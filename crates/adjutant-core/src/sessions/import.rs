@@ -12,12 +12,17 @@ use super::{
     Sessions,
     chain::{Chain, Folds},
     check_about, corrupt,
-    file::{ExportHeader, ExportLine, FORMAT, Footer, MAX_ATTACHED_BYTES, MAX_LINE_BYTES, VERSION, Versioned},
+    file::{
+        ExportHeader, ExportLine, FORMAT, Footer, MAX_ATTACHED_BYTES, MAX_LINE_BYTES, VERSION,
+        Versioned,
+    },
     half::Half,
 };
 use crate::{
     digest::Digest,
-    journal::{Attachment, JournalError, JournalErrorKind, LogId, LogInfo, SessionMeta, StoredRecord},
+    journal::{
+        Attachment, JournalError, JournalErrorKind, LogId, LogInfo, SessionMeta, StoredRecord,
+    },
     number::Seq,
 };
 
@@ -58,7 +63,12 @@ impl Sessions {
         input: impl BufRead + Send,
         change: impl FnOnce(&mut LogId, &mut SessionMeta) + Send,
     ) -> Result<LogInfo, JournalError> {
-        let (mut lines, ExportHeader { mut id, mut about, .. }) = Lines::open(input)?;
+        let (
+            mut lines,
+            ExportHeader {
+                mut id, mut about, ..
+            },
+        ) = Lines::open(input)?;
         change(&mut id, &mut about);
         check_about(&about)?;
         let mut half = Half::new(self, &id).await?;
@@ -67,17 +77,37 @@ impl Sessions {
     }
 }
 
-async fn fill<R: BufRead + Send>(half: &mut Half, lines: &mut Lines<R>, id: &LogId) -> Result<(), JournalError> {
+async fn fill<R: BufRead + Send>(
+    half: &mut Half,
+    lines: &mut Lines<R>,
+    id: &LogId,
+) -> Result<(), JournalError> {
     let (next, known) = (Vec::new(), BTreeMap::new());
-    let mut reading = ImportReader { chain: Chain::new(id), folds: Folds::default(), next, next_bytes: 0, known };
+    let mut reading = ImportReader {
+        chain: Chain::new(id),
+        folds: Folds::default(),
+        next,
+        next_bytes: 0,
+        known,
+    };
     loop {
         lines.read()?;
         match lines.parse()? {
             ExportLine::Attachment { digest, text } => reading.attachment(digest, &text)?,
-            ExportLine::Record { seq, link, attachments, bytes } => {
+            ExportLine::Record {
+                seq,
+                link,
+                attachments,
+                bytes,
+            } => {
                 let bytes = Bytes::copy_from_slice(bytes.get().as_bytes());
                 let attachments = reading.attachments(half, seq, &attachments).await?;
-                let stamped = reading.chain.take(StoredRecord { seq, bytes, link, attachments })?;
+                let stamped = reading.chain.take(StoredRecord {
+                    seq,
+                    bytes,
+                    link,
+                    attachments,
+                })?;
                 reading.folds.take(id, &stamped)?;
                 half.push(stamped).await?;
             }
@@ -93,12 +123,20 @@ impl ImportReader {
     fn attachment(&mut self, digest: Digest, text: &str) -> Result<(), JournalError> {
         self.next_bytes += text.len();
         if self.next_bytes > MAX_ATTACHED_BYTES {
-            return Err(corrupt(format!("a record has more than {MAX_ATTACHED_BYTES} bytes of attachments")));
+            return Err(corrupt(format!(
+                "a record has more than {MAX_ATTACHED_BYTES} bytes of attachments"
+            )));
         }
-        if self.known.contains_key(&digest) || self.next.iter().any(|known| known.digest == digest) {
-            return Err(corrupt(format!("attachment {digest} stands twice in the file")));
+        if self.known.contains_key(&digest) || self.next.iter().any(|known| known.digest == digest)
+        {
+            return Err(corrupt(format!(
+                "attachment {digest} stands twice in the file"
+            )));
         }
-        self.next.push(Attachment { digest, bytes: Bytes::copy_from_slice(text.as_bytes()) });
+        self.next.push(Attachment {
+            digest,
+            bytes: Bytes::copy_from_slice(text.as_bytes()),
+        });
         Ok(())
     }
 
@@ -126,7 +164,10 @@ impl ImportReader {
         }
         self.next_bytes = 0;
         match self.next.first() {
-            Some(next) => Err(corrupt(format!("attachment {} does not belong to record {seq}", next.digest))),
+            Some(next) => Err(corrupt(format!(
+                "attachment {} does not belong to record {seq}",
+                next.digest
+            ))),
             None => Ok(found),
         }
     }
@@ -144,22 +185,35 @@ impl ImportReader {
         if self.next.is_empty() && written == lines.line {
             return Ok(());
         }
-        let why = format!("the file is not what was written: its last line does not fit: {footer:?}");
+        let why =
+            format!("the file is not what was written: its last line does not fit: {footer:?}");
         Err(corrupt(why))
     }
 }
 
 impl<R: BufRead> Lines<R> {
     fn open(input: R) -> Result<(Self, ExportHeader), JournalError> {
-        let mut lines = Self { input, sha256: Sha256::new(), bytes: 0, line: Vec::new(), no: 0 };
+        let mut lines = Self {
+            input,
+            sha256: Sha256::new(),
+            bytes: 0,
+            line: Vec::new(),
+            no: 0,
+        };
         lines.read()?;
         let unread = |error| corrupt("the file is no exported session").with_source(error);
         let known: Versioned = serde_json::from_slice(&lines.line).map_err(unread)?;
         if known.format != FORMAT {
-            return Err(corrupt(format!("the file is no exported session, but a {:?}", known.format)));
+            return Err(corrupt(format!(
+                "the file is no exported session, but a {:?}",
+                known.format
+            )));
         }
         if known.version > VERSION {
-            let message = format!("the file has version {}; this program reads up to {VERSION}", known.version);
+            let message = format!(
+                "the file has version {}; this program reads up to {VERSION}",
+                known.version
+            );
             return Err(JournalError::new(JournalErrorKind::Version, message));
         }
         let header = serde_json::from_slice(&lines.line).map_err(unread)?;
@@ -183,7 +237,9 @@ impl<R: BufRead> Lines<R> {
         let no = self.no;
         Err(match self.line.len() {
             0 => corrupt(format!("the file ends early: line {no} is missing")),
-            bytes if bytes > MAX_LINE_BYTES => corrupt(format!("line {no} has more than {MAX_LINE_BYTES} bytes")),
+            bytes if bytes > MAX_LINE_BYTES => {
+                corrupt(format!("line {no} has more than {MAX_LINE_BYTES} bytes"))
+            }
             _ => corrupt(format!("the file ends early, within line {no}")),
         })
     }
@@ -203,5 +259,6 @@ impl<R: BufRead> Lines<R> {
 }
 
 fn unread(error: io::Error) -> JournalError {
-    JournalError::new(JournalErrorKind::Io, "the file of a session cannot be read").with_source(error)
+    JournalError::new(JournalErrorKind::Io, "the file of a session cannot be read")
+        .with_source(error)
 }

@@ -43,11 +43,22 @@ impl Sessions {
     /// # Errors
     /// `Missing`, `Corrupt` if the end cannot be read, `Version`, `Io`.
     pub async fn open_run(&self, info: &LogInfo) -> Result<Option<OpenRun>, JournalError> {
-        let Some(first) = self.journal.read(&info.log, Seq(0)).next().await.transpose()? else { return Ok(None) };
+        let Some(first) = self
+            .journal
+            .read(&info.log, Seq(0))
+            .next()
+            .await
+            .transpose()?
+        else {
+            return Ok(None);
+        };
         let mut most = TAIL;
         loop {
             let after = Seq(info.head.0.saturating_sub(most));
-            let (mut tail, mut records) = (Tail::new(&first.thread), self.journal.read(&info.log, after));
+            let (mut tail, mut records) = (
+                Tail::new(&first.thread),
+                self.journal.read(&info.log, after),
+            );
             while let Some(stamped) = records.next().await {
                 let stamped = stamped?;
                 if stamped.seq > info.head {
@@ -56,7 +67,9 @@ impl Sessions {
                 tail.take(&stamped);
             }
             if tail.is_open.is_some() || after == Seq(0) || most >= MAX_TAIL {
-                return Ok(tail.is_open().then_some(OpenRun { pauses: tail.pauses }));
+                return Ok(tail.is_open().then_some(OpenRun {
+                    pauses: tail.pauses,
+                }));
             }
             most *= 4;
         }
@@ -65,7 +78,12 @@ impl Sessions {
 
 impl Tail {
     pub(super) fn new(first: &ThreadId) -> Self {
-        Self { first: first.clone(), is_open: None, is_under: false, pauses: Vec::new() }
+        Self {
+            first: first.clone(),
+            is_open: None,
+            is_under: false,
+            pauses: Vec::new(),
+        }
     }
 
     /// The work that a copy holds: it waits as the log did, and no time makes it go on by itself.
@@ -91,14 +109,18 @@ impl Tail {
                     self.is_open = Some(!matches!(stamped.record, Record::Ended { .. }));
                 }
             }
-            Record::Admitted { admission: Admission::Ask { pause, .. }, .. } | Record::Paused { pause } => {
-                self.ask(pause)
+            Record::Admitted {
+                admission: Admission::Ask { pause, .. },
+                ..
             }
+            | Record::Paused { pause } => self.ask(pause),
             Record::Suspended { pauses, .. } => pauses.iter().for_each(|pause| self.ask(pause)),
             Record::Answered { pause, .. } => self.close(pause),
             Record::Resumed { answers, .. } => answers.iter().for_each(|it| self.close(&it.pause)),
             Record::Returned { call, .. } => {
-                self.pauses.retain(|pause| pause.thread != stamped.thread || pause.call_id() != Some(*call));
+                self.pauses.retain(|pause| {
+                    pause.thread != stamped.thread || pause.call_id() != Some(*call)
+                });
             }
             _ => {}
         }

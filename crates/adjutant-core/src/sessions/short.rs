@@ -2,7 +2,9 @@
 
 /// The text in one line, of at most so many characters and a mark where it was cut.
 pub(super) fn line(text: &str, most: usize) -> String {
-    let mut words = text.chars().map(|char| if char.is_control() { ' ' } else { char });
+    let mut words = text
+        .chars()
+        .map(|char| if char.is_control() { ' ' } else { char });
     let mut line: String = words.by_ref().take(most).collect();
     if words.next().is_some() {
         line.push('…');
@@ -24,7 +26,10 @@ pub(super) fn text(text: &str, most: usize) -> String {
 /// The text in one line, from a little before this byte on.
 pub(super) fn around(text: &str, at: usize, most: usize) -> String {
     let wanted = at.saturating_sub(most / 3);
-    let from = (0..=wanted).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let from = (0..=wanted)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0);
     let mark = if from > 0 { "…" } else { "" };
     format!("{mark}{}", line(&text[from..], most))
 }

@@ -122,7 +122,12 @@ impl Sessions {
             };
             let narrator = Narrator::new(name.unwrap_or_else(|| "agent".into()));
             let records = journal.read(&id, Seq(0));
-            tell(Telling { records, narrator, ready: VecDeque::new(), is_over: false })
+            tell(Telling {
+                records,
+                narrator,
+                ready: VecDeque::new(),
+                is_over: false,
+            })
         };
         Box::pin(stream::once(begin).flatten())
     }
@@ -134,8 +139,16 @@ impl Sessions {
     ///
     /// # Errors
     /// `Missing`, `Corrupt`, `Version`, `Io`.
-    pub async fn show_page(&self, id: &LogId, after: Seq, limit: usize) -> Result<ShownPage, JournalError> {
-        let mut page = ShownPage { items: Vec::new(), next: None };
+    pub async fn show_page(
+        &self,
+        id: &LogId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<ShownPage, JournalError> {
+        let mut page = ShownPage {
+            items: Vec::new(),
+            next: None,
+        };
         let mut shown = self.show(id);
         while let Some(item) = shown.next().await {
             let item = item?;

@@ -48,7 +48,12 @@ impl Sessions {
     pub async fn tree(&self, id: &LogId) -> Result<SessionTree, JournalError> {
         let info = self.journal.info(id).await?;
         let mut seen = BTreeSet::from([id.clone()]);
-        let mut tree = SessionTree { ancestors: Vec::new(), missing: None, branches: Vec::new(), is_cut: false };
+        let mut tree = SessionTree {
+            ancestors: Vec::new(),
+            missing: None,
+            branches: Vec::new(),
+            is_cut: false,
+        };
         self.climb(&info, &mut tree, &mut seen).await?;
         // Children are pushed in reverse, so that the first one stands behind its parent.
         let mut open = vec![(0, info)];
@@ -81,7 +86,9 @@ impl Sessions {
                     next.clone_from(&info.about.parent);
                     tree.ancestors.push(info);
                 }
-                Err(error) if error.kind == JournalErrorKind::Missing => tree.missing = Some(parent),
+                Err(error) if error.kind == JournalErrorKind::Missing => {
+                    tree.missing = Some(parent)
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -97,10 +104,18 @@ impl Sessions {
         seen: &mut BTreeSet<LogId>,
     ) -> Result<Vec<LogInfo>, JournalError> {
         let mut forks = Vec::new();
-        let mut query = LogQuery { parent: Some(of.clone()), limit: PAGE, ..LogQuery::default() };
+        let mut query = LogQuery {
+            parent: Some(of.clone()),
+            limit: PAGE,
+            ..LogQuery::default()
+        };
         loop {
             let page = self.journal.list(&query).await?;
-            for info in page.logs.into_iter().filter(|info| !half::is_half(&info.log)) {
+            for info in page
+                .logs
+                .into_iter()
+                .filter(|info| !half::is_half(&info.log))
+            {
                 if seen.contains(&info.log) {
                     continue;
                 }

@@ -46,10 +46,25 @@ impl Sessions {
             folds.take(id, &stamped)?;
         }
         if chain.seq < known {
-            let why = format!("record {} of log {:?} is missing: it should end at {known}", chain.seq.0 + 1, id.0);
+            let why = format!(
+                "record {} of log {:?} is missing: it should end at {known}",
+                chain.seq.0 + 1,
+                id.0
+            );
             return Err(corrupt(why));
         }
-        let Chain { seq, link, bytes, attachments, .. } = chain;
-        Ok(Verified { records: seq.0, bytes, attachments, link })
+        let Chain {
+            seq,
+            link,
+            bytes,
+            attachments,
+            ..
+        } = chain;
+        Ok(Verified {
+            records: seq.0,
+            bytes,
+            attachments,
+            link,
+        })
     }
 }

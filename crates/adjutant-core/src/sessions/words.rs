@@ -1,6 +1,8 @@
 //! The descriptions of records, in words, in one line.
 
-use adjutant_llm::{Block, CallResult, Content, Edit, Entry, FinishReason, Origin, Reply, Status, UserMessage};
+use adjutant_llm::{
+    Block, CallResult, Content, Edit, Entry, FinishReason, Origin, Reply, Status, UserMessage,
+};
 use adjutant_tool::{Answer, AskKind};
 
 use super::short;
@@ -31,14 +33,27 @@ fn conversation(record: &Record) -> Option<String> {
     Some(match record {
         Record::Seeded { entries } => format!("begins with {}", entries_in_line(entries)),
         Record::Appended { entries } => format!("appended {}", entries_in_line(entries)),
-        Record::Began { run, prompts, .. } => format!("run {run} began: {}", entries_in_line(prompts)),
-        Record::Queued { item, content, .. } => format!("message {item} queued: {}", entry_in_line(content)),
+        Record::Began { run, prompts, .. } => {
+            format!("run {run} began: {}", entries_in_line(prompts))
+        }
+        Record::Queued { item, content, .. } => {
+            format!("message {item} queued: {}", entry_in_line(content))
+        }
         Record::Withdrawn { item } => format!("message {item} withdrawn"),
         Record::Placed { items, .. } => {
-            format!("placed {}", items.iter().map(u64::to_string).collect::<Vec<_>>().join(", "))
+            format!(
+                "placed {}",
+                items
+                    .iter()
+                    .map(u64::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )
         }
         Record::Heeded { post } => format!("posts heeded up to {post}"),
-        Record::App { kind, data, .. } => format!("{kind}: {}", short::line(&data.to_string(), MAX_CHARS)),
+        Record::App { kind, data, .. } => {
+            format!("{kind}: {}", short::line(&data.to_string(), MAX_CHARS))
+        }
         _ => return None,
     })
 }
@@ -46,25 +61,54 @@ fn conversation(record: &Record) -> Option<String> {
 fn turn(record: &Record) -> Option<String> {
     Some(match record {
         Record::Opened { turn, last: None } => format!("turn {turn} opened"),
-        Record::Opened { turn, last: Some(limit) } => format!("turn {turn} opened, the last one: {limit}"),
+        Record::Opened {
+            turn,
+            last: Some(limit),
+        } => format!("turn {turn} opened, the last one: {limit}"),
         Record::Configured { config } => format!("configured for {}", config.model),
-        Record::Prepared { turn, edits, model, .. } => {
+        Record::Prepared {
+            turn, edits, model, ..
+        } => {
             let edits: Vec<&str> = edits.iter().map(edit).collect();
-            let edits = if edits.is_empty() { String::new() } else { format!(" ({})", edits.join(", ")) };
+            let edits = if edits.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", edits.join(", "))
+            };
             format!("turn {turn} prepared for {model}{edits}")
         }
         Record::Overflowed { turn, .. } => format!("turn {turn} did not fit"),
-        Record::Heard { turn, attempt, parts, .. } => {
-            format!("heard of turn {turn}, attempt {attempt}: {}", short::line(&heard(parts), MAX_CHARS))
+        Record::Heard {
+            turn,
+            attempt,
+            parts,
+            ..
+        } => {
+            format!(
+                "heard of turn {turn}, attempt {attempt}: {}",
+                short::line(&heard(parts), MAX_CHARS)
+            )
         }
-        Record::Retracted { turn, attempt, .. } => format!("attempt {attempt} at turn {turn} was void"),
+        Record::Retracted { turn, attempt, .. } => {
+            format!("attempt {attempt} at turn {turn} was void")
+        }
         Record::Replied { reply, .. } => reply_in_line(reply),
-        Record::OutputChecked { verdict: OutputVerdict::Accepted { .. }, .. } => "the answer is accepted".to_owned(),
-        Record::OutputChecked { verdict: OutputVerdict::Refused { reason, .. }, .. } => {
+        Record::OutputChecked {
+            verdict: OutputVerdict::Accepted { .. },
+            ..
+        } => "the answer is accepted".to_owned(),
+        Record::OutputChecked {
+            verdict: OutputVerdict::Refused { reason, .. },
+            ..
+        } => {
             format!("the answer is refused: {}", short::line(reason, MAX_CHARS))
         }
-        Record::Settled { turn, stop: false, .. } => format!("turn {turn} settled"),
-        Record::Settled { turn, stop: true, .. } => format!("turn {turn} settled, and the run stops"),
+        Record::Settled {
+            turn, stop: false, ..
+        } => format!("turn {turn} settled"),
+        Record::Settled {
+            turn, stop: true, ..
+        } => format!("turn {turn} settled, and the run stops"),
         Record::Exhausted { limit } => format!("limit reached: {limit}"),
         Record::Billed { by, .. } => format!("billed by {by}"),
         _ => return None,
@@ -75,17 +119,35 @@ fn call(record: &Record) -> Option<String> {
     Some(match record {
         Record::Admitted { call, admission } => format!("{call} {}", admitted(admission)),
         Record::Launched { calls } => {
-            format!("launched {}", calls.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+            format!(
+                "launched {}",
+                calls
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )
         }
-        Record::Returned { call, result, .. } => format!("{call} returned {}", result_in_line(result)),
+        Record::Returned { call, result, .. } => {
+            format!("{call} returned {}", result_in_line(result))
+        }
         Record::Begun { call, key } => format!("{call} began step {key:?}"),
         Record::Noted { call, key, value } => {
-            format!("{call} noted {key:?}: {}", short::line(&value.to_string(), MAX_CHARS))
+            format!(
+                "{call} noted {key:?}: {}",
+                short::line(&value.to_string(), MAX_CHARS)
+            )
         }
         Record::Spent { call, .. } => format!("{call} spent on models"),
         Record::ChildOpened { call, who, .. } => format!("{call} opened agent {}", who.name),
-        Record::ChildEnded { call, outcome: ended, .. } => format!("agent of {call} ended: {}", outcome(ended)),
-        Record::Denied { point, reason, .. } => format!("denied at {point}: {}", short::line(reason, MAX_CHARS)),
+        Record::ChildEnded {
+            call,
+            outcome: ended,
+            ..
+        } => format!("agent of {call} ended: {}", outcome(ended)),
+        Record::Denied { point, reason, .. } => {
+            format!("denied at {point}: {}", short::line(reason, MAX_CHARS))
+        }
         _ => return None,
     })
 }
@@ -95,11 +157,23 @@ fn waiting(record: &Record) -> Option<String> {
         Record::Paused { pause } => format!("waits for {}", pause_in_line(pause)),
         Record::Unanswered { pause } => format!("nobody here answers {pause}"),
         Record::Suspended { call, pauses } => format!("{call} gave way to {} pauses", pauses.len()),
-        Record::Answered { pause, answer: given } => format!("{pause}: {}", answer(given)),
-        Record::Resumed { answers, .. } if answers.is_empty() => "resumed with no answers".to_owned(),
+        Record::Answered {
+            pause,
+            answer: given,
+        } => format!("{pause}: {}", answer(given)),
+        Record::Resumed { answers, .. } if answers.is_empty() => {
+            "resumed with no answers".to_owned()
+        }
         Record::Resumed { answers, .. } => {
-            let each = |Answered { pause, answer: given, .. }: &Answered| format!("{pause}: {}", answer(given));
-            format!("resumed with {}", answers.iter().map(each).collect::<Vec<_>>().join(", "))
+            let each = |Answered {
+                            pause,
+                            answer: given,
+                            ..
+                        }: &Answered| format!("{pause}: {}", answer(given));
+            format!(
+                "resumed with {}",
+                answers.iter().map(each).collect::<Vec<_>>().join(", ")
+            )
         }
         _ => return None,
     })
@@ -107,21 +181,37 @@ fn waiting(record: &Record) -> Option<String> {
 
 fn end(record: &Record) -> String {
     match record {
-        Record::Broke { failure, .. } => format!("broke: {}", short::line(&failure.to_string(), MAX_CHARS)),
+        Record::Broke { failure, .. } => {
+            format!("broke: {}", short::line(&failure.to_string(), MAX_CHARS))
+        }
         Record::CancelAsked { by } => format!("cancel asked by {by}"),
-        Record::Ended { run, outcome: ended } => format!("run {run} ended: {}", outcome(ended)),
-        Record::Overruled { run, outcome: ended, by, .. } => format!("run {run} counts for {by} as {}", outcome(ended)),
+        Record::Ended {
+            run,
+            outcome: ended,
+        } => format!("run {run} ended: {}", outcome(ended)),
+        Record::Overruled {
+            run,
+            outcome: ended,
+            by,
+            ..
+        } => format!("run {run} counts for {by} as {}", outcome(ended)),
         other => short::line(&format!("{other:?}"), MAX_CHARS),
     }
 }
 
 fn admitted(admission: &Admission) -> String {
     match admission {
-        Admission::Allow { args, changed: true, .. } => format!("admitted with {}", short::line(args, MAX_CHARS)),
+        Admission::Allow {
+            args,
+            changed: true,
+            ..
+        } => format!("admitted with {}", short::line(args, MAX_CHARS)),
         Admission::Allow { .. } => "admitted".to_owned(),
         Admission::Refuse { result } => format!("refused: {}", result_in_line(result)),
         Admission::Ask { pause, .. } => format!("waits for {}", pause_in_line(pause)),
-        Admission::Supplied { result, .. } => format!("was run elsewhere: {}", result_in_line(result)),
+        Admission::Supplied { result, .. } => {
+            format!("was run elsewhere: {}", result_in_line(result))
+        }
     }
 }
 
@@ -144,10 +234,14 @@ fn entry_in_line(entry: &Entry) -> String {
 }
 
 fn reply_in_line(reply: &Reply) -> String {
-    let calls: Vec<String> =
-        reply.calls().map(|call| format!("{}({})", call.name, short::line(&call.args, MAX_CHARS))).collect();
+    let calls: Vec<String> = reply
+        .calls()
+        .map(|call| format!("{}({})", call.name, short::line(&call.args, MAX_CHARS)))
+        .collect();
     let text = short::line(&reply.text(), MAX_CHARS);
-    let cut = cut(reply.stop).map(|how| format!(" ({how})")).unwrap_or_default();
+    let cut = cut(reply.stop)
+        .map(|how| format!(" ({how})"))
+        .unwrap_or_default();
     match (text.is_empty(), calls.is_empty()) {
         (false, true) => format!("replied {text:?}{cut}"),
         (true, false) => format!("replied with calls {}{cut}", calls.join(", ")),
@@ -157,11 +251,20 @@ fn reply_in_line(reply: &Reply) -> String {
 }
 
 fn result_in_line(result: &CallResult) -> String {
-    format!("{}: {:?}", status(result.status), short::line(&contents(&result.content), MAX_CHARS))
+    format!(
+        "{}: {:?}",
+        status(result.status),
+        short::line(&contents(&result.content), MAX_CHARS)
+    )
 }
 
 fn pause_in_line(pause: &Pause) -> String {
-    format!("{} ({}): {:?}", ask(pause.ask.kind), pause.id, short::line(&pause.ask.prompt, MAX_CHARS))
+    format!(
+        "{} ({}): {:?}",
+        ask(pause.ask.kind),
+        pause.id,
+        short::line(&pause.ask.prompt, MAX_CHARS)
+    )
 }
 
 /// Returns the text of a message; pictures and documents by their type.
@@ -175,7 +278,10 @@ pub(super) fn contents(pieces: &[Content]) -> String {
         Content::Text { text } => text.to_string(),
         Content::Image(image) => format!("[{}]", image.media_type),
         Content::Document(document) => {
-            format!("[{}]", document.name.as_deref().unwrap_or(&document.media_type))
+            format!(
+                "[{}]",
+                document.name.as_deref().unwrap_or(&document.media_type)
+            )
         }
         Content::Audio(audio) => format!("[{}]", audio.media_type),
         _ => "[something]".to_owned(),
@@ -185,7 +291,11 @@ pub(super) fn contents(pieces: &[Content]) -> String {
 
 /// Returns the text of the heard parts of a reply.
 pub(super) fn heard(parts: &[AcknowledgedPart]) -> String {
-    parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
+    parts
+        .iter()
+        .map(|part| part.text.as_str())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Tells how a reply was cut off, if it was.
@@ -202,10 +312,22 @@ pub(super) fn cut(stop: FinishReason) -> Option<&'static str> {
 /// Tells how a run ended.
 pub(super) fn outcome(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Finished { why: Completion::Answer, .. } => "answered".to_owned(),
-        Outcome::Finished { why: Completion::Terminated, .. } => "finished by a tool".to_owned(),
-        Outcome::Finished { why: Completion::Stopped, .. } => "stopped".to_owned(),
-        Outcome::Finished { why: Completion::Length, .. } => "cut off by the length limit".to_owned(),
+        Outcome::Finished {
+            why: Completion::Answer,
+            ..
+        } => "answered".to_owned(),
+        Outcome::Finished {
+            why: Completion::Terminated,
+            ..
+        } => "finished by a tool".to_owned(),
+        Outcome::Finished {
+            why: Completion::Stopped,
+            ..
+        } => "stopped".to_owned(),
+        Outcome::Finished {
+            why: Completion::Length,
+            ..
+        } => "cut off by the length limit".to_owned(),
         Outcome::Limit { limit } => format!("limit reached: {limit}"),
         Outcome::Cancelled { by } => format!("cancelled by {by}"),
         Outcome::Failed { failure } => format!("failed: {failure}"),
@@ -215,9 +337,16 @@ pub(super) fn outcome(outcome: &Outcome) -> String {
 
 /// An answer to a pause.
 pub(super) fn answer(answer: &Answer) -> String {
-    let with = |message: &Option<std::sync::Arc<str>>| message.as_ref().map(|it| format!(": {it}")).unwrap_or_default();
+    let with = |message: &Option<std::sync::Arc<str>>| {
+        message
+            .as_ref()
+            .map(|it| format!(": {it}"))
+            .unwrap_or_default()
+    };
     match answer {
-        Answer::Approve { args: Some(args), .. } => format!("approved with {}", short::line(args, MAX_CHARS)),
+        Answer::Approve {
+            args: Some(args), ..
+        } => format!("approved with {}", short::line(args, MAX_CHARS)),
         Answer::Approve { for_run: true, .. } => "approved for the whole run".to_owned(),
         Answer::Approve { .. } => "approved".to_owned(),
         Answer::Deny { reason } if reason.is_empty() => "denied".to_owned(),

@@ -8,12 +8,14 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, DueWork, Journal, JournalError, JournalErrorKind, Lane, Limits, LogId, LogInfo, Outcome, Owner, Post, Seq,
-    Sessions, Work,
+    Agent, DueWork, Journal, JournalError, JournalErrorKind, Lane, Limits, LogId, LogInfo, Outcome,
+    Owner, Post, Seq, Sessions, Work,
 };
 use adjutant_fleet::{Fleet, FleetStatus};
 use adjutant_llm::{CallResult, Entry, Request, Script, ScriptedModel, UserMessage};
-use adjutant_tool::{Answer, Approval, Ask, AskKind, CallContext, Cancel, Replay, ToolError, ToolSpec, tool_fn};
+use adjutant_tool::{
+    Answer, Approval, Ask, AskKind, CallContext, Cancel, Replay, ToolError, ToolSpec, tool_fn,
+};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::{task::JoinHandle, time::sleep};
@@ -113,7 +115,11 @@ impl Drill {
             scene.workers.push(worker);
         }
         let told = scene.play().await;
-        scene.workers.iter().chain(&scene.leaving).for_each(|worker| worker.stop.cancel());
+        scene
+            .workers
+            .iter()
+            .chain(&scene.leaving)
+            .for_each(|worker| worker.stop.cancel());
         told
     }
 }
@@ -128,11 +134,18 @@ impl Scene {
     fn start(&mut self) -> Worker {
         let machine = self.machine();
         let (maker, payments) = (machine.clone(), Arc::clone(&self.payments));
-        let fleet = Fleet::new(machine.clone(), move |_: &LogInfo| Ok(agent(&maker, &payments)));
+        let fleet = Fleet::new(machine.clone(), move |_: &LogInfo| {
+            Ok(agent(&maker, &payments))
+        });
         let concurrency = usize::try_from(self.place.below(4)).unwrap_or(0) + 1;
         let (fleet, stop) = (fleet.concurrency(concurrency).grace(GRACE), Cancel::new());
         let status = fleet.status();
-        Worker { machine, status, task: tokio::spawn(fleet.run(stop.clone())), stop }
+        Worker {
+            machine,
+            status,
+            task: tokio::spawn(fleet.run(stop.clone())),
+            stop,
+        }
     }
 
     async fn play(&mut self) -> Result<Survived, String> {
@@ -145,15 +158,22 @@ impl Scene {
         self.place.has_faults.store(false, Ordering::Relaxed);
         self.place.slowness.store(1, Ordering::Relaxed);
         // Answers are waited for, and nothing else.
-        self.until("everything waits or has ended", |told| (told.due, told.at_work)).await?;
+        self.until("everything waits or has ended", |told| {
+            (told.due, told.at_work)
+        })
+        .await?;
         self.rests().await?;
         let began = self.place.elapsed();
         loop {
             self.retry_all().await?;
             for no in 0..self.drill.sessions {
-                self.answer(&people, &session(no), true).await.map_err(|error| error.to_string())?;
+                self.answer(&people, &session(no), true)
+                    .await
+                    .map_err(|error| error.to_string())?;
             }
-            let told = self.until("everything goes on", |told| (told.due, told.at_work)).await?;
+            let told = self
+                .until("everything goes on", |told| (told.due, told.at_work))
+                .await?;
             if told.parked + told.aside == 0 {
                 break;
             }
@@ -166,7 +186,8 @@ impl Scene {
 
     /// Something that people do.
     async fn people(&self, people: &Machine) {
-        let log = session(usize::try_from(self.place.below(self.drill.sessions as u64)).unwrap_or(0));
+        let log =
+            session(usize::try_from(self.place.below(self.drill.sessions as u64)).unwrap_or(0));
         // What fails here is what people see: they leave it.
         let _ = match self.place.below(10) {
             0..6 => self.post(people, &log).await,
@@ -186,7 +207,15 @@ impl Scene {
             drop(people.own(log, &Owner::default()).await?);
         }
         let content = Entry::User(UserMessage::text(format!("Pay bill {bill}")));
-        people.post(log, Post::Message { lane: Lane::FollowUp, content }).await?;
+        people
+            .post(
+                log,
+                Post::Message {
+                    lane: Lane::FollowUp,
+                    content,
+                },
+            )
+            .await?;
         lock(&self.bills)[bill].1 = true;
         Ok(())
     }
@@ -197,12 +226,27 @@ impl Scene {
         if !matches!(known, Ok(info) if matches!(info.work, Some(Work::Parked { .. }))) {
             return Ok(());
         }
-        let run = Sessions::new(Arc::new(people.clone())).transcript(log, Seq(u64::MAX)).await?;
+        let run = Sessions::new(Arc::new(people.clone()))
+            .transcript(log, Seq(u64::MAX))
+            .await?;
         for pause in run.pauses() {
             if all || self.place.below(2) == 0 {
-                let answer = if pause.ask.kind == AskKind::Approval { Answer::approve() } else { Answer::give(3) };
+                let answer = if pause.ask.kind == AskKind::Approval {
+                    Answer::approve()
+                } else {
+                    Answer::give(3)
+                };
                 let it = pause.answered(answer);
-                people.post(log, Post::Answer { pause: it.pause, answer: it.answer, shown: it.shown }).await?;
+                people
+                    .post(
+                        log,
+                        Post::Answer {
+                            pause: it.pause,
+                            answer: it.answer,
+                            shown: it.shown,
+                        },
+                    )
+                    .await?;
             }
         }
         Ok(())
@@ -213,7 +257,10 @@ impl Scene {
         let at = usize::try_from(self.place.below(self.workers.len() as u64)).unwrap_or(0);
         // Those at work first.
         let busy = (0..self.workers.len()).map(|no| (at + no) % self.workers.len());
-        let busy = busy.into_iter().find(|no| self.workers[*no].status.at_work() > 0).unwrap_or(at);
+        let busy = busy
+            .into_iter()
+            .find(|no| self.workers[*no].status.at_work() > 0)
+            .unwrap_or(at);
         match self.place.below(8) {
             0..3 => {
                 let next = self.start();
@@ -224,7 +271,9 @@ impl Scene {
                 self.survived.kills += 1;
             }
             3..5 => {
-                self.workers[busy].machine.cut(Duration::from_millis(self.place.below(40_000)));
+                self.workers[busy]
+                    .machine
+                    .cut(Duration::from_millis(self.place.below(40_000)));
                 self.survived.cuts += 1;
             }
             5 => {
@@ -233,7 +282,10 @@ impl Scene {
                 worker.stop.cancel();
                 self.leaving.push(worker);
             }
-            6 => self.place.slowness.store(self.place.below(100) + 1, Ordering::Relaxed),
+            6 => self
+                .place
+                .slowness
+                .store(self.place.below(100) + 1, Ordering::Relaxed),
             _ => self.place.slowness.store(1, Ordering::Relaxed),
         }
     }
@@ -246,7 +298,12 @@ impl Scene {
     ) -> Result<adjutant_agent::Backlog, String> {
         let began = self.place.elapsed();
         loop {
-            let told = self.server.journal.backlog().await.map_err(|error| error.to_string())?;
+            let told = self
+                .server
+                .journal
+                .backlog()
+                .await
+                .map_err(|error| error.to_string())?;
             if numbers(&told) == (0, 0) {
                 return Ok(told);
             }
@@ -267,12 +324,25 @@ impl Scene {
                 return Ok(());
             }
         }
-        let told = self.server.journal.backlog().await.map_err(|error| error.to_string())?;
-        Err(format!("in {RESTS} times {REST:?} some session is taken each time: {told:?}"))
+        let told = self
+            .server
+            .journal
+            .backlog()
+            .await
+            .map_err(|error| error.to_string())?;
+        Err(format!(
+            "in {RESTS} times {REST:?} some session is taken each time: {told:?}"
+        ))
     }
 
     fn claims(&self) -> u64 {
-        self.survived.claims + self.workers.iter().chain(&self.leaving).map(|it| it.status.claimed()).sum::<u64>()
+        self.survived.claims
+            + self
+                .workers
+                .iter()
+                .chain(&self.leaving)
+                .map(|it| it.status.claimed())
+                .sum::<u64>()
     }
 
     async fn retry_all(&mut self) -> Result<(), String> {
@@ -295,21 +365,28 @@ impl Scene {
         for (log, written) in &*lock(&self.server.written) {
             let mut machines = BTreeMap::new();
             for pair in written.windows(2) {
-                let [(seq, epoch, _), (next, later, _)] = pair else { continue };
+                let [(seq, epoch, _), (next, later, _)] = pair else {
+                    continue;
+                };
                 if next < seq || later < epoch {
                     return Err(format!("{log} was written by an owner of before: {pair:?}"));
                 }
             }
-            if let Some(it) =
-                written.iter().find(|(_, epoch, it)| machines.insert(*epoch, *it).is_some_and(|no| no != *it))
+            if let Some(it) = written
+                .iter()
+                .find(|(_, epoch, it)| machines.insert(*epoch, *it).is_some_and(|no| no != *it))
             {
-                return Err(format!("{log} was written by two machines in one ownership: {it:?}"));
+                return Err(format!(
+                    "{log} was written by two machines in one ownership: {it:?}"
+                ));
             }
         }
         let sessions = Sessions::new(Arc::new(self.server.journal.clone()));
         let mut told = BTreeSet::new();
         for no in 0..self.drill.sessions {
-            let Ok(run) = sessions.transcript(&session(no), Seq(u64::MAX)).await else { continue };
+            let Ok(run) = sessions.transcript(&session(no), Seq(u64::MAX)).await else {
+                continue;
+            };
             let mut bill = 0;
             for stored in run.history().iter() {
                 match &stored.entry {
@@ -325,7 +402,9 @@ impl Scene {
                             let step = args["step"].as_u64().unwrap_or(0);
                             let is_paid = payments.contains_key(&(bill, step));
                             if result.text() == format!("paid {step}") && !is_paid {
-                                return Err(format!("step {step} of bill {bill} is told and was not done"));
+                                return Err(format!(
+                                    "step {step} of bill {bill} is told and was not done"
+                                ));
                             }
                         }
                     }
@@ -334,7 +413,11 @@ impl Scene {
             }
             // What a run that was stopped had not come to waits for the next prompt.
             if matches!(run.outcome(), Some(Outcome::Cancelled { .. })) {
-                told.extend(run.waiting().queued().filter_map(|(.., entry)| bill_of(entry)));
+                told.extend(
+                    run.waiting()
+                        .queued()
+                        .filter_map(|(.., entry)| bill_of(entry)),
+                );
             }
         }
         let bills = lock(&self.bills).clone();
@@ -346,7 +429,12 @@ impl Scene {
         }
         self.survived.bills = told.len();
         self.survived.payments = payments.len();
-        self.survived.last = payments.values().flatten().max().copied().unwrap_or_default();
+        self.survived.last = payments
+            .values()
+            .flatten()
+            .max()
+            .copied()
+            .unwrap_or_default();
         self.survived.claims = self.claims();
         self.survived.fenced = self.server.fenced.load(Ordering::Relaxed);
         Ok(())
@@ -364,22 +452,40 @@ fn bill_of(said: &Entry) -> Option<u64> {
 
 /// An agent that pays bills, in steps of which each is done once, and asks people now and then.
 fn agent(machine: &Machine, payments: &Payments) -> Agent {
-    let spec = |name: &str, replay| ToolSpec { replay, ..ToolSpec::new(name, "Pays.", json!({"type": "object"})) };
+    let spec = |name: &str, replay| ToolSpec {
+        replay,
+        ..ToolSpec::new(name, "Pays.", json!({"type": "object"}))
+    };
     let paying = |spec: ToolSpec| {
         let (machine, payments) = (machine.clone(), Arc::clone(payments));
-        tool_fn(spec, move |args: Value, _: CallContext| pay(machine.clone(), Arc::clone(&payments), args))
+        tool_fn(spec, move |args: Value, _: CallContext| {
+            pay(machine.clone(), Arc::clone(&payments), args)
+        })
     };
-    let ask = tool_fn(spec("ask", Replay::Resumable), |args: Value, cx: CallContext| async move {
-        let ask = Ask::question("how much?");
-        let within = args["within"].as_u64();
-        cx.pause("how much", within.map_or(ask.clone(), |ms| ask.within(Duration::from_millis(ms)))).await?;
-        Ok(CallResult::ok("asked"))
-    });
-    let signed = ToolSpec { approval: Approval::Always, ..spec("sign", Replay::Once) };
+    let ask = tool_fn(
+        spec("ask", Replay::Resumable),
+        |args: Value, cx: CallContext| async move {
+            let ask = Ask::question("how much?");
+            let within = args["within"].as_u64();
+            cx.pause(
+                "how much",
+                within.map_or(ask.clone(), |ms| ask.within(Duration::from_millis(ms))),
+            )
+            .await?;
+            Ok(CallResult::ok("asked"))
+        },
+    );
+    let signed = ToolSpec {
+        approval: Approval::Always,
+        ..spec("sign", Replay::Once)
+    };
     // More turns than any run has.
     Agent::new(ScriptedModel::new((0..100).map(|_| Script::from_fn(next))))
         .world(machine.clock())
-        .limits(Limits { max_turns: None, ..Limits::default() })
+        .limits(Limits {
+            max_turns: None,
+            ..Limits::default()
+        })
         .tool(paying(spec("pay", Replay::Once)))
         .tool(paying(signed))
         .tool(ask)
@@ -394,19 +500,38 @@ async fn pay(machine: Machine, payments: Payments, args: Value) -> Result<CallRe
     if machine.is_dead() {
         return Err(ToolError::failed("the machine is dead"));
     }
-    lock(&payments).entry((number("bill"), number("step"))).or_default().push(place.elapsed());
+    lock(&payments)
+        .entry((number("bill"), number("step")))
+        .or_default()
+        .push(place.elapsed());
     place.pause(400).await;
     Ok(CallResult::ok(format!("paid {}", number("step"))))
 }
 
 /// What the model says: by what was said since the last bill.
 fn next(request: &Request) -> Script {
-    let bill = request.entries.iter().rev().find_map(|stored| bill_of(&stored.entry));
-    let since = request.entries.iter().rev().take_while(|stored| !matches!(stored.entry, Entry::User(_)));
-    let (bill, turns) = (bill.unwrap_or(0), since.filter(|stored| matches!(stored.entry, Entry::Turn(_))).count());
-    let pay = |script: Script, name: &str, step: u64| script.call(name, json!({"bill": bill, "step": step}));
+    let bill = request
+        .entries
+        .iter()
+        .rev()
+        .find_map(|stored| bill_of(&stored.entry));
+    let since = request
+        .entries
+        .iter()
+        .rev()
+        .take_while(|stored| !matches!(stored.entry, Entry::User(_)));
+    let (bill, turns) = (
+        bill.unwrap_or(0),
+        since
+            .filter(|stored| matches!(stored.entry, Entry::Turn(_)))
+            .count(),
+    );
+    let pay = |script: Script, name: &str, step: u64| {
+        script.call(name, json!({"bill": bill, "step": step}))
+    };
     let ask = |script: Script| script.call("ask", json!({}));
-    let ask_within = |script: Script| script.call("ask", json!({"within": 3_000 + bill % 7 * 1_000}));
+    let ask_within =
+        |script: Script| script.call("ask", json!({"within": 3_000 + bill % 7 * 1_000}));
     match (turns, bill % 5) {
         (0, _) => pay(pay(Script::new(), "pay", 0), "pay", 1),
         (1, 0) => pay(Script::new(), "sign", 2),

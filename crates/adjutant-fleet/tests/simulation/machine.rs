@@ -10,9 +10,9 @@ use std::{
 };
 
 use adjutant_agent::{
-    Backlog, DueLog, DueWork, Flush, Folded, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo,
-    LogPage, LogQuery, MemoryJournal, Owner, Post, PostNo, PostStream, Posted, RecordStream, Seq, SessionMeta, Stamped,
-    Work,
+    Backlog, DueLog, DueWork, Flush, Folded, Head, Journal, JournalError, JournalErrorKind, Log,
+    LogId, LogInfo, LogPage, LogQuery, MemoryJournal, Owner, Post, PostNo, PostStream, Posted,
+    RecordStream, Seq, SessionMeta, Stamped, Work,
 };
 use adjutant_llm::World;
 use async_trait::async_trait;
@@ -51,7 +51,10 @@ struct MachineState {
 impl Machine {
     /// A machine that keeps its leases up, every so often.
     pub(crate) fn new(server: &Arc<Server>, no: u64, wrong_by_ms: i64, beat: Duration) -> Self {
-        let clock = Clock { place: Arc::clone(&server.place), wrong_by_ms };
+        let clock = Clock {
+            place: Arc::clone(&server.place),
+            wrong_by_ms,
+        };
         let machine = Arc::new(MachineState {
             no,
             server: Arc::clone(server),
@@ -86,23 +89,35 @@ impl Machine {
 
 impl MachineState {
     fn fails(&self) -> JournalError {
-        JournalError::new(JournalErrorKind::Io, format!("machine {} does not reach the storage", self.no))
+        JournalError::new(
+            JournalErrorKind::Io,
+            format!("machine {} does not reach the storage", self.no),
+        )
     }
 
     /// One way between the machine and the storage.
     async fn way(&self) -> Result<(), JournalError> {
         let place = &self.server.place;
-        place.pause(WAY_MS * place.slowness.load(Ordering::Relaxed)).await;
+        place
+            .pause(WAY_MS * place.slowness.load(Ordering::Relaxed))
+            .await;
         let cut_until = *lock(&self.cut_until);
         if place.has_faults.load(Ordering::Relaxed) && cut_until > Instant::now() {
             tokio::time::sleep_until(cut_until.min(Instant::now() + PATIENCE)).await;
             return Err(self.fails());
         }
-        if self.is_dead.load(Ordering::Relaxed) || place.fails(LOST) { Err(self.fails()) } else { Ok(()) }
+        if self.is_dead.load(Ordering::Relaxed) || place.fails(LOST) {
+            Err(self.fails())
+        } else {
+            Ok(())
+        }
     }
 
     /// Does something at the storage: what was done is done, also if nobody here learns of it.
-    async fn call<T>(&self, work: impl Future<Output = Result<T, JournalError>>) -> Result<T, JournalError> {
+    async fn call<T>(
+        &self,
+        work: impl Future<Output = Result<T, JournalError>>,
+    ) -> Result<T, JournalError> {
         self.way().await?;
         let done = work.await;
         self.way().await?;
@@ -113,7 +128,12 @@ impl MachineState {
 async fn keep_up(machine: Weak<MachineState>, beat: Duration) {
     loop {
         tokio::time::sleep(beat).await;
-        let Some(machine) = machine.upgrade().filter(|it| !it.is_dead.load(Ordering::Relaxed)) else { return };
+        let Some(machine) = machine
+            .upgrade()
+            .filter(|it| !it.is_dead.load(Ordering::Relaxed))
+        else {
+            return;
+        };
         let leases: Vec<_> = lock(&machine.leases).values().cloned().collect();
         if leases.is_empty() || machine.way().await.is_err() {
             continue;
@@ -127,7 +147,13 @@ async fn keep_up(machine: Weak<MachineState>, beat: Duration) {
 impl MachineState {
     fn log(self: &Arc<Self>, (lease, head): Taken) -> Box<dyn Log> {
         lock(&self.leases).insert(key(&lease), Arc::clone(&lease));
-        Box::new(FarLog { machine: Arc::clone(self), lease, head, work: (None, false), is_broken: false })
+        Box::new(FarLog {
+            machine: Arc::clone(self),
+            lease,
+            head,
+            work: (None, false),
+            is_broken: false,
+        })
     }
 }
 
@@ -138,7 +164,10 @@ fn key(lease: &Arc<Lease>) -> usize {
 #[async_trait]
 impl Journal for Machine {
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
-        let taken = self.0.call(self.0.server.own(log, owner, self.0.no)).await?;
+        let taken = self
+            .0
+            .call(self.0.server.own(log, owner, self.0.no))
+            .await?;
         Ok(self.0.log(taken))
     }
 
@@ -209,8 +238,18 @@ impl Journal for Machine {
 impl DueWork for Machine {
     async fn due(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, JournalError> {
         let it = &self.0;
-        let due = it.call(it.server.due(&it.journal, it.clock.now_ms(), (owner, it.no), most)).await?;
-        let arrived = |(info, newest_post, lost, taken)| DueLog { info, newest_post, lost, log: it.log(taken) };
+        let due = it
+            .call(
+                it.server
+                    .due(&it.journal, it.clock.now_ms(), (owner, it.no), most),
+            )
+            .await?;
+        let arrived = |(info, newest_post, lost, taken)| DueLog {
+            info,
+            newest_post,
+            lost,
+            log: it.log(taken),
+        };
         Ok(due.into_iter().map(arrived).collect())
     }
 
@@ -261,10 +300,25 @@ impl Log for FarLog {
         if std::mem::replace(&mut self.is_broken, true) {
             return Err(self.machine.fails());
         }
-        let done = self.machine.call(self.machine.server.append(&self.lease, batch, self.work.clone())).await;
-        self.is_broken = done.as_ref().is_err_and(|error| error.kind == JournalErrorKind::Io);
+        let done = self
+            .machine
+            .call(
+                self.machine
+                    .server
+                    .append(&self.lease, batch, self.work.clone()),
+            )
+            .await;
+        self.is_broken = done
+            .as_ref()
+            .is_err_and(|error| error.kind == JournalErrorKind::Io);
         let head = done?;
-        (self.head, self.work) = (Head { seq: head.seq, ..self.head }, (None, false));
+        (self.head, self.work) = (
+            Head {
+                seq: head.seq,
+                ..self.head
+            },
+            (None, false),
+        );
         Ok(self.head)
     }
 
@@ -281,7 +335,10 @@ impl Log for FarLog {
             let mut held = self.machine.server.held(&self.lease).await?;
             match &mut *held {
                 Some(log) => log.heeded(upto).await,
-                None => Err(JournalError::of_log(JournalErrorKind::Fenced, &self.lease.log)),
+                None => Err(JournalError::of_log(
+                    JournalErrorKind::Fenced,
+                    &self.lease.log,
+                )),
             }
         };
         self.machine.call(heeded).await

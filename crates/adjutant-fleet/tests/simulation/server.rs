@@ -11,8 +11,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    DueLog, DueWork, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, MemoryJournal, Owner,
-    PostNo, Stamped, Work,
+    DueLog, DueWork, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo,
+    MemoryJournal, Owner, PostNo, Stamped, Work,
 };
 use tokio::{
     sync::{Mutex as Turn, Notify},
@@ -61,7 +61,10 @@ pub(crate) type Taken = (Arc<Lease>, Head);
 
 impl Server {
     pub(crate) fn new(place: &Arc<Place>, lease: Duration) -> Arc<Self> {
-        let clock = Clock { place: Arc::clone(place), wrong_by_ms: 0 };
+        let clock = Clock {
+            place: Arc::clone(place),
+            wrong_by_ms: 0,
+        };
         Arc::new(Self {
             place: Arc::clone(place),
             journal: MemoryJournal::default().world(clock),
@@ -119,7 +122,10 @@ impl Server {
         let (head, until) = (held.head(), Instant::now() + self.lease);
         let lease = Arc::new(Lease {
             log: log.clone(),
-            owner: Owner { takes_over: false, ..owner.clone() },
+            owner: Owner {
+                takes_over: false,
+                ..owner.clone()
+            },
             machine,
             until: Mutex::new(until),
             held: Turn::new(Some(held)),
@@ -133,7 +139,12 @@ impl Server {
         (lease, head)
     }
 
-    pub(crate) async fn own(&self, log: &LogId, owner: &Owner, machine: u64) -> Result<Taken, JournalError> {
+    pub(crate) async fn own(
+        &self,
+        log: &LogId,
+        owner: &Owner,
+        machine: u64,
+    ) -> Result<Taken, JournalError> {
         self.end_leases().await;
         let held = self.journal.own(log, owner).await?;
         Ok(self.lease(log, owner, machine, held))
@@ -154,7 +165,12 @@ impl Server {
         if found.len() < most {
             *lock(&self.quiet_until_ms) = now_ms;
         }
-        let due = |DueLog { info, newest_post, lost, log }: DueLog| {
+        let due = |DueLog {
+                       info,
+                       newest_post,
+                       lost,
+                       log,
+                   }: DueLog| {
             let taken = self.lease(&info.log, owner, machine, log);
             (info, newest_post, lost, taken)
         };
@@ -179,12 +195,18 @@ impl Server {
             log.append(batch, Flush::Now).await
         };
         let head = append.await.inspect_err(|error| {
-            self.fenced.fetch_add(u64::from(error.kind == JournalErrorKind::Fenced), Ordering::Relaxed);
+            self.fenced.fetch_add(
+                u64::from(error.kind == JournalErrorKind::Fenced),
+                Ordering::Relaxed,
+            );
         })?;
         *lock(&lease.until) = Instant::now() + self.lease;
         self.changed();
         let written = (head.seq.0, head.epoch.0, lease.machine);
-        lock(&self.written).entry(lease.log.clone()).or_default().push(written);
+        lock(&self.written)
+            .entry(lease.log.clone())
+            .or_default()
+            .push(written);
         Ok(head)
     }
 
@@ -194,7 +216,12 @@ impl Server {
     ) -> Result<tokio::sync::MutexGuard<'a, Option<Box<dyn Log>>>, JournalError> {
         let mut held = lease.held.lock().await;
         if held.is_none() && !lease.is_over.load(Ordering::Relaxed) {
-            *held = Some(self.journal.own(&lease.log, &lease.owner).await.map_err(|_| fenced(&lease.log))?);
+            *held = Some(
+                self.journal
+                    .own(&lease.log, &lease.owner)
+                    .await
+                    .map_err(|_| fenced(&lease.log))?,
+            );
         }
         Ok(held)
     }

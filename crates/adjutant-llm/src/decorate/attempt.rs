@@ -47,21 +47,28 @@ impl Attempt {
     /// The next chunk to show. An error is the end, after which the attempt is given up or failed.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Chunk, Error>> {
         if self.next.is_some()
-            && let Some(chunk) = self.start.take().or_else(|| self.spent.take()).or_else(|| self.next.take())
+            && let Some(chunk) = self
+                .start
+                .take()
+                .or_else(|| self.spent.take())
+                .or_else(|| self.next.take())
         {
             return Poll::Ready(Ok(self.show(chunk)));
         }
         for _ in 0..BURST {
             match ready!(self.stream.as_mut().poll_next(cx)) {
                 Some(Ok(chunk)) if self.shown => return Poll::Ready(Ok(self.show(chunk))),
-                Some(Ok(chunk @ Chunk::Start { .. })) if self.start.is_none() => self.started(chunk),
+                Some(Ok(chunk @ Chunk::Start { .. })) if self.start.is_none() => {
+                    self.started(chunk)
+                }
                 Some(Ok(chunk @ Chunk::Usage { .. })) if self.start.is_some() => {
                     self.note(&chunk);
                     self.spent = Some(chunk);
                 }
                 Some(Ok(chunk)) => {
                     let Some(start) = self.start.take() else {
-                        let message = "the stream of the model broke its grammar: a chunk before the start";
+                        let message =
+                            "the stream of the model broke its grammar: a chunk before the start";
                         return Poll::Ready(Err(Error::new(ErrorKind::Protocol, message)));
                     };
                     self.next = Some(chunk);
@@ -94,7 +101,11 @@ impl Attempt {
             return;
         }
         out.extend(self.start.take().map(Ok));
-        out.push_back(Ok(Chunk::Retracted { attempt: self.number, cause, usage: self.usage }));
+        out.push_back(Ok(Chunk::Retracted {
+            attempt: self.number,
+            cause,
+            usage: self.usage,
+        }));
     }
 
     /// Ends the stream with the attempt.
@@ -130,7 +141,11 @@ impl Attempt {
                 self.shown = false;
                 self.usage = Usage::default();
             }
-            Chunk::Open { .. } | Chunk::Delta { .. } | Chunk::Close { .. } | Chunk::Warned { .. } | Chunk::Done(_) => {}
+            Chunk::Open { .. }
+            | Chunk::Delta { .. }
+            | Chunk::Close { .. }
+            | Chunk::Warned { .. }
+            | Chunk::Done(_) => {}
         }
         chunk
     }

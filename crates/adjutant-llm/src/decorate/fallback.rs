@@ -10,7 +10,9 @@ use std::{
 use futures_core::Stream;
 
 use super::attempt::{Attempt, PendingChunks};
-use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request, Warning, WarningKind};
+use crate::{
+    Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request, Warning, WarningKind,
+};
 
 /// The largest number of characters of an error in a warning.
 const MAX_CAUSE: usize = 300;
@@ -56,9 +58,25 @@ pub struct Fallback {
 impl Fallback {
     /// The model that is asked first.
     pub fn new(first: impl Model + 'static) -> Self {
-        use ErrorKind::{Auth, Config, Network, Overflow, Overloaded, Protocol, RateLimited, Timeout};
-        let kinds = [RateLimited, Overloaded, Network, Timeout, Protocol, Auth, Config, Overflow];
-        Self { first: Arc::new(first), rest: Vec::new(), kinds: kinds.into(), retract: false }
+        use ErrorKind::{
+            Auth, Config, Network, Overflow, Overloaded, Protocol, RateLimited, Timeout,
+        };
+        let kinds = [
+            RateLimited,
+            Overloaded,
+            Network,
+            Timeout,
+            Protocol,
+            Auth,
+            Config,
+            Overflow,
+        ];
+        Self {
+            first: Arc::new(first),
+            rest: Vec::new(),
+            kinds: kinds.into(),
+            retract: false,
+        }
     }
 
     /// Adds a model that is asked when all before it failed.
@@ -77,8 +95,13 @@ impl Fallback {
             return None;
         }
         let window = self.models().nth(failed)?.info().context_window;
-        let fits = |model: &Arc<dyn Model>| error.kind() != ErrorKind::Overflow || model.info().context_window > window;
-        self.models().enumerate().skip(failed + 1).find(|(_, model)| fits(model))
+        let fits = |model: &Arc<dyn Model>| {
+            error.kind() != ErrorKind::Overflow || model.info().context_window > window
+        };
+        self.models()
+            .enumerate()
+            .skip(failed + 1)
+            .find(|(_, model)| fits(model))
     }
 }
 
@@ -88,14 +111,24 @@ impl Model for Fallback {
     }
 
     fn info_of(&self, model: &ModelId) -> &ModelInfo {
-        let known = self.models().map(|it| it.info_of(model)).find(|info| info.id == *model);
+        let known = self
+            .models()
+            .map(|it| it.info_of(model))
+            .find(|info| info.id == *model);
         known.unwrap_or_else(|| self.first.info_of(model))
     }
 
     fn stream(&self, request: Request) -> ChunkStream {
         let attempt = Some(Attempt::new(&*self.first, &request));
         let (failures, pending) = (Vec::new(), PendingChunks::new());
-        Box::pin(Falling { models: self.clone(), request, at: 0, failures, pending, attempt })
+        Box::pin(Falling {
+            models: self.clone(),
+            request,
+            at: 0,
+            failures,
+            pending,
+            attempt,
+        })
     }
 }
 
@@ -111,16 +144,26 @@ struct Falling {
 impl Falling {
     /// The model failed: the next one is asked, or the stream ends.
     fn failed(&mut self, error: Error) {
-        let Some(attempt) = self.attempt.take() else { return };
+        let Some(attempt) = self.attempt.take() else {
+            return;
+        };
         let may = self.models.retract || !attempt.is_shown();
         let Some((at, next)) = may.then(|| self.models.next(self.at, &error)).flatten() else {
             attempt.fail(error, &mut self.pending);
             return self.warn();
         };
         let next = Arc::clone(next);
-        let failed = self.models.models().nth(self.at).unwrap_or(&self.models.first).info();
+        let failed = self
+            .models
+            .models()
+            .nth(self.at)
+            .unwrap_or(&self.models.first)
+            .info();
         let cause: String = error.message().chars().take(MAX_CAUSE).collect();
-        let failure = Warning { kind: WarningKind::FellBack, message: format!("{} failed: {cause}", failed.id).into() };
+        let failure = Warning {
+            kind: WarningKind::FellBack,
+            message: format!("{} failed: {cause}", failed.id).into(),
+        };
         self.at = at;
         self.request.attempt = attempt.following();
         attempt.give_up(error, &mut self.pending);
@@ -152,7 +195,9 @@ impl Stream for Falling {
             if let Some(item) = this.pending.pop_front() {
                 return Poll::Ready(Some(item));
             }
-            let Some(attempt) = &mut this.attempt else { return Poll::Ready(None) };
+            let Some(attempt) = &mut this.attempt else {
+                return Poll::Ready(None);
+            };
             match ready!(attempt.poll(cx)) {
                 Ok(mut chunk) => {
                     warn(&mut chunk, &this.failures);
@@ -169,6 +214,9 @@ impl Stream for Falling {
 
 impl fmt::Debug for Falling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Falling").field("models", &self.models).field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("Falling")
+            .field("models", &self.models)
+            .field("at", &self.at)
+            .finish_non_exhaustive()
     }
 }

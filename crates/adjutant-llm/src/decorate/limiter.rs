@@ -113,7 +113,10 @@ impl Limiter {
     pub fn new(per_minute: PerMinute) -> Self {
         let bucket = |limit: Option<u64>| {
             let whole = limit?.max(1) as f64;
-            Some(Bucket { whole, level: whole })
+            Some(Bucket {
+                whole,
+                level: whole,
+            })
         };
         let state = State {
             at: None,
@@ -124,7 +127,12 @@ impl Limiter {
             queue: VecDeque::new(),
             next: 0,
         };
-        Self { shared: Arc::new(LimiterShared { per_minute, state: Mutex::new(state) }) }
+        Self {
+            shared: Arc::new(LimiterShared {
+                per_minute,
+                state: Mutex::new(state),
+            }),
+        }
     }
 
     /// Returns the number of requests that wait.
@@ -170,7 +178,10 @@ impl Limiter {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -181,9 +192,15 @@ impl State {
     }
 
     fn refill(&mut self, now: Instant) {
-        let minutes = now.saturating_duration_since(self.at.unwrap_or(now)).as_secs_f64() / 60.0;
+        let minutes = now
+            .saturating_duration_since(self.at.unwrap_or(now))
+            .as_secs_f64()
+            / 60.0;
         self.at = Some(self.at.map_or(now, |at| at.max(now)));
-        for bucket in [&mut self.requests, &mut self.input, &mut self.output].into_iter().flatten() {
+        for bucket in [&mut self.requests, &mut self.input, &mut self.output]
+            .into_iter()
+            .flatten()
+        {
             bucket.add(bucket.whole * minutes);
         }
     }
@@ -198,7 +215,9 @@ impl State {
         self.refill(now);
         let needs = [1.0, tokens.input as f64, tokens.output as f64];
         let mut buckets = [&mut self.requests, &mut self.input, &mut self.output];
-        let lacks = |(bucket, need): (&&mut Option<Bucket>, &f64)| bucket.as_ref().map_or(0.0, |it| it.lacks(*need));
+        let lacks = |(bucket, need): (&&mut Option<Bucket>, &f64)| {
+            bucket.as_ref().map_or(0.0, |it| it.lacks(*need))
+        };
         let minutes = buckets.iter().zip(&needs).map(lacks).fold(0.0, f64::max);
         if minutes > 0.0 {
             let wait = Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(MAX_HOLD);
@@ -227,7 +246,9 @@ impl Bucket {
 
 /// Lowers a bucket to what is left; true if it had more.
 fn shrink(bucket: &mut Option<Bucket>, left: Option<u64>) -> bool {
-    let (Some(bucket), Some(left)) = (bucket, left) else { return false };
+    let (Some(bucket), Some(left)) = (bucket, left) else {
+        return false;
+    };
     let more = bucket.level > left as f64;
     bucket.level = bucket.level.min(left as f64);
     more
@@ -236,7 +257,14 @@ fn shrink(bucket: &mut Option<Bucket>, left: Option<u64>) -> bool {
 impl Permit {
     /// A place for a request that will use about this much. It is in the queue from the first poll on.
     pub(crate) fn new(limiter: Limiter, tokens: Tokens) -> Self {
-        Self { limiter, tokens, taken: [0.0; 2], told: false, stage: PermitState::New, timer: None }
+        Self {
+            limiter,
+            tokens,
+            taken: [0.0; 2],
+            told: false,
+            stage: PermitState::New,
+            timer: None,
+        }
     }
 
     /// Takes what a server said about its limits in answer to this request.
@@ -269,7 +297,9 @@ impl Permit {
                 let message = "a rate limit has to be waited for outside of a tokio runtime";
                 return Poll::Ready(Err(Error::new(ErrorKind::Config, message)));
             }
-            let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+            let timer = self
+                .timer
+                .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
             timer.as_mut().reset(at);
             if timer.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
@@ -302,7 +332,9 @@ impl Permit {
             if let Some(waker) = next {
                 waker.wake();
             }
-        } else if let Ok(at) = state.queue.binary_search_by_key(&number, |(number, _)| *number)
+        } else if let Ok(at) = state
+            .queue
+            .binary_search_by_key(&number, |(number, _)| *number)
             && let Some((_, waker)) = state.queue.get_mut(at)
         {
             waker.clone_from(cx.waker());
@@ -331,7 +363,9 @@ impl Permit {
     fn leave(&mut self) {
         if let PermitState::Waiting(number) = self.stage {
             self.stage = PermitState::Left;
-            self.limiter.change(Instant::now(), |state| state.queue.retain(|(it, _)| *it != number));
+            self.limiter.change(Instant::now(), |state| {
+                state.queue.retain(|(it, _)| *it != number)
+            });
         }
     }
 
@@ -357,6 +391,9 @@ impl fmt::Debug for Limiter {
 
 impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place").field("tokens", &self.tokens).field("stage", &self.stage).finish_non_exhaustive()
+        f.debug_struct("Place")
+            .field("tokens", &self.tokens)
+            .field("stage", &self.stage)
+            .finish_non_exhaustive()
     }
 }

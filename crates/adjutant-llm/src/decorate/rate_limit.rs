@@ -10,7 +10,10 @@ use std::{
 use futures_core::Stream;
 
 use super::limiter::{Permit, Tokens};
-use crate::{Chunk, ChunkStream, Error, ErrorKind, Estimate, Limiter, Model, ModelId, ModelInfo, Request, Usage};
+use crate::{
+    Chunk, ChunkStream, Error, ErrorKind, Estimate, Limiter, Model, ModelId, ModelInfo, Request,
+    Usage,
+};
 
 /// The largest number of output tokens that are taken beforehand: most replies are far shorter than they may be.
 const MAX_OUTPUT_TAKEN: u64 = 4_096;
@@ -47,7 +50,10 @@ pub struct RateLimit {
 impl RateLimit {
     /// The model, behind the limiter.
     pub fn new(model: impl Model + 'static, limiter: Limiter) -> Self {
-        Self { model: Arc::new(model), limiter }
+        Self {
+            model: Arc::new(model),
+            limiter,
+        }
     }
 }
 
@@ -62,8 +68,15 @@ impl Model for RateLimit {
 
     fn stream(&self, request: Request) -> ChunkStream {
         let most = self.model.info().max_output_tokens;
-        let output = request.options.max_output_tokens.map_or(most, |it| it.min(most)).min(MAX_OUTPUT_TAKEN);
-        let tokens = Tokens { input: input_tokens(&request), output };
+        let output = request
+            .options
+            .max_output_tokens
+            .map_or(most, |it| it.min(most))
+            .min(MAX_OUTPUT_TAKEN);
+        let tokens = Tokens {
+            input: input_tokens(&request),
+            output,
+        };
         Box::pin(Limited {
             model: Arc::clone(&self.model),
             request: Some(request),
@@ -123,7 +136,9 @@ impl Limited {
     }
 
     fn failed(&mut self, error: &Error) {
-        if let (ErrorKind::RateLimited | ErrorKind::Overloaded, Some(wait)) = (error.kind(), error.retry_after()) {
+        if let (ErrorKind::RateLimited | ErrorKind::Overloaded, Some(wait)) =
+            (error.kind(), error.retry_after())
+        {
             self.place.limiter().hold(wait);
         }
         if self.seen.started {
@@ -139,9 +154,21 @@ impl Limited {
         self.stream = None;
         let (taken, seen) = (self.place.tokens(), &self.seen);
         let usage = seen.void + seen.usage;
-        let free = if self.place.limiter().shared.per_minute.free_cache_reads { usage.cache_read } else { 0 };
-        let input = if usage.input() > 0 { usage.input() - free } else { taken.input };
-        let output = if seen.exact { usage.output } else { usage.output.max(seen.said / 4) };
+        let free = if self.place.limiter().shared.per_minute.free_cache_reads {
+            usage.cache_read
+        } else {
+            0
+        };
+        let input = if usage.input() > 0 {
+            usage.input() - free
+        } else {
+            taken.input
+        };
+        let output = if seen.exact {
+            usage.output
+        } else {
+            usage.output.max(seen.said / 4)
+        };
         self.place.settle(Tokens { input, output });
     }
 }
@@ -153,13 +180,17 @@ impl Stream for Limited {
         let this = &mut *self;
         if this.request.is_some() {
             let entered = ready!(this.place.poll_enter(cx));
-            let Some(request) = this.request.take() else { return Poll::Ready(None) };
+            let Some(request) = this.request.take() else {
+                return Poll::Ready(None);
+            };
             match entered {
                 Ok(()) => this.stream = Some(this.model.stream(request)),
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
-        let Some(stream) = &mut this.stream else { return Poll::Ready(None) };
+        let Some(stream) = &mut this.stream else {
+            return Poll::Ready(None);
+        };
         let item = ready!(stream.as_mut().poll_next(cx));
         match &item {
             Some(Ok(chunk)) => this.see(chunk),
@@ -181,10 +212,16 @@ impl Drop for Limited {
 /// The estimated size of a request: its entries, the system prompt and the tools.
 fn input_tokens(request: &Request) -> u64 {
     let tool = |tool: &crate::ToolDecl| {
-        Estimate.count(tool.name.as_str()) + Estimate.count(&tool.description) + json_bytes(&tool.schema).div_ceil(4)
+        Estimate.count(tool.name.as_str())
+            + Estimate.count(&tool.description)
+            + json_bytes(&tool.schema).div_ceil(4)
     };
     let tools: u64 = request.tools.iter().map(tool).sum();
-    request.entries.tokens().saturating_add(Estimate.count(&request.system)).saturating_add(tools)
+    request
+        .entries
+        .tokens()
+        .saturating_add(Estimate.count(&request.system))
+        .saturating_add(tools)
 }
 
 fn json_bytes(value: &serde_json::Value) -> u64 {
@@ -207,6 +244,9 @@ fn json_bytes(value: &serde_json::Value) -> u64 {
 
 impl fmt::Debug for Limited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Limited").field("place", &self.place).field("seen", &self.seen).finish_non_exhaustive()
+        f.debug_struct("Limited")
+            .field("place", &self.place)
+            .field("seen", &self.seen)
+            .finish_non_exhaustive()
     }
 }

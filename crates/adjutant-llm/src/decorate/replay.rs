@@ -58,8 +58,15 @@ impl Replay {
         for (at, exchange) in cassette.exchanges.iter().enumerate() {
             left.entry(exchange.fingerprint).or_default().push_back(at);
         }
-        let unknown = ModelInfo { price: None, ..cassette.info.clone() };
-        Self { cassette: Arc::new(cassette), left: Mutex::new(left), unknown }
+        let unknown = ModelInfo {
+            price: None,
+            ..cassette.info.clone()
+        };
+        Self {
+            cassette: Arc::new(cassette),
+            left: Mutex::new(left),
+            unknown,
+        }
     }
 
     /// Returns the number of exchanges that are still to be played.
@@ -67,7 +74,10 @@ impl Replay {
         self.with_left(|left| left.values().map(VecDeque::len).sum())
     }
 
-    fn with_left<T>(&self, look: impl FnOnce(&mut HashMap<Fingerprint, VecDeque<usize>>) -> T) -> T {
+    fn with_left<T>(
+        &self,
+        look: impl FnOnce(&mut HashMap<Fingerprint, VecDeque<usize>>) -> T,
+    ) -> T {
         look(&mut self.left.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -75,12 +85,16 @@ impl Replay {
     fn missing(&self, request: &Request, known: bool) -> Error {
         let exchanges = &self.cassette.exchanges;
         let mut message = if known {
-            let times = exchanges.iter().filter(|it| it.fingerprint == Fingerprint::of(request)).count();
+            let times = exchanges
+                .iter()
+                .filter(|it| it.fingerprint == Fingerprint::of(request))
+                .count();
             format!("the request was recorded {times} times and is asked once more")
         } else {
             "the request was not recorded".to_owned()
         };
-        let mut candidates: Vec<usize> = self.with_left(|left| left.values().flatten().copied().collect());
+        let mut candidates: Vec<usize> =
+            self.with_left(|left| left.values().flatten().copied().collect());
         candidates.sort_unstable();
         if candidates.is_empty() && !known {
             candidates = (0..exchanges.len()).collect();
@@ -91,7 +105,10 @@ impl Replay {
             (at, difference::between(&recorded, &asked))
         });
         match compared.min_by_key(|(_, difference)| difference.count()) {
-            Some((at, difference)) => message.push_str(&format!("; the nearest is exchange {}: {difference}", at + 1)),
+            Some((at, difference)) => message.push_str(&format!(
+                "; the nearest is exchange {}: {difference}",
+                at + 1
+            )),
             None => message.push_str("; nothing is left to play"),
         }
         Error::new(ErrorKind::Invalid, message)
@@ -109,13 +126,18 @@ impl Model for Replay {
 
     fn stream(&self, request: Request) -> ChunkStream {
         let fingerprint = Fingerprint::of(&request);
-        let (exchange, known) =
-            self.with_left(|left| left.get_mut(&fingerprint).map_or((None, false), |queue| (queue.pop_front(), true)));
+        let (exchange, known) = self.with_left(|left| {
+            left.get_mut(&fingerprint)
+                .map_or((None, false), |queue| (queue.pop_front(), true))
+        });
         let state = match exchange {
             Some(exchange) => State::Playing { exchange, at: 0 },
             None => State::Failing(self.missing(&request, known)),
         };
-        Box::pin(Playing { cassette: Arc::clone(&self.cassette), state })
+        Box::pin(Playing {
+            cassette: Arc::clone(&self.cassette),
+            state,
+        })
     }
 }
 
@@ -161,6 +183,9 @@ impl Stream for Playing {
 
 impl fmt::Debug for Replay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Replay").field("cassette", &self.cassette).field("left", &self.left()).finish()
+        f.debug_struct("Replay")
+            .field("cassette", &self.cassette)
+            .field("left", &self.left())
+            .finish()
     }
 }

@@ -12,7 +12,9 @@ use futures_core::Stream;
 use tokio::time::Sleep;
 
 use super::attempt::{Attempt, PendingChunks};
-use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request, SystemWorld, World};
+use crate::{
+    Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request, SystemWorld, World,
+};
 
 /// The share of a wait that is left to chance.
 const JITTER: f64 = 0.25;
@@ -82,7 +84,12 @@ pub struct RetryPolicy {
 impl Retry {
     /// The model, tried again by the default policy, without retraction.
     pub fn new(model: impl Model + 'static) -> Self {
-        Self { model: Arc::new(model), policy: RetryPolicy::default(), world: Arc::new(SystemWorld), retract: false }
+        Self {
+            model: Arc::new(model),
+            policy: RetryPolicy::default(),
+            world: Arc::new(SystemWorld),
+            retract: false,
+        }
     }
 }
 
@@ -96,8 +103,18 @@ impl Model for Retry {
     }
 
     fn stream(&self, request: Request) -> ChunkStream {
-        let (attempt, pending) = (Some(Attempt::new(&*self.model, &request)), PendingChunks::new());
-        Box::pin(Retrying { retry: self.clone(), request, retries: 0, pending, attempt, wait: None })
+        let (attempt, pending) = (
+            Some(Attempt::new(&*self.model, &request)),
+            PendingChunks::new(),
+        );
+        Box::pin(Retrying {
+            retry: self.clone(),
+            request,
+            retries: 0,
+            pending,
+            attempt,
+            wait: None,
+        })
     }
 }
 
@@ -117,7 +134,10 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// Returns the wait before the retry of this number, counted from 0; `None` if the error is not to be tried again.
     fn wait(&self, error: &Error, retries: u32, world: &dyn World) -> Option<Duration> {
-        let worth = error.details().should_retry.unwrap_or_else(|| self.kinds.contains(&error.kind()));
+        let worth = error
+            .details()
+            .should_retry
+            .unwrap_or_else(|| self.kinds.contains(&error.kind()));
         if retries >= self.max_retries || !worth {
             return None;
         }
@@ -125,7 +145,10 @@ impl RetryPolicy {
             Some(wait) if wait > self.longest_asked_wait => None,
             Some(wait) if !wait.is_zero() => Some(wait),
             Some(_) | None => {
-                let doubled = self.first_wait.saturating_mul(2_u32.saturating_pow(retries)).min(self.longest_wait);
+                let doubled = self
+                    .first_wait
+                    .saturating_mul(2_u32.saturating_pow(retries))
+                    .min(self.longest_wait);
                 let jittered = doubled.as_secs_f64() * (1.0 - JITTER * world.unit());
                 Some(Duration::try_from_secs_f64(jittered).unwrap_or(doubled))
             }
@@ -147,9 +170,17 @@ struct Retrying {
 impl Retrying {
     /// The attempt failed: another one follows, or the stream ends.
     fn failed(&mut self, error: Error) {
-        let Some(attempt) = self.attempt.take() else { return };
+        let Some(attempt) = self.attempt.take() else {
+            return;
+        };
         let may = self.retry.retract || !attempt.is_shown();
-        let wait = may.then(|| self.retry.policy.wait(&error, self.retries, &*self.retry.world)).flatten();
+        let wait = may
+            .then(|| {
+                self.retry
+                    .policy
+                    .wait(&error, self.retries, &*self.retry.world)
+            })
+            .flatten();
         // Without a runtime there is no clock to wait by.
         let Some(wait) = wait.filter(|_| tokio::runtime::Handle::try_current().is_ok()) else {
             return attempt.fail(error, &mut self.pending);
@@ -175,7 +206,9 @@ impl Stream for Retrying {
                 this.wait = None;
                 this.attempt = Some(Attempt::new(&*this.retry.model, &this.request));
             }
-            let Some(attempt) = &mut this.attempt else { return Poll::Ready(None) };
+            let Some(attempt) = &mut this.attempt else {
+                return Poll::Ready(None);
+            };
             match ready!(attempt.poll(cx)) {
                 Ok(chunk) => {
                     if let Chunk::Done(_) = chunk {
@@ -191,6 +224,9 @@ impl Stream for Retrying {
 
 impl fmt::Debug for Retrying {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retrying").field("retry", &self.retry).field("retries", &self.retries).finish_non_exhaustive()
+        f.debug_struct("Retrying")
+            .field("retry", &self.retry)
+            .field("retries", &self.retries)
+            .finish_non_exhaustive()
     }
 }

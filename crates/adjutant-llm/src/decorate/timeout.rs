@@ -58,7 +58,10 @@ pub struct TimeoutLimits {
 impl Timeout {
     /// The model with these limits.
     pub fn new(model: impl Model + 'static, limits: TimeoutLimits) -> Self {
-        Self { model: Arc::new(model), limits }
+        Self {
+            model: Arc::new(model),
+            limits,
+        }
     }
 }
 
@@ -118,25 +121,39 @@ impl Timed {
     fn deadline(&mut self, now: Instant) -> Option<Deadline> {
         let began = self.began();
         let since = *self.idle_since.get_or_insert(now);
-        let total = self.limits.total.and_then(|it| Some((began.checked_add(it)?, Limit::Total(it))));
+        let total = self
+            .limits
+            .total
+            .and_then(|it| Some((began.checked_add(it)?, Limit::Total(it))));
         let pause = if self.seen {
-            self.limits.idle.and_then(|it| Some((since.checked_add(it)?, Limit::Idle(it))))
+            self.limits
+                .idle
+                .and_then(|it| Some((since.checked_add(it)?, Limit::Idle(it))))
         } else {
-            self.limits.first_chunk.and_then(|it| Some((began.checked_add(it)?, Limit::FirstChunk(it))))
+            self.limits
+                .first_chunk
+                .and_then(|it| Some((began.checked_add(it)?, Limit::FirstChunk(it))))
         };
-        [total, pause].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [total, pause]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(at, _)| *at)
     }
 
     /// Nothing has come: waits for the next limit.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Error>>> {
         self.burst = 0;
-        let Some((at, limit)) = self.deadline(Instant::now()) else { return Poll::Pending };
+        let Some((at, limit)) = self.deadline(Instant::now()) else {
+            return Poll::Pending;
+        };
         // Without a runtime there is no clock to wait by.
         if self.timer.is_none() && tokio::runtime::Handle::try_current().is_err() {
             return Poll::Pending;
         }
         // The timer is set anew only when it would fire late, or has fired early.
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        let timer = self
+            .timer
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
         if timer.deadline() > at {
             timer.as_mut().reset(at);
         }
@@ -167,7 +184,9 @@ impl Timed {
         self.timer = None;
         let text = match limit {
             Limit::Total(limit) => format!("{} did not finish within {limit:?}", self.model),
-            Limit::FirstChunk(limit) => format!("{} did not begin to answer within {limit:?}", self.model),
+            Limit::FirstChunk(limit) => {
+                format!("{} did not begin to answer within {limit:?}", self.model)
+            }
             Limit::Idle(limit) => format!("nothing more came from {} within {limit:?}", self.model),
         };
         Error::new(ErrorKind::Timeout, text)
@@ -182,7 +201,9 @@ impl Stream for Timed {
         if this.began.is_none() && this.limits.total.or(this.limits.first_chunk).is_some() {
             this.began();
         }
-        let Some(stream) = &mut this.stream else { return Poll::Ready(None) };
+        let Some(stream) = &mut this.stream else {
+            return Poll::Ready(None);
+        };
         match stream.as_mut().poll_next(cx) {
             Poll::Ready(Some(Ok(chunk))) => {
                 if let Chunk::Done(_) = chunk {
@@ -205,6 +226,9 @@ impl Stream for Timed {
 
 impl fmt::Debug for Timed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Timed").field("model", &self.model).field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("Timed")
+            .field("model", &self.model)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
     }
 }

@@ -96,7 +96,8 @@ impl OpenTurn {
         let (block, blocks) = (id.block as usize, &self.reply.blocks);
         let others = blocks.len().saturating_sub(self.slots.len());
         let is_call = |block: &Arc<Block>| matches!(**block, Block::Call(_));
-        let is_it = matches!(blocks.get(block).map(Arc::as_ref), Some(Block::Call(call)) if call.id == id);
+        let is_it =
+            matches!(blocks.get(block).map(Arc::as_ref), Some(Block::Call(call)) if call.id == id);
         match block.checked_sub(others) {
             Some(at) if is_it && !blocks.iter().take(others).any(is_call) => Some(at),
             _ => self.reply.calls().position(|call| call.id == id),
@@ -105,12 +106,18 @@ impl OpenTurn {
 
     /// The calls that have no result yet, in order.
     pub fn missing(&self) -> impl Iterator<Item = &Call> {
-        self.reply.calls().zip(&self.slots).filter(|(_, slot)| slot.is_none()).map(|(call, _)| call)
+        self.reply
+            .calls()
+            .zip(&self.slots)
+            .filter(|(_, slot)| slot.is_none())
+            .map(|(call, _)| call)
     }
 
     /// Each call with its result so far, in order.
     pub fn slots(&self) -> impl Iterator<Item = (&Call, Option<&Arc<CallResult>>)> {
-        self.reply.calls().zip(self.slots.iter().map(Option::as_ref))
+        self.reply
+            .calls()
+            .zip(self.slots.iter().map(Option::as_ref))
     }
 
     /// Closes the turn.
@@ -123,14 +130,22 @@ impl OpenTurn {
         }
         // All are there; in this form the list is made in the place of the slots.
         let results: Vec<_> = self.slots.into_iter().map_while(|slot| slot).collect();
-        Ok(Turn { reply: self.reply, results: results.into() })
+        Ok(Turn {
+            reply: self.reply,
+            results: results.into(),
+        })
     }
 
     /// Closes the turn; a call that has no result yet gets the one that is made for it.
     pub fn close_with(self, result: impl Fn(&Call) -> CallResult) -> Turn {
         let slots = self.reply.calls().zip(self.slots);
-        let results = slots.map(|(call, slot)| slot.unwrap_or_else(|| Arc::new(result(call)))).collect();
-        Turn { reply: self.reply, results }
+        let results = slots
+            .map(|(call, slot)| slot.unwrap_or_else(|| Arc::new(result(call))))
+            .collect();
+        Turn {
+            reply: self.reply,
+            results,
+        }
     }
 }
 
@@ -140,9 +155,15 @@ impl TryFrom<Raw> for Turn {
     fn try_from(raw: Raw) -> Result<Self, Unpaired> {
         let calls = raw.reply.calls().count();
         if calls != raw.results.len() {
-            return Err(Unpaired { calls, results: raw.results.len() });
+            return Err(Unpaired {
+                calls,
+                results: raw.results.len(),
+            });
         }
-        Ok(Turn { reply: raw.reply, results: raw.results.into() })
+        Ok(Turn {
+            reply: raw.reply,
+            results: raw.results.into(),
+        })
     }
 }
 
@@ -152,8 +173,14 @@ impl TryFrom<RawOpen> for OpenTurn {
     fn try_from(raw: RawOpen) -> Result<Self, Unpaired> {
         let calls = raw.reply.calls().count();
         if calls != raw.slots.len() {
-            return Err(Unpaired { calls, results: raw.slots.len() });
+            return Err(Unpaired {
+                calls,
+                results: raw.slots.len(),
+            });
         }
-        Ok(OpenTurn { reply: raw.reply, slots: raw.slots })
+        Ok(OpenTurn {
+            reply: raw.reply,
+            slots: raw.slots,
+        })
     }
 }

@@ -97,7 +97,9 @@ impl<'de> Tagged<'de> for Content {
             text: Arc<str>,
         }
         match variant {
-            "text" => TextFields::deserialize(fields).map(|TextFields { text }| Content::Text { text }),
+            "text" => {
+                TextFields::deserialize(fields).map(|TextFields { text }| Content::Text { text })
+            }
             "image" => Image::deserialize(fields).map(Content::Image),
             "document" => Document::deserialize(fields).map(Content::Document),
             _ => Audio::deserialize(fields).map(Content::Audio),

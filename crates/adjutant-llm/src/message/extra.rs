@@ -23,7 +23,12 @@ struct Kept {
 
 impl From<Value> for Extra {
     fn from(value: Value) -> Self {
-        Self((!value.is_null()).then(|| Arc::new(Kept { value: value.into(), ..Kept::default() })))
+        Self((!value.is_null()).then(|| {
+            Arc::new(Kept {
+                value: value.into(),
+                ..Kept::default()
+            })
+        }))
     }
 }
 
@@ -31,7 +36,12 @@ impl From<Value> for Extra {
 impl From<&RawValue> for Extra {
     fn from(raw: &RawValue) -> Self {
         let text = raw.get();
-        Self((text != "null").then(|| Arc::new(Kept { text: text.into(), ..Kept::default() })))
+        Self((text != "null").then(|| {
+            Arc::new(Kept {
+                text: text.into(),
+                ..Kept::default()
+            })
+        }))
     }
 }
 
@@ -40,7 +50,9 @@ impl Deref for Extra {
     type Target = Value;
 
     fn deref(&self) -> &Value {
-        self.0.as_deref().map_or(&Value::Null, |kept| kept.value.get_or_init(|| read(&kept.text)))
+        self.0.as_deref().map_or(&Value::Null, |kept| {
+            kept.value.get_or_init(|| read(&kept.text))
+        })
     }
 }
 

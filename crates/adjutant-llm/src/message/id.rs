@@ -70,7 +70,9 @@ impl<'de> Deserialize<'de> for CallId {
 }
 
 /// Names one entry of a transcript; grows with every entry and is never used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct EntryId(pub u64);
 

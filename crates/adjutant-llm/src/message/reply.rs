@@ -20,7 +20,11 @@ pub struct Reply {
     /// The reason of its end.
     pub stop: FinishReason,
     /// The provider's own word for how it stopped, if it gave one.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "reading::some_text")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "reading::some_text"
+    )]
     pub raw_stop: Option<Arc<str>>,
     /// The usage, normalised.
     #[serde(default)]
@@ -29,7 +33,11 @@ pub struct Reply {
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub raw_usage: Extra,
     /// The provider's id of the reply, if it gave one.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "reading::some_text")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "reading::some_text"
+    )]
     pub wire_id: Option<Arc<str>>,
 }
 
@@ -71,7 +79,11 @@ pub struct Thinking {
     #[serde(deserialize_with = "reading::text")]
     pub text: Arc<str>,
     /// The provider's opaque proof, replayed unchanged to the same model.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "reading::some_text")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "reading::some_text"
+    )]
     pub signature: Option<Arc<str>>,
     /// True if the text was withheld and `signature` holds the encrypted whole.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -87,7 +99,11 @@ pub struct Call {
     /// Our id, unique in the thread.
     pub id: CallId,
     /// The provider's id, if it gave one.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "reading::some_text")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "reading::some_text"
+    )]
     pub wire_id: Option<Arc<str>>,
     /// The tool that is asked for.
     pub name: ToolName,
@@ -165,8 +181,14 @@ impl Reply {
     /// True if the calls of this reply may run: it was neither cut off nor refused.
     pub fn may_run_calls(&self) -> bool {
         match self.stop {
-            FinishReason::End | FinishReason::Sequence | FinishReason::Calls | FinishReason::Paused => true,
-            FinishReason::Length | FinishReason::Refused | FinishReason::Filtered | FinishReason::Interrupted => false,
+            FinishReason::End
+            | FinishReason::Sequence
+            | FinishReason::Calls
+            | FinishReason::Paused => true,
+            FinishReason::Length
+            | FinishReason::Refused
+            | FinishReason::Filtered
+            | FinishReason::Interrupted => false,
         }
     }
 }
@@ -185,7 +207,8 @@ impl<'de> Tagged<'de> for Block {
             "text" => Text::deserialize(fields).map(Block::Text),
             "thinking" => Thinking::deserialize(fields).map(Block::Thinking),
             "call" => Call::deserialize(fields).map(Block::Call),
-            _ => Opaque::deserialize(fields).map(|Opaque { issuer, value }| Block::Opaque { issuer, value }),
+            _ => Opaque::deserialize(fields)
+                .map(|Opaque { issuer, value }| Block::Opaque { issuer, value }),
         }
     }
 }
@@ -199,20 +222,34 @@ impl<'de> Deserialize<'de> for Block {
 impl Block {
     /// A text block.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
-        Block::Text(Text { text: text.into(), extra: Extra::default() })
+        Block::Text(Text {
+            text: text.into(),
+            extra: Extra::default(),
+        })
     }
 }
 
 impl Thinking {
     /// Readable reasoning without a signature.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Self { text: text.into(), signature: None, redacted: false, extra: Extra::default() }
+        Self {
+            text: text.into(),
+            signature: None,
+            redacted: false,
+            extra: Extra::default(),
+        }
     }
 }
 
 impl Call {
     /// A call of a tool with these raw arguments, without a provider's id.
     pub fn new(id: CallId, name: impl Into<ToolName>, args: impl Into<Arc<str>>) -> Self {
-        Self { id, wire_id: None, name: name.into(), args: args.into(), extra: Extra::default() }
+        Self {
+            id,
+            wire_id: None,
+            name: name.into(),
+            args: args.into(),
+            extra: Extra::default(),
+        }
     }
 }

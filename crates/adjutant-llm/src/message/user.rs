@@ -59,19 +59,30 @@ impl UserMessage {
 
     /// The texts, with a line break between them; what is no text is left out.
     pub fn to_text(&self) -> String {
-        self.content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n")
+        self.content
+            .iter()
+            .filter_map(Content::as_text)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// True if the message holds nothing that a model could read: no content, or only blank text.
     pub fn is_empty(&self) -> bool {
-        self.content.iter().all(|it| it.as_text().is_some_and(|text| text.trim().is_empty()))
+        self.content
+            .iter()
+            .all(|it| it.as_text().is_some_and(|text| text.trim().is_empty()))
     }
 }
 
 /// A message of a person.
 impl From<Vec<Content>> for UserMessage {
     fn from(content: Vec<Content>) -> Self {
-        Self { content, origin: Origin::Person, pinned: false, ids: Vec::new() }
+        Self {
+            content,
+            origin: Origin::Person,
+            pinned: false,
+            ids: Vec::new(),
+        }
     }
 }
 

@@ -29,7 +29,11 @@ enum Kind {
 impl Plain {
     /// Reads a schema; `None` if it says anything that is not understood here.
     pub(super) fn of(schema: &Value) -> Option<Self> {
-        let mut plain = Self { members: Vec::new(), required: Vec::new(), open: true };
+        let mut plain = Self {
+            members: Vec::new(),
+            required: Vec::new(),
+            open: true,
+        };
         let mut is_object = false;
         for (key, value) in schema.as_object()? {
             match (key.as_str(), value) {
@@ -41,7 +45,9 @@ impl Plain {
                     plain.required = names.collect::<Option<_>>()?;
                 }
                 ("properties", Value::Object(members)) if members.len() <= MAX_MEMBERS => {
-                    let members = members.iter().map(|(name, member)| Some((name.clone(), Kind::of(member)?)));
+                    let members = members
+                        .iter()
+                        .map(|(name, member)| Some((name.clone(), Kind::of(member)?)));
                     plain.members = members.collect::<Option<_>>()?;
                 }
                 _ => return None,
@@ -52,9 +58,15 @@ impl Plain {
 
     /// True if the value surely fits.
     pub(super) fn fits(&self, value: &Value) -> bool {
-        let Some(value) = value.as_object() else { return false };
+        let Some(value) = value.as_object() else {
+            return false;
+        };
         let has = |name: &String| value.keys().any(|key| key == name);
-        let is_right = |(key, value): (&String, &Value)| match self.members.iter().find(|(name, _)| name == key) {
+        let is_right = |(key, value): (&String, &Value)| match self
+            .members
+            .iter()
+            .find(|(name, _)| name == key)
+        {
             Some((_, kind)) => kind.fits(value),
             None => self.open,
         };
@@ -72,7 +84,9 @@ impl Kind {
                 ("type", Value::String(name)) => kind = Some(name.as_str()),
                 ("minimum", Value::Number(least)) if least.as_u64() == Some(0) => from_zero = true,
                 // Names of Rust's numbers, which no validator checks.
-                ("format", Value::String(name)) if name.starts_with("int") || name.starts_with("uint") => {
+                ("format", Value::String(name))
+                    if name.starts_with("int") || name.starts_with("uint") =>
+                {
                     is_sized = true
                 }
                 _ => return None,

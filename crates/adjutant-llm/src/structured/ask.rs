@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{Shaped, form::Form, read};
 use crate::{
-    CallResult, Chunk, Collector, Effort, Entry, Error, ErrorKind, Format, Model, ModelId, ModelInfo, NanoUsd, Options,
-    Origin, Reply, Request, RequestOption, Status, Structured, ToolChoice, ToolDecl, ToolName, Turn, Usage,
-    UserMessage, Violation,
+    CallResult, Chunk, Collector, Effort, Entry, Error, ErrorKind, Format, Model, ModelId,
+    ModelInfo, NanoUsd, Options, Origin, Reply, Request, RequestOption, Status, Structured,
+    ToolChoice, ToolDecl, ToolName, Turn, Usage, UserMessage, Violation,
 };
 
 /// The origin of the instructions that are added to a conversation.
@@ -31,7 +31,9 @@ impl Mode {
         let thinks = options.thinking.is_some_and(|it| it != Effort::Off);
         match info.structured {
             Structured::Native => Mode::Native,
-            Structured::Tool if thinks || info.refuses.contains(&RequestOption::ForcedCalls) => Mode::Called,
+            Structured::Tool if thinks || info.refuses.contains(&RequestOption::ForcedCalls) => {
+                Mode::Called
+            }
             Structured::Tool => Mode::Forced,
             Structured::Prompt => Mode::Prompt,
         }
@@ -44,7 +46,12 @@ impl Mode {
 }
 
 /// The request, with what the way of asking adds to it.
-pub(super) fn prepare(mut request: Request, info: &ModelInfo, mode: Mode, form: &Form) -> Result<Request, Error> {
+pub(super) fn prepare(
+    mut request: Request,
+    info: &ModelInfo,
+    mode: Mode,
+    form: &Form,
+) -> Result<Request, Error> {
     let format = form.format();
     let mut options = Options::clone(&request.options);
     options.format = None;
@@ -53,8 +60,11 @@ pub(super) fn prepare(mut request: Request, info: &ModelInfo, mode: Mode, form: 
         let declared = request.tools.iter().cloned().chain([tool(form)]);
         request.tools = declared.collect();
         options.sequential_calls = !info.refuses.contains(&RequestOption::SequentialCalls);
-        options.tool_choice =
-            if mode == Mode::Forced { ToolChoice::Named(ToolName(Arc::clone(&format.name))) } else { ToolChoice::Auto };
+        options.tool_choice = if mode == Mode::Forced {
+            ToolChoice::Named(ToolName(Arc::clone(&format.name)))
+        } else {
+            ToolChoice::Auto
+        };
     } else if !request.tools.is_empty() && options.server_tools.is_empty() {
         options.tool_choice = ToolChoice::None;
     }
@@ -63,7 +73,10 @@ pub(super) fn prepare(mut request: Request, info: &ModelInfo, mode: Mode, form: 
         Mode::Forced => {}
         Mode::Called => add(
             &mut request,
-            format!("Give your answer by calling the tool `{}` exactly once. Write nothing else.", format.name),
+            format!(
+                "Give your answer by calling the tool `{}` exactly once. Write nothing else.",
+                format.name
+            ),
         ),
         Mode::Prompt => add(
             &mut request,
@@ -88,14 +101,21 @@ pub(super) fn beside(mut request: Request, mode: Mode, form: &Form) -> Result<Re
     options.format = (mode == Mode::Native).then(|| format.clone());
     if mode == Mode::Forced {
         let answer = ToolChoice::Named(ToolName(Arc::clone(&format.name)));
-        options.tool_choice = if has_tools { ToolChoice::Required } else { answer };
+        options.tool_choice = if has_tools {
+            ToolChoice::Required
+        } else {
+            answer
+        };
     }
     if mode.calls() {
         request.tools = request.tools.iter().cloned().chain([tool(form)]).collect();
     }
     let words = match mode {
         Mode::Forced => None,
-        Mode::Called => Some(format!("give your answer by calling the tool `{}` exactly once", format.name)),
+        Mode::Called => Some(format!(
+            "give your answer by calling the tool `{}` exactly once",
+            format.name
+        )),
         // Beside tools some models and servers ignore a format, and others answer before they have looked.
         Mode::Native if !has_tools => None,
         Mode::Native | Mode::Prompt => Some(format!(
@@ -105,7 +125,11 @@ pub(super) fn beside(mut request: Request, mode: Mode, form: &Form) -> Result<Re
         )),
     };
     if let Some(words) = words {
-        let gap = if request.system.is_empty() { "" } else { "\n\n" };
+        let gap = if request.system.is_empty() {
+            ""
+        } else {
+            "\n\n"
+        };
         request.system = format!("{}{gap}When your work is done, {words}", request.system).into();
     }
     request.options = Arc::new(options);
@@ -113,17 +137,31 @@ pub(super) fn beside(mut request: Request, mode: Mode, form: &Form) -> Result<Re
 }
 
 fn is_free(request: &Request, format: &Format) -> Result<(), Error> {
-    if request.tools.iter().all(|tool| *tool.name.0 != *format.name) {
+    if request
+        .tools
+        .iter()
+        .all(|tool| *tool.name.0 != *format.name)
+    {
         return Ok(());
     }
-    let message = format!("a tool of the request has the name of the answer: {}", format.name);
+    let message = format!(
+        "a tool of the request has the name of the answer: {}",
+        format.name
+    );
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
 fn tool(form: &Form) -> ToolDecl {
     let format = form.format();
-    let about = format.schema.get("description").and_then(|it| it.as_str()).map(|it| format!(" {it}"));
-    let description = format!("Takes the whole answer; call it exactly once.{}", about.unwrap_or_default());
+    let about = format
+        .schema
+        .get("description")
+        .and_then(|it| it.as_str())
+        .map(|it| format!(" {it}"));
+    let description = format!(
+        "Takes the whole answer; call it exactly once.{}",
+        about.unwrap_or_default()
+    );
     ToolDecl {
         name: ToolName(Arc::clone(&format.name)),
         description: description.into(),
@@ -138,15 +176,23 @@ fn add(request: &mut Request, text: String) {
 }
 
 fn said(text: String) -> UserMessage {
-    UserMessage { origin: Origin::Reminder { by: SPEAKER.into() }, ..UserMessage::text(text) }
+    UserMessage {
+        origin: Origin::Reminder { by: SPEAKER.into() },
+        ..UserMessage::text(text)
+    }
 }
 
 /// Says what is wrong with an answer, and asks for it again.
 pub(super) fn again(mode: Mode, form: &Form, wrong: &str) -> UserMessage {
     let again = match mode {
-        Mode::Native | Mode::Prompt => "Answer again with the whole corrected JSON object and nothing else.".into(),
+        Mode::Native | Mode::Prompt => {
+            "Answer again with the whole corrected JSON object and nothing else.".into()
+        }
         Mode::Forced | Mode::Called => {
-            format!("Call `{}` again with the whole corrected answer.", form.format().name)
+            format!(
+                "Call `{}` again with the whole corrected answer.",
+                form.format().name
+            )
         }
     };
     said(format!("{wrong}\n{again}"))
@@ -162,7 +208,12 @@ pub(super) struct StructuredExchange {
 
 impl StructuredExchange {
     pub(super) fn new(request: Request) -> Self {
-        Self { request, usage: Usage::default(), cost: Some(NanoUsd::default()), attempts: 0 }
+        Self {
+            request,
+            usage: Usage::default(),
+            cost: Some(NanoUsd::default()),
+            attempts: 0,
+        }
     }
 
     pub(super) fn attempts(&self) -> u32 {
@@ -170,7 +221,10 @@ impl StructuredExchange {
     }
 
     /// Waits for the next reply, and counts what it and the attempts before it used.
-    pub(super) async fn gather(&mut self, model: &(impl Model + ?Sized)) -> Result<Arc<Reply>, Error> {
+    pub(super) async fn gather(
+        &mut self,
+        model: &(impl Model + ?Sized),
+    ) -> Result<Arc<Reply>, Error> {
         self.attempts += 1;
         let mut stream = model.stream(self.request.clone());
         let mut collector = Collector::default();
@@ -196,7 +250,10 @@ impl StructuredExchange {
                 return Ok(reply);
             }
         }
-        Err(Error::new(ErrorKind::Protocol, "the stream of the model ended without a reply"))
+        Err(Error::new(
+            ErrorKind::Protocol,
+            "the stream of the model ended without a reply",
+        ))
     }
 
     fn spend(&mut self, model: &(impl Model + ?Sized), answering: &ModelId, usage: &Usage) {
@@ -241,6 +298,12 @@ impl StructuredExchange {
     }
 
     pub(super) fn finish<T>(self, value: T, reply: Arc<Reply>) -> Shaped<T> {
-        Shaped { value, reply, usage: self.usage, cost: self.cost, attempts: self.attempts }
+        Shaped {
+            value,
+            reply,
+            usage: self.usage,
+            cost: self.cost,
+            attempts: self.attempts,
+        }
     }
 }

@@ -25,22 +25,39 @@ pub(super) struct Form {
 impl Form {
     pub(super) fn compile(format: Format) -> Result<Self, Error> {
         let fits = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
-        if format.name.is_empty() || format.name.len() > MAX_NAME || !format.name.chars().all(fits) {
+        if format.name.is_empty() || format.name.len() > MAX_NAME || !format.name.chars().all(fits)
+        {
             let name: String = format.name.chars().take(MAX_NAME).collect();
-            let message = format!("not a name of 1 to {MAX_NAME} letters, digits, _ and -: {name:?}");
+            let message =
+                format!("not a name of 1 to {MAX_NAME} letters, digits, _ and -: {name:?}");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         // Before it is wrapped, so that an error speaks of the schema as it was given.
         let given = Arc::clone(&format.schema);
         let schema = Schema::compile(Arc::clone(&given))?;
         let plain = |it: &&str| format.schema.get(*it).is_none();
-        let is_plain = ["oneOf", "anyOf", "allOf", "not", "enum", "$ref"].iter().all(plain);
+        let is_plain = ["oneOf", "anyOf", "allOf", "not", "enum", "$ref"]
+            .iter()
+            .all(plain);
         if is_plain && format.schema.get("type").and_then(Value::as_str) == Some("object") {
-            return Ok(Self { given, format, schema, wrapped: false });
+            return Ok(Self {
+                given,
+                format,
+                schema,
+                wrapped: false,
+            });
         }
         let schema = Arc::new(wrap(&format.schema));
-        let format = Format { name: format.name, schema: Arc::clone(&schema) };
-        Ok(Self { given, format, schema: Schema::compile(schema)?, wrapped: true })
+        let format = Format {
+            name: format.name,
+            schema: Arc::clone(&schema),
+        };
+        Ok(Self {
+            given,
+            format,
+            schema: Schema::compile(schema)?,
+            wrapped: true,
+        })
     }
 
     pub(super) fn format(&self) -> &Format {
@@ -49,17 +66,26 @@ impl Form {
 
     /// The name, and the schema as it was given.
     pub(super) fn given(&self) -> Format {
-        Format { name: Arc::clone(&self.format.name), schema: Arc::clone(&self.given) }
+        Format {
+            name: Arc::clone(&self.format.name),
+            schema: Arc::clone(&self.given),
+        }
     }
 
     /// The part of an answer that is on its way which stands for what was asked for.
     pub(super) fn inner<'a>(&self, answer: &'a Value) -> Option<&'a Value> {
-        if self.wrapped && answer.is_object() { answer.get(FIELD) } else { Some(answer) }
+        if self.wrapped && answer.is_object() {
+            answer.get(FIELD)
+        } else {
+            Some(answer)
+        }
     }
 
     /// Validates an answer and takes its wrapping off; an answer that left the wrapping out is taken too.
     pub(super) fn accept(&self, answer: Value) -> Result<Value, Vec<Violation>> {
-        let Err(wrong) = self.schema.validate(&answer) else { return Ok(self.unwrap(answer)) };
+        let Err(wrong) = self.schema.validate(&answer) else {
+            return Ok(self.unwrap(answer));
+        };
         if self.wrapped {
             let wrapped = json!({ FIELD: answer });
             if self.schema.validate(&wrapped).is_ok() {
@@ -70,24 +96,45 @@ impl Form {
     }
 
     fn unwrap(&self, mut answer: Value) -> Value {
-        if self.wrapped { answer.get_mut(FIELD).map(Value::take).unwrap_or_default() } else { answer }
+        if self.wrapped {
+            answer.get_mut(FIELD).map(Value::take).unwrap_or_default()
+        } else {
+            answer
+        }
     }
 }
 
 /// The schema and the name of a Rust type.
 pub(super) fn format_of<T: JsonSchema>() -> Format {
     let settings = SchemaSettings::draft2020_12().with(|it| it.meta_schema = None);
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
     if let Some(root) = schema.as_object_mut() {
         root.shift_remove("title");
         if root.get("type").and_then(Value::as_str) == Some("object") {
             // Some providers refuse an object schema without properties.
-            root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+            root.entry("properties")
+                .or_insert_with(|| Value::Object(Map::new()));
         }
     }
-    let fits = |it: char| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' };
+    let fits = |it: char| {
+        if it.is_ascii_alphanumeric() || it == '-' {
+            it
+        } else {
+            '_'
+        }
+    };
     let name: String = T::schema_name().chars().map(fits).take(MAX_NAME).collect();
-    Format::new(if name.is_empty() { FIELD.to_owned() } else { name }, schema)
+    Format::new(
+        if name.is_empty() {
+            FIELD.to_owned()
+        } else {
+            name
+        },
+        schema,
+    )
 }
 
 /// An object whose one field has this schema; what others refer to stays at the root.
@@ -108,7 +155,11 @@ fn wrap(schema: &Value) -> Value {
     outer.insert("properties".into(), json!({ FIELD: place(inner) }));
     outer.insert("required".into(), json!([FIELD]));
     outer.insert("additionalProperties".into(), false.into());
-    outer.extend(definitions.into_iter().map(|(key, value)| (key, place(value))));
+    outer.extend(
+        definitions
+            .into_iter()
+            .map(|(key, value)| (key, place(value))),
+    );
     Value::Object(outer)
 }
 
@@ -118,7 +169,9 @@ fn redirect(value: &mut Value) {
         Value::Object(map) => {
             for (key, value) in map {
                 match value {
-                    Value::String(to) if key == "$ref" && to == "#" => *to = format!("#/properties/{FIELD}"),
+                    Value::String(to) if key == "$ref" && to == "#" => {
+                        *to = format!("#/properties/{FIELD}")
+                    }
                     value => redirect(value),
                 }
             }

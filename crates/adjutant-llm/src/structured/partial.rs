@@ -22,7 +22,11 @@ pub struct PartialAnswer {
 
 impl PartialAnswer {
     pub(super) fn new(form: Arc<Form>) -> Self {
-        Self { form, block: None, json: Growing::default() }
+        Self {
+            form,
+            block: None,
+            json: Growing::default(),
+        }
     }
 
     /// Another reply, or another attempt at it, begins: nothing is known of it.
@@ -143,7 +147,11 @@ impl Growing {
                 false
             }
             State::InText => {
-                self.state = if c == '"' { State::Behind } else { State::Escape(false) };
+                self.state = if c == '"' {
+                    State::Behind
+                } else {
+                    State::Escape(false)
+                };
                 if c == '"' {
                     self.end_half();
                 }
@@ -337,7 +345,11 @@ impl Growing {
             Some(Open::List) => c == ']',
             None => false,
         };
-        self.state = if fits && !self.open.is_empty() { State::Behind } else { State::Over };
+        self.state = if fits && !self.open.is_empty() {
+            State::Behind
+        } else {
+            State::Over
+        };
         false
     }
 
@@ -389,6 +401,9 @@ impl Growing {
 
 impl fmt::Debug for PartialAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PartialAnswer").field("block", &self.block).field("value", &self.json.root).finish()
+        f.debug_struct("PartialAnswer")
+            .field("block", &self.block)
+            .field("value", &self.json.root)
+            .finish()
     }
 }

@@ -19,7 +19,11 @@ const MAX_TEXT: usize = 300;
 ///
 /// # Errors
 /// If the reply is none that could be repaired.
-pub(super) fn answer(reply: &Reply, mode: Mode, form: &Form) -> Result<Result<Value, Vec<Violation>>, Error> {
+pub(super) fn answer(
+    reply: &Reply,
+    mode: Mode,
+    form: &Form,
+) -> Result<Result<Value, Vec<Violation>>, Error> {
     let name = &form.format().name;
     match reply.stop {
         FinishReason::Refused | FinishReason::Filtered => {
@@ -31,16 +35,28 @@ pub(super) fn answer(reply: &Reply, mode: Mode, form: &Form) -> Result<Result<Va
             });
         }
         FinishReason::Length => {
-            let message = format!("the output limit cut off the answer {name}; hint: raise max_output_tokens");
+            let message = format!(
+                "the output limit cut off the answer {name}; hint: raise max_output_tokens"
+            );
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         FinishReason::Interrupted => {
-            return Err(Error::new(ErrorKind::Protocol, format!("the answer {name} was interrupted")));
+            return Err(Error::new(
+                ErrorKind::Protocol,
+                format!("the answer {name} was interrupted"),
+            ));
         }
-        FinishReason::End | FinishReason::Sequence | FinishReason::Calls | FinishReason::Paused => {}
+        FinishReason::End | FinishReason::Sequence | FinishReason::Calls | FinishReason::Paused => {
+        }
     }
-    if let Some(other) = reply.calls().find(|call| !mode.calls() || *call.name.0 != **name) {
-        let message = format!("the model called {} instead of answering with {name}", other.name);
+    if let Some(other) = reply
+        .calls()
+        .find(|call| !mode.calls() || *call.name.0 != **name)
+    {
+        let message = format!(
+            "the model called {} instead of answering with {name}",
+            other.name
+        );
         return Err(Error::new(ErrorKind::Protocol, message));
     }
     Ok(found(reply, form))
@@ -48,17 +64,24 @@ pub(super) fn answer(reply: &Reply, mode: Mode, form: &Form) -> Result<Result<Va
 
 /// The answer in a reply of an agent; `None` if its work goes on.
 pub(super) fn within(reply: &Reply, form: &Form) -> Option<Result<Value, Vec<Violation>>> {
-    let answers = || reply.calls().filter(|call| *call.name.0 == *form.format().name);
+    let answers = || {
+        reply
+            .calls()
+            .filter(|call| *call.name.0 == *form.format().name)
+    };
     let goes_on = match reply.stop {
-        FinishReason::Refused | FinishReason::Filtered | FinishReason::Interrupted | FinishReason::Paused => true,
+        FinishReason::Refused
+        | FinishReason::Filtered
+        | FinishReason::Interrupted
+        | FinishReason::Paused => true,
         FinishReason::End | FinishReason::Sequence | FinishReason::Calls | FinishReason::Length => {
             answers().next().is_none() && reply.calls().next().is_some()
         }
     };
     let read = || match found(reply, form) {
-        Err(_) if reply.stop == FinishReason::Length => {
-            Err(vec![whole("the output limit cut it off: answer more briefly".to_owned())])
-        }
+        Err(_) if reply.stop == FinishReason::Length => Err(vec![whole(
+            "the output limit cut it off: answer more briefly".to_owned(),
+        )]),
         found => found,
     };
     (!goes_on).then(read)
@@ -82,13 +105,20 @@ pub(super) fn misfit(wrong: &[Violation]) -> String {
 
 /// Returns the violation of an answer as a whole.
 pub(super) fn whole(message: String) -> Violation {
-    Violation { path: String::new(), message }
+    Violation {
+        path: String::new(),
+        message,
+    }
 }
 
 /// One line for each wrong place.
 pub(super) fn list(wrong: &[Violation]) -> String {
     let line = |it: &Violation| {
-        let place = if it.path.is_empty() { "the whole" } else { cut(&it.path) };
+        let place = if it.path.is_empty() {
+            "the whole"
+        } else {
+            cut(&it.path)
+        };
         format!("- {place}: {}", cut(&it.message))
     };
     let mut lines: Vec<String> = wrong.iter().take(MAX_LISTED).map(line).collect();
@@ -99,7 +129,9 @@ pub(super) fn list(wrong: &[Violation]) -> String {
 }
 
 fn cut(text: &str) -> &str {
-    text.char_indices().nth(MAX_TEXT).map_or(text, |(end, _)| &text[..end])
+    text.char_indices()
+        .nth(MAX_TEXT)
+        .map_or(text, |(end, _)| &text[..end])
 }
 
 fn arguments(args: &str) -> Result<Value, Vec<Violation>> {
@@ -110,7 +142,10 @@ fn arguments(args: &str) -> Result<Value, Vec<Violation>> {
 }
 
 fn twice(path: String) -> Violation {
-    Violation { path, message: "the key stands twice".to_owned() }
+    Violation {
+        path,
+        message: "the key stands twice".to_owned(),
+    }
 }
 
 /// The JSON in a text: all of it, else the first fenced part that is JSON, else the first object.
@@ -120,21 +155,29 @@ fn text(text: &str) -> Result<Value, Vec<Violation>> {
         Err(Misread::Twice { path }) => return Err(vec![twice(path)]),
         Err(Misread::NotJson(error)) => error,
     };
-    fenced(text).or_else(|| embedded(text)).ok_or_else(|| vec![whole(format!("no JSON in the answer: {error}"))])
+    fenced(text)
+        .or_else(|| embedded(text))
+        .ok_or_else(|| vec![whole(format!("no JSON in the answer: {error}"))])
 }
 
 fn fenced(text: &str) -> Option<Value> {
-    text.split("```").skip(1).step_by(2).take(MAX_BEGINS).find_map(|part| {
-        let body = part.split_once('\n').map_or(part, |(_, body)| body);
-        json::from_str(body.trim()).ok()
-    })
+    text.split("```")
+        .skip(1)
+        .step_by(2)
+        .take(MAX_BEGINS)
+        .find_map(|part| {
+            let body = part.split_once('\n').map_or(part, |(_, body)| body);
+            json::from_str(body.trim()).ok()
+        })
 }
 
 fn embedded(text: &str) -> Option<Value> {
-    text.match_indices('{').take(MAX_BEGINS).find_map(|(at, _)| {
-        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
-        values.next()?.ok()
-    })
+    text.match_indices('{')
+        .take(MAX_BEGINS)
+        .find_map(|(at, _)| {
+            let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
+            values.next()?.ok()
+        })
 }
 
 #[cfg(test)]
@@ -151,9 +194,15 @@ mod tests {
     #[test]
     fn text_finds_json_when_it_is_plain_fenced_or_embedded() {
         check(" {\"a\": 1}\n", Some(json!({"a": 1})));
-        check("Here:\n```json\n{\"a\": [\"`\"]}\n```\nDone.", Some(json!({"a": ["`"]})));
+        check(
+            "Here:\n```json\n{\"a\": [\"`\"]}\n```\nDone.",
+            Some(json!({"a": ["`"]})),
+        );
         check("```\nnot this\n```\n```json\n[1]\n```", Some(json!([1])));
-        check("It is {not this} but {\"a\": {\"b\": \"}\"}}, I think.", Some(json!({"a": {"b": "}"}})));
+        check(
+            "It is {not this} but {\"a\": {\"b\": \"}\"}}, I think.",
+            Some(json!({"a": {"b": "}"}})),
+        );
         check("no", None);
         check("{\"a\": 1", None);
         check("```json\n{\"a\": 1", None);
@@ -161,13 +210,23 @@ mod tests {
 
     #[test]
     fn list_is_bounded_when_much_is_wrong() {
-        let wrong: Vec<Violation> =
-            (0..22).map(|n| Violation { path: format!("/{n}"), message: "x".repeat(400) }).collect();
+        let wrong: Vec<Violation> = (0..22)
+            .map(|n| Violation {
+                path: format!("/{n}"),
+                message: "x".repeat(400),
+            })
+            .collect();
         let listed = list(&wrong);
         assert_eq!(listed.lines().count(), 21);
-        assert_eq!(listed.lines().next(), Some(&*format!("- /0: {}", "x".repeat(300))));
+        assert_eq!(
+            listed.lines().next(),
+            Some(&*format!("- /0: {}", "x".repeat(300)))
+        );
         assert!(listed.ends_with("- and 2 more"), "{listed}");
-        let far = [Violation { path: format!("/{}", "ä".repeat(400)), message: "no".to_owned() }];
+        let far = [Violation {
+            path: format!("/{}", "ä".repeat(400)),
+            message: "no".to_owned(),
+        }];
         assert_eq!(list(&far), format!("- /{}: no", "ä".repeat(299)));
     }
 }

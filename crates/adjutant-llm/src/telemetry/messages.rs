@@ -30,7 +30,9 @@ pub(super) fn input(entries: &Transcript) -> String {
             let message = json(&message);
             bytes += message.len();
             if bytes > MAX_BYTES {
-                kept.push(json(&json!({"role": "system", "parts": [{"type": "omitted"}]})));
+                kept.push(json(
+                    &json!({"role": "system", "parts": [{"type": "omitted"}]}),
+                ));
                 break 'entries;
             }
             kept.push(message);
@@ -82,7 +84,8 @@ fn parts(reply: &Reply) -> Vec<Value> {
         Block::Text(said) => text(&said.text),
         Block::Thinking(thinking) => json!({"type": "reasoning", "content": thinking.text}),
         Block::Call(call) => {
-            let arguments: Value = serde_json::from_str(&call.args).unwrap_or_else(|_| (*call.args).into());
+            let arguments: Value =
+                serde_json::from_str(&call.args).unwrap_or_else(|_| (*call.args).into());
             json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments})
         }
         Block::Opaque { issuer, .. } => json!({"type": "opaque", "issuer": issuer}),
@@ -113,6 +116,8 @@ fn attached(modality: &str, media_type: &str, source: &Source) -> Value {
         Source::Base64 { .. } => {
             json!({"type": "blob", "mime_type": media_type, "modality": modality, "content": ""})
         }
-        Source::Url { url } => json!({"type": "uri", "mime_type": media_type, "modality": modality, "uri": url}),
+        Source::Url { url } => {
+            json!({"type": "uri", "mime_type": media_type, "modality": modality, "uri": url})
+        }
     }
 }

@@ -15,10 +15,18 @@ pub const METRICS_TARGET: &str = "adjutant::metrics";
 /// Source: open-telemetry/semantic-conventions-genai, `docs/gen-ai/client-inference.md` (2026); units by UCUM.
 pub fn unit_of(metric: &str) -> Option<&'static str> {
     if let Some(name) = metric.strip_prefix("adjutant.fleet.") {
-        return Some(if name == "oldest_due" { "s" } else { "{session}" });
+        return Some(if name == "oldest_due" {
+            "s"
+        } else {
+            "{session}"
+        });
     }
     let name = metric.strip_prefix("gen_ai.client.inference.")?;
-    if name.starts_with("usage.") { Some("{token}") } else { Some("s") }
+    if name.starts_with("usage.") {
+        Some("{token}")
+    } else {
+        Some("s")
+    }
 }
 
 /// True if anyone listens. Who takes events by the names of their fields, as `tracing-opentelemetry` does, is asked with one of them.

@@ -20,8 +20,10 @@ pub(super) fn chat_span(info: &ModelInfo, request: &Request, contents: Contents)
         { semconv::REQUEST_MAX_TOKENS } = options.max_output_tokens.map(int),
         { semconv::REQUEST_TEMPERATURE } = options.temperature,
         { semconv::REQUEST_STOP_SEQUENCES } = Empty,
-        { semconv::REQUEST_REASONING_LEVEL } =
-            options.thinking.and_then(|wanted| info.effort(wanted)).map(|it| it.name()),
+        { semconv::REQUEST_REASONING_LEVEL } = options
+            .thinking
+            .and_then(|wanted| info.effort(wanted))
+            .map(|it| it.name()),
         { semconv::REQUEST_STREAM } = true,
         { semconv::OUTPUT_TYPE } = options.format.as_ref().map(|_| "json"),
         { semconv::RESPONSE_ID } = Empty,
@@ -40,11 +42,17 @@ pub(super) fn chat_span(info: &ModelInfo, request: &Request, contents: Contents)
     );
     if !span.is_disabled() {
         if !options.stop.is_empty() {
-            span.record(semconv::REQUEST_STOP_SEQUENCES, messages::json(&options.stop));
+            span.record(
+                semconv::REQUEST_STOP_SEQUENCES,
+                messages::json(&options.stop),
+            );
         }
         if contents == Contents::Recorded {
             if !request.system.is_empty() {
-                span.record(semconv::SYSTEM_INSTRUCTIONS, messages::system(&request.system));
+                span.record(
+                    semconv::SYSTEM_INSTRUCTIONS,
+                    messages::system(&request.system),
+                );
             }
             span.record(semconv::INPUT_MESSAGES, messages::input(&request.entries));
         }
@@ -61,8 +69,14 @@ pub(super) fn record_reply(span: &Span, reply: &Reply, contents: Contents) {
         span.record(semconv::RESPONSE_ID, &**id);
     }
     let model = reply.model.as_str();
-    span.record(semconv::RESPONSE_MODEL, model.split_once('/').map_or(model, |(_, name)| name));
-    span.record(semconv::RESPONSE_FINISH_REASONS, messages::json(&[semconv::finish_reason(reply.stop)]));
+    span.record(
+        semconv::RESPONSE_MODEL,
+        model.split_once('/').map_or(model, |(_, name)| name),
+    );
+    span.record(
+        semconv::RESPONSE_FINISH_REASONS,
+        messages::json(&[semconv::finish_reason(reply.stop)]),
+    );
     if contents == Contents::Recorded {
         span.record(semconv::OUTPUT_MESSAGES, messages::output(reply));
     }

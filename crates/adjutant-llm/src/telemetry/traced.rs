@@ -15,7 +15,9 @@ use super::{
     metrics::{self, Measured},
     semconv, spans,
 };
-use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Reply, Request, Usage};
+use crate::{
+    Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Reply, Request, Usage,
+};
 
 /// A model whose calls are spans: `chat <model>`, from the request to the last chunk.
 ///
@@ -32,7 +34,10 @@ pub struct Traced<M> {
 impl<M: Model> Traced<M> {
     /// Traces the calls of a model, without what was said.
     pub fn new(model: M) -> Self {
-        Self { model, contents: Contents::Omitted }
+        Self {
+            model,
+            contents: Contents::Omitted,
+        }
     }
 }
 
@@ -65,7 +70,10 @@ impl<M: Model> Model for Traced<M> {
             attempt: Usage::default(),
         };
         let stream = call.span.in_scope(|| self.model.stream(request));
-        Box::pin(Watched { stream, call: Some(call) })
+        Box::pin(Watched {
+            stream,
+            call: Some(call),
+        })
     }
 }
 
@@ -97,9 +105,13 @@ impl Stream for Watched {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        let Some(call) = &mut this.call else { return this.stream.as_mut().poll_next(cx) };
+        let Some(call) = &mut this.call else {
+            return this.stream.as_mut().poll_next(cx);
+        };
         let polled = call.span.in_scope(|| this.stream.as_mut().poll_next(cx));
-        let Poll::Ready(item) = &polled else { return polled };
+        let Poll::Ready(item) = &polled else {
+            return polled;
+        };
         let end = match item {
             Some(Ok(Chunk::Done(reply))) => SpanEnd::Reply(reply),
             Some(Ok(chunk)) => {
@@ -107,7 +119,10 @@ impl Stream for Watched {
                 return polled;
             }
             Some(Err(error)) => SpanEnd::Error(semconv::error_type(error.kind()), error.message()),
-            None => SpanEnd::Error(semconv::error_type(ErrorKind::Protocol), "the stream ended without a reply"),
+            None => SpanEnd::Error(
+                semconv::error_type(ErrorKind::Protocol),
+                "the stream ended without a reply",
+            ),
         };
         if let Some(call) = this.call.take() {
             call.end(end);
@@ -119,7 +134,10 @@ impl Stream for Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
-            call.end(SpanEnd::Error(semconv::error_type(ErrorKind::Cancelled), ""));
+            call.end(SpanEnd::Error(
+                semconv::error_type(ErrorKind::Cancelled),
+                "",
+            ));
         }
     }
 }
@@ -135,7 +153,8 @@ impl Call {
             Chunk::Open { .. } if self.to_first_chunk.is_none() => {
                 let took = self.begun.elapsed();
                 self.to_first_chunk = Some(took);
-                self.span.record(semconv::RESPONSE_TIME_TO_FIRST_CHUNK, took.as_secs_f64());
+                self.span
+                    .record(semconv::RESPONSE_TIME_TO_FIRST_CHUNK, took.as_secs_f64());
             }
             Chunk::Start { .. }
             | Chunk::Open { .. }
@@ -153,15 +172,24 @@ impl Call {
                 (self.retracted + reply.usage, None)
             }
             SpanEnd::Error(kind, message) => {
-                self.span.record(semconv::RESPONSE_FINISH_REASONS, messages::json(&["error"]));
+                self.span
+                    .record(semconv::RESPONSE_FINISH_REASONS, messages::json(&["error"]));
                 // A message may repeat what was said.
-                let message = if self.contents == Contents::Recorded { message } else { "" };
+                let message = if self.contents == Contents::Recorded {
+                    message
+                } else {
+                    ""
+                };
                 spans::record_error(&self.span, kind, message);
                 (self.retracted + self.attempt, Some(kind))
             }
         };
         spans::record_usage(&self.span, &usage);
-        let (provider, model) = self.model.as_str().split_once('/').unwrap_or(("", self.model.as_str()));
+        let (provider, model) = self
+            .model
+            .as_str()
+            .split_once('/')
+            .unwrap_or(("", self.model.as_str()));
         let measured = Measured {
             provider: semconv::provider(provider),
             model,

@@ -36,13 +36,17 @@ pub(super) fn image(image: &Image) -> u64 {
     size.map_or(MAX_IMAGE_TOKENS, |(width, height)| {
         let edge = u64::from(width.max(height)).max(1);
         let scaled = |side: u32| u64::from(side) * MAX_EDGE.min(edge) / edge;
-        (scaled(width) * scaled(height)).div_ceil(PIXELS_PER_TOKEN).clamp(1, MAX_IMAGE_TOKENS)
+        (scaled(width) * scaled(height))
+            .div_ceil(PIXELS_PER_TOKEN)
+            .clamp(1, MAX_IMAGE_TOKENS)
     })
 }
 
 /// The tokens of a document: by its bytes.
 pub(super) fn document(document: &Document) -> u64 {
-    let Source::Base64 { data } = &document.source else { return DOCUMENT_TOKENS };
+    let Source::Base64 { data } = &document.source else {
+        return DOCUMENT_TOKENS;
+    };
     let bytes = data.len() as u64 / 4 * 3;
     if document.media_type.starts_with("text/") || &*document.media_type == "application/json" {
         return bytes.div_ceil(TEXT_BYTES_PER_TOKEN);
@@ -75,7 +79,9 @@ fn size(bytes: Base64<'_>) -> Option<(u32, u32)> {
 /// Source: Google, "WebP Container Specification" and "WebP Lossless Bitstream" (2023); RFC 6386, section 9.1.
 fn webp(bytes: Base64<'_>) -> Option<(u32, u32)> {
     match bytes.big(12, 4)?.to_be_bytes() {
-        [b'V', b'P', b'8', b' '] => Some((bytes.little(26, 2)? & 0x3FFF, bytes.little(28, 2)? & 0x3FFF)),
+        [b'V', b'P', b'8', b' '] => {
+            Some((bytes.little(26, 2)? & 0x3FFF, bytes.little(28, 2)? & 0x3FFF))
+        }
         [b'V', b'P', b'8', b'L'] => {
             let bits = bytes.little(21, 4)?;
             Some(((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1))
@@ -96,7 +102,9 @@ fn jpeg(bytes: Base64<'_>) -> Option<(u32, u32)> {
             // A fill byte, and markers that stand alone.
             0xFF => at += 1,
             0x01 | 0xD0..=0xD9 => at += 2,
-            0xC4 | 0xC8 | 0xCC | 0x00..=0xBF | 0xDA..=0xFE => at += 2 + bytes.big(at + 2, 2)? as usize,
+            0xC4 | 0xC8 | 0xCC | 0x00..=0xBF | 0xDA..=0xFE => {
+                at += 2 + bytes.big(at + 2, 2)? as usize
+            }
             0xC0..=0xCF => return Some((bytes.big(at + 7, 2)?, bytes.big(at + 5, 2)?)),
         }
     }
@@ -122,7 +130,9 @@ impl Base64<'_> {
     }
 
     fn little(self, at: usize, bytes: usize) -> Option<u32> {
-        (at..at + bytes).rev().try_fold(0, |sum, at| Some(sum << 8 | u32::from(self.at(at)?)))
+        (at..at + bytes)
+            .rev()
+            .try_fold(0, |sum, at| Some(sum << 8 | u32::from(self.at(at)?)))
     }
 }
 

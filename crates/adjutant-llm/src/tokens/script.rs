@@ -13,7 +13,11 @@ pub(super) fn quarters(text: &str) -> u64 {
     }
     let mut sum = 0;
     for (at, run) in bytes.chunks(RUN).enumerate() {
-        sum += if run.is_ascii() { run.len() as u64 } else { mixed(bytes, at * RUN, run) };
+        sum += if run.is_ascii() {
+            run.len() as u64
+        } else {
+            mixed(bytes, at * RUN, run)
+        };
     }
     sum
 }
@@ -21,7 +25,10 @@ pub(super) fn quarters(text: &str) -> u64 {
 /// The weight of the characters that begin in `run`, which stands in `bytes` at `start`.
 fn mixed(bytes: &[u8], start: usize, run: &[u8]) -> u64 {
     let weigh = |(at, byte): (usize, &u8)| match byte {
-        0xE1 | 0xE2 | 0xEF => u64::from(by_second(*byte, bytes.get(start + at + 1).copied().unwrap_or_default())),
+        0xE1 | 0xE2 | 0xEF => u64::from(by_second(
+            *byte,
+            bytes.get(start + at + 1).copied().unwrap_or_default(),
+        )),
         byte => u64::from(WEIGHTS[usize::from(*byte)]),
     };
     run.iter().enumerate().map(weigh).sum()

@@ -39,7 +39,10 @@ impl Encodings {
             slots.remove(0);
         }
         let value = Arc::new(T::default());
-        slots.push(EncodingSlot { key: key.into(), value: Arc::clone(&value) as Arc<dyn Any + Send + Sync> });
+        slots.push(EncodingSlot {
+            key: key.into(),
+            value: Arc::clone(&value) as Arc<dyn Any + Send + Sync>,
+        });
         value
     }
 }
@@ -47,7 +50,9 @@ impl Encodings {
 impl fmt::Debug for Encodings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        f.debug_list().entries(slots.iter().map(|slot| &slot.key)).finish()
+        f.debug_list()
+            .entries(slots.iter().map(|slot| &slot.key))
+            .finish()
     }
 }
 

@@ -54,12 +54,16 @@ impl Meter {
                 after = after.saturating_add(stored.tokens);
                 continue;
             }
-            let Entry::Turn(found) = &stored.entry else { break };
+            let Entry::Turn(found) = &stored.entry else {
+                break;
+            };
             if stored.id < turn || reported.total() == 0 {
                 break;
             }
             let results = found.results().iter().map(|it| result(it)).sum();
-            return reported.total().saturating_add(self.corrected(after.saturating_add(results)));
+            return reported
+                .total()
+                .saturating_add(self.corrected(after.saturating_add(results)));
         }
         self.corrected(entries.tokens())
     }

@@ -126,17 +126,28 @@ impl View {
     fn put(&mut self, stand_ins: &BTreeMap<usize, Arc<Stored>>) {
         if !stand_ins.is_empty() {
             let items = self.items.iter().enumerate();
-            self.items = self.rebuilt(items.map(|(place, stored)| stand_ins.get(&place).unwrap_or(stored)));
+            self.items =
+                self.rebuilt(items.map(|(place, stored)| stand_ins.get(&place).unwrap_or(stored)));
         }
     }
 
     fn fold(&mut self, upto: EntryId, keep: &[EntryId], into: &Summary) -> Result<(), EditError> {
         let end = self.place(upto)?;
-        let within = |id: &EntryId| self.items.position(*id).filter(|place| *place < end).ok_or(EditError(*id));
-        let kept = keep.iter().map(within).collect::<Result<BTreeSet<usize>, EditError>>()?;
+        let within = |id: &EntryId| {
+            self.items
+                .position(*id)
+                .filter(|place| *place < end)
+                .ok_or(EditError(*id))
+        };
+        let kept = keep
+            .iter()
+            .map(within)
+            .collect::<Result<BTreeSet<usize>, EditError>>()?;
         let summary = stand_in(upto, Entry::Summary(into.clone()));
         let kept = kept.into_iter().filter_map(|place| self.items.get(place));
-        let items = kept.chain(std::iter::once(&summary)).chain(self.items.iter_from(end + 1));
+        let items = kept
+            .chain(std::iter::once(&summary))
+            .chain(self.items.iter_from(end + 1));
         self.items = self.rebuilt(items);
         Ok(())
     }
@@ -156,7 +167,11 @@ impl View {
 }
 
 fn stand_in(id: EntryId, entry: Entry) -> Arc<Stored> {
-    Arc::new(Stored { id, tokens: Estimate::entry(&entry), entry })
+    Arc::new(Stored {
+        id,
+        tokens: Estimate::entry(&entry),
+        entry,
+    })
 }
 
 #[cfg(test)]
@@ -174,23 +189,47 @@ mod tests {
             Entry::Summary(summary) => format!("[{}]", summary.text),
             Entry::Turn(_) | Entry::Custom(_) => unreachable!("only users and summaries here"),
         };
-        view.items().iter().map(|stored| (stored.id.0, name(&stored.entry))).collect()
+        view.items()
+            .iter()
+            .map(|stored| (stored.id.0, name(&stored.entry)))
+            .collect()
     }
 
     #[test]
     fn apply_replaces_and_folds_when_the_entry_is_shown() {
         let mut view = View::default();
         for text in ["a", "b", "c"] {
-            view.apply(&Edit::Append { entry: user(text) }).expect("appending always fits");
+            view.apply(&Edit::Append { entry: user(text) })
+                .expect("appending always fits");
         }
-        view.apply(&Edit::Replace { at: EntryId(1), with: user("B") }).expect("b is shown");
-        assert_eq!(shown(&view), [(0, "a".into()), (1, "B".into()), (2, "c".into())]);
-        let into = Summary { text: "ab".into(), covers: 2 };
-        view.apply(&Edit::Fold { upto: EntryId(1), keep: Vec::new(), into: into.clone() }).expect("b is shown");
+        view.apply(&Edit::Replace {
+            at: EntryId(1),
+            with: user("B"),
+        })
+        .expect("b is shown");
+        assert_eq!(
+            shown(&view),
+            [(0, "a".into()), (1, "B".into()), (2, "c".into())]
+        );
+        let into = Summary {
+            text: "ab".into(),
+            covers: 2,
+        };
+        view.apply(&Edit::Fold {
+            upto: EntryId(1),
+            keep: Vec::new(),
+            into: into.clone(),
+        })
+        .expect("b is shown");
         assert_eq!(shown(&view), [(1, "[ab]".into()), (2, "c".into())]);
-        let gone = Edit::Fold { upto: EntryId(0), keep: Vec::new(), into };
+        let gone = Edit::Fold {
+            upto: EntryId(0),
+            keep: Vec::new(),
+            into,
+        };
         assert_eq!(view.apply(&gone), Err(EditError(EntryId(0))));
-        view.apply(&Edit::Append { entry: user("d") }).expect("appending always fits");
+        view.apply(&Edit::Append { entry: user("d") })
+            .expect("appending always fits");
         assert_eq!(shown(&view)[2], (3, "d".into()));
     }
 }

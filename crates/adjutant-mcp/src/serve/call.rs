@@ -8,14 +8,18 @@ use super::{
     state::{Parked, ShownPause},
     told::Told,
 };
-use adjutant_agent::{Agent, Answered, Error as RunError, LogId, Outcome, Pause, RunResult, Running};
-use adjutant_llm::{Block, CallResult, Entry, Error, ErrorKind, ModelInfo, Reply, Script, ScriptedModel};
+use adjutant_agent::{
+    Agent, Answered, Error as RunError, LogId, Outcome, Pause, RunResult, Running,
+};
+use adjutant_llm::{
+    Block, CallResult, Entry, Error, ErrorKind, ModelInfo, Reply, Script, ScriptedModel,
+};
 use adjutant_tool::{Answer, AskKind, Bound, Toolset, toolbox_fn};
 use rmcp::{
     ErrorData, RoleServer, ServiceError,
     model::{
-        ClientCapabilities, ClientResult, InputRequest, InputRequiredResult, InputResponses, LoggingLevel,
-        ProtocolVersion, ServerRequest,
+        ClientCapabilities, ClientResult, InputRequest, InputRequiredResult, InputResponses,
+        LoggingLevel, ProtocolVersion, ServerRequest,
     },
     service::{OriginatingRequestId, PeerRequestOptions, RequestContext},
 };
@@ -64,21 +68,38 @@ impl Call<'_> {
     /// Calls a tool, in a run that does nothing else.
     pub(super) async fn tool(self, tool: &Bound, args: String) -> Result<Came, ErrorData> {
         let call = Script::new().call_raw(tool.spec().name().as_str(), args);
-        let none = Script::new().fail(Error::new(ErrorKind::Invalid, "a tool that is served has no model to ask"));
+        let none = Script::new().fail(Error::new(
+            ErrorKind::Invalid,
+            "a tool that is served has no model to ask",
+        ));
         // A call that goes on was made before.
-        let scripts = if self.state.is_none() { vec![call, none] } else { vec![none] };
-        let info = ModelInfo { context_window: u64::MAX, ..ModelInfo::new(CALLER) };
+        let scripts = if self.state.is_none() {
+            vec![call, none]
+        } else {
+            vec![none]
+        };
+        let info = ModelInfo {
+            context_window: u64::MAX,
+            ..ModelInfo::new(CALLER)
+        };
         let set = Toolset::new([tool.clone()]);
         // The limit is reached with the result of the call: nobody is asked what to say about it.
         let agent = Agent::new(ScriptedModel::new(scripts).info(info))
             .name(Arc::clone(&self.host.name))
-            .toolbox(toolbox_fn("mcp", move |_| std::future::ready(Ok(set.clone()))))
+            .toolbox(toolbox_fn("mcp", move |_| {
+                std::future::ready(Ok(set.clone()))
+            }))
             .max_turns(1);
         self.perform(agent, None, "call".to_owned(), false).await
     }
 
     /// Gives a prompt to an agent, in a session that is there or in a new one.
-    pub(super) async fn agent(self, agent: Agent, session: Option<LogId>, prompt: String) -> Result<Came, ErrorData> {
+    pub(super) async fn agent(
+        self,
+        agent: Agent,
+        session: Option<LogId>,
+        prompt: String,
+    ) -> Result<Came, ErrorData> {
         self.perform(agent, session, prompt, true).await
     }
 
@@ -90,19 +111,36 @@ impl Call<'_> {
         is_agent: bool,
     ) -> Result<Came, ErrorData> {
         let host = Arc::clone(self.host);
-        let parked = self.state.take().map(|state| host.seal.open(&self.what, &state, host.world.now_ms()));
-        let parked = parked.transpose().map_err(|why| ErrorData::invalid_params(why, None))?;
-        let known = parked.as_ref().map(|parked| parked.session.clone()).or(session);
+        let parked = self
+            .state
+            .take()
+            .map(|state| host.seal.open(&self.what, &state, host.world.now_ms()));
+        let parked = parked
+            .transpose()
+            .map_err(|why| ErrorData::invalid_params(why, None))?;
+        let known = parked
+            .as_ref()
+            .map(|parked| parked.session.clone())
+            .or(session);
         let is_new = known.is_none();
         let log = known.unwrap_or_else(|| LogId(format!("mcp-{:032x}", host.world.id()).into()));
         let Some(_in_use) = host.kept.take(&log) else {
-            return Err(ErrorData::invalid_request("another request goes on with this call or session", None));
+            return Err(ErrorData::invalid_request(
+                "another request goes on with this call or session",
+                None,
+            ));
         };
-        let agent = agent.world(Arc::clone(&host.world)).journal(Arc::clone(&host.kept.journal)).session(log.clone());
+        let agent = agent
+            .world(Arc::clone(&host.world))
+            .journal(Arc::clone(&host.kept.journal))
+            .session(log.clone());
         if !is_new {
             agent.log().open().await.map_err(|error| failed(&error))?;
             if agent.log().transcript().is_empty() && !agent.log().has_open_run() {
-                return Err(ErrorData::invalid_params("there is no such call or session here any more", None));
+                return Err(ErrorData::invalid_params(
+                    "there is no such call or session here any more",
+                    None,
+                ));
             }
         }
         let stand = match &parked {
@@ -127,8 +165,10 @@ impl Call<'_> {
         is_agent: bool,
     ) -> Result<Came, ErrorData> {
         let can = self.cx.client_capabilities().unwrap_or_default();
-        let is_modern =
-            self.cx.protocol_version().is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        let is_modern = self
+            .cx
+            .protocol_version()
+            .is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
         let mut told = Told::new(self.cx, self.level, is_agent);
         loop {
             let pauses = match stand {
@@ -140,19 +180,33 @@ impl Call<'_> {
                 Stand::Waits(pauses) => pauses,
             };
             let questions = Question::of(&pauses);
-            let (asked, unasked): (Vec<_>, Vec<_>) = questions.iter().partition(|it| it.lacks(&can).is_none());
+            let (asked, unasked): (Vec<_>, Vec<_>) =
+                questions.iter().partition(|it| it.lacks(&can).is_none());
             if asked.is_empty() {
-                return self.give_up(agent, &unasked, is_modern.then_some(&can)).await;
+                return self
+                    .give_up(agent, &unasked, is_modern.then_some(&can))
+                    .await;
             }
-            let answers = if is_modern { self.given(&asked, parked) } else { self.ask_in_place(agent, &asked).await? };
-            let Some(mut answers) = answers else { return Ok(Came::Asks(self.ask(agent, &asked))) };
+            let answers = if is_modern {
+                self.given(&asked, parked)
+            } else {
+                self.ask_in_place(agent, &asked).await?
+            };
+            let Some(mut answers) = answers else {
+                return Ok(Came::Asks(self.ask(agent, &asked)));
+            };
             answers.extend(unasked.iter().map(|it| it.pause.answered(it.unasked())));
             stand = goes(agent.resume(answers).stream())?;
         }
     }
 
     /// Drives a run until it is over or waits; it is cancelled with its request.
-    async fn drive(&self, mut running: Running, session: &LogId, told: &mut Told<'_>) -> Result<Stand, ErrorData> {
+    async fn drive(
+        &self,
+        mut running: Running,
+        session: &LogId,
+        told: &mut Told<'_>,
+    ) -> Result<Stand, ErrorData> {
         let mut is_cancelled = false;
         loop {
             tokio::select! {
@@ -187,7 +241,9 @@ impl Call<'_> {
                 Some(parked) => parked.asked.get(&question.key) == Some(&shown(pause)),
                 None => pause.ask.kind == AskKind::Question,
             };
-            shown.then(|| Some(pause.answered(question.read(responses.get(&question.key)?)?))).flatten()
+            shown
+                .then(|| Some(pause.answered(question.read(responses.get(&question.key)?)?)))
+                .flatten()
         };
         asked.iter().map(answered).collect()
     }
@@ -199,16 +255,25 @@ impl Call<'_> {
         let parked = Parked {
             session: agent.session_id().clone(),
             from: agent.log().transcript().len(),
-            asked: asked.iter().map(|it| (it.key.clone(), shown(&it.pause))).collect(),
+            asked: asked
+                .iter()
+                .map(|it| (it.key.clone(), shown(&it.pause)))
+                .collect(),
             until_ms: host.world.now_ms().saturating_add(within),
         };
-        let requests: BTreeMap<_, _> =
-            asked.iter().filter_map(|it| Some((it.key.clone(), it.request.clone()?))).collect();
+        let requests: BTreeMap<_, _> = asked
+            .iter()
+            .filter_map(|it| Some((it.key.clone(), it.request.clone()?)))
+            .collect();
         InputRequiredResult::new(Some(requests), Some(host.seal.close(&self.what, &parked)))
     }
 
     /// Asks a client of an older revision while its call goes on; what it does not answer in time has no answer.
-    async fn ask_in_place(&self, agent: &Agent, asked: &[&Question]) -> Result<Option<Vec<Answered>>, ErrorData> {
+    async fn ask_in_place(
+        &self,
+        agent: &Agent,
+        asked: &[&Question],
+    ) -> Result<Option<Vec<Answered>>, ErrorData> {
         let mut answers = Vec::new();
         for question in asked {
             let answer = tokio::select! {
@@ -217,8 +282,14 @@ impl Call<'_> {
             };
             let Some(answer) = answer else {
                 // The client is gone, or wants no more of it.
-                agent.cancel_paused().await.map_err(|error| failed(&error))?;
-                return Err(ErrorData::internal_error("the client did not answer; the call was cancelled", None));
+                agent
+                    .cancel_paused()
+                    .await
+                    .map_err(|error| failed(&error))?;
+                return Err(ErrorData::internal_error(
+                    "the client did not answer; the call was cancelled",
+                    None,
+                ));
             };
             answers.push(question.pause.answered(answer));
         }
@@ -236,7 +307,12 @@ impl Call<'_> {
         };
         rmcp::model::GetExtensions::extensions_mut(&mut request).insert(origin);
         let options = PeerRequestOptions::with_timeout(ANSWER_IN_PLACE);
-        let sent = self.cx.peer.send_request_with_option(request, options).await.ok()?;
+        let sent = self
+            .cx
+            .peer
+            .send_request_with_option(request, options)
+            .await
+            .ok()?;
         let said = match sent.await_response().await {
             Ok(ClientResult::CreateMessageResult(said)) => serde_json::to_value(said).ok(),
             Ok(ClientResult::ElicitResult(said)) => serde_json::to_value(said).ok(),
@@ -245,7 +321,10 @@ impl Call<'_> {
             Err(ServiceError::Timeout { .. }) => return Some(Answer::Expired),
             Err(_) => return None,
         };
-        Some(said.and_then(|said| question.read(&said)).unwrap_or_else(|| question.unasked()))
+        Some(
+            said.and_then(|said| question.read(&said))
+                .unwrap_or_else(|| question.unasked()),
+        )
     }
 
     /// Ends a run that waits for what this client cannot be asked.
@@ -255,14 +334,29 @@ impl Call<'_> {
         unasked: &[&Question],
         can: Option<&ClientCapabilities>,
     ) -> Result<Came, ErrorData> {
-        let result = agent.cancel_paused().await.map_err(|error| failed(&error))?;
-        let lacks = can.map(|can| unasked.iter().filter_map(|it| it.lacks(can)).fold(Default::default(), both));
+        let result = agent
+            .cancel_paused()
+            .await
+            .map_err(|error| failed(&error))?;
+        let lacks = can.map(|can| {
+            unasked
+                .iter()
+                .filter_map(|it| it.lacks(can))
+                .fold(Default::default(), both)
+        });
         if let Some(lacks) = lacks.filter(|lacks| *lacks != ClientCapabilities::default()) {
             return Err(ErrorData::missing_required_client_capability(lacks));
         }
         let prompts: Vec<_> = unasked.iter().map(|it| &*it.pause.ask.prompt).collect();
-        let failure = format!("it waits for what this client cannot be asked: {}", prompts.join("; "));
-        Ok(Came::Over(Over { failure: Some(failure), call: None, ..over(agent.session_id().clone(), &result) }))
+        let failure = format!(
+            "it waits for what this client cannot be asked: {}",
+            prompts.join("; ")
+        );
+        Ok(Came::Over(Over {
+            failure: Some(failure),
+            call: None,
+            ..over(agent.session_id().clone(), &result)
+        }))
     }
 }
 
@@ -271,14 +365,21 @@ fn stand(agent: &Agent, parked: &Parked) -> Result<Stand, ErrorData> {
     let log = agent.log();
     if log.has_open_run() {
         let pauses = log.pauses();
-        return if pauses.is_empty() { goes(agent.resume(Vec::new()).stream()) } else { Ok(Stand::Waits(pauses)) };
+        return if pauses.is_empty() {
+            goes(agent.resume(Vec::new()).stream())
+        } else {
+            Ok(Stand::Waits(pauses))
+        };
     }
     // It was answered before: what it came to is told once more.
     let transcript = log.transcript();
-    let mut turns = transcript.iter().skip(parked.from).filter_map(|stored| match &stored.entry {
-        Entry::Turn(turn) => Some(turn),
-        _ => None,
-    });
+    let mut turns = transcript
+        .iter()
+        .skip(parked.from)
+        .filter_map(|stored| match &stored.entry {
+            Entry::Turn(turn) => Some(turn),
+            _ => None,
+        });
     let (mut call, mut reply) = (None, None);
     for turn in turns.by_ref() {
         call = turn.results().last().cloned().or(call);
@@ -288,7 +389,12 @@ fn stand(agent: &Agent, parked: &Parked) -> Result<Stand, ErrorData> {
         }
     }
     let text = reply.map(|reply| said(reply)).unwrap_or_default();
-    Ok(Stand::Over(Over { session: agent.session_id().clone(), call, text, failure: None }))
+    Ok(Stand::Over(Over {
+        session: agent.session_id().clone(),
+        call,
+        text,
+        failure: None,
+    }))
 }
 
 fn over(session: LogId, result: &RunResult) -> Over {
@@ -304,7 +410,12 @@ fn over(session: LogId, result: &RunResult) -> Over {
         Some(output) => output.to_string(),
         None => result.reply.as_deref().map(said).unwrap_or_default(),
     };
-    Over { session, call, text, failure }
+    Over {
+        session,
+        call,
+        text,
+        failure,
+    }
 }
 
 fn said(reply: &Reply) -> String {
@@ -316,11 +427,16 @@ fn said(reply: &Reply) -> String {
 }
 
 fn goes(running: Result<Running, RunError>) -> Result<Stand, ErrorData> {
-    running.map(|running| Stand::Goes(Box::new(running))).map_err(|error| failed(&error))
+    running
+        .map(|running| Stand::Goes(Box::new(running)))
+        .map_err(|error| failed(&error))
 }
 
 fn shown(pause: &Pause) -> ShownPause {
-    ShownPause { pause: pause.id.clone(), digest: pause.digest() }
+    ShownPause {
+        pause: pause.id.clone(),
+        digest: pause.digest(),
+    }
 }
 
 fn both(mut one: ClientCapabilities, other: ClientCapabilities) -> ClientCapabilities {

@@ -6,20 +6,31 @@ use adjutant_llm::{CallResult, Content, Source};
 use adjutant_tool::ToolSpec;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rmcp::model::{
-    AudioContent, CallToolResult, ContentBlock, EmbeddedResource, GetPromptResult, ImageContent, JsonObject, Prompt,
-    PromptArgument, PromptMessage, Resource, ResourceContents, Role, Tool, ToolAnnotations,
+    AudioContent, CallToolResult, ContentBlock, EmbeddedResource, GetPromptResult, ImageContent,
+    JsonObject, Prompt, PromptArgument, PromptMessage, Resource, ResourceContents, Role, Tool,
+    ToolAnnotations,
 };
 use serde_json::{Value, json};
 
 /// A tool as clients are told of it.
 pub(super) fn tool(spec: &ToolSpec) -> Tool {
     let hints = &spec.hints;
-    let mut tool = Tool::new(spec.name().to_string(), spec.decl.description.to_string(), object(&spec.decl.schema));
+    let mut tool = Tool::new(
+        spec.name().to_string(),
+        spec.decl.description.to_string(),
+        object(&spec.decl.schema),
+    );
     tool.title = spec.title.as_deref().map(str::to_owned);
     tool.output_schema = spec.output_schema.as_deref().map(object);
     tool.annotations = (*hints != Default::default()).then(|| {
         let title = tool.title.clone();
-        ToolAnnotations::from_raw(title, hints.reads_only, hints.destructive, hints.idempotent, hints.open_world)
+        ToolAnnotations::from_raw(
+            title,
+            hints.reads_only,
+            hints.destructive,
+            hints.idempotent,
+            hints.open_world,
+        )
     });
     tool
 }
@@ -34,14 +45,27 @@ fn object(schema: &Value) -> Arc<JsonObject> {
 /// A prompt as clients are told of it: what the tool takes are its arguments.
 pub(super) fn prompt(spec: &ToolSpec) -> Prompt {
     let schema = &*spec.decl.schema;
-    let required = |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|it| it == name));
+    let required = |name: &str| {
+        schema["required"]
+            .as_array()
+            .is_some_and(|names| names.iter().any(|it| it == name))
+    };
     let argument = |(name, of): (&String, &Value)| {
         let mut argument = PromptArgument::new(name).with_required(required(name));
         argument.description = of["description"].as_str().map(str::to_owned);
         argument
     };
-    let arguments = schema["properties"].as_object().into_iter().flatten().map(argument).collect();
-    let mut prompt = Prompt::new(spec.name().to_string(), Some(&*spec.decl.description), Some(arguments));
+    let arguments = schema["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(argument)
+        .collect();
+    let mut prompt = Prompt::new(
+        spec.name().to_string(),
+        Some(&*spec.decl.description),
+        Some(arguments),
+    );
     prompt.title = spec.title.as_deref().map(str::to_owned);
     prompt
 }
@@ -53,29 +77,39 @@ pub(super) fn result(result: &CallResult, is_described: bool) -> CallToolResult 
         return CallToolResult::error(content);
     }
     let mut told = CallToolResult::success(content);
-    told.structured_content = Some(&result.details).filter(|it| is_described && !it.is_null()).cloned();
+    told.structured_content = Some(&result.details)
+        .filter(|it| is_described && !it.is_null())
+        .cloned();
     told
 }
 
 /// What a prompt came to: each piece is a message of the user's.
 pub(super) fn messages(result: &CallResult, spec: &ToolSpec) -> GetPromptResult {
-    let messages = result.content.iter().map(|content| PromptMessage::new(Role::User, block(content))).collect();
+    let messages = result
+        .content
+        .iter()
+        .map(|content| PromptMessage::new(Role::User, block(content)))
+        .collect();
     GetPromptResult::new(messages).with_description(&*spec.decl.description)
 }
 
 fn block(content: &Content) -> ContentBlock {
     match content {
         Content::Text { text } => ContentBlock::text(&**text),
-        Content::Image(it) => {
-            place("image", &it.media_type, &it.source, |data, kind| ContentBlock::Image(ImageContent::new(data, kind)))
-        }
+        Content::Image(it) => place("image", &it.media_type, &it.source, |data, kind| {
+            ContentBlock::Image(ImageContent::new(data, kind))
+        }),
         Content::Audio(it) => place("recording", &it.media_type, &it.source, |data, kind| {
             ContentBlock::Audio(AudioContent::new(data, kind))
         }),
         Content::Document(it) => {
             let name = it.name.as_deref().unwrap_or("document");
             place(name, &it.media_type, &it.source, |data, kind| {
-                let uri = if name.contains("://") { Cow::Borrowed(name) } else { format!("document:///{name}").into() };
+                let uri = if name.contains("://") {
+                    Cow::Borrowed(name)
+                } else {
+                    format!("document:///{name}").into()
+                };
                 ContentBlock::Resource(EmbeddedResource::new(contents(&uri, kind, data)))
             })
         }
@@ -84,10 +118,17 @@ fn block(content: &Content) -> ContentBlock {
 }
 
 /// What is here goes along, what is elsewhere is linked.
-fn place(name: &str, kind: &str, source: &Source, here: impl Fn(&str, &str) -> ContentBlock) -> ContentBlock {
+fn place(
+    name: &str,
+    kind: &str,
+    source: &Source,
+    here: impl Fn(&str, &str) -> ContentBlock,
+) -> ContentBlock {
     match source {
         Source::Base64 { data } => here(data, kind),
-        Source::Url { url } => ContentBlock::ResourceLink(Resource::new(&**url, name).with_mime_type(kind)),
+        Source::Url { url } => {
+            ContentBlock::ResourceLink(Resource::new(&**url, name).with_mime_type(kind))
+        }
         _ => ContentBlock::text("(content at a place that this version does not know)"),
     }
 }
@@ -109,7 +150,10 @@ pub(super) fn resource(uri: &str, content: &Content) -> Option<ResourceContents>
 
 /// Text as text, everything else as it is.
 fn contents(uri: &str, kind: &str, data: &str) -> ResourceContents {
-    let text = kind.starts_with("text/").then(|| STANDARD.decode(data).ok()).flatten();
+    let text = kind
+        .starts_with("text/")
+        .then(|| STANDARD.decode(data).ok())
+        .flatten();
     match text.and_then(|bytes| String::from_utf8(bytes).ok()) {
         Some(text) => ResourceContents::text(text, uri),
         None => ResourceContents::blob(data, uri),

@@ -10,12 +10,13 @@ use adjutant_tool::{Bound, ToolSpec, Toolbox, Toolset};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
-        CompletionInfo, ContentBlock, GetPromptRequestParams, GetPromptResponse, ListPromptsResult,
-        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, Resource, ResourceTemplate,
-        ResourceUpdatedNotificationParam, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-        SubscriptionFilter, Tool, UnsubscribeRequestParams,
+        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
+        CompleteResult, CompletionInfo, ContentBlock, GetPromptRequestParams, GetPromptResponse,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        LoggingLevel, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+        ReadResourceResult, Reference, Resource, ResourceTemplate,
+        ResourceUpdatedNotificationParam, ServerConfig, SetLevelRequestParams,
+        SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
     },
     service::{RequestContext, SubscriptionContext},
 };
@@ -59,18 +60,28 @@ struct AgentArgs {
 
 impl Handler {
     pub(super) fn new(host: Arc<Offer>) -> Self {
-        Self { host, level: Mutex::default(), watched: Arc::default(), following: OnceLock::new() }
+        Self {
+            host,
+            level: Mutex::default(),
+            watched: Arc::default(),
+            following: OnceLock::new(),
+        }
     }
 
     async fn resolve(&self, toolbox: Option<&Arc<dyn Toolbox>>) -> Result<Toolset, ErrorData> {
-        let Some(toolbox) = toolbox else { return Ok(Toolset::default()) };
-        let failed = |error| ErrorData::internal_error(format!("the tools cannot be listed: {error}"), None);
+        let Some(toolbox) = toolbox else {
+            return Ok(Toolset::default());
+        };
+        let failed =
+            |error| ErrorData::internal_error(format!("the tools cannot be listed: {error}"), None);
         toolbox.resolve(&self.host.who).await.map_err(failed)
     }
 
     async fn prompt_of(&self, name: &str) -> Result<Bound, ErrorData> {
         let set = self.resolve(self.host.prompts.as_ref()).await?;
-        set.get(name).cloned().ok_or_else(|| unknown("prompt", name))
+        set.get(name)
+            .cloned()
+            .ok_or_else(|| unknown("prompt", name))
     }
 
     fn level(&self) -> Option<LoggingLevel> {
@@ -83,23 +94,54 @@ impl ServerHandler for Handler {
         self.host.info()
     }
 
-    async fn list_tools(&self, page: Option<PaginatedRequestParams>, _: Context) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        _: Context,
+    ) -> Result<ListToolsResult, ErrorData> {
         only_page(page)?;
         let set = self.resolve(self.host.tools.as_ref()).await?;
-        let agents = self.host.agents.iter().map(|(name, agent)| agent_tool(name, agent));
-        let tools = set.iter().map(Bound::spec).filter(|spec| !self.host.agents.contains_key(spec.name().as_str()));
+        let agents = self
+            .host
+            .agents
+            .iter()
+            .map(|(name, agent)| agent_tool(name, agent));
+        let tools = set
+            .iter()
+            .map(Bound::spec)
+            .filter(|spec| !self.host.agents.contains_key(spec.name().as_str()));
         let tools = tools.map(content::tool).chain(agents).collect();
         let list = ListToolsResult::with_all_items(tools);
-        Ok(list.with_ttl_ms(FRESH_MS).with_cache_scope(CacheScope::Private))
+        Ok(list
+            .with_ttl_ms(FRESH_MS)
+            .with_cache_scope(CacheScope::Private))
     }
 
-    async fn call_tool(&self, asked: CallToolRequestParams, cx: Context) -> Result<CallToolResponse, ErrorData> {
-        let CallToolRequestParams { name, arguments, input_responses, request_state, .. } = asked;
+    async fn call_tool(
+        &self,
+        asked: CallToolRequestParams,
+        cx: Context,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let CallToolRequestParams {
+            name,
+            arguments,
+            input_responses,
+            request_state,
+            ..
+        } = asked;
         let (what, host) = (format!("tools/call {name}"), &self.host);
-        let call = Call { host, cx: &cx, what, responses: input_responses, state: request_state, level: self.level() };
+        let call = Call {
+            host,
+            cx: &cx,
+            what,
+            responses: input_responses,
+            state: request_state,
+            level: self.level(),
+        };
         let args = Value::Object(arguments.unwrap_or_default());
         if let Some(served) = self.host.agents.get(&*name) {
-            let wrong = |why: String| Ok(CallToolResult::error(vec![ContentBlock::text(why)]).into());
+            let wrong =
+                |why: String| Ok(CallToolResult::error(vec![ContentBlock::text(why)]).into());
             let AgentArgs { prompt, session } = match serde_json::from_value(args) {
                 Ok(args) => args,
                 Err(error) => return wrong(format!("the arguments do not fit: {error}")),
@@ -107,21 +149,29 @@ impl ServerHandler for Handler {
             if prompt.trim().is_empty() {
                 return wrong("`prompt` is blank: say what to do".to_owned());
             }
-            if session.as_ref().is_some_and(|session| !session.starts_with("mcp-")) {
+            if session
+                .as_ref()
+                .is_some_and(|session| !session.starts_with("mcp-"))
+            {
                 return wrong("`session` is none that was given out here".to_owned());
             }
-            return Ok(match call.agent(served.agent.clone(), session.map(LogId), prompt).await? {
-                Came::Asks(asks) => asks.into(),
-                Came::Over(over) => answer(over).into(),
-            });
+            return Ok(
+                match call
+                    .agent(served.agent.clone(), session.map(LogId), prompt)
+                    .await?
+                {
+                    Came::Asks(asks) => asks.into(),
+                    Came::Over(over) => answer(over).into(),
+                },
+            );
         }
         let set = self.resolve(self.host.tools.as_ref()).await?;
         let tool = set.get(&name).ok_or_else(|| unknown("tool", &name))?;
         Ok(match call.tool(tool, args.to_string()).await? {
             Came::Asks(asks) => asks.into(),
-            Came::Over(Over { call: Some(result), .. }) => {
-                content::result(&result, tool.spec().output_schema.is_some()).into()
-            }
+            Came::Over(Over {
+                call: Some(result), ..
+            }) => content::result(&result, tool.spec().output_schema.is_some()).into(),
             Came::Over(over) => CallToolResult::error(vec![ContentBlock::text(why(&over))]).into(),
         })
     }
@@ -133,26 +183,59 @@ impl ServerHandler for Handler {
     ) -> Result<ListPromptsResult, ErrorData> {
         only_page(page)?;
         let set = self.resolve(self.host.prompts.as_ref()).await?;
-        let list = ListPromptsResult::with_all_items(set.iter().map(|it| content::prompt(it.spec())).collect());
-        Ok(list.with_ttl_ms(FRESH_MS).with_cache_scope(CacheScope::Private))
+        let list = ListPromptsResult::with_all_items(
+            set.iter().map(|it| content::prompt(it.spec())).collect(),
+        );
+        Ok(list
+            .with_ttl_ms(FRESH_MS)
+            .with_cache_scope(CacheScope::Private))
     }
 
-    async fn get_prompt(&self, asked: GetPromptRequestParams, cx: Context) -> Result<GetPromptResponse, ErrorData> {
-        let GetPromptRequestParams { name, arguments, input_responses, request_state, .. } = asked;
+    async fn get_prompt(
+        &self,
+        asked: GetPromptRequestParams,
+        cx: Context,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let GetPromptRequestParams {
+            name,
+            arguments,
+            input_responses,
+            request_state,
+            ..
+        } = asked;
         let tool = self.prompt_of(&name).await?;
         let (what, host) = (format!("prompts/get {name}"), &self.host);
-        let call = Call { host, cx: &cx, what, responses: input_responses, state: request_state, level: self.level() };
-        match call.tool(&tool, Value::Object(arguments.unwrap_or_default()).to_string()).await? {
+        let call = Call {
+            host,
+            cx: &cx,
+            what,
+            responses: input_responses,
+            state: request_state,
+            level: self.level(),
+        };
+        match call
+            .tool(
+                &tool,
+                Value::Object(arguments.unwrap_or_default()).to_string(),
+            )
+            .await?
+        {
             Came::Asks(asks) => Ok(asks.into()),
-            Came::Over(Over { call: Some(result), .. }) if !result.is_error() => {
-                Ok(content::messages(&result, tool.spec()).into())
-            }
-            Came::Over(Over { call: Some(result), .. }) => Err(ErrorData::invalid_params(result.text(), None)),
+            Came::Over(Over {
+                call: Some(result), ..
+            }) if !result.is_error() => Ok(content::messages(&result, tool.spec()).into()),
+            Came::Over(Over {
+                call: Some(result), ..
+            }) => Err(ErrorData::invalid_params(result.text(), None)),
             Came::Over(over) => Err(ErrorData::internal_error(why(&over), None)),
         }
     }
 
-    async fn complete(&self, asked: CompleteRequestParams, _: Context) -> Result<CompleteResult, ErrorData> {
+    async fn complete(
+        &self,
+        asked: CompleteRequestParams,
+        _: Context,
+    ) -> Result<CompleteResult, ErrorData> {
         let values = match &asked.r#ref {
             Reference::Prompt(prompt) => {
                 let tool = self.prompt_of(&prompt.name).await?;
@@ -160,7 +243,8 @@ impl ServerHandler for Handler {
             }
             _ => Vec::new(),
         };
-        let info = CompletionInfo::with_all_values(values).map_err(|why| ErrorData::internal_error(why, None))?;
+        let info = CompletionInfo::with_all_values(values)
+            .map_err(|why| ErrorData::internal_error(why, None))?;
         Ok(CompleteResult::new(info))
     }
 
@@ -170,14 +254,21 @@ impl ServerHandler for Handler {
         _: Context,
     ) -> Result<ListResourcesResult, ErrorData> {
         only_page(page)?;
-        let single = self.host.resources.iter().filter(|it| !it.is_family()).map(|it| {
-            let mut told = Resource::new(&*it.uri, &*it.name);
-            told.description = it.description.as_deref().map(str::to_owned);
-            told.mime_type = it.media_type.as_deref().map(str::to_owned);
-            told
-        });
+        let single = self
+            .host
+            .resources
+            .iter()
+            .filter(|it| !it.is_family())
+            .map(|it| {
+                let mut told = Resource::new(&*it.uri, &*it.name);
+                told.description = it.description.as_deref().map(str::to_owned);
+                told.mime_type = it.media_type.as_deref().map(str::to_owned);
+                told
+            });
         let list = ListResourcesResult::with_all_items(single.collect());
-        Ok(list.with_ttl_ms(FRESH_MS).with_cache_scope(CacheScope::Private))
+        Ok(list
+            .with_ttl_ms(FRESH_MS)
+            .with_cache_scope(CacheScope::Private))
     }
 
     async fn list_resource_templates(
@@ -186,14 +277,21 @@ impl ServerHandler for Handler {
         _: Context,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         only_page(page)?;
-        let families = self.host.resources.iter().filter(|it| it.is_family()).map(|it| {
-            let mut told = ResourceTemplate::new(&*it.uri, &*it.name);
-            told.description = it.description.as_deref().map(str::to_owned);
-            told.mime_type = it.media_type.as_deref().map(str::to_owned);
-            told
-        });
+        let families = self
+            .host
+            .resources
+            .iter()
+            .filter(|it| it.is_family())
+            .map(|it| {
+                let mut told = ResourceTemplate::new(&*it.uri, &*it.name);
+                told.description = it.description.as_deref().map(str::to_owned);
+                told.mime_type = it.media_type.as_deref().map(str::to_owned);
+                told
+            });
         let list = ListResourceTemplatesResult::with_all_items(families.collect());
-        Ok(list.with_ttl_ms(FRESH_MS).with_cache_scope(CacheScope::Private))
+        Ok(list
+            .with_ttl_ms(FRESH_MS)
+            .with_cache_scope(CacheScope::Private))
     }
 
     async fn read_resource(
@@ -202,9 +300,16 @@ impl ServerHandler for Handler {
         _: Context,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = asked.uri;
-        let missing = || ErrorData::resource_not_found("no such resource", Some(json!({ "uri": uri })));
-        let resource = self.host.resources.iter().find(|it| it.is_at(&uri)).ok_or_else(missing)?;
-        let failed = |error| ErrorData::internal_error(format!("{uri} cannot be read: {error}"), None);
+        let missing =
+            || ErrorData::resource_not_found("no such resource", Some(json!({ "uri": uri })));
+        let resource = self
+            .host
+            .resources
+            .iter()
+            .find(|it| it.is_at(&uri))
+            .ok_or_else(missing)?;
+        let failed =
+            |error| ErrorData::internal_error(format!("{uri} cannot be read: {error}"), None);
         let content = resource.read(&uri).await.map_err(failed)?;
         let contents = content::resource(&uri, &content)
             .ok_or_else(|| ErrorData::internal_error(format!("{uri} stands elsewhere"), None))?;
@@ -222,12 +327,18 @@ impl ServerHandler for Handler {
 
     async fn subscribe(&self, asked: SubscribeRequestParams, cx: Context) -> Result<(), ErrorData> {
         if !self.host.resources.iter().any(|it| it.is_at(&asked.uri)) {
-            return Err(ErrorData::resource_not_found("no such resource", Some(json!({ "uri": asked.uri }))));
+            return Err(ErrorData::resource_not_found(
+                "no such resource",
+                Some(json!({ "uri": asked.uri })),
+            ));
         }
         {
             let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
             if watched.len() >= MANY_WATCHED {
-                return Err(ErrorData::invalid_request("too many resources are watched", None));
+                return Err(ErrorData::invalid_request(
+                    "too many resources are watched",
+                    None,
+                ));
             }
             watched.insert(asked.uri);
         }
@@ -235,7 +346,10 @@ impl ServerHandler for Handler {
             let (mut changes, watched) = (self.host.changes.subscribe(), Arc::clone(&self.watched));
             Following(tokio::spawn(async move {
                 while let Some(uri) = changed(&mut changes).await {
-                    let is_watched = watched.lock().unwrap_or_else(PoisonError::into_inner).contains(&*uri);
+                    let is_watched = watched
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .contains(&*uri);
                     let told = ResourceUpdatedNotificationParam::new(&*uri);
                     if is_watched && cx.peer.notify_resource_updated(told).await.is_err() {
                         return;
@@ -246,14 +360,26 @@ impl ServerHandler for Handler {
         Ok(())
     }
 
-    async fn unsubscribe(&self, asked: UnsubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(&asked.uri);
+    async fn unsubscribe(
+        &self,
+        asked: UnsubscribeRequestParams,
+        _: Context,
+    ) -> Result<(), ErrorData> {
+        self.watched
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&asked.uri);
         Ok(())
     }
 
-    fn accepted_subscription_filter(&self, wanted: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+    fn accepted_subscription_filter(
+        &self,
+        wanted: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
         let uris = wanted.resource_subscriptions.iter().flatten();
-        let known = uris.filter(|uri| self.host.resources.iter().any(|it| it.is_at(uri))).take(MANY_WATCHED);
+        let known = uris
+            .filter(|uri| self.host.resources.iter().any(|it| it.is_at(uri)))
+            .take(MANY_WATCHED);
         let mut accepted = SubscriptionFilter::new();
         accepted.resource_subscriptions = Some(known.cloned().collect());
         (!self.host.resources.is_empty()).then_some(accepted)
@@ -267,8 +393,19 @@ impl ServerHandler for Handler {
                 () = subscription.cancelled() => None,
             };
             let Some(uri) = uri else { return Ok(()) };
-            let is_watched = subscription.accepted().resource_subscriptions.iter().flatten().any(|it| **it == *uri);
-            if is_watched && subscription.sink().notify_resource_updated(&*uri).await.is_err() {
+            let is_watched = subscription
+                .accepted()
+                .resource_subscriptions
+                .iter()
+                .flatten()
+                .any(|it| **it == *uri);
+            if is_watched
+                && subscription
+                    .sink()
+                    .notify_resource_updated(&*uri)
+                    .await
+                    .is_err()
+            {
                 return Ok(());
             }
         }
@@ -307,9 +444,17 @@ fn unknown(what: &str, name: &str) -> ErrorData {
 
 /// The values of an argument that its schema names and that begin with a text.
 fn choices(spec: &ToolSpec, argument: &str, begun: &str) -> Vec<String> {
-    let values = spec.decl.schema["properties"][argument]["enum"].as_array().into_iter().flatten();
-    let values = values.filter_map(Value::as_str).filter(|value| value.starts_with(begun));
-    values.take(CompletionInfo::MAX_VALUES).map(str::to_owned).collect()
+    let values = spec.decl.schema["properties"][argument]["enum"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let values = values
+        .filter_map(Value::as_str)
+        .filter(|value| value.starts_with(begun));
+    values
+        .take(CompletionInfo::MAX_VALUES)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// An agent as clients are told of it.
@@ -330,14 +475,20 @@ fn agent_tool(name: &str, agent: &ServedAgent) -> Tool {
         "required": ["answer", "session"],
     });
     let spec = ToolSpec::new(name, Arc::clone(&agent.description), takes);
-    content::tool(&ToolSpec { output_schema: Some(Arc::new(gives)), ..spec })
+    content::tool(&ToolSpec {
+        output_schema: Some(Arc::new(gives)),
+        ..spec
+    })
 }
 
 /// What an agent answered.
 fn answer(over: Over) -> CallToolResult {
     let session = &over.session.0;
     if over.failure.is_some() {
-        return CallToolResult::error(vec![ContentBlock::text(format!("{}; its session is {session}", why(&over)))]);
+        return CallToolResult::error(vec![ContentBlock::text(format!(
+            "{}; its session is {session}",
+            why(&over)
+        ))]);
     }
     let mut told = CallToolResult::success(vec![ContentBlock::text(&*over.text)]);
     told.structured_content = Some(json!({ "answer": over.text, "session": session }));
@@ -346,5 +497,9 @@ fn answer(over: Over) -> CallToolResult {
 
 fn why(over: &Over) -> String {
     let failure = over.failure.as_deref().unwrap_or("it came to nothing");
-    if over.text.is_empty() { failure.to_owned() } else { format!("{failure}; it had said: {}", over.text) }
+    if over.text.is_empty() {
+        failure.to_owned()
+    } else {
+        format!("{failure}; it had said: {}", over.text)
+    }
 }

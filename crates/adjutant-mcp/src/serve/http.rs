@@ -39,14 +39,26 @@ struct Gate {
 impl HttpOptions {
     /// Callers that show this token, as `Authorization: Bearer …`, under a name of this machine.
     pub fn with_token(token: impl Into<Arc<str>>) -> Self {
-        Self { token: Some(token.into()), ..Self::open() }
+        Self {
+            token: Some(token.into()),
+            ..Self::open()
+        }
     }
 
     /// Every caller of this machine, under one of its names; pages of other origins are no callers.
     pub fn open() -> Self {
-        let origin =
-            |host: &str| if host.contains(':') { format!("http://[{host}]:*") } else { format!("http://{host}:*") };
-        Self { token: None, hosts: LOOPBACK.map(str::to_owned).to_vec(), origins: LOOPBACK.map(origin).to_vec() }
+        let origin = |host: &str| {
+            if host.contains(':') {
+                format!("http://[{host}]:*")
+            } else {
+                format!("http://{host}:*")
+            }
+        };
+        Self {
+            token: None,
+            hosts: LOOPBACK.map(str::to_owned).to_vec(),
+            origins: LOOPBACK.map(origin).to_vec(),
+        }
     }
 
     /// Adds a host that requests may be for, as `example.org` or `example.org:8080`.
@@ -78,8 +90,13 @@ impl McpHost {
         let host = Arc::clone(&self.host);
         let make = move || Ok(Handler::new(Arc::clone(&host)));
         let service = StreamableHttpService::new(make, Arc::clone(&sessions), config);
-        let gate = Arc::new(Gate { token: options.token, sessions });
-        Router::new().route_service("/mcp", service).layer(middleware::from_fn_with_state(gate, enter))
+        let gate = Arc::new(Gate {
+            token: options.token,
+            sessions,
+        });
+        Router::new()
+            .route_service("/mcp", service)
+            .layer(middleware::from_fn_with_state(gate, enter))
     }
 }
 
@@ -90,40 +107,73 @@ impl McpHost {
     ///
     /// # Errors
     /// `Unavailable` if the listener cannot be used.
-    pub async fn serve_http(&self, listener: TcpListener, options: HttpOptions) -> Result<(), Error> {
+    pub async fn serve_http(
+        &self,
+        listener: TcpListener,
+        options: HttpOptions,
+    ) -> Result<(), Error> {
         let failed = |error: io::Error| {
-            Error::new(ErrorKind::Unavailable, "the listener of the server cannot be used").with_source(error)
+            Error::new(
+                ErrorKind::Unavailable,
+                "the listener of the server cannot be used",
+            )
+            .with_source(error)
         };
         listener.set_nonblocking(true).map_err(failed)?;
         let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
-        axum::serve(listener, self.router(options)).await.map_err(failed)
+        axum::serve(listener, self.router(options))
+            .await
+            .map_err(failed)
     }
 }
 
 /// Lets a request through if its caller holds the token, and there is room for a session that it may begin.
 async fn enter(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
-    if gate.token.as_ref().is_some_and(|token| !shows(headers, token)) {
+    if gate
+        .token
+        .as_ref()
+        .is_some_and(|token| !shows(headers, token))
+    {
         let why = "the token is missing or wrong";
-        return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], why).into_response();
+        return (
+            StatusCode::UNAUTHORIZED,
+            [(header::WWW_AUTHENTICATE, "Bearer")],
+            why,
+        )
+            .into_response();
     }
     let may_begin = request.method() == Method::POST && !headers.contains_key("mcp-session-id");
-    let is_stateless = headers.get("mcp-protocol-version").is_some_and(|it| it.as_bytes() >= b"2026-07-28".as_slice());
+    let is_stateless = headers
+        .get("mcp-protocol-version")
+        .is_some_and(|it| it.as_bytes() >= b"2026-07-28".as_slice());
     if may_begin && !is_stateless && gate.sessions.sessions.read().await.len() >= MANY_SESSIONS {
-        return (StatusCode::SERVICE_UNAVAILABLE, "too many clients have a session").into_response();
+        return (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many clients have a session",
+        )
+            .into_response();
     }
     next.run(request).await
 }
 
 fn shows(headers: &HeaderMap, token: &str) -> bool {
-    let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+    let shown = headers
+        .get(header::AUTHORIZATION)
+        .map(|value| value.as_bytes());
     let shown = shown.and_then(|value| value.split_at_checked("Bearer ".len()));
-    shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case(b"bearer ") && is_same(shown, token.as_bytes()))
+    shown.is_some_and(|(scheme, shown)| {
+        scheme.eq_ignore_ascii_case(b"bearer ") && is_same(shown, token.as_bytes())
+    })
 }
 
 impl fmt::Debug for HttpOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { token, hosts, origins } = self;
+        let Self {
+            token,
+            hosts,
+            origins,
+        } = self;
         let has_token = token.is_some();
         f.debug_struct("HttpOptions")
             .field("has_token", &has_token)

@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use adjutant_agent::Pause;
 use adjutant_tool::{Answer, AskKind};
 use rmcp::model::{
-    ClientCapabilities, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ElicitationSchema,
-    InputRequest, PrimitiveSchemaDefinition, RootsCapabilities, SamplingCapability, UrlElicitationCapability,
+    ClientCapabilities, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationCapability, ElicitationSchema, InputRequest, PrimitiveSchemaDefinition,
+    RootsCapabilities, SamplingCapability, UrlElicitationCapability,
 };
 use serde_json::{Value, json};
 
@@ -48,14 +49,26 @@ impl Question {
         let mut names = BTreeMap::<String, usize>::new();
         let mut named = |pause: &Arc<Pause>| {
             let name = pause.key.as_deref().unwrap_or("approval").to_owned();
-            let seen = names.entry(name.clone()).and_modify(|seen| *seen += 1).or_insert(1);
-            if *seen == 1 { name } else { format!("{name}#{seen}") }
+            let seen = names
+                .entry(name.clone())
+                .and_modify(|seen| *seen += 1)
+                .or_insert(1);
+            if *seen == 1 {
+                name
+            } else {
+                format!("{name}#{seen}")
+            }
         };
         let question = |pause: &Arc<Pause>| {
             let (request, reading) = request(pause);
             // What the protocol cannot say is not asked.
             let request = request.and_then(|request| serde_json::from_value(request).ok());
-            Self { key: named(pause), pause: Arc::clone(pause), request, reading }
+            Self {
+                key: named(pause),
+                pause: Arc::clone(pause),
+                request,
+                reading,
+            }
         };
         pauses.iter().map(question).collect()
     }
@@ -67,10 +80,15 @@ impl Question {
             Some(InputRequest::CreateMessage(_)) if can.sampling.is_none() => {
                 lacks.sampling = Some(SamplingCapability::default());
             }
-            Some(InputRequest::ListRoots(_)) if can.roots.is_none() => lacks.roots = Some(RootsCapabilities::default()),
+            Some(InputRequest::ListRoots(_)) if can.roots.is_none() => {
+                lacks.roots = Some(RootsCapabilities::default())
+            }
             Some(InputRequest::Elicitation(elicit)) => {
                 let can = can.elicitation.as_ref();
-                let is_url = matches!(elicit.params, ElicitRequestParams::UrlElicitationParams { .. });
+                let is_url = matches!(
+                    elicit.params,
+                    ElicitRequestParams::UrlElicitationParams { .. }
+                );
                 let has = match (can, is_url) {
                     (Some(can), true) => can.url.is_some(),
                     // A client that says nothing more means forms.
@@ -80,8 +98,13 @@ impl Question {
                 if has {
                     return None;
                 }
-                let url = ElicitationCapability::new().with_url(UrlElicitationCapability::default());
-                lacks.elicitation = Some(if is_url { url } else { ElicitationCapability::new() });
+                let url =
+                    ElicitationCapability::new().with_url(UrlElicitationCapability::default());
+                lacks.elicitation = Some(if is_url {
+                    url
+                } else {
+                    ElicitationCapability::new()
+                });
             }
             Some(_) => return None,
             None => {}
@@ -94,7 +117,9 @@ impl Question {
         let answer = match self.reading {
             AnswerForm::Raw => Answer::give(said.is_object().then(|| said.clone())?),
             reading => {
-                let ElicitResult { action, content, .. } = serde_json::from_value(said.clone()).ok()?;
+                let ElicitResult {
+                    action, content, ..
+                } = serde_json::from_value(said.clone()).ok()?;
                 let field = || content.as_ref()?.as_object()?.values().next().cloned();
                 match (action, reading) {
                     (ElicitationAction::Accept, AnswerForm::Consent) => Answer::approve(),
@@ -103,10 +128,13 @@ impl Question {
                     (ElicitationAction::Accept, AnswerForm::Json) => {
                         Answer::give(serde_json::from_str::<Value>(field()?.as_str()?).ok()?)
                     }
-                    (ElicitationAction::Accept, AnswerForm::Number) => {
-                        Answer::Extend { by: field()?.as_u64()?, message: None }
+                    (ElicitationAction::Accept, AnswerForm::Number) => Answer::Extend {
+                        by: field()?.as_u64()?,
+                        message: None,
+                    },
+                    (ElicitationAction::Decline, AnswerForm::Consent) => {
+                        Answer::deny("the user declined")
                     }
-                    (ElicitationAction::Decline, AnswerForm::Consent) => Answer::deny("the user declined"),
                     (_, AnswerForm::Consent) => Answer::deny("the user dismissed the question"),
                     _ => Answer::Decline { message: None },
                 }
@@ -120,7 +148,9 @@ impl Question {
         let message = "no answer is to be had from this client";
         match self.pause.ask.kind {
             AskKind::Approval => Answer::deny(message),
-            _ => Answer::Decline { message: Some(message.into()) },
+            _ => Answer::Decline {
+                message: Some(message.into()),
+            },
         }
     }
 }
@@ -134,36 +164,54 @@ fn request(pause: &Pause) -> (Option<Value>, AnswerForm) {
         }})
     };
     let field = |of: Value, reading| {
-        let schema = json!({ "type": "object", "properties": { "answer": of }, "required": ["answer"] });
+        let schema =
+            json!({ "type": "object", "properties": { "answer": of }, "required": ["answer"] });
         (Some(form(schema)), reading)
     };
     let of_protocol = ask.data.get(OF_PROTOCOL);
     let as_it_is = of_protocol.filter(|it| it.get("method").is_some());
     // Where a server that is used here sends people, this one sends them too.
-    let url = [Some(&ask.data), of_protocol].into_iter().flatten().find_map(|data| data.get("url")?.as_str());
+    let url = [Some(&ask.data), of_protocol]
+        .into_iter()
+        .flatten()
+        .find_map(|data| data.get("url")?.as_str());
     match ask.kind {
         AskKind::Question => match (&ask.schema, as_it_is) {
             (_, Some(request)) => (Some(request.clone()), AnswerForm::Raw),
             (Value::Null, None) => field(json!({ "type": "string" }), AnswerForm::Field),
-            (schema, None) if serde_json::from_value::<ElicitationSchema>(schema.clone()).is_ok() => {
+            (schema, None)
+                if serde_json::from_value::<ElicitationSchema>(schema.clone()).is_ok() =>
+            {
                 (Some(form(schema.clone())), AnswerForm::Form)
             }
-            (schema, None) if serde_json::from_value::<PrimitiveSchemaDefinition>(schema.clone()).is_ok() => {
+            (schema, None)
+                if serde_json::from_value::<PrimitiveSchemaDefinition>(schema.clone()).is_ok() =>
+            {
                 field(schema.clone(), AnswerForm::Field)
             }
             (schema, None) => {
                 let said = format!("JSON that fits this schema: {schema}");
-                field(json!({ "type": "string", "description": said }), AnswerForm::Json)
+                field(
+                    json!({ "type": "string", "description": said }),
+                    AnswerForm::Json,
+                )
             }
         },
-        AskKind::Limit => field(json!({ "type": "integer", "minimum": 1 }), AnswerForm::Number),
+        AskKind::Limit => field(
+            json!({ "type": "integer", "minimum": 1 }),
+            AnswerForm::Number,
+        ),
         AskKind::Authorisation if url.is_some() => {
             let params = json!({ "mode": "url", "message": message(pause), "url": url, "elicitationId": pause.id });
-            (Some(json!({ "method": "elicitation/create", "params": params })), AnswerForm::Consent)
+            (
+                Some(json!({ "method": "elicitation/create", "params": params })),
+                AnswerForm::Consent,
+            )
         }
-        AskKind::Approval | AskKind::Authorisation => {
-            (Some(form(json!({ "type": "object", "properties": {} }))), AnswerForm::Consent)
-        }
+        AskKind::Approval | AskKind::Authorisation => (
+            Some(form(json!({ "type": "object", "properties": {} }))),
+            AnswerForm::Consent,
+        ),
         // The result of a call that runs elsewhere is nothing that a person fills in.
         _ => (None, AnswerForm::Raw),
     }
@@ -171,10 +219,17 @@ fn request(pause: &Pause) -> (Option<Value>, AnswerForm) {
 
 fn message(pause: &Pause) -> String {
     let mut message = pause.ask.prompt.to_string();
-    let shown = pause.call.as_ref().filter(|_| pause.ask.kind == AskKind::Approval);
+    let shown = pause
+        .call
+        .as_ref()
+        .filter(|_| pause.ask.kind == AskKind::Approval);
     if let Some(call) = shown {
         let args: String = call.args.chars().take(MAX_SHOWN).collect();
-        let more = if args.len() < call.args.len() { " … (there is more)" } else { "" };
+        let more = if args.len() < call.args.len() {
+            " … (there is more)"
+        } else {
+            ""
+        };
         message.push_str(&format!("\n\n{} {args}{more}", call.name));
     }
     for reason in &pause.refused {

@@ -27,16 +27,27 @@ pub(super) struct InUse {
 impl Kept {
     pub(super) fn in_memory() -> Self {
         let order = Some(Mutex::default());
-        Self { journal: Arc::new(MemoryJournal::default()), order, in_use: Mutex::default() }
+        Self {
+            journal: Arc::new(MemoryJournal::default()),
+            order,
+            in_use: Mutex::default(),
+        }
     }
 
     pub(super) fn in_journal(journal: Arc<dyn Journal>) -> Self {
-        Self { journal, order: None, in_use: Mutex::default() }
+        Self {
+            journal,
+            order: None,
+            in_use: Mutex::default(),
+        }
     }
 
     /// Takes a log for one request; none if another one has it.
     pub(super) fn take(self: &Arc<Self>, log: &LogId) -> Option<InUse> {
-        lock(&self.in_use).insert(log.clone()).then(|| InUse { kept: Arc::clone(self), log: log.clone() })
+        lock(&self.in_use).insert(log.clone()).then(|| InUse {
+            kept: Arc::clone(self),
+            log: log.clone(),
+        })
     }
 
     /// Keeps a log beyond its request; in memory the oldest goes for it.
@@ -46,7 +57,9 @@ impl Kept {
             let mut order = lock(order);
             order.retain(|kept| kept != log);
             order.push_back(log.clone());
-            (order.len() > MANY_LOGS).then(|| order.pop_front()).flatten()
+            (order.len() > MANY_LOGS)
+                .then(|| order.pop_front())
+                .flatten()
         };
         if let Some(oldest) = oldest {
             self.forget(&oldest).await;

@@ -29,7 +29,13 @@ impl ServedResource {
         Fut: Future<Output = Result<Content, ToolError>> + Send + 'static,
     {
         let read = Arc::new(move |uri| Box::pin(read(uri)) as ReadFuture);
-        Self { uri: uri.into(), name: name.into(), description: None, media_type: None, read }
+        Self {
+            uri: uri.into(),
+            name: name.into(),
+            description: None,
+            media_type: None,
+            read,
+        }
     }
 
     /// Sets what clients are told of it.
@@ -53,12 +59,23 @@ impl ServedResource {
 
     /// True if this address is its own, or one of the family.
     pub(super) fn is_at(&self, uri: &str) -> bool {
-        let mut pieces = self.uri.split('{').map(|piece| piece.split_once('}').map_or(piece, |(_, text)| text));
-        let Some(mut rest) = pieces.next().and_then(|first| uri.strip_prefix(first)) else { return false };
+        let mut pieces = self
+            .uri
+            .split('{')
+            .map(|piece| piece.split_once('}').map_or(piece, |(_, text)| text));
+        let Some(mut rest) = pieces.next().and_then(|first| uri.strip_prefix(first)) else {
+            return false;
+        };
         let mut pieces = pieces.peekable();
         while let Some(piece) = pieces.next() {
-            let at = if pieces.peek().is_none() && piece.is_empty() { Some(rest.len()) } else { rest.find(piece) };
-            let Some((name, after)) = at.and_then(|at| Some((rest.get(..at)?, rest.get(at + piece.len()..)?))) else {
+            let at = if pieces.peek().is_none() && piece.is_empty() {
+                Some(rest.len())
+            } else {
+                rest.find(piece)
+            };
+            let Some((name, after)) =
+                at.and_then(|at| Some((rest.get(..at)?, rest.get(at + piece.len()..)?)))
+            else {
                 return false;
             };
             if name.is_empty() || name.contains('/') {
@@ -76,6 +93,9 @@ impl ServedResource {
 
 impl fmt::Debug for ServedResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServedResource").field("uri", &self.uri).field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("ServedResource")
+            .field("uri", &self.uri)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }

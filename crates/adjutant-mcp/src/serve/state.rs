@@ -54,14 +54,25 @@ impl Seal {
     pub(super) fn close(&self, what: &str, parked: &Parked) -> String {
         // A struct of strings and numbers is always JSON.
         let body = serde_json::to_vec(parked).unwrap_or_default();
-        self.0.seal_with(&body, &SealOptions::new().associated_data(what.as_bytes()))
+        self.0
+            .seal_with(&body, &SealOptions::new().associated_data(what.as_bytes()))
     }
 
     /// The state, if this key signed it for `what` and its time is not over; else the reason why not.
-    pub(super) fn open(&self, what: &str, state: &str, now_ms: u64) -> Result<Parked, &'static str> {
+    pub(super) fn open(
+        &self,
+        what: &str,
+        state: &str,
+        now_ms: u64,
+    ) -> Result<Parked, &'static str> {
         const FOREIGN: &str = "this request state was not given out here for this request";
-        let state = Some(state).filter(|state| state.len() <= MAX_STATE).ok_or(FOREIGN)?;
-        let body = self.0.open_with(state, what.as_bytes()).map_err(|_| FOREIGN)?;
+        let state = Some(state)
+            .filter(|state| state.len() <= MAX_STATE)
+            .ok_or(FOREIGN)?;
+        let body = self
+            .0
+            .open_with(state, what.as_bytes())
+            .map_err(|_| FOREIGN)?;
         let parked: Parked = serde_json::from_slice(&body).map_err(|_| FOREIGN)?;
         if parked.until_ms <= now_ms {
             return Err("the time for an answer is over: call again");
@@ -73,19 +84,29 @@ impl Seal {
 /// Reads a key of 32 bytes; makes one that only this user may read if there is none.
 pub(super) fn read_key(path: &Path) -> Result<[u8; 32], Error> {
     let unavailable = |error: std::io::Error| {
-        let message = format!("the key of the server cannot be read or made: {}", path.display());
+        let message = format!(
+            "the key of the server cannot be read or made: {}",
+            path.display()
+        );
         Error::new(ErrorKind::Unavailable, message).with_source(error)
     };
     match open_key(path, OpenOptions::new().write(true).create_new(true)) {
         Ok(mut file) => {
             let key = new_key();
-            file.write_all(&key).and_then(|()| file.sync_all()).map_err(unavailable)?;
+            file.write_all(&key)
+                .and_then(|()| file.sync_all())
+                .map_err(unavailable)?;
             return Ok(key);
         }
         Err(error) if error.kind() == IoKind::AlreadyExists => {}
         Err(error) => return Err(unavailable(error)),
     }
-    let invalid = |why: &str| Err(Error::new(ErrorKind::Invalid, format!("{why}: {}", path.display())));
+    let invalid = |why: &str| {
+        Err(Error::new(
+            ErrorKind::Invalid,
+            format!("{why}: {}", path.display()),
+        ))
+    };
     let mut file = open_key(path, OpenOptions::new().read(true)).map_err(unavailable)?;
     if is_shared(&file.metadata().map_err(unavailable)?) {
         return invalid("others may read the key of the server, hint: give it mode 0600");

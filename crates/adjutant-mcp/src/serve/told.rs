@@ -4,7 +4,9 @@ use adjutant_agent::{Event, EventKind};
 use adjutant_llm::Content;
 use rmcp::{
     RoleServer,
-    model::{LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken},
+    model::{
+        LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
+    },
     service::RequestContext,
 };
 use serde_json::{Value, json};
@@ -27,10 +29,21 @@ struct News {
 
 impl<'a> Told<'a> {
     /// `level` is what a client before 2026-07-28 has set.
-    pub(super) fn new(cx: &'a RequestContext<RoleServer>, level: Option<LoggingLevel>, is_agent: bool) -> Self {
+    pub(super) fn new(
+        cx: &'a RequestContext<RoleServer>,
+        level: Option<LoggingLevel>,
+        is_agent: bool,
+    ) -> Self {
         let wished = cx.meta.log_level().or(level);
-        let logs = wished.is_some_and(|level| matches!(level, LoggingLevel::Debug | LoggingLevel::Info));
-        Self { cx, token: cx.meta.get_progress_token(), logs, is_agent, last: None }
+        let logs =
+            wished.is_some_and(|level| matches!(level, LoggingLevel::Debug | LoggingLevel::Info));
+        Self {
+            cx,
+            token: cx.meta.get_progress_token(),
+            logs,
+            is_agent,
+            last: None,
+        }
     }
 
     /// Tells of an event, if it is worth it: to a client that gave a token as progress, else as a line of its log.
@@ -38,14 +51,19 @@ impl<'a> Told<'a> {
         if self.token.is_none() && !self.logs {
             return;
         }
-        let Some(News { message, details }) = self.news(event) else { return };
+        let Some(News { message, details }) = self.news(event) else {
+            return;
+        };
         let sent = match &self.token {
             Some(token) => {
                 // Numbers of the tool's own count as long as they grow.
-                let own = details["progress"].as_f64().filter(|own| self.last.is_none_or(|last| *own > last));
+                let own = details["progress"]
+                    .as_f64()
+                    .filter(|own| self.last.is_none_or(|last| *own > last));
                 let progress = own.unwrap_or_else(|| self.last.map_or(1.0, |last| last + 1.0));
                 self.last = Some(progress);
-                let mut told = ProgressNotificationParam::new(token.clone(), progress).with_message(message);
+                let mut told =
+                    ProgressNotificationParam::new(token.clone(), progress).with_message(message);
                 told.total = details["total"].as_f64();
                 self.cx.peer.notify_progress(told).await
             }
@@ -62,12 +80,22 @@ impl<'a> Told<'a> {
     fn news(&self, event: &Event) -> Option<News> {
         match &event.kind {
             EventKind::ToolProgress { progress, .. } => {
-                let texts: Vec<_> = progress.content.iter().filter_map(Content::as_text).collect();
-                Some(News { message: texts.join("\n"), details: progress.details.clone() })
+                let texts: Vec<_> = progress
+                    .content
+                    .iter()
+                    .filter_map(Content::as_text)
+                    .collect();
+                Some(News {
+                    message: texts.join("\n"),
+                    details: progress.details.clone(),
+                })
             }
             EventKind::ToolStarted { name, title, .. } if self.is_agent => {
                 let message = title.as_deref().unwrap_or(name.as_str()).to_owned();
-                Some(News { message, details: Value::Null })
+                Some(News {
+                    message,
+                    details: Value::Null,
+                })
             }
             _ => None,
         }

@@ -58,20 +58,36 @@ pub(crate) struct KeptTokens {
 
 impl KeptTokens {
     fn access(&self) -> Option<&str> {
-        Some(self.credentials.as_ref()?.token_response.as_ref()?.access_token().secret())
+        Some(
+            self.credentials
+                .as_ref()?
+                .token_response
+                .as_ref()?
+                .access_token()
+                .secret(),
+        )
     }
 
     pub(crate) fn granted(&self) -> &[String] {
-        self.credentials.as_ref().map_or(&[], |credentials| &credentials.granted_scopes)
+        self.credentials
+            .as_ref()
+            .map_or(&[], |credentials| &credentials.granted_scopes)
     }
 
     /// The token, if it is good as far as is known and was not refused.
     fn good(&self, refused: Option<&str>) -> Option<Arc<str>> {
         let credentials = self.credentials.as_ref()?;
         let access = self.access().filter(|access| Some(*access) != refused)?;
-        let life = credentials.token_response.as_ref()?.expires_in().map(|life| life.as_secs());
+        let life = credentials
+            .token_response
+            .as_ref()?
+            .expires_in()
+            .map(|life| life.as_secs());
         if let (Some(life), Some(since)) = (life, credentials.token_received_at) {
-            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+            let now = SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_secs();
             let left = life.saturating_sub(now.saturating_sub(since));
             if left < EARLY.min(life / 2).max(1) {
                 return None;
@@ -87,12 +103,28 @@ impl TokenFile {
         digest.update(name.as_bytes());
         digest.update([0]);
         digest.update(url.as_bytes());
-        let digest: String = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let digest: String = digest
+            .finalize()
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         // The digest keeps names apart whose other characters are the same.
-        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        };
         let shown: String = name.chars().take(64).map(plain).collect();
         let path: PathBuf = folder.join(format!("{shown}-{digest}.json"));
-        Self { name: Arc::clone(name), url: Arc::clone(url), path: path.into(), kept: Arc::default() }
+        Self {
+            name: Arc::clone(name),
+            url: Arc::clone(url),
+            path: path.into(),
+            kept: Arc::default(),
+        }
     }
 
     /// A token that is good as far as is known, and is not the one that was refused; none if nobody has signed in.
@@ -105,25 +137,35 @@ impl TokenFile {
         }
         // Somebody may have signed in, or renewed the token, since it was read.
         *kept = self.load()?;
-        let Some(now) = kept.as_ref() else { return Ok(None) };
+        let Some(now) = kept.as_ref() else {
+            return Ok(None);
+        };
         if let Some(token) = now.good(refused) {
             return Ok(Some(token));
         }
         drop(kept);
         let (this, refused) = (self.clone(), refused.map(Arc::<str>::from));
         let renewal = tokio::spawn(async move { this.renew(refused.as_deref()).await });
-        renewal.await.unwrap_or_else(|error| Err(self.failed("the renewal of the token of").with_source(error)))
+        renewal.await.unwrap_or_else(|error| {
+            Err(self
+                .failed("the renewal of the token of")
+                .with_source(error))
+        })
     }
 
     async fn renew(&self, refused: Option<&str>) -> Result<Option<Arc<str>>, Error> {
         let mut kept = self.kept.lock().await;
         let _lock = self.lock().await?;
-        let Some(mut now) = self.load()? else { return Ok(None) };
+        let Some(mut now) = self.load()? else {
+            return Ok(None);
+        };
         if now.good(refused).is_none() {
             // Refused for good: nothing is asked with it again.
             if let Some(stored) = now.credentials.take() {
                 let client_secret = now.client_secret.as_ref();
-                now.credentials = oauth::renew(&self.name, &self.url, stored, client_secret, now.is_private).await?;
+                now.credentials =
+                    oauth::renew(&self.name, &self.url, stored, client_secret, now.is_private)
+                        .await?;
                 self.save(&now)?;
             }
         }
@@ -134,10 +176,15 @@ impl TokenFile {
 
     /// Notes scopes that the next sign-in asks for.
     pub(crate) async fn wants(&self, scopes: &str) -> Result<(), Error> {
-        let scopes = scopes.split_ascii_whitespace().filter(|scope| scope.len() <= MAX_SCOPE).take(MAX_SCOPES);
+        let scopes = scopes
+            .split_ascii_whitespace()
+            .filter(|scope| scope.len() <= MAX_SCOPE)
+            .take(MAX_SCOPES);
         let scopes: Vec<_> = scopes.map(str::to_owned).collect();
         let _lock = self.lock().await?;
-        let Some(mut now) = self.load()? else { return Ok(()) };
+        let Some(mut now) = self.load()? else {
+            return Ok(());
+        };
         if now.wanted != scopes {
             now.wanted = scopes;
             self.save(&now)?;
@@ -153,8 +200,14 @@ impl TokenFile {
         is_private: bool,
     ) -> Result<(), Error> {
         let (name, url) = (Arc::clone(&self.name), Arc::clone(&self.url));
-        let now =
-            KeptTokens { name, url, client_secret, is_private, wanted: Vec::new(), credentials: Some(credentials) };
+        let now = KeptTokens {
+            name,
+            url,
+            client_secret,
+            is_private,
+            wanted: Vec::new(),
+            credentials: Some(credentials),
+        };
         let mut kept = self.kept.lock().await;
         let _lock = self.lock().await?;
         self.save(&now)?;
@@ -173,11 +226,21 @@ impl TokenFile {
         let mut text = Vec::new();
         let read = file.take(MAX_FILE + 1).read_to_end(&mut text);
         read.map_err(|error| self.failed("reading the tokens of").with_source(error))?;
-        let kept: Option<KeptTokens> = serde_json::from_slice(&text).ok().filter(|_| text.len() as u64 <= MAX_FILE);
+        let kept: Option<KeptTokens> = serde_json::from_slice(&text)
+            .ok()
+            .filter(|_| text.len() as u64 <= MAX_FILE);
         // The error of the parser would show what it read.
-        let Some(kept) = kept.filter(|kept| (&kept.name, &kept.url) == (&self.name, &self.url)) else {
-            let message = format!("{} holds no tokens of the server `{}`", self.path.display(), self.name);
-            return Err(Error::new(ErrorKind::Invalid, format!("{message}; hint: {}", login_hint(&self.name))));
+        let Some(kept) = kept.filter(|kept| (&kept.name, &kept.url) == (&self.name, &self.url))
+        else {
+            let message = format!(
+                "{} holds no tokens of the server `{}`",
+                self.path.display(),
+                self.name
+            );
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!("{message}; hint: {}", login_hint(&self.name)),
+            ));
         };
         Ok(Some(kept))
     }
@@ -187,13 +250,20 @@ impl TokenFile {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
-            let about = file.metadata().map_err(|error| self.failed("reading the tokens of").with_source(error))?;
+            let about = file
+                .metadata()
+                .map_err(|error| self.failed("reading the tokens of").with_source(error))?;
             let path = self.path.display();
             if about.uid() != rustix::process::geteuid().as_raw() {
-                return Err(Error::new(ErrorKind::Invalid, format!("{path} belongs to another user, and is not read")));
+                return Err(Error::new(
+                    ErrorKind::Invalid,
+                    format!("{path} belongs to another user, and is not read"),
+                ));
             }
             if about.mode() & 0o077 != 0 {
-                let message = format!("{path} can be opened by other users, and is not read; hint: chmod 600 {path}");
+                let message = format!(
+                    "{path} can be opened by other users, and is not read; hint: chmod 600 {path}"
+                );
                 return Err(Error::new(ErrorKind::Invalid, message));
             }
         }
@@ -211,7 +281,8 @@ impl TokenFile {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
-            let mut file = private::file(OpenOptions::new().write(true).create_new(true)).open(&beside)?;
+            let mut file =
+                private::file(OpenOptions::new().write(true).create_new(true)).open(&beside)?;
             file.write_all(&text)?;
             file.sync_all()?;
             fs::rename(&beside, &self.path)
@@ -227,7 +298,9 @@ impl TokenFile {
         }
         let path = self.path.with_extension("lock");
         let mut options = OpenOptions::new();
-        let file = private::file(options.create(true).truncate(false).write(true)).open(path).map_err(failed)?;
+        let file = private::file(options.create(true).truncate(false).write(true))
+            .open(path)
+            .map_err(failed)?;
         for _ in 0..TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
@@ -235,12 +308,19 @@ impl TokenFile {
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
-        let message = format!("another process has held the tokens of the server `{}` for a minute", self.name);
+        let message = format!(
+            "another process has held the tokens of the server `{}` for a minute",
+            self.name
+        );
         Err(Error::new(ErrorKind::TimedOut, message))
     }
 
     fn failed(&self, what: &str) -> Error {
-        let message = format!("{what} the server `{}` failed: {}", self.name, self.path.display());
+        let message = format!(
+            "{what} the server `{}` failed: {}",
+            self.name,
+            self.path.display()
+        );
         Error::new(ErrorKind::Unavailable, message)
     }
 }

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
 
 use super::script::{
-    Act, AnyScript, Speaks, answer, names, notify, refuse, resolve, server, text, tool, usual, warnings,
+    Act, AnyScript, Speaks, answer, names, notify, refuse, resolve, server, text, tool, usual,
+    warnings,
 };
 
 type Row = (&'static str, AnyScript, &'static str);
@@ -23,7 +24,11 @@ fn on(method: &'static str, act: impl Fn(&Value) -> Vec<Act> + Send + Sync + 'st
     of(Speaks::New, method, act)
 }
 
-fn of(speaks: Speaks, method: &'static str, act: impl Fn(&Value) -> Vec<Act> + Send + Sync + 'static) -> AnyScript {
+fn of(
+    speaks: Speaks,
+    method: &'static str,
+    act: impl Fn(&Value) -> Vec<Act> + Send + Sync + 'static,
+) -> AnyScript {
     Box::new(move |_, message| match message["method"].as_str() {
         Some(known) if known == method => act(message),
         Some("tools/call") => vec![answer(message, text("fine"))],
@@ -33,12 +38,16 @@ fn of(speaks: Speaks, method: &'static str, act: impl Fn(&Value) -> Vec<Act> + S
 
 /// A server that lists these tools.
 fn lists(tools: Vec<Value>) -> AnyScript {
-    on("tools/list", move |message| vec![page(message, &tools, Value::Null)])
+    on("tools/list", move |message| {
+        vec![page(message, &tools, Value::Null)]
+    })
 }
 
 /// A server that answers calls with this.
 fn results(result: Value) -> AnyScript {
-    on("tools/call", move |message| vec![answer(message, result.clone())])
+    on("tools/call", move |message| {
+        vec![answer(message, result.clone())]
+    })
 }
 
 fn page(message: &Value, tools: &[Value], next: Value) -> Act {
@@ -61,7 +70,8 @@ fn declared(schema: Value, result: Value) -> AnyScript {
     Box::new(move |_, message| match message["method"].as_str() {
         Some("tools/call") => vec![answer(message, result.clone())],
         Some("tools/list") => {
-            let tool = json!({"name": "a", "inputSchema": {"type": "object"}, "outputSchema": schema});
+            let tool =
+                json!({"name": "a", "inputSchema": {"type": "object"}, "outputSchema": schema});
             vec![page(message, &[tool], Value::Null)]
         }
         _ => usual(Speaks::New, message, &[]),
@@ -69,7 +79,9 @@ fn declared(schema: Value, result: Value) -> AnyScript {
 }
 
 fn needs(requests: Value, state: Value) -> AnyScript {
-    results(json!({"resultType": "input_required", "inputRequests": requests, "requestState": state}))
+    results(
+        json!({"resultType": "input_required", "inputRequests": requests, "requestState": state}),
+    )
 }
 
 fn nested(levels: usize) -> String {
@@ -96,15 +108,24 @@ async fn told(set: &Toolset) -> String {
     for warning in warnings(set) {
         told += &format!(" | {}", short(&warning.replace("MCP server \"s\": ", "")));
     }
-    let Some(tool) = set.iter().next() else { return told };
+    let Some(tool) = set.iter().next() else {
+        return told;
+    };
     let came = match tool.call(json!({}), CallContext::detached()).await {
         Ok(result) => {
-            let how = if result.status == Status::Ok { "ok" } else { "failed" };
+            let how = if result.status == Status::Ok {
+                "ok"
+            } else {
+                "failed"
+            };
             format!("{how}: {}", result.text())
         }
         Err(error) => format!("{:?}: {}", error.kind, error.message),
     };
-    format!("{told} -> {}", short(&came.replace("MCP server \"s\": ", "")))
+    format!(
+        "{told} -> {}",
+        short(&came.replace("MCP server \"s\": ", ""))
+    )
 }
 
 /// A text, or its beginning, length and end.
@@ -120,16 +141,28 @@ const LONGEST: Duration = Duration::from_secs(3_600);
 
 #[tokio::test(start_paused = true)]
 async fn hostile_server_is_an_error_or_a_warning() {
-    let begin = [lists::beginnings(), lists::noisy_beginnings(), lists::long_lists(), lists::odd_tools()];
-    let call =
-        [answers::no_results(), answers::odd_results(), answers::questions(), answers::tasks(), answers::storms()];
+    let begin = [
+        lists::beginnings(),
+        lists::noisy_beginnings(),
+        lists::long_lists(),
+        lists::odd_tools(),
+    ];
+    let call = [
+        answers::no_results(),
+        answers::odd_results(),
+        answers::questions(),
+        answers::tasks(),
+        answers::storms(),
+    ];
     let rows: Vec<Row> = begin.into_iter().chain(call).flatten().collect();
     assert!(rows.len() >= 60, "{} rows", rows.len());
     let mut wrong = Vec::new();
     for (what, script, expect) in rows {
         let server = server(script);
         let came = async { told(&resolve(&server).await).await };
-        let came = timeout(LONGEST, came).await.unwrap_or_else(|_| "no end".to_owned());
+        let came = timeout(LONGEST, came)
+            .await
+            .unwrap_or_else(|_| "no end".to_owned());
         if came != expect {
             wrong.push(format!("{what}\n  came:   {came:?}\n  expect: {expect:?}"));
         }
@@ -144,17 +177,27 @@ async fn call_of_a_set_that_is_gone_is_an_answer_of_the_server() {
         Some("tools/list") => {
             let mut listed = listed.lock().expect("nobody panicked");
             *listed += 1;
-            vec![page(message, &[tool(if *listed == 1 { "a" } else { "b" })], Value::Null)]
+            vec![page(
+                message,
+                &[tool(if *listed == 1 { "a" } else { "b" })],
+                Value::Null,
+            )]
         }
         Some("tools/call") if message["params"]["name"] == "a" => {
-            vec![notify("notifications/tools/list_changed", json!({})), refuse(message, -32602, "unknown tool")]
+            vec![
+                notify("notifications/tools/list_changed", json!({})),
+                refuse(message, -32602, "unknown tool"),
+            ]
         }
         Some("tools/call") => vec![answer(message, text("b"))],
         _ => usual(Speaks::New, message, &[]),
     });
     let turn = resolve(&server).await;
     let expect = "s_a -> failed: it refused the call: unknown tool (-32602)";
-    assert_eq!((told(&turn).await.as_str(), told(&turn).await.as_str()), (expect, expect));
+    assert_eq!(
+        (told(&turn).await.as_str(), told(&turn).await.as_str()),
+        (expect, expect)
+    );
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(told(&resolve(&server).await).await, "s_b -> ok: b");
 }

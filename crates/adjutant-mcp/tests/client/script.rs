@@ -9,7 +9,9 @@ use adjutant_llm::CallResult;
 use adjutant_mcp::{McpServer, ServerConfig, StreamConfig};
 use adjutant_tool::{Entered, Identity, Reentry, ToolError, Toolbox, Toolset};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream, duplex};
+use tokio::io::{
+    AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream, duplex,
+};
 
 /// What a server does with a message.
 pub(crate) enum Act {
@@ -46,7 +48,9 @@ pub(crate) fn answer(message: &Value, result: Value) -> Act {
 }
 
 pub(crate) fn refuse(message: &Value, code: i32, why: &str) -> Act {
-    Act::Say(json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": code, "message": why}}))
+    Act::Say(
+        json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": code, "message": why}}),
+    )
 }
 
 pub(crate) fn notify(method: &str, params: Value) -> Act {
@@ -77,7 +81,10 @@ pub(crate) fn usual(speaks: Speaks, message: &Value, tools: &[Value]) -> Vec<Act
         ("server/discover", Speaks::Old) => vec![refuse(message, -32601, "what?")],
         ("initialize", Speaks::Old) => {
             let info = json!({"name": "scripted", "version": "1"});
-            vec![answer(message, json!({"protocolVersion": "2025-11-25", "capabilities": can, "serverInfo": info}))]
+            vec![answer(
+                message,
+                json!({"protocolVersion": "2025-11-25", "capabilities": can, "serverInfo": info}),
+            )]
         }
         ("subscriptions/listen", Speaks::New) => {
             let meta = json!({"io.modelcontextprotocol/subscriptionId": message["id"]});
@@ -172,7 +179,10 @@ pub(crate) fn names(set: &Toolset) -> Vec<&str> {
 }
 
 pub(crate) fn warnings(set: &Toolset) -> Vec<&str> {
-    set.warnings().iter().map(|warning| &*warning.message).collect()
+    set.warnings()
+        .iter()
+        .map(|warning| &*warning.message)
+        .collect()
 }
 
 /// How often each method was asked for.
@@ -182,10 +192,20 @@ pub(crate) struct Heard(Arc<Mutex<BTreeMap<String, usize>>>);
 impl Heard {
     pub(crate) fn note(&self, message: &Value) {
         let method = message["method"].as_str().unwrap_or("(answer)").to_owned();
-        *self.0.lock().expect("nobody panicked").entry(method).or_default() += 1;
+        *self
+            .0
+            .lock()
+            .expect("nobody panicked")
+            .entry(method)
+            .or_default() += 1;
     }
 
     pub(crate) fn of(&self, method: &str) -> usize {
-        self.0.lock().expect("nobody panicked").get(method).copied().unwrap_or_default()
+        self.0
+            .lock()
+            .expect("nobody panicked")
+            .get(method)
+            .copied()
+            .unwrap_or_default()
     }
 }

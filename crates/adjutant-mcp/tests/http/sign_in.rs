@@ -14,7 +14,15 @@ const ISSUER: &str = "/.well-known/oauth-authorization-server";
 type Back = fn(&str, &str) -> String;
 
 /// What is done, what comes back, the registrations and tokens that were asked for, the kind, words of the message.
-type Row = (&'static str, Change, Back, usize, usize, ErrorKind, &'static str);
+type Row = (
+    &'static str,
+    Change,
+    Back,
+    usize,
+    usize,
+    ErrorKind,
+    &'static str,
+);
 
 fn good(state: &str, base: &str) -> String {
     format!("code=c&state={state}&iss={base}")
@@ -53,7 +61,10 @@ const ROWS: &[Row] = &[
     (
         "nobody issues",
         |w, _| {
-            w.instead = vec![(RESOURCE, 404, String::new(), String::new()), (ISSUER, 404, String::new(), String::new())]
+            w.instead = vec![
+                (RESOURCE, 404, String::new(), String::new()),
+                (ISSUER, 404, String::new(), String::new()),
+            ]
         },
         good,
         0,
@@ -106,7 +117,15 @@ const ROWS: &[Row] = &[
         Unavailable,
         "redirects",
     ),
-    ("metadata without end", |w, _| w.endless = Some(ISSUER), good, 0, 0, Unavailable, "longer than 1048576 bytes"),
+    (
+        "metadata without end",
+        |w, _| w.endless = Some(ISSUER),
+        good,
+        0,
+        0,
+        Unavailable,
+        "longer than 1048576 bytes",
+    ),
     (
         "no PKCE",
         |w, _| w.issuer = vec![("code_challenge_methods_supported", json!(null))],
@@ -152,7 +171,15 @@ const ROWS: &[Row] = &[
         Unauthorised,
         "HTTP 400",
     ),
-    ("token without end", |w, _| w.endless = Some("/token"), good, 1, 1, Unauthorised, "cannot be signed in to"),
+    (
+        "token without end",
+        |w, _| w.endless = Some("/token"),
+        good,
+        1,
+        1,
+        Unauthorised,
+        "cannot be signed in to",
+    ),
     (
         "token elsewhere",
         |w, _| w.instead = vec![("/token", 307, "http://10.0.0.1/token".into(), String::new())],
@@ -171,9 +198,33 @@ const ROWS: &[Row] = &[
         Unauthorised,
         "good.example",
     ),
-    ("no issuer answers", none, |s, _| format!("code=c&state={s}"), 1, 0, Unauthorised, "issuer"),
-    ("other code", none, |s, b| format!("code=d&state={s}&iss={b}"), 1, 1, Unauthorised, "invalid_grant"),
-    ("no code", none, |s, b| format!("state={s}&iss={b}"), 1, 0, Unauthorised, "no code"),
+    (
+        "no issuer answers",
+        none,
+        |s, _| format!("code=c&state={s}"),
+        1,
+        0,
+        Unauthorised,
+        "issuer",
+    ),
+    (
+        "other code",
+        none,
+        |s, b| format!("code=d&state={s}&iss={b}"),
+        1,
+        1,
+        Unauthorised,
+        "invalid_grant",
+    ),
+    (
+        "no code",
+        none,
+        |s, b| format!("state={s}&iss={b}"),
+        1,
+        0,
+        Unauthorised,
+        "no code",
+    ),
     (
         "said no",
         none,
@@ -186,7 +237,10 @@ const ROWS: &[Row] = &[
 ];
 
 /// What comes of a sign-in: how often a client was registered and a token asked for, and the failure.
-async fn outcome(change: Change, back: fn(&str, &str) -> String) -> (usize, usize, Option<(ErrorKind, String)>) {
+async fn outcome(
+    change: Change,
+    back: fn(&str, &str) -> String,
+) -> (usize, usize, Option<(ErrorKind, String)>) {
     let stage = Stage::new().await;
     stage.change(change);
     let signed_in = async {
@@ -195,7 +249,10 @@ async fn outcome(change: Change, back: fn(&str, &str) -> String) -> (usize, usiz
         let browser = browse(asks(login.url(), "redirect_uri"), back);
         tokio::join!(login.finish(), browser).0
     };
-    let failure = signed_in.await.err().map(|error: adjutant_mcp::Error| (error.kind, error.message.to_string()));
+    let failure = signed_in
+        .await
+        .err()
+        .map(|error: adjutant_mcp::Error| (error.kind, error.message.to_string()));
     (stage.count("/register"), stage.count("/token"), failure)
 }
 
@@ -204,8 +261,15 @@ async fn sign_in_is_refused_where_somebody_else_could_get_the_token() {
     for (name, change, back, registered, tokens, kind, words) in ROWS {
         let (is_registered, has_token, failure) = outcome(*change, *back).await;
         let (was, message) = failure.expect(name);
-        assert_eq!((was, is_registered, has_token), (*kind, *registered, *tokens), "{name}: {message}");
-        assert!(message.contains(words) && message.len() < 600 && !message.contains('\u{1b}'), "{name}: {message}");
+        assert_eq!(
+            (was, is_registered, has_token),
+            (*kind, *registered, *tokens),
+            "{name}: {message}"
+        );
+        assert!(
+            message.contains(words) && message.len() < 600 && !message.contains('\u{1b}'),
+            "{name}: {message}"
+        );
     }
 }
 
@@ -216,14 +280,34 @@ async fn sign_in_keeps_tokens_whichever_way_a_client_is_known() {
         change(&mut options);
         options
     };
-    let documents: Change = |w, _| w.issuer = vec![("client_id_metadata_document_supported", json!(true))];
-    let document = |o: &mut LoginOptions| o.client_metadata = Some("https://me.example/client.json".into());
+    let documents: Change =
+        |w, _| w.issuer = vec![("client_id_metadata_document_supported", json!(true))];
+    let document =
+        |o: &mut LoginOptions| o.client_metadata = Some("https://me.example/client.json".into());
     // What is known, the client that asks for the token, and how often one was registered.
     let rows: [(&str, Change, LoginOptions, &str, usize); 4] = [
         ("nothing", none, LoginOptions::default(), "registered", 1),
-        ("an id", none, options(|o| o.client_id = Some("mine".into())), "mine", 0),
-        ("a document", documents, options(document), "https://me.example/client.json", 0),
-        ("a document that is not taken", none, options(document), "registered", 1),
+        (
+            "an id",
+            none,
+            options(|o| o.client_id = Some("mine".into())),
+            "mine",
+            0,
+        ),
+        (
+            "a document",
+            documents,
+            options(document),
+            "https://me.example/client.json",
+            0,
+        ),
+        (
+            "a document that is not taken",
+            none,
+            options(document),
+            "registered",
+            1,
+        ),
     ];
     for (name, change, options, client, registered) in rows {
         let stage = Stage::new().await;
@@ -231,16 +315,37 @@ async fn sign_in_keeps_tokens_whichever_way_a_client_is_known() {
         stage.sign_in(options).await.expect(name);
         assert_eq!(stage.count("/register"), registered, "{name}");
         let form = stage.ways.lock().expect("no panic").forms.concat();
-        let value = |key: &str| form.iter().find(|(known, _)| known == key).map_or("", |(_, value)| value);
-        assert!(!std::fs::read_to_string(stage.file()).expect("it is read").contains("who it is"), "{name}");
-        assert_eq!((value("client_id"), value("resource")), (client, &*format!("{}/mcp", stage.base())), "{name}");
+        let value = |key: &str| {
+            form.iter()
+                .find(|(known, _)| known == key)
+                .map_or("", |(_, value)| value)
+        };
+        assert!(
+            !std::fs::read_to_string(stage.file())
+                .expect("it is read")
+                .contains("who it is"),
+            "{name}"
+        );
+        assert_eq!(
+            (value("client_id"), value("resource")),
+            (client, &*format!("{}/mcp", stage.base())),
+            "{name}"
+        );
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            let mode =
-                |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+            let mode = |path: &std::path::Path| {
+                std::fs::metadata(path)
+                    .expect("it is there")
+                    .permissions()
+                    .mode()
+                    & 0o777
+            };
             let file = stage.file();
-            assert_eq!((mode(&file), mode(file.parent().expect("a folder"))), (0o600, 0o700));
+            assert_eq!(
+                (mode(&file), mode(file.parent().expect("a folder"))),
+                (0o600, 0o700)
+            );
         }
     }
 }
@@ -248,29 +353,56 @@ async fn sign_in_keeps_tokens_whichever_way_a_client_is_known() {
 #[tokio::test]
 async fn sign_in_waits_for_the_state_that_it_gave() {
     let stage = Stage::new().await;
-    let login = Login::begin("stage", &stage.config(), LoginOptions::default()).await.expect("it begins");
-    let (redirect, state) = (asks(login.url(), "redirect_uri"), asks(login.url(), "state"));
+    let login = Login::begin("stage", &stage.config(), LoginOptions::default())
+        .await
+        .expect("it begins");
+    let (redirect, state) = (
+        asks(login.url(), "redirect_uri"),
+        asks(login.url(), "state"),
+    );
     assert_eq!(asks(login.url(), "scope"), "read");
     assert!(!format!("{login:?}").contains(&state));
     let strangers = async {
-        for query in ["code=c&state=other", "code=c", "error=no&state=x", &format!("code=c&state={state}x")] {
-            assert_eq!(browse(redirect.clone(), query.into()).await, "HTTP/1.1 404 Not Found", "{query}");
+        for query in [
+            "code=c&state=other",
+            "code=c",
+            "error=no&state=x",
+            &format!("code=c&state={state}x"),
+        ] {
+            assert_eq!(
+                browse(redirect.clone(), query.into()).await,
+                "HTTP/1.1 404 Not Found",
+                "{query}"
+            );
         }
-        browse(redirect.clone(), format!("code=c&state={state}&iss={}", stage.base())).await
+        browse(
+            redirect.clone(),
+            format!("code=c&state={state}&iss={}", stage.base()),
+        )
+        .await
     };
     let (done, seen) = tokio::join!(login.finish(), strangers);
     done.expect("the right one ends it");
     assert_eq!((&*seen, stage.count("/token")), ("HTTP/1.1 200 OK", 1));
-    assert_eq!(browse(redirect, format!("code=c&state={state}")).await, "", "the port is closed");
+    assert_eq!(
+        browse(redirect, format!("code=c&state={state}")).await,
+        "",
+        "the port is closed"
+    );
 }
 
 #[tokio::test]
 async fn sign_in_ends_when_nobody_comes() {
     let stage = Stage::new().await;
-    let login = Login::begin("stage", &stage.config(), LoginOptions::default()).await.expect("it begins");
+    let login = Login::begin("stage", &stage.config(), LoginOptions::default())
+        .await
+        .expect("it begins");
     tokio::time::pause();
     let error = login.finish().await.expect_err("nobody came");
-    assert_eq!((error.kind, error.is_retryable()), (ErrorKind::TimedOut, true));
+    assert_eq!(
+        (error.kind, error.is_retryable()),
+        (ErrorKind::TimedOut, true)
+    );
 }
 
 #[tokio::test]
@@ -283,16 +415,41 @@ async fn sign_in_refuses_what_cannot_be_meant() {
     let mut with_secret = LoginOptions::default();
     with_secret.client_secret = Some("hush".into());
     let rows = [
-        (HttpConfig::new("https://a.example/"), LoginOptions::default(), "no folder"),
-        (stored("ftp://a.example/"), LoginOptions::default(), "none of the web's"),
-        (stored("https://me:pw@a.example/"), LoginOptions::default(), "credentials"),
-        (stored("http://a.example/mcp"), LoginOptions::default(), "https alone"),
-        (stored("http://8.8.8.8/mcp"), LoginOptions::default(), "https alone"),
+        (
+            HttpConfig::new("https://a.example/"),
+            LoginOptions::default(),
+            "no folder",
+        ),
+        (
+            stored("ftp://a.example/"),
+            LoginOptions::default(),
+            "none of the web's",
+        ),
+        (
+            stored("https://me:pw@a.example/"),
+            LoginOptions::default(),
+            "credentials",
+        ),
+        (
+            stored("http://a.example/mcp"),
+            LoginOptions::default(),
+            "https alone",
+        ),
+        (
+            stored("http://8.8.8.8/mcp"),
+            LoginOptions::default(),
+            "https alone",
+        ),
         (stored("https://a.example/"), with_secret, "without its id"),
     ];
     for (config, options, words) in rows {
-        let error = Login::begin("stage", &config, options).await.expect_err(words);
-        assert!(error.kind == ErrorKind::Invalid && error.message.contains(words), "{error}");
+        let error = Login::begin("stage", &config, options)
+            .await
+            .expect_err(words);
+        assert!(
+            error.kind == ErrorKind::Invalid && error.message.contains(words),
+            "{error}"
+        );
         assert!(!error.message.contains("pw"), "{error}");
     }
 }

@@ -62,10 +62,19 @@ impl Stage {
     pub(crate) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let ways = Arc::new(Mutex::new(Ways { life: Some(3_600), ..Ways::default() }));
-        let app = Router::new().fallback(serve).with_state((Arc::clone(&ways), address));
+        let ways = Arc::new(Mutex::new(Ways {
+            life: Some(3_600),
+            ..Ways::default()
+        }));
+        let app = Router::new()
+            .fallback(serve)
+            .with_state((Arc::clone(&ways), address));
         tokio::spawn(async move { axum::serve(listener, app).await });
-        Self { ways, address, folder: tempfile::tempdir().expect("a folder") }
+        Self {
+            ways,
+            address,
+            folder: tempfile::tempdir().expect("a folder"),
+        }
     }
 
     pub(crate) fn base(&self) -> String {
@@ -85,19 +94,31 @@ impl Stage {
     /// How often a token was renewed, or tried to be.
     pub(crate) fn renewals(&self) -> usize {
         let ways = self.ways.lock().expect("no panic");
-        let is_renewal = |form: &&Vec<(String, String)>| form.contains(&("grant_type".into(), "refresh_token".into()));
+        let is_renewal = |form: &&Vec<(String, String)>| {
+            form.contains(&("grant_type".into(), "refresh_token".into()))
+        };
         ways.forms.iter().filter(is_renewal).count()
     }
 
     /// How often something was asked for.
     pub(crate) fn count(&self, path: &str) -> usize {
-        self.ways.lock().expect("no panic").asked.iter().filter(|(asked, _)| asked == path).count()
+        self.ways
+            .lock()
+            .expect("no panic")
+            .asked
+            .iter()
+            .filter(|(asked, _)| asked == path)
+            .count()
     }
 
     /// Signs in as somebody with a browser does.
     pub(crate) async fn sign_in(&self, options: LoginOptions) -> Result<(), adjutant_mcp::Error> {
         let login = Login::begin("stage", &self.config(), options).await?;
-        let back = format!("code=c&state={}&iss={}", asks(login.url(), "state"), self.base());
+        let back = format!(
+            "code=c&state={}&iss={}",
+            asks(login.url(), "state"),
+            self.base()
+        );
         let browser = browse(asks(login.url(), "redirect_uri"), back);
         tokio::join!(login.finish(), browser).0
     }
@@ -105,8 +126,9 @@ impl Stage {
     /// The one file of tokens.
     pub(crate) fn file(&self) -> std::path::PathBuf {
         let files = std::fs::read_dir(self.folder.path().join("tokens")).expect("a folder");
-        let file =
-            files.map(|file| file.expect("a file").path()).find(|file| file.extension() == Some("json".as_ref()));
+        let file = files
+            .map(|file| file.expect("a file").path())
+            .find(|file| file.extension() == Some("json".as_ref()));
         file.expect("a file of tokens")
     }
 }
@@ -114,15 +136,23 @@ impl Stage {
 /// What the address that a person opens asks for.
 pub(crate) fn asks(url: &str, key: &str) -> String {
     let url = reqwest::Url::parse(url).expect("an address");
-    url.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value.into_owned()).unwrap_or_default()
+    url.query_pairs()
+        .find(|(name, _)| name == key)
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
 }
 
 /// A browser that is sent back; gives the first line of what it sees.
 pub(crate) async fn browse(redirect: String, query: String) -> String {
     let url = reqwest::Url::parse(&redirect).expect("an address");
     let port = url.port().expect("a port");
-    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else { return String::new() };
-    let head = format!("GET {}?{query} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n\r\n", url.path());
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else {
+        return String::new();
+    };
+    let head = format!(
+        "GET {}?{query} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n\r\n",
+        url.path()
+    );
     stream.write_all(head.as_bytes()).await.expect("it is sent");
     let mut page = String::new();
     // A login that ended takes its port with it.
@@ -139,8 +169,19 @@ async fn serve(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let answer = answer(&ways, &format!("http://{address}"), &method, &uri, &headers, &body);
-    let gate = ways.lock().expect("no panic").gate.take_if(|_| uri.path() == "/token");
+    let answer = answer(
+        &ways,
+        &format!("http://{address}"),
+        &method,
+        &uri,
+        &headers,
+        &body,
+    );
+    let gate = ways
+        .lock()
+        .expect("no panic")
+        .gate
+        .take_if(|_| uri.path() == "/token");
     if let Some(gate) = gate {
         gate.0.notify_one();
         gate.1.notified().await;
@@ -148,25 +189,50 @@ async fn serve(
     answer
 }
 
-fn answer(ways: &Mutex<Ways>, base: &str, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Response {
+fn answer(
+    ways: &Mutex<Ways>,
+    base: &str,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Response {
     let mut ways = ways.lock().expect("no panic");
-    let authorization = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    ways.asked.push((uri.path().to_owned(), authorization.to_owned()));
-    if let Some((_, status, location, body)) = ways.instead.iter().find(|(path, ..)| *path == uri.path()) {
+    let authorization = headers
+        .get("authorization")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    ways.asked
+        .push((uri.path().to_owned(), authorization.to_owned()));
+    if let Some((_, status, location, body)) =
+        ways.instead.iter().find(|(path, ..)| *path == uri.path())
+    {
         let status = StatusCode::from_u16(*status).expect("a status");
-        return (status, [("location", location.clone()), ("content-type", "application/json".into())], body.clone())
+        return (
+            status,
+            [
+                ("location", location.clone()),
+                ("content-type", "application/json".into()),
+            ],
+            body.clone(),
+        )
             .into_response();
     }
     if ways.endless == Some(uri.path()) {
-        let piece =
-            || futures_util::future::ready(Some((Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 65_536])), ())));
+        let piece = || {
+            futures_util::future::ready(Some((
+                Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 65_536])),
+                (),
+            )))
+        };
         let body = Body::from_stream(futures_util::stream::unfold((), move |()| piece()));
         return ([("content-type", "application/json")], body).into_response();
     }
     match uri.path() {
         "/mcp" => mcp(&mut ways, base, method, authorization, body),
         "/.well-known/oauth-protected-resource/mcp" => {
-            let document = json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] });
+            let document =
+                json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] });
             changed(document, &ways.resource)
         }
         "/.well-known/oauth-authorization-server" => {
@@ -180,7 +246,10 @@ fn answer(ways: &Mutex<Ways>, base: &str, method: &Method, uri: &Uri, headers: &
         }
         "/register" => {
             let asked: Value = serde_json::from_slice(body).expect("JSON");
-            json_of(201, &json!({ "client_id": "registered", "redirect_uris": asked["redirect_uris"] }))
+            json_of(
+                201,
+                &json!({ "client_id": "registered", "redirect_uris": asked["redirect_uris"] }),
+            )
         }
         "/token" => token(&mut ways, body),
         _ => StatusCode::NOT_FOUND.into_response(),
@@ -196,14 +265,23 @@ fn changed(mut document: Value, changes: &[(&str, Value)]) -> Response {
 
 fn json_of(status: u16, body: &Value) -> Response {
     let status = StatusCode::from_u16(status).expect("a status");
-    (status, [("content-type", "application/json")], body.to_string()).into_response()
+    (
+        status,
+        [("content-type", "application/json")],
+        body.to_string(),
+    )
+        .into_response()
 }
 
 fn token(ways: &mut Ways, body: &[u8]) -> Response {
     let form = String::from_utf8_lossy(body);
     let form = reqwest::Url::parse(&format!("http://form/?{form}")).expect("a form");
     let form: Vec<_> = form.query_pairs().into_owned().collect();
-    let value = |key: &str| form.iter().find(|(name, _)| name == key).map_or("", |(_, value)| value);
+    let value = |key: &str| {
+        form.iter()
+            .find(|(name, _)| name == key)
+            .map_or("", |(_, value)| value)
+    };
     let is_good = match value("grant_type") {
         "authorization_code" => value("code") == "c" && !value("code_verifier").is_empty(),
         // Each is good once.
@@ -214,7 +292,10 @@ fn token(ways: &mut Ways, body: &[u8]) -> Response {
         return json_of(400, &json!({ "error": "invalid_grant" }));
     }
     ways.given += 1;
-    let (access, refresh) = (format!("access-{}", ways.given), format!("refresh-{}", ways.given));
+    let (access, refresh) = (
+        format!("access-{}", ways.given),
+        format!("refresh-{}", ways.given),
+    );
     ways.good.clear();
     ways.good.insert(access.clone());
     ways.refresh.insert(refresh.clone());
@@ -243,10 +324,13 @@ fn mcp(ways: &mut Ways, base: &str, method: &Method, authorization: &str, body: 
             "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
             "serverInfo": { "name": "stage", "version": "1" },
         }),
-        Some("tools/list") => json!({ "tools": [{ "name": "look", "inputSchema": { "type": "object" } }] }),
+        Some("tools/list") => {
+            json!({ "tools": [{ "name": "look", "inputSchema": { "type": "object" } }] })
+        }
         Some("tools/call") => match ways.needs {
             Some(needs) => {
-                let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{needs}\", {metadata}");
+                let challenge =
+                    format!("Bearer error=\"insufficient_scope\", scope=\"{needs}\", {metadata}");
                 return (StatusCode::FORBIDDEN, [("www-authenticate", challenge)]).into_response();
             }
             None => json!({ "content": [{ "type": "text", "text": "seen" }] }),
@@ -258,6 +342,10 @@ fn mcp(ways: &mut Ways, base: &str, method: &Method, authorization: &str, body: 
             );
         }
     };
-    (result["resultType"], result["ttlMs"], result["cacheScope"]) = ("complete".into(), 0.into(), "private".into());
-    json_of(200, &json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }))
+    (result["resultType"], result["ttlMs"], result["cacheScope"]) =
+        ("complete".into(), 0.into(), "private".into());
+    json_of(
+        200,
+        &json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }),
+    )
 }

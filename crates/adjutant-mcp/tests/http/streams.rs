@@ -35,7 +35,14 @@ fn event(data: &str) -> String {
 }
 
 fn events(body: Body) -> Response {
-    ([("content-type", "text/event-stream"), ("mcp-session-id", "s")], body).into_response()
+    (
+        [
+            ("content-type", "text/event-stream"),
+            ("mcp-session-id", "s"),
+        ],
+        body,
+    )
+        .into_response()
 }
 
 fn result(id: &Value, result: Value) -> String {
@@ -46,7 +53,12 @@ fn said(id: &Value, text: &str) -> String {
     result(id, json!({ "content": [{ "type": "text", "text": text }] }))
 }
 
-async fn serve(State(desk): State<Arc<Desk>>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+async fn serve(
+    State(desk): State<Arc<Desk>>,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     if method == Method::GET {
         if let Some(last) = headers.get("last-event-id") {
             let mut broken = desk.broken.lock().expect("no panic");
@@ -63,7 +75,10 @@ async fn serve(State(desk): State<Arc<Desk>>, method: Method, headers: HeaderMap
     }
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
-    let answer = match (message["method"].as_str(), message["params"]["name"].as_str()) {
+    let answer = match (
+        message["method"].as_str(),
+        message["params"]["name"].as_str(),
+    ) {
         (Some("initialize"), _) => result(
             &message["id"],
             json!({
@@ -71,7 +86,10 @@ async fn serve(State(desk): State<Arc<Desk>>, method: Method, headers: HeaderMap
                 "serverInfo": { "name": "streams", "version": "1" },
             }),
         ),
-        (Some("tools/list"), _) => result(&message["id"], json!({ "tools": [tool("breaks"), tool("asks")] })),
+        (Some("tools/list"), _) => result(
+            &message["id"],
+            json!({ "tools": [tool("breaks"), tool("asks")] }),
+        ),
         (Some("tools/call"), Some("breaks")) => {
             desk.broken.lock().expect("no panic").0 = message["id"].clone();
             return events(Body::from(event("")));
@@ -80,15 +98,29 @@ async fn serve(State(desk): State<Arc<Desk>>, method: Method, headers: HeaderMap
             let (answered, answer) = oneshot::channel();
             *desk.answered.lock().expect("no panic") = Some(answered);
             desk.asks.notify_one();
-            said(&message["id"], &answer.await.expect("an answer").to_string())
+            said(
+                &message["id"],
+                &answer.await.expect("an answer").to_string(),
+            )
         }
         _ => {
-            let answered = desk.answered.lock().expect("no panic").take_if(|_| message["id"] == "q");
+            let answered = desk
+                .answered
+                .lock()
+                .expect("no panic")
+                .take_if(|_| message["id"] == "q");
             answered.map(|answered| answered.send(message["result"].clone()));
             return StatusCode::ACCEPTED.into_response();
         }
     };
-    ([("content-type", "application/json"), ("mcp-session-id", "s")], answer).into_response()
+    (
+        [
+            ("content-type", "application/json"),
+            ("mcp-session-id", "s"),
+        ],
+        answer,
+    )
+        .into_response()
 }
 
 #[tokio::test]
@@ -102,9 +134,16 @@ async fn stream_is_resumed_and_a_question_on_another_one_is_answered() {
     let mut config = ServerConfig::new(HttpConfig::new(url));
     (config.revision, config.prefix) = (Revision::V2025_11_25, Some("".into()));
     let server = McpServer::new("streams", config).expect("it can be meant");
-    let tools = server.resolve(&Identity::root("s".into(), "s", "s")).await.expect("it never fails");
+    let tools = server
+        .resolve(&Identity::root("s".into(), "s", "s"))
+        .await
+        .expect("it never fails");
     for (name, text) in [("breaks", "resumed"), ("asks", r#"{"action":"cancel"}"#)] {
-        let called = tools.get(name).expect("it is listed").call(json!({}), CallContext::detached()).await;
+        let called = tools
+            .get(name)
+            .expect("it is listed")
+            .call(json!({}), CallContext::detached())
+            .await;
         assert_eq!(called.expect("a result").text(), text, "{name}");
     }
     assert_eq!(desk.broken.lock().expect("no panic").1, ["7"]);

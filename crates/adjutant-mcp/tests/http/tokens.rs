@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use adjutant_mcp::{ErrorKind, HttpConfig, Login, LoginOptions, McpServer, Revision, ServerConfig, Tokens, Transport};
+use adjutant_mcp::{
+    ErrorKind, HttpConfig, Login, LoginOptions, McpServer, Revision, ServerConfig, Tokens,
+    Transport,
+};
 use adjutant_tool::{Answer, AskKind, CallContext, Entered, Identity, Reentry, Toolbox, Toolset};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -22,16 +25,30 @@ async fn used(config: HttpConfig) -> Result<String, (ErrorKind, String)> {
     let mut config = ServerConfig::new(Transport::Http(config));
     config.revision = Revision::V2026_07_28;
     let server = McpServer::new("stage", config).expect("it can be meant");
-    server.ready().await.map_err(|error| (error.kind, error.message.to_string()))?;
-    let tools = server.resolve(&Identity::root("s".into(), "s", "s")).await.expect("it never fails");
-    let called = tools.iter().next().expect("a tool").call(json!({}), CallContext::detached()).await;
+    server
+        .ready()
+        .await
+        .map_err(|error| (error.kind, error.message.to_string()))?;
+    let tools = server
+        .resolve(&Identity::root("s".into(), "s", "s"))
+        .await
+        .expect("it never fails");
+    let called = tools
+        .iter()
+        .next()
+        .expect("a tool")
+        .call(json!({}), CallContext::detached())
+        .await;
     Ok(called.map_or_else(|error| error.message.to_string(), |result| result.text()))
 }
 
 async fn signed_in(life: u64) -> Stage {
     let stage = Stage::new().await;
     stage.ways.lock().expect("no panic").life = Some(life);
-    stage.sign_in(LoginOptions::default()).await.expect("it is signed in");
+    stage
+        .sign_in(LoginOptions::default())
+        .await
+        .expect("it is signed in");
     stage.ways.lock().expect("no panic").life = Some(3_600);
     stage
 }
@@ -49,22 +66,49 @@ async fn token_is_used_by_whom_it_was_given_to_and_read_from_no_other_file() {
     assert_eq!(used(stage.config()).await, Ok("seen".into()));
     type Spoil = fn(&Path, &str);
     let rows: [(&str, Spoil, &str); 5] = [
-        ("of another server", |file, _| rewrite(file, "\"stage\"", "\"other\""), "holds no tokens of the server"),
-        ("for another address", |file, base| rewrite(file, base, "https://good.example"), "holds no tokens"),
-        ("no tokens", |file, _| fs::write(file, "{\"access\":\"hush\"").expect("it is written"), "holds no tokens"),
-        ("too long", |file, _| fs::write(file, " ".repeat(300_000)).expect("it is written"), "holds no tokens"),
+        (
+            "of another server",
+            |file, _| rewrite(file, "\"stage\"", "\"other\""),
+            "holds no tokens of the server",
+        ),
+        (
+            "for another address",
+            |file, base| rewrite(file, base, "https://good.example"),
+            "holds no tokens",
+        ),
+        (
+            "no tokens",
+            |file, _| fs::write(file, "{\"access\":\"hush\"").expect("it is written"),
+            "holds no tokens",
+        ),
+        (
+            "too long",
+            |file, _| fs::write(file, " ".repeat(300_000)).expect("it is written"),
+            "holds no tokens",
+        ),
         #[cfg(unix)]
         ("open to others", |file, _| wide(file), "chmod 600"),
         #[cfg(not(unix))]
-        ("none", |file, _| fs::write(file, "").expect("it is written"), "holds no tokens"),
+        (
+            "none",
+            |file, _| fs::write(file, "").expect("it is written"),
+            "holds no tokens",
+        ),
     ];
     for (name, spoil, words) in rows {
         let stage = signed_in(3_600).await;
         spoil(&stage.file(), &stage.base());
         let before = stage.count("/mcp");
         let (kind, message) = used(stage.config()).await.expect_err(name);
-        assert_eq!((kind, stage.count("/mcp")), (ErrorKind::Invalid, before), "{name}: {message}");
-        assert!(message.contains(words) && !message.contains("hush"), "{name}: {message}");
+        assert_eq!(
+            (kind, stage.count("/mcp")),
+            (ErrorKind::Invalid, before),
+            "{name}: {message}"
+        );
+        assert!(
+            message.contains(words) && !message.contains("hush"),
+            "{name}: {message}"
+        );
         stage.sign_in(LoginOptions::default()).await.expect(name);
         assert_eq!(used(stage.config()).await, Ok("seen".into()), "{name}");
     }
@@ -83,7 +127,10 @@ async fn token_of_another_users_file_is_not_read() {
     // Only root can give a file away.
     if std::os::unix::fs::chown(stage.file(), Some(65_534), None).is_ok() {
         let (kind, message) = used(stage.config()).await.expect_err("it is another's");
-        assert!(kind == ErrorKind::Invalid && message.contains("another user"), "{message}");
+        assert!(
+            kind == ErrorKind::Invalid && message.contains("another user"),
+            "{message}"
+        );
     }
 }
 
@@ -92,14 +139,20 @@ async fn token_that_is_missing_or_refused_ends_in_a_hint_and_not_in_a_loop() {
     let hint = "adjutant mcp login stage";
     let stage = Stage::new().await;
     let (kind, message) = used(stage.config()).await.expect_err("nobody signed in");
-    assert!(kind == ErrorKind::Unauthorised && message.contains(hint), "{message}");
+    assert!(
+        kind == ErrorKind::Unauthorised && message.contains(hint),
+        "{message}"
+    );
     assert_eq!((stage.count("/mcp"), stage.count("/token")), (1, 0));
 
     let stage = signed_in(3_600).await;
     let before = stage.count("/mcp");
     stage.change(|ways, _| ways.is_hard = true);
     let (kind, message) = used(stage.config()).await.expect_err("it is refused");
-    assert!(kind == ErrorKind::Unauthorised && message.contains(hint), "{message}");
+    assert!(
+        kind == ErrorKind::Unauthorised && message.contains(hint),
+        "{message}"
+    );
     // The request, what finds out who renews, and the request again.
     assert_eq!((stage.count("/mcp") - before, stage.renewals()), (3, 1));
 }
@@ -108,7 +161,12 @@ async fn token_that_is_missing_or_refused_ends_in_a_hint_and_not_in_a_loop() {
 async fn token_is_renewed_once_however_many_need_it() {
     let stage = signed_in(0).await;
     let config = stage.config();
-    let all = tokio::join!(used(config.clone()), used(config.clone()), used(config.clone()), used(config));
+    let all = tokio::join!(
+        used(config.clone()),
+        used(config.clone()),
+        used(config.clone()),
+        used(config)
+    );
     let seen = || Ok("seen".to_owned());
     assert_eq!(all, (seen(), seen(), seen(), seen()));
     assert_eq!(stage.renewals(), 1);
@@ -120,7 +178,10 @@ async fn token_that_nobody_waits_for_any_more_is_kept() {
     let mut config = ServerConfig::new(stage.config());
     config.revision = Revision::V2026_07_28;
     let server = McpServer::new("stage", config).expect("it can be meant");
-    let tools = server.resolve(&Identity::root("s".into(), "s", "s")).await.expect("it never fails");
+    let tools = server
+        .resolve(&Identity::root("s".into(), "s", "s"))
+        .await
+        .expect("it never fails");
     let gate = Arc::new((Notify::new(), Notify::new()));
     stage.ways.lock().expect("no panic").good.clear();
     stage.ways.lock().expect("no panic").gate = Some(Arc::clone(&gate));
@@ -154,7 +215,11 @@ async fn token_that_nobody_renews_is_let_go_of() {
         }
         for _ in 0..2 {
             let (kind, message) = used(stage.config()).await.expect_err("it is over");
-            assert_eq!((kind, stage.renewals()), (ErrorKind::Unauthorised, renewals), "{message}");
+            assert_eq!(
+                (kind, stage.renewals()),
+                (ErrorKind::Unauthorised, renewals),
+                "{message}"
+            );
         }
         let text = fs::read_to_string(stage.file()).expect("it is read");
         assert!(!text.contains("refresh-1"), "{text}");
@@ -166,8 +231,13 @@ async fn scopes_that_a_call_needed_are_asked_for_by_the_next_sign_in() {
     let stage = signed_in(3_600).await;
     stage.change(|ways, _| ways.needs = Some("write"));
     let said = used(stage.config()).await.expect("it can be reached");
-    assert!(said.contains("more scopes") && said.contains("adjutant mcp login stage"), "{said}");
-    let login = Login::begin("stage", &stage.config(), LoginOptions::default()).await.expect("it begins");
+    assert!(
+        said.contains("more scopes") && said.contains("adjutant mcp login stage"),
+        "{said}"
+    );
+    let login = Login::begin("stage", &stage.config(), LoginOptions::default())
+        .await
+        .expect("it begins");
     assert_eq!(asks(login.url(), "scope"), "read write");
 }
 
@@ -176,7 +246,10 @@ async fn begun(config: HttpConfig) -> (McpServer, Toolset) {
     let mut config = ServerConfig::new(config);
     config.revision = Revision::V2026_07_28;
     let server = McpServer::new("stage", config).expect("it can be meant");
-    let tools = server.resolve(&Identity::root("s".into(), "s", "s")).await.expect("it never fails");
+    let tools = server
+        .resolve(&Identity::root("s".into(), "s", "s"))
+        .await
+        .expect("it never fails");
     (server, tools)
 }
 
@@ -188,10 +261,15 @@ async fn call_that_is_refused_for_want_of_a_token_waits_until_somebody_has_signe
             ways.good.clear();
             ways.refresh.clear();
         }),
-        ("more scopes than its token has", |ways, _| ways.needs = Some("write")),
+        ("more scopes than its token has", |ways, _| {
+            ways.needs = Some("write")
+        }),
     ];
     // Where the process ends between the refusal and the answer, and where it stays.
-    for ((words, change), is_other) in want.into_iter().flat_map(|want| [(want, false), (want, true)]) {
+    for ((words, change), is_other) in want
+        .into_iter()
+        .flat_map(|want| [(want, false), (want, true)])
+    {
         let stage = signed_in(3_600).await;
         let (mut server, mut set) = begun(stage.config()).await;
         stage.change(change);
@@ -200,27 +278,52 @@ async fn call_that_is_refused_for_want_of_a_token_waits_until_somebody_has_signe
             let tool = set.iter().next().expect("a tool").clone();
             move |cx| async move { Ok(tool.call(json!({}), cx).await?.text()) }
         };
-        let Entered::Waiting(asks) = call.enter(body(&set)).await else { panic!("{words}: it does not wait") };
-        let [(key, ask)] = &asks[..] else { panic!("{words}: {asks:?}") };
-        assert_eq!((ask.kind, &ask.data["mcp"]["command"]), (AskKind::Authorisation, &json!(hint)), "{words}");
-        assert!(ask.prompt.contains(words) && ask.prompt.contains(hint), "{}", ask.prompt);
+        let Entered::Waiting(asks) = call.enter(body(&set)).await else {
+            panic!("{words}: it does not wait")
+        };
+        let [(key, ask)] = &asks[..] else {
+            panic!("{words}: {asks:?}")
+        };
+        assert_eq!(
+            (ask.kind, &ask.data["mcp"]["command"]),
+            (AskKind::Authorisation, &json!(hint)),
+            "{words}"
+        );
+        assert!(
+            ask.prompt.contains(words) && ask.prompt.contains(hint),
+            "{}",
+            ask.prompt
+        );
         // Somebody who says so and has not is asked once more.
         call.answer(key, Answer::approve()).expect("it fits");
-        let Entered::Waiting(asks) = call.enter(body(&set)).await else { panic!("{words}: it does not wait again") };
+        let Entered::Waiting(asks) = call.enter(body(&set)).await else {
+            panic!("{words}: it does not wait again")
+        };
         let key = asks[0].0.clone();
         stage.change(|ways, _| ways.needs = None);
-        stage.sign_in(LoginOptions::default()).await.expect("it is signed in");
+        stage
+            .sign_in(LoginOptions::default())
+            .await
+            .expect("it is signed in");
         if is_other {
             (server, set) = begun(stage.config()).await;
         }
         call.answer(&key, Answer::approve()).expect("it fits");
-        let Entered::Ended(text) = call.enter(body(&set)).await else { panic!("{words}: it does not end") };
+        let Entered::Ended(text) = call.enter(body(&set)).await else {
+            panic!("{words}: it does not end")
+        };
         assert_eq!(text, "seen", "{words}");
         let denied = Reentry::default();
         stage.change(change);
-        let Entered::Waiting(asks) = denied.enter(body(&set)).await else { panic!("{words}: it does not wait") };
-        denied.answer(&asks[0].0, Answer::deny("not now")).expect("it fits");
-        let Entered::Ended(text) = denied.enter(body(&set)).await else { panic!("{words}: it does not end") };
+        let Entered::Waiting(asks) = denied.enter(body(&set)).await else {
+            panic!("{words}: it does not wait")
+        };
+        denied
+            .answer(&asks[0].0, Answer::deny("not now"))
+            .expect("it fits");
+        let Entered::Ended(text) = denied.enter(body(&set)).await else {
+            panic!("{words}: it does not end")
+        };
         assert!(text.contains(words) && text.contains(hint), "{text}");
         drop(server);
     }
@@ -229,9 +332,18 @@ async fn call_that_is_refused_for_want_of_a_token_waits_until_somebody_has_signe
 #[tokio::test]
 async fn token_is_asked_for_anew_once_when_it_is_refused() {
     // The token that is good, and how often the source was asked.
-    for (good, is_good, asked) in [("asked-1", true, 1), ("asked-2", true, 2), ("other", false, 2)] {
+    for (good, is_good, asked) in [
+        ("asked-1", true, 1),
+        ("asked-2", true, 2),
+        ("other", false, 2),
+    ] {
         let stage = Stage::new().await;
-        stage.ways.lock().expect("no panic").good.insert(good.into());
+        stage
+            .ways
+            .lock()
+            .expect("no panic")
+            .good
+            .insert(good.into());
         let count = Arc::new(AtomicUsize::new(0));
         let mut config = stage.config();
         let counted = Arc::clone(&count);
@@ -240,16 +352,26 @@ async fn token_is_asked_for_anew_once_when_it_is_refused() {
             async { Ok((token.into(), Duration::from_secs(300))) }
         });
         let outcome = used(config).await;
-        assert_eq!((outcome.is_ok(), count.load(Relaxed)), (is_good, asked), "{outcome:?}");
+        assert_eq!(
+            (outcome.is_ok(), count.load(Relaxed)),
+            (is_good, asked),
+            "{outcome:?}"
+        );
         assert!(is_good || stage.count("/mcp") == 2, "{outcome:?}");
     }
     let blank = || async { Ok((" \n".into(), Duration::ZERO)) };
     let none = || async { Err(std::io::Error::other("hush").into()) };
-    for (tokens, words) in [(Tokens::from_fn(blank), "is blank"), (Tokens::from_fn(none), "no token")] {
+    for (tokens, words) in [
+        (Tokens::from_fn(blank), "is blank"),
+        (Tokens::from_fn(none), "no token"),
+    ] {
         let mut config = HttpConfig::new("http://127.0.0.1:9/mcp");
         config.tokens = tokens;
         let (kind, message) = used(config).await.expect_err(words);
-        assert!(kind == ErrorKind::Unauthorised && message.contains(words), "{message}");
+        assert!(
+            kind == ErrorKind::Unauthorised && message.contains(words),
+            "{message}"
+        );
         assert!(!message.contains("hush"), "{message}");
     }
 }
@@ -259,9 +381,16 @@ async fn request_goes_nowhere_else_and_is_read_no_further_than_its_limit() {
     let other = Stage::new().await;
     let own = |stage: &Stage| {
         let mut config = stage.config();
-        stage.ways.lock().expect("no panic").good.insert("mine".into());
+        stage
+            .ways
+            .lock()
+            .expect("no panic")
+            .good
+            .insert("mine".into());
         config.tokens = Tokens::default();
-        config.headers.insert("Authorization".into(), "Bearer mine".into());
+        config
+            .headers
+            .insert("Authorization".into(), "Bearer mine".into());
         config.headers.insert("x-key".into(), "hush".into());
         config.url = format!("{}?key=hush", config.url).into();
         config
@@ -269,12 +398,19 @@ async fn request_goes_nowhere_else_and_is_read_no_further_than_its_limit() {
     let stage = Stage::new().await;
     assert_eq!(used(own(&stage)).await, Ok("seen".into()));
     let shown = format!("{:?}", own(&stage));
-    assert!(shown.contains("x-key") && !shown.contains("hush") && !shown.contains("mine"), "{shown}");
+    assert!(
+        shown.contains("x-key") && !shown.contains("hush") && !shown.contains("mine"),
+        "{shown}"
+    );
 
     let elsewhere = format!("{}/mcp", other.base());
     let rows = [
         (307, elsewhere.clone(), "redirects to http://127.0.0.1"),
-        (308, "http://10.0.0.1/mcp".into(), "redirects to http://10.0.0.1"),
+        (
+            308,
+            "http://10.0.0.1/mcp".into(),
+            "redirects to http://10.0.0.1",
+        ),
         (302, elsewhere, "redirects to http://127.0.0.1"),
         (302, "/old".into(), "would lose the request"),
         (307, "/mcp".into(), "redirects without end"),
@@ -283,7 +419,10 @@ async fn request_goes_nowhere_else_and_is_read_no_further_than_its_limit() {
         let stage = Stage::new().await;
         stage.ways.lock().expect("no panic").instead = vec![("/mcp", status, to, String::new())];
         let (kind, message) = used(own(&stage)).await.expect_err(words);
-        assert!(kind == ErrorKind::Protocol && message.contains(words) && !message.contains("hush"), "{message}");
+        assert!(
+            kind == ErrorKind::Protocol && message.contains(words) && !message.contains("hush"),
+            "{message}"
+        );
     }
     assert_eq!(other.count("/mcp"), 0);
 
@@ -295,7 +434,10 @@ async fn request_goes_nowhere_else_and_is_read_no_further_than_its_limit() {
 
     stage.change(|ways, _| ways.endless = Some("/mcp"));
     let (_, message) = used(own(&stage)).await.expect_err("it has no end");
-    assert!(message.contains("16777216 bytes") && !message.contains("hush"), "{message}");
+    assert!(
+        message.contains("16777216 bytes") && !message.contains("hush"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
@@ -308,7 +450,10 @@ async fn server_that_cannot_be_meant_is_refused_without_its_secrets() {
     let mut clear = HttpConfig::new("http://a.example/mcp");
     clear.tokens = Tokens::stored("/nowhere");
     let rows = [
-        (with("Host", "hush"), "\"Host\" of the server `stage` is one that the protocol sets itself"),
+        (
+            with("Host", "hush"),
+            "\"Host\" of the server `stage` is one that the protocol sets itself",
+        ),
         (with("mcp-session-id", "hush"), "sets itself"),
         (with("x key", "hush"), "no header has"),
         (with("x-key", "hush\r\nx: y"), "cannot be sent"),
@@ -319,6 +464,9 @@ async fn server_that_cannot_be_meant_is_refused_without_its_secrets() {
     for (config, words) in rows {
         assert!(!format!("{config:?}").contains("hush"));
         let (kind, message) = used(config).await.expect_err(words);
-        assert!(kind == ErrorKind::Invalid && message.contains(words) && !message.contains("hush"), "{message}");
+        assert!(
+            kind == ErrorKind::Invalid && message.contains(words) && !message.contains("hush"),
+            "{message}"
+        );
     }
 }

@@ -7,9 +7,13 @@ use std::sync::{
 
 use adjutant_llm::{CallResult, Content, Entry, Image, Request, Source};
 use adjutant_mcp::McpHost;
-use adjutant_tool::{Answer, Approval, Ask, Progress, Replay, Sampler, ToolError, ToolSpec, Tools, tool_fn};
+use adjutant_tool::{
+    Answer, Approval, Ask, Progress, Replay, Sampler, ToolError, ToolSpec, Tools, tool_fn,
+};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
 
 /// A revision of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,13 +49,24 @@ impl Client {
             host.serve_io(read, write).await
         });
         let (read, out) = tokio::io::split(here);
-        let mut client = Self { rev, can, lines: BufReader::new(read).lines(), out, next: 1 };
+        let mut client = Self {
+            rev,
+            can,
+            lines: BufReader::new(read).lines(),
+            out,
+            next: 1,
+        };
         if rev == Rev::Old {
             let info = json!({ "name": "test", "version": "1" });
             let params = json!({ "protocolVersion": "2025-11-25", "capabilities": client.can, "clientInfo": info });
             let opened = client.ask("initialize", params).await;
-            assert_eq!(opened["result"]["protocolVersion"], "2025-11-25", "{opened}");
-            client.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+            assert_eq!(
+                opened["result"]["protocolVersion"], "2025-11-25",
+                "{opened}"
+            );
+            client
+                .send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+                .await;
         }
         client
     }
@@ -61,7 +76,10 @@ impl Client {
     }
 
     pub(crate) async fn line(&mut self, line: &str) {
-        self.out.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        self.out
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .unwrap();
     }
 
     /// The next message; none if the connection ended.
@@ -77,7 +95,8 @@ impl Client {
         }
         let id = self.next;
         self.next += 1;
-        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await;
         id
     }
 
@@ -93,11 +112,18 @@ impl Client {
     }
 
     pub(crate) async fn call(&mut self, name: &str, args: Value) -> Value {
-        self.ask("tools/call", json!({ "name": name, "arguments": args })).await
+        self.ask("tools/call", json!({ "name": name, "arguments": args }))
+            .await
     }
 
     /// Comes again with answers.
-    pub(crate) async fn retry(&mut self, name: &str, args: Value, state: &Value, answers: Value) -> Value {
+    pub(crate) async fn retry(
+        &mut self,
+        name: &str,
+        args: Value,
+        state: &Value,
+        answers: Value,
+    ) -> Value {
         let params = json!({ "name": name, "arguments": args, "requestState": state, "inputResponses": answers });
         self.ask("tools/call", params).await
     }
@@ -117,7 +143,9 @@ pub(crate) fn meta(can: &Value, more: &Value) -> Value {
 
 /// The first text of a result.
 pub(crate) fn text(answer: &Value) -> &str {
-    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {answer}"))
+    answer["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no text: {answer}"))
 }
 
 /// Tools of every kind; the counter counts what was really done.
@@ -129,11 +157,19 @@ pub(crate) fn tools(done: &Arc<AtomicU32>) -> Tools {
     let object = || json!({ "type": "object" });
     let (pay, step) = (count(done), count(done));
     let price = json!({ "type": "object", "properties": { "price": { "type": "integer" } }, "required": ["price"] });
-    let priced =
-        ToolSpec { output_schema: Some(Arc::new(price.clone())), ..ToolSpec::new("price", "A price.", object()) };
-    let paid =
-        ToolSpec { approval: Approval::Always, title: Some("Pay".into()), ..ToolSpec::new("pay", "Pays.", price) };
-    let asking = ToolSpec { replay: Replay::Resumable, ..ToolSpec::new("name", "Asks for a name.", object()) };
+    let priced = ToolSpec {
+        output_schema: Some(Arc::new(price.clone())),
+        ..ToolSpec::new("price", "A price.", object())
+    };
+    let paid = ToolSpec {
+        approval: Approval::Always,
+        title: Some("Pay".into()),
+        ..ToolSpec::new("pay", "Pays.", price)
+    };
+    let asking = ToolSpec {
+        replay: Replay::Resumable,
+        ..ToolSpec::new("name", "Asks for a name.", object())
+    };
     let slow = ToolSpec::new("slow", "Waits until it is stopped.", object());
     Tools::new("test")
         .tool(tool_fn(ToolSpec::new("echo", "Says it again.", object()), |args, _| async move {

@@ -28,7 +28,8 @@ struct Row {
 }
 
 fn call(name: &str, args: Value) -> Value {
-    let params = json!({ "name": name, "arguments": args, "_meta": meta(&json!({}), &Value::Null) });
+    let params =
+        json!({ "name": name, "arguments": args, "_meta": meta(&json!({}), &Value::Null) });
     json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
 }
 
@@ -42,8 +43,15 @@ fn row(what: &'static str, expect: u16) -> Row {
         ("mcp-method", "tools/call"),
         ("mcp-name", "echo"),
     ];
-    let headers = headers.map(|(name, value)| (name, value.to_owned())).to_vec();
-    Row { what, headers, body: call("echo", json!({ "say": "hi" })).to_string(), expect }
+    let headers = headers
+        .map(|(name, value)| (name, value.to_owned()))
+        .to_vec();
+    Row {
+        what,
+        headers,
+        body: call("echo", json!({ "say": "hi" })).to_string(),
+        expect,
+    }
 }
 
 impl Row {
@@ -59,21 +67,36 @@ impl Row {
     }
 
     fn body(self, body: impl ToString) -> Self {
-        Self { body: body.to_string(), ..self }
+        Self {
+            body: body.to_string(),
+            ..self
+        }
     }
 }
 
 async fn send(router: &Router, row: Row) -> (StatusCode, String) {
-    let request = row.headers.into_iter().fold(Request::post("/mcp"), |it, (name, value)| it.header(name, value));
-    let response = router.clone().oneshot(request.body(Body::from(row.body)).unwrap()).await.unwrap();
+    let request = row
+        .headers
+        .into_iter()
+        .fold(Request::post("/mcp"), |it, (name, value)| {
+            it.header(name, value)
+        });
+    let response = router
+        .clone()
+        .oneshot(request.body(Body::from(row.body)).unwrap())
+        .await
+        .unwrap();
     let status = response.status();
-    (status, String::from_utf8_lossy(&to_bytes(response.into_body(), 1 << 20).await.unwrap()).into_owned())
+    (
+        status,
+        String::from_utf8_lossy(&to_bytes(response.into_body(), 1 << 20).await.unwrap())
+            .into_owned(),
+    )
 }
 
 fn rows() -> Vec<Row> {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    let unversioned =
-        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo", "arguments": {} } });
+    let unversioned = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo", "arguments": {} } });
     vec![
         row("no token", 401).without("authorization"),
         row("another token", 401).with("authorization", "Bearer b-long-secret"),
@@ -113,49 +136,85 @@ async fn a_hostile_request_is_refused_and_the_next_one_is_served() {
         assert_eq!(status.as_u16(), expect, "{what}: {body}");
         assert!(!body.contains(TOKEN), "{what}");
         let (status, body) = send(&router, self::row("a good request", 200)).await;
-        assert!(status == 200 && body.contains("\"text\":\"hi\""), "after {what}: {status} {body}");
+        assert!(
+            status == 200 && body.contains("\"text\":\"hi\""),
+            "after {what}: {status} {body}"
+        );
     }
 }
 
 #[tokio::test]
 async fn the_page_of_this_machine_is_served_when_everybody_may_call() {
     let open = host().router(HttpOptions::open());
-    let own = row("", 200).without("authorization").with("origin", "http://localhost:5173");
+    let own = row("", 200)
+        .without("authorization")
+        .with("origin", "http://localhost:5173");
     assert_eq!(send(&open, own).await.0, 200);
-    let known = HttpOptions::with_token(TOKEN).host("mcp.example.org").origin("https://example.org:443");
-    let far = row("", 200).with("host", "mcp.example.org").with("origin", "https://example.org");
+    let known = HttpOptions::with_token(TOKEN)
+        .host("mcp.example.org")
+        .origin("https://example.org:443");
+    let far = row("", 200)
+        .with("host", "mcp.example.org")
+        .with("origin", "https://example.org");
     assert_eq!(send(&host().router(known), far).await.0, 200);
 }
 
 #[tokio::test]
 async fn a_session_is_begun_and_ended_when_a_client_of_2025_comes() {
     let router = host().router(HttpOptions::with_token(TOKEN));
-    let params =
-        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     let opening = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
     let request = |method: &str, session: Option<&str>, body: String| {
-        let base = row("", 200).without("mcp-protocol-version").without("mcp-method").without("mcp-name");
-        let request = base
-            .headers
+        let base = row("", 200)
+            .without("mcp-protocol-version")
+            .without("mcp-method")
+            .without("mcp-name");
+        let request = base.headers.into_iter().fold(
+            Request::builder().method(method).uri("/mcp"),
+            |it, (name, value)| it.header(name, value),
+        );
+        let request = session
             .into_iter()
-            .fold(Request::builder().method(method).uri("/mcp"), |it, (name, value)| it.header(name, value));
-        let request = session.into_iter().fold(request, |it, session| it.header("mcp-session-id", session));
+            .fold(request, |it, session| it.header("mcp-session-id", session));
         request.body(Body::from(body)).unwrap()
     };
-    let opened = router.clone().oneshot(request("POST", None, opening.to_string())).await.unwrap();
+    let opened = router
+        .clone()
+        .oneshot(request("POST", None, opening.to_string()))
+        .await
+        .unwrap();
     assert_eq!(opened.status(), 200);
-    let session = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let session = opened.headers()["mcp-session-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     drop(to_bytes(opened.into_body(), 1 << 20).await.unwrap());
     let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string();
-    let told = router.clone().oneshot(request("POST", Some(&session), ready)).await.unwrap();
+    let told = router
+        .clone()
+        .oneshot(request("POST", Some(&session), ready))
+        .await
+        .unwrap();
     assert_eq!(told.status(), 202);
     let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }).to_string();
-    let listed = router.clone().oneshot(request("POST", Some(&session), list.clone())).await.unwrap();
+    let listed = router
+        .clone()
+        .oneshot(request("POST", Some(&session), list.clone()))
+        .await
+        .unwrap();
     let body = to_bytes(listed.into_body(), 1 << 20).await.unwrap();
     assert!(String::from_utf8_lossy(&body).contains("\"echo\""));
-    let ended = router.clone().oneshot(request("DELETE", Some(&session), String::new())).await.unwrap();
+    let ended = router
+        .clone()
+        .oneshot(request("DELETE", Some(&session), String::new()))
+        .await
+        .unwrap();
     assert!(ended.status().is_success(), "{}", ended.status());
-    let late = router.clone().oneshot(request("POST", Some(&session), list)).await.unwrap();
+    let late = router
+        .clone()
+        .oneshot(request("POST", Some(&session), list))
+        .await
+        .unwrap();
     assert_eq!(late.status(), 404);
 }
 
@@ -181,11 +240,22 @@ async fn a_hostile_message_is_refused_and_the_next_one_is_served() {
             let said = client.next().await.unwrap();
             assert_eq!(said["error"]["code"], code, "{what} at {rev:?}: {said}");
         }
-        for arguments in [json!({ "price": "much" }), json!({}), json!({ "price": { "price": 3 } })] {
+        for arguments in [
+            json!({ "price": "much" }),
+            json!({}),
+            json!({ "price": { "price": 3 } }),
+        ] {
             let said = client.call("pay", arguments).await;
             assert_eq!(said["result"]["isError"], true, "{said}");
         }
-        for line in ["{", "[]", "3", "\u{0}", "{\"jsonrpc\":\"2.0\",\"id\":9}", &"[".repeat(1_000_000)] {
+        for line in [
+            "{",
+            "[]",
+            "3",
+            "\u{0}",
+            "{\"jsonrpc\":\"2.0\",\"id\":9}",
+            &"[".repeat(1_000_000),
+        ] {
             client.line(line).await;
         }
         let said = client.call("echo", json!({ "say": "hi" })).await;
@@ -198,5 +268,8 @@ async fn a_line_is_left_out_when_it_is_too_long() {
     let mut client = Client::open(&host(), Rev::New).await;
     client.call("echo", json!({})).await;
     client.line(&" ".repeat((16 << 20) + 2)).await;
-    assert_eq!(client.call("echo", json!({ "say": "hi" })).await["result"]["isError"], false);
+    assert_eq!(
+        client.call("echo", json!({ "say": "hi" })).await["result"]["isError"],
+        false
+    );
 }

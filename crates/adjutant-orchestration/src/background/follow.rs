@@ -26,14 +26,26 @@ const MAX_KEPT_BYTES: usize = 100_000;
 const MAX_LINE_BYTES: usize = 200;
 
 /// Looks after a task until it has ended.
-pub(super) async fn follow(table: Arc<TaskTable>, task: Arc<BackgroundTask>, run: MemberRun, ear: Ear) {
-    let (ended, _) = child_run::follow(run, task.wish.cancelled(), |event| note(&table, &task, event)).await;
+pub(super) async fn follow(
+    table: Arc<TaskTable>,
+    task: Arc<BackgroundTask>,
+    run: MemberRun,
+    ear: Ear,
+) {
+    let (ended, _) = child_run::follow(run, task.wish.cancelled(), |event| {
+        note(&table, &task, event)
+    })
+    .await;
     end(&table, &task, &ear, AgentEnd::of(&ended));
 }
 
 fn note(table: &TaskTable, task: &BackgroundTask, event: &Event) {
     // A kept task is a first agent.
-    let is_own = if task.kept { event.who.depth == 0 } else { event.who.thread == task.thread };
+    let is_own = if task.kept {
+        event.who.depth == 0
+    } else {
+        event.who.thread == task.thread
+    };
     if !is_own {
         return;
     }
@@ -56,7 +68,10 @@ pub(super) fn end(table: &TaskTable, task: &BackgroundTask, ear: &Ear, ended: Ag
         match ear.steer(message) {
             Ok(queued) => task.tell(queued, whole),
             // It can still be asked for.
-            Err(error) => tracing::warn!(task = &*task.id, "nobody is told that a task has ended: {error}"),
+            Err(error) => tracing::warn!(
+                task = &*task.id,
+                "nobody is told that a task has ended: {error}"
+            ),
         }
     }
     let (id, agent, thread) = (&task.id, &task.agent, &task.thread);
@@ -75,11 +90,27 @@ pub(super) fn settle(table: &TaskTable, task: &BackgroundTask, ended: AgentEnd) 
 /// The message that tells the end of a task, and whether it holds the whole text.
 fn notice(task: &BackgroundTask, state: TaskState, text: &str) -> (UserMessage, bool) {
     let (shown, whole) = (ellipsed(text, MAX_TOLD_BYTES), text.len() <= MAX_TOLD_BYTES);
-    let mut said = format!("The background task {} ({}) is {}:\n{shown}", task.id, task.agent, state.word());
+    let mut said = format!(
+        "The background task {} ({}) is {}:\n{shown}",
+        task.id,
+        task.agent,
+        state.word()
+    );
     if !whole {
-        said.push_str(&format!("\n[{} bytes in all: get_task gives the rest]", text.len()));
+        said.push_str(&format!(
+            "\n[{} bytes in all: get_task gives the rest]",
+            text.len()
+        ));
     }
-    (UserMessage { origin: Origin::Peer { from: task.thread.clone() }, ..UserMessage::text(said) }, whole)
+    (
+        UserMessage {
+            origin: Origin::Peer {
+                from: task.thread.clone(),
+            },
+            ..UserMessage::text(said)
+        },
+        whole,
+    )
 }
 
 /// The beginning of a text, in one line.

@@ -35,7 +35,9 @@ struct OpenTask {
 
 impl Gone {
     pub(super) fn new(table: &Arc<TaskTable>) -> Self {
-        Self { table: Arc::clone(table) }
+        Self {
+            table: Arc::clone(table),
+        }
     }
 
     /// True if nothing will be heard of a task any more.
@@ -62,7 +64,10 @@ impl Effect for Gone {
         let mut open = before.clone();
         cx.fresh().for_each(|stored| open.hear(&stored.entry));
         let by = &cx.who.thread;
-        let gone: Vec<_> = open.0.extract_if(.., |id, task| self.is_gone(by, id, task)).collect();
+        let gone: Vec<_> = open
+            .0
+            .extract_if(.., |id, task| self.is_gone(by, id, task))
+            .collect();
         let mut actions = Vec::new();
         if open != before {
             actions.push(Action::Remember(json!(open)));
@@ -79,7 +84,10 @@ impl OpenTasks {
     fn hear(&mut self, entry: &Entry) {
         match entry {
             Entry::Turn(turn) => {
-                turn.results().iter().filter_map(|result| Mark::of(&result.details)).for_each(|mark| self.mark(mark));
+                turn.results()
+                    .iter()
+                    .filter_map(|result| Mark::of(&result.details))
+                    .for_each(|mark| self.mark(mark));
             }
             Entry::User(message) => {
                 if let Origin::Peer { from } = &message.origin {
@@ -92,8 +100,22 @@ impl OpenTasks {
 
     fn mark(&mut self, mark: Mark) {
         match mark {
-            Mark::Launched { task_id, agent, thread, session, kept } => {
-                self.0.insert(task_id, OpenTask { agent, thread, session, kept });
+            Mark::Launched {
+                task_id,
+                agent,
+                thread,
+                session,
+                kept,
+            } => {
+                self.0.insert(
+                    task_id,
+                    OpenTask {
+                        agent,
+                        thread,
+                        session,
+                        kept,
+                    },
+                );
             }
             Mark::Settled { task_id } => {
                 self.0.remove(&task_id);
@@ -103,9 +125,17 @@ impl OpenTasks {
 }
 
 fn reminder(gone: &[(Arc<str>, OpenTask)]) -> String {
-    let named: Vec<_> = gone.iter().take(MAX_NAMED).map(|(id, task)| format!("{id} ({})", task.agent)).collect();
+    let named: Vec<_> = gone
+        .iter()
+        .take(MAX_NAMED)
+        .map(|(id, task)| format!("{id} ({})", task.agent))
+        .collect();
     let more = gone.len().saturating_sub(MAX_NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
     format!(
         "These background tasks are lost, because the run or the program that they belonged to ended before they did: \
          {}{more}. Unless a message still tells what one came to, there is no result; launch it again if you need it.",

@@ -16,7 +16,9 @@ pub(super) struct Hold {
 
 impl Hold {
     pub(super) fn new(table: &Arc<TaskTable>) -> Self {
-        Self { table: Arc::clone(table) }
+        Self {
+            table: Arc::clone(table),
+        }
     }
 
     /// The tasks of the agent, if its run launched any: of those that earlier runs launched none is at work.
@@ -25,7 +27,9 @@ impl Hold {
             Entry::Turn(turn) => Some(turn),
             _ => None,
         });
-        let mut marks = turns.flat_map(|turn| turn.results()).filter_map(|result| Mark::of(&result.details));
+        let mut marks = turns
+            .flat_map(|turn| turn.results())
+            .filter_map(|result| Mark::of(&result.details));
         let session = marks.find_map(|mark| match mark {
             Mark::Launched { session, .. } => Some(session),
             Mark::Settled { .. } => None,
@@ -43,7 +47,10 @@ impl Hook<AfterTurn> for Hold {
         let tasks = self.tasks(&cx, &point);
         // A message makes the run go on: what still runs then is waited for the next time.
         while !tasks.iter().any(|task| task.is_told()) {
-            let running: Vec<_> = tasks.iter().filter(|task| !task.kept && !task.state().is_ended()).collect();
+            let running: Vec<_> = tasks
+                .iter()
+                .filter(|task| !task.kept && !task.state().is_ended())
+                .collect();
             if running.is_empty() {
                 break;
             }
@@ -59,5 +66,9 @@ impl Hook<AfterTurn> for Hold {
 
 /// True if the run would end after this turn if nothing were said, because its agent has answered.
 fn ends(point: &AfterTurn) -> bool {
-    !point.stop && point.results.iter().all(|result| result.terminate == Terminate::IfAll)
+    !point.stop
+        && point
+            .results
+            .iter()
+            .all(|result| result.terminate == Terminate::IfAll)
 }

@@ -5,7 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use adjutant_agent::{Agent, Journal, JournalErrorKind, LogId, MemberRun, Record, RecordStream, Seq, Stamped};
+use adjutant_agent::{
+    Agent, Journal, JournalErrorKind, LogId, MemberRun, Record, RecordStream, Seq, Stamped,
+};
 use adjutant_llm::{Entry, Origin, ThreadId, Usage};
 use adjutant_tool::ToolError;
 use futures_util::StreamExt;
@@ -34,9 +36,14 @@ pub(super) enum Stands {
 }
 
 /// The log of a kept task, by the session and the thread of its call.
-pub(super) fn log_of(session: &LogId, by: &ThreadId, call: adjutant_llm::CallId) -> Result<LogId, ToolError> {
+pub(super) fn log_of(
+    session: &LogId,
+    by: &ThreadId,
+    call: adjutant_llm::CallId,
+) -> Result<LogId, ToolError> {
     let log = LogId(format!("{session}/{by}/{call}").into());
-    log.check().map_err(|error| ToolError::failed("the task cannot be kept").with_source(error))?;
+    log.check()
+        .map_err(|error| ToolError::failed("the task cannot be kept").with_source(error))?;
     Ok(log)
 }
 
@@ -49,7 +56,9 @@ pub(super) fn begin(
     prompt: &str,
     ear: Ear,
 ) -> Result<(), Error> {
-    let could_not = |error| Error::new(ErrorKind::Agent, format!("{} could not begin", task.id)).with_source(error);
+    let could_not = |error| {
+        Error::new(ErrorKind::Agent, format!("{} could not begin", task.id)).with_source(error)
+    };
     let run = match stands {
         Stands::Fresh => agent.run(prompt).stream().map_err(could_not)?,
         Stands::Open => agent.resume(Vec::new()).stream().map_err(could_not)?,
@@ -58,16 +67,30 @@ pub(super) fn begin(
             return Ok(());
         }
     };
-    tokio::spawn(follow::follow(Arc::clone(table), Arc::clone(task), MemberRun::Root(run), ear));
+    tokio::spawn(follow::follow(
+        Arc::clone(table),
+        Arc::clone(task),
+        MemberRun::Root(run),
+        ear,
+    ));
     Ok(())
 }
 
 /// Goes on with the kept tasks of a session that this program does not know, and gives all that are known.
-pub(super) async fn resume(background: &Background, session: &Agent) -> Result<Vec<TaskSnapshot>, Error> {
+pub(super) async fn resume(
+    background: &Background,
+    session: &Agent,
+) -> Result<Vec<TaskSnapshot>, Error> {
     let table = &background.table;
-    let no_journal = || Error::new(ErrorKind::Invalid, "no task is kept here: there is no journal for it");
+    let no_journal = || {
+        Error::new(
+            ErrorKind::Invalid,
+            "no task is kept here: there is no journal for it",
+        )
+    };
     let journal = table.journal().ok_or_else(no_journal)?;
-    let could_not = |error| Error::new(ErrorKind::Agent, "the session could not be opened").with_source(error);
+    let could_not =
+        |error| Error::new(ErrorKind::Agent, "the session could not be opened").with_source(error);
     session.log().open().await.map_err(could_not)?;
     let log = session.session_id();
     let told = told(session);
@@ -90,15 +113,36 @@ pub(super) async fn resume(background: &Background, session: &Agent) -> Result<V
         let Some(task) = found else { continue };
         let Some(known) = background.agents.get(&launched.agent) else {
             let text = format!("no agent {:?} can be launched any more", launched.agent);
-            follow::settle(table, &task, AgentEnd { state: TaskState::Failed, text, usage: Usage::default() });
+            follow::settle(
+                table,
+                &task,
+                AgentEnd {
+                    state: TaskState::Failed,
+                    text,
+                    usage: Usage::default(),
+                },
+            );
             continue;
         };
-        let agent = launched.max_turns.map_or(known.agent.clone(), |turns| known.agent.clone().cap_turns(turns));
-        let ear = if told.contains(&launched.thread) { Ear::Nobody } else { Ear::Session(session.clone()) };
-        let agent = with_task(agent, &launched.prompt).journal(Arc::clone(&journal)).session(own);
-        begin(table, &task, stands, agent, &launched.prompt, ear).inspect_err(|_| table.unlist(&task))?;
+        let agent = launched.max_turns.map_or(known.agent.clone(), |turns| {
+            known.agent.clone().cap_turns(turns)
+        });
+        let ear = if told.contains(&launched.thread) {
+            Ear::Nobody
+        } else {
+            Ear::Session(session.clone())
+        };
+        let agent = with_task(agent, &launched.prompt)
+            .journal(Arc::clone(&journal))
+            .session(own);
+        begin(table, &task, stands, agent, &launched.prompt, ear)
+            .inspect_err(|_| table.unlist(&task))?;
     }
-    Ok(table.snapshot().into_iter().filter(|task| task.session == *log).collect())
+    Ok(table
+        .snapshot()
+        .into_iter()
+        .filter(|task| task.session == *log)
+        .collect())
 }
 
 /// The tasks whose end the conversation tells already.
@@ -116,11 +160,16 @@ fn told(session: &Agent) -> BTreeSet<ThreadId> {
 }
 
 /// The kept tasks of a session that nobody has read the result of, by thread of the agent that launched them.
-async fn unfinished(journal: &dyn Journal, log: &LogId) -> Result<Vec<(ThreadId, Launched)>, Error> {
+async fn unfinished(
+    journal: &dyn Journal,
+    log: &LogId,
+) -> Result<Vec<(ThreadId, Launched)>, Error> {
     let mut found: BTreeMap<(ThreadId, u64), Launched> = BTreeMap::new();
     let mut records = journal.read(log, Seq(0));
     while let Some(stamped) = read(&mut records, log).await? {
-        let Record::App { kind, data, .. } = &stamped.record else { continue };
+        let Record::App { kind, data, .. } = &stamped.record else {
+            continue;
+        };
         match &**kind {
             "background.launched" => {
                 if let Ok(launched) = Launched::deserialize(data)
@@ -133,7 +182,10 @@ async fn unfinished(journal: &dyn Journal, log: &LogId) -> Result<Vec<(ThreadId,
             _ => {}
         }
     }
-    Ok(found.into_iter().map(|((by, _), launched)| (by, launched)).collect())
+    Ok(found
+        .into_iter()
+        .map(|((by, _), launched)| (by, launched))
+        .collect())
 }
 
 /// Reads where the log of a kept task stands.

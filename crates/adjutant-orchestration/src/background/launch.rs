@@ -82,7 +82,8 @@ impl Mark {
 /// The session that a call belongs to.
 pub(super) fn session(cx: &CallContext) -> Result<LogId, ToolError> {
     let log = cx.get::<LogId>();
-    log.map(|log| LogId::clone(&log)).ok_or_else(|| ToolError::failed("tasks are launched only within a call of a run"))
+    log.map(|log| LogId::clone(&log))
+        .ok_or_else(|| ToolError::failed("tasks are launched only within a call of a run"))
 }
 
 /// Launches a task, and says so to the model.
@@ -92,13 +93,21 @@ pub(super) async fn launch(
     order: LaunchOrder,
 ) -> Result<CallResult, ToolError> {
     if order.task.trim().is_empty() {
-        return Err(ToolError::new(ToolErrorKind::InvalidArguments, "`task` is blank: say what to do"));
+        return Err(ToolError::new(
+            ToolErrorKind::InvalidArguments,
+            "`task` is blank: say what to do",
+        ));
     }
     let (session, line) = (session(cx)?, RunLine::of(cx)?);
     let outside = || ToolError::failed("tasks are launched only within a call of a run");
     let spawn = cx.get::<dyn Spawn>().ok_or_else(outside)?;
-    let agent = order.max_turns.map_or(order.agent.clone(), |turns| order.agent.clone().cap_turns(turns));
-    let (by, number) = (cx.who.thread.clone(), number(&spawn.parent().history, line.call));
+    let agent = order.max_turns.map_or(order.agent.clone(), |turns| {
+        order.agent.clone().cap_turns(turns)
+    });
+    let (by, number) = (
+        cx.who.thread.clone(),
+        number(&spawn.parent().history, line.call),
+    );
     let new = |thread| NewTask {
         session: session.clone(),
         by: by.clone(),
@@ -110,18 +119,27 @@ pub(super) async fn launch(
     };
     let agent = with_task(agent, &order.task);
     if order.keep {
-        let no_journal = || ToolError::failed("nothing can be kept here: there is no journal for it");
+        let no_journal =
+            || ToolError::failed("nothing can be kept here: there is no journal for it");
         let journal = table.journal().ok_or_else(no_journal)?;
         let log = kept::log_of(&session, &by, line.call)?;
         if let Some(task) = table.find(&session, &by, &ThreadId::from(&*log.0)) {
             // The call was entered again, and somebody looks after the task already.
-            line.app("background.launched", VERSION, json!(record_of(&task, &order)));
+            line.app(
+                "background.launched",
+                VERSION,
+                json!(record_of(&task, &order)),
+            );
             return Ok(launched(&task));
         }
         // Nothing is waited for while it is listed and nobody looks after it.
         let stands = kept::stands(&*journal, &log).await?;
         let task = table.list(new(ThreadId::from(&*log.0)))?;
-        line.app("background.launched", VERSION, json!(record_of(&task, &order)));
+        line.app(
+            "background.launched",
+            VERSION,
+            json!(record_of(&task, &order)),
+        );
         let agent = agent.journal(journal).session(log);
         let begun = kept::begin(table, &task, stands, agent, &order.task, Ear::Run(line));
         begun.inspect_err(|_| table.unlist(&task))?;
@@ -134,9 +152,16 @@ pub(super) async fn launch(
     let child = spawn.keep(KEY, agent.into()).await?;
     let task = table.list(new(child.identity().thread.clone()))?;
     let record = json!(record_of(&task, &order));
-    let run = child.stream(order.task).inspect_err(|_| table.unlist(&task))?;
+    let run = child
+        .stream(order.task)
+        .inspect_err(|_| table.unlist(&task))?;
     line.app("background.launched", VERSION, record);
-    tokio::spawn(follow::follow(Arc::clone(table), Arc::clone(&task), MemberRun::Child(run), Ear::Run(line)));
+    tokio::spawn(follow::follow(
+        Arc::clone(table),
+        Arc::clone(&task),
+        MemberRun::Child(run),
+        Ear::Run(line),
+    ));
     Ok(launched(&task))
 }
 
@@ -149,7 +174,10 @@ fn launched(task: &BackgroundTask) -> CallResult {
         session: task.session.clone(),
         kept: task.kept,
     };
-    CallResult { details: mark.details(), ..CallResult::ok(said.to_string()) }
+    CallResult {
+        details: mark.details(),
+        ..CallResult::ok(said.to_string())
+    }
 }
 
 fn record_of(task: &BackgroundTask, order: &LaunchOrder) -> Launched {
@@ -171,10 +199,17 @@ fn record_of(task: &BackgroundTask, order: &LaunchOrder) -> Launched {
 /// again gives none twice. Calls of one turn differ in their blocks; numbers between them are left out.
 fn number(history: &Transcript, call: CallId) -> u64 {
     let newest = history.iter().rev().find_map(|stored| match &stored.entry {
-        Entry::Turn(turn) => turn.results().iter().filter_map(|result| launched_number(&result.details)).max(),
+        Entry::Turn(turn) => turn
+            .results()
+            .iter()
+            .filter_map(|result| launched_number(&result.details))
+            .max(),
         _ => None,
     });
-    newest.unwrap_or(0).saturating_add(1).saturating_add(u64::from(call.block))
+    newest
+        .unwrap_or(0)
+        .saturating_add(1)
+        .saturating_add(u64::from(call.block))
 }
 
 fn launched_number(details: &Value) -> Option<u64> {

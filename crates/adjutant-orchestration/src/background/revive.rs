@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_agent::{DriveContext, DriveStart, Failure, MemberRun, Middleware, NextDrive, Record, RunResult, Stamped};
+use adjutant_agent::{
+    DriveContext, DriveStart, Failure, MemberRun, Middleware, NextDrive, Record, RunResult, Stamped,
+};
 use adjutant_llm::{Entry, Origin, ThreadId, Usage, UserMessage};
 use adjutant_tool::ToolError;
 use async_trait::async_trait;
@@ -54,13 +56,21 @@ impl Middleware for Revive {
         let found = match FoundTasks::read(cx).await {
             Ok(found) => found,
             Err(error) => {
-                tracing::warn!("the background tasks of {} cannot be found again: {error}", cx.log);
+                tracing::warn!(
+                    "the background tasks of {} cannot be found again: {error}",
+                    cx.log
+                );
                 return;
             }
         };
         let (mut goes_on, mut any) = (Vec::new(), false);
         for (thread, found) in found.0 {
-            if self.0.table.find(&cx.log, &cx.who.thread, &thread).is_some() {
+            if self
+                .0
+                .table
+                .find(&cx.log, &cx.who.thread, &thread)
+                .is_some()
+            {
                 continue;
             }
             let is_at_work = !cx.is_answered(&thread, 0);
@@ -81,8 +91,17 @@ impl Middleware for Revive {
 
 impl Revive {
     /// Lists a task again; gives it if it goes on, and ends it otherwise.
-    async fn revive(&self, cx: &DriveStart, found: FoundTask, is_at_work: bool) -> Option<Arc<BackgroundTask>> {
-        let FoundTask { launched, told, ended } = found;
+    async fn revive(
+        &self,
+        cx: &DriveStart,
+        found: FoundTask,
+        is_at_work: bool,
+    ) -> Option<Arc<BackgroundTask>> {
+        let FoundTask {
+            launched,
+            told,
+            ended,
+        } = found;
         let table = &self.0.table;
         let line = cx.line(&launched.thread);
         let ear = match (ended, told) {
@@ -103,11 +122,25 @@ impl Revive {
             Ok(run) => run,
             Err(error) => {
                 let text = format!("it is lost: {}", chain(&error));
-                end(table, &task, &ear, AgentEnd { state: TaskState::Failed, text, usage: Usage::default() });
+                end(
+                    table,
+                    &task,
+                    &ear,
+                    AgentEnd {
+                        state: TaskState::Failed,
+                        text,
+                        usage: Usage::default(),
+                    },
+                );
                 return None;
             }
         };
-        let following = follow::follow(Arc::clone(table), Arc::clone(&task), MemberRun::Child(run), ear);
+        let following = follow::follow(
+            Arc::clone(table),
+            Arc::clone(&task),
+            MemberRun::Child(run),
+            ear,
+        );
         if is_at_work {
             tokio::spawn(following);
             return Some(task);
@@ -117,13 +150,27 @@ impl Revive {
         None
     }
 
-    async fn open(&self, cx: &DriveStart, launched: &Launched) -> Result<adjutant_agent::ChildRun, ToolError> {
+    async fn open(
+        &self,
+        cx: &DriveStart,
+        launched: &Launched,
+    ) -> Result<adjutant_agent::ChildRun, ToolError> {
         let known = self.0.launchable(&launched.agent);
-        let gone = || ToolError::failed(format!("no agent {:?} can be launched any more", &*launched.agent));
+        let gone = || {
+            ToolError::failed(format!(
+                "no agent {:?} can be launched any more",
+                &*launched.agent
+            ))
+        };
         let agent = known.ok_or_else(gone)?;
-        let agent = launched.max_turns.map_or(agent.clone(), |turns| agent.cap_turns(turns));
+        let agent = launched
+            .max_turns
+            .map_or(agent.clone(), |turns| agent.cap_turns(turns));
         let agent = with_task(agent, &launched.prompt);
-        cx.spawn().reopen(&launched.thread, agent.into(), 0).await?.stream(&*launched.prompt)
+        cx.spawn()
+            .reopen(&launched.thread, agent.into(), 0)
+            .await?
+            .stream(&*launched.prompt)
     }
 }
 
@@ -148,7 +195,14 @@ impl FoundTasks {
                     && !launched.kept
                 {
                     let thread = launched.thread.clone();
-                    self.0.insert(thread, FoundTask { launched, told: false, ended: false });
+                    self.0.insert(
+                        thread,
+                        FoundTask {
+                            launched,
+                            told: false,
+                            ended: false,
+                        },
+                    );
                 }
             }
             Record::App { kind, data, .. } if &**kind == "background.ended" => {
@@ -157,7 +211,10 @@ impl FoundTasks {
                     (task.ended, task.told) = (true, true);
                 }
             }
-            Record::Queued { content: Entry::User(message), .. } => {
+            Record::Queued {
+                content: Entry::User(message),
+                ..
+            } => {
                 if let Origin::Peer { from } = &message.origin
                     && let Some(task) = self.0.get_mut(from)
                 {
@@ -176,13 +233,30 @@ impl FoundTasks {
 
 /// The message that the program began again, and which tasks go on.
 fn news(goes_on: &[Arc<BackgroundTask>]) -> UserMessage {
-    let named: Vec<_> = goes_on.iter().take(MAX_NAMED).map(|task| format!("{} ({})", task.id, task.agent)).collect();
+    let named: Vec<_> = goes_on
+        .iter()
+        .take(MAX_NAMED)
+        .map(|task| format!("{} ({})", task.id, task.agent))
+        .collect();
     let more = goes_on.len().saturating_sub(MAX_NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let named = if named.is_empty() { "none".to_owned() } else { named.join(", ") };
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    let named = if named.is_empty() {
+        "none".to_owned()
+    } else {
+        named.join(", ")
+    };
     let said = format!(
         "The program was lost and has begun again. Background tasks that go on: {named}{more}. What others came to, or why \
          they are lost, is told in messages."
     );
-    UserMessage { origin: Origin::Reminder { by: "background".into() }, ..UserMessage::text(said) }
+    UserMessage {
+        origin: Origin::Reminder {
+            by: "background".into(),
+        },
+        ..UserMessage::text(said)
+    }
 }

@@ -49,7 +49,10 @@ impl TaskWatch {
     pub(super) fn new(table: &Arc<TaskTable>) -> Self {
         let mut changes = table.changes();
         changes.mark_changed();
-        Self { table: Arc::clone(table), changes }
+        Self {
+            table: Arc::clone(table),
+            changes,
+        }
     }
 
     /// The tasks as they are at first, and after each change; changes that come fast are shown together.

@@ -73,15 +73,38 @@ pub(super) struct NewTask {
 
 impl BackgroundTask {
     pub(super) fn new(new: NewTask) -> Self {
-        let NewTask { session, by, number, agent, thread, task, kept } = new;
+        let NewTask {
+            session,
+            by,
+            number,
+            agent,
+            thread,
+            task,
+            kept,
+        } = new;
         let standing = TaskStanding {
             state: TaskState::Running,
             progress: Arc::default(),
             text: Arc::default(),
             usage: Usage::default(),
         };
-        let (state, id) = (watch::Sender::new(standing), format!("task-{number}").into());
-        Self { session, by, number, id, agent, thread, task, kept, wish: Cancel::new(), state, told: Mutex::default() }
+        let (state, id) = (
+            watch::Sender::new(standing),
+            format!("task-{number}").into(),
+        );
+        Self {
+            session,
+            by,
+            number,
+            id,
+            agent,
+            thread,
+            task,
+            kept,
+            wish: Cancel::new(),
+            state,
+            told: Mutex::default(),
+        }
     }
 
     pub(super) fn standing(&self) -> TaskStanding {
@@ -95,7 +118,11 @@ impl BackgroundTask {
     /// Waits until it has ended.
     pub(super) async fn ended(&self) {
         // The sender is this task's own.
-        let _ = self.state.subscribe().wait_for(|standing| standing.state.is_ended()).await;
+        let _ = self
+            .state
+            .subscribe()
+            .wait_for(|standing| standing.state.is_ended())
+            .await;
     }
 
     pub(super) fn progress(&self, line: Arc<str>) {
@@ -107,7 +134,12 @@ impl BackgroundTask {
         self.state.send_if_modified(|standing| {
             let first = !standing.state.is_ended();
             if first {
-                *standing = TaskStanding { state, text, usage, progress: Arc::clone(&standing.progress) };
+                *standing = TaskStanding {
+                    state,
+                    text,
+                    usage,
+                    progress: Arc::clone(&standing.progress),
+                };
             }
             first
         });
@@ -156,7 +188,12 @@ impl BackgroundTask {
     }
 
     pub(super) fn snapshot(&self) -> TaskSnapshot {
-        let TaskStanding { state, progress, text, usage } = self.standing();
+        let TaskStanding {
+            state,
+            progress,
+            text,
+            usage,
+        } = self.standing();
         TaskSnapshot {
             session: self.session.clone(),
             by: self.by.clone(),

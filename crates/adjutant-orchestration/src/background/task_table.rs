@@ -35,7 +35,13 @@ type ByAgent = BTreeMap<(LogId, ThreadId), Vec<Arc<BackgroundTask>>>;
 impl TaskTable {
     pub(super) fn new(options: BackgroundOptions) -> Self {
         let (tasks, tools) = (Mutex::default(), Mutex::default());
-        Self { options, tasks, changed: watch::Sender::new(0), journal: OnceLock::new(), tools }
+        Self {
+            options,
+            tasks,
+            changed: watch::Sender::new(0),
+            journal: OnceLock::new(),
+            tools,
+        }
     }
 
     pub(super) fn options(&self) -> &BackgroundOptions {
@@ -70,7 +76,9 @@ impl TaskTable {
     pub(super) fn adopt(&self, new: NewTask) -> Option<Arc<BackgroundTask>> {
         let task = Arc::new(BackgroundTask::new(new));
         let mut all = self.all();
-        let tasks = all.entry((task.session.clone(), task.by.clone())).or_default();
+        let tasks = all
+            .entry((task.session.clone(), task.by.clone()))
+            .or_default();
         if tasks.iter().any(|known| known.thread == task.thread) {
             return None;
         }
@@ -81,26 +89,47 @@ impl TaskTable {
     }
 
     /// The task of this thread, if it is known.
-    pub(super) fn find(&self, session: &LogId, by: &ThreadId, thread: &ThreadId) -> Option<Arc<BackgroundTask>> {
-        self.of(session, by).into_iter().find(|task| task.thread == *thread)
+    pub(super) fn find(
+        &self,
+        session: &LogId,
+        by: &ThreadId,
+        thread: &ThreadId,
+    ) -> Option<Arc<BackgroundTask>> {
+        self.of(session, by)
+            .into_iter()
+            .find(|task| task.thread == *thread)
     }
 
     /// Lists a new task as running, if there is room for one more.
     pub(super) fn list(&self, new: NewTask) -> Result<Arc<BackgroundTask>, Error> {
         let mut all = self.all();
-        let tasks = all.entry((new.session.clone(), new.by.clone())).or_default();
+        let tasks = all
+            .entry((new.session.clone(), new.by.clone()))
+            .or_default();
         // The same call was entered again.
         tasks.retain(|task| task.thread != new.thread);
         let running = tasks.iter().filter(|task| !task.state().is_ended()).count();
         if running >= self.options.max_running {
-            let message = format!("{running} tasks run already: wait for one with get_task, or stop one");
+            let message =
+                format!("{running} tasks run already: wait for one with get_task, or stop one");
             return Err(Error::new(ErrorKind::Full, message));
         }
-        let unread: Vec<_> = tasks.iter().filter(|task| is_unread(task)).map(|task| &*task.id).collect();
+        let unread: Vec<_> = tasks
+            .iter()
+            .filter(|task| is_unread(task))
+            .map(|task| &*task.id)
+            .collect();
         if unread.len() >= self.options.max_unread {
-            let named = unread.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
-            let message =
-                format!("{} results wait to be read: read them with get_task first, {named} for example", unread.len());
+            let named = unread
+                .iter()
+                .take(MAX_NAMED)
+                .copied()
+                .collect::<Vec<_>>()
+                .join(", ");
+            let message = format!(
+                "{} results wait to be read: read them with get_task first, {named} for example",
+                unread.len()
+            );
             return Err(Error::new(ErrorKind::Full, message));
         }
         let task = Arc::new(BackgroundTask::new(new));
@@ -127,24 +156,43 @@ impl TaskTable {
 
     /// The tasks of one agent, in the order of their launch.
     pub(super) fn of(&self, session: &LogId, by: &ThreadId) -> Vec<Arc<BackgroundTask>> {
-        self.all().get(&(session.clone(), by.clone())).cloned().unwrap_or_default()
+        self.all()
+            .get(&(session.clone(), by.clone()))
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// The task of one agent by its id.
-    pub(super) fn get(&self, session: &LogId, by: &ThreadId, id: &str) -> Result<Arc<BackgroundTask>, Error> {
+    pub(super) fn get(
+        &self,
+        session: &LogId,
+        by: &ThreadId,
+        id: &str,
+    ) -> Result<Arc<BackgroundTask>, Error> {
         let tasks = self.of(session, by);
-        tasks.into_iter().find(|task| &*task.id == id).ok_or_else(|| {
-            let id = crate::text::ellipsed(id, 100);
-            Error::new(ErrorKind::Missing, format!("no task {id:?}: list_tasks tells which there are"))
-        })
+        tasks
+            .into_iter()
+            .find(|task| &*task.id == id)
+            .ok_or_else(|| {
+                let id = crate::text::ellipsed(id, 100);
+                Error::new(
+                    ErrorKind::Missing,
+                    format!("no task {id:?}: list_tasks tells which there are"),
+                )
+            })
     }
 
     pub(super) fn snapshot(&self) -> Vec<TaskSnapshot> {
-        self.all().values().flatten().map(|task| task.snapshot()).collect()
+        self.all()
+            .values()
+            .flatten()
+            .map(|task| task.snapshot())
+            .collect()
     }
 
     pub(super) fn stop(&self, task: &TaskSnapshot) -> bool {
-        self.get(&task.session, &task.by, &task.id).is_ok_and(|task| task.stop(Stopper::Application))
+        self.get(&task.session, &task.by, &task.id)
+            .is_ok_and(|task| task.stop(Stopper::Application))
     }
 
     pub(super) fn forget(&self, session: &LogId) {
@@ -163,7 +211,8 @@ impl TaskTable {
 
     /// Something about a task has changed.
     pub(super) fn tell(&self) {
-        self.changed.send_modify(|changes| *changes = changes.wrapping_add(1));
+        self.changed
+            .send_modify(|changes| *changes = changes.wrapping_add(1));
     }
 
     fn all(&self) -> MutexGuard<'_, ByAgent> {
@@ -185,7 +234,11 @@ fn insert(tasks: &mut Vec<Arc<BackgroundTask>>, task: &Arc<BackgroundTask>) {
 /// Drops the oldest of those that were read, beyond so many.
 fn prune(tasks: &mut Vec<Arc<BackgroundTask>>, max_read: usize) {
     let is_over = |task: &Arc<BackgroundTask>| task.state() != TaskState::Running && task.is_read();
-    let mut over = tasks.iter().filter(|task| is_over(task)).count().saturating_sub(max_read);
+    let mut over = tasks
+        .iter()
+        .filter(|task| is_over(task))
+        .count()
+        .saturating_sub(max_read);
     tasks.retain(|task| {
         let goes = over > 0 && is_over(task);
         over -= usize::from(goes);
@@ -196,6 +249,9 @@ fn prune(tasks: &mut Vec<Arc<BackgroundTask>>, max_read: usize) {
 impl fmt::Debug for TaskTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known: usize = self.all().values().map(Vec::len).sum();
-        f.debug_struct("TaskTable").field("options", &self.options).field("tasks", &known).finish_non_exhaustive()
+        f.debug_struct("TaskTable")
+            .field("options", &self.options)
+            .field("tasks", &known)
+            .finish_non_exhaustive()
     }
 }

@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::RunLine;
 use adjutant_llm::CallResult;
-use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, Toolbox, Tools, tool_fn};
+use adjutant_tool::{
+    CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, Toolbox, Tools, tool_fn,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -50,14 +52,35 @@ pub(super) fn toolbox(background: &Background) -> impl Toolbox + 'static + use<>
         tools = tools.tool(tool(table, spec, move |table, args, cx| {
             let agents = Arc::clone(&agents);
             async move {
-                let known = agents.get_key_value(&*args.agent).ok_or_else(|| unknown(&args.agent))?;
+                let known = agents
+                    .get_key_value(&*args.agent)
+                    .ok_or_else(|| unknown(&args.agent))?;
                 let (name, agent) = (Arc::clone(known.0), known.1.agent.clone());
-                let Args { task, max_turns, keep, .. } = args;
-                launch(&table, &cx, LaunchOrder { name, agent, task, max_turns, keep }).await
+                let Args {
+                    task,
+                    max_turns,
+                    keep,
+                    ..
+                } = args;
+                launch(
+                    &table,
+                    &cx,
+                    LaunchOrder {
+                        name,
+                        agent,
+                        task,
+                        max_turns,
+                        keep,
+                    },
+                )
+                .await
             }
         }));
     }
-    tools.tool(tool(table, get_spec(), get)).tool(tool(table, list_spec(), list)).tool(tool(table, stop_spec(), stop))
+    tools
+        .tool(tool(table, get_spec(), get))
+        .tool(tool(table, list_spec(), list))
+        .tool(tool(table, stop_spec(), stop))
 }
 
 /// An agent as a tool, in the foreground or in the background.
@@ -69,30 +92,58 @@ pub(super) fn agent_tool(
 ) -> impl ErasedTool + 'static + use<> {
     let (name, named): (Arc<str>, _) = (name.into(), name);
     table.know(&name, &agent);
-    let foreground: Arc<dyn ErasedTool> = Arc::new(adjutant_agent::agent_tool(named, description, agent.clone()));
+    let foreground: Arc<dyn ErasedTool> = Arc::new(adjutant_agent::agent_tool(
+        named,
+        description,
+        agent.clone(),
+    ));
     let mut spec = foreground.spec();
     let mut schema = Value::clone(&spec.decl.schema);
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         let about = "Whether to go on at once: the answer is a task_id then, and a message tells the result later.";
-        properties.insert("background".to_owned(), json!({"type": "boolean", "description": about}));
+        properties.insert(
+            "background".to_owned(),
+            json!({"type": "boolean", "description": about}),
+        );
     }
     spec.decl.schema = schema.into();
     let table = Arc::clone(table);
     tool_fn(spec, move |value: Value, cx: CallContext| {
-        let (table, foreground, name, agent) =
-            (Arc::clone(&table), Arc::clone(&foreground), Arc::clone(&name), agent.clone());
+        let (table, foreground, name, agent) = (
+            Arc::clone(&table),
+            Arc::clone(&foreground),
+            Arc::clone(&name),
+            agent.clone(),
+        );
         async move {
             let args = read(value.clone())?;
             if !args.background {
                 return foreground.call(value, cx).await;
             }
-            let Args { task, max_turns, .. } = args;
-            launch(&table, &cx, LaunchOrder { name, agent, task, max_turns, keep: false }).await
+            let Args {
+                task, max_turns, ..
+            } = args;
+            launch(
+                &table,
+                &cx,
+                LaunchOrder {
+                    name,
+                    agent,
+                    task,
+                    max_turns,
+                    keep: false,
+                },
+            )
+            .await
         }
     })
 }
 
-fn tool<F, Fut>(table: &Arc<TaskTable>, spec: ToolSpec, run: F) -> impl ErasedTool + 'static + use<F, Fut>
+fn tool<F, Fut>(
+    table: &Arc<TaskTable>,
+    spec: ToolSpec,
+    run: F,
+) -> impl ErasedTool + 'static + use<F, Fut>
 where
     F: Fn(Arc<TaskTable>, Args, CallContext) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<CallResult, ToolError>> + Send + 'static,
@@ -105,13 +156,17 @@ where
 }
 
 fn read(args: Value) -> Result<Args, ToolError> {
-    serde_json::from_value(args).map_err(|error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()))
+    serde_json::from_value(args)
+        .map_err(|error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()))
 }
 
 async fn get(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
     let task = table.get(&session(&cx)?, &cx.who.thread, &args.task_id)?;
     if args.wait {
-        let wait = args.timeout_ms.map_or(MAX_WAIT, Duration::from_millis).min(MAX_WAIT);
+        let wait = args
+            .timeout_ms
+            .map_or(MAX_WAIT, Duration::from_millis)
+            .min(MAX_WAIT);
         tokio::select! {
             biased;
             () = task.ended() => {}
@@ -127,7 +182,11 @@ async fn get(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallR
         shown["progress"] = json!(standing.progress);
         return Ok(CallResult::ok(shown.to_string()));
     }
-    let key = if standing.state == TaskState::Completed { "result" } else { "error" };
+    let key = if standing.state == TaskState::Completed {
+        "result"
+    } else {
+        "error"
+    };
     shown[key] = json!(ellipsed(&standing.text, MAX_SHOWN_BYTES));
     if standing.text.len() > MAX_SHOWN_BYTES {
         shown["bytes"] = json!(standing.text.len());
@@ -138,7 +197,10 @@ async fn get(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallR
         RunLine::of(&cx)?.app("background.read", VERSION, json!({"task_id": task.id}));
     }
     table.tell();
-    Ok(CallResult { details: settled(&task), ..CallResult::ok(shown.to_string()) })
+    Ok(CallResult {
+        details: settled(&task),
+        ..CallResult::ok(shown.to_string())
+    })
 }
 
 async fn list(table: Arc<TaskTable>, _: Args, cx: CallContext) -> Result<CallResult, ToolError> {
@@ -151,7 +213,9 @@ async fn list(table: Arc<TaskTable>, _: Args, cx: CallContext) -> Result<CallRes
             "progress": standing.progress,
         })
     };
-    Ok(CallResult::ok(Value::from_iter(tasks.iter().map(line)).to_string()))
+    Ok(CallResult::ok(
+        Value::from_iter(tasks.iter().map(line)).to_string(),
+    ))
 }
 
 async fn stop(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
@@ -166,21 +230,38 @@ async fn stop(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<Call
         (true, _) => "it ended before it could be stopped: get_task gives what it came to",
         (false, _) => "it had ended before",
     };
-    let result = CallResult::ok(json!({"task_id": task.id, "status": state, "message": message}).to_string());
-    Ok(if state == TaskState::Cancelled { CallResult { details: settled(&task), ..result } } else { result })
+    let result = CallResult::ok(
+        json!({"task_id": task.id, "status": state, "message": message}).to_string(),
+    );
+    Ok(if state == TaskState::Cancelled {
+        CallResult {
+            details: settled(&task),
+            ..result
+        }
+    } else {
+        result
+    })
 }
 
 fn settled(task: &BackgroundTask) -> Value {
-    Mark::Settled { task_id: Arc::clone(&task.id) }.details()
+    Mark::Settled {
+        task_id: Arc::clone(&task.id),
+    }
+    .details()
 }
 
 fn unknown(agent: &str) -> Error {
-    Error::new(ErrorKind::Missing, format!("no agent {:?} can be launched", ellipsed(agent, 100)))
+    Error::new(
+        ErrorKind::Missing,
+        format!("no agent {:?} can be launched", ellipsed(agent, 100)),
+    )
 }
 
 fn launch_spec<'a>(agents: impl Iterator<Item = (&'a str, &'a Launchable)> + Clone) -> ToolSpec {
     let names: Vec<_> = agents.clone().map(|(name, _)| name).collect();
-    let lines: Vec<_> = agents.map(|(name, it)| format!("{name}: {}", it.description)).collect();
+    let lines: Vec<_> = agents
+        .map(|(name, it)| format!("{name}: {}", it.description))
+        .collect();
     let schema = json!({
         "type": "object",
         "properties": {
@@ -196,9 +277,11 @@ fn launch_spec<'a>(agents: impl Iterator<Item = (&'a str, &'a Launchable)> + Clo
         "required": ["agent", "task"],
         "additionalProperties": false,
     });
-    let description =
-        "Lets an agent work on a task in the background while you go on. A message tells you when it is done.";
-    ToolSpec { replay: Replay::Resumable, ..ToolSpec::new("launch_task", description, schema) }
+    let description = "Lets an agent work on a task in the background while you go on. A message tells you when it is done.";
+    ToolSpec {
+        replay: Replay::Resumable,
+        ..ToolSpec::new("launch_task", description, schema)
+    }
 }
 
 fn get_spec() -> ToolSpec {
@@ -216,15 +299,26 @@ fn get_spec() -> ToolSpec {
         "required": ["task_id"],
         "additionalProperties": false,
     });
-    let spec =
-        ToolSpec::new("get_task", "Gives the status of a background task, and its result if it has one.", schema);
-    ToolSpec { replay: Replay::Pure, timeout: Some(MAX_WAIT + SLACK), ..spec }
+    let spec = ToolSpec::new(
+        "get_task",
+        "Gives the status of a background task, and its result if it has one.",
+        schema,
+    );
+    ToolSpec {
+        replay: Replay::Pure,
+        timeout: Some(MAX_WAIT + SLACK),
+        ..spec
+    }
 }
 
 fn list_spec() -> ToolSpec {
     let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
-    let description = "Lists the background tasks: what each is to do, its status, and what it did last.";
-    ToolSpec { replay: Replay::Pure, ..ToolSpec::new("list_tasks", description, schema) }
+    let description =
+        "Lists the background tasks: what each is to do, its status, and what it did last.";
+    ToolSpec {
+        replay: Replay::Pure,
+        ..ToolSpec::new("list_tasks", description, schema)
+    }
 }
 
 fn stop_spec() -> ToolSpec {
@@ -234,5 +328,8 @@ fn stop_spec() -> ToolSpec {
         "required": ["task_id"],
         "additionalProperties": false,
     });
-    ToolSpec { replay: Replay::Idempotent, ..ToolSpec::new("stop_task", "Stops a background task.", schema) }
+    ToolSpec {
+        replay: Replay::Idempotent,
+        ..ToolSpec::new("stop_task", "Stops a background task.", schema)
+    }
 }

@@ -45,7 +45,13 @@ pub(super) fn check_agent(agent: &str) -> Result<(), Error> {
 }
 
 pub(super) fn check_count(what: &str, count: usize, max: usize) -> Result<(), Error> {
-    if count <= max { Ok(()) } else { Err(invalid(format!("there are {count} {what}; there may be {max}"))) }
+    if count <= max {
+        Ok(())
+    } else {
+        Err(invalid(format!(
+            "there are {count} {what}; there may be {max}"
+        )))
+    }
 }
 
 pub(super) fn check_title(title: &str) -> Result<(), Error> {
@@ -61,8 +67,15 @@ pub(super) fn check_criteria(criteria: &[Arc<str>]) -> Result<(), Error> {
         if criterion.trim().is_empty() {
             return Err(invalid("a criterion is blank".to_owned()));
         }
-        if criteria.iter().take(at).any(|other| other.trim() == criterion.trim()) {
-            return Err(invalid(format!("the criterion {:?} stands twice", short(criterion))));
+        if criteria
+            .iter()
+            .take(at)
+            .any(|other| other.trim() == criterion.trim())
+        {
+            return Err(invalid(format!(
+                "the criterion {:?} stands twice",
+                short(criterion)
+            )));
         }
         check_bytes("a criterion", criterion, MAX_TEXT_BYTES)?;
     }
@@ -74,12 +87,20 @@ pub(super) fn check_metadata(metadata: &Map<String, Value>) -> Result<(), Error>
     if bytes <= MAX_METADATA_BYTES {
         return Ok(());
     }
-    Err(invalid(format!("the metadata has {bytes} bytes; it may have {MAX_METADATA_BYTES}")))
+    Err(invalid(format!(
+        "the metadata has {bytes} bytes; it may have {MAX_METADATA_BYTES}"
+    )))
 }
 
 pub(super) fn check_bytes(what: &str, text: &str, max: usize) -> Result<(), Error> {
     let bytes = text.len();
-    if bytes <= max { Ok(()) } else { Err(invalid(format!("{what} has {bytes} bytes; it may have {max}"))) }
+    if bytes <= max {
+        Ok(())
+    } else {
+        Err(invalid(format!(
+            "{what} has {bytes} bytes; it may have {max}"
+        )))
+    }
 }
 
 /// The beginning of a text, to be told in an error.

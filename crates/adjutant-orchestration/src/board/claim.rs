@@ -34,7 +34,8 @@ impl Board {
     /// `Conflict` if it is blocked or has ended; `Invalid` for a lease of no time or of more than [`MAX_LEASE`];
     /// `Missing`, `Store`.
     pub async fn claim(&self, id: &TaskId, agent: &str, lease: Duration) -> Result<Task, Error> {
-        self.claim_of(Of::Anything, id, agent, lease_ms(agent, lease)?).await
+        self.claim_of(Of::Anything, id, agent, lease_ms(agent, lease)?)
+            .await
     }
 
     /// Claims the task of the highest priority that is ready for an agent, the oldest of several; `None` if none is.
@@ -56,19 +57,26 @@ impl Board {
                 is_tended = true;
                 continue;
             };
-            let claimed = self.claim_of(Of::Pending, &keys::last(&key), agent, lease_ms).await;
+            let claimed = self
+                .claim_of(Of::Pending, &keys::last(&key), agent, lease_ms)
+                .await;
             match claimed {
                 Ok(task) => {
                     tried.told();
                     return Ok(Some(task));
                 }
-                Err(error) if matches!(error.kind(), ErrorKind::Taken | ErrorKind::Missing) => tried.told(),
+                Err(error) if matches!(error.kind(), ErrorKind::Taken | ErrorKind::Missing) => {
+                    tried.told()
+                }
                 // It was cancelled, or is changed by many: what is ready is looked at anew.
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
                 Err(error) => return Err(error),
             }
         }
-        Err(Error::new(ErrorKind::Conflict, "every ready task is claimed by others just then"))
+        Err(Error::new(
+            ErrorKind::Conflict,
+            "every ready task is claimed by others just then",
+        ))
     }
 
     /// Says that the worker of a task is alive: its lease lasts this long from now on, at least.
@@ -77,7 +85,12 @@ impl Board {
     ///
     /// # Errors
     /// `Conflict` if the agent no longer has the task; `Invalid`, `Missing`, `Store`.
-    pub async fn heartbeat(&self, id: &TaskId, agent: &str, lease: Duration) -> Result<Task, Error> {
+    pub async fn heartbeat(
+        &self,
+        id: &TaskId,
+        agent: &str,
+        lease: Duration,
+    ) -> Result<Task, Error> {
         let lease_ms = lease_ms(agent, lease)?;
         let edit = |task: &mut Task, now: u64| {
             step(task, Action::Heartbeat)?;
@@ -123,7 +136,13 @@ impl Board {
         self.change(id, edit).await
     }
 
-    async fn claim_of(&self, of: Of, id: &TaskId, agent: &str, lease_ms: u64) -> Result<Task, Error> {
+    async fn claim_of(
+        &self,
+        of: Of,
+        id: &TaskId,
+        agent: &str,
+        lease_ms: u64,
+    ) -> Result<Task, Error> {
         for _ in 0..MAX_TRIES {
             let kept = self.read(id).await?;
             let mut task = kept.task.clone();
@@ -147,14 +166,22 @@ impl Board {
         if blockers.is_empty() {
             return Ok(());
         }
-        let by: Vec<String> = blockers.iter().map(|it| format!("{} ({})", it.id, it.status)).collect();
+        let by: Vec<String> = blockers
+            .iter()
+            .map(|it| format!("{} ({})", it.id, it.status))
+            .collect();
         let message = format!("task {} is blocked by {}", task.id, by.join(", "));
         Err(Error::new(ErrorKind::Conflict, message))
     }
 
     /// The key of the next task that an agent may try to claim; nobody else in this process tries it.
     async fn candidate(&self, agent: &str) -> Result<Option<Arc<str>>, Error> {
-        let queue = self.kv.get(keys::QUEUE).await?.map(|item| item.version).unwrap_or_default();
+        let queue = self
+            .kv
+            .get(keys::QUEUE)
+            .await?
+            .map(|item| item.version)
+            .unwrap_or_default();
         if let Some(known) = self.known(agent, queue) {
             return Ok(known);
         }
@@ -164,8 +191,14 @@ impl Board {
         }
         let prefix = keys::reserved(agent);
         let (ready, own) = (
-            Scan { limit: Some(WINDOW), ..Scan::prefix(keys::READY) },
-            Scan { limit: Some(1), ..Scan::prefix(prefix.as_str()) },
+            Scan {
+                limit: Some(WINDOW),
+                ..Scan::prefix(keys::READY)
+            },
+            Scan {
+                limit: Some(1),
+                ..Scan::prefix(prefix.as_str())
+            },
         );
         let (ready, own) = futures_util::try_join!(self.kv.scan(&ready), self.kv.scan(&own))?;
         let mut window = self.shared.window();
@@ -181,9 +214,17 @@ impl Board {
             window.unreserved.insert(agent.into());
             return Ok(window.ready.pop_front());
         };
-        let first = window.ready.front().and_then(|key| key.strip_prefix(keys::READY));
-        let is_first = first.is_none_or(|first| own.key.strip_prefix(&prefix).is_none_or(|own| own < first));
-        Ok(if is_first { Some(own.key) } else { window.ready.pop_front() })
+        let first = window
+            .ready
+            .front()
+            .and_then(|key| key.strip_prefix(keys::READY));
+        let is_first =
+            first.is_none_or(|first| own.key.strip_prefix(&prefix).is_none_or(|own| own < first));
+        Ok(if is_first {
+            Some(own.key)
+        } else {
+            window.ready.pop_front()
+        })
     }
 
     /// Returns the next task, or that there is none, if that is known without looking. `None` if one must look.
@@ -203,7 +244,10 @@ impl Board {
 /// Makes a task an agent's.
 fn take(task: &mut Task, agent: &str, now: u64, lease_ms: u64) -> Result<(), Error> {
     let status = step(task, Action::Claim)?;
-    let reserved = task.assignee.as_deref().is_some_and(|assignee| assignee != agent);
+    let reserved = task
+        .assignee
+        .as_deref()
+        .is_some_and(|assignee| assignee != agent);
     match &task.lease {
         Some(lease) if lease.until_ms > now && &*lease.holder == agent => {
             prolong(task, now, lease_ms);
@@ -220,7 +264,10 @@ fn take(task: &mut Task, agent: &str, now: u64, lease_ms: u64) -> Result<(), Err
     task.status = status;
     task.attempts = task.attempts.saturating_add(1);
     task.assignee = Some(agent.into());
-    task.lease = Some(Lease { holder: agent.into(), until_ms: now.saturating_add(lease_ms) });
+    task.lease = Some(Lease {
+        holder: agent.into(),
+        until_ms: now.saturating_add(lease_ms),
+    });
     Ok(())
 }
 
@@ -251,10 +298,16 @@ pub(super) fn check_holder(task: &Task, agent: &str) -> Result<(), Error> {
 fn taken(task: &Task, now: u64) -> Error {
     let Some(lease) = &task.lease else {
         let whose = task.assignee.as_deref().unwrap_or("another agent");
-        return Error::new(ErrorKind::Taken, format!("task {} is reserved for {whose}", task.id));
+        return Error::new(
+            ErrorKind::Taken,
+            format!("task {} is reserved for {whose}", task.id),
+        );
     };
     let rest = Duration::from_millis(lease.until_ms.saturating_sub(now));
-    let message = format!("task {} is claimed by {} for {rest:?}", task.id, lease.holder);
+    let message = format!(
+        "task {} is claimed by {} for {rest:?}",
+        task.id, lease.holder
+    );
     Error::new(ErrorKind::Taken, message).with_retry_after(rest)
 }
 
@@ -262,7 +315,9 @@ fn lease_ms(agent: &str, lease: Duration) -> Result<u64, Error> {
     check_agent(agent)?;
     let ms = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
     if ms == 0 || lease > MAX_LEASE {
-        return Err(invalid(format!("a lease lasts from 1 ms to {MAX_LEASE:?}, not {lease:?}")));
+        return Err(invalid(format!(
+            "a lease lasts from 1 ms to {MAX_LEASE:?}, not {lease:?}"
+        )));
     }
     Ok(ms)
 }
@@ -270,6 +325,9 @@ fn lease_ms(agent: &str, lease: Duration) -> Result<u64, Error> {
 impl VersionedTask {
     /// True if the lease of its worker has run out.
     pub(super) fn is_lapsed(&self, now: u64) -> bool {
-        self.task.lease.as_ref().is_some_and(|lease| lease.until_ms <= now)
+        self.task
+            .lease
+            .as_ref()
+            .is_some_and(|lease| lease.until_ms <= now)
     }
 }

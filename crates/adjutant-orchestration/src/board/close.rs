@@ -16,7 +16,11 @@ impl Board {
     /// criterion, or a text is too long; `Missing`, `Store`.
     pub async fn finish(&self, id: &TaskId, agent: &str, finish: Finish) -> Result<Task, Error> {
         finish.check()?;
-        let action = if finish.is_completed { Action::Complete } else { Action::Fail };
+        let action = if finish.is_completed {
+            Action::Complete
+        } else {
+            Action::Fail
+        };
         let edit = |task: &mut Task, _| {
             if is_done(task, agent, &finish) {
                 return Ok(());
@@ -76,7 +80,10 @@ impl Board {
             let kept = self.read(id).await?;
             step(&kept.task, Action::Delete)?;
             if kept.task.dependents > 0 {
-                let message = format!("task {id} cannot be deleted: {} tasks depend on it", kept.task.dependents);
+                let message = format!(
+                    "task {id} cannot be deleted: {} tasks depend on it",
+                    kept.task.dependents
+                );
                 return Err(Error::new(ErrorKind::Conflict, message));
             }
             if self.remove(&kept).await? {
@@ -89,7 +96,11 @@ impl Board {
 
 /// True if the agent has ended it just so before.
 fn is_done(task: &Task, agent: &str, finish: &Finish) -> bool {
-    let status = if finish.is_completed { TaskStatus::Completed } else { TaskStatus::Failed };
+    let status = if finish.is_completed {
+        TaskStatus::Completed
+    } else {
+        TaskStatus::Failed
+    };
     task.status == status
         && task.assignee.as_deref() == Some(agent)
         && task.result.as_ref() == Some(&finish.result)

@@ -29,7 +29,10 @@ impl Board {
             step(&task, Action::Edit)?;
             task.status = step(&task, Action::Depend)?;
             edit.apply(&mut task)?;
-            if self.replace_behind(&kept, &mut task, each_once(dependencies)).await? {
+            if self
+                .replace_behind(&kept, &mut task, each_once(dependencies))
+                .await?
+            {
                 return Ok(task);
             }
         }

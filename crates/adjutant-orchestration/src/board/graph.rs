@@ -7,8 +7,8 @@ use adjutant_agent::kv::{Change, Scan, When};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{
-    Blocker, Board, MAX_TRIES, NewTask, Task, TaskId, TaskStatus, VersionedTask, bounds::invalid, busy, keys,
-    task::encode,
+    Blocker, Board, MAX_TRIES, NewTask, Task, TaskId, TaskStatus, VersionedTask, bounds::invalid,
+    busy, keys, task::encode,
 };
 use crate::{Error, ErrorKind};
 
@@ -57,9 +57,15 @@ impl Board {
         if !task.waits {
             return Ok(Vec::new());
         }
-        let found = stream::iter(task.dependencies.clone()).map(|id| async move { self.find(&id).await });
+        let found =
+            stream::iter(task.dependencies.clone()).map(|id| async move { self.find(&id).await });
         let found: Vec<Option<VersionedTask>> = found.buffered(AT_ONCE).try_collect().await?;
-        Ok(found.into_iter().flatten().filter(is_open).map(|kept| Blocker::of(kept.task)).collect())
+        Ok(found
+            .into_iter()
+            .flatten()
+            .filter(is_open)
+            .map(|kept| Blocker::of(kept.task))
+            .collect())
     }
 
     /// Puts a task in place of what was read, with other dependencies; says whether all was still the same.
@@ -69,26 +75,49 @@ impl Board {
         after: &mut Task,
         dependencies: Vec<TaskId>,
     ) -> Result<bool, Error> {
-        let graph = self.kv.get(keys::GRAPH).await?.map_or(When::Absent, |item| When::Is(item.version));
+        let graph = self
+            .kv
+            .get(keys::GRAPH)
+            .await?
+            .map_or(When::Absent, |item| When::Is(item.version));
         let wanted = self.read_all(&dependencies).await?;
         self.check_acyclic(&after.id, &dependencies).await?;
-        let gone: Vec<TaskId> =
-            before.task.dependencies.iter().filter(|it| !dependencies.contains(it)).cloned().collect();
+        let gone: Vec<TaskId> = before
+            .task
+            .dependencies
+            .iter()
+            .filter(|it| !dependencies.contains(it))
+            .cloned()
+            .collect();
         after.waits = wanted.iter().any(is_open);
         after.dependencies = dependencies;
         after.updated_ms = self.world.now_ms().max(before.task.updated_ms);
         let mut changes = keys::replace(before, after)?;
-        changes.push(Change { when: graph, ..keys::mark(keys::GRAPH) });
+        changes.push(Change {
+            when: graph,
+            ..keys::mark(keys::GRAPH)
+        });
         for kept in &wanted {
             let is_new = !before.task.dependencies.contains(&kept.task.id);
             if is_new || is_open(kept) {
-                changes.push(touch(kept, kept.task.dependents.saturating_add(u32::from(is_new)))?);
+                changes.push(touch(
+                    kept,
+                    kept.task.dependents.saturating_add(u32::from(is_new)),
+                )?);
             }
-            changes.extend(is_new.then(|| keys::mark(format!("{}{}", keys::dependents(&kept.task.id), after.id))));
+            changes.extend(
+                is_new.then(|| {
+                    keys::mark(format!("{}{}", keys::dependents(&kept.task.id), after.id))
+                }),
+            );
         }
         for kept in self.read_all(&gone).await? {
             changes.push(touch(&kept, kept.task.dependents.saturating_sub(1))?);
-            changes.push(Change::remove(format!("{}{}", keys::dependents(&kept.task.id), after.id)));
+            changes.push(Change::remove(format!(
+                "{}{}",
+                keys::dependents(&kept.task.id),
+                after.id
+            )));
         }
         self.write(changes).await
     }
@@ -97,21 +126,35 @@ impl Board {
     pub(super) async fn remove(&self, kept: &VersionedTask) -> Result<bool, Error> {
         let mut changes = keys::remove(kept);
         for dependency in self.read_all(&kept.task.dependencies).await? {
-            changes.push(touch(&dependency, dependency.task.dependents.saturating_sub(1))?);
+            changes.push(touch(
+                &dependency,
+                dependency.task.dependents.saturating_sub(1),
+            )?);
         }
         self.write(changes).await
     }
 
     /// Makes those ready that waited for a task, unless they wait for others, too.
     pub(super) async fn unblock_dependents(&self, id: &TaskId) -> Result<(), Error> {
-        let mut scan = Scan { limit: Some(PAGE), ..Scan::prefix(keys::dependents(id)) };
+        let mut scan = Scan {
+            limit: Some(PAGE),
+            ..Scan::prefix(keys::dependents(id))
+        };
         loop {
             let page = self.kv.scan(&scan).await?;
             let ids: Vec<TaskId> = page.iter().map(|item| keys::last(&item.key)).collect();
             let unblocked = stream::iter(ids).map(|id| async move { self.unblock(&id).await });
-            unblocked.buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+            unblocked
+                .buffer_unordered(AT_ONCE)
+                .try_collect::<Vec<()>>()
+                .await?;
             match page.last() {
-                Some(last) if page.len() == PAGE => scan = Scan { after: Some(last.key.as_ref().into()), ..scan },
+                Some(last) if page.len() == PAGE => {
+                    scan = Scan {
+                        after: Some(last.key.as_ref().into()),
+                        ..scan
+                    }
+                }
                 _ => return Ok(()),
             }
         }
@@ -135,16 +178,24 @@ impl Board {
     /// Checks that a task that is there would not wait for itself.
     async fn check_acyclic(&self, id: &TaskId, dependencies: &[TaskId]) -> Result<(), Error> {
         let mut seen: HashSet<TaskId> = dependencies.iter().cloned().collect();
-        let mut open: Vec<(TaskId, TaskId)> = dependencies.iter().map(|it| (it.clone(), it.clone())).collect();
+        let mut open: Vec<(TaskId, TaskId)> = dependencies
+            .iter()
+            .map(|it| (it.clone(), it.clone()))
+            .collect();
         while let Some((next, through)) = open.pop() {
             if next == *id {
-                return Err(invalid(format!("task {id} would wait for itself, through {through}")));
+                return Err(invalid(format!(
+                    "task {id} would wait for itself, through {through}"
+                )));
             }
             if seen.len() > MAX_WALK {
-                let message = format!("task {id} would wait for more than {MAX_WALK} tasks, directly or not");
+                let message =
+                    format!("task {id} would wait for more than {MAX_WALK} tasks, directly or not");
                 return Err(Error::new(ErrorKind::Full, message));
             }
-            let Some(kept) = self.find(&next).await? else { continue };
+            let Some(kept) = self.find(&next).await? else {
+                continue;
+            };
             for behind in kept.task.dependencies {
                 if seen.insert(behind.clone()) {
                     open.push((behind, through.clone()));
@@ -156,7 +207,12 @@ impl Board {
 
     async fn read_all(&self, ids: &[TaskId]) -> Result<Vec<VersionedTask>, Error> {
         let read = stream::iter(ids.to_vec()).map(|id| async move {
-            let missing = || Error::new(ErrorKind::Missing, format!("there is no task {} to depend on", id.shown()));
+            let missing = || {
+                Error::new(
+                    ErrorKind::Missing,
+                    format!("there is no task {} to depend on", id.shown()),
+                )
+            };
             self.find(&id).await?.ok_or_else(missing)
         });
         read.buffered(AT_ONCE).try_collect().await
@@ -169,6 +225,12 @@ fn is_open(kept: &VersionedTask) -> bool {
 
 /// Writes a task again as it was read, with so many dependents.
 fn touch(kept: &VersionedTask, dependents: u32) -> Result<Change, Error> {
-    let task = Task { dependents, ..kept.task.clone() };
-    Ok(Change { when: When::Is(kept.version), ..Change::put(keys::task(&task.id), encode(&task)?) })
+    let task = Task {
+        dependents,
+        ..kept.task.clone()
+    };
+    Ok(Change {
+        when: When::Is(kept.version),
+        ..Change::put(keys::task(&task.id), encode(&task)?)
+    })
 }

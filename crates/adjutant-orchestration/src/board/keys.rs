@@ -66,10 +66,14 @@ pub(super) fn end_of(key: &str) -> Option<u64> {
 /// Returns the place of a task in an index: among the ready ones, among the claimed ones, or none.
 pub(super) fn place(task: &Task) -> Option<String> {
     match (task.status, &task.lease, &task.assignee) {
-        (TaskStatus::InProgress, Some(lease), _) => Some(format!("{LEASES}{:016x}/{}", lease.until_ms, task.id)),
+        (TaskStatus::InProgress, Some(lease), _) => {
+            Some(format!("{LEASES}{:016x}/{}", lease.until_ms, task.id))
+        }
         (TaskStatus::Pending, ..) if task.waits => None,
         (TaskStatus::Pending, _, None) => Some(format!("{READY}{}", order(task))),
-        (TaskStatus::Pending, _, Some(agent)) => Some(format!("{}{}", reserved(agent), order(task))),
+        (TaskStatus::Pending, _, Some(agent)) => {
+            Some(format!("{}{}", reserved(agent), order(task)))
+        }
         _ => None,
     }
 }
@@ -81,21 +85,35 @@ pub(super) fn mark(key: impl Into<String>) -> Change {
 
 /// The changes that put a new task.
 pub(super) fn create(new: &Task) -> Result<Vec<Change>, Error> {
-    let mut changes = vec![Change { when: When::Absent, ..Change::put(task(&new.id), encode(new)?) }];
+    let mut changes = vec![Change {
+        when: When::Absent,
+        ..Change::put(task(&new.id), encode(new)?)
+    }];
     changes.extend(new.key.as_ref().map(|key| {
         let id = Value::String(new.id.to_string());
-        Change { when: When::Absent, ..Change::put(once(key), id) }
+        Change {
+            when: When::Absent,
+            ..Change::put(once(key), id)
+        }
     }));
-    changes.extend(new.dependencies.iter().map(|on| mark(format!("{}{}", dependents(on), new.id))));
+    changes.extend(
+        new.dependencies
+            .iter()
+            .map(|on| mark(format!("{}{}", dependents(on), new.id))),
+    );
     changes.extend(moved(None, place(new)));
     Ok(changes)
 }
 
 /// The changes that put a task in the place of what was read.
 pub(super) fn replace(before: &VersionedTask, after: &Task) -> Result<Vec<Change>, Error> {
-    let mut changes = vec![Change { when: When::Is(before.version), ..Change::put(task(&after.id), encode(after)?) }];
+    let mut changes = vec![Change {
+        when: When::Is(before.version),
+        ..Change::put(task(&after.id), encode(after)?)
+    }];
     changes.extend(moved(place(&before.task), place(after)));
-    let is_completed = after.status == TaskStatus::Completed && before.task.status != TaskStatus::Completed;
+    let is_completed =
+        after.status == TaskStatus::Completed && before.task.status != TaskStatus::Completed;
     changes.extend((is_completed && after.dependents > 0).then(|| mark(settling(&after.id))));
     Ok(changes)
 }
@@ -103,9 +121,16 @@ pub(super) fn replace(before: &VersionedTask, after: &Task) -> Result<Vec<Change
 /// The changes that remove a task.
 pub(super) fn remove(before: &VersionedTask) -> Vec<Change> {
     let VersionedTask { task: old, version } = before;
-    let mut changes = vec![Change { when: When::Is(*version), ..Change::remove(task(&old.id)) }];
+    let mut changes = vec![Change {
+        when: When::Is(*version),
+        ..Change::remove(task(&old.id))
+    }];
     changes.extend(old.key.as_ref().map(|key| Change::remove(once(key))));
-    changes.extend(old.dependencies.iter().map(|on| Change::remove(format!("{}{}", dependents(on), old.id))));
+    changes.extend(
+        old.dependencies
+            .iter()
+            .map(|on| Change::remove(format!("{}{}", dependents(on), old.id))),
+    );
     changes.extend(moved(place(old), None));
     changes
 }
@@ -127,5 +152,8 @@ pub(super) fn named(value: &Value) -> TaskId {
 
 /// A task that is kept, with its version.
 pub(super) fn kept(item: &adjutant_agent::kv::Item) -> Result<VersionedTask, Error> {
-    Ok(VersionedTask { task: decode(&item.value)?, version: item.version })
+    Ok(VersionedTask {
+        task: decode(&item.value)?,
+        version: item.version,
+    })
 }

@@ -15,8 +15,16 @@ impl Board {
     /// Looks after leases that ran out, if that was not done lately; says whether it was done.
     pub(super) async fn tend_sometimes(&self) -> Result<bool, Error> {
         let now = self.world.now_ms();
-        let is_due = self.shared.window().tended_ms.is_none_or(|last| now.abs_diff(last) >= TEND_EVERY_MS);
-        if is_due { self.tend().await.map(|()| true) } else { Ok(false) }
+        let is_due = self
+            .shared
+            .window()
+            .tended_ms
+            .is_none_or(|last| now.abs_diff(last) >= TEND_EVERY_MS);
+        if is_due {
+            self.tend().await.map(|()| true)
+        } else {
+            Ok(false)
+        }
     }
 
     /// Looks after leases that ran out, unless that was done in this millisecond; says whether it was done.
@@ -36,11 +44,20 @@ impl Board {
     pub async fn tend(&self) -> Result<(), Error> {
         let now = self.world.now_ms();
         self.shared.window().tended_ms = Some(now);
-        let settling = self.kv.scan(&Scan { limit: Some(PAGE), ..Scan::prefix(keys::SETTLING) }).await?;
+        let settling = self
+            .kv
+            .scan(&Scan {
+                limit: Some(PAGE),
+                ..Scan::prefix(keys::SETTLING)
+            })
+            .await?;
         for item in settling {
             self.settle(&keys::last(&item.key)).await?;
         }
-        let mut scan = Scan { limit: Some(PAGE), ..Scan::prefix(keys::LEASES) };
+        let mut scan = Scan {
+            limit: Some(PAGE),
+            ..Scan::prefix(keys::LEASES)
+        };
         loop {
             let leases = self.kv.scan(&scan).await?;
             for lease in &leases {
@@ -50,7 +67,12 @@ impl Board {
                 self.lapse(&keys::last(&lease.key), now).await?;
             }
             match leases.last() {
-                Some(last) if leases.len() == PAGE => scan = Scan { after: Some(last.key.as_ref().into()), ..scan },
+                Some(last) if leases.len() == PAGE => {
+                    scan = Scan {
+                        after: Some(last.key.as_ref().into()),
+                        ..scan
+                    }
+                }
                 _ => return Ok(()),
             }
         }
@@ -74,7 +96,9 @@ impl Board {
     /// Tells the dependents of a completed task.
     pub(super) async fn settle(&self, id: &TaskId) -> Result<(), Error> {
         self.unblock_dependents(id).await?;
-        self.kv.write(vec![Change::remove(keys::settling(id))]).await?;
+        self.kv
+            .write(vec![Change::remove(keys::settling(id))])
+            .await?;
         Ok(())
     }
 }

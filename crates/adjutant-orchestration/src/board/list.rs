@@ -66,37 +66,58 @@ pub struct Blocker {
 impl TaskQuery {
     /// All tasks.
     pub fn new() -> Self {
-        Self { status: None, assignee: None, is_blocked: None, after: None, limit: 50 }
+        Self {
+            status: None,
+            assignee: None,
+            is_blocked: None,
+            after: None,
+            limit: 50,
+        }
     }
 
     /// Only those that stand so.
     #[must_use]
     pub fn status(self, status: TaskStatus) -> Self {
-        Self { status: Some(status), ..self }
+        Self {
+            status: Some(status),
+            ..self
+        }
     }
 
     /// Only those of this agent.
     #[must_use]
     pub fn assignee(self, agent: impl Into<Arc<str>>) -> Self {
-        Self { assignee: Some(agent.into()), ..self }
+        Self {
+            assignee: Some(agent.into()),
+            ..self
+        }
     }
 
     /// Only those that a dependency blocks.
     #[must_use]
     pub fn blocked(self) -> Self {
-        Self { is_blocked: Some(true), ..self }
+        Self {
+            is_blocked: Some(true),
+            ..self
+        }
     }
 
     /// Only those that no dependency blocks.
     #[must_use]
     pub fn unblocked(self) -> Self {
-        Self { is_blocked: Some(false), ..self }
+        Self {
+            is_blocked: Some(false),
+            ..self
+        }
     }
 
     /// Only those behind this one.
     #[must_use]
     pub fn after(self, id: TaskId) -> Self {
-        Self { after: Some(id), ..self }
+        Self {
+            after: Some(id),
+            ..self
+        }
     }
 
     /// Sets how many there are at most.
@@ -107,7 +128,10 @@ impl TaskQuery {
 
     fn fits(&self, task: &Task) -> bool {
         self.status.is_none_or(|status| status == task.status)
-            && self.assignee.as_ref().is_none_or(|agent| task.assignee.as_ref() == Some(agent))
+            && self
+                .assignee
+                .as_ref()
+                .is_none_or(|agent| task.assignee.as_ref() == Some(agent))
     }
 }
 
@@ -119,7 +143,11 @@ impl Default for TaskQuery {
 
 impl Blocker {
     pub(super) fn of(task: Task) -> Self {
-        Self { id: task.id, title: task.title, status: task.status }
+        Self {
+            id: task.id,
+            title: task.title,
+            status: task.status,
+        }
     }
 }
 
@@ -131,9 +159,15 @@ impl Board {
     pub async fn list(&self, query: &TaskQuery) -> Result<TaskPage, Error> {
         let limit = query.limit.clamp(1, MAX_PAGE);
         let mut tasks = Vec::new();
-        let mut scan = Scan { limit: Some(CHUNK), ..Scan::prefix(keys::TASKS) };
+        let mut scan = Scan {
+            limit: Some(CHUNK),
+            ..Scan::prefix(keys::TASKS)
+        };
         if let Some(after) = &query.after {
-            scan = Scan { after: Some(keys::task(after).into()), ..scan };
+            scan = Scan {
+                after: Some(keys::task(after).into()),
+                ..scan
+            };
         }
         loop {
             let chunk = self.kv.scan(&scan).await?;
@@ -143,17 +177,28 @@ impl Board {
                     continue;
                 }
                 let listed = self.listed(task).await?;
-                if query.is_blocked.is_some_and(|wanted| wanted == listed.blocked_by.is_empty()) {
+                if query
+                    .is_blocked
+                    .is_some_and(|wanted| wanted == listed.blocked_by.is_empty())
+                {
                     continue;
                 }
                 // One more than wanted: there is a next page.
                 if tasks.len() == limit {
-                    return Ok(TaskPage { next: tasks.last().map(|it: &ListedTask| it.task.id.clone()), tasks });
+                    return Ok(TaskPage {
+                        next: tasks.last().map(|it: &ListedTask| it.task.id.clone()),
+                        tasks,
+                    });
                 }
                 tasks.push(listed);
             }
             match chunk.last() {
-                Some(last) if chunk.len() == CHUNK => scan = Scan { after: Some(last.key.as_ref().into()), ..scan },
+                Some(last) if chunk.len() == CHUNK => {
+                    scan = Scan {
+                        after: Some(last.key.as_ref().into()),
+                        ..scan
+                    }
+                }
                 _ => return Ok(TaskPage { tasks, next: None }),
             }
         }
@@ -170,7 +215,11 @@ impl Board {
 
     async fn listed(&self, task: Task) -> Result<ListedTask, Error> {
         let is_pending = task.status == TaskStatus::Pending;
-        let blocked_by = if is_pending { self.blockers(&task).await? } else { Vec::new() };
+        let blocked_by = if is_pending {
+            self.blockers(&task).await?
+        } else {
+            Vec::new()
+        };
         Ok(ListedTask { task, blocked_by })
     }
 }

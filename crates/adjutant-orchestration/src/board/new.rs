@@ -5,9 +5,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{
-    Evidence, MAX_AGENT_BYTES, MAX_CRITERIA, MAX_DEPENDENCIES, MAX_DESCRIPTION_BYTES, MAX_KEY_BYTES, MAX_RESULT_BYTES,
-    MAX_TEXT_BYTES, Task, TaskId, TaskStatus,
-    bounds::{check_bytes, check_count, check_criteria, check_metadata, check_title, each_once, invalid, short},
+    Evidence, MAX_AGENT_BYTES, MAX_CRITERIA, MAX_DEPENDENCIES, MAX_DESCRIPTION_BYTES,
+    MAX_KEY_BYTES, MAX_RESULT_BYTES, MAX_TEXT_BYTES, Task, TaskId, TaskStatus,
+    bounds::{
+        check_bytes, check_count, check_criteria, check_metadata, check_title, each_once, invalid,
+        short,
+    },
 };
 use crate::Error;
 
@@ -47,13 +50,19 @@ pub struct Finish {
 impl NewTask {
     /// A task with this title, of priority 0.
     pub fn new(title: impl Into<Arc<str>>) -> Self {
-        Self { title: title.into(), ..Self::default() }
+        Self {
+            title: title.into(),
+            ..Self::default()
+        }
     }
 
     /// Sets what there is to know about it.
     #[must_use]
     pub fn description(self, description: impl Into<Arc<str>>) -> Self {
-        Self { description: description.into(), ..self }
+        Self {
+            description: description.into(),
+            ..self
+        }
     }
 
     /// Sets its priority: the higher, the earlier it is claimed.
@@ -86,13 +95,19 @@ impl NewTask {
     /// Sets who creates it.
     #[must_use]
     pub fn created_by(self, agent: impl Into<Arc<str>>) -> Self {
-        Self { created_by: agent.into(), ..self }
+        Self {
+            created_by: agent.into(),
+            ..self
+        }
     }
 
     /// Sets a name by which it is created at most once: a second creation gives the task of the first.
     #[must_use]
     pub fn key(self, key: impl Into<Arc<str>>) -> Self {
-        Self { key: Some(key.into()), ..self }
+        Self {
+            key: Some(key.into()),
+            ..self
+        }
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {
@@ -102,7 +117,9 @@ impl NewTask {
         check_criteria(&self.acceptance_criteria)?;
         check_count("dependencies", self.dependencies.len(), MAX_DEPENDENCIES)?;
         check_bytes("who creates it", &self.created_by, MAX_AGENT_BYTES)?;
-        self.key.as_ref().map_or(Ok(()), |key| check_bytes("its key", key, MAX_KEY_BYTES))
+        self.key
+            .as_ref()
+            .map_or(Ok(()), |key| check_bytes("its key", key, MAX_KEY_BYTES))
     }
 
     /// The task; its dependencies are each once in it.
@@ -143,25 +160,37 @@ impl TaskEdit {
     /// Changes the title.
     #[must_use]
     pub fn title(self, title: impl Into<Arc<str>>) -> Self {
-        Self { title: Some(title.into()), ..self }
+        Self {
+            title: Some(title.into()),
+            ..self
+        }
     }
 
     /// Changes the description.
     #[must_use]
     pub fn description(self, description: impl Into<Arc<str>>) -> Self {
-        Self { description: Some(description.into()), ..self }
+        Self {
+            description: Some(description.into()),
+            ..self
+        }
     }
 
     /// Changes the priority.
     #[must_use]
     pub fn priority(self, priority: i32) -> Self {
-        Self { priority: Some(priority), ..self }
+        Self {
+            priority: Some(priority),
+            ..self
+        }
     }
 
     /// Changes what it depends on; only while it is pending.
     #[must_use]
     pub fn dependencies(self, dependencies: Vec<TaskId>) -> Self {
-        Self { dependencies: Some(dependencies), ..self }
+        Self {
+            dependencies: Some(dependencies),
+            ..self
+        }
     }
 
     /// Adds or changes something that the application knows about it; `null` takes it away.
@@ -174,7 +203,10 @@ impl TaskEdit {
     /// Changes what must be shown for it to be completed.
     #[must_use]
     pub fn acceptance_criteria(self, criteria: Vec<Arc<str>>) -> Self {
-        Self { acceptance_criteria: Some(criteria), ..self }
+        Self {
+            acceptance_criteria: Some(criteria),
+            ..self
+        }
     }
 
     /// Makes the changes, apart from the dependencies.
@@ -206,30 +238,48 @@ impl TaskEdit {
 impl Finish {
     /// It is done, with this result.
     pub fn completed(result: impl Into<Arc<str>>) -> Self {
-        Self { is_completed: true, result: result.into(), caveats: None, evidence: Vec::new() }
+        Self {
+            is_completed: true,
+            result: result.into(),
+            caveats: None,
+            evidence: Vec::new(),
+        }
     }
 
     /// It could not be done, for this reason.
     pub fn failed(reason: impl Into<Arc<str>>) -> Self {
-        Self { is_completed: false, ..Self::completed(reason) }
+        Self {
+            is_completed: false,
+            ..Self::completed(reason)
+        }
     }
 
     /// Sets what is to be minded about the result.
     #[must_use]
     pub fn caveats(self, caveats: impl Into<Arc<str>>) -> Self {
-        Self { caveats: Some(caveats.into()), ..self }
+        Self {
+            caveats: Some(caveats.into()),
+            ..self
+        }
     }
 
     /// Adds what shows that a criterion is met; the criterion by its text, or by its number, counted from 1.
     #[must_use]
     pub fn evidence(mut self, criterion: impl Into<Arc<str>>, proof: impl Into<Arc<str>>) -> Self {
-        self.evidence.push(Evidence { criterion: criterion.into(), proof: proof.into() });
+        self.evidence.push(Evidence {
+            criterion: criterion.into(),
+            proof: proof.into(),
+        });
         self
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {
         check_bytes("the result", &self.result, MAX_RESULT_BYTES)?;
-        check_bytes("the caveats", self.caveats.as_deref().unwrap_or_default(), MAX_TEXT_BYTES)?;
+        check_bytes(
+            "the caveats",
+            self.caveats.as_deref().unwrap_or_default(),
+            MAX_TEXT_BYTES,
+        )?;
         check_count("pieces of evidence", self.evidence.len(), MAX_CRITERIA)?;
         self.evidence.iter().try_for_each(|it| {
             check_bytes("a criterion", &it.criterion, MAX_TEXT_BYTES)?;
@@ -241,20 +291,40 @@ impl Finish {
     pub(super) fn evidence_for(&self, criteria: &[Arc<str>]) -> Result<Vec<Evidence>, Error> {
         let mut proofs: Vec<Option<Arc<str>>> = vec![None; criteria.len()];
         for it in &self.evidence {
-            let named = criteria.iter().position(|criterion| criterion.trim() == it.criterion.trim());
+            let named = criteria
+                .iter()
+                .position(|criterion| criterion.trim() == it.criterion.trim());
             let numbered = || it.criterion.trim().parse::<usize>().ok()?.checked_sub(1);
             let slot = named.or_else(numbered).and_then(|at| proofs.get_mut(at));
             let Some(slot) = slot else {
-                return Err(invalid(format!("no criterion of the task is {:?}", short(&it.criterion))));
+                return Err(invalid(format!(
+                    "no criterion of the task is {:?}",
+                    short(&it.criterion)
+                )));
             };
             *slot = Some(Arc::clone(&it.proof)).filter(|proof| !proof.trim().is_empty());
         }
-        let missing = criteria.iter().zip(&proofs).filter(|(_, proof)| proof.is_none() && self.is_completed);
-        let missing: Vec<String> = missing.map(|(criterion, _)| format!("{:?}", short(criterion))).collect();
+        let missing = criteria
+            .iter()
+            .zip(&proofs)
+            .filter(|(_, proof)| proof.is_none() && self.is_completed);
+        let missing: Vec<String> = missing
+            .map(|(criterion, _)| format!("{:?}", short(criterion)))
+            .collect();
         if !missing.is_empty() {
-            return Err(invalid(format!("evidence is missing for {}", missing.join(", "))));
+            return Err(invalid(format!(
+                "evidence is missing for {}",
+                missing.join(", ")
+            )));
         }
         let shown = criteria.iter().zip(proofs);
-        Ok(shown.filter_map(|(it, proof)| Some(Evidence { criterion: Arc::clone(it), proof: proof? })).collect())
+        Ok(shown
+            .filter_map(|(it, proof)| {
+                Some(Evidence {
+                    criterion: Arc::clone(it),
+                    proof: proof?,
+                })
+            })
+            .collect())
     }
 }

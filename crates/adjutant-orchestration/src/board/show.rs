@@ -16,7 +16,11 @@ const MAX_METADATA_BYTES: usize = 4_000;
 
 /// A page of tasks, each with what is needed to choose one.
 pub(super) fn page(page: &TaskPage) -> Value {
-    let tasks: Vec<Value> = page.tasks.iter().map(|it| Value::Object(line(it))).collect();
+    let tasks: Vec<Value> = page
+        .tasks
+        .iter()
+        .map(|it| Value::Object(line(it)))
+        .collect();
     let mut shown = json!({ "tasks": tasks });
     if let Some(next) = &page.next {
         shown["more_after"] = json!(next);
@@ -26,7 +30,16 @@ pub(super) fn page(page: &TaskPage) -> Value {
 
 /// A task with all that there is to know.
 pub(super) fn task(listed: &ListedTask) -> Value {
-    let Task { description, acceptance_criteria, evidence, metadata, result, caveats, last_failure, .. } = &listed.task;
+    let Task {
+        description,
+        acceptance_criteria,
+        evidence,
+        metadata,
+        result,
+        caveats,
+        last_failure,
+        ..
+    } = &listed.task;
     let mut shown = line(listed);
     let mut put = |name: &str, text: Option<&str>, max: usize| {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
@@ -38,8 +51,10 @@ pub(super) fn task(listed: &ListedTask) -> Value {
     put("caveats", caveats.as_deref(), MAX_TEXT_BYTES);
     put("last_failure", last_failure.as_deref(), MAX_TEXT_BYTES);
     if !acceptance_criteria.is_empty() {
-        let criteria: Vec<String> =
-            acceptance_criteria.iter().map(|it| counted(it, MAX_TEXT_BYTES).into_owned()).collect();
+        let criteria: Vec<String> = acceptance_criteria
+            .iter()
+            .map(|it| counted(it, MAX_TEXT_BYTES).into_owned())
+            .collect();
         shown.insert("acceptance_criteria".to_owned(), json!(criteria));
     }
     if !evidence.is_empty() {
@@ -51,13 +66,29 @@ pub(super) fn task(listed: &ListedTask) -> Value {
     if !metadata.is_empty() {
         let bytes = serde_json::to_vec(metadata).map_or(usize::MAX, |json| json.len());
         let fits = bytes <= MAX_METADATA_BYTES;
-        shown.insert("metadata".to_owned(), if fits { json!(metadata) } else { json!(format!("{bytes} bytes")) });
+        shown.insert(
+            "metadata".to_owned(),
+            if fits {
+                json!(metadata)
+            } else {
+                json!(format!("{bytes} bytes"))
+            },
+        );
     }
     Value::Object(shown)
 }
 
 fn line(listed: &ListedTask) -> Map<String, Value> {
-    let Task { id, title, status, priority, assignee, dependencies, attempts, .. } = &listed.task;
+    let Task {
+        id,
+        title,
+        status,
+        priority,
+        assignee,
+        dependencies,
+        attempts,
+        ..
+    } = &listed.task;
     let mut shown = Map::new();
     shown.insert("id".to_owned(), json!(id));
     shown.insert("title".to_owned(), json!(title));
@@ -70,9 +101,20 @@ fn line(listed: &ListedTask) -> Map<String, Value> {
     put("priority", *priority != 0, json!(priority));
     put("assignee", assignee.is_some(), json!(assignee));
     put("attempts", *attempts > 1, json!(attempts));
-    put("dependencies", !dependencies.is_empty(), json!(dependencies));
-    let blockers = listed.blocked_by.iter().map(|it| json!({ "id": it.id, "status": it.status }));
-    put("blocked_by", !listed.blocked_by.is_empty(), blockers.collect());
+    put(
+        "dependencies",
+        !dependencies.is_empty(),
+        json!(dependencies),
+    );
+    let blockers = listed
+        .blocked_by
+        .iter()
+        .map(|it| json!({ "id": it.id, "status": it.status }));
+    put(
+        "blocked_by",
+        !listed.blocked_by.is_empty(),
+        blockers.collect(),
+    );
     shown
 }
 

@@ -70,7 +70,10 @@ const TABLE: [(TaskStatus, &[(Action, TaskStatus)]); 5] = [
     ),
     (S::Completed, &[(A::Delete, S::Completed)]),
     (S::Failed, &[(A::Retry, S::Pending), (A::Delete, S::Failed)]),
-    (S::Cancelled, &[(A::Retry, S::Pending), (A::Delete, S::Cancelled)]),
+    (
+        S::Cancelled,
+        &[(A::Retry, S::Pending), (A::Delete, S::Cancelled)],
+    ),
 ];
 
 impl Action {
@@ -114,21 +117,33 @@ impl Action {
 impl TaskStatus {
     /// The status that an action leads to from this one; `None` if it is not possible. A deleted task has none.
     pub fn after(self, action: Action) -> Option<TaskStatus> {
-        let row = self.row().iter().find(|(possible, _)| *possible == action)?;
+        let row = self
+            .row()
+            .iter()
+            .find(|(possible, _)| *possible == action)?;
         Some(row.1)
     }
 
     fn row(self) -> &'static [(Action, TaskStatus)] {
-        TABLE.iter().find(|(status, _)| *status == self).map_or(&[], |(_, row)| row)
+        TABLE
+            .iter()
+            .find(|(status, _)| *status == self)
+            .map_or(&[], |(_, row)| row)
     }
 }
 
 /// The status that an action leads a task to.
 pub(super) fn step(task: &Task, action: Action) -> Result<TaskStatus, Error> {
     task.status.after(action).ok_or_else(|| {
-        let possible: Vec<&str> = task.status.row().iter().map(|(possible, _)| possible.done()).collect();
+        let possible: Vec<&str> = task
+            .status
+            .row()
+            .iter()
+            .map(|(possible, _)| possible.done())
+            .collect();
         let (id, status, possible) = (&task.id, task.status, possible.join(", "));
-        let message = format!("task {id} is {status} and cannot be {action}; hint: it can be {possible}");
+        let message =
+            format!("task {id} is {status} and cannot be {action}; hint: it can be {possible}");
         Error::new(ErrorKind::Conflict, message)
     })
 }

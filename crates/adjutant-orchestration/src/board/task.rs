@@ -128,7 +128,11 @@ impl TaskId {
 
     /// True if a task can have this id; a text that cannot be one is never looked up.
     pub(super) fn is_possible(&self) -> bool {
-        self.0.len() == ID_BYTES && self.0.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        self.0.len() == ID_BYTES
+            && self
+                .0
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     }
 
     /// The id, or as much of it as may be told if it is none.
@@ -143,7 +147,13 @@ impl TaskId {
 
 impl TaskStatus {
     /// Every status.
-    pub const ALL: [Self; 5] = [Self::Pending, Self::InProgress, Self::Completed, Self::Failed, Self::Cancelled];
+    pub const ALL: [Self; 5] = [
+        Self::Pending,
+        Self::InProgress,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
 
     /// Its name, as it is written everywhere: `in_progress`.
     pub fn name(self) -> &'static str {
@@ -165,21 +175,31 @@ impl TaskStatus {
 impl Task {
     /// True if an agent holds it, be the lease over or not.
     pub fn is_held_by(&self, agent: &str) -> bool {
-        self.lease.as_ref().is_some_and(|lease| &*lease.holder == agent)
+        self.lease
+            .as_ref()
+            .is_some_and(|lease| &*lease.holder == agent)
     }
 }
 
 /// A task as it is kept.
 pub(super) fn encode(task: &Task) -> Result<Value, Error> {
     serde_json::to_value(task).map_err(|error| {
-        Error::new(ErrorKind::Invalid, format!("task {} cannot be written as JSON", task.id)).with_source(error)
+        Error::new(
+            ErrorKind::Invalid,
+            format!("task {} cannot be written as JSON", task.id),
+        )
+        .with_source(error)
     })
 }
 
 /// A task that is kept.
 pub(super) fn decode(value: &Value) -> Result<Task, Error> {
     Task::deserialize(value).map_err(|error| {
-        Error::new(ErrorKind::Store, "what the key-value store has there is no task").with_source(error)
+        Error::new(
+            ErrorKind::Store,
+            "what the key-value store has there is no task",
+        )
+        .with_source(error)
     })
 }
 

@@ -72,13 +72,20 @@ struct BoardCall {
 impl BoardTools {
     /// Tools without a prefix, which claim tasks for ten minutes in the name of the agent that calls.
     pub fn new() -> Self {
-        Self { prefix: "".into(), lease: LEASE, worker: None }
+        Self {
+            prefix: "".into(),
+            lease: LEASE,
+            worker: None,
+        }
     }
 
     /// Sets what stands before the name of each tool: `shared_` makes `shared_create_task`.
     #[must_use]
     pub fn prefix(self, prefix: impl Into<Arc<str>>) -> Self {
-        Self { prefix: prefix.into(), ..self }
+        Self {
+            prefix: prefix.into(),
+            ..self
+        }
     }
 
     /// Sets how long a task is claimed for; every change of it by its worker prolongs that.
@@ -91,7 +98,10 @@ impl BoardTools {
     /// a board takes two workers of one name for the same.
     #[must_use]
     pub fn worker(self, name: impl Into<Arc<str>>) -> Self {
-        Self { worker: Some(name.into()), ..self }
+        Self {
+            worker: Some(name.into()),
+            ..self
+        }
     }
 }
 
@@ -109,28 +119,65 @@ impl Board {
     pub fn tools(&self, options: BoardTools) -> Tools {
         let tool = |spec, run| self.tool(&options, spec, run);
         Tools::new(format!("{}board", options.prefix))
-            .tool(tool(specs::create(), |call| Box::pin(async move { call.create().await })))
-            .tool(tool(specs::list(), |call| Box::pin(async move { call.list().await })))
-            .tool(tool(specs::get(), |call| Box::pin(async move { call.get().await })))
-            .tool(tool(specs::claim(), |call| Box::pin(async move { call.claim().await })))
-            .tool(tool(specs::update(), |call| Box::pin(async move { call.update().await })))
-            .tool(tool(specs::complete(), |call| Box::pin(async move { call.complete().await })))
-            .tool(tool(specs::wait(), |call| Box::pin(async move { call.wait().await })))
-            .tool(tool(specs::cancel(), |call| Box::pin(async move { call.cancel().await })))
-            .tool(tool(specs::retry(), |call| Box::pin(async move { call.retry().await })))
+            .tool(tool(specs::create(), |call| {
+                Box::pin(async move { call.create().await })
+            }))
+            .tool(tool(specs::list(), |call| {
+                Box::pin(async move { call.list().await })
+            }))
+            .tool(tool(specs::get(), |call| {
+                Box::pin(async move { call.get().await })
+            }))
+            .tool(tool(specs::claim(), |call| {
+                Box::pin(async move { call.claim().await })
+            }))
+            .tool(tool(specs::update(), |call| {
+                Box::pin(async move { call.update().await })
+            }))
+            .tool(tool(specs::complete(), |call| {
+                Box::pin(async move { call.complete().await })
+            }))
+            .tool(tool(specs::wait(), |call| {
+                Box::pin(async move { call.wait().await })
+            }))
+            .tool(tool(specs::cancel(), |call| {
+                Box::pin(async move { call.cancel().await })
+            }))
+            .tool(tool(specs::retry(), |call| {
+                Box::pin(async move { call.retry().await })
+            }))
     }
 
-    fn tool(&self, options: &BoardTools, mut spec: ToolSpec, run: Run) -> impl ErasedTool + 'static + use<> {
+    fn tool(
+        &self,
+        options: &BoardTools,
+        mut spec: ToolSpec,
+        run: Run,
+    ) -> impl ErasedTool + 'static + use<> {
         spec.decl.name = format!("{}{}", options.prefix, spec.name()).as_str().into();
         let (board, options) = (self.clone(), options.clone());
         tool_fn(spec, move |args: Value, cx: CallContext| {
-            let worker = options.worker.clone().unwrap_or_else(|| Arc::clone(&cx.who.name));
+            let worker = options
+                .worker
+                .clone()
+                .unwrap_or_else(|| Arc::clone(&cx.who.name));
             let (board, lease) = (board.clone(), options.lease);
             async move {
-                let args = serde_json::from_value(args)
-                    .map_err(|error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()))?;
-                let shown = run(BoardCall { board, lease, worker, args, cx }).await?;
-                Ok(CallResult { details: shown.clone(), ..CallResult::ok(show::defused(&shown)) })
+                let args = serde_json::from_value(args).map_err(|error| {
+                    ToolError::new(ToolErrorKind::InvalidArguments, error.to_string())
+                })?;
+                let shown = run(BoardCall {
+                    board,
+                    lease,
+                    worker,
+                    args,
+                    cx,
+                })
+                .await?;
+                Ok(CallResult {
+                    details: shown.clone(),
+                    ..CallResult::ok(show::defused(&shown))
+                })
             }
         })
     }
@@ -141,7 +188,15 @@ type Run = fn(BoardCall) -> std::pin::Pin<Box<dyn Future<Output = Result<Value, 
 impl BoardCall {
     async fn create(self) -> Result<Value, Error> {
         let key = self.key();
-        let Args { title, description, priority, dependencies, acceptance_criteria, metadata, .. } = self.args;
+        let Args {
+            title,
+            description,
+            priority,
+            dependencies,
+            acceptance_criteria,
+            metadata,
+            ..
+        } = self.args;
         let new = NewTask {
             title: title.unwrap_or_default(),
             description: description.unwrap_or_default(),
@@ -157,9 +212,25 @@ impl BoardCall {
     }
 
     async fn list(self) -> Result<Value, Error> {
-        let Args { status, assignee, blocked, after, limit, .. } = self.args;
+        let Args {
+            status,
+            assignee,
+            blocked,
+            after,
+            limit,
+            ..
+        } = self.args;
         let limit = limit.unwrap_or(LISTED).clamp(1, MAX_LISTED);
-        let page = self.board.list(&TaskQuery { status, assignee, is_blocked: blocked, after, limit }).await?;
+        let page = self
+            .board
+            .list(&TaskQuery {
+                status,
+                assignee,
+                is_blocked: blocked,
+                after,
+                limit,
+            })
+            .await?;
         Ok(show::page(&page))
     }
 
@@ -168,12 +239,22 @@ impl BoardCall {
     }
 
     async fn claim(self) -> Result<Value, Error> {
-        self.board.claim(self.id()?, &self.worker, self.lease).await?;
+        self.board
+            .claim(self.id()?, &self.worker, self.lease)
+            .await?;
         self.shown().await
     }
 
     async fn update(self) -> Result<Value, Error> {
-        let Args { title, description, priority, dependencies, acceptance_criteria, metadata, .. } = &self.args;
+        let Args {
+            title,
+            description,
+            priority,
+            dependencies,
+            acceptance_criteria,
+            metadata,
+            ..
+        } = &self.args;
         let edit = TaskEdit {
             title: title.clone(),
             description: description.clone(),
@@ -184,13 +265,21 @@ impl BoardCall {
         };
         let task = self.board.update(self.id()?, edit).await?;
         if task.is_held_by(&self.worker) {
-            self.board.heartbeat(&task.id, &self.worker, self.lease).await?;
+            self.board
+                .heartbeat(&task.id, &self.worker, self.lease)
+                .await?;
         }
         self.shown().await
     }
 
     async fn complete(self) -> Result<Value, Error> {
-        let Args { status, result, caveats, evidence, .. } = &self.args;
+        let Args {
+            status,
+            result,
+            caveats,
+            evidence,
+            ..
+        } = &self.args;
         let mut finish = match status {
             Some(TaskStatus::Failed) => Finish::failed(Arc::clone(result)),
             _ => Finish::completed(Arc::clone(result)),
@@ -204,7 +293,11 @@ impl BoardCall {
     }
 
     async fn wait(self) -> Result<Value, Error> {
-        let within = self.args.timeout_seconds.map_or(WAIT, Duration::from_secs).min(MAX_WAIT);
+        let within = self
+            .args
+            .timeout_seconds
+            .map_or(WAIT, Duration::from_secs)
+            .min(MAX_WAIT);
         let id = self.id()?;
         tokio::select! {
             ended = self.board.wait(id, within) => match ended {
@@ -216,7 +309,10 @@ impl BoardCall {
         let listed = self.board.show(id).await?;
         let mut shown = show::task(&listed);
         if !listed.task.status.is_terminal() {
-            shown["note"] = json!(format!("it has not ended within {} seconds", within.as_secs()));
+            shown["note"] = json!(format!(
+                "it has not ended within {} seconds",
+                within.as_secs()
+            ));
         }
         Ok(shown)
     }
@@ -241,7 +337,12 @@ impl BoardCall {
     }
 
     fn id(&self) -> Result<&TaskId, Error> {
-        let missing = || Error::new(ErrorKind::Invalid, "`task_id` says which task is meant, and is missing");
+        let missing = || {
+            Error::new(
+                ErrorKind::Invalid,
+                "`task_id` says which task is meant, and is missing",
+            )
+        };
         self.args.task_id.as_ref().ok_or_else(missing)
     }
 
@@ -252,7 +353,9 @@ impl BoardCall {
         // Without a log there is no call that could be run again; the agent's id keeps those of several agents apart.
         let log = log.map_or_else(|| Arc::clone(&who.agent_id), |log| Arc::clone(&log.0));
         let key = format!("call {call} of {} in {log}", who.thread.as_str());
-        (key.len() <= MAX_KEY_BYTES).then(|| key.as_str().into()).or_else(|| Some(folded(&key).into()))
+        (key.len() <= MAX_KEY_BYTES)
+            .then(|| key.as_str().into())
+            .or_else(|| Some(folded(&key).into()))
     }
 }
 
@@ -262,6 +365,8 @@ impl BoardCall {
 fn folded(key: &str) -> String {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    let hash = key.bytes().fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
+    let hash = key.bytes().fold(BASIS, |hash, byte| {
+        (hash ^ u128::from(byte)).wrapping_mul(PRIME)
+    });
     format!("{hash:032x}")
 }

@@ -38,7 +38,11 @@ impl Board {
             let changed = changed?;
             let kept = changed.item.as_ref().map(keys::kept).transpose()?;
             let (id, task) = (keys::last(&changed.key), kept.map(|kept| kept.task));
-            Ok(TaskChange { id, task, version: changed.version })
+            Ok(TaskChange {
+                id,
+                task,
+                version: changed.version,
+            })
         });
         Ok(Box::pin(changes))
     }
@@ -48,9 +52,13 @@ impl Board {
     /// # Errors
     /// `TimedOut` if it has not; `Missing` if there is no such task, or it was deleted meanwhile; `Store`.
     pub async fn wait(&self, id: &TaskId, within: Duration) -> Result<Task, Error> {
-        let ended = tokio::time::timeout(within, self.until(id, |task| task.status.is_terminal())).await;
+        let ended =
+            tokio::time::timeout(within, self.until(id, |task| task.status.is_terminal())).await;
         ended.unwrap_or_else(|_| {
-            Err(Error::new(ErrorKind::TimedOut, format!("task {} did not end within {within:?}", id.shown())))
+            Err(Error::new(
+                ErrorKind::TimedOut,
+                format!("task {} did not end within {within:?}", id.shown()),
+            ))
         })
     }
 
@@ -68,7 +76,11 @@ impl Board {
         }
     }
 
-    async fn until(&self, id: &TaskId, is_so: impl Fn(&Task) -> bool + Send) -> Result<Task, Error> {
+    async fn until(
+        &self,
+        id: &TaskId,
+        is_so: impl Fn(&Task) -> bool + Send,
+    ) -> Result<Task, Error> {
         // Watched from before it is looked at: nothing is missed in between.
         let newest = self.kv.newest().await?;
         let task = self.get(id).await?;
@@ -83,6 +95,9 @@ impl Board {
                 return Ok(task);
             }
         }
-        Err(Error::new(ErrorKind::Missing, format!("task {id} was deleted")))
+        Err(Error::new(
+            ErrorKind::Missing,
+            format!("task {id} was deleted"),
+        ))
     }
 }

@@ -43,7 +43,10 @@ impl BoardShared {
     }
 
     pub(super) fn tries(&self) -> Tried<'_> {
-        Tried { shared: self, is_told: false }
+        Tried {
+            shared: self,
+            is_told: false,
+        }
     }
 }
 
@@ -51,7 +54,11 @@ impl Window {
     /// Forgets what was known if the queue is a newer one; says whether the window is of this very queue.
     pub(super) fn is_at(&mut self, queue: Version) -> bool {
         if self.queue.is_none_or(|known| known < queue) {
-            *self = Self { queue: Some(queue), tended_ms: self.tended_ms, ..Self::default() };
+            *self = Self {
+                queue: Some(queue),
+                tended_ms: self.tended_ms,
+                ..Self::default()
+            };
         }
         self.queue == Some(queue)
     }

@@ -22,7 +22,10 @@ pub(super) fn tool(registry: &Registry) -> impl ErasedTool + 'static {
     let schema = json!({ "type": "object", "properties": {}, "additionalProperties": false });
     let registry = registry.clone();
     tool_fn(
-        ToolSpec { replay: Replay::Pure, ..ToolSpec::new("list_agents", about, schema) },
+        ToolSpec {
+            replay: Replay::Pure,
+            ..ToolSpec::new("list_agents", about, schema)
+        },
         move |_: Value, cx: CallContext| {
             let others = others(&registry, &cx.who.config_name);
             async move { Ok(listed(&others)) }
@@ -46,13 +49,20 @@ pub(super) fn is_self(config: &str, other: &str) -> bool {
 
 /// All entries but one's own.
 fn others(registry: &Registry, config: &str) -> Vec<Arc<Profile>> {
-    registry.list().into_iter().filter(|profile| !is_self(config, &profile.name)).collect()
+    registry
+        .list()
+        .into_iter()
+        .filter(|profile| !is_self(config, &profile.name))
+        .collect()
 }
 
 fn listed(others: &[Arc<Profile>]) -> CallResult {
     let shown = |profile: &Arc<Profile>| {
         let description = cut_chars(&profile.description, MAX_DESCRIPTION_CHARS).into();
-        json!(Profile { description, ..Profile::clone(profile) })
+        json!(Profile {
+            description,
+            ..Profile::clone(profile)
+        })
     };
     let agents: Value = others.iter().take(MAX_LISTED).map(shown).collect();
     let more = match others.len().saturating_sub(MAX_LISTED) {
@@ -60,7 +70,10 @@ fn listed(others: &[Arc<Profile>]) -> CallResult {
         more => format!("\n{more} more are not listed"),
     };
     let text = format!("{agents}{more}");
-    CallResult { details: agents, ..CallResult::ok(text) }
+    CallResult {
+        details: agents,
+        ..CallResult::ok(text)
+    }
 }
 
 fn lines(others: &[Arc<Profile>]) -> Option<String> {
@@ -68,7 +81,10 @@ fn lines(others: &[Arc<Profile>]) -> Option<String> {
     for (at, profile) in others.iter().enumerate() {
         let line = line(profile);
         if text.len() + line.len() > MAX_SECTION_BYTES {
-            text.push_str(&format!("\n- and {} more; `list_agents` shows them", others.len() - at));
+            text.push_str(&format!(
+                "\n- and {} more; `list_agents` shows them",
+                others.len() - at
+            ));
             break;
         }
         if at > 0 {
@@ -83,7 +99,10 @@ fn line(profile: &Profile) -> String {
     let mut line = format!("- {}", profile.name);
     if !profile.description.trim().is_empty() {
         let description = cut_chars(&profile.description, MAX_DESCRIPTION_CHARS);
-        line = format!("{line}: {}", description.split_whitespace().collect::<Vec<_>>().join(" "));
+        line = format!(
+            "{line}: {}",
+            description.split_whitespace().collect::<Vec<_>>().join(" ")
+        );
     }
     if !profile.skills.is_empty() {
         line = format!("{line} [skills: {}]", profile.skills.join(", "));

@@ -27,19 +27,33 @@ impl Delegation {
 
 #[async_trait]
 impl TaskDriver for Board {
-    async fn claim(&self, task: &str, agent: &str, by: &str, again: Again) -> Result<Vec<String>, Error> {
+    async fn claim(
+        &self,
+        task: &str,
+        agent: &str,
+        by: &str,
+        again: Again,
+    ) -> Result<Vec<String>, Error> {
         let id = TaskId(task.into());
         let claimed = match Board::claim(self, &id, agent, LEASE).await {
             Err(error) => known(self, &id, agent, by, again, error).await?,
             Ok(claimed) => claimed,
         };
-        Ok(claimed.acceptance_criteria.iter().map(|criterion| criterion.to_string()).collect())
+        Ok(claimed
+            .acceptance_criteria
+            .iter()
+            .map(|criterion| criterion.to_string())
+            .collect())
     }
 
     async fn hand_on(&self, task: &str, to: &str) -> Result<(), Error> {
         let id = TaskId(task.into());
         match self.reassign(&id, to).await {
-            Err(error) if error.kind() == ErrorKind::Conflict && is_ended_by(self, &id, to).await => return Ok(()),
+            Err(error)
+                if error.kind() == ErrorKind::Conflict && is_ended_by(self, &id, to).await =>
+            {
+                return Ok(());
+            }
             reassigned => reassigned.map(drop)?,
         }
         Board::claim(self, &id, to, LEASE).await.map(drop)
@@ -50,19 +64,39 @@ impl TaskDriver for Board {
         let completion = match end {
             TaskEnd::Failed(completion) => {
                 let reason = Finish::failed(completion.text());
-                return self.finish(&id, agent, with_caveats(reason, &completion)).await.map(drop);
+                return self
+                    .finish(&id, agent, with_caveats(reason, &completion))
+                    .await
+                    .map(drop);
             }
             TaskEnd::Completed(completion) => completion,
         };
-        let finish = with_evidence(Finish::completed(completion.text()), &self.get(&id).await?, &completion);
-        match self.finish(&id, agent, with_caveats(finish, &completion)).await {
+        let finish = with_evidence(
+            Finish::completed(completion.text()),
+            &self.get(&id).await?,
+            &completion,
+        );
+        match self
+            .finish(&id, agent, with_caveats(finish, &completion))
+            .await
+        {
             // It must not stay in progress; whoever looks at it sees why.
             Err(error) if error.kind() == ErrorKind::Invalid => {
-                self.finish(&id, agent, Finish::failed(format!("reported as done, but {error}"))).await?;
+                self.finish(
+                    &id,
+                    agent,
+                    Finish::failed(format!("reported as done, but {error}")),
+                )
+                .await?;
                 Err(error)
             }
             // The agent has said so by itself, in other words.
-            Err(error) if error.kind() == ErrorKind::Conflict && is_completed_by(self, &id, agent).await => Ok(()),
+            Err(error)
+                if error.kind() == ErrorKind::Conflict
+                    && is_completed_by(self, &id, agent).await =>
+            {
+                Ok(())
+            }
             ended => ended.map(drop),
         }
     }
@@ -73,7 +107,8 @@ impl TaskDriver for Board {
             loop {
                 tokio::time::sleep(LEASE / 3).await;
                 match self.heartbeat(&id, agent, LEASE).await {
-                    Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Missing) => {}
+                    Err(error)
+                        if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Missing) => {}
                     // The key-value store may be there again before the lease runs out.
                     _ => continue,
                 }
@@ -96,9 +131,18 @@ impl TaskDriver for Board {
 }
 
 /// A task that could not be claimed: it is one's own all the same if one may have ended it before a crash, or if who delegates had it.
-async fn known(board: &Board, id: &TaskId, agent: &str, by: &str, again: Again, error: Error) -> Result<Task, Error> {
+async fn known(
+    board: &Board,
+    id: &TaskId,
+    agent: &str,
+    by: &str,
+    again: Again,
+    error: Error,
+) -> Result<Task, Error> {
     match error.kind() {
-        ErrorKind::Conflict if again == Again::Maybe && is_ended_by(board, id, agent).await => board.get(id).await,
+        ErrorKind::Conflict if again == Again::Maybe && is_ended_by(board, id, agent).await => {
+            board.get(id).await
+        }
         ErrorKind::Taken if board.get(id).await?.assignee.as_deref() == Some(by) => {
             board.reassign(id, agent).await?;
             board.claim(id, agent, LEASE).await
@@ -109,27 +153,41 @@ async fn known(board: &Board, id: &TaskId, agent: &str, by: &str, again: Again, 
 
 async fn is_completed_by(board: &Board, id: &TaskId, agent: &str) -> bool {
     let task = board.get(id).await;
-    task.is_ok_and(|task| task.status == TaskStatus::Completed && task.assignee.as_deref() == Some(agent))
+    task.is_ok_and(|task| {
+        task.status == TaskStatus::Completed && task.assignee.as_deref() == Some(agent)
+    })
 }
 
 async fn is_ended_by(board: &Board, id: &TaskId, agent: &str) -> bool {
     let is_ended = |task: &Task| matches!(task.status, TaskStatus::Completed | TaskStatus::Failed);
-    board.get(id).await.is_ok_and(|task| is_ended(&task) && task.assignee.as_deref() == Some(agent))
+    board
+        .get(id)
+        .await
+        .is_ok_and(|task| is_ended(&task) && task.assignee.as_deref() == Some(agent))
 }
 
 /// What the agent says of each criterion: the first line of its tests that names it.
 fn with_evidence(finish: Finish, task: &Task, completion: &Completion) -> Finish {
-    task.acceptance_criteria.iter().fold(finish, |finish, criterion| {
-        let named = |line: &&String| line.to_lowercase().contains(&criterion.trim().to_lowercase());
-        match completion.tests_run.iter().find(named) {
-            Some(proof) => finish.evidence(Arc::clone(criterion), proof.as_str()),
-            None => finish,
-        }
-    })
+    task.acceptance_criteria
+        .iter()
+        .fold(finish, |finish, criterion| {
+            let named = |line: &&String| {
+                line.to_lowercase()
+                    .contains(&criterion.trim().to_lowercase())
+            };
+            match completion.tests_run.iter().find(named) {
+                Some(proof) => finish.evidence(Arc::clone(criterion), proof.as_str()),
+                None => finish,
+            }
+        })
 }
 
 fn with_caveats(finish: Finish, completion: &Completion) -> Finish {
-    match completion.caveats.as_deref().filter(|text| !text.trim().is_empty()) {
+    match completion
+        .caveats
+        .as_deref()
+        .filter(|text| !text.trim().is_empty())
+    {
         Some(caveats) => finish.caveats(caveats),
         None => finish,
     }

@@ -32,31 +32,48 @@ pub(super) struct Brief<'a> {
 impl Brief<'_> {
     /// The messages, in order; the task is last.
     pub(super) fn messages(&self) -> Vec<UserMessage> {
-        let origin = || Origin::Task { from: self.from.clone() };
+        let origin = || Origin::Task {
+            from: self.from.clone(),
+        };
         let mut messages = Vec::with_capacity(4);
         if !self.context.trim().is_empty() {
-            messages.push(UserMessage { origin: origin(), ..UserMessage::text(wrap(CONTEXT, self.context)) });
+            messages.push(UserMessage {
+                origin: origin(),
+                ..UserMessage::text(wrap(CONTEXT, self.context))
+            });
         }
         if let Some((said, peer)) = self.handoff {
             let origin = Origin::Peer { from: peer.clone() };
-            messages.push(UserMessage { origin, ..UserMessage::text(wrap(HANDOFF, said)) });
+            messages.push(UserMessage {
+                origin,
+                ..UserMessage::text(wrap(HANDOFF, said))
+            });
         }
         if !self.reflections.trim().is_empty() {
-            messages.push(UserMessage { origin: origin(), ..UserMessage::text(self.reflections.to_owned()) });
+            messages.push(UserMessage {
+                origin: origin(),
+                ..UserMessage::text(self.reflections.to_owned())
+            });
         }
         let mut task = defused(&cut_chars(self.task, MAX_CONTEXT_CHARS));
         if !self.criteria.is_empty() {
             let criteria = cut_chars(&self.criteria.join("\n- "), MAX_CONTEXT_CHARS).into_owned();
             task = format!("{task}\n\n{CRITERIA}\n- {}", defused(&criteria));
         }
-        messages.push(UserMessage { origin: origin(), ..UserMessage::text(task) });
+        messages.push(UserMessage {
+            origin: origin(),
+            ..UserMessage::text(task)
+        });
         messages
     }
 }
 
 /// A text in tags of that name, cut to what a brief may hold.
 fn wrap(tag: &str, text: &str) -> String {
-    format!("<{tag}>\n{}\n</{tag}>", defused(cut_chars(text, MAX_CONTEXT_CHARS).trim_end()))
+    format!(
+        "<{tag}>\n{}\n</{tag}>",
+        defused(cut_chars(text, MAX_CONTEXT_CHARS).trim_end())
+    )
 }
 
 #[cfg(test)]
@@ -67,7 +84,10 @@ mod tests {
     #[test]
     fn text_is_cut_at_a_character_when_it_is_too_long() {
         assert_eq!(cut_chars("äöü", 3), "äöü");
-        assert_eq!(cut_chars("äöüß!", 3), "äöü\n[cut here: 2 characters are left out]");
+        assert_eq!(
+            cut_chars("äöüß!", 3),
+            "äöü\n[cut here: 2 characters are left out]"
+        );
     }
 
     #[test]

@@ -26,26 +26,43 @@ struct Args {
 }
 
 /// The tool `delegate`.
-pub(super) fn tool(shared: &Arc<DelegationShared>, place: &DelegationLevel) -> impl ErasedTool + 'static {
+pub(super) fn tool(
+    shared: &Arc<DelegationShared>,
+    place: &DelegationLevel,
+) -> impl ErasedTool + 'static {
     let (shared, place) = (Arc::clone(shared), place.clone());
-    tool_fn(spec(shared.is_interactive), move |args: Value, cx: CallContext| {
-        let (shared, mut place) = (Arc::clone(&shared), place.clone());
-        async move {
-            let orders = read(args, &cx)?;
-            // What a factory installed by itself is bound like everything else.
-            place.left = place.left.min(shared.registry.left(&cx.who.agent_id).unwrap_or(place.left));
-            if place.left == 0 {
-                let message = "no task was begun: the limit of depth is reached; do it yourself";
-                return Err(ToolError::new(ToolErrorKind::Denied, message));
+    tool_fn(
+        spec(shared.is_interactive),
+        move |args: Value, cx: CallContext| {
+            let (shared, mut place) = (Arc::clone(&shared), place.clone());
+            async move {
+                let orders = read(args, &cx)?;
+                // What a factory installed by itself is bound like everything else.
+                place.left = place
+                    .left
+                    .min(shared.registry.left(&cx.who.agent_id).unwrap_or(place.left));
+                if place.left == 0 {
+                    let message =
+                        "no task was begun: the limit of depth is reached; do it yourself";
+                    return Err(ToolError::new(ToolErrorKind::Denied, message));
+                }
+                if orders.is_empty() {
+                    return Ok(CallResult {
+                        details: json!([]),
+                        ..CallResult::ok("[]")
+                    });
+                }
+                let reports = place
+                    .away(&cx, delegate(&cx, &shared, &place, orders))
+                    .await?;
+                let text = reports.to_string();
+                Ok(CallResult {
+                    details: reports,
+                    ..CallResult::ok(text)
+                })
             }
-            if orders.is_empty() {
-                return Ok(CallResult { details: json!([]), ..CallResult::ok("[]") });
-            }
-            let reports = place.away(&cx, delegate(&cx, &shared, &place, orders)).await?;
-            let text = reports.to_string();
-            Ok(CallResult { details: reports, ..CallResult::ok(text) })
-        }
-    })
+        },
+    )
 }
 
 /// What the model says, if the call as a whole may be.
@@ -57,14 +74,23 @@ fn read(args: Value, cx: &CallContext) -> Result<Vec<TaskOrder>, ToolError> {
     };
     let own = &cx.who.config_name;
     if tasks.iter().any(|order| is_self(own, &order.agent)) {
-        return refuse(format!("no task was begun: an agent cannot delegate to itself, {own:?}"));
+        return refuse(format!(
+            "no task was begun: an agent cannot delegate to itself, {own:?}"
+        ));
     }
     if tasks.len() > MAX_TASKS {
-        return refuse(format!("no task was begun: one call may hold {MAX_TASKS} tasks, not {}", tasks.len()));
+        return refuse(format!(
+            "no task was begun: one call may hold {MAX_TASKS} tasks, not {}",
+            tasks.len()
+        ));
     }
     for order in &mut tasks {
         order.agent = order.agent.trim().to_owned();
-        order.task_id = order.task_id.take().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
+        order.task_id = order
+            .task_id
+            .take()
+            .map(|id| id.trim().to_owned())
+            .filter(|id| !id.is_empty());
     }
     Ok(tasks)
 }
@@ -76,12 +102,14 @@ async fn delegate(
     orders: Vec<TaskOrder>,
 ) -> Result<Value, ToolError> {
     let spawn = cx.get::<dyn Spawn>();
-    let spawn = spawn.ok_or_else(|| ToolError::failed("tasks are delegated only within a call of a run"))?;
+    let spawn = spawn
+        .ok_or_else(|| ToolError::failed("tasks are delegated only within a call of a run"))?;
     let planned = plan(cx, shared, &orders).await?;
     let loan = Mutex::new(None);
     // What is held or asked while it works needs the agent that delegates beside it, and so do others of its call: what is
     // lent is not left for them.
-    let stays = |order: &TaskOrder| order.may_ask() || (order.task_id.is_some() && shared.board.is_some());
+    let stays =
+        |order: &TaskOrder| order.may_ask() || (order.task_id.is_some() && shared.board.is_some());
     let lent = match &shared.placement {
         Some(_) if !orders.iter().any(stays) => {
             Some(settled(cx, "placed", |_| placed::lend(cx, orders.len(), &loan)).await)

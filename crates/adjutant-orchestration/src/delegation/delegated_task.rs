@@ -57,28 +57,47 @@ impl DelegatedTask {
     /// Performs it; whatever happens, there is a report.
     pub(super) async fn perform(&self) -> TaskReport {
         let report = self.report().await;
-        self.show(&report.agent, "result", report.result.as_deref().or(report.error.as_deref()).unwrap_or_default());
+        self.show(
+            &report.agent,
+            "result",
+            report
+                .result
+                .as_deref()
+                .or(report.error.as_deref())
+                .unwrap_or_default(),
+        );
         report
     }
 
     /// Writes down what can be learned of a result.
     pub(super) async fn learn(&self, report: &TaskReport) {
-        let (Some(reflections), Some(Planned { prior, .. })) = (&self.shared.reflections, &self.planned) else {
+        let (Some(reflections), Some(Planned { prior, .. })) =
+            (&self.shared.reflections, &self.planned)
+        else {
             return;
         };
         if let Some(failure) = report.failure() {
-            let recorded = reflections.record(&report.config, &self.order.task, failure).await;
-            recorded.unwrap_or_else(|error| tracing::warn!(%error, "a failure could not be written down"));
+            let recorded = reflections
+                .record(&report.config, &self.order.task, failure)
+                .await;
+            recorded.unwrap_or_else(
+                |error| tracing::warn!(%error, "a failure could not be written down"),
+            );
         }
         if !prior.ids.is_empty() {
             let noted = reflections.outcome(&prior.ids, report.helped()).await;
-            noted.unwrap_or_else(|error| tracing::warn!(%error, "what helped could not be written down"));
+            noted.unwrap_or_else(
+                |error| tracing::warn!(%error, "what helped could not be written down"),
+            );
         }
     }
 
     async fn report(&self) -> TaskReport {
         let Some(planned) = &self.planned else {
-            let message = format!("there is no agent of this name: {:?}; hint: list_agents", self.order.agent);
+            let message = format!(
+                "there is no agent of this name: {:?}; hint: list_agents",
+                self.order.agent
+            );
             return TaskReport::error(&*self.order.agent, message);
         };
         if self.order.task.trim().is_empty() {
@@ -86,10 +105,17 @@ impl DelegatedTask {
         }
         let claimed = match self.claim(&planned.instance).await {
             Ok(claimed) => claimed,
-            Err(error) => return TaskReport::error(&*planned.instance, format!("the task cannot be claimed: {error}")),
+            Err(error) => {
+                return TaskReport::error(
+                    &*planned.instance,
+                    format!("the task cannot be claimed: {error}"),
+                );
+            }
         };
         let (guard, criteria) = claimed.unzip();
-        let mut report = self.pass_on(planned, guard, &criteria.unwrap_or_default()).await;
+        let mut report = self
+            .pass_on(planned, guard, &criteria.unwrap_or_default())
+            .await;
         if self.order.task_id.is_some() && self.shared.board.is_none() {
             report.warn("there is no board: `task_id` is ignored".to_owned());
         }
@@ -98,12 +124,19 @@ impl DelegatedTask {
 
     /// Takes the task on the board; none if it is on no board.
     async fn claim(&self, instance: &str) -> Result<Option<(Guard, Vec<String>)>, String> {
-        let (Some(driver), Some(task)) = (&self.shared.board, &self.order.task_id) else { return Ok(None) };
+        let (Some(driver), Some(task)) = (&self.shared.board, &self.order.task_id) else {
+            return Ok(None);
+        };
         let (key, by) = (format!("claim.{}", self.at), &*self.cx.who.name);
         let claimed = settled(&self.cx, &key, |again| async move {
-            Ok(driver.claim(task, instance, by, again).await.map_err(|error| error.to_string()))
+            Ok(driver
+                .claim(task, instance, by, again)
+                .await
+                .map_err(|error| error.to_string()))
         });
-        let criteria = claimed.await.unwrap_or_else(|error| Err(error.to_string()))?;
+        let criteria = claimed
+            .await
+            .unwrap_or_else(|error| Err(error.to_string()))?;
         let guard = Guard {
             driver: Arc::clone(driver),
             task: task.as_str().into(),
@@ -115,21 +148,35 @@ impl DelegatedTask {
     }
 
     /// Lets the agents work on it, and writes down on the board how it ended.
-    async fn pass_on(&self, planned: &Planned, mut guard: Option<Guard>, criteria: &[String]) -> TaskReport {
-        let (Turn { config, instance, .. }, ended) = self.turns(planned, &mut guard, criteria).await;
+    async fn pass_on(
+        &self,
+        planned: &Planned,
+        mut guard: Option<Guard>,
+        criteria: &[String],
+    ) -> TaskReport {
+        let (
+            Turn {
+                config, instance, ..
+            },
+            ended,
+        ) = self.turns(planned, &mut guard, criteria).await;
         let is_lost = matches!(ended, DelegatedEnd::Lost(Lost::Cancelled | Lost::Taken));
         let report = match ended {
             DelegatedEnd::Ran(ran) => TaskReport::of(&instance, *ran),
             DelegatedEnd::Lost(Lost::Cancelled) => {
                 TaskReport::error(instance, "cancelled: the task was cancelled on the board")
             }
-            DelegatedEnd::Lost(Lost::Taken) => TaskReport::error(instance, "given up: another worker has the task"),
+            DelegatedEnd::Lost(Lost::Taken) => {
+                TaskReport::error(instance, "given up: another worker has the task")
+            }
             DelegatedEnd::Lost(Lost::Unanswered) => {
                 TaskReport::error(instance, "timed out: its question was not answered in time")
             }
         };
         let mut report = TaskReport { config, ..report };
-        let Some(guard) = &mut guard else { return report };
+        let Some(guard) = &mut guard else {
+            return report;
+        };
         if is_lost {
             guard.is_over = true;
             return report;
@@ -140,42 +187,74 @@ impl DelegatedTask {
             CompletionStatus::Failed => TaskEnd::Failed(completion),
         };
         if let Err(error) = guard.end(end).await {
-            report.warn(format!("the board does not know how the task ended: {error}"));
+            report.warn(format!(
+                "the board does not know how the task ended: {error}"
+            ));
         }
         report
     }
 
     /// One agent after the other, until one does not hand the task on; who was last, and how that ended.
-    async fn turns(&self, planned: &Planned, guard: &mut Option<Guard>, criteria: &[String]) -> (Turn, DelegatedEnd) {
+    async fn turns(
+        &self,
+        planned: &Planned,
+        guard: &mut Option<Guard>,
+        criteria: &[String],
+    ) -> (Turn, DelegatedEnd) {
         let (config, instance) = (self.order.agent.clone(), planned.instance.clone());
-        let mut turn = Turn { config, instance, peers: 0, handoff: None };
+        let mut turn = Turn {
+            config,
+            instance,
+            peers: 0,
+            handoff: None,
+        };
         loop {
-            let task_run = TaskRun { task: self, turn: &turn, prior: &planned.prior, criteria };
+            let task_run = TaskRun {
+                task: self,
+                turn: &turn,
+                prior: &planned.prior,
+                criteria,
+            };
             let (ended, thread) = task_run.run(guard.as_ref()).await;
-            let Some((handoff, from)) = handed_on(&ended).zip(thread) else { return (turn, ended) };
+            let Some((handoff, from)) = handed_on(&ended).zip(thread) else {
+                return (turn, ended);
+            };
             let said = handoff.text(&turn.instance);
             let (config, instance, peers) = (handoff.target, handoff.instance, turn.peers + 1);
             if let Some(guard) = guard {
                 if let Err(error) = guard.driver.hand_on(&guard.task, &instance).await {
-                    let error = ToolError::failed("the task cannot be handed on").with_source(error);
+                    let error =
+                        ToolError::failed("the task cannot be handed on").with_source(error);
                     return (turn, DelegatedEnd::Ran(Box::new(Err(error))));
                 }
                 guard.agent.clone_from(&instance);
             }
-            turn = Turn { config, instance, peers, handoff: Some((said, from)) };
+            turn = Turn {
+                config,
+                instance,
+                peers,
+                handoff: Some((said, from)),
+            };
         }
     }
 
     /// The wish to stop it; what belongs to the run is stopped by its run, with the agent.
     pub(super) fn cancel(&self) -> Cancel {
-        if self.line.is_some() { Cancel::new() } else { self.cx.cancel.clone() }
+        if self.line.is_some() {
+            Cancel::new()
+        } else {
+            self.cx.cancel.clone()
+        }
     }
 
     /// Shows what an agent says.
     pub(super) fn show(&self, agent: &str, kind: &str, text: &str) {
         let text = cut_chars(text, MAX_PROGRESS_CHARS);
         let details = json!({ "agent": agent, "kind": kind, "text": text });
-        self.cx.progress(Progress { content: Vec::new(), details });
+        self.cx.progress(Progress {
+            content: Vec::new(),
+            details,
+        });
     }
 }
 

@@ -15,7 +15,13 @@ use crate::{Completion, Error};
 pub(crate) trait TaskDriver: Send + Sync {
     /// Takes a task for an instance, also from `by`, who delegates it; again for the same one is as once, also when that
     /// one has ended it. Gives what must be shown for it to be done.
-    async fn claim(&self, task: &str, agent: &str, by: &str, again: Again) -> Result<Vec<String>, Error>;
+    async fn claim(
+        &self,
+        task: &str,
+        agent: &str,
+        by: &str,
+        again: Again,
+    ) -> Result<Vec<String>, Error>;
 
     /// Gives a task that an instance has to a peer; again is as once, also when the peer has ended it.
     async fn hand_on(&self, task: &str, to: &str) -> Result<(), Error>;
@@ -92,8 +98,14 @@ impl Drop for Guard {
             return;
         }
         // Without a runtime, the lease of the task runs out.
-        let Ok(runtime) = Handle::try_current() else { return };
-        let (driver, task, agent) = (Arc::clone(&self.driver), Arc::clone(&self.task), self.agent.clone());
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        let (driver, task, agent) = (
+            Arc::clone(&self.driver),
+            Arc::clone(&self.task),
+            self.agent.clone(),
+        );
         runtime.spawn(async move {
             let end = TaskEnd::Failed(Completion::failed("the delegation was given up"));
             if let Err(error) = driver.end(&task, &agent, end).await {

@@ -47,19 +47,28 @@ struct Args {
 
 /// Lets an agent hand its task on.
 pub(super) fn install(agent: Agent, registry: &Registry) -> Agent {
-    agent.tool(tool(registry)).section(section_text(SectionKind::HandoffProtocol, PROTOCOL))
+    agent
+        .tool(tool(registry))
+        .section(section_text(SectionKind::HandoffProtocol, PROTOCOL))
 }
 
 impl Handoff {
     /// What was handed on at the end of this run; the first one counts.
     pub(super) fn of(result: &RunResult) -> Option<Self> {
-        let said = result.calls.iter().filter(|call| call.name.as_str() == HANDOFF && !call.result.is_error());
-        said.into_iter().find_map(|call| serde_json::from_value(call.result.details.clone()).ok())
+        let said = result
+            .calls
+            .iter()
+            .filter(|call| call.name.as_str() == HANDOFF && !call.result.is_error());
+        said.into_iter()
+            .find_map(|call| serde_json::from_value(call.result.details.clone()).ok())
     }
 
     /// What the one that takes over is told.
     pub(super) fn text(&self, from: &str) -> String {
-        format!("{from} has handed this task on to you.\nReason: {}\n\n{}", self.reason, self.context)
+        format!(
+            "{from} has handed this task on to you.\nReason: {}\n\n{}",
+            self.reason, self.context
+        )
     }
 }
 
@@ -71,12 +80,19 @@ fn tool(registry: &Registry) -> impl ErasedTool + 'static {
             let handoff = hand_on(&registry, args, &cx)?;
             if is_done.load(Ordering::SeqCst) {
                 let message = "Ignored: you have handed the task on already.";
-                return Ok(CallResult { terminate: Terminate::Now, ..CallResult::ok(message) });
+                return Ok(CallResult {
+                    terminate: Terminate::Now,
+                    ..CallResult::ok(message)
+                });
             }
             ask(&handoff, &cx).await?;
             is_done.store(true, Ordering::SeqCst);
             let said = format!("The task goes to {}.", handoff.target);
-            Ok(CallResult { details: json!(handoff), terminate: Terminate::Now, ..CallResult::ok(said) })
+            Ok(CallResult {
+                details: json!(handoff),
+                terminate: Terminate::Now,
+                ..CallResult::ok(said)
+            })
         }
     })
 }
@@ -84,10 +100,15 @@ fn tool(registry: &Registry) -> impl ErasedTool + 'static {
 /// Asks the hooks of the agent, and those above it, whether the task may go.
 async fn ask(handoff: &Handoff, cx: &CallContext) -> Result<(), ToolError> {
     let from = Arc::clone(&cx.who);
-    let point = points::Handoff::new(from, handoff.target.as_str().into(), handoff.reason.as_str().into());
+    let point = points::Handoff::new(
+        from,
+        handoff.target.as_str().into(),
+        handoff.reason.as_str().into(),
+    );
     match RunLine::of(cx)?.pass(point).await {
         Verdict::Deny(reason) => {
-            let message = format!("the task may not be handed on: {reason}; go on with it yourself");
+            let message =
+                format!("the task may not be handed on: {reason}; go on with it yourself");
             Err(ToolError::new(ToolErrorKind::Denied, message))
         }
         _ => Ok(()),
@@ -95,15 +116,19 @@ async fn ask(handoff: &Handoff, cx: &CallContext) -> Result<(), ToolError> {
 }
 
 fn hand_on(registry: &Registry, args: Value, cx: &CallContext) -> Result<Handoff, ToolError> {
-    let args: Args = serde_json::from_value(args)
-        .map_err(|error| ToolError::new(ToolErrorKind::InvalidArguments, "this is no handoff").with_source(error))?;
+    let args: Args = serde_json::from_value(args).map_err(|error| {
+        ToolError::new(ToolErrorKind::InvalidArguments, "this is no handoff").with_source(error)
+    })?;
     let (who, target) = (&cx.who, args.target_agent.trim());
     let refuse = |message: String| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
     if is_self(&who.config_name, target) {
         return refuse(format!("a task cannot be handed on to oneself: {target:?}"));
     }
     if registry.get(target).is_none() {
-        return refuse(format!("there is no agent of this name: {target:?}; it can go to {}", names(registry, who)));
+        return refuse(format!(
+            "there is no agent of this name: {target:?}; it can go to {}",
+            names(registry, who)
+        ));
     }
     Ok(Handoff {
         target: target.to_owned(),
@@ -114,9 +139,19 @@ fn hand_on(registry: &Registry, args: Value, cx: &CallContext) -> Result<Handoff
 }
 
 fn names(registry: &Registry, who: &adjutant_tool::Identity) -> String {
-    let others = registry.list().into_iter().filter(|profile| !is_self(&who.config_name, &profile.name));
-    let names: Vec<_> = others.take(20).map(|profile| profile.name.to_string()).collect();
-    if names.is_empty() { "nobody".to_owned() } else { names.join(", ") }
+    let others = registry
+        .list()
+        .into_iter()
+        .filter(|profile| !is_self(&who.config_name, &profile.name));
+    let names: Vec<_> = others
+        .take(20)
+        .map(|profile| profile.name.to_string())
+        .collect();
+    if names.is_empty() {
+        "nobody".to_owned()
+    } else {
+        names.join(", ")
+    }
 }
 
 fn spec() -> ToolSpec {
@@ -132,5 +167,9 @@ fn spec() -> ToolSpec {
         "additionalProperties": false,
     });
     let about = "Hands your task on to another agent and ends your work; the other one reports in your place.";
-    ToolSpec { replay: Replay::Idempotent, sequential: true, ..ToolSpec::new(HANDOFF, about, schema) }
+    ToolSpec {
+        replay: Replay::Idempotent,
+        sequential: true,
+        ..ToolSpec::new(HANDOFF, about, schema)
+    }
 }

@@ -38,7 +38,11 @@ struct Answers {
 }
 
 /// Lets an agent answer the questions of those whom it gave tasks.
-pub(super) fn install(agent: Agent, shared: &Arc<DelegationShared>, place: &DelegationLevel) -> Agent {
+pub(super) fn install(
+    agent: Agent,
+    shared: &Arc<DelegationShared>,
+    place: &DelegationLevel,
+) -> Agent {
     let section = section_text(SectionKind::InteractiveDelegationProtocol, ANSWERING);
     agent.tool(answers(shared, place)).section(section)
 }
@@ -49,9 +53,15 @@ pub(super) fn let_ask(agent: Agent, line: &Arc<QuestionLine>, slot: &Slot) -> Ag
     let ask = tool_fn(asking(), move |args: Value, cx: CallContext| {
         let (line, slot) = (Arc::clone(&line), slot.clone());
         async move {
-            let question = args.get("question").and_then(Value::as_str).unwrap_or_default();
+            let question = args
+                .get("question")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
             if question.trim().is_empty() {
-                return Err(ToolError::new(ToolErrorKind::InvalidArguments, "`question` is blank"));
+                return Err(ToolError::new(
+                    ToolErrorKind::InvalidArguments,
+                    "`question` is blank",
+                ));
             }
             let away = slot.leave();
             let question = cut_chars(question, MAX_RESULT_CHARS).into_owned();
@@ -65,7 +75,9 @@ pub(super) fn let_ask(agent: Agent, line: &Arc<QuestionLine>, slot: &Slot) -> Ag
             Ok(CallResult::ok(answer))
         }
     });
-    agent.tool(ask).section(section_text(SectionKind::InteractionProtocol, ASKING))
+    agent
+        .tool(ask)
+        .section(section_text(SectionKind::InteractionProtocol, ASKING))
 }
 
 /// Performs delegated tasks that belong to the run; each is over, or waits for an answer, when this returns.
@@ -82,7 +94,8 @@ pub(super) async fn perform(
         tokio::spawn(async move {
             let performed = AssertUnwindSafe(task.perform()).catch_unwind().await;
             let agent = &*task.order.agent;
-            let report = performed.unwrap_or_else(|_| TaskReport::error(agent, "the delegation panicked"));
+            let report =
+                performed.unwrap_or_else(|_| TaskReport::error(agent, "the delegation panicked"));
             task.learn(&report).await;
             line.finish(report);
         });
@@ -116,31 +129,52 @@ fn answers(shared: &Arc<DelegationShared>, place: &DelegationLevel) -> impl Eras
     tool_fn(answering(), move |args: Value, cx: CallContext| {
         let (shared, place) = (Arc::clone(&shared), place.clone());
         async move {
-            let invalid = |error| ToolError::new(ToolErrorKind::InvalidArguments, format!("no answers: {error}"));
+            let invalid = |error| {
+                ToolError::new(
+                    ToolErrorKind::InvalidArguments,
+                    format!("no answers: {error}"),
+                )
+            };
             let Answers { answers } = serde_json::from_value(args).map_err(invalid)?;
             let lines = shared.pending.check(&cx, &answers)?;
-            for Reply { delegation_id, question_id, answer } in answers {
+            for Reply {
+                delegation_id,
+                question_id,
+                answer,
+            } in answers
+            {
                 if let Some(line) = lines.iter().find(|line| line.id == delegation_id) {
-                    line.answer(&question_id, cut_chars(&answer, MAX_CONTEXT_CHARS).into_owned());
+                    line.answer(
+                        &question_id,
+                        cut_chars(&answer, MAX_CONTEXT_CHARS).into_owned(),
+                    );
                 }
             }
             let standings = place.away(&cx, settle(&cx, &shared, &lines)).await?;
             let standings = json!(standings);
             let text = standings.to_string();
-            Ok(CallResult { details: standings, ..CallResult::ok(text) })
+            Ok(CallResult {
+                details: standings,
+                ..CallResult::ok(text)
+            })
         }
     })
 }
 
 fn asking() -> ToolSpec {
     let about = "Asks the agent that gave you your task, and waits for its answer.";
-    let question = json!({ "type": "string", "minLength": 1, "description": "What you must know, and why." });
+    let question =
+        json!({ "type": "string", "minLength": 1, "description": "What you must know, and why." });
     let schema = json!({
         "type": "object", "properties": { "question": question }, "required": ["question"],
         "additionalProperties": false,
     });
     // Asked anew after a crash; the wait has a limit of its own.
-    ToolSpec { replay: Replay::Idempotent, timeout: Some(TIMEOUT), ..ToolSpec::new("ask_parent", about, schema) }
+    ToolSpec {
+        replay: Replay::Idempotent,
+        timeout: Some(TIMEOUT),
+        ..ToolSpec::new("ask_parent", about, schema)
+    }
 }
 
 fn answering() -> ToolSpec {

@@ -1,6 +1,8 @@
 //! Names that instances had in a session before this program: looked up once in its log, so that none is given twice.
 
-use adjutant_agent::{DriveContext, DriveStart, Failure, JournalError, Middleware, NextDrive, Record, RunResult};
+use adjutant_agent::{
+    DriveContext, DriveStart, Failure, JournalError, Middleware, NextDrive, Record, RunResult,
+};
 use adjutant_llm::ThreadId;
 use async_trait::async_trait;
 use futures_util::StreamExt;
@@ -24,7 +26,10 @@ impl Middleware for KnownNames {
             && !is_empty
             && let Err(error) = self.read(cx).await
         {
-            tracing::warn!("names that agents of {} had before may be given again: {error}", cx.log);
+            tracing::warn!(
+                "names that agents of {} had before may be given again: {error}",
+                cx.log
+            );
         }
     }
 

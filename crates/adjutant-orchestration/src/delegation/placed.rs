@@ -6,8 +6,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Caps, ChildLink, ChildOrder, ChildReport, ChildRole, Digest, Loan, LogId, PauseId, Placement, RunLine, RunResult,
-    Verdict,
+    Caps, ChildLink, ChildOrder, ChildReport, ChildRole, Digest, Loan, LogId, PauseId, Placement,
+    RunLine, RunResult, Verdict,
     points::{SubagentStarted, SubagentStopped},
 };
 use adjutant_llm::{CallId, Entry, ThreadId};
@@ -25,7 +25,11 @@ const MAX_LOOKS: u32 = 10;
 const MAX_DIGITS: usize = 16;
 
 /// Lends what is left to so many tasks, until the log says that they have it: the pauses of the call name it.
-pub(super) async fn lend(cx: &CallContext, tasks: usize, loan: &Mutex<Option<Loan>>) -> Result<Caps, ToolError> {
+pub(super) async fn lend(
+    cx: &CallContext,
+    tasks: usize,
+    loan: &Mutex<Option<Loan>>,
+) -> Result<Caps, ToolError> {
     let lent = RunLine::of(cx)?.lend(u32::try_from(tasks).unwrap_or(u32::MAX))?;
     let caps = lent.caps;
     *loan.lock().unwrap_or_else(PoisonError::into_inner) = Some(lent);
@@ -34,7 +38,10 @@ pub(super) async fn lend(cx: &CallContext, tasks: usize, loan: &Mutex<Option<Loa
 
 impl TaskRun<'_> {
     /// Lets the agent work in a session of its own.
-    pub(super) async fn elsewhere(&self, placement: &Arc<dyn Placement>) -> Result<RunResult, ToolError> {
+    pub(super) async fn elsewhere(
+        &self,
+        placement: &Arc<dyn Placement>,
+    ) -> Result<RunResult, ToolError> {
         let (cx, key) = (&self.task.cx, format!("placed.{}", self.key()));
         let line = RunLine::of(cx)?;
         let link = settled(cx, &key, |_| async {
@@ -48,7 +55,10 @@ impl TaskRun<'_> {
             line.spent(tally);
             cx.backend.finish(&spent, Value::Null).await?;
         }
-        let (child, ended) = (Arc::new(self.identity(&link.child)), Arc::new(result.clone()));
+        let (child, ended) = (
+            Arc::new(self.identity(&link.child)),
+            Arc::new(result.clone()),
+        );
         // Observed only.
         line.pass(SubagentStopped::new(child, ended)).await;
         Ok(result)
@@ -58,38 +68,75 @@ impl TaskRun<'_> {
     async fn order(&self, line: &RunLine, key: &str, caps: Caps) -> Result<ChildOrder, ToolError> {
         let (cx, turn) = (&self.task.cx, self.turn);
         let profile = self.task.shared.registry.get(&turn.config);
-        let profile =
-            profile.ok_or_else(|| ToolError::failed(format!("there is no agent {:?} any more", turn.config)))?;
+        let profile = profile.ok_or_else(|| {
+            ToolError::failed(format!("there is no agent {:?} any more", turn.config))
+        })?;
         let outside = || ToolError::failed("tasks are delegated only within a call of a run");
         let parent = cx.get::<LogId>().ok_or_else(outside)?;
         let call: CallId = cx.who.call.ok_or_else(outside)?;
         let pause = PauseId(format!("{}/{call}/{}", cx.who.thread, look(key, 0)).into());
         let digest = Digest::of(format!("{parent}\n{pause}").as_bytes()).to_string();
         let session = LogId::from(format!("{}-{}", turn.instance, &digest[..MAX_DIGITS]));
-        let prompts: Vec<Entry> = self.brief().messages().into_iter().map(Entry::User).collect();
-        let begins = SubagentStarted::new(Arc::new(self.identity(&session)), prompts.as_slice().into());
+        let prompts: Vec<Entry> = self
+            .brief()
+            .messages()
+            .into_iter()
+            .map(Entry::User)
+            .collect();
+        let begins =
+            SubagentStarted::new(Arc::new(self.identity(&session)), prompts.as_slice().into());
         if let Verdict::Deny(reason) = line.pass(begins).await {
-            return Err(ToolError::new(ToolErrorKind::Denied, format!("the agent may not begin: {reason}")));
+            return Err(ToolError::new(
+                ToolErrorKind::Denied,
+                format!("the agent may not begin: {reason}"),
+            ));
         }
         let (agent, name) = (Arc::clone(&profile.name), turn.instance.as_str().into());
-        let role = ChildRole { agent, name, levels: self.task.place.below(&profile) };
-        Ok(ChildOrder { session, role, prompts, caps, parent: (*parent).clone(), pause })
+        let role = ChildRole {
+            agent,
+            name,
+            levels: self.task.place.below(&profile),
+        };
+        Ok(ChildOrder {
+            session,
+            role,
+            prompts,
+            caps,
+            parent: (*parent).clone(),
+            pause,
+        })
     }
 
     /// Waits for what came of it. A crash loses neither the child nor the wait.
-    async fn report(&self, placement: &dyn Placement, link: &ChildLink, key: &str) -> Result<ChildReport, ToolError> {
+    async fn report(
+        &self,
+        placement: &dyn Placement,
+        link: &ChildLink,
+        key: &str,
+    ) -> Result<ChildReport, ToolError> {
         let cx = &self.task.cx;
         for n in 0..MAX_LOOKS {
-            let mut ask = Ask::new(AskKind::External, format!("{}, at work in {}", self.turn.instance, link.child));
+            let mut ask = Ask::new(
+                AskKind::External,
+                format!("{}, at work in {}", self.turn.instance, link.child),
+            );
             ask.data = json!(link);
-            match cx.pause(&look(key, n), ask.within(FIRST_LOOK * 2_u32.pow(n))).await {
+            match cx
+                .pause(&look(key, n), ask.within(FIRST_LOOK * 2_u32.pow(n)))
+                .await
+            {
                 Ok(Answer::Return { result }) => {
-                    let unread = |error| ToolError::failed("what came of the agent cannot be read").with_source(error);
+                    let unread = |error| {
+                        ToolError::failed("what came of the agent cannot be read")
+                            .with_source(error)
+                    };
                     return ChildReport::deserialize(&result.details).map_err(unread);
                 }
                 Ok(Answer::Decline { message }) => {
                     let why = message.as_deref().unwrap_or("nobody says why");
-                    return Err(ToolError::failed(format!("the agent did not come to an end: {why}")));
+                    return Err(ToolError::failed(format!(
+                        "the agent did not come to an end: {why}"
+                    )));
                 }
                 // Whoever drives the parent looks as soon as it waits again.
                 Ok(_) => {}
@@ -103,7 +150,10 @@ impl TaskRun<'_> {
             }
         }
         placement.stop(&link.child).await?;
-        Err(ToolError::new(ToolErrorKind::TimedOut, "timed out: the agent did not come to an end within a week"))
+        Err(ToolError::new(
+            ToolErrorKind::TimedOut,
+            "timed out: the agent did not come to an end within a week",
+        ))
     }
 
     fn identity(&self, session: &LogId) -> Identity {

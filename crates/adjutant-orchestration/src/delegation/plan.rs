@@ -68,7 +68,11 @@ pub(super) async fn plan(
         let mut plan = Vec::with_capacity(orders.len());
         for order in orders {
             let is_known = shared.registry.get(&order.agent).is_some();
-            plan.push(if is_known { Some(planned(shared, order).await) } else { None });
+            plan.push(if is_known {
+                Some(planned(shared, order).await)
+            } else {
+                None
+            });
         }
         Ok(plan)
     })
@@ -77,7 +81,9 @@ pub(super) async fn plan(
 
 /// Looks up the names that were given before in this conversation, once: in another program, the numbers begin anew.
 fn remember(cx: &CallContext, shared: &DelegationShared) {
-    let (Some(log), Some(spawn)) = (cx.get::<LogId>(), cx.get::<dyn Spawn>()) else { return };
+    let (Some(log), Some(spawn)) = (cx.get::<LogId>(), cx.get::<dyn Spawn>()) else {
+        return;
+    };
     if !shared.registry.is_new(&log, &cx.who.thread) {
         return;
     }
@@ -86,8 +92,13 @@ fn remember(cx: &CallContext, shared: &DelegationShared) {
         Entry::Turn(turn) => Some(turn.results()),
         _ => None,
     });
-    let reports = results.flatten().filter_map(|result| result.details.as_array());
-    for instance in reports.flatten().filter_map(|report| report.get("agent")?.as_str()) {
+    let reports = results
+        .flatten()
+        .filter_map(|result| result.details.as_array());
+    for instance in reports
+        .flatten()
+        .filter_map(|report| report.get("agent")?.as_str())
+    {
         shared.registry.was_there(instance);
     }
 }
@@ -96,10 +107,13 @@ async fn planned(shared: &DelegationShared, order: &TaskOrder) -> Planned {
     let instance = shared.registry.instance_name(&order.agent, &order.task);
     let prior = match &shared.reflections {
         None => Recalled::default(),
-        Some(reflections) => reflections.recall(&order.task).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "what was learned of failures could not be looked up");
-            Recalled::default()
-        }),
+        Some(reflections) => reflections
+            .recall(&order.task)
+            .await
+            .unwrap_or_else(|error| {
+                tracing::warn!(%error, "what was learned of failures could not be looked up");
+                Recalled::default()
+            }),
     };
     Planned { instance, prior }
 }
@@ -113,7 +127,11 @@ where
 {
     let mut last = None;
     for torn in 0..MAX_TORN {
-        let key = if torn == 0 { key.to_owned() } else { format!("{key}.{torn}") };
+        let key = if torn == 0 {
+            key.to_owned()
+        } else {
+            format!("{key}.{torn}")
+        };
         let again = if torn == 0 { Again::No } else { Again::Maybe };
         match cx.once(&key, || work(again)).await {
             Err(error) if error.kind == ToolErrorKind::OutcomeUnknown => last = Some(error),

@@ -20,7 +20,9 @@ you intended. Say `failed` rather than presenting half of the work as the whole.
 
 /// Lets an agent say that its task is done.
 pub(super) fn install(agent: Agent) -> Agent {
-    agent.tool(tool()).section(section_text(SectionKind::CompletionProtocol, PROTOCOL))
+    agent
+        .tool(tool())
+        .section(section_text(SectionKind::CompletionProtocol, PROTOCOL))
 }
 
 fn tool() -> impl ErasedTool + 'static {
@@ -28,16 +30,20 @@ fn tool() -> impl ErasedTool + 'static {
     tool_fn(spec(), move |args: Value, _| {
         let said = serde_json::from_value::<Completion>(args).map(Completion::bounded);
         let answer = match said {
-            Err(error) => {
-                Err(ToolError::new(ToolErrorKind::InvalidArguments, "this is no completion").with_source(error))
-            }
+            Err(error) => Err(ToolError::new(
+                ToolErrorKind::InvalidArguments,
+                "this is no completion",
+            )
+            .with_source(error)),
             Ok(_) if is_said.swap(true, Ordering::SeqCst) => Ok(CallResult {
                 terminate: Terminate::Now,
                 ..CallResult::ok("Ignored: you have reported already, and the first report counts.")
             }),
-            Ok(completion) => {
-                Ok(CallResult { details: json!(completion), terminate: Terminate::Now, ..CallResult::ok("Reported.") })
-            }
+            Ok(completion) => Ok(CallResult {
+                details: json!(completion),
+                terminate: Terminate::Now,
+                ..CallResult::ok("Reported.")
+            }),
         };
         async move { answer }
     })
@@ -66,5 +72,9 @@ fn spec() -> ToolSpec {
     });
     let about = "Reports that your task is done, or that you give it up, and ends your work.";
     // One after the other: of several reports in one turn, the first counts.
-    ToolSpec { replay: Replay::Idempotent, sequential: true, ..ToolSpec::new(TASK_COMPLETE, about, schema) }
+    ToolSpec {
+        replay: Replay::Idempotent,
+        sequential: true,
+        ..ToolSpec::new(TASK_COMPLETE, about, schema)
+    }
 }

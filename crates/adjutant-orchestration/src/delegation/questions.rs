@@ -81,7 +81,11 @@ pub(super) struct Reply {
 #[serde(untagged)]
 pub(super) enum DelegationStanding {
     /// Its agent waits for answers.
-    Asks { delegation_id: String, agent: String, questions: Vec<Question> },
+    Asks {
+        delegation_id: String,
+        agent: String,
+        questions: Vec<Question>,
+    },
     /// It is over.
     Over(TaskReport),
 }
@@ -95,32 +99,50 @@ impl PendingDelegations {
         }
         let open = of.entry(owner(cx)).or_default();
         if open.lines.len() >= MAX_PENDING
-            && let Some(at) = open.lines.iter().position(|line| line.state().report.is_some())
+            && let Some(at) = open
+                .lines
+                .iter()
+                .position(|line| line.state().report.is_some())
         {
             open.lines.remove(at);
         }
         open.number += 1;
         let id = format!("d-{}", open.number);
-        let line = Arc::new(QuestionLine { id, state: Mutex::default(), changed: watch::Sender::new(0) });
+        let line = Arc::new(QuestionLine {
+            id,
+            state: Mutex::default(),
+            changed: watch::Sender::new(0),
+        });
         open.lines.push(Arc::clone(&line));
         line
     }
 
     /// The lines that these answers are for, each once, in order; nothing is sent if one of them cannot be.
-    pub(super) fn check(&self, cx: &CallContext, replies: &[Reply]) -> Result<Vec<Arc<QuestionLine>>, ToolError> {
+    pub(super) fn check(
+        &self,
+        cx: &CallContext,
+        replies: &[Reply],
+    ) -> Result<Vec<Arc<QuestionLine>>, ToolError> {
         let lines = {
             let of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-            of.get(&owner(cx)).map(|open| open.lines.clone()).unwrap_or_default()
+            of.get(&owner(cx))
+                .map(|open| open.lines.clone())
+                .unwrap_or_default()
         };
         let mut found: Vec<Arc<QuestionLine>> = Vec::new();
         for (at, reply) in replies.iter().enumerate() {
             let line = lines.iter().find(|line| line.id == reply.delegation_id);
-            let line = line.ok_or_else(|| unknown(&format!("delegation {:?}", reply.delegation_id)))?;
-            let twice = replies[..at]
-                .iter()
-                .any(|other| (&other.delegation_id, &other.question_id) == (&reply.delegation_id, &reply.question_id));
+            let line =
+                line.ok_or_else(|| unknown(&format!("delegation {:?}", reply.delegation_id)))?;
+            let twice = replies[..at].iter().any(|other| {
+                (&other.delegation_id, &other.question_id)
+                    == (&reply.delegation_id, &reply.question_id)
+            });
             if twice || !line.may_answer(&reply.question_id) {
-                return Err(unknown(&format!("open question {:?} of {}", reply.question_id, reply.delegation_id)));
+                return Err(unknown(&format!(
+                    "open question {:?} of {}",
+                    reply.question_id, reply.delegation_id
+                )));
             }
             if !found.iter().any(|known| Arc::ptr_eq(known, line)) {
                 found.push(Arc::clone(line));
@@ -145,22 +167,32 @@ impl QuestionLine {
         {
             let mut state = self.state();
             if state.questions.len() >= MAX_QUESTIONS {
-                let message = format!("{MAX_QUESTIONS} questions wait already: wait for their answers");
+                let message =
+                    format!("{MAX_QUESTIONS} questions wait already: wait for their answers");
                 return Err(ToolError::failed(message));
             }
             state.number += 1;
             state.agent = agent.to_owned();
-            let question = Question { question_id: format!("q-{}", state.number), question };
+            let question = Question {
+                question_id: format!("q-{}", state.number),
+                question,
+            };
             state.questions.push(WaitingQuestion { question, answer });
         }
         self.tell();
         match tokio::time::timeout(PATIENCE, answered).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(ToolError::new(ToolErrorKind::Cancelled, "nobody answers any more")),
+            Ok(Err(_)) => Err(ToolError::new(
+                ToolErrorKind::Cancelled,
+                "nobody answers any more",
+            )),
             Err(_) => {
                 self.state().is_expired = true;
                 self.tell();
-                Err(ToolError::new(ToolErrorKind::TimedOut, "nobody answered in time"))
+                Err(ToolError::new(
+                    ToolErrorKind::TimedOut,
+                    "nobody answered in time",
+                ))
             }
         }
     }
@@ -169,7 +201,10 @@ impl QuestionLine {
     pub(super) fn answer(&self, question: &str, answer: String) {
         let waiting = {
             let mut state = self.state();
-            let at = state.questions.iter().position(|waiting| waiting.question.question_id == question);
+            let at = state
+                .questions
+                .iter()
+                .position(|waiting| waiting.question.question_id == question);
             at.map(|at| state.questions.remove(at))
         };
         if let Some(waiting) = waiting {
@@ -199,10 +234,18 @@ impl QuestionLine {
             None if state.is_expired => None,
             None => {
                 // Who asked may have been stopped meanwhile.
-                let waits = state.questions.iter().filter(|waiting| !waiting.answer.is_closed());
-                let questions: Vec<Question> = waits.map(|waiting| waiting.question.clone()).collect();
+                let waits = state
+                    .questions
+                    .iter()
+                    .filter(|waiting| !waiting.answer.is_closed());
+                let questions: Vec<Question> =
+                    waits.map(|waiting| waiting.question.clone()).collect();
                 let (delegation_id, agent) = (self.id.clone(), state.agent.clone());
-                (!questions.is_empty()).then_some(DelegationStanding::Asks { delegation_id, agent, questions })
+                (!questions.is_empty()).then_some(DelegationStanding::Asks {
+                    delegation_id,
+                    agent,
+                    questions,
+                })
             }
         })
         .await
@@ -213,7 +256,10 @@ impl QuestionLine {
         let state = self.state();
         state.report.is_some()
             || state.is_expired
-            || state.questions.iter().any(|waiting| waiting.question.question_id == question)
+            || state
+                .questions
+                .iter()
+                .any(|waiting| waiting.question.question_id == question)
     }
 
     async fn until<T>(&self, look: impl Fn(&State) -> Option<T>) -> T {
@@ -228,7 +274,8 @@ impl QuestionLine {
     }
 
     fn tell(&self) {
-        self.changed.send_modify(|count| *count = count.wrapping_add(1));
+        self.changed
+            .send_modify(|count| *count = count.wrapping_add(1));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -239,9 +286,15 @@ impl QuestionLine {
 fn owner(cx: &CallContext) -> Owner {
     // The same agent may work in several sessions at a time; outside of a run, agents differ by their ids.
     let log = cx.get::<LogId>().map(|log| LogId::clone(&log));
-    (log.unwrap_or_else(|| LogId(Arc::clone(&cx.who.agent_id))), cx.who.thread.clone())
+    (
+        log.unwrap_or_else(|| LogId(Arc::clone(&cx.who.agent_id))),
+        cx.who.thread.clone(),
+    )
 }
 
 fn unknown(what: &str) -> ToolError {
-    ToolError::new(ToolErrorKind::InvalidArguments, format!("nothing was answered: there is no {what}"))
+    ToolError::new(
+        ToolErrorKind::InvalidArguments,
+        format!("nothing was answered: there is no {what}"),
+    )
 }

@@ -22,8 +22,14 @@ impl Delegation {
 impl Recall for Reflections {
     async fn recall(&self, task: &str) -> Result<Recalled, Error> {
         let found = Reflections::recall(self, task).await?;
-        let ids = found.iter().map(|reflection| reflection.id.to_string()).collect();
-        Ok(Recalled { ids, text: Reflections::render(&found) })
+        let ids = found
+            .iter()
+            .map(|reflection| reflection.id.to_string())
+            .collect();
+        Ok(Recalled {
+            ids,
+            text: Reflections::render(&found),
+        })
     }
 
     async fn record(&self, agent: &str, task: &str, failure: &Completion) -> Result<(), Error> {
@@ -32,13 +38,20 @@ impl Recall for Reflections {
             task: task.into(),
             summary: failure.text().into(),
             caveats: failure.caveats.as_deref().map(Into::into),
-            files_modified: failure.files_modified.iter().map(|file| file.as_str().into()).collect(),
+            files_modified: failure
+                .files_modified
+                .iter()
+                .map(|file| file.as_str().into())
+                .collect(),
         };
         Reflections::record(self, &failed).await.map(drop)
     }
 
     async fn outcome(&self, ids: &[String], helped: Option<bool>) -> Result<(), Error> {
-        let ids: Vec<ReflectionId> = ids.iter().map(|id| ReflectionId::from(id.as_str())).collect();
+        let ids: Vec<ReflectionId> = ids
+            .iter()
+            .map(|id| ReflectionId::from(id.as_str()))
+            .collect();
         let outcome = match helped {
             Some(true) => Outcome::Helped,
             Some(false) => Outcome::Useless,

@@ -39,7 +39,11 @@ impl TaskReport {
     pub(super) fn error(agent: impl Into<String>, error: impl AsRef<str>) -> Self {
         let error = cut_chars(error.as_ref(), MAX_ERROR_CHARS).into_owned();
         let agent = cut_chars(&agent.into(), MAX_NAME_CHARS).into_owned();
-        Self { agent, error: Some(error), ..Self::default() }
+        Self {
+            agent,
+            error: Some(error),
+            ..Self::default()
+        }
     }
 
     /// What an instance came to.
@@ -56,22 +60,41 @@ impl TaskReport {
                 let warning = (*why == adjutant_agent::Completion::Length)
                     .then(|| "the answer was cut off by the output limit".to_owned());
                 let text = cut_chars(&result.text(), MAX_RESULT_CHARS).into_owned();
-                Self { agent: agent.into(), result: Some(text), warning, ..Self::default() }
+                Self {
+                    agent: agent.into(),
+                    result: Some(text),
+                    warning,
+                    ..Self::default()
+                }
             }
             Outcome::Limit { limit } => {
                 let said = result.text();
-                let said = if said.is_empty() { said } else { format!("; it had said last: {said}") };
-                let summary = format!("the agent reached its limit of {limit} before it was done{said}");
+                let said = if said.is_empty() {
+                    said
+                } else {
+                    format!("; it had said last: {said}")
+                };
+                let summary =
+                    format!("the agent reached its limit of {limit} before it was done{said}");
                 Self::completed(agent, Completion::failed(summary).bounded())
             }
-            Outcome::Cancelled { by } => Self::error(agent, format!("the agent was stopped by {by}")),
-            Outcome::Failed { failure } => Self::error(agent, format!("the agent failed: {failure}")),
+            Outcome::Cancelled { by } => {
+                Self::error(agent, format!("the agent was stopped by {by}"))
+            }
+            Outcome::Failed { failure } => {
+                Self::error(agent, format!("the agent failed: {failure}"))
+            }
             _ => Self::error(agent, "the agent did not come to an end"),
         }
     }
 
     fn completed(agent: &str, completion: Completion) -> Self {
-        Self { agent: agent.into(), result: Some(completion.text()), completion: Some(completion), ..Self::default() }
+        Self {
+            agent: agent.into(),
+            result: Some(completion.text()),
+            completion: Some(completion),
+            ..Self::default()
+        }
     }
 
     /// Adds something that went wrong beside it.
@@ -95,11 +118,16 @@ impl TaskReport {
     /// The failure that something can be learned from.
     pub(super) fn failure(&self) -> Option<&Completion> {
         let is_failed = |completion: &&Completion| completion.status == CompletionStatus::Failed;
-        self.completion.as_ref().filter(|_| self.error.is_none()).filter(is_failed)
+        self.completion
+            .as_ref()
+            .filter(|_| self.error.is_none())
+            .filter(is_failed)
     }
 
     /// Whether what was told before the task helped; unknown if the task was broken off.
     pub(super) fn helped(&self) -> Option<bool> {
-        self.error.is_none().then(|| self.end().status == CompletionStatus::Completed)
+        self.error
+            .is_none()
+            .then(|| self.end().status == CompletionStatus::Completed)
     }
 }

@@ -36,19 +36,39 @@ impl TaskRun<'_> {
     pub(super) async fn run(&self, guard: Option<&Guard>) -> (DelegatedEnd, Option<ThreadId>) {
         let mut thread = None;
         // The factory of the agent is the application's own.
-        let worked = AssertUnwindSafe(self.work(guard, &mut thread)).catch_unwind().await;
-        let ended = worked.unwrap_or_else(|_| Err(ToolError::failed("the agent could not be made: it panicked")));
-        (ended.unwrap_or_else(|error| DelegatedEnd::Ran(Box::new(Err(error)))), thread)
+        let worked = AssertUnwindSafe(self.work(guard, &mut thread))
+            .catch_unwind()
+            .await;
+        let ended = worked.unwrap_or_else(|_| {
+            Err(ToolError::failed(
+                "the agent could not be made: it panicked",
+            ))
+        });
+        (
+            ended.unwrap_or_else(|error| DelegatedEnd::Ran(Box::new(Err(error)))),
+            thread,
+        )
     }
 
-    async fn work(&self, guard: Option<&Guard>, thread: &mut Option<ThreadId>) -> Result<DelegatedEnd, ToolError> {
-        let DelegatedTask { shared, place, order, .. } = self.task;
+    async fn work(
+        &self,
+        guard: Option<&Guard>,
+        thread: &mut Option<ThreadId>,
+    ) -> Result<DelegatedEnd, ToolError> {
+        let DelegatedTask {
+            shared,
+            place,
+            order,
+            ..
+        } = self.task;
         if let (Some(placement), Some(_)) = (&shared.placement, &self.task.lent) {
             return Ok(DelegatedEnd::Ran(Box::new(self.elsewhere(placement).await)));
         }
         let mut held = std::pin::pin!(hold(guard, self.task.line.as_deref()));
         let cancel = self.task.cancel();
-        let mut spawned = shared.registry.spawn_as(&self.turn.config, &self.turn.instance)?;
+        let mut spawned = shared
+            .registry
+            .spawn_as(&self.turn.config, &self.turn.instance)?;
         let slot = spawned.slot.clone();
         let _occupied = tokio::select! {
             biased;
@@ -58,11 +78,21 @@ impl TaskRun<'_> {
         };
         let task = cut_chars(&order.task, MAX_TASK_CHARS).into();
         let about = identity(Arc::clone(&spawned.profile.description));
-        spawned.agent = spawned.agent.identify(|who| who.task = Some(task)).section(about);
-        let agent = equip(&spawned, shared, place, place.max_handoffs.saturating_sub(self.turn.peers));
+        spawned.agent = spawned
+            .agent
+            .identify(|who| who.task = Some(task))
+            .section(about);
+        let agent = equip(
+            &spawned,
+            shared,
+            place,
+            place.max_handoffs.saturating_sub(self.turn.peers),
+        );
         let (spawn, key) = (&self.task.spawn, self.key());
         let child = match &self.task.line {
-            Some(line) if order.may_ask() => spawn.keep(&key, let_ask(agent, line, &slot).into()).await?,
+            Some(line) if order.may_ask() => {
+                spawn.keep(&key, let_ask(agent, line, &slot).into()).await?
+            }
             Some(_) => spawn.keep(&key, agent.into()).await?,
             None => spawn.open(&key, agent.into()).await?,
         };
@@ -86,7 +116,11 @@ impl TaskRun<'_> {
         Brief {
             from: &self.task.cx.who.thread,
             context: &self.task.order.context,
-            handoff: self.turn.handoff.as_ref().map(|(said, thread)| (said.as_str(), thread)),
+            handoff: self
+                .turn
+                .handoff
+                .as_ref()
+                .map(|(said, thread)| (said.as_str(), thread)),
             reflections: &self.prior.text,
             task: &self.task.order.task,
             criteria: self.criteria,
@@ -95,7 +129,9 @@ impl TaskRun<'_> {
 
     /// Shows what the agent itself says; its calls, and what is under it, show themselves.
     fn heard(&self, event: &Event, thread: &ThreadId) {
-        let EventKind::ReplyFinished { reply, .. } = &event.kind else { return };
+        let EventKind::ReplyFinished { reply, .. } = &event.kind else {
+            return;
+        };
         let text = reply.text();
         if event.who.thread == *thread && !text.trim().is_empty() {
             self.task.show(&self.turn.instance, "progress", &text);
@@ -125,5 +161,8 @@ async fn hold(guard: Option<&Guard>, line: Option<&QuestionLine>) -> Lost {
 }
 
 fn cancelled() -> ToolError {
-    ToolError::new(ToolErrorKind::Cancelled, "cancelled: the call was stopped before the agent began")
+    ToolError::new(
+        ToolErrorKind::Cancelled,
+        "cancelled: the call was stopped before the agent began",
+    )
 }

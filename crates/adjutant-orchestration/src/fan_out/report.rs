@@ -20,7 +20,11 @@ const MAX_TITLE_BYTES: usize = 200;
 const FRAME_BYTES: usize = 160;
 
 /// The result of the call: an error only if no task was completed.
-pub(super) fn result(tasks: &[String], results: &[TaskResult], max_result_bytes: usize) -> CallResult {
+pub(super) fn result(
+    tasks: &[String],
+    results: &[TaskResult],
+    max_result_bytes: usize,
+) -> CallResult {
     let share = MAX_OUTPUT_BYTES / tasks.len().max(1);
     let share = share.saturating_sub(MAX_TITLE_BYTES.min(share / 4) + FRAME_BYTES);
     let max_bytes = max_result_bytes.min(share);
@@ -31,17 +35,33 @@ pub(super) fn result(tasks: &[String], results: &[TaskResult], max_result_bytes:
         section(&mut text, at + 1, task, &ended, max_bytes);
         details.push(detail(task, &ended));
     }
-    let status = if completed == 0 { Status::Failed } else { Status::Ok };
-    CallResult { details: Value::Array(details), ..CallResult::new(status, text) }
+    let status = if completed == 0 {
+        Status::Failed
+    } else {
+        Status::Ok
+    };
+    CallResult {
+        details: Value::Array(details),
+        ..CallResult::new(status, text)
+    }
 }
 
 /// What observers are shown when a task has ended.
 pub(super) fn progress(done: usize, tasks: &[String], at: usize, result: &TaskResult) -> Progress {
-    let (ended, task) = (AgentEnd::of(result), tasks.get(at).map_or("", String::as_str));
+    let (ended, task) = (
+        AgentEnd::of(result),
+        tasks.get(at).map_or("", String::as_str),
+    );
     let of = tasks.len();
-    let text = format!("{done}/{of}: task {} {}: {}", at + 1, ended.state.word(), title(task));
+    let text = format!(
+        "{done}/{of}: task {} {}: {}",
+        at + 1,
+        ended.state.word(),
+        title(task)
+    );
     let mut progress = Progress::text(text);
-    progress.details = json!({"done": done, "of": of, "task": at + 1, "status": ended.state.word()});
+    progress.details =
+        json!({"done": done, "of": of, "task": at + 1, "status": ended.state.word()});
     progress
 }
 
@@ -63,7 +83,11 @@ fn section(text: &mut String, number: usize, task: &str, ended: &AgentEnd, max_b
 }
 
 fn detail(task: &str, ended: &AgentEnd) -> Value {
-    let key = if ended.state == TaskState::Completed { "result" } else { "error" };
+    let key = if ended.state == TaskState::Completed {
+        "result"
+    } else {
+        "error"
+    };
     json!({"task": task, "status": ended.state.word(), key: ended.text, "usage": ended.usage})
 }
 

@@ -30,18 +30,29 @@ pub fn fan_out_tool(
     options: FanOutOptions,
 ) -> impl ErasedTool + 'static {
     let fan_out = FanOut::new(template).options(options);
-    let spec = ToolSpec { replay: Replay::Resumable, ..ToolSpec::new(name, description, schema(&fan_out.options)) };
-    let spec = ToolSpec { max_output: Some(report::MAX_OUTPUT_BYTES), ..spec };
+    let spec = ToolSpec {
+        replay: Replay::Resumable,
+        ..ToolSpec::new(name, description, schema(&fan_out.options))
+    };
+    let spec = ToolSpec {
+        max_output: Some(report::MAX_OUTPUT_BYTES),
+        ..spec
+    };
     tool_fn(spec, move |args: Value, cx: CallContext| {
         let fan_out = fan_out.clone();
         async move {
             let order: FanOutArgs = serde_json::from_value(args).map_err(|error| {
-                ToolError::new(ToolErrorKind::InvalidArguments, "these are no tasks").with_source(error)
+                ToolError::new(ToolErrorKind::InvalidArguments, "these are no tasks")
+                    .with_source(error)
             })?;
             let fan_out = match order.stop_on_failure {
                 None => fan_out,
                 Some(stops) => {
-                    let at_failure = if stops { AtFailure::CancelOthers } else { AtFailure::GoOn };
+                    let at_failure = if stops {
+                        AtFailure::CancelOthers
+                    } else {
+                        AtFailure::GoOn
+                    };
                     let options = fan_out.options.clone().at_failure(at_failure);
                     fan_out.options(options)
                 }
@@ -52,7 +63,11 @@ pub fn fan_out_tool(
                 cx.progress(report::progress(done, &order.tasks, at, result));
             };
             let results = fan_out.run_with(&factory, &order.tasks, ended).await?;
-            Ok(report::result(&order.tasks, &results, fan_out.options.max_result_bytes))
+            Ok(report::result(
+                &order.tasks,
+                &results,
+                fan_out.options.max_result_bytes,
+            ))
         }
     })
 }

@@ -16,23 +16,40 @@ pub(super) fn handed_to(result: &CallResult) -> Option<&str> {
 }
 
 /// Who got the conversation last, if it was handed over to one of these after so many entries.
-pub(super) fn target(history: &Transcript, known: usize, targets: &[HandoffTarget]) -> Option<usize> {
-    history.iter().rev().take(history.len().saturating_sub(known)).find_map(|stored| {
-        let to = of_entry(&stored.entry)?;
-        targets.iter().position(|target| &*target.name == to)
-    })
+pub(super) fn target(
+    history: &Transcript,
+    known: usize,
+    targets: &[HandoffTarget],
+) -> Option<usize> {
+    history
+        .iter()
+        .rev()
+        .take(history.len().saturating_sub(known))
+        .find_map(|stored| {
+            let to = of_entry(&stored.entry)?;
+            targets.iter().position(|target| &*target.name == to)
+        })
 }
 
 /// Whether the history ends with a handoff that nobody has answered.
 pub(super) fn is_handed_over(history: &Transcript) -> bool {
-    history.iter().next_back().is_some_and(|stored| of_entry(&stored.entry).is_some())
+    history
+        .iter()
+        .next_back()
+        .is_some_and(|stored| of_entry(&stored.entry).is_some())
 }
 
 /// How often the conversation was handed over since someone said something from outside.
 pub(super) fn handoffs(history: &Transcript) -> usize {
-    let is_prompt = |entry: &Entry| matches!(entry, Entry::User(message) if message.origin == Origin::Person);
-    let since = history.iter().rev().take_while(|stored| !is_prompt(&stored.entry));
-    since.filter(|stored| of_entry(&stored.entry).is_some()).count()
+    let is_prompt =
+        |entry: &Entry| matches!(entry, Entry::User(message) if message.origin == Origin::Person);
+    let since = history
+        .iter()
+        .rev()
+        .take_while(|stored| !is_prompt(&stored.entry));
+    since
+        .filter(|stored| of_entry(&stored.entry).is_some())
+        .count()
 }
 
 /// Whom a turn hands the conversation to: of several, the first in the order of the calls counts.

@@ -23,12 +23,17 @@ impl Effect for Filtered {
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let takes_over = || {
             let said = cx.view.items().iter().rev().map(|stored| &stored.entry);
-            let newest = said.into_iter().find(|entry| matches!(entry, Entry::Turn(_)));
+            let newest = said
+                .into_iter()
+                .find(|entry| matches!(entry, Entry::Turn(_)));
             newest.and_then(active::of_entry) == Some(&*self.name)
         };
         if cx.phase != Phase::Request || cx.ledger.turns > 0 || !takes_over() {
             return Ok(Vec::new());
         }
-        Ok((self.filter)(cx.view).into_iter().map(Action::Edit).collect())
+        Ok((self.filter)(cx.view)
+            .into_iter()
+            .map(Action::Edit)
+            .collect())
     }
 }

@@ -10,7 +10,9 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use adjutant_agent::{Agent, Answered, Completion, Continue, Event, Outcome, Prompt, RunResult, Running};
+use adjutant_agent::{
+    Agent, Answered, Completion, Continue, Event, Outcome, Prompt, RunResult, Running,
+};
 use adjutant_llm::Usage;
 use futures_core::Stream;
 
@@ -54,7 +56,10 @@ pub struct HandoffChainResult {
 
 enum State {
     /// Who has the conversation is looked up.
-    Finding(Pin<Box<dyn Future<Output = Result<usize, Error>> + Send>>, Option<Begin>),
+    Finding(
+        Pin<Box<dyn Future<Output = Result<usize, Error>> + Send>>,
+        Option<Begin>,
+    ),
     /// Someone has it.
     Running(Box<Running>),
     Ended(Option<Error>),
@@ -65,7 +70,13 @@ impl HandoffChainRun {
         let found = chain.clone();
         let finding = Box::pin(async move { found.find_active().await });
         let state = State::Finding(finding, Some(begin));
-        Self { chain, state, runs: Vec::new(), is_cancelled: AtomicBool::new(false), is_saved: false }
+        Self {
+            chain,
+            state,
+            runs: Vec::new(),
+            is_cancelled: AtomicBool::new(false),
+            is_saved: false,
+        }
     }
 
     /// Gives no event before the log holds its record, as [`Running::saved`].
@@ -93,9 +104,14 @@ impl HandoffChainRun {
             return Err(error);
         }
         let last = self.runs.pop();
-        let last = last.ok_or_else(|| Error::new(ErrorKind::Agent, "the conversation ended without a result"))?;
+        let last = last.ok_or_else(|| {
+            Error::new(ErrorKind::Agent, "the conversation ended without a result")
+        })?;
         let last = adjutant_agent::Error::of_result(last).map_err(told)?;
-        Ok(HandoffChainResult { last, handed_over: self.runs })
+        Ok(HandoffChainResult {
+            last,
+            handed_over: self.runs,
+        })
     }
 
     /// Wishes to stop whoever is at work; between two runs, whoever comes next.
@@ -139,7 +155,9 @@ impl HandoffChainRun {
                         let result = match running.result() {
                             Some(Ok(result)) => Ok(result.clone()),
                             Some(Err(error)) => Err(told(error.clone())),
-                            None => Err(Error::new(ErrorKind::Agent, "a run ended without a result")),
+                            None => {
+                                Err(Error::new(ErrorKind::Agent, "a run ended without a result"))
+                            }
                         };
                         result.and_then(|result| self.go_on(result))
                     }
@@ -153,7 +171,11 @@ impl HandoffChainRun {
     }
 
     fn perform(&self, running: Running) -> State {
-        State::Running(Box::new(if self.is_saved { running.saved() } else { running }))
+        State::Running(Box::new(if self.is_saved {
+            running.saved()
+        } else {
+            running
+        }))
     }
 
     /// Begins with whoever has the conversation.
@@ -162,10 +184,17 @@ impl HandoffChainRun {
         let running = match begin {
             Some(Begin::Prompt(prompt)) => self.agent_at(at, 0).run(prompt).stream(),
             // A crash came between two handoff runs: the run before has ended.
-            Some(Begin::Resume(_)) if !self.chain.has_open_run() && active::is_handed_over(&history) => {
-                self.agent_at(at, active::handoffs(&history)).run(Continue).stream()
+            Some(Begin::Resume(_))
+                if !self.chain.has_open_run() && active::is_handed_over(&history) =>
+            {
+                self.agent_at(at, active::handoffs(&history))
+                    .run(Continue)
+                    .stream()
             }
-            Some(Begin::Resume(answers)) => self.agent_at(at, active::handoffs(&history)).resume(answers).stream(),
+            Some(Begin::Resume(answers)) => self
+                .agent_at(at, active::handoffs(&history))
+                .resume(answers)
+                .stream(),
             None => return Ok(State::Ended(None)),
         };
         Ok(self.perform(running.map_err(told)?))
@@ -173,13 +202,37 @@ impl HandoffChainRun {
 
     /// A run has ended: whoever it was handed to goes on, if it was.
     fn go_on(&mut self, result: RunResult) -> Result<State, Error> {
-        let terminated = matches!(result.outcome, Outcome::Finished { why: Completion::Terminated, .. });
-        let to = terminated.then(|| result.calls.iter().find_map(|call| active::handed_to(&call.result))).flatten();
-        let to = to.and_then(|to| self.chain.targets.iter().position(|target| &*target.name == to));
+        let terminated = matches!(
+            result.outcome,
+            Outcome::Finished {
+                why: Completion::Terminated,
+                ..
+            }
+        );
+        let to = terminated
+            .then(|| {
+                result
+                    .calls
+                    .iter()
+                    .find_map(|call| active::handed_to(&call.result))
+            })
+            .flatten();
+        let to = to.and_then(|to| {
+            self.chain
+                .targets
+                .iter()
+                .position(|target| &*target.name == to)
+        });
         self.runs.push(result);
-        let Some(to) = to else { return Ok(State::Ended(None)) };
+        let Some(to) = to else {
+            return Ok(State::Ended(None));
+        };
         let handoffs = active::handoffs(&self.chain.transcript());
-        let running = self.agent_at(to, handoffs).run(Continue).stream().map_err(told)?;
+        let running = self
+            .agent_at(to, handoffs)
+            .run(Continue)
+            .stream()
+            .map_err(told)?;
         Ok(self.perform(running))
     }
 
@@ -187,10 +240,19 @@ impl HandoffChainRun {
     fn agent_at(&self, at: usize, handoffs: usize) -> Agent {
         let target = self.chain.target(at);
         let handoff_run = HandoffRun::new(self.chain.max_handoffs.saturating_sub(handoffs));
-        let others = self.chain.targets.iter().filter(|other| target.may_hand_to(&other.name));
-        let agent = others.fold(target.agent.clone(), |agent, other| agent.tool(transfer::tool(other, &handoff_run)));
+        let others = self
+            .chain
+            .targets
+            .iter()
+            .filter(|other| target.may_hand_to(&other.name));
+        let agent = others.fold(target.agent.clone(), |agent, other| {
+            agent.tool(transfer::tool(other, &handoff_run))
+        });
         match &target.filter {
-            Some(filter) => agent.effect(Filtered { name: Arc::clone(&target.name), filter: Arc::clone(filter) }),
+            Some(filter) => agent.effect(Filtered {
+                name: Arc::clone(&target.name),
+                filter: Arc::clone(filter),
+            }),
             None => agent,
         }
     }
@@ -204,15 +266,22 @@ impl HandoffChainResult {
 
     /// Returns the usage of all agents of the run, with everything under them.
     pub fn total_usage(&self) -> Usage {
-        self.handed_over.iter().chain([&self.last]).fold(Usage::default(), |mut sum, result| {
-            sum += result.total_usage;
-            sum
-        })
+        self.handed_over
+            .iter()
+            .chain([&self.last])
+            .fold(Usage::default(), |mut sum, result| {
+                sum += result.total_usage;
+                sum
+            })
     }
 
     /// Returns the number of requests that were made.
     pub fn turns(&self) -> u32 {
-        self.handed_over.iter().chain([&self.last]).map(|result| result.turns).sum()
+        self.handed_over
+            .iter()
+            .chain([&self.last])
+            .map(|result| result.turns)
+            .sum()
     }
 }
 
@@ -227,6 +296,9 @@ impl Stream for HandoffChainRun {
 impl fmt::Debug for HandoffChainRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ended = matches!(self.state, State::Ended(_));
-        f.debug_struct("HandoffChainRun").field("runs", &self.runs.len()).field("ended", &ended).finish_non_exhaustive()
+        f.debug_struct("HandoffChainRun")
+            .field("runs", &self.runs.len())
+            .field("ended", &ended)
+            .finish_non_exhaustive()
     }
 }

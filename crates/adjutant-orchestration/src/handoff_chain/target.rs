@@ -31,13 +31,22 @@ impl HandoffTarget {
     /// A name has letters, digits, `_` and `-`, 52 at most. Only the configuration of the agent counts: its session is
     /// that of the handoff chain, its name this one.
     pub fn new(name: impl Into<Arc<str>>, description: impl Into<Arc<str>>, agent: Agent) -> Self {
-        Self { name: name.into(), description: description.into(), agent, to: None, filter: None }
+        Self {
+            name: name.into(),
+            description: description.into(),
+            agent,
+            to: None,
+            filter: None,
+        }
     }
 
     /// Sets whom it may hand over to; without it, to every other one.
     #[must_use]
     pub fn to<N: Into<Arc<str>>>(self, names: impl IntoIterator<Item = N>) -> Self {
-        Self { to: Some(names.into_iter().map(Into::into).collect()), ..self }
+        Self {
+            to: Some(names.into_iter().map(Into::into).collect()),
+            ..self
+        }
     }
 
     /// Sets what it sees: a function of what it would see when it takes over gives the edits, which are recorded.
@@ -45,18 +54,28 @@ impl HandoffTarget {
     /// The history keeps everything.
     #[must_use]
     pub fn filter(self, filter: impl Fn(&View) -> Vec<Edit> + Send + Sync + 'static) -> Self {
-        Self { filter: Some(Arc::new(filter)), ..self }
+        Self {
+            filter: Some(Arc::new(filter)),
+            ..self
+        }
     }
 
     /// True if it may hand over to another one.
     pub(super) fn may_hand_to(&self, other: &str) -> bool {
-        *self.name != *other && self.to.as_ref().is_none_or(|to| to.iter().any(|it| **it == *other))
+        *self.name != *other
+            && self
+                .to
+                .as_ref()
+                .is_none_or(|to| to.iter().any(|it| **it == *other))
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if self.name.is_empty() || self.name.len() > MAX_NAME || !self.name.chars().all(is_part) {
-            let message = format!("a name has 1 to {MAX_NAME} letters, digits, `_` and `-`: {:?}", self.name);
+            let message = format!(
+                "a name has 1 to {MAX_NAME} letters, digits, `_` and `-`: {:?}",
+                self.name
+            );
             return Err(invalid(message));
         }
         Ok(())
@@ -66,7 +85,10 @@ impl HandoffTarget {
 impl fmt::Debug for HandoffTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Target");
-        shown.field("name", &self.name).field("to", &self.to).field("filtered", &self.filter.is_some());
+        shown
+            .field("name", &self.name)
+            .field("to", &self.to)
+            .field("filtered", &self.filter.is_some());
         shown.finish_non_exhaustive()
     }
 }

@@ -36,7 +36,10 @@ pub(super) struct Body {
 
 impl NoteRecord {
     pub(super) fn new(info: NoteInfo) -> Self {
-        Self { info, keys: Vec::new() }
+        Self {
+            info,
+            keys: Vec::new(),
+        }
     }
 
     /// Reads the record that an item holds, with the item's version.
@@ -63,7 +66,10 @@ impl NoteRecord {
         let found_by = format!("{} {body}", name.replace(['_', '-'], " "));
         // Both are written together, so that one condition is enough.
         Ok(vec![
-            Change { when, ..Change::put(format!("{INFOS}{name}"), written(self)?) },
+            Change {
+                when,
+                ..Change::put(format!("{INFOS}{name}"), written(self)?)
+            },
             Change::put(format!("{BODIES}{name}"), written(&Body { body })?).text(found_by),
         ])
     }
@@ -72,7 +78,10 @@ impl NoteRecord {
 /// Returns the changes that remove a note.
 pub(super) fn removal(name: &str, version: Version) -> Vec<Change> {
     vec![
-        Change { when: When::Is(version), ..Change::remove(format!("{INFOS}{name}")) },
+        Change {
+            when: When::Is(version),
+            ..Change::remove(format!("{INFOS}{name}"))
+        },
         Change::remove(format!("{BODIES}{name}")),
     ]
 }
@@ -80,17 +89,25 @@ pub(super) fn removal(name: &str, version: Version) -> Vec<Change> {
 /// Returns the change that writes the count of notes, if nobody else has counted since.
 pub(super) fn count(before: Option<&Item>, notes: u64) -> Result<Change, Error> {
     let when = before.map_or(When::Absent, |item| When::Is(item.version));
-    Ok(Change { when, ..Change::put(COUNT, written(&notes)?) })
+    Ok(Change {
+        when,
+        ..Change::put(COUNT, written(&notes)?)
+    })
 }
 
 /// Reads the value that an item holds.
 pub(super) fn read<T: DeserializeOwned>(item: &Item) -> Result<T, Error> {
     serde_json::from_value(item.value.clone()).map_err(|error| {
-        Error::new(ErrorKind::Store, format!("key {:?} holds no part of a note", item.key)).with_source(error)
+        Error::new(
+            ErrorKind::Store,
+            format!("key {:?} holds no part of a note", item.key),
+        )
+        .with_source(error)
     })
 }
 
 fn written<T: Serialize>(value: &T) -> Result<serde_json::Value, Error> {
-    serde_json::to_value(value)
-        .map_err(|error| Error::new(ErrorKind::Store, "a note cannot be written as JSON").with_source(error))
+    serde_json::to_value(value).map_err(|error| {
+        Error::new(ErrorKind::Store, "a note cannot be written as JSON").with_source(error)
+    })
 }

@@ -13,7 +13,9 @@ You share named notes with other agents, and with those who work here after you.
 
 /// The section; it says nothing in a run without the tools.
 pub(super) fn section() -> impl Section + 'static {
-    section_fn(SectionKind::NotesProtocol, async |cx| Ok(cx.has_tool(TOOL).then_some(TEXT)))
+    section_fn(SectionKind::NotesProtocol, async |cx| {
+        Ok(cx.has_tool(TOOL).then_some(TEXT))
+    })
 }
 
 #[cfg(test)]
@@ -28,11 +30,27 @@ mod tests {
     #[tokio::test]
     async fn section_says_nothing_when_the_run_has_no_such_tool() {
         let who = Arc::new(Identity::root("main".into(), "id", "ada"));
-        let cx = SectionContext { who, run: RunNo(1), state: Arc::default(), tools: Arc::default() };
-        let said = async |tools: &[&str]| {
-            let cx = SectionContext { tools: tools.iter().map(|name| (*name).into()).collect(), ..cx.clone() };
-            section().render(&cx).await.expect("it is rendered").is_some()
+        let cx = SectionContext {
+            who,
+            run: RunNo(1),
+            state: Arc::default(),
+            tools: Arc::default(),
         };
-        assert!(!said(&[]).await && !said(&["read_note", "write_note"]).await && said(&["list_notes"]).await);
+        let said = async |tools: &[&str]| {
+            let cx = SectionContext {
+                tools: tools.iter().map(|name| (*name).into()).collect(),
+                ..cx.clone()
+            };
+            section()
+                .render(&cx)
+                .await
+                .expect("it is rendered")
+                .is_some()
+        };
+        assert!(
+            !said(&[]).await
+                && !said(&["read_note", "write_note"]).await
+                && said(&["list_notes"]).await
+        );
     }
 }

@@ -21,16 +21,24 @@ impl Notes {
     pub async fn read(&self, name: &str) -> Result<Option<Note>, Error> {
         check::name(name)?;
         for _ in 0..TRIES {
-            let Some(info) = self.kv.get(&format!("{INFOS}{name}")).await? else { return Ok(None) };
+            let Some(info) = self.kv.get(&format!("{INFOS}{name}")).await? else {
+                return Ok(None);
+            };
             let body = self.kv.get(&format!("{BODIES}{name}")).await?;
             // Both are of one write, or it was changed in between.
             if let Some(body) = body.filter(|body| body.version == info.version) {
                 let Body { body } = kept::read(&body)?;
-                return Ok(Some(Note { info: NoteRecord::of(&info)?.info, body }));
+                return Ok(Some(Note {
+                    info: NoteRecord::of(&info)?.info,
+                    body,
+                }));
             }
             tokio::task::yield_now().await;
         }
-        Err(Error::new(ErrorKind::Conflict, format!("note {name:?} is changed faster than it can be read")))
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!("note {name:?} is changed faster than it can be read"),
+        ))
     }
 
     /// Returns the facts about the notes after a name, in the order of their names; [`MAX_PAGE`] at most.
@@ -38,13 +46,22 @@ impl Notes {
     /// # Errors
     /// `Store`.
     pub async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<NoteInfo>, Error> {
-        let scan = Scan { limit: Some(limit.min(MAX_PAGE)), ..Scan::prefix(INFOS) };
+        let scan = Scan {
+            limit: Some(limit.min(MAX_PAGE)),
+            ..Scan::prefix(INFOS)
+        };
         let scan = match after {
-            Some(name) => Scan { after: Some(format!("{INFOS}{name}").into()), ..scan },
+            Some(name) => Scan {
+                after: Some(format!("{INFOS}{name}").into()),
+                ..scan
+            },
             None => scan,
         };
         let items = self.kv.scan(&scan).await?;
-        items.iter().map(|item| Ok(NoteRecord::of(item)?.info)).collect()
+        items
+            .iter()
+            .map(|item| Ok(NoteRecord::of(item)?.info))
+            .collect()
     }
 
     /// The notes that fit the words of a query best, best first; [`MAX_FOUND`] at most. Words that nearly every text has
@@ -66,7 +83,10 @@ impl Notes {
             // A note that was removed meanwhile is left out.
             if let Some(info) = self.kv.get(&format!("{INFOS}{name}")).await? {
                 let Body { body } = kept::read(&hit.item)?;
-                found.push(Note { info: NoteRecord::of(&info)?.info, body });
+                found.push(Note {
+                    info: NoteRecord::of(&info)?.info,
+                    body,
+                });
             }
         }
         Ok(found)

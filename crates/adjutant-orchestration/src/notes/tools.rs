@@ -7,11 +7,15 @@ use adjutant_agent::{
     kv::{Version, When},
 };
 use adjutant_llm::{CallResult, Utc};
-use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, Toolbox, Tools, tool_fn};
+use adjutant_tool::{
+    CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, Toolbox, Tools, tool_fn,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{MAX_BODY_BYTES, MAX_FOUND, MAX_NAME_BYTES, MAX_PAGE, Mode, Note, NoteInfo, Notes, Writing};
+use super::{
+    MAX_BODY_BYTES, MAX_FOUND, MAX_NAME_BYTES, MAX_PAGE, Mode, Note, NoteInfo, Notes, Writing,
+};
 use crate::{Error, ErrorKind, reflection::telling, text};
 
 /// The largest number of bytes of a body that one call shows.
@@ -52,10 +56,22 @@ impl Notes {
     /// Those that only look are pure. A writing may be run again after a crash: its key comes of its call.
     pub fn toolbox(&self) -> impl Toolbox + 'static + use<> {
         Tools::new("notes")
-            .tool(tool(self, write_spec(), |task| async move { task.write().await }))
-            .tool(tool(self, read_spec(), |task| async move { task.read().await }))
-            .tool(tool(self, list_spec(), |task| async move { task.list().await }))
-            .tool(tool(self, search_spec(), |task| async move { task.search().await }))
+            .tool(tool(self, write_spec(), |task| async move {
+                task.write().await
+            }))
+            .tool(tool(
+                self,
+                read_spec(),
+                |task| async move { task.read().await },
+            ))
+            .tool(tool(
+                self,
+                list_spec(),
+                |task| async move { task.list().await },
+            ))
+            .tool(tool(self, search_spec(), |task| async move {
+                task.search().await
+            }))
     }
 }
 
@@ -67,9 +83,17 @@ where
     let notes = notes.clone();
     tool_fn(spec, move |args, cx| {
         let parsed = serde_json::from_value::<Args>(args);
-        let work = parsed.map(|args| run(NoteCall { notes: notes.clone(), args, cx }));
+        let work = parsed.map(|args| {
+            run(NoteCall {
+                notes: notes.clone(),
+                args,
+                cx,
+            })
+        });
         async move {
-            let work = work.map_err(|error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()))?;
+            let work = work.map_err(|error| {
+                ToolError::new(ToolErrorKind::InvalidArguments, error.to_string())
+            })?;
             work.await.map_err(ToolError::from)
         }
     })
@@ -77,7 +101,13 @@ where
 
 impl NoteCall {
     async fn write(self) -> Result<CallResult, Error> {
-        let Args { name, content, mode, version, .. } = &self.args;
+        let Args {
+            name,
+            content,
+            mode,
+            version,
+            ..
+        } = &self.args;
         let when = match version {
             // There is no write of version 0.
             Some(0) => When::Absent,
@@ -87,8 +117,14 @@ impl NoteCall {
         let mut writing = Writing::replace(Arc::clone(name), Arc::clone(content)).when(when);
         (writing.mode, writing.key) = (*mode, self.key());
         let info = self.notes.write(writing, &self.cx.who).await?;
-        let said = format!("Wrote note {name}: it has {} bytes, version {}.", info.bytes, info.version);
-        Ok(CallResult { details: json!(info), ..CallResult::ok(said) })
+        let said = format!(
+            "Wrote note {name}: it has {} bytes, version {}.",
+            info.bytes, info.version
+        );
+        Ok(CallResult {
+            details: json!(info),
+            ..CallResult::ok(said)
+        })
     }
 
     async fn read(self) -> Result<CallResult, Error> {
@@ -100,16 +136,26 @@ impl NoteCall {
             );
             return Err(Error::new(ErrorKind::Missing, message));
         };
-        let from = (0..=(*offset).min(body.len())).rev().find(|at| body.is_char_boundary(*at)).unwrap_or_default();
+        let from = (0..=(*offset).min(body.len()))
+            .rev()
+            .find(|at| body.is_char_boundary(*at))
+            .unwrap_or_default();
         let shown = text::cut(body.get(from..).unwrap_or_default(), MAX_SHOWN_BYTES);
         let to = from + shown.len();
         let mut said = line(&info);
         if from > 0 || to < body.len() {
             let _ = write!(said, "\nBytes {from} to {to} of {}", body.len());
-            said.push_str(&if to < body.len() { format!("; go on with offset {to}:") } else { ":".to_owned() });
+            said.push_str(&if to < body.len() {
+                format!("; go on with offset {to}:")
+            } else {
+                ":".to_owned()
+            });
         }
         let _ = write!(said, "\n\n{shown}");
-        Ok(CallResult { details: json!(info), ..CallResult::ok(said) })
+        Ok(CallResult {
+            details: json!(info),
+            ..CallResult::ok(said)
+        })
     }
 
     async fn list(self) -> Result<CallResult, Error> {
@@ -125,13 +171,18 @@ impl NoteCall {
     }
 
     async fn search(self) -> Result<CallResult, Error> {
-        let found = self.notes.search(&self.args.query, FOUND.min(MAX_FOUND)).await?;
+        let found = self
+            .notes
+            .search(&self.args.query, FOUND.min(MAX_FOUND))
+            .await?;
         if found.is_empty() {
             return Ok(CallResult::ok("No note fits."));
         }
         let words = telling(&self.args.query);
         let one = |note: &Note| format!("{}\n  {}", line(&note.info), snippet(&note.body, &words));
-        Ok(CallResult::ok(found.iter().map(one).collect::<Vec<_>>().join("\n")))
+        Ok(CallResult::ok(
+            found.iter().map(one).collect::<Vec<_>>().join("\n"),
+        ))
     }
 
     /// Returns the key that identifies this call; `None` outside a run.
@@ -145,19 +196,35 @@ impl NoteCall {
 
 /// Returns the facts about a note, on one line.
 fn line(info: &NoteInfo) -> String {
-    let (by, when) = (text::line(&info.changed_by.path, MAX_PATH_BYTES), Utc::of_ms(info.changed_ms));
-    format!("{} ({} bytes, version {}, by {by} at {when})", info.name, info.bytes, info.version)
+    let (by, when) = (
+        text::line(&info.changed_by.path, MAX_PATH_BYTES),
+        Utc::of_ms(info.changed_ms),
+    );
+    format!(
+        "{} ({} bytes, version {}, by {by} at {when})",
+        info.name, info.bytes, info.version
+    )
 }
 
 /// The part of a body that has the first of the words, on one line.
 fn snippet(body: &str, words: &[String]) -> String {
     let fits = |line: &&str| telling(line).iter().any(|word| words.contains(word));
-    let found = body.lines().find(fits).or_else(|| body.lines().find(|line| !line.trim().is_empty()));
+    let found = body
+        .lines()
+        .find(fits)
+        .or_else(|| body.lines().find(|line| !line.trim().is_empty()));
     let line = found.unwrap_or_default();
     // A long line is shown from a little before the word.
-    let at = words.iter().filter_map(|word| line.to_ascii_lowercase().find(word.as_str())).min().unwrap_or_default();
+    let at = words
+        .iter()
+        .filter_map(|word| line.to_ascii_lowercase().find(word.as_str()))
+        .min()
+        .unwrap_or_default();
     let room = at.saturating_sub(MAX_SNIPPET_BYTES / 4);
-    let from = (0..=room).rev().find(|at| line.is_char_boundary(*at)).unwrap_or_default();
+    let from = (0..=room)
+        .rev()
+        .find(|at| line.is_char_boundary(*at))
+        .unwrap_or_default();
     text::line(line.get(from..).unwrap_or_default(), MAX_SNIPPET_BYTES)
 }
 
@@ -175,14 +242,20 @@ fn write_spec() -> ToolSpec {
             "description": "Write only if the note still has this version, as it was shown; 0: only if there is no such note.",
         },
     });
-    ToolSpec { replay: Replay::Idempotent, ..spec("write_note", about, fields, &["name", "content"]) }
+    ToolSpec {
+        replay: Replay::Idempotent,
+        ..spec("write_note", about, fields, &["name", "content"])
+    }
 }
 
 fn read_spec() -> ToolSpec {
     let about = "Reads a note: who changed it last, its version, and its text.";
     let offset = "At which byte to begin, if the text was too long to be shown at once.";
     let fields = json!({ "name": name(), "offset": number(0, None, offset) });
-    ToolSpec { replay: Replay::Pure, ..spec("read_note", about, fields, &["name"]) }
+    ToolSpec {
+        replay: Replay::Pure,
+        ..spec("read_note", about, fields, &["name"])
+    }
 }
 
 fn list_spec() -> ToolSpec {
@@ -191,14 +264,22 @@ fn list_spec() -> ToolSpec {
         "after": text_of("Only notes whose names come after this one."),
         "limit": number(1, Some(MAX_PAGE), &format!("How many at most; {PAGE} without it.")),
     });
-    ToolSpec { replay: Replay::Pure, ..spec("list_notes", about, fields, &[]) }
+    ToolSpec {
+        replay: Replay::Pure,
+        ..spec("list_notes", about, fields, &[])
+    }
 }
 
 fn search_spec() -> ToolSpec {
     let about = "Finds the notes that fit some words best, with a line of each.";
     ToolSpec {
         replay: Replay::Pure,
-        ..spec("search_notes", about, json!({ "query": text_of("What to look for.") }), &["query"])
+        ..spec(
+            "search_notes",
+            about,
+            json!({ "query": text_of("What to look for.") }),
+            &["query"],
+        )
     }
 }
 
@@ -222,5 +303,7 @@ fn number(from: usize, to: Option<usize>, about: &str) -> Value {
 }
 
 fn name() -> Value {
-    text_of(&format!("The name of the note: up to {MAX_NAME_BYTES} letters, digits, _ and -."))
+    text_of(&format!(
+        "The name of the note: up to {MAX_NAME_BYTES} letters, digits, _ and -."
+    ))
 }

@@ -33,7 +33,10 @@ impl Notes {
         }
         Err(Error::new(
             ErrorKind::Conflict,
-            format!("note {:?} was always changed by someone else first", writing.name),
+            format!(
+                "note {:?} was always changed by someone else first",
+                writing.name
+            ),
         ))
     }
 
@@ -44,9 +47,15 @@ impl Notes {
     pub async fn remove(&self, name: &str) -> Result<bool, Error> {
         check::name(name)?;
         for _ in 0..TRIES {
-            let Some(item) = self.kv.get(&format!("{INFOS}{name}")).await? else { return Ok(false) };
+            let Some(item) = self.kv.get(&format!("{INFOS}{name}")).await? else {
+                return Ok(false);
+            };
             let counted = self.kv.get(COUNT).await?;
-            let notes = counted.as_ref().map(kept::read::<u64>).transpose()?.unwrap_or_default();
+            let notes = counted
+                .as_ref()
+                .map(kept::read::<u64>)
+                .transpose()?
+                .unwrap_or_default();
             let mut changes = kept::removal(name, item.version);
             changes.push(kept::count(counted.as_ref(), notes.saturating_sub(1))?);
             if self.put(changes).await?.is_some() {
@@ -54,14 +63,20 @@ impl Notes {
             }
             tokio::task::yield_now().await;
         }
-        Err(Error::new(ErrorKind::Conflict, format!("note {name:?} was always changed by someone else first")))
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!("note {name:?} was always changed by someone else first"),
+        ))
     }
 
     /// Writes once; `None` if someone else was faster.
     async fn try_write(&self, writing: &Writing, by: &Author) -> Result<Option<NoteInfo>, Error> {
         let item = self.kv.get(&format!("{INFOS}{}", writing.name)).await?;
         let before = item.as_ref().map(NoteRecord::of).transpose()?;
-        if let Some(done) = before.as_ref().filter(|kept| kept.knows(writing.key.as_ref())) {
+        if let Some(done) = before
+            .as_ref()
+            .filter(|kept| kept.knows(writing.key.as_ref()))
+        {
             return Ok(Some(done.info.clone()));
         }
         demand(writing, item.as_ref())?;
@@ -90,14 +105,26 @@ impl Notes {
 
     /// The body of a note with what is to follow it. If it is changed meanwhile, nothing of it is written.
     async fn appended(&self, writing: &Writing) -> Result<Option<Arc<str>>, Error> {
-        let Some(item) = self.kv.get(&format!("{BODIES}{}", writing.name)).await? else { return Ok(None) };
+        let Some(item) = self.kv.get(&format!("{BODIES}{}", writing.name)).await? else {
+            return Ok(None);
+        };
         let Body { body } = kept::read(&item)?;
-        let gap = if body.is_empty() || body.ends_with('\n') { "" } else { "\n" };
+        let gap = if body.is_empty() || body.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
         Ok(Some(format!("{body}{gap}{}", writing.body).into()))
     }
 
     /// Returns the record to keep of the note when it is written.
-    fn changed(&self, before: Option<NoteRecord>, writing: &Writing, by: &Author, bytes: usize) -> NoteRecord {
+    fn changed(
+        &self,
+        before: Option<NoteRecord>,
+        writing: &Writing,
+        by: &Author,
+        bytes: usize,
+    ) -> NoteRecord {
         let now_ms = self.world.now_ms();
         let mut kept = before.unwrap_or_else(|| {
             NoteRecord::new(NoteInfo {
@@ -118,9 +145,15 @@ impl Notes {
     /// Returns the change that counts one more note; fails if there may be no more.
     async fn one_more(&self) -> Result<Change, Error> {
         let counted = self.kv.get(COUNT).await?;
-        let notes = counted.as_ref().map(kept::read::<u64>).transpose()?.unwrap_or_default();
+        let notes = counted
+            .as_ref()
+            .map(kept::read::<u64>)
+            .transpose()?
+            .unwrap_or_default();
         if notes >= MAX_NOTES as u64 {
-            let message = format!("there are {notes} notes, and may be {MAX_NOTES}; hint: write into one of them");
+            let message = format!(
+                "there are {notes} notes, and may be {MAX_NOTES}; hint: write into one of them"
+            );
             return Err(Error::new(ErrorKind::Full, message));
         }
         kept::count(counted.as_ref(), notes + 1)
@@ -141,13 +174,21 @@ fn demand(writing: &Writing, found: Option<&Item>) -> Result<(), Error> {
     let (kind, message) = match (writing.when, found) {
         (When::Any, _) | (When::Absent, None) => return Ok(()),
         (When::Is(version), Some(item)) if item.version == version => return Ok(()),
-        (When::Absent, Some(_)) => (ErrorKind::Exists, format!("there is a note {name:?} already")),
-        (When::Is(_), None) => (ErrorKind::Missing, format!("there is no note {name:?} any more")),
+        (When::Absent, Some(_)) => (
+            ErrorKind::Exists,
+            format!("there is a note {name:?} already"),
+        ),
+        (When::Is(_), None) => (
+            ErrorKind::Missing,
+            format!("there is no note {name:?} any more"),
+        ),
         (When::Is(version), Some(item)) => {
             let found = item.version;
             (
                 ErrorKind::Conflict,
-                format!("note {name:?} has version {found} by now, not {version}; hint: read it again"),
+                format!(
+                    "note {name:?} has version {found} by now, not {version}; hint: read it again"
+                ),
             )
         }
     };

@@ -46,7 +46,9 @@ pub struct Directory {
 impl Directory {
     /// The reflections in this directory, which need not be there yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into().into() }
+        Self {
+            path: path.into().into(),
+        }
     }
 
     /// Does something with files, where it holds nobody up.
@@ -70,12 +72,14 @@ impl ReflectionStore for Directory {
 
     async fn add(&self, reflection: &Reflection) -> Result<ReflectionId, Error> {
         let reflection = reflection.clone();
-        self.on_disk(move |directory| directory.write_new(reflection)).await
+        self.on_disk(move |directory| directory.write_new(reflection))
+            .await
     }
 
     async fn change(&self, id: &ReflectionId, change: ReflectionChange) -> Result<bool, Error> {
         let id = id.clone();
-        self.on_disk(move |directory| directory.change_one(&id, change)).await
+        self.on_disk(move |directory| directory.change_one(&id, change))
+            .await
     }
 }
 
@@ -88,7 +92,9 @@ impl Directory {
         let (mut reflections, mut read) = (Vec::new(), 0_usize);
         for (_, id) in names.into_iter().rev() {
             if read == MAX_LISTED {
-                skipped.push(format!("there are more than {MAX_LISTED} files; the oldest are not read"));
+                skipped.push(format!(
+                    "there are more than {MAX_LISTED} files; the oldest are not read"
+                ));
                 break;
             }
             read += 1;
@@ -98,7 +104,10 @@ impl Directory {
             }
         }
         skipped.truncate(MAX_SKIPPED);
-        Ok(Listing::new(reflections, skipped.into_iter().map(Arc::from).collect()))
+        Ok(Listing::new(
+            reflections,
+            skipped.into_iter().map(Arc::from).collect(),
+        ))
     }
 
     fn names(&self) -> Result<Names, Error> {
@@ -108,14 +117,19 @@ impl Directory {
             other => other.map_err(|error| self.failed("read", error))?,
         };
         for entry in entries.take(MAX_ENTRIES) {
-            let name = entry.map_err(|error| self.failed("read", error))?.file_name();
+            let name = entry
+                .map_err(|error| self.failed("read", error))?
+                .file_name();
             let name = name.to_string_lossy();
             let stem = name.strip_suffix(SUFFIX);
             match stem.and_then(|stem| Some((name::stamp(stem)?, ReflectionId(stem.into())))) {
                 Some(named) => drop(names.insert(named)),
                 // A file whose name begins with a dot is ours, or hidden on purpose.
                 None if name.starts_with('.') => {}
-                None => skipped.push(format!("this is no reflection: {:?}", text::cut(&name, 200))),
+                None => skipped.push(format!(
+                    "this is no reflection: {:?}",
+                    text::cut(&name, 200)
+                )),
             }
         }
         Ok((names, skipped))
@@ -123,7 +137,12 @@ impl Directory {
 
     /// The reflection of a name; `None` if its file is gone.
     fn read_one(&self, id: &ReflectionId) -> Result<Option<Reflection>, Error> {
-        let why = |why: &str| Error::new(ErrorKind::Store, format!("{id}{SUFFIX} is passed over: {why}"));
+        let why = |why: &str| {
+            Error::new(
+                ErrorKind::Store,
+                format!("{id}{SUFFIX} is passed over: {why}"),
+            )
+        };
         let path = self.file(id);
         let about = match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == IoErrorKind::NotFound => return Ok(None),
@@ -133,7 +152,8 @@ impl Directory {
             return Err(why("it is no file"));
         }
         let mut bytes = Vec::new();
-        let read = File::open(&path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
+        let read = File::open(&path)
+            .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
         match read {
             Err(error) if error.kind() == IoErrorKind::NotFound => return Ok(None),
             other => other.map_err(|error| why("it cannot be read").with_source(error))?,
@@ -141,8 +161,11 @@ impl Directory {
         if bytes.len() as u64 > MAX_FILE_BYTES {
             return Err(why(&format!("it has more than {MAX_FILE_BYTES} bytes")));
         }
-        let file = String::from_utf8(bytes).map_err(|error| why("it is no text").with_source(error))?;
-        markdown::read(id.clone(), &file).map(Some).ok_or_else(|| why("it has not the parts of a reflection"))
+        let file =
+            String::from_utf8(bytes).map_err(|error| why("it is no text").with_source(error))?;
+        markdown::read(id.clone(), &file)
+            .map(Some)
+            .ok_or_else(|| why("it has not the parts of a reflection"))
     }
 
     fn write_new(&self, mut reflection: Reflection) -> Result<ReflectionId, Error> {
@@ -170,10 +193,14 @@ impl Directory {
         if change == ReflectionChange::Remove {
             return match fs::remove_file(self.file(id)) {
                 Err(error) if error.kind() == IoErrorKind::NotFound => Ok(false),
-                other => other.map(|()| true).map_err(|error| self.failed("write to", error)),
+                other => other
+                    .map(|()| true)
+                    .map_err(|error| self.failed("write to", error)),
             };
         }
-        let Some(mut reflection) = self.read_one(id)? else { return Ok(false) };
+        let Some(mut reflection) = self.read_one(id)? else {
+            return Ok(false);
+        };
         if let ReflectionChange::Count(outcome) = change {
             reflection.tally.count(outcome);
         }
@@ -206,8 +233,10 @@ impl Directory {
                 Err(TryLockError::Error(error)) => return Err(self.failed("lock", error)),
                 Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => thread::sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => {
-                    let message =
-                        format!("someone else keeps reflections locked for {PATIENCE:?}: {}", self.path.display());
+                    let message = format!(
+                        "someone else keeps reflections locked for {PATIENCE:?}: {}",
+                        self.path.display()
+                    );
                     return Err(Error::new(ErrorKind::TimedOut, message));
                 }
             }
@@ -219,7 +248,10 @@ impl Directory {
     }
 
     fn failed(&self, what: &str, error: io::Error) -> Error {
-        let message = format!("cannot {what} the directory of reflections: {}", self.path.display());
+        let message = format!(
+            "cannot {what} the directory of reflections: {}",
+            self.path.display()
+        );
         Error::new(ErrorKind::Store, message).with_source(error)
     }
 }

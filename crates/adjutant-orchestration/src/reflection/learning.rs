@@ -2,7 +2,9 @@
 
 use std::{fmt, sync::Arc};
 
-use adjutant_agent::{Completion, DriveContext, Failure, Middleware, NextDrive, Outcome as Ended, RunResult};
+use adjutant_agent::{
+    Completion, DriveContext, Failure, Middleware, NextDrive, Outcome as Ended, RunResult,
+};
 use adjutant_llm::{Warning, WarningKind};
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -48,25 +50,33 @@ struct TaskEnding {
 pub fn judge(result: &RunResult) -> Outcome {
     match &result.outcome {
         _ if said(result).is_some_and(|said| &*said.status == "failed") => Outcome::Useless,
-        Ended::Finished { why: Completion::Answer | Completion::Terminated | Completion::Stopped, .. } => {
-            Outcome::Helped
-        }
-        Ended::Limit { .. } | Ended::Failed { failure: Failure::Refused { .. } | Failure::Guardrail { .. } } => {
-            Outcome::Useless
-        }
+        Ended::Finished {
+            why: Completion::Answer | Completion::Terminated | Completion::Stopped,
+            ..
+        } => Outcome::Helped,
+        Ended::Limit { .. }
+        | Ended::Failed {
+            failure: Failure::Refused { .. } | Failure::Guardrail { .. },
+        } => Outcome::Useless,
         _ => Outcome::Unknown,
     }
 }
 
 impl Learning {
     pub(super) fn new(reflections: Reflections) -> Self {
-        Self { reflections, judge: Arc::new(judge) }
+        Self {
+            reflections,
+            judge: Arc::new(judge),
+        }
     }
 
     /// Sets what runs are judged by; [`judge`] without it.
     #[must_use]
     pub fn judged_by(self, judge: impl Fn(&RunResult) -> Outcome + Send + Sync + 'static) -> Self {
-        Self { judge: Arc::new(judge), ..self }
+        Self {
+            judge: Arc::new(judge),
+            ..self
+        }
     }
 }
 
@@ -79,7 +89,9 @@ impl Middleware for Learning {
     async fn drive(&self, cx: DriveContext, next: NextDrive<'_>) -> Result<RunResult, Failure> {
         let given = next.run(cx.clone()).await;
         match &given {
-            Ok(result) if !matches!(result.outcome, Ended::Paused { .. }) => self.learn(&cx, result).await,
+            Ok(result) if !matches!(result.outcome, Ended::Paused { .. }) => {
+                self.learn(&cx, result).await
+            }
             _ => {}
         }
         given
@@ -97,7 +109,10 @@ impl Learning {
         for error in [counted, recorded].into_iter().filter_map(Result::err) {
             let message: Arc<str> = format!("nothing was learned from the run: {error}").into();
             tracing::warn!(session = &*cx.log.0, "{message}");
-            cx.warn(Warning { kind: WarningKind::HookFailed, message });
+            cx.warn(Warning {
+                kind: WarningKind::HookFailed,
+                message,
+            });
         }
     }
 
@@ -114,18 +129,38 @@ impl Learning {
 fn describe(result: &RunResult) -> Failed {
     let task = recalling::said(&result.entries);
     let agent = Arc::clone(&result.agent.config_name);
-    if let Some(TaskEnding { summary, caveats, files_modified, .. }) =
-        said(result).filter(|said| !said.summary.is_empty())
+    if let Some(TaskEnding {
+        summary,
+        caveats,
+        files_modified,
+        ..
+    }) = said(result).filter(|said| !said.summary.is_empty())
     {
-        return Failed { agent, task: task.into(), summary, caveats, files_modified };
+        return Failed {
+            agent,
+            task: task.into(),
+            summary,
+            caveats,
+            files_modified,
+        };
     }
     let how = match &result.outcome {
-        Ended::Limit { limit } => format!("The run reached its limit of {limit} after {} turns.", result.turns),
+        Ended::Limit { limit } => format!(
+            "The run reached its limit of {limit} after {} turns.",
+            result.turns
+        ),
         Ended::Failed { failure } => format!("The run failed: {failure}."),
-        other => format!("The run ended as {}, without what it should reach.", other.kind()),
+        other => format!(
+            "The run ended as {}, without what it should reach.",
+            other.kind()
+        ),
     };
     let last = result.text();
-    let last = if last.trim().is_empty() { String::new() } else { format!("\nThe last words were: {}", last.trim()) };
+    let last = if last.trim().is_empty() {
+        String::new()
+    } else {
+        format!("\nThe last words were: {}", last.trim())
+    };
     Failed {
         agent,
         task: task.into(),
@@ -137,10 +172,20 @@ fn describe(result: &RunResult) -> Failed {
 
 /// The calls that failed last, if any did.
 fn failed_calls(result: &RunResult) -> Option<Arc<str>> {
-    let failed: Vec<_> = result.calls.iter().filter(|report| report.result.is_error()).collect();
-    let newest = failed.get(failed.len().saturating_sub(MAX_CALLS)..).unwrap_or_default();
+    let failed: Vec<_> = result
+        .calls
+        .iter()
+        .filter(|report| report.result.is_error())
+        .collect();
+    let newest = failed
+        .get(failed.len().saturating_sub(MAX_CALLS)..)
+        .unwrap_or_default();
     let line = |report: &&adjutant_agent::CallReport| {
-        format!("- {} failed: {}", report.name.as_str(), text::line(&report.result.text(), MAX_CALL_BYTES))
+        format!(
+            "- {} failed: {}",
+            report.name.as_str(),
+            text::line(&report.result.text(), MAX_CALL_BYTES)
+        )
     };
     let lines: Vec<String> = newest.iter().map(line).collect();
     (!lines.is_empty()).then(|| text::clipped(&lines.join("\n"), MAX_CAVEATS_BYTES).into())
@@ -148,12 +193,17 @@ fn failed_calls(result: &RunResult) -> Option<Arc<str>> {
 
 /// Returns the agent's statement about its task, if it made one.
 fn said(result: &RunResult) -> Option<TaskEnding> {
-    let mut calls = result.calls.iter().filter(|report| report.name.as_str() == COMPLETE && !report.result.is_error());
+    let mut calls = result
+        .calls
+        .iter()
+        .filter(|report| report.name.as_str() == COMPLETE && !report.result.is_error());
     calls.find_map(|report| TaskEnding::deserialize(&report.result.details).ok())
 }
 
 impl fmt::Debug for Learning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Learning").field("reflections", &self.reflections).finish_non_exhaustive()
+        f.debug_struct("Learning")
+            .field("reflections", &self.reflections)
+            .finish_non_exhaustive()
     }
 }

@@ -18,7 +18,11 @@ const FILES: &str = "Files Modified";
 
 /// The text of the file. Lines that look like a heading are escaped by a backslash.
 pub(super) fn write(it: &Reflection) -> String {
-    let Tally { helped, useless, unknown } = it.tally;
+    let Tally {
+        helped,
+        useless,
+        unknown,
+    } = it.tally;
     let state = if it.is_dropped() { "dropped" } else { "active" };
     let title = text::line(&it.task, MAX_TITLE_BYTES);
     let mut file = format!(
@@ -34,8 +38,11 @@ pub(super) fn write(it: &Reflection) -> String {
     section(TASK, &it.task);
     section(SUMMARY, &it.summary);
     section(CAVEATS, it.caveats.as_deref().unwrap_or_default());
-    let files: Vec<String> =
-        it.files_modified.iter().map(|name| format!("- {}", text::line(name, name.len()))).collect();
+    let files: Vec<String> = it
+        .files_modified
+        .iter()
+        .map(|name| format!("- {}", text::line(name, name.len())))
+        .collect();
     section(FILES, &files.join("\n"));
     file
 }
@@ -43,12 +50,17 @@ pub(super) fn write(it: &Reflection) -> String {
 /// The reflection in a file; `None` if it is none.
 pub(super) fn read(id: ReflectionId, file: &str) -> Option<Reflection> {
     // People edit these files, on any system.
-    let file = file.strip_prefix('\u{feff}').unwrap_or(file).replace("\r\n", "\n");
+    let file = file
+        .strip_prefix('\u{feff}')
+        .unwrap_or(file)
+        .replace("\r\n", "\n");
     let rest = file.strip_prefix(FENCE)?.strip_prefix('\n')?;
     let (front, body) = rest.split_once("\n---\n")?;
     let field = |name: &str| {
         let mut fields = front.lines().filter_map(|line| line.split_once(':'));
-        fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
+        fields
+            .find(|(key, _)| key.trim() == name)
+            .map(|(_, value)| value.trim())
     };
     let counter = |name: &str| field(name).map_or(Some(0), |value| value.parse().ok());
     let mut read = Reflection {
@@ -59,7 +71,11 @@ pub(super) fn read(id: ReflectionId, file: &str) -> Option<Reflection> {
         caveats: None,
         files_modified: Vec::new(),
         created_ms: field("created_ms")?.parse().ok()?,
-        tally: Tally { helped: counter("helped")?, useless: counter("useless")?, unknown: counter("unknown")? },
+        tally: Tally {
+            helped: counter("helped")?,
+            useless: counter("useless")?,
+            unknown: counter("unknown")?,
+        },
     };
     for (title, body) in sections(body) {
         match title {
@@ -87,8 +103,13 @@ fn unquoted(value: &str) -> String {
 }
 
 fn escaped(body: &str) -> String {
-    let lines =
-        body.trim().split('\n').map(|line| if is_heading(line) { format!("\\{line}") } else { line.to_owned() });
+    let lines = body.trim().split('\n').map(|line| {
+        if is_heading(line) {
+            format!("\\{line}")
+        } else {
+            line.to_owned()
+        }
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -103,11 +124,16 @@ fn sections(body: &str) -> Vec<(&str, String)> {
     for line in body.split('\n') {
         match line.strip_prefix(HEADING) {
             Some(title) => sections.push((title.trim(), Vec::new())),
-            None if is_heading(line) => push(&mut sections, line.strip_prefix('\\').unwrap_or(line)),
+            None if is_heading(line) => {
+                push(&mut sections, line.strip_prefix('\\').unwrap_or(line))
+            }
             None => push(&mut sections, line),
         }
     }
-    sections.into_iter().map(|(title, lines)| (title, lines.join("\n").trim().to_owned())).collect()
+    sections
+        .into_iter()
+        .map(|(title, lines)| (title, lines.join("\n").trim().to_owned()))
+        .collect()
 }
 
 fn push<'a>(sections: &mut [(&'a str, Vec<&'a str>)], line: &'a str) {
@@ -131,14 +157,26 @@ mod tests {
             files_modified: vec!["src/a b.rs".into(), "- x".into()],
         };
         let mut it = Reflection::new("a-20000229-000000".into(), failed, 951_782_400_999);
-        it.tally = Tally { helped: 1, useless: 2, unknown: 3 };
+        it.tally = Tally {
+            helped: 1,
+            useless: 2,
+            unknown: 3,
+        };
         assert_eq!(read(it.id.clone(), &write(&it)), Some(it.clone()));
-        assert_eq!(read(it.id.clone(), &write(&it).replace('\n', "\r\n")), Some(it));
+        assert_eq!(
+            read(it.id.clone(), &write(&it).replace('\n', "\r\n")),
+            Some(it)
+        );
     }
 
     #[test]
     fn file_is_as_people_expect_it() {
-        let failed = Failed { agent: "coder".into(), task: "Build".into(), summary: "No.".into(), ..Failed::default() };
+        let failed = Failed {
+            agent: "coder".into(),
+            task: "Build".into(),
+            summary: "No.".into(),
+            ..Failed::default()
+        };
         let it = Reflection::new("coder-19700101-000000".into(), failed, 5);
         let expect = "---\nagent: \"coder\"\ntask: \"Build\"\ncreated_ms: 5\nhelped: 0\nuseless: 0\nunknown: 0\n\
                       state: active\n---\n\n## Task\n\nBuild\n\n## Summary\n\nNo.\n\n## Caveats\n\n\n\n\
@@ -148,9 +186,13 @@ mod tests {
 
     #[test]
     fn foreign_text_is_no_reflection() {
-        for file in
-            ["", "# A readme", "---\n", "---\nagent: x\n---\n", "---\nagent: x\ncreated_ms: 1\n---\n\n## Summary\n\nx"]
-        {
+        for file in [
+            "",
+            "# A readme",
+            "---\n",
+            "---\nagent: x\n---\n",
+            "---\nagent: x\ncreated_ms: 1\n---\n\n## Summary\n\nx",
+        ] {
             assert_eq!(read("a-20000229-000000".into(), file), None, "{file:?}");
         }
     }

@@ -15,7 +15,15 @@ const MAX_OF_ONE_NAME: u32 = 1_000;
 
 /// The first name for a reflection of this agent.
 pub(super) fn first(agent: &str, now_ms: u64) -> ReflectionId {
-    let Utc { year, month, day, hour, minute, second, .. } = Utc::of_ms(now_ms);
+    let Utc {
+        year,
+        month,
+        day,
+        hour,
+        minute,
+        second,
+        ..
+    } = Utc::of_ms(now_ms);
     let year = year.min(9_999);
     let stamp = format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}");
     ReflectionId(format!("{}-{stamp}", plain(agent)).into())
@@ -34,7 +42,11 @@ pub(super) fn plain(agent: &str) -> String {
     // Every character is one byte here.
     plain.truncate(MAX_AGENT_BYTES);
     let plain = plain.trim_end_matches('-');
-    if plain.is_empty() { "agent".to_owned() } else { plain.to_owned() }
+    if plain.is_empty() {
+        "agent".to_owned()
+    } else {
+        plain.to_owned()
+    }
 }
 
 /// The names that a reflection may have: its own, and with a number.
@@ -52,14 +64,18 @@ pub(super) fn stamp(id: &str) -> Option<Arc<str>> {
     if id.len() > MAX_BYTES || !id.bytes().all(is_plain) || id.starts_with('-') {
         return None;
     }
-    let are_digits = |part: &str, count: usize| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit());
+    let are_digits = |part: &str, count: usize| {
+        part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
     let mut parts: Vec<&str> = id.split('-').collect();
     let is_number = |part: &str| (1..=4).any(|count| are_digits(part, count));
     if parts.len() > 3 && parts.last().is_some_and(|last| is_number(last)) {
         parts.pop();
     }
     match parts.as_slice() {
-        [_, .., day, time] if are_digits(day, 8) && are_digits(time, 6) => Some(format!("{day}-{time}").into()),
+        [_, .., day, time] if are_digits(day, 8) && are_digits(time, 6) => {
+            Some(format!("{day}-{time}").into())
+        }
         _ => None,
     }
 }
@@ -103,6 +119,9 @@ mod tests {
         ] {
             assert_eq!(stamp(id), None, "{id}");
         }
-        assert_eq!(stamp("a-20000229-000000-12").as_deref(), Some("20000229-000000"));
+        assert_eq!(
+            stamp("a-20000229-000000-12").as_deref(),
+            Some("20000229-000000")
+        );
     }
 }

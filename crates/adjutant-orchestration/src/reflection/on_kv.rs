@@ -44,7 +44,10 @@ impl ReflectionStore for OnKvStore {
     async fn add(&self, reflection: &Reflection) -> Result<ReflectionId, Error> {
         key(&reflection.id).ok_or_else(|| no_name(&reflection.id))?;
         for id in name::candidates(&reflection.id) {
-            let reflection = Reflection { id: id.clone(), ..reflection.clone() };
+            let reflection = Reflection {
+                id: id.clone(),
+                ..reflection.clone()
+            };
             match self.put(&reflection, When::Absent).await {
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
                 other => return other.map(|()| id),
@@ -56,7 +59,9 @@ impl ReflectionStore for OnKvStore {
     async fn change(&self, id: &ReflectionId, change: ReflectionChange) -> Result<bool, Error> {
         let Some(key) = key(id) else { return Ok(false) };
         for _ in 0..TRIES {
-            let Some(item) = self.kv.get(&key).await? else { return Ok(false) };
+            let Some(item) = self.kv.get(&key).await? else {
+                return Ok(false);
+            };
             let when = When::Is(item.version);
             let done = match change {
                 ReflectionChange::Count(outcome) => {
@@ -64,23 +69,40 @@ impl ReflectionStore for OnKvStore {
                     reflection.tally.count(outcome);
                     self.put(&reflection, when).await
                 }
-                ReflectionChange::Remove => self.write(kv::Change { when, ..kv::Change::remove(&*key) }).await,
+                ReflectionChange::Remove => {
+                    self.write(kv::Change {
+                        when,
+                        ..kv::Change::remove(&*key)
+                    })
+                    .await
+                }
             };
             match done {
                 Err(error) if error.kind() == ErrorKind::Conflict => tokio::task::yield_now().await,
                 other => return other.map(|()| true),
             }
         }
-        Err(Error::new(ErrorKind::Conflict, format!("reflection {id} was always changed by someone else first")))
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!("reflection {id} was always changed by someone else first"),
+        ))
     }
 }
 
 impl OnKvStore {
     async fn put(&self, reflection: &Reflection, when: When) -> Result<(), Error> {
         let value = serde_json::to_value(reflection).map_err(|error| {
-            Error::new(ErrorKind::Invalid, format!("reflection {} cannot be written", reflection.id)).with_source(error)
+            Error::new(
+                ErrorKind::Invalid,
+                format!("reflection {} cannot be written", reflection.id),
+            )
+            .with_source(error)
         })?;
-        self.write(kv::Change { when, ..kv::Change::put(format!("{PREFIX}{}", reflection.id), value) }).await
+        self.write(kv::Change {
+            when,
+            ..kv::Change::put(format!("{PREFIX}{}", reflection.id), value)
+        })
+        .await
     }
 
     async fn write(&self, change: kv::Change) -> Result<(), Error> {
@@ -100,18 +122,36 @@ fn key(id: &ReflectionId) -> Option<String> {
 fn read(item: &Item) -> Result<Reflection, Error> {
     let read = serde_json::from_value::<Reflection>(item.value.clone());
     let reflection = read.map_err(|error| {
-        Error::new(ErrorKind::Store, format!("key {:?} holds no reflection", item.key)).with_source(error)
+        Error::new(
+            ErrorKind::Store,
+            format!("key {:?} holds no reflection", item.key),
+        )
+        .with_source(error)
     })?;
-    if item.key.strip_prefix(PREFIX) == Some(&*reflection.id.0) && name::stamp(&reflection.id.0).is_some() {
+    if item.key.strip_prefix(PREFIX) == Some(&*reflection.id.0)
+        && name::stamp(&reflection.id.0).is_some()
+    {
         return Ok(reflection);
     }
-    Err(Error::new(ErrorKind::Store, format!("key {:?} holds a reflection of another name", item.key)))
+    Err(Error::new(
+        ErrorKind::Store,
+        format!("key {:?} holds a reflection of another name", item.key),
+    ))
 }
 
 pub(super) fn no_name(id: &ReflectionId) -> Error {
-    Error::new(ErrorKind::Invalid, format!("this is no name for a reflection: {:?}", crate::text::cut(&id.0, 100)))
+    Error::new(
+        ErrorKind::Invalid,
+        format!(
+            "this is no name for a reflection: {:?}",
+            crate::text::cut(&id.0, 100)
+        ),
+    )
 }
 
 pub(super) fn full(id: &ReflectionId) -> Error {
-    Error::new(ErrorKind::Full, format!("there are too many reflections of one second: {id}"))
+    Error::new(
+        ErrorKind::Full,
+        format!("there are too many reflections of one second: {id}"),
+    )
 }

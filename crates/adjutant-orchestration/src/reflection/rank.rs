@@ -9,12 +9,13 @@ use crate::text;
 
 /// Words that nearly every task has; they tell nothing.
 const COMMON: [&str; 83] = [
-    "a", "about", "all", "also", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
-    "did", "do", "does", "don", "each", "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "if",
-    "in", "into", "is", "it", "its", "just", "make", "me", "must", "my", "need", "no", "not", "of", "on", "or", "our",
-    "please", "s", "she", "should", "so", "such", "t", "task", "than", "that", "the", "their", "them", "then", "there",
-    "these", "they", "this", "to", "use", "was", "we", "were", "what", "when", "where", "which", "who", "will", "with",
-    "would", "you", "your", "ve",
+    "a", "about", "all", "also", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by",
+    "can", "could", "did", "do", "does", "don", "each", "for", "from", "had", "has", "have", "he",
+    "her", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "make", "me", "must",
+    "my", "need", "no", "not", "of", "on", "or", "our", "please", "s", "she", "should", "so",
+    "such", "t", "task", "than", "that", "the", "their", "them", "then", "there", "these", "they",
+    "this", "to", "use", "was", "we", "were", "what", "when", "where", "which", "who", "will",
+    "with", "would", "you", "your", "ve",
 ];
 /// The largest number of bytes of a task that are looked at.
 const MAX_QUERY_BYTES: usize = 8 * 1024;
@@ -36,12 +37,18 @@ pub(crate) fn telling(text: &str) -> Vec<String> {
 /// [`Reflection::helpfulness`]. The reflections come newest first.
 pub(super) fn best(task: &str, reflections: Vec<Reflection>, limit: usize) -> Vec<Reflection> {
     let wanted = telling(text::cut(task, MAX_QUERY_BYTES));
-    let known: Vec<Reflection> = reflections.into_iter().filter(|it| !it.is_dropped()).collect();
+    let known: Vec<Reflection> = reflections
+        .into_iter()
+        .filter(|it| !it.is_dropped())
+        .collect();
     let texts: Vec<String> = known.iter().map(found_by).collect();
     let fits = |at: usize| texts.get(at).is_some_and(|text| is_related(&wanted, text));
     let scored = search::best(&wanted.join(" "), texts.iter().enumerate(), usize::MAX);
     let scores: BTreeMap<usize, f64> = scored.into_iter().filter(|(at, _)| fits(*at)).collect();
-    let ranked = known.into_iter().enumerate().filter_map(|(at, it)| Some((scores.get(&at)? * it.helpfulness(), it)));
+    let ranked = known
+        .into_iter()
+        .enumerate()
+        .filter_map(|(at, it)| Some((scores.get(&at)? * it.helpfulness(), it)));
     let mut ranked: Vec<(f64, Reflection)> = ranked.collect();
     // Stable: what is newest stays first.
     ranked.sort_by(|(one, _), (other, _)| other.total_cmp(one));

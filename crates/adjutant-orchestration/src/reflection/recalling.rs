@@ -41,7 +41,12 @@ impl Effect for Recalling {
             return Ok(Vec::new());
         }
         let found = tokio::time::timeout(PATIENCE, self.reflections.recall(&task)).await;
-        let late = || Error::new(ErrorKind::TimedOut, format!("reflections were not found within {PATIENCE:?}"));
+        let late = || {
+            Error::new(
+                ErrorKind::TimedOut,
+                format!("reflections were not found within {PATIENCE:?}"),
+            )
+        };
         let mut found = match found.unwrap_or_else(|_| Err(late())) {
             Ok(found) => found,
             Err(error) => {
@@ -65,8 +70,16 @@ impl Effect for Recalling {
 pub(super) fn said<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
     let mut said: Vec<&str> = Vec::new();
     for entry in entries {
-        let Entry::User(UserMessage { content, origin, .. }) = entry else { continue };
-        if matches!(origin, Origin::Person | Origin::FollowUp | Origin::Task { .. }) {
+        let Entry::User(UserMessage {
+            content, origin, ..
+        }) = entry
+        else {
+            continue;
+        };
+        if matches!(
+            origin,
+            Origin::Person | Origin::FollowUp | Origin::Task { .. }
+        ) {
             said.extend(content.iter().filter_map(Content::as_text));
         }
     }

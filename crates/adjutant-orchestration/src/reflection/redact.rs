@@ -28,24 +28,35 @@ impl Redactor {
     /// Adds texts that are taken out wherever they stand, also in escapes and base64; those of fewer than 3 bytes are left alone.
     #[must_use]
     pub fn values(self, values: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
-        let more = values.into_iter().map(Into::into).filter(|value: &Arc<str>| value.len() >= MIN_VALUE_BYTES);
-        let more = more.flat_map(|value| adjutant_llm::secret::forms(&value)).map(Arc::from);
+        let more = values
+            .into_iter()
+            .map(Into::into)
+            .filter(|value: &Arc<str>| value.len() >= MIN_VALUE_BYTES);
+        let more = more
+            .flat_map(|value| adjutant_llm::secret::forms(&value))
+            .map(Arc::from);
         let more = more.filter(|form: &Arc<str>| form.len() >= MIN_VALUE_BYTES);
         let mut values: Vec<Arc<str>> = self.values.iter().cloned().chain(more).collect();
         values.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         values.dedup();
-        Self { values: Arc::new(values) }
+        Self {
+            values: Arc::new(values),
+        }
     }
 
     /// The text without secrets; `[redacted]` stands where they were.
     pub fn redact(&self, text: &str) -> String {
-        let named = self.values.iter().fold(text.to_owned(), |text, value| text.replace(&**value, REDACTED));
+        let named = self.values.iter().fold(text.to_owned(), |text, value| {
+            text.replace(&**value, REDACTED)
+        });
         secrets::redacted(named)
     }
 }
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redactor").field("values", &self.values.len()).finish()
+        f.debug_struct("Redactor")
+            .field("values", &self.values.len())
+            .finish()
     }
 }

@@ -9,8 +9,8 @@ use adjutant_agent::{
 use adjutant_llm::{Entry, SystemWorld, World};
 
 use super::{
-    Directory, Failed, Learning, Listing, OnKvStore, Outcome, Recalling, Redactor, Reflection, ReflectionChange,
-    ReflectionId, ReflectionStore, name, rank, recalling, render,
+    Directory, Failed, Learning, Listing, OnKvStore, Outcome, Recalling, Redactor, Reflection,
+    ReflectionChange, ReflectionId, ReflectionStore, name, rank, recalling, render,
 };
 use crate::{Error, ErrorKind, text};
 
@@ -65,7 +65,11 @@ pub struct Reflections {
 impl Reflections {
     /// The reflections that this store keeps.
     pub fn new(store: impl ReflectionStore + 'static) -> Self {
-        Self { store: Arc::new(store), world: Arc::new(SystemWorld), redactor: Redactor::new() }
+        Self {
+            store: Arc::new(store),
+            world: Arc::new(SystemWorld),
+            redactor: Redactor::new(),
+        }
     }
 
     /// The reflections in a directory, one markdown file each; it is made when the first one is recorded.
@@ -92,7 +96,10 @@ impl Reflections {
     /// Adds texts that are never written, besides whatever looks like a secret.
     #[must_use]
     pub fn redact(self, values: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
-        Self { redactor: self.redactor.values(values), ..self }
+        Self {
+            redactor: self.redactor.values(values),
+            ..self
+        }
     }
 
     /// The reflections that may help with a task, best first: [`MAX_RECALLED`] at most, [`MAX_RENDERED_BYTES`] in all.
@@ -120,12 +127,26 @@ impl Reflections {
     pub async fn record(&self, failed: &Failed) -> Result<ReflectionId, Error> {
         let failed = self.clean(failed);
         if failed.task.is_empty() {
-            return Err(Error::new(ErrorKind::Invalid, "a reflection must say what was to be done"));
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "a reflection must say what was to be done",
+            ));
         }
         let known = self.store.all().await?.reflections;
         let is_same = |it: &&Reflection| {
-            (&it.agent, &it.task, &it.summary, &it.caveats, &it.files_modified)
-                == (&failed.agent, &failed.task, &failed.summary, &failed.caveats, &failed.files_modified)
+            (
+                &it.agent,
+                &it.task,
+                &it.summary,
+                &it.caveats,
+                &it.files_modified,
+            ) == (
+                &failed.agent,
+                &failed.task,
+                &failed.summary,
+                &failed.caveats,
+                &failed.files_modified,
+            )
         };
         if let Some(same) = known.iter().find(is_same) {
             return Ok(same.id.clone());
@@ -146,7 +167,11 @@ impl Reflections {
             if ids.iter().take(at).any(|before| before == id) {
                 continue;
             }
-            if let Err(error) = self.store.change(id, ReflectionChange::Count(outcome)).await {
+            if let Err(error) = self
+                .store
+                .change(id, ReflectionChange::Count(outcome))
+                .await
+            {
                 failed.get_or_insert(error);
             }
         }
@@ -199,8 +224,14 @@ impl Reflections {
             let clean = self.redactor.redact(part).replace("\r\n", "\n");
             text::clipped(clean.trim(), max).into()
         };
-        let caveats = failed.caveats.as_deref().map(|caveats| part(caveats, MAX_CAVEATS_BYTES));
-        let files = failed.files_modified.iter().map(|file| text::line(&self.redactor.redact(file), MAX_PATH_BYTES));
+        let caveats = failed
+            .caveats
+            .as_deref()
+            .map(|caveats| part(caveats, MAX_CAVEATS_BYTES));
+        let files = failed
+            .files_modified
+            .iter()
+            .map(|file| text::line(&self.redactor.redact(file), MAX_PATH_BYTES));
         let files = files.filter(|file| !file.is_empty()).take(MAX_FILES);
         Failed {
             agent: text::line(&self.redactor.redact(&failed.agent), MAX_AGENT_BYTES).into(),
@@ -213,7 +244,9 @@ impl Reflections {
 
     /// Removes those that help least, and of equal ones the oldest, until one more may be kept.
     async fn make_room(&self, mut known: Vec<Reflection>) -> Result<(), Error> {
-        let Some(too_many) = (known.len() + 1).checked_sub(MAX_REFLECTIONS) else { return Ok(()) };
+        let Some(too_many) = (known.len() + 1).checked_sub(MAX_REFLECTIONS) else {
+            return Ok(());
+        };
         let rank = |it: &Reflection| (!it.is_dropped(), it.helpfulness());
         known.sort_by(|one, other| {
             let ((kept, helps), (other_kept, other_helps)) = (rank(one), rank(other));

@@ -59,14 +59,31 @@ pub(super) fn fitting(reflections: Vec<Reflection>, max: usize) -> Vec<Reflectio
 }
 
 /// The reflections that entries show, as the effect placed them: whatever anyone else says there does not count.
-pub(super) fn shown_in<'a>(entries: impl IntoIterator<Item = &'a Entry>, by: &str) -> Vec<ReflectionId> {
+pub(super) fn shown_in<'a>(
+    entries: impl IntoIterator<Item = &'a Entry>,
+    by: &str,
+) -> Vec<ReflectionId> {
     let mut shown = Vec::new();
     for entry in entries {
-        let Entry::User(UserMessage { content, origin: Origin::Reminder { by: who }, .. }) = entry else { continue };
-        let texts = content.iter().filter_map(Content::as_text).filter(|_| **who == *by);
+        let Entry::User(UserMessage {
+            content,
+            origin: Origin::Reminder { by: who },
+            ..
+        }) = entry
+        else {
+            continue;
+        };
+        let texts = content
+            .iter()
+            .filter_map(Content::as_text)
+            .filter(|_| **who == *by);
         for line in texts.flat_map(str::lines) {
-            let id = line.strip_prefix(OPEN).and_then(|rest| rest.split('"').next());
-            let id = id.filter(|id| name::stamp(id).is_some()).map(ReflectionId::from);
+            let id = line
+                .strip_prefix(OPEN)
+                .and_then(|rest| rest.split('"').next());
+            let id = id
+                .filter(|id| name::stamp(id).is_some())
+                .map(ReflectionId::from);
             shown.extend(id.filter(|id| !shown.contains(id)));
         }
     }
@@ -76,10 +93,20 @@ pub(super) fn shown_in<'a>(entries: impl IntoIterator<Item = &'a Entry>, by: &st
 fn one(it: &Reflection) -> String {
     let agent = name::plain(&it.agent);
     let date = Utc::of_ms(it.created_ms);
-    let id: String = it.id.0.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).collect();
-    let (id, helped, useless) = (text::cut(&id, MAX_ID_BYTES), it.tally.helped, it.tally.useless);
-    let mut shown =
-        format!("{OPEN}{id}\" agent=\"{agent}\" date=\"{date}\" helped=\"{helped}\" useless=\"{useless}\">\n");
+    let id: String = it
+        .id
+        .0
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+        .collect();
+    let (id, helped, useless) = (
+        text::cut(&id, MAX_ID_BYTES),
+        it.tally.helped,
+        it.tally.useless,
+    );
+    let mut shown = format!(
+        "{OPEN}{id}\" agent=\"{agent}\" date=\"{date}\" helped=\"{helped}\" useless=\"{useless}\">\n"
+    );
     let mut part = |title: &str, said: &str| {
         if !said.trim().is_empty() {
             let _ = writeln!(shown, "{title}: {}", text::defused(said.trim()));
@@ -95,5 +122,8 @@ fn one(it: &Reflection) -> String {
 /// One that does not fit whole.
 fn shortened(whole: &str, max: usize) -> String {
     let body = whole.strip_suffix(CLOSE).unwrap_or(whole);
-    format!("{}\n{CLOSE}", text::clipped(body, max.saturating_sub(CLOSE.len() + 1)))
+    format!(
+        "{}\n{CLOSE}",
+        text::clipped(body, max.saturating_sub(CLOSE.len() + 1))
+    )
 }

@@ -19,44 +19,81 @@ static SHAPES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         ),
         (r"AGE-SECRET-KEY-1[0-9A-Z]{10,}", "[redacted]"),
         // Headers.
-        (r#"(?i)\b((?:proxy-)?authorization["']?\s*[:=]\s*["']?)[^"'\r\n]+"#, "$1[redacted]"),
-        (r#"(?i)\b((?:set-)?cookie["']?\s*:\s*["']?)[^"'\r\n]+"#, "$1[redacted]"),
+        (
+            r#"(?i)\b((?:proxy-)?authorization["']?\s*[:=]\s*["']?)[^"'\r\n]+"#,
+            "$1[redacted]",
+        ),
+        (
+            r#"(?i)\b((?:set-)?cookie["']?\s*:\s*["']?)[^"'\r\n]+"#,
+            "$1[redacted]",
+        ),
         // Names and passwords in addresses and for curl.
-        (r"(?i)\b([a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(?:@[^\s/@]+)*@", "$1[redacted]@"),
-        (r"(?i)((?:^|\s)(?:-u|--user)[ =]+[^\s:]+:)\S+", "$1[redacted]"),
+        (
+            r"(?i)\b([a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(?:@[^\s/@]+)*@",
+            "$1[redacted]@",
+        ),
+        (
+            r"(?i)((?:^|\s)(?:-u|--user)[ =]+[^\s:]+:)\S+",
+            "$1[redacted]",
+        ),
         (r"https://hooks\.slack\.com/services/\S+", "[redacted]"),
-        (r"https://(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\S+", "[redacted]"),
-        (r"(?i)([?&](?:sig|signature|x-amz-signature|x-amz-security-token|code|key)=)[^&\s#]{8,}", "$1[redacted]"),
+        (
+            r"https://(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\S+",
+            "[redacted]",
+        ),
+        (
+            r"(?i)([?&](?:sig|signature|x-amz-signature|x-amz-security-token|code|key)=)[^&\s#]{8,}",
+            "$1[redacted]",
+        ),
         // Tokens that begin with the name of who issues them.
         (r"\bsk-[A-Za-z0-9_-]{16,}", "[redacted]"),
-        (r"\b(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{10,}", "[redacted]"),
+        (
+            r"\b(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{10,}",
+            "[redacted]",
+        ),
         (r"\bwhsec_[A-Za-z0-9+/=]{16,}", "[redacted]"),
         (r"\bgh[pousr]_[A-Za-z0-9]{20,}", "[redacted]"),
         (r"\bgithub_pat_[A-Za-z0-9_]{20,}", "[redacted]"),
-        (r"\bgl(?:pat|dt|rt|ptt|cbt|soat|ft)-[A-Za-z0-9_-]{16,}", "[redacted]"),
+        (
+            r"\bgl(?:pat|dt|rt|ptt|cbt|soat|ft)-[A-Za-z0-9_-]{16,}",
+            "[redacted]",
+        ),
         (r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}", "[redacted]"),
         (r"\bxapp-[A-Za-z0-9-]{10,}", "[redacted]"),
-        (r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA|ABIA|ACCA)[A-Z0-9]{16}\b", "[redacted]"),
+        (
+            r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA|ABIA|ACCA)[A-Z0-9]{16}\b",
+            "[redacted]",
+        ),
         (r"\bAIza[A-Za-z0-9_-]{30,}", "[redacted]"),
         (r"\bya29\.[A-Za-z0-9_-]{20,}", "[redacted]"),
         (r"\bGOCSPX-[A-Za-z0-9_-]{20,}", "[redacted]"),
-        (r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)*", "[redacted]"),
+        (
+            r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)*",
+            "[redacted]",
+        ),
         (
             r"\b(?:hf|npm|r8|gsk|nvapi|pplx|tvly|xai|ntn|secret|figd|glsa|dckr_pat|dop_v1|doo_v1|shpat|shpss|lin_api|sntrys|rubygems|sbp|pscale_tkn|oauth2)[_-][A-Za-z0-9_-]*[0-9][A-Za-z0-9_-]{11,}",
             "[redacted]",
         ),
         (r"\bpypi-[A-Za-z0-9_-]{16,}", "[redacted]"),
-        (r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", "[redacted]"),
+        (
+            r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
+            "[redacted]",
+        ),
         (r"\bsq0(?:atp|csp|idp)-[A-Za-z0-9_-]{16,}", "[redacted]"),
         (r"\bhvs\.[A-Za-z0-9_-]{16,}", "[redacted]"),
         (r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{30,}", "[redacted]"),
         (r"\bkey-[0-9a-f]{32}\b", "[redacted]"),
     ];
-    shapes.into_iter().map(|(shape, left)| (compiled(shape), left)).collect()
+    shapes
+        .into_iter()
+        .map(|(shape, left)| (compiled(shape), left))
+        .collect()
 });
 
 /// `Bearer` and a token outside a header.
-static BEARER: LazyLock<Regex> = LazyLock::new(|| compiled(r"\b((?i:bearer|basic|token)\s+)([A-Za-z0-9._~+/=-]{12,})"));
+static BEARER: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"\b((?i:bearer|basic|token)\s+)([A-Za-z0-9._~+/=-]{12,})"));
 /// An option of a program.
 static FLAG: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
@@ -74,8 +111,9 @@ static PAIR: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 /// Words that tell that a password follows.
-static PROSE: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r#"(?i)\b((?:password|passphrase|passwd|pin)\s+(?:is|was)\s*:?\s+["'`]?)([^\s"'`]+)"#));
+static PROSE: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(r#"(?i)\b((?:password|passphrase|passwd|pin)\s+(?:is|was)\s*:?\s+["'`]?)([^\s"'`]+)"#)
+});
 /// Long runs of letters and digits.
 static RUN: LazyLock<Regex> = LazyLock::new(|| compiled(r"[A-Za-z0-9_+/=-]{32,}"));
 
@@ -89,12 +127,19 @@ pub(super) fn redacted(mut text: String) -> String {
             text = changed;
         }
     }
-    text = replaced(&BEARER, text, |it| looks_random(part(it, 2)).then(|| format!("{}{REDACTED}", part(it, 1))));
-    text =
-        replaced(&FLAG, text, |it| (!is_placeholder(inner(part(it, 2)))).then(|| format!("{}{REDACTED}", part(it, 1))));
+    text = replaced(&BEARER, text, |it| {
+        looks_random(part(it, 2)).then(|| format!("{}{REDACTED}", part(it, 1)))
+    });
+    text = replaced(&FLAG, text, |it| {
+        (!is_placeholder(inner(part(it, 2)))).then(|| format!("{}{REDACTED}", part(it, 1)))
+    });
     text = replaced(&PAIR, text, pair);
-    text = replaced(&PROSE, text, |it| has_digit(part(it, 2)).then(|| format!("{}{REDACTED}", part(it, 1))));
-    replaced(&RUN, text, |it| is_key(part(it, 0)).then(|| REDACTED.to_owned()))
+    text = replaced(&PROSE, text, |it| {
+        has_digit(part(it, 2)).then(|| format!("{}{REDACTED}", part(it, 1)))
+    });
+    replaced(&RUN, text, |it| {
+        is_key(part(it, 0)).then(|| REDACTED.to_owned())
+    })
 }
 
 fn compiled(shape: &str) -> Regex {
@@ -102,8 +147,14 @@ fn compiled(shape: &str) -> Regex {
 }
 
 /// The text with what `change` gives for each place that fits; where it gives nothing, what was there.
-fn replaced(shape: &Regex, text: String, change: impl Fn(&Captures<'_>) -> Option<String>) -> String {
-    let changed = shape.replace_all(&text, |it: &Captures<'_>| change(it).unwrap_or_else(|| part(it, 0).to_owned()));
+fn replaced(
+    shape: &Regex,
+    text: String,
+    change: impl Fn(&Captures<'_>) -> Option<String>,
+) -> String {
+    let changed = shape.replace_all(&text, |it: &Captures<'_>| {
+        change(it).unwrap_or_else(|| part(it, 0).to_owned())
+    });
     match changed {
         Cow::Owned(changed) => changed,
         Cow::Borrowed(_) => text,
@@ -129,9 +180,15 @@ fn pair(it: &Captures<'_>) -> Option<String> {
         _ if is_quoted || is_variable => true,
         _ if is_code(name, text) => false,
         Sort::Password => is_tight || has_digit(text),
-        Sort::Token => (is_tight && text.len() >= 6 || text.len() >= 8) && has_digit(text) && !is_number(text),
+        Sort::Token => {
+            (is_tight && text.len() >= 6 || text.len() >= 8) && has_digit(text) && !is_number(text)
+        }
     };
-    let quote = if is_quoted { value.get(..1).unwrap_or_default() } else { "" };
+    let quote = if is_quoted {
+        value.get(..1).unwrap_or_default()
+    } else {
+        ""
+    };
     is_secret.then(|| format!("{name}{between}{quote}{REDACTED}{quote}"))
 }
 
@@ -143,8 +200,11 @@ enum Sort {
 }
 
 fn sort(name: &str) -> Option<Sort> {
-    let plain: String =
-        name.chars().filter(|it| it.is_ascii_alphanumeric()).map(|it| it.to_ascii_lowercase()).collect();
+    let plain: String = name
+        .chars()
+        .filter(|it| it.is_ascii_alphanumeric())
+        .map(|it| it.to_ascii_lowercase())
+        .collect();
     let last = words(name).last().cloned().unwrap_or_default();
     let ends = |ends: &[&str]| ends.iter().any(|end| plain.ends_with(end));
     if ends(&["password", "passwd", "passphrase", "passwort", "pwd"]) || last == "pass" {
@@ -201,12 +261,25 @@ fn inner(value: &str) -> &str {
 fn is_placeholder(text: &str) -> bool {
     let text = text.trim();
     let lower = text.to_ascii_lowercase();
-    let names = ["none", "null", "nil", "true", "false", "undefined", "string", "str", "redacted", "[redacted]"];
+    let names = [
+        "none",
+        "null",
+        "nil",
+        "true",
+        "false",
+        "undefined",
+        "string",
+        "str",
+        "redacted",
+        "[redacted]",
+    ];
     text.is_empty()
         || text.starts_with(['$', '<', '{', '%'])
         || text.starts_with("[redacted")
         || text.contains(REDACTED)
-        || text.chars().all(|it| matches!(it, '*' | '.' | 'x' | 'X' | '-' | '_' | '…'))
+        || text
+            .chars()
+            .all(|it| matches!(it, '*' | '.' | 'x' | 'X' | '-' | '_' | '…'))
         || names.contains(&lower.as_str())
         || lower.starts_with("your")
 }
@@ -214,7 +287,10 @@ fn is_placeholder(text: &str) -> bool {
 /// True if a value without quotes is an expression or a type: a call, a path, a name that repeats what it is.
 fn is_code(name: &str, text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let same = words(name).last().is_some_and(|last| lower.contains(last.as_str())) && !has_digit(text);
+    let same = words(name)
+        .last()
+        .is_some_and(|last| lower.contains(last.as_str()))
+        && !has_digit(text);
     same || text.contains(['(', '[', '<', '{', '&'])
         || text.contains("::")
         || lower.starts_with("self.")
@@ -228,21 +304,24 @@ fn has_digit(text: &str) -> bool {
 }
 
 fn is_number(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b','))
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b','))
 }
 
 /// True if the text after `Bearer` is a token: it has digits, or upper and lower case letters within.
 fn looks_random(text: &str) -> bool {
     let inside = text.get(1..).unwrap_or_default();
     has_digit(text)
-        || inside.bytes().any(|byte| byte.is_ascii_uppercase()) && text.bytes().any(|it| it.is_ascii_lowercase())
+        || inside.bytes().any(|byte| byte.is_ascii_uppercase())
+            && text.bytes().any(|it| it.is_ascii_lowercase())
 }
 
 /// True if a long run of letters and digits is a key: it has every kind of letter, in an order that no word has.
 fn is_key(run: &str) -> bool {
     let count = |is: fn(&u8) -> bool| run.bytes().filter(is).count();
-    let mixed =
-        count(u8::is_ascii_digit) >= 2 && count(u8::is_ascii_uppercase) >= 2 && count(u8::is_ascii_lowercase) >= 2;
+    let mixed = count(u8::is_ascii_digit) >= 2
+        && count(u8::is_ascii_uppercase) >= 2
+        && count(u8::is_ascii_lowercase) >= 2;
     // Paths have slashes; a key with slashes has 40 letters, or a sign that paths seldom have.
     let is_path = run.contains('/') && run.len() != 40 && !run.contains(['+', '=']);
     mixed && !is_path && entropy(run) >= MIN_ENTROPY
@@ -257,7 +336,10 @@ fn entropy(text: &str) -> f64 {
         }
     }
     let all = text.len() as f64;
-    let shares = counts.into_iter().filter(|count| *count > 0).map(|count| f64::from(count) / all);
+    let shares = counts
+        .into_iter()
+        .filter(|count| *count > 0)
+        .map(|count| f64::from(count) / all);
     shares.map(|share| -share * share.log2()).sum()
 }
 
@@ -277,7 +359,13 @@ mod tests {
     fn words_of_names_are_found_when_they_are_joined() {
         assert_eq!(words("accessToken"), ["access", "token"]);
         assert_eq!(words("AWS_SESSION-token"), ["aws", "session", "token"]);
-        assert_eq!((sort("max_tokens"), sort("tokenizer"), sort("compass")), (None, None, None));
-        assert_eq!((sort("DB_PASS"), sort("apiKey")), (Some(Sort::Password), Some(Sort::Token)));
+        assert_eq!(
+            (sort("max_tokens"), sort("tokenizer"), sort("compass")),
+            (None, None, None)
+        );
+        assert_eq!(
+            (sort("DB_PASS"), sort("apiKey")),
+            (Some(Sort::Password), Some(Sort::Token))
+        );
     }
 }

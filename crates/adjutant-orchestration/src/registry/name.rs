@@ -9,15 +9,19 @@ const NO_SLUG: &str = "task";
 
 /// Words that say nothing of a task.
 const STOP_WORDS: [&str; 32] = [
-    "about", "all", "and", "any", "are", "can", "could", "for", "from", "has", "have", "her", "his", "how", "into",
-    "its", "just", "not", "our", "out", "please", "should", "some", "that", "the", "their", "then", "this", "what",
-    "with", "you", "your",
+    "about", "all", "and", "any", "are", "can", "could", "for", "from", "has", "have", "her",
+    "his", "how", "into", "its", "just", "not", "our", "out", "please", "should", "some", "that",
+    "the", "their", "then", "this", "what", "with", "you", "your",
 ];
 
 /// The name of an instance.
 pub(super) fn instance(config: &str, task: &str, worker: &str, number: u64) -> String {
     let slug = slug(task);
-    if worker.is_empty() { format!("{config}-{slug}-{number}") } else { format!("{config}-{slug}-{worker}-{number}") }
+    if worker.is_empty() {
+        format!("{config}-{slug}-{number}")
+    } else {
+        format!("{config}-{slug}-{worker}-{number}")
+    }
 }
 
 /// A text as one word of a name.
@@ -33,14 +37,22 @@ pub(super) fn number(instance: &str) -> Option<u64> {
 /// The first word of a task that says something.
 fn slug(task: &str) -> String {
     let words = task.split_whitespace().map(plain);
-    let says_something = |word: &String| word.chars().count() >= MIN_SLUG_CHARS && !STOP_WORDS.contains(&word.as_str());
-    let word = words.into_iter().find(says_something).unwrap_or_else(|| NO_SLUG.to_owned());
+    let says_something = |word: &String| {
+        word.chars().count() >= MIN_SLUG_CHARS && !STOP_WORDS.contains(&word.as_str())
+    };
+    let word = words
+        .into_iter()
+        .find(says_something)
+        .unwrap_or_else(|| NO_SLUG.to_owned());
     word.chars().take(MAX_SLUG_CHARS).collect()
 }
 
 /// A word in lower case, without marks: a name stands in paths.
 fn plain(word: &str) -> String {
-    let marked: String = word.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect();
+    let marked: String = word
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
+        .collect();
     marked.trim_matches(['-', '_']).to_lowercase()
 }
 
@@ -77,6 +89,9 @@ mod tests {
 
     #[test]
     fn number_is_what_stands_last() {
-        assert_eq!((number("coder-fix-12"), number("coder-fix"), number("")), (Some(12), None, None));
+        assert_eq!(
+            (number("coder-fix-12"), number("coder-fix"), number("")),
+            (Some(12), None, None)
+        );
     }
 }

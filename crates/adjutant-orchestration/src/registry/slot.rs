@@ -46,7 +46,13 @@ struct State {
 
 impl Slot {
     pub(super) fn new(free: Option<Arc<Semaphore>>) -> Self {
-        Self { inner: Arc::new(SlotShared { free, state: Mutex::default(), changed: Notify::new() }) }
+        Self {
+            inner: Arc::new(SlotShared {
+                free,
+                state: Mutex::default(),
+                changed: Notify::new(),
+            }),
+        }
     }
 
     /// Waits until the instance may work; whoever asks first is first.
@@ -69,16 +75,25 @@ impl Slot {
         };
         drop(permit);
         self.inner.changed.notify_waiters();
-        Away { slot: self.clone(), is_back: false }
+        Away {
+            slot: self.clone(),
+            is_back: false,
+        }
     }
 
     async fn permit(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
-        Arc::clone(self.inner.free.as_ref()?).acquire_owned().await.ok()
+        Arc::clone(self.inner.free.as_ref()?)
+            .acquire_owned()
+            .await
+            .ok()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -146,6 +161,9 @@ impl Drop for Occupied {
 impl fmt::Debug for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state();
-        f.debug_struct("Slot").field("is_occupied", &state.is_occupied).field("away", &state.away).finish()
+        f.debug_struct("Slot")
+            .field("is_occupied", &state.is_occupied)
+            .field("away", &state.away)
+            .finish()
     }
 }

@@ -5,7 +5,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use adjutant_agent::{DriveContext, DriveStart, Failure, LogId, Middleware, NextDrive, Outcome, RunResult};
+use adjutant_agent::{
+    DriveContext, DriveStart, Failure, LogId, Middleware, NextDrive, Outcome, RunResult,
+};
 use adjutant_llm::ThreadId;
 use adjutant_tool::{CallContext, ToolError};
 use async_trait::async_trait;
@@ -70,7 +72,8 @@ impl OpenRosters {
 
     fn around(self: &Arc<Self>) -> Option<Arc<Around>> {
         let mut around = AROUND.try_with(Arc::clone).ok();
-        while let Some(it) = around.take_if(|it| !std::ptr::eq(it.open.as_ptr(), Arc::as_ptr(self))) {
+        while let Some(it) = around.take_if(|it| !std::ptr::eq(it.open.as_ptr(), Arc::as_ptr(self)))
+        {
             around = it.outer.clone();
         }
         around
@@ -81,7 +84,9 @@ impl OpenRosters {
         let log = cx.get::<LogId>();
         let key = log.map(|log| (LogId::clone(&log), cx.who.thread.clone()));
         let roster = key.and_then(|key| self.state().rosters.get(&key).cloned());
-        roster.ok_or_else(|| ToolError::failed("only the lead of a team, within its run, may do this"))
+        roster.ok_or_else(|| {
+            ToolError::failed("only the lead of a team, within its run, may do this")
+        })
     }
 
     /// Takes the place of a lead; none for an agent under one. What an earlier run left behind is given too.
@@ -92,11 +97,23 @@ impl OpenRosters {
         (resumes, is_reopened): (bool, bool),
     ) -> (Option<Arc<Roster>>, Option<Arc<Roster>>) {
         let mut state = self.state();
-        if state.rosters.keys().any(|(log, thread)| *log == key.0 && is_under(&key.1, thread)) {
+        if state
+            .rosters
+            .keys()
+            .any(|(log, thread)| *log == key.0 && is_under(&key.1, thread))
+        {
             return (None, None);
         }
-        let known = state.known.iter().position(|(known, _)| known == key).map(|at| state.known.remove(at).1);
-        let (known, left) = if resumes { (known, None) } else { (known.as_ref().map(|it| it.after()), known) };
+        let known = state
+            .known
+            .iter()
+            .position(|(known, _)| known == key)
+            .map(|at| state.known.remove(at).1);
+        let (known, left) = if resumes {
+            (known, None)
+        } else {
+            (known.as_ref().map(|it| it.after()), known)
+        };
         // Another program may have changed it: the log knows better.
         let known = known.filter(|_| !is_reopened);
         let roster = known.unwrap_or_else(|| Roster::new(plan, key.1.clone()));
@@ -125,24 +142,40 @@ impl Middleware for Surround {
     }
 
     async fn begun(&self, cx: &DriveStart) {
-        if let Some(roster) = self.open.here().filter(|roster| roster.lead == cx.who.thread) {
+        if let Some(roster) = self
+            .open
+            .here()
+            .filter(|roster| roster.lead == cx.who.thread)
+        {
             roster.find(cx).await;
         }
     }
 
     async fn drive(&self, cx: DriveContext, next: NextDrive<'_>) -> Result<RunResult, Failure> {
         let key = (cx.log.clone(), cx.who.thread.clone());
-        let (roster, left) = self.open.enter(&self.plan, &key, (cx.prompts.is_empty(), cx.is_reopened));
+        let (roster, left) =
+            self.open
+                .enter(&self.plan, &key, (cx.prompts.is_empty(), cx.is_reopened));
         left.iter().for_each(|roster| roster.end());
         let outer = AROUND.try_with(Arc::clone).ok();
-        let around = Arc::new(Around { open: Arc::downgrade(&self.open), roster: roster.clone(), outer });
-        let mut seated = roster.map(|roster| Seated { open: &self.open, key, roster, parks: false });
+        let around = Arc::new(Around {
+            open: Arc::downgrade(&self.open),
+            roster: roster.clone(),
+            outer,
+        });
+        let mut seated = roster.map(|roster| Seated {
+            open: &self.open,
+            key,
+            roster,
+            parks: false,
+        });
         if let Some(seated) = &seated {
             seated.roster.begin();
         }
         let result = AROUND.scope(around, next.run(cx)).await;
         if let Some(seated) = &mut seated {
-            seated.parks = matches!(&result, Ok(result) if matches!(result.outcome, Outcome::Paused { .. }));
+            seated.parks =
+                matches!(&result, Ok(result) if matches!(result.outcome, Outcome::Paused { .. }));
         }
         result
     }
@@ -150,10 +183,16 @@ impl Middleware for Surround {
 
 impl Drop for Seated<'_> {
     fn drop(&mut self) {
-        self.open.leave(&self.key, &self.roster, self.parks).iter().for_each(|roster| roster.end());
+        self.open
+            .leave(&self.key, &self.roster, self.parks)
+            .iter()
+            .for_each(|roster| roster.end());
     }
 }
 
 fn is_under(thread: &ThreadId, above: &ThreadId) -> bool {
-    thread.as_str().strip_prefix(above.as_str()).is_some_and(|rest| rest.starts_with('/'))
+    thread
+        .as_str()
+        .strip_prefix(above.as_str())
+        .is_some_and(|rest| rest.starts_with('/'))
 }

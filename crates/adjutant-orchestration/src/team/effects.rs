@@ -43,26 +43,41 @@ struct TeamMemo {
 
 impl Lead {
     pub(super) fn new(plan: &TeamPlan, open: &Arc<OpenRosters>, tools: BTreeSet<ToolName>) -> Self {
-        Self { open: Arc::clone(open), only: plan.coordinator.then_some(tools) }
+        Self {
+            open: Arc::clone(open),
+            only: plan.coordinator.then_some(tools),
+        }
     }
 
     fn hide(&self, cx: &EffectContext<'_>) -> Option<Action> {
         let only = self.only.as_ref()?;
         let names = cx.tools.iter().map(|tool| tool.spec().name());
-        let hidden: Vec<ToolName> = names.filter(|name| !only.contains(*name)).cloned().collect();
+        let hidden: Vec<ToolName> = names
+            .filter(|name| !only.contains(*name))
+            .cloned()
+            .collect();
         (!hidden.is_empty()).then_some(Action::Hide(hidden))
     }
 
     fn tell(&self, cx: &EffectContext<'_>, actions: &mut Vec<Action>) {
-        let Some(roster) = self.open.here() else { return };
+        let Some(roster) = self.open.here() else {
+            return;
+        };
         let before: TeamMemo = cx.memo().unwrap_or_default();
         let state = roster.state();
-        let heard = if before.room == *roster.room() { before.message } else { 0 };
+        let heard = if before.room == *roster.room() {
+            before.message
+        } else {
+            0
+        };
         let (message, note) = news(&state, LEAD, heard);
         actions.extend(note.map(|note| Action::Remind(note.into())));
         let told = match message {
             0 => TeamMemo::default(),
-            message => TeamMemo { room: Arc::clone(roster.room()), message },
+            message => TeamMemo {
+                room: Arc::clone(roster.room()),
+                message,
+            },
         };
         if told != before {
             actions.push(Action::Remember(json!(told)));
@@ -90,7 +105,11 @@ impl Effect for Lead {
 
 impl Mate {
     pub(super) fn new(roster: &Roster, name: &Arc<str>, id: &Arc<str>) -> Self {
-        Self { roster: roster.me(), name: Arc::clone(name), id: Arc::clone(id) }
+        Self {
+            roster: roster.me(),
+            name: Arc::clone(name),
+            id: Arc::clone(id),
+        }
     }
 }
 
@@ -105,19 +124,33 @@ impl Effect for Mate {
             return Ok(Vec::new());
         };
         let mut state = roster.state();
-        let Some(member) = state.members.get(&self.name).filter(|member| member.id == self.id) else {
+        let Some(member) = state
+            .members
+            .get(&self.name)
+            .filter(|member| member.id == self.id)
+        else {
             return Ok(Vec::new());
         };
         let (work, ledger) = (member.work, cx.ledger);
         let tokens = ledger.usage.total().saturating_add(ledger.spent.total());
-        state.spent.insert(work, Spend { cost: ledger.cost.unwrap_or_default(), tokens, ..Spend::default() });
+        state.spent.insert(
+            work,
+            Spend {
+                cost: ledger.cost.unwrap_or_default(),
+                tokens,
+                ..Spend::default()
+            },
+        );
         if let Some(limit) = state.exhausted(&roster.plan.caps) {
             return Ok(vec![Action::Stop(limit)]);
         }
         state.requests += 1;
         let before: u64 = cx.memo().unwrap_or_default();
         let (message, note) = news(&state, &self.name, before);
-        let mut actions: Vec<Action> = note.map(|note| Action::Remind(note.into())).into_iter().collect();
+        let mut actions: Vec<Action> = note
+            .map(|note| Action::Remind(note.into()))
+            .into_iter()
+            .collect();
         if message != before {
             actions.push(Action::Remember(json!(message)));
         }
@@ -127,7 +160,13 @@ impl Effect for Mate {
 
 /// The newest message that someone knows of, and a note if it is one that they did not know of.
 fn news(state: &State, name: &str, heard: u64) -> (u64, Option<String>) {
-    let newest = state.unread_of(name).next_back().map_or(heard, |header| header.number.max(heard));
+    let newest = state
+        .unread_of(name)
+        .next_back()
+        .map_or(heard, |header| header.number.max(heard));
     let note = texts::unread(state, name).filter(|_| newest > heard);
-    (newest, note.map(|unread| format!("You have {unread}; read_messages gives them.")))
+    (
+        newest,
+        note.map(|unread| format!("You have {unread}; read_messages gives them.")),
+    )
 }

@@ -28,7 +28,13 @@ struct MemberEnd {
 
 impl Roster {
     /// Waits until a member ends, or stops it when its time is over.
-    pub(super) async fn look_after(&self, job: MemberJob, child: Arc<Child>, run: ChildRun, limit: Option<Duration>) {
+    pub(super) async fn look_after(
+        &self,
+        job: MemberJob,
+        child: Arc<Child>,
+        run: ChildRun,
+        limit: Option<Duration>,
+    ) {
         let mut finish = pin!(run.finish());
         let ended = match limit {
             None => Ok(finish.await),
@@ -37,21 +43,34 @@ impl Roster {
                 Err(_) => {
                     child.cancel();
                     let ended = timeout(GRACE, finish).await;
-                    Err((limit, ended.unwrap_or_else(|_| Err(ToolError::failed("it does not end")))))
+                    Err((
+                        limit,
+                        ended.unwrap_or_else(|_| Err(ToolError::failed("it does not end"))),
+                    ))
                 }
             },
         };
-        let stopping = self.state().members.get(&job.name).is_some_and(|it| it.work == job.work && it.stopping);
+        let stopping = self
+            .state()
+            .members
+            .get(&job.name)
+            .is_some_and(|it| it.work == job.work && it.stopping);
         let ended = MemberEnd::of(ended, stopping);
         self.has_ended(&job, &child, ended).await;
     }
 
     /// The member is done with its task, one way or the other: the lead hears of it, and then everyone else.
     async fn has_ended(&self, job: &MemberJob, child: &Child, ended: MemberEnd) {
-        let Some(left) = self.begin_end(job, &ended) else { return };
+        let Some(left) = self.begin_end(job, &ended) else {
+            return;
+        };
         let (name, text) = (&job.name, &ended.text);
         if let Some(kind) = ended.status.told() {
-            let mut content = format!("{name:?} {}: {}", ended.status.words(), texts::clip(text, MAX_CONTENT / 2));
+            let mut content = format!(
+                "{name:?} {}: {}",
+                ended.status.words(),
+                texts::clip(text, MAX_CONTENT / 2)
+            );
             if !left.is_empty() {
                 // Writing to a string does not fail.
                 let _ = write!(content, "\nIt has not read {}.", texts::names(&left));
@@ -72,10 +91,23 @@ impl Roster {
         let mut state = self.state();
         if let Some(result) = &ended.result {
             let cost = result.total_cost.unwrap_or_default();
-            state.spent.insert(job.work, Spend { cost, tokens: result.total_usage.total(), ..Spend::default() });
+            state.spent.insert(
+                job.work,
+                Spend {
+                    cost,
+                    tokens: result.total_usage.total(),
+                    ..Spend::default()
+                },
+            );
         }
-        state.members.get_mut(&job.name).filter(|member| member.work == job.work)?.ending = true;
-        let unread = state.unread_of(&job.name).map(|it| format!("{} of {}", texts::message_id(it.number), it.from));
+        state
+            .members
+            .get_mut(&job.name)
+            .filter(|member| member.work == job.work)?
+            .ending = true;
+        let unread = state
+            .unread_of(&job.name)
+            .map(|it| format!("{} of {}", texts::message_id(it.number), it.from));
         let left: Vec<Arc<str>> = unread.map(Arc::from).collect();
         if let Some(line) = &job.line {
             let kind = match ended.status {
@@ -95,15 +127,24 @@ impl Roster {
     /// Everyone knows.
     fn note_end(&self, job: &MemberJob, ended: &MemberEnd) {
         let now_ms = self.now_ms();
-        if let Some(member) = self.state().members.get_mut(&job.name).filter(|member| member.work == job.work) {
-            (member.status, member.since_ms, member.result) = (ended.status, now_ms, Arc::clone(&ended.text));
+        if let Some(member) = self
+            .state()
+            .members
+            .get_mut(&job.name)
+            .filter(|member| member.work == job.work)
+        {
+            (member.status, member.since_ms, member.result) =
+                (ended.status, now_ms, Arc::clone(&ended.text));
             member.ending = false;
         }
         self.bump();
     }
 
     async fn tell(&self, line: &RunLine, child: &Child, ended: MemberEnd) {
-        let (team, who) = (Arc::clone(&self.plan.name), Arc::new(child.identity().clone()));
+        let (team, who) = (
+            Arc::clone(&self.plan.name),
+            Arc::new(child.identity().clone()),
+        );
         // They are only told.
         match (ended.status, ended.result) {
             (MemberStatus::Completed, Some(result)) => {
@@ -142,7 +183,11 @@ impl MemberEnd {
             Ok(ended) => (None, ended),
             Err((limit, ended)) => (Some(limit), ended),
         };
-        let new = |status, text: String, result| Self { status, text: text.into(), result };
+        let new = |status, text: String, result| Self {
+            status,
+            text: text.into(),
+            result,
+        };
         let said = |result: &RunResult| match result.text() {
             text if text.is_empty() => String::new(),
             text => format!("; it had said: {text}"),
@@ -153,23 +198,48 @@ impl MemberEnd {
                 new(MemberStatus::Completed, result.text(), Some(result))
             }
             (ended, Some(limit)) => {
-                let (said, result) = ended.map(|result| (said(&result), Some(Arc::new(result)))).unwrap_or_default();
-                new(MemberStatus::TimedOut, format!("it was not done within {limit:?}{said}"), result)
+                let (said, result) = ended
+                    .map(|result| (said(&result), Some(Arc::new(result))))
+                    .unwrap_or_default();
+                new(
+                    MemberStatus::TimedOut,
+                    format!("it was not done within {limit:?}{said}"),
+                    result,
+                )
             }
             (Ok(result), None) => {
                 let (status, how) = match &result.outcome {
-                    Outcome::Limit { limit } => (MemberStatus::Failed, format!("it reached its limit of {limit}")),
-                    Outcome::Cancelled { .. } if stopping => (MemberStatus::Stopped, "the lead stopped it".to_owned()),
-                    Outcome::Cancelled { by } => (MemberStatus::Left, format!("it was stopped by {by}")),
+                    Outcome::Limit { limit } => (
+                        MemberStatus::Failed,
+                        format!("it reached its limit of {limit}"),
+                    ),
+                    Outcome::Cancelled { .. } if stopping => {
+                        (MemberStatus::Stopped, "the lead stopped it".to_owned())
+                    }
+                    Outcome::Cancelled { by } => {
+                        (MemberStatus::Left, format!("it was stopped by {by}"))
+                    }
                     other => (MemberStatus::Failed, format!("it ended: {}", other.kind())),
                 };
                 let text = format!("{how}{}", said(&result));
                 new(status, text, Some(Arc::new(result)))
             }
-            (Err(_), None) if stopping => new(MemberStatus::Stopped, "the lead stopped it".to_owned(), None),
+            (Err(_), None) if stopping => new(
+                MemberStatus::Stopped,
+                "the lead stopped it".to_owned(),
+                None,
+            ),
             (Err(error), None) => {
                 let left = error.kind == ToolErrorKind::Cancelled;
-                new(if left { MemberStatus::Left } else { MemberStatus::Failed }, text::chain(&error), None)
+                new(
+                    if left {
+                        MemberStatus::Left
+                    } else {
+                        MemberStatus::Failed
+                    },
+                    text::chain(&error),
+                    None,
+                )
             }
         }
     }

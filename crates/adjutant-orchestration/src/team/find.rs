@@ -33,14 +33,19 @@ impl Roster {
         let known = {
             let mut state = self.state();
             state.line = Some(cx.line(&self.lead));
-            (std::mem::replace(&mut state.known, true) && !cx.is_reopened) || (!cx.resumes && cx.run.0 <= 1)
+            (std::mem::replace(&mut state.known, true) && !cx.is_reopened)
+                || (!cx.resumes && cx.run.0 <= 1)
         };
         let past = match known {
             true => Ok(Past::default()),
             false => Past::read(cx, &self.plan.name).await,
         };
         let mut past = past.unwrap_or_else(|error| {
-            tracing::warn!("the team {:?} of {} cannot be found again: {error}", self.plan.name, cx.log);
+            tracing::warn!(
+                "the team {:?} of {} cannot be found again: {error}",
+                self.plan.name,
+                cx.log
+            );
             Past::default()
         });
         if let Some(room) = past.room.take() {
@@ -58,14 +63,20 @@ impl Roster {
         }
         if let Some(text) = news.text() {
             let origin = Origin::Reminder { by: "team".into() };
-            if let Err(error) = cx.tell(UserMessage { origin, ..UserMessage::text(text) }) {
+            if let Err(error) = cx.tell(UserMessage {
+                origin,
+                ..UserMessage::text(text)
+            }) {
                 tracing::warn!("the lead is not told what became of its team: {error}");
             }
         }
     }
 
     /// Puts members on the list as the log tells them.
-    fn list(&self, members: std::collections::BTreeMap<Arc<str>, PastMember>) -> Vec<(Arc<str>, PastMember)> {
+    fn list(
+        &self,
+        members: std::collections::BTreeMap<Arc<str>, PastMember>,
+    ) -> Vec<(Arc<str>, PastMember)> {
         let mut state = self.state();
         for (name, past) in &members {
             let recipe = Recipe::of(&self.plan, &past.joined.given);
@@ -97,42 +108,84 @@ impl Roster {
             (state.joined, state.begun, state.sent) = (past.joined, past.begun, past.sent);
             (state.requests, state.spent) = (past.requests, past.spent.clone());
             let at_hand = state.members.iter().filter(|(_, member)| !member.earlier);
-            at_hand.map(|(name, member)| (Arc::clone(name), self.address(&member.id))).collect()
+            at_hand
+                .map(|(name, member)| (Arc::clone(name), self.address(&member.id)))
+                .collect()
         };
-        for (name, address) in open.into_iter().chain([(Arc::from(LEAD), self.address(LEAD))]) {
+        for (name, address) in open
+            .into_iter()
+            .chain([(Arc::from(LEAD), self.address(LEAD))])
+        {
             self.plan.mailbox.open(&address);
             // A mailbox that outlives a program may hold them; the log says which of them were read.
-            let _ = self.plan.mailbox.receive(&address, &Pick::new(usize::MAX, usize::MAX)).await;
+            let _ = self
+                .plan
+                .mailbox
+                .receive(&address, &Pick::new(usize::MAX, usize::MAX))
+                .await;
             for number in past.unread.get(&name).into_iter().flatten() {
-                let Some(message) = past.messages.get(number) else { continue };
-                let header = MessageHeader { number: *number, from: Arc::clone(&message.from), kind: message.kind };
-                self.state().unread.entry(Arc::clone(&name)).or_default().push_back(header);
+                let Some(message) = past.messages.get(number) else {
+                    continue;
+                };
+                let header = MessageHeader {
+                    number: *number,
+                    from: Arc::clone(&message.from),
+                    kind: message.kind,
+                };
+                self.state()
+                    .unread
+                    .entry(Arc::clone(&name))
+                    .or_default()
+                    .push_back(header);
                 if let Err(error) = self.plan.mailbox.send(&address, message.clone()).await {
-                    tracing::warn!("a message to {name:?} in the team {:?} is lost: {error}", self.plan.name);
+                    tracing::warn!(
+                        "a message to {name:?} in the team {:?} is lost: {error}",
+                        self.plan.name
+                    );
                 }
             }
         }
     }
 
     /// Goes on with a member that was at work, or tells the lead of an end that it was not told.
-    async fn go_on(self: &Arc<Self>, cx: &DriveStart, name: &Arc<str>, past: &PastMember, news: &mut MemberNews) {
+    async fn go_on(
+        self: &Arc<Self>,
+        cx: &DriveStart,
+        name: &Arc<str>,
+        past: &PastMember,
+        news: &mut MemberNews,
+    ) {
         let is_over = past.earlier || past.noticed;
         match (past.status, past.status.told()) {
             (MemberStatus::Active, _) => {}
-            (MemberStatus::Left, _) if past.cut && past.earlier => return news.cut.push(Arc::clone(name)),
+            (MemberStatus::Left, _) if past.cut && past.earlier => {
+                return news.cut.push(Arc::clone(name));
+            }
             (_, Some(kind)) if !is_over => {
                 news.ended.push(Arc::clone(name));
-                return self.notify(name, kind, &format!("{name:?} {}: {}", past.status.words(), past.result)).await;
+                return self
+                    .notify(
+                        name,
+                        kind,
+                        &format!("{name:?} {}: {}", past.status.words(), past.result),
+                    )
+                    .await;
             }
             _ => return,
         }
         let thread = &past.joined.thread;
-        let job = MemberJob { name: Arc::clone(name), work: past.work, line: Some(cx.line(thread)) };
+        let job = MemberJob {
+            name: Arc::clone(name),
+            work: past.work,
+            line: Some(cx.line(thread)),
+        };
         let (child, run, limit) = match self.open_again(cx, &job, past).await {
             Ok(opened) => opened,
             Err(error) => {
                 news.ended.push(Arc::clone(name));
-                return self.lose(&job, &format!("it is lost: {}", chain(&error))).await;
+                return self
+                    .lose(&job, &format!("it is lost: {}", chain(&error)))
+                    .await;
             }
         };
         let (roster, looked_after) = (Arc::clone(self), Arc::clone(name));
@@ -152,15 +205,35 @@ impl Roster {
         cx: &DriveStart,
         job: &MemberJob,
         past: &PastMember,
-    ) -> Result<(Arc<adjutant_agent::Child>, ChildRun, Option<std::time::Duration>), ToolError> {
+    ) -> Result<
+        (
+            Arc<adjutant_agent::Child>,
+            ChildRun,
+            Option<std::time::Duration>,
+        ),
+        ToolError,
+    > {
         let recipe = Recipe::of(&self.plan, &past.joined.given)?;
         let id = &past.joined.member_id;
         let text = match past.works {
-            1 => texts::briefing(&self.plan.name, &job.name, recipe.role.as_deref(), &self.state(), &past.task),
+            1 => texts::briefing(
+                &self.plan.name,
+                &job.name,
+                recipe.role.as_deref(),
+                &self.state(),
+                &past.task,
+            ),
             _ => assigned(&past.task),
         };
         let agent = self.agent_of(&job.name, id, &recipe, &past.task);
-        let child = cx.spawn().reopen(&past.joined.thread, agent.into(), past.works.saturating_sub(1)).await?;
+        let child = cx
+            .spawn()
+            .reopen(
+                &past.joined.thread,
+                agent.into(),
+                past.works.saturating_sub(1),
+            )
+            .await?;
         let child = Arc::new(child);
         let run = self.prompt(job, &child, text)?;
         Ok((child, run, recipe.timeout))
@@ -169,7 +242,8 @@ impl Roster {
     /// A member cannot be opened any more.
     async fn lose(&self, job: &MemberJob, why: &str) {
         if let Some(member) = self.state().members.get_mut(&job.name) {
-            (member.status, member.since_ms, member.result) = (MemberStatus::Failed, self.now_ms(), why.into());
+            (member.status, member.since_ms, member.result) =
+                (MemberStatus::Failed, self.now_ms(), why.into());
         }
         if let Some(line) = &job.line {
             let left = serde_json::json!({
@@ -177,7 +251,12 @@ impl Roster {
             });
             line.app("team.failed", 1, left);
         }
-        self.notify(&job.name, MessageKind::Failed, &format!("{:?} failed: {why}", job.name)).await;
+        self.notify(
+            &job.name,
+            MessageKind::Failed,
+            &format!("{:?} failed: {why}", job.name),
+        )
+        .await;
         self.bump();
     }
 }
@@ -191,9 +270,21 @@ impl MemberNews {
                 text.push_str(&format!(" {what}: {}{then}.", texts::names(who)));
             }
         };
-        say("At work in your team again, where they stopped", &self.goes_on, "");
-        say("Ended meanwhile", &self.ended, " (read_messages gives what came of it)");
-        say("Ended with your last run, before they were done", &self.cut, " (assign_task lets them go on)");
+        say(
+            "At work in your team again, where they stopped",
+            &self.goes_on,
+            "",
+        );
+        say(
+            "Ended meanwhile",
+            &self.ended,
+            " (read_messages gives what came of it)",
+        );
+        say(
+            "Ended with your last run, before they were done",
+            &self.cut,
+            " (assign_task lets them go on)",
+        );
         (!text.is_empty()).then(|| format!("The program was lost and has begun again.{text}"))
     }
 }

@@ -131,14 +131,21 @@ struct RecipientQueue {
 impl Address {
     /// The line of a recipient in a room.
     pub fn new(room: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
-        Self { room: room.into(), name: name.into() }
+        Self {
+            room: room.into(),
+            name: name.into(),
+        }
     }
 }
 
 impl Pick {
     /// At most so many messages, with at most so many bytes of content.
     pub fn new(most: usize, max_bytes: usize) -> Self {
-        Self { from: None, most, max_bytes }
+        Self {
+            from: None,
+            most,
+            max_bytes,
+        }
     }
 
     /// Only messages of this sender.
@@ -157,7 +164,12 @@ impl Pick {
 impl MemoryMailbox {
     /// 100 messages and 262,144 bytes for each recipient.
     pub fn new() -> Self {
-        Self { rooms: Arc::default(), arrived: Arc::default(), max_messages: MAX_MESSAGES, max_bytes: MAX_BYTES }
+        Self {
+            rooms: Arc::default(),
+            arrived: Arc::default(),
+            max_messages: MAX_MESSAGES,
+            max_bytes: MAX_BYTES,
+        }
     }
 
     /// Sets how many messages, and how many bytes of them, wait for one recipient.
@@ -173,7 +185,10 @@ impl MemoryMailbox {
 
     fn has(&self, to: &Address, pick: &Pick) -> Result<bool, Error> {
         let mut rooms = self.rooms();
-        Ok(line(&mut rooms, to)?.messages.iter().any(|message| pick.fits(message)))
+        Ok(line(&mut rooms, to)?
+            .messages
+            .iter()
+            .any(|message| pick.fits(message)))
     }
 }
 
@@ -192,7 +207,8 @@ impl Mailbox for MemoryMailbox {
             let bytes = line.bytes.saturating_add(message.content.len());
             if line.messages.len() >= self.max_messages || bytes > self.max_bytes {
                 let (waiting, held) = (line.messages.len(), line.bytes);
-                let message = format!("the mailbox is full: {waiting} messages of {held} bytes wait unread");
+                let message =
+                    format!("the mailbox is full: {waiting} messages of {held} bytes wait unread");
                 return Err(Error::new(ErrorKind::Full, message));
             }
             line.bytes = bytes;
@@ -221,7 +237,11 @@ impl Mailbox for MemoryMailbox {
     }
 
     fn open(&self, to: &Address) {
-        self.rooms().entry(Arc::clone(&to.room)).or_default().entry(Arc::clone(&to.name)).or_default();
+        self.rooms()
+            .entry(Arc::clone(&to.room))
+            .or_default()
+            .entry(Arc::clone(&to.name))
+            .or_default();
     }
 
     fn close(&self, room: &str) {
@@ -232,11 +252,13 @@ impl Mailbox for MemoryMailbox {
 
 impl RecipientQueue {
     fn take(&mut self, pick: &Pick) -> Vec<Message> {
-        let (mut taken, mut left, mut bytes, mut full) = (Vec::new(), VecDeque::new(), 0_usize, false);
+        let (mut taken, mut left, mut bytes, mut full) =
+            (Vec::new(), VecDeque::new(), 0_usize, false);
         for message in self.messages.drain(..) {
             let size = bytes.saturating_add(message.content.len());
             // Once one does not fit, those after it wait too: the order is kept.
-            full = full || (!taken.is_empty() && (taken.len() >= pick.most || size > pick.max_bytes));
+            full =
+                full || (!taken.is_empty() && (taken.len() >= pick.most || size > pick.max_bytes));
             if full || !pick.fits(&message) {
                 left.push_back(message);
             } else {
@@ -250,9 +272,17 @@ impl RecipientQueue {
     }
 }
 
-fn line<'a>(rooms: &'a mut HashMap<Arc<str>, Room>, to: &Address) -> Result<&'a mut RecipientQueue, Error> {
+fn line<'a>(
+    rooms: &'a mut HashMap<Arc<str>, Room>,
+    to: &Address,
+) -> Result<&'a mut RecipientQueue, Error> {
     let closed = || Error::new(ErrorKind::Closed, "the mailbox is closed");
     let room = rooms.get_mut(&to.room).ok_or_else(closed)?;
-    let missing = || Error::new(ErrorKind::Missing, format!("the mailbox knows no recipient {:?}", &*to.name));
+    let missing = || {
+        Error::new(
+            ErrorKind::Missing,
+            format!("the mailbox knows no recipient {:?}", &*to.name),
+        )
+    };
     room.get_mut(&to.name).ok_or_else(missing)
 }

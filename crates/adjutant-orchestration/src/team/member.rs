@@ -52,7 +52,11 @@ struct Enlisted<'a> {
 
 impl Roster {
     /// Makes a new member and sets it to work.
-    pub(super) async fn spawn(self: &Arc<Self>, cx: &CallContext, new: NewMember) -> Result<Arc<str>, ToolError> {
+    pub(super) async fn spawn(
+        self: &Arc<Self>,
+        cx: &CallContext,
+        new: NewMember,
+    ) -> Result<Arc<str>, ToolError> {
         check_name(&new.name)?;
         check_text("task", &new.task)?;
         let recipe = Recipe::of(&self.plan, &new)?;
@@ -61,7 +65,12 @@ impl Roster {
             return Ok(id);
         }
         let (id, job, before) = self.enlist(&new, recipe.clone(), cx.who.call)?;
-        let mut enlisted = Enlisted { roster: self, job: &job, before, stays: false };
+        let mut enlisted = Enlisted {
+            roster: self,
+            job: &job,
+            before,
+            stays: false,
+        };
         self.set_up(cx, &job, &recipe, &new).await?;
         enlisted.stays = true;
         Ok(id)
@@ -79,9 +88,19 @@ impl Roster {
         if self.given_by(cx, name).is_some() {
             return Ok(());
         }
-        let Again { job, child, recipe, before } = self.enlist_again(name, &task, cx.who.call)?;
+        let Again {
+            job,
+            child,
+            recipe,
+            before,
+        } = self.enlist_again(name, &task, cx.who.call)?;
         let (thread, heard, id) = (before.thread.clone(), before.works, Arc::clone(&before.id));
-        let mut enlisted = Enlisted { roster: self, job: &job, before: Some(*before), stays: false };
+        let mut enlisted = Enlisted {
+            roster: self,
+            job: &job,
+            before: Some(*before),
+            stays: false,
+        };
         let text = assigned(&task);
         self.record_task(cx, &job, &task);
         let begun = match child {
@@ -90,7 +109,9 @@ impl Roster {
         };
         let begun = match (begun, thread) {
             // The drive that it belonged to has ended, and with it the member: it is opened again.
-            (Err(error), Some(thread)) if error.kind == ToolErrorKind::Cancelled && !cx.cancel.is_cancelled() => {
+            (Err(error), Some(thread))
+                if error.kind == ToolErrorKind::Cancelled && !cx.cancel.is_cancelled() =>
+            {
                 let spawn = cx.get::<dyn Spawn>().ok_or_else(outside)?;
                 self.plan.mailbox.open(&self.address(&id));
                 let agent = self.agent_of(&job.name, &id, &recipe, &task);
@@ -112,8 +133,14 @@ impl Roster {
 
     /// Records that a member is given a task, before it can end.
     fn record_task(&self, cx: &CallContext, job: &MemberJob, task: &Arc<str>) {
-        let (Some(line), Some(call)) = (&job.line, cx.who.call) else { return };
-        let mut data = json!(AssignedTask { name: Arc::clone(&job.name), call, given: Arc::clone(task) });
+        let (Some(line), Some(call)) = (&job.line, cx.who.call) else {
+            return;
+        };
+        let mut data = json!(AssignedTask {
+            name: Arc::clone(&job.name),
+            call,
+            given: Arc::clone(task)
+        });
         (data["team"], data["task"]) = (json!(self.plan.name), json!(texts::shown(task)));
         line.app("team.assigned", 1, data);
     }
@@ -121,7 +148,10 @@ impl Roster {
     /// The member that this very call has given its task, before its result was lost.
     fn given_by(&self, cx: &CallContext, name: &str) -> Option<Arc<str>> {
         let state = self.state();
-        let member = state.members.get(name).filter(|member| cx.who.call.is_some() && member.call == cx.who.call)?;
+        let member = state
+            .members
+            .get(name)
+            .filter(|member| cx.who.call.is_some() && member.call == cx.who.call)?;
         (!member.earlier).then(|| Arc::clone(&member.id))
     }
 
@@ -129,7 +159,9 @@ impl Roster {
     pub(super) async fn stop(&self, name: &str) -> Result<MemberStatus, Error> {
         let (child, work) = {
             let mut state = self.state();
-            let Some(member) = state.members.get_mut(name) else { return Err(unknown(&state, name)) };
+            let Some(member) = state.members.get_mut(name) else {
+                return Err(unknown(&state, name));
+            };
             if member.status != MemberStatus::Active {
                 return Ok(member.status);
             }
@@ -140,7 +172,11 @@ impl Roster {
             child.cancel();
         }
         self.rests(name, work, GRACE.saturating_mul(2)).await;
-        Ok(self.state().members.get(name).map_or(MemberStatus::Stopped, |member| member.status))
+        Ok(self
+            .state()
+            .members
+            .get(name)
+            .map_or(MemberStatus::Stopped, |member| member.status))
     }
 
     /// Puts a new member on the list.
@@ -152,18 +188,31 @@ impl Roster {
     ) -> Result<(Arc<str>, MemberJob, Option<Member>), Error> {
         let mut state = self.state();
         self.has_room(&state)?;
-        if state.members.get(&new.name).is_some_and(|known| known.is_at_work()) {
-            let message = format!("{:?} is at work in the team already; hint: choose another name", &*new.name);
+        if state
+            .members
+            .get(&new.name)
+            .is_some_and(|known| known.is_at_work())
+        {
+            let message = format!(
+                "{:?} is at work in the team already; hint: choose another name",
+                &*new.name
+            );
             return Err(Error::new(ErrorKind::Exists, message));
         }
         if state.members.len() >= MAX_KNOWN {
-            let oldest =
-                state.members.iter().filter(|(_, member)| member.earlier).min_by_key(|(_, member)| member.work);
+            let oldest = state
+                .members
+                .iter()
+                .filter(|(_, member)| member.earlier)
+                .min_by_key(|(_, member)| member.work);
             let oldest = oldest.map(|(name, _)| Arc::clone(name));
             oldest.map(|name| state.members.remove(&name));
         }
         if state.members.len() >= MAX_KNOWN {
-            return Err(Error::new(ErrorKind::Full, format!("the team knows {MAX_KNOWN} members already")));
+            return Err(Error::new(
+                ErrorKind::Full,
+                format!("the team knows {MAX_KNOWN} members already"),
+            ));
         }
         state.joined += 1;
         state.begun += 1;
@@ -190,17 +239,33 @@ impl Roster {
         let line = state.line.clone();
         drop(state);
         self.plan.mailbox.open(&self.address(&id));
-        Ok((id, MemberJob { name: Arc::clone(&new.name), work, line }, before))
+        Ok((
+            id,
+            MemberJob {
+                name: Arc::clone(&new.name),
+                work,
+                line,
+            },
+            before,
+        ))
     }
 
-    fn enlist_again(&self, name: &str, task: &Arc<str>, call: Option<CallId>) -> Result<Again, Error> {
+    fn enlist_again(
+        &self,
+        name: &str,
+        task: &Arc<str>,
+        call: Option<CallId>,
+    ) -> Result<Again, Error> {
         let mut state = self.state();
         self.has_room(&state)?;
         state.begun += 1;
         let (work, since_ms) = (state.begun, self.now_ms());
-        let Some(member) = state.members.get_mut(name) else { return Err(unknown(&state, name)) };
+        let Some(member) = state.members.get_mut(name) else {
+            return Err(unknown(&state, name));
+        };
         if member.is_at_work() {
-            let message = format!("{name:?} is at work; hint: send it a message, or wait until it is done");
+            let message =
+                format!("{name:?} is at work; hint: send it a message, or wait until it is done");
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         let Some(recipe) = member.recipe.clone() else {
@@ -213,8 +278,17 @@ impl Roster {
         (member.task, member.result) = (Arc::clone(task), Arc::default());
         (member.works, member.call, member.earlier) = (member.works + 1, call, false);
         let child = member.child.clone();
-        let job = MemberJob { name: name.into(), work, line: state.line.clone() };
-        Ok(Again { job, child, recipe, before })
+        let job = MemberJob {
+            name: name.into(),
+            work,
+            line: state.line.clone(),
+        };
+        Ok(Again {
+            job,
+            child,
+            recipe,
+            before,
+        })
     }
 
     fn has_room(&self, state: &State) -> Result<(), Error> {
@@ -223,7 +297,9 @@ impl Roster {
         }
         match self.plan.max_size {
             Some(max) if state.active().count() >= max => {
-                let message = format!("the team is full: {max} members are at work; hint: wait for one, or stop one");
+                let message = format!(
+                    "the team is full: {max} members are at work; hint: wait for one, or stop one"
+                );
                 Err(Error::new(ErrorKind::Full, message))
             }
             _ => Ok(()),
@@ -241,12 +317,27 @@ impl Roster {
         let (spawn, task) = (cx.get::<dyn Spawn>().ok_or_else(outside)?, &new.task);
         let (id, text) = {
             let state = self.state();
-            let id = state.members.get(&job.name).map(|member| Arc::clone(&member.id)).ok_or_else(closed)?;
-            (id, texts::briefing(&self.plan.name, &job.name, recipe.role.as_deref(), &state, task))
+            let id = state
+                .members
+                .get(&job.name)
+                .map(|member| Arc::clone(&member.id))
+                .ok_or_else(closed)?;
+            (
+                id,
+                texts::briefing(
+                    &self.plan.name,
+                    &job.name,
+                    recipe.role.as_deref(),
+                    &state,
+                    task,
+                ),
+            )
         };
         let agent = self.agent_of(&job.name, &id, recipe, task);
         let child = Arc::new(spawn.keep(&job.name, agent.into()).await?);
-        let Some(line) = &job.line else { return self.start(job, &child, text, recipe.timeout) };
+        let Some(line) = &job.line else {
+            return self.start(job, &child, text, recipe.timeout);
+        };
         let (team, who) = (&self.plan.name, Arc::new(child.identity().clone()));
         let mut joined = json!(Joined {
             member_id: Arc::clone(&id),
@@ -260,26 +351,42 @@ impl Roster {
         joined["role"] = json!(recipe.role);
         line.app("team.joined", 1, joined);
         // They are only told.
-        let _ = line.pass(TeammateJoined::new(Arc::clone(team), Arc::clone(&who))).await;
+        let _ = line
+            .pass(TeammateJoined::new(Arc::clone(team), Arc::clone(&who)))
+            .await;
         let begun = self.start(job, &child, text, recipe.timeout);
         if let Err(error) = &begun {
             let left = json!({
                 "team": team, "name": job.name, "status": MemberStatus::Failed, "text": error.message, "begun": false,
             });
             line.app("team.left", 1, left);
-            let _ = line.pass(TeammateLeft::new(Arc::clone(team), who, Arc::clone(&error.message))).await;
+            let _ = line
+                .pass(TeammateLeft::new(
+                    Arc::clone(team),
+                    who,
+                    Arc::clone(&error.message),
+                ))
+                .await;
         }
         begun
     }
 
     /// The agent of a member.
-    pub(super) fn agent_of(&self, name: &Arc<str>, id: &Arc<str>, recipe: &Recipe, task: &Arc<str>) -> Agent {
+    pub(super) fn agent_of(
+        &self,
+        name: &Arc<str>,
+        id: &Arc<str>,
+        recipe: &Recipe,
+        task: &Arc<str>,
+    ) -> Agent {
         let agent = recipe.agent.clone().identify(|who| {
             (who.name, who.path) = (Arc::clone(name), Arc::clone(name));
             who.config_name = Arc::clone(recipe.role.as_ref().unwrap_or(name));
             who.task = Some(texts::clip(task, texts::MAX_TASK_SHOWN));
         });
-        let agent = agent.toolbox(talk_tools::of_member(self, name, id)).effect(effects::Mate::new(self, name, id));
+        let agent = agent
+            .toolbox(talk_tools::of_member(self, name, id))
+            .effect(effects::Mate::new(self, name, id));
         match &self.plan.board {
             Some(board) => agent.toolbox(board.clone()),
             None => agent,
@@ -301,11 +408,24 @@ impl Roster {
     }
 
     /// Prompts a member.
-    pub(super) fn prompt(&self, job: &MemberJob, child: &Arc<Child>, text: String) -> Result<ChildRun, ToolError> {
-        let origin = Origin::Task { from: self.lead.clone() };
-        let run = child.stream(UserMessage { origin, ..UserMessage::text(text) })?;
+    pub(super) fn prompt(
+        &self,
+        job: &MemberJob,
+        child: &Arc<Child>,
+        text: String,
+    ) -> Result<ChildRun, ToolError> {
+        let origin = Origin::Task {
+            from: self.lead.clone(),
+        };
+        let run = child.stream(UserMessage {
+            origin,
+            ..UserMessage::text(text)
+        })?;
         if let Some(member) = self.state().members.get_mut(&job.name) {
-            (member.child, member.thread) = (Some(Arc::clone(child)), Some(child.identity().thread.clone()));
+            (member.child, member.thread) = (
+                Some(Arc::clone(child)),
+                Some(child.identity().thread.clone()),
+            );
             if member.stopping {
                 run.cancel();
             }
@@ -330,7 +450,11 @@ impl Drop for Enlisted<'_> {
         }
         let mut state = self.roster.state();
         let name = &self.job.name;
-        if state.members.get(name).is_some_and(|member| member.work == self.job.work) {
+        if state
+            .members
+            .get(name)
+            .is_some_and(|member| member.work == self.job.work)
+        {
             state.members.remove(name);
             if let Some(before) = self.before.take() {
                 state.members.insert(Arc::clone(name), before);

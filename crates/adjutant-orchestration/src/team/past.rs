@@ -111,11 +111,15 @@ impl Past {
                     self.run = run.0;
                 }
                 Record::Ended { .. } => self.end_work(),
-                Record::App { kind, data, .. } if kind.starts_with("team.") && data["team"] == team => {
+                Record::App { kind, data, .. }
+                    if kind.starts_with("team.") && data["team"] == team =>
+                {
                     // What cannot be read was not written by this program.
                     let _ = self.hear(kind, data, stamped.at_ms);
                 }
-                Record::Returned { result, .. } => self.read_by(&LEAD.into(), &result.details, team),
+                Record::Returned { result, .. } => {
+                    self.read_by(&LEAD.into(), &result.details, team)
+                }
                 _ => {}
             }
         } else if let Some(name) = self.threads.get(&stamped.thread).cloned() {
@@ -125,7 +129,12 @@ impl Past {
                     self.requests += 1;
                     self.spend(&name, *spent, *cost);
                 }
-                Record::Replied { reply, original, cost, .. } => {
+                Record::Replied {
+                    reply,
+                    original,
+                    cost,
+                    ..
+                } => {
                     self.spend(&name, original.as_ref().unwrap_or(reply).usage, *cost);
                 }
                 Record::Retracted { usage, cost, .. } | Record::ChildEnded { usage, cost, .. } => {
@@ -143,7 +152,8 @@ impl Past {
                 (self.joined, self.begun) = (self.joined + 1, self.begun + 1);
                 self.room = Some(Arc::clone(&joined.room));
                 self.unread.remove(&joined.name);
-                self.threads.insert(joined.thread.clone(), Arc::clone(&joined.name));
+                self.threads
+                    .insert(joined.thread.clone(), Arc::clone(&joined.name));
                 let member = PastMember {
                     task: Arc::clone(&joined.given.task),
                     status: MemberStatus::Active,
@@ -163,9 +173,12 @@ impl Past {
                 let assigned = AssignedTask::deserialize(data)?;
                 self.begun += 1;
                 if let Some(member) = self.members.get_mut(&assigned.name) {
-                    (member.status, member.since_ms, member.result) = (MemberStatus::Active, at_ms, Arc::default());
-                    (member.work, member.works, member.task) = (self.begun, member.works + 1, assigned.given);
-                    (member.noticed, member.earlier, member.cut, member.call) = (false, false, false, assigned.call);
+                    (member.status, member.since_ms, member.result) =
+                        (MemberStatus::Active, at_ms, Arc::default());
+                    (member.work, member.works, member.task) =
+                        (self.begun, member.works + 1, assigned.given);
+                    (member.noticed, member.earlier, member.cut, member.call) =
+                        (false, false, false, assigned.call);
                 }
             }
             "team.completed" | "team.failed" | "team.left" => {
@@ -173,15 +186,25 @@ impl Past {
                 if !ended.begun {
                     self.members.remove(&ended.name);
                 } else if let Some(member) = self.members.get_mut(&ended.name) {
-                    (member.status, member.since_ms, member.result) = (ended.status, at_ms, ended.text);
+                    (member.status, member.since_ms, member.result) =
+                        (ended.status, at_ms, ended.text);
                 }
             }
             "team.message" | "team.notice" => {
-                let SentMessage { message, received_by } = SentMessage::deserialize(data)?;
-                if let Some(member) = self.members.get_mut(&message.from).filter(|_| kind == "team.notice") {
+                let SentMessage {
+                    message,
+                    received_by,
+                } = SentMessage::deserialize(data)?;
+                if let Some(member) = self
+                    .members
+                    .get_mut(&message.from)
+                    .filter(|_| kind == "team.notice")
+                {
                     member.noticed = true;
                 }
-                let Some(number) = texts::number_of(&message.id) else { return Ok(()) };
+                let Some(number) = texts::number_of(&message.id) else {
+                    return Ok(());
+                };
                 self.sent = self.sent.max(number);
                 for name in received_by {
                     self.unread.entry(name).or_default().push_back(number);
@@ -195,24 +218,41 @@ impl Past {
 
     /// A result tells which messages were read.
     fn read_by(&mut self, name: &Arc<str>, details: &Value, team: &str) {
-        let Some(read) = details.get("read").and_then(Value::as_array).filter(|_| details["team"] == team) else {
+        let Some(read) = details
+            .get("read")
+            .and_then(Value::as_array)
+            .filter(|_| details["team"] == team)
+        else {
             return;
         };
         if let Some(unread) = self.unread.get_mut(name) {
-            unread.retain(|number| !read.iter().any(|id| *id == json!(texts::message_id(*number))));
+            unread.retain(|number| {
+                !read
+                    .iter()
+                    .any(|id| *id == json!(texts::message_id(*number)))
+            });
         }
     }
 
     fn spend(&mut self, name: &Arc<str>, usage: Usage, cost: Option<NanoUsd>) {
         if let Some(member) = self.members.get(name) {
             let spent = self.spent.entry(member.work).or_default();
-            *spent = *spent + Spend { tokens: usage.total(), cost: cost.unwrap_or_default(), ..Spend::default() };
+            *spent = *spent
+                + Spend {
+                    tokens: usage.total(),
+                    cost: cost.unwrap_or_default(),
+                    ..Spend::default()
+                };
         }
     }
 
     /// A run of the lead has ended: whoever works ends with it.
     fn end_work(&mut self) {
-        for member in self.members.values_mut().filter(|member| member.status == MemberStatus::Active) {
+        for member in self
+            .members
+            .values_mut()
+            .filter(|member| member.status == MemberStatus::Active)
+        {
             (member.status, member.cut) = (MemberStatus::Left, true);
         }
     }
@@ -220,7 +260,9 @@ impl Past {
     /// A run of the lead begins: what was said in the one before is over.
     fn begin_run(&mut self) {
         self.end_work();
-        self.members.values_mut().for_each(|member| member.earlier = true);
+        self.members
+            .values_mut()
+            .for_each(|member| member.earlier = true);
         (self.room, self.sent, self.requests) = (None, 0, 0);
         self.messages.clear();
         self.unread.clear();

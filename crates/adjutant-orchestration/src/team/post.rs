@@ -36,17 +36,31 @@ impl Roster {
         self.recipients(from, to)?;
         let line = self.line().ok_or_else(closed)?;
         let (from, asked): (Arc<str>, Arc<str>) = (from.into(), to.into());
-        let point = TeamMessage::new(Arc::clone(&self.plan.name), Arc::clone(&from), asked, content.into());
+        let point = TeamMessage::new(
+            Arc::clone(&self.plan.name),
+            Arc::clone(&from),
+            asked,
+            content.into(),
+        );
         let point = match line.pass(point).await {
             Verdict::Pass(point) => point,
             Verdict::Deny(reason) => {
-                return Err(Error::new(ErrorKind::Invalid, format!("the message was not passed on: {reason}")));
+                return Err(Error::new(
+                    ErrorKind::Invalid,
+                    format!("the message was not passed on: {reason}"),
+                ));
             }
         };
         check(&point.content)?;
         let to = self.recipients(&from, &point.to)?;
-        let sent = self.deliver(&from, &point.to, to, MessageKind::Said, &point.content).await?;
-        line.app("team.message", 1, self.event(&sent, &from, &point.to, &point.content));
+        let sent = self
+            .deliver(&from, &point.to, to, MessageKind::Said, &point.content)
+            .await?;
+        line.app(
+            "team.message",
+            1,
+            self.event(&sent, &from, &point.to, &point.content),
+        );
         match sent.not_to.values().next() {
             Some(error) if sent.to.is_empty() => Err(error.clone()),
             _ => Ok(sent),
@@ -55,7 +69,9 @@ impl Roster {
 
     /// Tells the lead what became of a member; in a note if its mailbox takes nothing more.
     pub(super) async fn notify(&self, from: &Arc<str>, kind: MessageKind, content: &str) {
-        let sent = self.deliver(from, LEAD, vec![LEAD.into()], kind, content).await;
+        let sent = self
+            .deliver(from, LEAD, vec![LEAD.into()], kind, content)
+            .await;
         let (id, received_by) = sent.map(|sent| (sent.id, sent.to)).unwrap_or_default();
         let reached = !received_by.is_empty();
         if let Some(line) = self.line() {
@@ -75,7 +91,11 @@ impl Roster {
     }
 
     /// Takes the oldest messages of an agent.
-    pub(super) async fn read(&self, name: &str, from: Option<&Arc<str>>) -> Result<Vec<Message>, Error> {
+    pub(super) async fn read(
+        &self,
+        name: &str,
+        from: Option<&Arc<str>>,
+    ) -> Result<Vec<Message>, Error> {
         let to = {
             let state = self.state();
             if state.closed {
@@ -88,7 +108,11 @@ impl Roster {
         let messages = self.plan.mailbox.receive(&to, &pick).await?;
         let mut state = self.state();
         if let Some(unread) = state.unread.get_mut(name) {
-            unread.retain(|header| !messages.iter().any(|message| message.id == texts::message_id(header.number)));
+            unread.retain(|header| {
+                !messages
+                    .iter()
+                    .any(|message| message.id == texts::message_id(header.number))
+            });
         }
         Ok(messages)
     }
@@ -119,9 +143,17 @@ impl Roster {
             kind,
             content: content.into(),
         };
-        let mut sent = Sent { id, to: Vec::new(), not_to: BTreeMap::new() };
+        let mut sent = Sent {
+            id,
+            to: Vec::new(),
+            not_to: BTreeMap::new(),
+        };
         for name in to {
-            let header = MessageHeader { number, from: Arc::clone(from), kind };
+            let header = MessageHeader {
+                number,
+                from: Arc::clone(from),
+                kind,
+            };
             match self.put(&name, header, message.clone()).await {
                 Ok(()) => sent.to.push(name),
                 Err(error) => drop(sent.not_to.insert(name, error)),
@@ -131,13 +163,22 @@ impl Roster {
         Ok(sent)
     }
 
-    async fn put(&self, name: &Arc<str>, header: MessageHeader, message: Message) -> Result<(), Error> {
+    async fn put(
+        &self,
+        name: &Arc<str>,
+        header: MessageHeader,
+        message: Message,
+    ) -> Result<(), Error> {
         let number = header.number;
         // Known before it is there: who reads it finds it listed.
         let to = {
             let mut state = self.state();
             may_receive(&state, name)?;
-            state.unread.entry(Arc::clone(name)).or_default().push_back(header);
+            state
+                .unread
+                .entry(Arc::clone(name))
+                .or_default()
+                .push_back(header);
             self.address_of(&state, name)
         };
         let sent = self.plan.mailbox.send(&to, message).await;
@@ -147,7 +188,10 @@ impl Roster {
                 unread.retain(|header| header.number != number);
             }
             let hint = "hint: it must read before it can be sent more";
-            Error::new(error.kind(), format!("{name:?} was not reached: {}; {hint}", error.message()))
+            Error::new(
+                error.kind(),
+                format!("{name:?} was not reached: {}; {hint}", error.message()),
+            )
         })
     }
 
@@ -162,10 +206,17 @@ impl Roster {
             let all = state.active().map(|(name, _)| name).chain([&lead]);
             let others: Vec<Arc<str>> = all.filter(|name| ***name != *from).cloned().collect();
             let nobody = || Error::new(ErrorKind::Missing, "nobody else is at work in the team");
-            return if others.is_empty() { Err(nobody()) } else { Ok(others) };
+            return if others.is_empty() {
+                Err(nobody())
+            } else {
+                Ok(others)
+            };
         }
         if to == from {
-            return Err(Error::new(ErrorKind::Invalid, "a message to oneself goes nowhere"));
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "a message to oneself goes nowhere",
+            ));
         }
         may_receive(&state, to)?;
         Ok(vec![to.into()])
@@ -187,7 +238,10 @@ fn may_receive(state: &State, name: &str) -> Result<(), Error> {
     Err(match state.members.get(name) {
         Some(member) => Error::new(
             ErrorKind::Closed,
-            format!("{name:?} is not at work: {}; hint: the lead can give it a new task", member.status.words()),
+            format!(
+                "{name:?} is not at work: {}; hint: the lead can give it a new task",
+                member.status.words()
+            ),
         ),
         None => unknown(state, name),
     })
@@ -196,7 +250,10 @@ fn may_receive(state: &State, name: &str) -> Result<(), Error> {
 /// There is nobody of this name.
 pub(super) fn unknown(state: &State, name: &str) -> Error {
     let known = texts::names(state.members.keys().chain([&Arc::from(LEAD)]));
-    Error::new(ErrorKind::Missing, format!("nobody in the team is called {name:?}; hint: there are {known}"))
+    Error::new(
+        ErrorKind::Missing,
+        format!("nobody in the team is called {name:?}; hint: there are {known}"),
+    )
 }
 
 pub(super) fn closed() -> Error {
@@ -205,10 +262,16 @@ pub(super) fn closed() -> Error {
 
 fn check(content: &str) -> Result<(), Error> {
     if content.trim().is_empty() {
-        return Err(Error::new(ErrorKind::Invalid, "`content` is blank: say something"));
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            "`content` is blank: say something",
+        ));
     }
     if content.len() > MAX_CONTENT {
-        let message = format!("`content` has {} bytes, and may have {MAX_CONTENT}", content.len());
+        let message = format!(
+            "`content` has {} bytes, and may have {MAX_CONTENT}",
+            content.len()
+        );
         return Err(Error::new(ErrorKind::Invalid, message));
     }
     Ok(())

@@ -51,7 +51,10 @@ impl Recipe {
             let message = format!("there is no template {:?}; hint: {}", &**name, known());
             return Err(Error::new(ErrorKind::Missing, message));
         }
-        let prompt = new.system_prompt.as_ref().filter(|prompt| !prompt.trim().is_empty());
+        let prompt = new
+            .system_prompt
+            .as_ref()
+            .filter(|prompt| !prompt.trim().is_empty());
         let mut most = plan.max_member_turns.unwrap_or(MAX_TURNS);
         let agent = match (template, prompt) {
             (Some(_), Some(_)) => {
@@ -61,14 +64,24 @@ impl Recipe {
             }
             (Some(template), None) => template.clone(),
             (None, _) if !plan.invents => {
-                return Err(invalid(format!("members are made from templates only; hint: {}", known())));
+                return Err(invalid(format!(
+                    "members are made from templates only; hint: {}",
+                    known()
+                )));
             }
             (None, prompt) => {
-                prompt.map(|prompt| check_text("system_prompt", prompt)).transpose()?;
+                prompt
+                    .map(|prompt| check_text("system_prompt", prompt))
+                    .transpose()?;
                 let limits = plan.member_limits.clone().unwrap_or_default();
                 most = most.min(limits.max_turns.unwrap_or(most));
-                let prompt = prompt.map_or_else(|| texts::instructions(&plan.name), |prompt| prompt.to_string());
-                Agent::inheriting(Arc::clone(&new.name)).instructions(prompt).limits(limits)
+                let prompt = prompt.map_or_else(
+                    || texts::instructions(&plan.name),
+                    |prompt| prompt.to_string(),
+                );
+                Agent::inheriting(Arc::clone(&new.name))
+                    .instructions(prompt)
+                    .limits(limits)
             }
         };
         let agent = match new.max_turns {
@@ -79,14 +92,21 @@ impl Recipe {
             (Some(asked), Some(most)) => Some(asked.min(most)),
             (asked, most) => asked.or(most),
         };
-        Ok(Recipe { agent, role: template.map(|_| Arc::clone(key)), timeout })
+        Ok(Recipe {
+            agent,
+            role: template.map(|_| Arc::clone(key)),
+            timeout,
+        })
     }
 }
 
 pub(super) fn check_name(name: &str) -> Result<(), Error> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let message = if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(fits) {
-        format!("`name` has 1 to {MAX_NAME} letters, digits, `-` and `_`: {:?}", texts::shown(&name.into()))
+        format!(
+            "`name` has 1 to {MAX_NAME} letters, digits, `-` and `_`: {:?}",
+            texts::shown(&name.into())
+        )
     } else if name.eq_ignore_ascii_case(LEAD) || name == ALL {
         format!("{name:?} is what the lead is called; hint: choose another name")
     } else {
@@ -97,10 +117,16 @@ pub(super) fn check_name(name: &str) -> Result<(), Error> {
 
 pub(super) fn check_text(field: &str, text: &str) -> Result<(), Error> {
     if text.trim().is_empty() {
-        return Err(Error::new(ErrorKind::Invalid, format!("`{field}` is blank: say what to do")));
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            format!("`{field}` is blank: say what to do"),
+        ));
     }
     if text.len() > MAX_TEXT {
-        let message = format!("`{field}` has {} bytes, and may have {MAX_TEXT}", text.len());
+        let message = format!(
+            "`{field}` has {} bytes, and may have {MAX_TEXT}",
+            text.len()
+        );
         return Err(Error::new(ErrorKind::Invalid, message));
     }
     Ok(())

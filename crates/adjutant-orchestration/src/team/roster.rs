@@ -130,10 +130,17 @@ impl Roster {
             if member.is_at_work() {
                 member.status = MemberStatus::Left;
             }
-            (member.child, member.earlier, member.ending, member.stopping) = (None, true, false, false);
+            (member.child, member.earlier, member.ending, member.stopping) =
+                (None, true, false, false);
         }
         let (joined, begun) = (before.joined, before.begun);
-        let state = State { members, joined, begun, known: before.known, ..State::default() };
+        let state = State {
+            members,
+            joined,
+            begun,
+            known: before.known,
+            ..State::default()
+        };
         Self::with(&self.plan, self.lead.clone(), state)
     }
 
@@ -150,7 +157,8 @@ impl Roster {
 
     /// The room of its messages: that of the run, if an earlier program gave it one.
     pub(super) fn room(&self) -> &Arc<str> {
-        self.room.get_or_init(|| format!("{:032x}", self.plan.world.id()).into())
+        self.room
+            .get_or_init(|| format!("{:032x}", self.plan.world.id()).into())
     }
 
     /// Sets the room that an earlier program gave the run.
@@ -179,7 +187,12 @@ impl Roster {
         };
         self.bump();
         self.plan.mailbox.close(self.room());
-        if let Some(told) = self.plan.reports.as_ref().filter(|_| !report.members.is_empty()) {
+        if let Some(told) = self
+            .plan
+            .reports
+            .as_ref()
+            .filter(|_| !report.members.is_empty())
+        {
             // The run has ended: nothing of it can fail any more.
             let _ = std::panic::catch_unwind(AssertUnwindSafe(|| told(&report)));
         }
@@ -199,7 +212,8 @@ impl Roster {
 
     /// Wakes all who wait, so that they look again.
     pub(super) fn bump(&self) {
-        self.changed.send_modify(|version| *version = version.wrapping_add(1));
+        self.changed
+            .send_modify(|version| *version = version.wrapping_add(1));
     }
 
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
@@ -241,19 +255,32 @@ impl Roster {
             result: texts::clip(&member.result, texts::MAX_RESULT_SHOWN),
             unread: state.unread_ids(name),
         };
-        let members = state.members.iter().filter(|(_, member)| is_in(member)).map(member).collect();
-        TeamReport { team: Arc::clone(&self.plan.name), members, unread: state.unread_ids(LEAD) }
+        let members = state
+            .members
+            .iter()
+            .filter(|(_, member)| is_in(member))
+            .map(member)
+            .collect();
+        TeamReport {
+            team: Arc::clone(&self.plan.name),
+            members,
+            unread: state.unread_ids(LEAD),
+        }
     }
 }
 
 impl State {
     pub(super) fn is_active(&self, name: &str) -> bool {
-        self.members.get(name).is_some_and(|member| member.is_at_work() && !member.ending)
+        self.members
+            .get(name)
+            .is_some_and(|member| member.is_at_work() && !member.ending)
     }
 
     /// Returns the members that work.
     pub(super) fn active(&self) -> impl Iterator<Item = (&Arc<str>, &Member)> {
-        self.members.iter().filter(|(_, member)| member.is_at_work() && !member.ending)
+        self.members
+            .iter()
+            .filter(|(_, member)| member.is_at_work() && !member.ending)
     }
 
     pub(super) fn unread_of(&self, name: &str) -> impl DoubleEndedIterator<Item = &MessageHeader> {
@@ -261,16 +288,20 @@ impl State {
     }
 
     fn unread_ids(&self, name: &str) -> Vec<Arc<str>> {
-        self.unread_of(name).map(|header| texts::message_id(header.number)).collect()
+        self.unread_of(name)
+            .map(|header| texts::message_id(header.number))
+            .collect()
     }
 
     /// True if a message is there for someone who waits.
     pub(super) fn is_served(&self, wait: &Waiter) -> bool {
         match &wait.what {
-            Wants::Message(from) => {
-                self.unread_of(&wait.who).any(|header| from.as_ref().is_none_or(|from| *from == header.from))
-            }
-            Wants::Work => self.unread_of(&wait.who).any(|header| header.kind == MessageKind::Said),
+            Wants::Message(from) => self
+                .unread_of(&wait.who)
+                .any(|header| from.as_ref().is_none_or(|from| *from == header.from)),
+            Wants::Work => self
+                .unread_of(&wait.who)
+                .any(|header| header.kind == MessageKind::Said),
         }
     }
 
@@ -280,7 +311,10 @@ impl State {
         let all = waits(LEAD) && self.active().all(|(name, _)| waits(name));
         let served = self.waits.values().any(|wait| self.is_served(wait));
         // A wait for work ends by itself when nobody does the work.
-        let for_work = self.waits.values().all(|wait| matches!(wait.what, Wants::Work));
+        let for_work = self
+            .waits
+            .values()
+            .all(|wait| matches!(wait.what, Wants::Work));
         // The end of a member is a message to come.
         let ending = self.members.values().any(|member| member.ending);
         if all && !served && !for_work && !ending {
@@ -290,13 +324,18 @@ impl State {
 
     /// The limit of all members together that leaves no further request.
     pub(super) fn exhausted(&self, caps: &Caps) -> Option<Limit> {
-        let spent = self.spent.values().fold(Spend::default(), |sum, spent| sum + *spent);
+        let spent = self
+            .spent
+            .values()
+            .fold(Spend::default(), |sum, spent| sum + *spent);
         if caps.requests.is_some_and(|cap| self.requests >= cap) {
             return Some(Limit::Requests);
         }
         if caps.tokens.is_some_and(|cap| spent.tokens >= cap) {
             return Some(Limit::Tokens);
         }
-        caps.cost.filter(|cap| spent.cost >= *cap).map(|_| Limit::Money)
+        caps.cost
+            .filter(|cap| spent.cost >= *cap)
+            .map(|_| Limit::Money)
     }
 }

@@ -54,7 +54,13 @@ impl Roster {
     fn turned(&self, way: Way, reply: &Arc<Reply>) {
         let mut state = self.state();
         let reminded = std::mem::take(&mut state.rule.reminded);
-        if state.rule.reminder.as_ref().is_some_and(|it| it.is_queued()) && way == Way::Stops {
+        if state
+            .rule
+            .reminder
+            .as_ref()
+            .is_some_and(|it| it.is_queued())
+            && way == Way::Stops
+        {
             // Something else was said first: it is still to come.
             state.rule.reminded = reminded;
             return;
@@ -77,17 +83,29 @@ impl Roster {
 
     /// Tells the lead that its team is not done, unless it was told that, or there is nothing to tell.
     fn is_told(&self, state: &mut State, reminded: bool, reply: &Arc<Reply>) -> bool {
-        let at_work: Vec<String> = state.active().map(|(_, member)| member.work.to_string()).collect();
+        let at_work: Vec<String> = state
+            .active()
+            .map(|(_, member)| member.work.to_string())
+            .collect();
         let unread = state.unread_of(LEAD).count() > 0;
         if reminded || (at_work.is_empty() && !unread) || state.rule.told.len() >= MAX_TOLD {
             return false;
         }
-        let Some(line) = state.line.clone() else { return false };
-        if !state.rule.told.insert(format!("{} {unread}", at_work.join(" "))) {
+        let Some(line) = state.line.clone() else {
+            return false;
+        };
+        if !state
+            .rule
+            .told
+            .insert(format!("{} {unread}", at_work.join(" ")))
+        {
             return false;
         }
         let origin = Origin::Reminder { by: "team".into() };
-        let Ok(reminder) = line.steer(UserMessage { origin, ..UserMessage::text(texts::not_done(state)) }) else {
+        let Ok(reminder) = line.steer(UserMessage {
+            origin,
+            ..UserMessage::text(texts::not_done(state))
+        }) else {
             return false;
         };
         (state.rule.reminded, state.rule.reminder) = (true, Some(reminder));
@@ -99,11 +117,17 @@ impl Roster {
 
     /// Writes the report on the team into the log.
     fn report_end(&self, state: &mut State) {
-        if state.members.values().all(|member| member.earlier) || std::mem::replace(&mut state.rule.reported, true) {
+        if state.members.values().all(|member| member.earlier)
+            || std::mem::replace(&mut state.rule.reported, true)
+        {
             return;
         }
         if let Some(line) = &state.line {
-            line.app("team.ended", 1, json!(self.report_of(state, |member| !member.earlier)));
+            line.app(
+                "team.ended",
+                1,
+                json!(self.report_of(state, |member| !member.earlier)),
+            );
         }
     }
 
@@ -113,12 +137,24 @@ impl Roster {
             // It may have been placed.
             let _ = reminder.withdraw();
         }
-        let Some((answer, acted)) = state.rule.answer.take() else { return };
+        let Some((answer, acted)) = state.rule.answer.take() else {
+            return;
+        };
         match &point.outcome {
-            Outcome::Finished { reply, .. } if reply.text().trim().is_empty() => point.reply = Some(answer),
-            Outcome::Limit { .. } => point.outcome = Outcome::Finished { reply: answer, why: Completion::Answer },
+            Outcome::Finished { reply, .. } if reply.text().trim().is_empty() => {
+                point.reply = Some(answer)
+            }
+            Outcome::Limit { .. } => {
+                point.outcome = Outcome::Finished {
+                    reply: answer,
+                    why: Completion::Answer,
+                }
+            }
             Outcome::Failed { .. } if !acted => {
-                point.outcome = Outcome::Finished { reply: answer, why: Completion::Answer };
+                point.outcome = Outcome::Finished {
+                    reply: answer,
+                    why: Completion::Answer,
+                };
             }
             _ => {}
         }
@@ -126,12 +162,29 @@ impl Roster {
 }
 
 fn way(point: &AfterTurn) -> Way {
-    let all = |terminate| point.results.iter().all(|result: &Arc<CallResult>| result.terminate == terminate);
-    if point.stop || point.results.iter().any(|result| result.terminate == Terminate::Now) {
+    let all = |terminate| {
+        point
+            .results
+            .iter()
+            .all(|result: &Arc<CallResult>| result.terminate == terminate)
+    };
+    if point.stop
+        || point
+            .results
+            .iter()
+            .any(|result| result.terminate == Terminate::Now)
+    {
         return Way::Ends;
     }
-    let answered =
-        point.results.is_empty() && !matches!(point.reply.stop, FinishReason::Paused | FinishReason::Interrupted);
+    let answered = point.results.is_empty()
+        && !matches!(
+            point.reply.stop,
+            FinishReason::Paused | FinishReason::Interrupted
+        );
     let hinted = !point.results.is_empty() && all(Terminate::IfAll);
-    if answered || hinted { Way::Stops } else { Way::On }
+    if answered || hinted {
+        Way::Stops
+    } else {
+        Way::On
+    }
 }

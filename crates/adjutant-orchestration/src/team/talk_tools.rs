@@ -7,7 +7,9 @@ use std::{
 };
 
 use adjutant_llm::CallResult;
-use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, Tools, tool_fn};
+use adjutant_tool::{
+    CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, Tools, tool_fn,
+};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -33,7 +35,11 @@ pub(super) enum Speaker {
     /// The lead of whichever run calls.
     Lead(Arc<OpenRosters>),
     /// A member.
-    Member { roster: Weak<Roster>, name: Arc<str>, id: Arc<str> },
+    Member {
+        roster: Weak<Roster>,
+        name: Arc<str>,
+        id: Arc<str>,
+    },
 }
 
 #[derive(Debug, Deserialize)]
@@ -65,10 +71,18 @@ impl Speaker {
                 let roster = roster.upgrade().ok_or_else(closed)?;
                 let is_in = {
                     let state = roster.state();
-                    state.is_active(name) && state.members.get(name).is_some_and(|member| member.id == *id)
+                    state.is_active(name)
+                        && state
+                            .members
+                            .get(name)
+                            .is_some_and(|member| member.id == *id)
                 };
                 if !is_in {
-                    return Err(Error::new(ErrorKind::Closed, "you do not work in the team any more").into());
+                    return Err(Error::new(
+                        ErrorKind::Closed,
+                        "you do not work in the team any more",
+                    )
+                    .into());
                 }
                 Ok((roster, Arc::clone(name)))
             }
@@ -78,7 +92,11 @@ impl Speaker {
 
 /// The tools of a member.
 pub(super) fn of_member(roster: &Roster, name: &Arc<str>, id: &Arc<str>) -> Tools {
-    let speaker = Speaker::Member { roster: roster.me(), name: Arc::clone(name), id: Arc::clone(id) };
+    let speaker = Speaker::Member {
+        roster: roster.me(),
+        name: Arc::clone(name),
+        id: Arc::clone(id),
+    };
     add(Tools::new("team"), &speaker)
 }
 
@@ -92,7 +110,11 @@ pub(super) fn add(tools: Tools, speaker: &Speaker) -> Tools {
 }
 
 /// A tool that is called with these arguments by someone of the team.
-pub(super) fn tool<A, F, Fut>(speaker: &Speaker, spec: ToolSpec, run: F) -> impl ErasedTool + 'static + use<A, F, Fut>
+pub(super) fn tool<A, F, Fut>(
+    speaker: &Speaker,
+    spec: ToolSpec,
+    run: F,
+) -> impl ErasedTool + 'static + use<A, F, Fut>
 where
     A: DeserializeOwned + Send + 'static,
     F: Fn(Arc<Roster>, Arc<str>, A, CallContext) -> Fut + Send + Sync + 'static,
@@ -100,7 +122,9 @@ where
 {
     let speaker = speaker.clone();
     tool_fn(spec, move |args: Value, cx: CallContext| {
-        let invalid = |error: serde_json::Error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string());
+        let invalid = |error: serde_json::Error| {
+            ToolError::new(ToolErrorKind::InvalidArguments, error.to_string())
+        };
         let args = serde_json::from_value::<A>(args).map_err(invalid);
         let work = args.and_then(|args| {
             let (roster, who) = speaker.speak(&cx)?;
@@ -118,20 +142,44 @@ where
 
 /// An error whose cause says the same, without that cause: the model reads both.
 fn said_once(error: ToolError) -> ToolError {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<Error>());
-    let twice = cause.is_some_and(|cause| *cause.message() == *error.message && cause.source().is_none());
-    if twice { ToolError::new(error.kind, error.message) } else { error }
+    let cause = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<Error>());
+    let twice =
+        cause.is_some_and(|cause| *cause.message() == *error.message && cause.source().is_none());
+    if twice {
+        ToolError::new(error.kind, error.message)
+    } else {
+        error
+    }
 }
 
-async fn send(roster: Arc<Roster>, who: Arc<str>, letter: Letter, _: CallContext) -> Result<CallResult, ToolError> {
+async fn send(
+    roster: Arc<Roster>,
+    who: Arc<str>,
+    letter: Letter,
+    _: CallContext,
+) -> Result<CallResult, ToolError> {
     let Sent { id, to, not_to } = roster.say(&who, &letter.to, &letter.content).await?;
     let missed: Vec<&str> = not_to.values().map(Error::message).collect();
-    let missed = if missed.is_empty() { String::new() } else { format!(" But {}.", missed.join("; ")) };
+    let missed = if missed.is_empty() {
+        String::new()
+    } else {
+        format!(" But {}.", missed.join("; "))
+    };
     let details = json!({"id": id, "to": to, "not_to": not_to.keys().collect::<Vec<_>>()});
-    Ok(CallResult { details, ..CallResult::ok(format!("Sent to {} as {id}.{missed}", to.join(", "))) })
+    Ok(CallResult {
+        details,
+        ..CallResult::ok(format!("Sent to {} as {id}.{missed}", to.join(", ")))
+    })
 }
 
-async fn read(roster: Arc<Roster>, who: Arc<str>, _: Nothing, _: CallContext) -> Result<CallResult, ToolError> {
+async fn read(
+    roster: Arc<Roster>,
+    who: Arc<str>,
+    _: Nothing,
+    _: CallContext,
+) -> Result<CallResult, ToolError> {
     let messages = roster.read(&who, None).await?;
     if messages.is_empty() {
         return Ok(CallResult::ok("No new messages."));
@@ -139,19 +187,34 @@ async fn read(roster: Arc<Roster>, who: Arc<str>, _: Nothing, _: CallContext) ->
     Ok(shown(&roster, &who, &messages))
 }
 
-async fn wait(roster: Arc<Roster>, who: Arc<str>, wait: Wait, cx: CallContext) -> Result<CallResult, ToolError> {
+async fn wait(
+    roster: Arc<Roster>,
+    who: Arc<str>,
+    wait: Wait,
+    cx: CallContext,
+) -> Result<CallResult, ToolError> {
     if wait.from.as_ref().is_some_and(|from| *from == who) {
         return Err(Error::new(ErrorKind::Invalid, "nobody sends themselves a message").into());
     }
     let time = Duration::from_secs(wait.timeout_s).min(MAX_WAIT);
-    Ok(match roster.hear(&who, wait.from.as_ref(), time, &cx.cancel).await? {
-        Heard::Messages(messages) => shown(&roster, &who, &messages),
-        Heard::InVain(why) => CallResult::ok(format!("No message will come: {why}.")),
-        Heard::Late => CallResult::ok(format!("No message came within {time:?}.")),
-    })
+    Ok(
+        match roster
+            .hear(&who, wait.from.as_ref(), time, &cx.cancel)
+            .await?
+        {
+            Heard::Messages(messages) => shown(&roster, &who, &messages),
+            Heard::InVain(why) => CallResult::ok(format!("No message will come: {why}.")),
+            Heard::Late => CallResult::ok(format!("No message came within {time:?}.")),
+        },
+    )
 }
 
-async fn list(roster: Arc<Roster>, _: Arc<str>, _: Nothing, _: CallContext) -> Result<CallResult, ToolError> {
+async fn list(
+    roster: Arc<Roster>,
+    _: Arc<str>,
+    _: Nothing,
+    _: CallContext,
+) -> Result<CallResult, ToolError> {
     let lead = json!({"name": LEAD, "status": "lead"});
     let of = |member: &super::MemberReport| {
         let mut shown = json!({"name": member.name, "status": member.status, "task": member.task});
@@ -160,7 +223,9 @@ async fn list(roster: Arc<Roster>, _: Arc<str>, _: Nothing, _: CallContext) -> R
         }
         shown
     };
-    let all: Vec<Value> = std::iter::once(lead).chain(roster.report().members.iter().map(of)).collect();
+    let all: Vec<Value> = std::iter::once(lead)
+        .chain(roster.report().members.iter().map(of))
+        .collect();
     Ok(CallResult::ok(Value::from(all).to_string()))
 }
 
@@ -172,7 +237,10 @@ fn shown(roster: &Roster, who: &str, messages: &[Message]) -> CallResult {
     if left > 0 {
         text.push_str(&format!("\n{left} more are unread."));
     }
-    CallResult { details: json!({"team": roster.plan.name, "read": ids}), ..CallResult::ok(text) }
+    CallResult {
+        details: json!({"team": roster.plan.name, "read": ids}),
+        ..CallResult::ok(text)
+    }
 }
 
 fn send_spec() -> ToolSpec {
@@ -180,15 +248,23 @@ fn send_spec() -> ToolSpec {
         "to": text("The name of a member, \"lead\", or \"*\" for all others."),
         "content": text("What to say."),
     });
-    spec("send_message", "Sends a message to someone of your team.", fields, &["to", "content"])
+    spec(
+        "send_message",
+        "Sends a message to someone of your team.",
+        fields,
+        &["to", "content"],
+    )
 }
 
 fn read_spec() -> ToolSpec {
-    let about =
-        "Gives the messages that were sent to you and that you have not read, oldest first. Each is given once.";
+    let about = "Gives the messages that were sent to you and that you have not read, oldest first. Each is given once.";
     let spec = spec("read_messages", about, json!({}), &[]);
     // What it gave is read once its result is in the log.
-    ToolSpec { max_output: Some(MAX_OUTPUT), replay: Replay::Idempotent, ..spec }
+    ToolSpec {
+        max_output: Some(MAX_OUTPUT),
+        replay: Replay::Idempotent,
+        ..spec
+    }
 }
 
 fn wait_spec() -> ToolSpec {
@@ -196,18 +272,30 @@ fn wait_spec() -> ToolSpec {
         "from": text("Wait only for a message of this one."),
         "timeout_s": seconds("How many seconds to wait at most."),
     });
-    let about = "Waits until a message for you is there, and gives it. Says so at once if none can come.";
-    ToolSpec { max_output: Some(MAX_OUTPUT), ..waiting(spec("wait_for_message", about, fields, &["timeout_s"])) }
+    let about =
+        "Waits until a message for you is there, and gives it. Says so at once if none can come.";
+    ToolSpec {
+        max_output: Some(MAX_OUTPUT),
+        ..waiting(spec("wait_for_message", about, fields, &["timeout_s"]))
+    }
 }
 
 fn list_spec() -> ToolSpec {
     let about = "Lists who is in your team, what each works on, and what came of it.";
-    ToolSpec { replay: Replay::Pure, ..spec("list_teammates", about, json!({}), &[]) }
+    ToolSpec {
+        replay: Replay::Pure,
+        ..spec("list_teammates", about, json!({}), &[])
+    }
 }
 
 /// A tool that waits: what is called beside it comes first, or after.
 pub(super) fn waiting(spec: ToolSpec) -> ToolSpec {
-    ToolSpec { sequential: true, timeout: Some(MAX_CALL), replay: Replay::Idempotent, ..spec }
+    ToolSpec {
+        sequential: true,
+        timeout: Some(MAX_CALL),
+        replay: Replay::Idempotent,
+        ..spec
+    }
 }
 
 pub(super) fn spec(name: &str, about: &str, fields: Value, required: &[&str]) -> ToolSpec {

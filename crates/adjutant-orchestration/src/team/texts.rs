@@ -39,7 +39,10 @@ pub(super) fn number_of(id: &str) -> Option<u64> {
 /// Names, joined by commas; how many more there are if there are many.
 pub(super) fn names<'a>(all: impl IntoIterator<Item = &'a Arc<str>>) -> String {
     let all: Vec<&str> = all.into_iter().map(|name| &**name).collect();
-    let shown = all.get(..MAX_NAMED.min(all.len())).unwrap_or_default().join(", ");
+    let shown = all
+        .get(..MAX_NAMED.min(all.len()))
+        .unwrap_or_default()
+        .join(", ");
     match all.len().saturating_sub(MAX_NAMED) {
         0 => shown,
         more => format!("{shown} and {more} more"),
@@ -60,7 +63,11 @@ pub(super) fn unread(state: &State, name: &str) -> Option<String> {
 pub(super) fn not_done(state: &State) -> String {
     let mut text = String::from("Before you finish: your team is not done.");
     for (name, member) in state.active().take(MAX_NAMED) {
-        let waits = if state.waits.values().any(|wait| wait.who == *name) { ", and waits for a message" } else { "" };
+        let waits = if state.waits.values().any(|wait| wait.who == *name) {
+            ", and waits for a message"
+        } else {
+            ""
+        };
         let task = clip(&member.task, MAX_TASK_SHOWN);
         // Writing to a string does not fail.
         let _ = write!(text, "\n- {name} still works{waits}: {task}");
@@ -80,10 +87,26 @@ pub(super) fn not_done(state: &State) -> String {
 }
 
 /// The first message of a member.
-pub(super) fn briefing(team: &str, name: &str, role: Option<&str>, state: &State, task: &str) -> String {
-    let role = role.map(|role| format!(" in the role {role:?}")).unwrap_or_default();
-    let others: Vec<&Arc<str>> = state.active().map(|(other, _)| other).filter(|other| ***other != *name).collect();
-    let others = if others.is_empty() { "nobody else yet".to_owned() } else { names(others) };
+pub(super) fn briefing(
+    team: &str,
+    name: &str,
+    role: Option<&str>,
+    state: &State,
+    task: &str,
+) -> String {
+    let role = role
+        .map(|role| format!(" in the role {role:?}"))
+        .unwrap_or_default();
+    let others: Vec<&Arc<str>> = state
+        .active()
+        .map(|(other, _)| other)
+        .filter(|other| ***other != *name)
+        .collect();
+    let others = if others.is_empty() {
+        "nobody else yet".to_owned()
+    } else {
+        names(others)
+    };
     format!(
         "You are {name:?}, a member of the team {team:?}{role}. Your lead is called {LEAD:?}. At work beside you: \
          {others}.\nWrite to one of them, or to all as \"*\", with send_message. read_messages gives what was written to \

@@ -103,19 +103,28 @@ impl Roster {
     pub(super) async fn watch(&self, until: Until, time: Duration, cancel: &Cancel) -> Watched {
         let mut changes = self.changes();
         let deadline = Instant::now().checked_add(time);
-        let at_work: BTreeSet<u64> =
-            self.state().members.values().filter(|it| it.is_at_work()).map(|it| it.work).collect();
+        let at_work: BTreeSet<u64> = self
+            .state()
+            .members
+            .values()
+            .filter(|it| it.is_at_work())
+            .map(|it| it.work)
+            .collect();
         let waiting = self.waiting(LEAD, Wants::Work);
         loop {
             changes.mark_unchanged();
             {
                 let state = self.state();
-                let goes_on = |member: &&Member| member.is_at_work() && at_work.contains(&member.work);
+                let goes_on =
+                    |member: &&Member| member.is_at_work() && at_work.contains(&member.work);
                 let left = state.members.values().filter(goes_on).count();
                 if state.closed || left == 0 || (until == Until::Any && left < at_work.len()) {
                     return Watched::Done;
                 }
-                if state.unread_of(LEAD).any(|header| header.kind == MessageKind::Said) {
+                if state
+                    .unread_of(LEAD)
+                    .any(|header| header.kind == MessageKind::Said)
+                {
                     return Watched::Mail;
                 }
             }
@@ -137,7 +146,12 @@ impl Roster {
         let rested = async {
             loop {
                 changes.mark_unchanged();
-                if self.state().members.get(name).is_none_or(|it| it.work != work || !it.is_at_work()) {
+                if self
+                    .state()
+                    .members
+                    .get(name)
+                    .is_none_or(|it| it.work != work || !it.is_at_work())
+                {
                     return;
                 }
                 // The sender lives in the roster, so waiting cannot fail.
@@ -150,7 +164,12 @@ impl Roster {
 
     /// If a member has just ended, waits until everyone knows.
     pub(super) async fn settles(&self, name: &str) {
-        let ending = self.state().members.get(name).filter(|member| member.ending).map(|member| member.work);
+        let ending = self
+            .state()
+            .members
+            .get(name)
+            .filter(|member| member.ending)
+            .map(|member| member.work);
         if let Some(work) = ending {
             self.rests(name, work, GRACE).await;
         }
@@ -160,11 +179,21 @@ impl Roster {
         let mut state = self.state();
         state.waited += 1;
         let number = state.waited;
-        state.waits.insert(number, Waiter { who: who.into(), what, in_vain: false });
+        state.waits.insert(
+            number,
+            Waiter {
+                who: who.into(),
+                what,
+                in_vain: false,
+            },
+        );
         state.look_for_standstill();
         drop(state);
         self.bump();
-        MemberWait { roster: self, number }
+        MemberWait {
+            roster: self,
+            number,
+        }
     }
 
     /// Returns the reason why nothing will come, if nothing will.
@@ -178,9 +207,15 @@ impl Roster {
         let gone = from.filter(|from| &***from != LEAD && !state.is_active(from));
         if let Some(member) = gone.and_then(|from| state.members.get(from)) {
             let from = from.map_or("", |from| from);
-            return Some(format!("no message of {from:?} is unread, and it is not at work: {}", member.status.words()));
+            return Some(format!(
+                "no message of {from:?} is unread, and it is not at work: {}",
+                member.status.words()
+            ));
         }
-        let told = state.waits.get(&waiting.number).is_some_and(|wait| wait.in_vain);
+        let told = state
+            .waits
+            .get(&waiting.number)
+            .is_some_and(|wait| wait.in_vain);
         told.then(|| {
             let lead = Arc::from(LEAD);
             let all = texts::names(state.active().map(|(name, _)| name).chain([&lead]));

@@ -10,7 +10,10 @@ use std::{
 
 use adjutant_agent::{
     KvStore,
-    kv::{Change, ChangeStream, Hit, Item, KvStoreError, KvStoreErrorKind, MemoryKvStore, Scan, Version},
+    kv::{
+        Change, ChangeStream, Hit, Item, KvStoreError, KvStoreErrorKind, MemoryKvStore, Scan,
+        Version,
+    },
 };
 use adjutant_llm::FixedWorld;
 use adjutant_orchestration::{
@@ -78,7 +81,12 @@ impl KvStore for Balky {
         self.kv.watch(prefix, after)
     }
 
-    async fn search(&self, prefix: &str, query: &str, limit: usize) -> Result<Vec<Hit>, KvStoreError> {
+    async fn search(
+        &self,
+        prefix: &str,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Hit>, KvStoreError> {
         self.kv.search(prefix, query, limit).await
     }
 }
@@ -88,13 +96,24 @@ async fn dependents_are_told_later_when_their_worker_dies_before() {
     let kv = Balky::default();
     let board = kv.board();
     let [dig] = tasks(&board, ["dig"]).await;
-    board.create(NewTask::new("plant").after(dig.clone())).await.expect("it can be created");
+    board
+        .create(NewTask::new("plant").after(dig.clone()))
+        .await
+        .expect("it can be created");
     board.claim(&dig, "ada", LEASE).await.expect("it is free");
     kv.unscanned(Some("after/"));
-    board.finish(&dig, "ada", Finish::completed("done")).await.expect("it is done all the same");
+    board
+        .finish(&dig, "ada", Finish::completed("done"))
+        .await
+        .expect("it is done all the same");
     kv.unscanned(None);
     assert_eq!(next(&kv.board(), "bob").await.as_deref(), Some("plant"));
-    assert_eq!(kv.scan(&Scan::prefix("settle/")).await.expect("it can be scanned"), []);
+    assert_eq!(
+        kv.scan(&Scan::prefix("settle/"))
+            .await
+            .expect("it can be scanned"),
+        []
+    );
 }
 
 #[tokio::test]
@@ -106,8 +125,14 @@ async fn task_is_ready_for_others_when_a_claim_is_dropped_or_fails() {
     assert!(board.claim_next("ada", LEASE).now_or_never().is_none());
     kv.hangs.store(false, Ordering::Relaxed);
     kv.fails.store(true, Ordering::Relaxed);
-    let error = board.claim_next("ada", LEASE).await.expect_err("the key-value store fails");
-    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Store, true));
+    let error = board
+        .claim_next("ada", LEASE)
+        .await
+        .expect_err("the key-value store fails");
+    assert_eq!(
+        (error.kind(), error.is_retryable()),
+        (ErrorKind::Store, true)
+    );
     kv.fails.store(false, Ordering::Relaxed);
     assert_eq!(next(&board, "ada").await.as_deref(), Some("dig"));
     assert_eq!(next(&board, "ada").await.as_deref(), Some("plant"));
@@ -119,7 +144,19 @@ async fn what_is_no_task_is_told_when_the_kv_holds_something_else() {
     let kv = Balky::default();
     let board = kv.board();
     let [dig] = tasks(&board, ["dig"]).await;
-    kv.write(vec![Change::put(format!("task/{dig}"), true.into())]).await.expect("it can be written");
-    assert_eq!(board.get(&dig).await.expect_err("it is none").kind(), ErrorKind::Store);
-    assert_eq!(board.claim_next("ada", LEASE).await.expect_err("it is none").kind(), ErrorKind::Store);
+    kv.write(vec![Change::put(format!("task/{dig}"), true.into())])
+        .await
+        .expect("it can be written");
+    assert_eq!(
+        board.get(&dig).await.expect_err("it is none").kind(),
+        ErrorKind::Store
+    );
+    assert_eq!(
+        board
+            .claim_next("ada", LEASE)
+            .await
+            .expect_err("it is none")
+            .kind(),
+        ErrorKind::Store
+    );
 }

@@ -27,18 +27,42 @@ pub(super) async fn one_wins_when_two_claim_a_task(stage: Stage) {
             });
         }
         let claims = claims.join_all().await;
-        let won: Vec<&str> = claims.iter().filter(|(_, claim)| claim.is_ok()).map(|(agent, _)| *agent).collect();
+        let won: Vec<&str> = claims
+            .iter()
+            .filter(|(_, claim)| claim.is_ok())
+            .map(|(agent, _)| *agent)
+            .collect();
         assert_eq!(won.len(), 1, "{claims:?}");
-        let refusal = claims.iter().find_map(|(_, claim)| claim.as_ref().err()).expect("one is refused");
-        assert_eq!((refusal.kind(), refusal.retry_after()), (ErrorKind::Taken, Some(LEASE)));
+        let refusal = claims
+            .iter()
+            .find_map(|(_, claim)| claim.as_ref().err())
+            .expect("one is refused");
+        assert_eq!(
+            (refusal.kind(), refusal.retry_after()),
+            (ErrorKind::Taken, Some(LEASE))
+        );
     }
 }
 
 async fn work(board: Board, agent: String, done: Arc<Mutex<HashMap<String, u32>>>) {
-    while let Some(task) = board.claim_next(&agent, LEASE).await.expect("it can be asked for") {
-        *done.lock().expect("no panic").entry(task.title.to_string()).or_default() += 1;
-        assert_eq!((task.attempts, task.assignee.as_deref()), (1, Some(agent.as_str())));
-        board.finish(&task.id, &agent, Finish::completed("done")).await.expect("nobody else has it");
+    while let Some(task) = board
+        .claim_next(&agent, LEASE)
+        .await
+        .expect("it can be asked for")
+    {
+        *done
+            .lock()
+            .expect("no panic")
+            .entry(task.title.to_string())
+            .or_default() += 1;
+        assert_eq!(
+            (task.attempts, task.assignee.as_deref()),
+            (1, Some(agent.as_str()))
+        );
+        board
+            .finish(&task.id, &agent, Finish::completed("done"))
+            .await
+            .expect("nobody else has it");
     }
 }
 
@@ -54,11 +78,20 @@ pub(super) async fn every_task_is_done_once_when_many_work(stage: Stage) {
     for process in 0..3 {
         let board = stage.board();
         for worker in 0..4 {
-            workers.spawn(work(board.clone(), format!("{process}-{worker}"), Arc::clone(&done)));
+            workers.spawn(work(
+                board.clone(),
+                format!("{process}-{worker}"),
+                Arc::clone(&done),
+            ));
         }
     }
     workers.join_all().await;
     let done = done.lock().expect("no panic").clone();
     assert_eq!((done.len(), done.values().copied().max()), (TASKS, Some(1)));
-    assert!(all(&board).await.iter().all(|(_, status, _)| *status == TaskStatus::Completed));
+    assert!(
+        all(&board)
+            .await
+            .iter()
+            .all(|(_, status, _)| *status == TaskStatus::Completed)
+    );
 }

@@ -63,46 +63,82 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec((op(), any::<usize>(), 0..AGENTS.len(), any::<bool>()), 1..60)
+    prop::collection::vec(
+        (op(), any::<usize>(), 0..AGENTS.len(), any::<bool>()),
+        1..60,
+    )
 }
 
 /// The table, as far as one step that was asked for may go, and what may happen to any task beside it.
 fn is_allowed(before: TaskStatus, after: TaskStatus) -> bool {
-    before == after || Action::ALL.into_iter().any(|action| before.after(action) == Some(after))
+    before == after
+        || Action::ALL
+            .into_iter()
+            .any(|action| before.after(action) == Some(after))
 }
 
 async fn everything(board: &Board) -> HashMap<TaskId, Task> {
-    let page = board.list(&TaskQuery::new().limit(1_000)).await.expect("it can be listed");
-    page.tasks.into_iter().map(|it| (it.task.id.clone(), it.task)).collect()
+    let page = board
+        .list(&TaskQuery::new().limit(1_000))
+        .await
+        .expect("it can be listed");
+    page.tasks
+        .into_iter()
+        .map(|it| (it.task.id.clone(), it.task))
+        .collect()
 }
 
 /// Does one step; a refusal is no failure. Gives the task that an agent has got by it.
-async fn act(board: &Board, step: &Step, ids: &[TaskId], clock: &FixedWorld) -> Result<Option<Task>, Error> {
+async fn act(
+    board: &Board,
+    step: &Step,
+    ids: &[TaskId],
+    clock: &FixedWorld,
+) -> Result<Option<Task>, Error> {
     let (op, at, agent, _) = step;
     let agent = AGENTS[*agent];
-    let named = |at: &usize| ids.get(at % ids.len().max(1)).cloned().unwrap_or_else(|| "none".into());
+    let named = |at: &usize| {
+        ids.get(at % ids.len().max(1))
+            .cloned()
+            .unwrap_or_else(|| "none".into())
+    };
     let (id, ms) = (named(at), Duration::from_millis);
     match op {
         Op::Create { after, priority } => {
             let new = NewTask::new("task").priority(*priority);
             // Some of them are not there.
             let after = after.iter().filter(|_| !ids.is_empty()).map(named);
-            board.create(after.fold(new, NewTask::after)).await.map(|_| None)
+            board
+                .create(after.fold(new, NewTask::after))
+                .await
+                .map(|_| None)
         }
         Op::Claim { lease } => board.claim(&id, agent, ms(*lease)).await.map(Some),
         Op::Next { lease } => board.claim_next(agent, ms(*lease)).await,
         Op::Heartbeat { lease } => board.heartbeat(&id, agent, ms(*lease)).await.map(|_| None),
-        Op::Complete => board.finish(&id, agent, Finish::completed("done")).await.map(|_| None),
-        Op::Fail => board.finish(&id, agent, Finish::failed("not done")).await.map(|_| None),
+        Op::Complete => board
+            .finish(&id, agent, Finish::completed("done"))
+            .await
+            .map(|_| None),
+        Op::Fail => board
+            .finish(&id, agent, Finish::failed("not done"))
+            .await
+            .map(|_| None),
         Op::Release => board.release(&id, agent).await.map(|_| None),
         Op::Reassign => board.reassign(&id, agent).await.map(|_| None),
         Op::Cancel => board.cancel(&id).await.map(|_| None),
         Op::Retry => board.retry(&id).await.map(|_| None),
         Op::Delete => board.delete(&id).await.map(|()| None),
-        Op::Prioritise { priority } => board.update(&id, TaskEdit::new().priority(*priority)).await.map(|_| None),
+        Op::Prioritise { priority } => board
+            .update(&id, TaskEdit::new().priority(*priority))
+            .await
+            .map(|_| None),
         Op::Depend { on } => {
             let on = on.iter().map(named).collect();
-            board.update(&id, TaskEdit::new().dependencies(on)).await.map(|_| None)
+            board
+                .update(&id, TaskEdit::new().dependencies(on))
+                .await
+                .map(|_| None)
         }
         Op::Pass { ms } => {
             clock.advance_ms(*ms);
@@ -115,28 +151,52 @@ async fn act(board: &Board, step: &Step, ids: &[TaskId], clock: &FixedWorld) -> 
 /// What must hold of a board at any time.
 async fn check(kv: &dyn KvStore, tasks: &HashMap<TaskId, Task>) {
     let keys = async |prefix: &str| {
-        let items = kv.scan(&Scan::prefix(prefix)).await.expect("it can be scanned");
-        let mut ids: Vec<String> =
-            items.iter().map(|item| item.key.rsplit('/').next().unwrap_or_default().to_owned()).collect();
+        let items = kv
+            .scan(&Scan::prefix(prefix))
+            .await
+            .expect("it can be scanned");
+        let mut ids: Vec<String> = items
+            .iter()
+            .map(|item| item.key.rsplit('/').next().unwrap_or_default().to_owned())
+            .collect();
         ids.sort_unstable();
         ids
     };
-    let is_done = |id: &TaskId| tasks.get(id).is_some_and(|task| task.status == TaskStatus::Completed);
+    let is_done = |id: &TaskId| {
+        tasks
+            .get(id)
+            .is_some_and(|task| task.status == TaskStatus::Completed)
+    };
     let mut ready: Vec<String> = Vec::new();
     let mut leased: Vec<String> = Vec::new();
     for task in tasks.values() {
-        assert_eq!(task.lease.is_some(), task.status == TaskStatus::InProgress, "{task:?}");
+        assert_eq!(
+            task.lease.is_some(),
+            task.status == TaskStatus::InProgress,
+            "{task:?}"
+        );
         let holder = task.lease.as_ref().map(|lease| &lease.holder);
-        assert!(holder.is_none() || holder == task.assignee.as_ref(), "{task:?}");
-        let needed = tasks.values().filter(|other| other.dependencies.contains(&task.id)).count();
+        assert!(
+            holder.is_none() || holder == task.assignee.as_ref(),
+            "{task:?}"
+        );
+        let needed = tasks
+            .values()
+            .filter(|other| other.dependencies.contains(&task.id))
+            .count();
         assert_eq!(task.dependents as usize, needed, "{task:?}");
         match task.status {
-            TaskStatus::Pending if task.dependencies.iter().all(is_done) => ready.push(task.id.to_string()),
+            TaskStatus::Pending if task.dependencies.iter().all(is_done) => {
+                ready.push(task.id.to_string())
+            }
             TaskStatus::InProgress => leased.push(task.id.to_string()),
             _ => {}
         }
         if matches!(task.status, TaskStatus::InProgress | TaskStatus::Completed) {
-            assert!(task.dependencies.iter().all(is_done), "{task:?} was begun too early");
+            assert!(
+                task.dependencies.iter().all(is_done),
+                "{task:?} was begun too early"
+            );
         }
     }
     ready.sort_unstable();
@@ -155,18 +215,31 @@ async fn nothing_is_stuck(boards: &[Board; 2], clock: &FixedWorld) {
         clock.advance_ms(5_000);
         for (at, agent) in AGENTS.into_iter().enumerate() {
             let board = &boards[(round + at) % 2];
-            while let Some(task) = board.claim_next(agent, Duration::from_secs(1)).await.expect("it can be asked for") {
-                board.finish(&task.id, agent, Finish::completed("done")).await.expect("it is its own");
+            while let Some(task) = board
+                .claim_next(agent, Duration::from_secs(1))
+                .await
+                .expect("it can be asked for")
+            {
+                board
+                    .finish(&task.id, agent, Finish::completed("done"))
+                    .await
+                    .expect("it is its own");
             }
         }
         let tasks = everything(&boards[0]).await;
-        let open: Vec<&Task> = tasks.values().filter(|task| task.status != TaskStatus::Completed).collect();
+        let open: Vec<&Task> = tasks
+            .values()
+            .filter(|task| task.status != TaskStatus::Completed)
+            .collect();
         if open.is_empty() {
             return;
         }
         for task in open {
             if task.status.is_terminal() {
-                boards[1].retry(&task.id).await.expect("it has failed or was cancelled");
+                boards[1]
+                    .retry(&task.id)
+                    .await
+                    .expect("it has failed or was cancelled");
             }
         }
     }
@@ -182,16 +255,31 @@ async fn play(stage: Stage, steps: Vec<Step>) {
         let got = act(&boards[usize::from(step.3)], step, &ids, &stage.clock).await;
         let after = everything(&boards[0]).await;
         for (id, task) in &after {
-            let was = before.get(id).map_or(TaskStatus::Pending, |task| task.status);
-            assert!(is_allowed(was, task.status), "{step:?}: {was} became {} ({got:?})", task.status);
+            let was = before
+                .get(id)
+                .map_or(TaskStatus::Pending, |task| task.status);
+            assert!(
+                is_allowed(was, task.status),
+                "{step:?}: {was} became {} ({got:?})",
+                task.status
+            );
         }
         let gone = before.values().filter(|task| !after.contains_key(&task.id));
-        assert!(gone.clone().all(|task| task.status.is_terminal()), "{step:?} lost a task");
+        assert!(
+            gone.clone().all(|task| task.status.is_terminal()),
+            "{step:?} lost a task"
+        );
         if let Ok(Some(task)) = &got {
             let agent = AGENTS[step.2];
             let now = adjutant_llm::World::now_ms(&*stage.clock);
-            let held = before[&task.id].lease.as_ref().filter(|lease| lease.until_ms > now);
-            assert!(held.is_none_or(|lease| &*lease.holder == agent), "{step:?} took {held:?}");
+            let held = before[&task.id]
+                .lease
+                .as_ref()
+                .filter(|lease| lease.until_ms > now);
+            assert!(
+                held.is_none_or(|lease| &*lease.holder == agent),
+                "{step:?} took {held:?}"
+            );
             assert!(task.is_held_by(agent));
         }
         check(&*stage.kv(), &after).await;
@@ -201,7 +289,10 @@ async fn play(stage: Stage, steps: Vec<Step>) {
 }
 
 fn run(stage: Stage, steps: Vec<Step>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     runtime.block_on(play(stage, steps));
 }
 
@@ -229,7 +320,9 @@ proptest! {
 fn table_says_what_is_possible_in_each_status() {
     use TaskStatus::{Cancelled, Completed, Failed, InProgress, Pending};
     let table = TaskStatus::ALL.map(|status| {
-        let row = Action::ALL.into_iter().filter_map(|action| Some((action, status.after(action)?)));
+        let row = Action::ALL
+            .into_iter()
+            .filter_map(|action| Some((action, status.after(action)?)));
         (status, row.collect::<Vec<_>>())
     });
     let expect = [
@@ -260,8 +353,14 @@ fn table_says_what_is_possible_in_each_status() {
             ],
         ),
         (Completed, vec![(Action::Delete, Completed)]),
-        (Failed, vec![(Action::Retry, Pending), (Action::Delete, Failed)]),
-        (Cancelled, vec![(Action::Retry, Pending), (Action::Delete, Cancelled)]),
+        (
+            Failed,
+            vec![(Action::Retry, Pending), (Action::Delete, Failed)],
+        ),
+        (
+            Cancelled,
+            vec![(Action::Retry, Pending), (Action::Delete, Cancelled)],
+        ),
     ];
     assert_eq!(table, expect);
 }

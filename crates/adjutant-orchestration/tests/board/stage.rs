@@ -34,7 +34,10 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn new(open: Open) -> Self {
-        Self { open, clock: Arc::new(FixedWorld::at_ms(START_MS)) }
+        Self {
+            open,
+            clock: Arc::new(FixedWorld::at_ms(START_MS)),
+        }
     }
 
     pub(super) fn kv(&self) -> Arc<dyn KvStore> {
@@ -53,7 +56,10 @@ pub(super) fn play<F: Future<Output = ()>>(
     stage: fn(&'static str) -> BoxFuture<'static, Option<Stage>>,
     check: fn(Stage) -> F,
 ) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
     let runtime = runtime.expect("a runtime");
     runtime.block_on(async {
         if let Some(stage) = stage(name).await {
@@ -77,7 +83,9 @@ pub(super) fn sqlite(_: &'static str) -> BoxFuture<'static, Option<Stage>> {
 pub(super) fn sqlite_file(_: &'static str) -> BoxFuture<'static, Option<Stage>> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = move || folder.path().join("db");
-    let open = move || -> Arc<dyn KvStore> { Arc::new(Sqlite::open(path()).expect("it opens").kv("board")) };
+    let open = move || -> Arc<dyn KvStore> {
+        Arc::new(Sqlite::open(path()).expect("it opens").kv("board"))
+    };
     Box::pin(async move { Some(Stage::new(Box::new(open))) })
 }
 
@@ -86,8 +94,13 @@ pub(super) fn postgres(name: &'static str) -> BoxFuture<'static, Option<Stage>> 
     Box::pin(async move {
         let server = PostgresServer::for_test(name)?;
         let kv = format!("board {}", BOARDS.fetch_add(1, Ordering::Relaxed));
-        let database = Postgres::connect(server.url("postgres")).connections(4).await.expect("it opens");
-        Some(Stage::new(Box::new(move || Arc::new(database.kv(kv.as_str())))))
+        let database = Postgres::connect(server.url("postgres"))
+            .connections(4)
+            .await
+            .expect("it opens");
+        Some(Stage::new(Box::new(move || {
+            Arc::new(database.kv(kv.as_str()))
+        })))
     })
 }
 
@@ -103,27 +116,46 @@ pub(super) async fn tasks<const N: usize>(board: &Board, titles: [&str; N]) -> [
 
 /// The title and status of each task, oldest first, with those that block it.
 pub(super) async fn all(board: &Board) -> Vec<(String, TaskStatus, Vec<TaskStatus>)> {
-    let page = board.list(&TaskQuery::new().limit(1_000)).await.expect("it can be listed");
+    let page = board
+        .list(&TaskQuery::new().limit(1_000))
+        .await
+        .expect("it can be listed");
     let tasks = page.tasks.into_iter();
     let line = tasks.map(|it| {
-        (it.task.title.to_string(), it.task.status, it.blocked_by.iter().map(|blocker| blocker.status).collect())
+        (
+            it.task.title.to_string(),
+            it.task.status,
+            it.blocked_by.iter().map(|blocker| blocker.status).collect(),
+        )
     });
     line.collect()
 }
 
 /// The title of the next task that an agent gets.
 pub(super) async fn next(board: &Board, agent: &str) -> Option<String> {
-    let claimed = board.claim_next(agent, LEASE).await.expect("it can be asked for");
+    let claimed = board
+        .claim_next(agent, LEASE)
+        .await
+        .expect("it can be asked for");
     claimed.map(|task| task.title.to_string())
 }
 
 #[track_caller]
-pub(super) fn refused<T: std::fmt::Debug>(result: Result<T, Error>, kind: ErrorKind, message: &str) {
+pub(super) fn refused<T: std::fmt::Debug>(
+    result: Result<T, Error>,
+    kind: ErrorKind,
+    message: &str,
+) {
     let error = result.expect_err("it is refused");
     assert_eq!((error.kind(), error.message()), (kind, message));
 }
 
 /// How a task stands: status, assignee, attempts, and until when it is leased.
 pub(super) fn standing(task: &Task) -> (TaskStatus, Option<&str>, u32, Option<u64>) {
-    (task.status, task.assignee.as_deref(), task.attempts, task.lease.as_ref().map(|lease| lease.until_ms))
+    (
+        task.status,
+        task.assignee.as_deref(),
+        task.attempts,
+        task.lease.as_ref().map(|lease| lease.until_ms),
+    )
 }

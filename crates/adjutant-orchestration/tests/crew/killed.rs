@@ -36,32 +36,52 @@ struct Stage {
 
 /// Runs what a program does, in a runtime of its own that ends with it.
 fn play<T>(is_paused: bool, work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(is_paused).build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(is_paused)
+        .build();
     runtime.expect("a runtime").block_on(work)
 }
 
-fn model(answer: impl Fn(&Request) -> Script + Clone + Send + Sync + 'static) -> Arc<ScriptedModel> {
+fn model(
+    answer: impl Fn(&Request) -> Script + Clone + Send + Sync + 'static,
+) -> Arc<ScriptedModel> {
     let scripts = (0..REQUESTS).map(|_| Script::from_fn(answer.clone()));
     Arc::new(ScriptedModel::new(scripts.collect::<Vec<_>>()))
 }
 
 fn turns(request: &Request) -> Vec<String> {
-    let turns = request.entries.iter().filter(|it| matches!(it.entry, Entry::Turn(_)));
+    let turns = request
+        .entries
+        .iter()
+        .filter(|it| matches!(it.entry, Entry::Turn(_)));
     turns.map(|it| json!(it.entry).to_string()).collect()
 }
 
 /// The records of a log; none if there is no such log.
 async fn records(journal: &Arc<dyn Journal>, log: &LogId) -> Vec<Arc<Stamped>> {
-    journal.read(log, Seq(0)).filter_map(|it| async { it.ok() }).collect().await
+    journal
+        .read(log, Seq(0))
+        .filter_map(|it| async { it.ok() })
+        .collect()
+        .await
 }
 
 impl Stage {
     fn in_memory() -> Self {
-        Self { journal: Arc::new(MemoryJournal::default()), is_paused: true, deeds: Deeds::default() }
+        Self {
+            journal: Arc::new(MemoryJournal::default()),
+            is_paused: true,
+            deeds: Deeds::default(),
+        }
     }
 
     fn on(journal: impl Journal + 'static) -> Self {
-        Self { journal: Arc::new(journal), is_paused: false, deeds: Deeds::default() }
+        Self {
+            journal: Arc::new(journal),
+            is_paused: false,
+            deeds: Deeds::default(),
+        }
     }
 
     /// The number of records of a log.
@@ -73,7 +93,11 @@ impl Stage {
     fn worker(&self) -> Agent {
         let answer = |request: &Request| {
             let task = messages(request).remove(0);
-            let name = task.split_whitespace().last().unwrap_or_default().to_owned();
+            let name = task
+                .split_whitespace()
+                .last()
+                .unwrap_or_default()
+                .to_owned();
             match turns(request).is_empty() {
                 true => calls("act", json!({})),
                 false => says(format!("Result of {name}")),
@@ -83,7 +107,11 @@ impl Stage {
         let act = tool("act", Replay::Once, move |cx: CallContext| {
             let deeds = Arc::clone(&deeds);
             async move {
-                *deeds.lock().expect("nobody panics inside").entry(cx.who.thread.to_string()).or_default() += 1;
+                *deeds
+                    .lock()
+                    .expect("nobody panics inside")
+                    .entry(cx.who.thread.to_string())
+                    .or_default() += 1;
                 Ok(CallResult::ok("done"))
             }
         });
@@ -99,19 +127,38 @@ impl Stage {
                 turns.iter().chain(&told).any(|text| text.contains(&result))
             };
             if turns.is_empty() {
-                let member = |name: &str| ("spawn_teammate", json!({"name": name, "task": format!("Do {name}")}));
-                let task = |name: &str| ("launch_task", json!({"agent": "helper", "task": format!("Do {name}")}));
+                let member = |name: &str| {
+                    (
+                        "spawn_teammate",
+                        json!({"name": name, "task": format!("Do {name}")}),
+                    )
+                };
+                let task = |name: &str| {
+                    (
+                        "launch_task",
+                        json!({"agent": "helper", "task": format!("Do {name}")}),
+                    )
+                };
                 return calls_all(&[member("a"), member("b"), member("c"), task("x"), task("y")]);
             }
             if !["a", "b", "c"].into_iter().all(knows) {
-                return calls_all(&[("wait_for_team", json!({"timeout_s": 60})), ("read_messages", json!({}))]);
+                return calls_all(&[
+                    ("wait_for_team", json!({"timeout_s": 60})),
+                    ("read_messages", json!({})),
+                ]);
             }
-            says(if RESULTS.into_iter().all(knows) { "All is done." } else { "I wait." })
+            says(if RESULTS.into_iter().all(knows) {
+                "All is done."
+            } else {
+                "I wait."
+            })
         };
         let options = BackgroundOptions::new().at_end(AtEnd::Wait);
         let background = Background::new(options).agent("helper", "Helps.", self.worker());
         let names = ["a", "b", "c"];
-        let team = names.into_iter().fold(Team::new("crew"), |team, name| team.template(name, self.worker()));
+        let team = names.into_iter().fold(Team::new("crew"), |team, name| {
+            team.template(name, self.worker())
+        });
         team.install(background.install(Agent::new(model(answer)).name("lead")))
     }
 
@@ -122,7 +169,13 @@ impl Stage {
             let broken = torn.broken();
             let lead = self.lead().journal(torn).session(log.clone()).take_over();
             let is_new = records(&self.journal, log).await.is_empty();
-            let run = async { if is_new { lead.run("Go.").await } else { lead.resume(Vec::new()).await } };
+            let run = async {
+                if is_new {
+                    lead.run("Go.").await
+                } else {
+                    lead.resume(Vec::new()).await
+                }
+            };
             tokio::select! {
                 biased;
                 () = broken.notified() => None,
@@ -140,10 +193,15 @@ impl Stage {
     #[track_caller]
     fn check(&self, log: &LogId, ended: Option<&RunResult>, about: &str) {
         let all = play(self.is_paused, records(&self.journal, log));
-        let text = all.iter().map(|it| json!(it.record).to_string()).collect::<Vec<_>>().join("\n");
+        let text = all
+            .iter()
+            .map(|it| json!(it.record).to_string())
+            .collect::<Vec<_>>()
+            .join("\n");
         let outcome = ended.map(|ended| &ended.outcome);
         assert!(
-            text.lines().any(|it| it.contains("ended") && it.contains("All is done.")),
+            text.lines()
+                .any(|it| it.contains("ended") && it.contains("All is done.")),
             "{about}: {outcome:?}\n{text}"
         );
         for (thread, times) in &*self.deeds.lock().expect("nobody panics inside") {
@@ -167,7 +225,9 @@ fn records_of_a_whole_run() -> u64 {
 /// be fewer of them.
 fn kill_once(stage: &Stage, most: u64) {
     let log = session(most);
-    let ended = stage.program(&log, most).or_else(|| stage.program(&log, u64::MAX));
+    let ended = stage
+        .program(&log, most)
+        .or_else(|| stage.program(&log, u64::MAX));
     stage.check(&log, ended.as_ref(), &format!("killed at {most}"));
 }
 
@@ -195,10 +255,19 @@ fn nobody_is_forgotten_when_the_program_is_killed_ten_times() {
 
 #[test]
 fn nobody_is_forgotten_in_a_database_when_the_program_is_killed() {
-    let (all, folder) = (records_of_a_whole_run(), tempfile::tempdir().expect("a folder"));
-    let open = |name: String| Sqlite::open(folder.path().join(name)).expect("it opens").journal();
+    let (all, folder) = (
+        records_of_a_whole_run(),
+        tempfile::tempdir().expect("a folder"),
+    );
+    let open = |name: String| {
+        Sqlite::open(folder.path().join(name))
+            .expect("it opens")
+            .journal()
+    };
     // At every record in memory, at some here: each takes a database of its own.
-    (1..all).step_by(3).for_each(|most| kill_once(&Stage::on(open(format!("{most}.db"))), most));
+    (1..all)
+        .step_by(3)
+        .for_each(|most| kill_once(&Stage::on(open(format!("{most}.db"))), most));
     kill_ten_times(&Stage::on(open("ten.db".to_owned())), 5, all / 11);
     let server = match adjutant_testing::PostgresServer::start() {
         Ok(server) => server,
@@ -206,9 +275,13 @@ fn nobody_is_forgotten_in_a_database_when_the_program_is_killed() {
     };
     for most in (2..all).step_by(9) {
         // Its connections belong to a runtime, and end with it.
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build();
         let runtime = runtime.expect("a runtime");
-        let store = runtime.block_on(async { Postgres::connect(server.url("postgres").as_str()).await });
+        let store =
+            runtime.block_on(async { Postgres::connect(server.url("postgres").as_str()).await });
         kill_once(&Stage::on(store.expect("it connects").journal()), most);
     }
 }

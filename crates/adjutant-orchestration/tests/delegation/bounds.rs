@@ -30,7 +30,10 @@ fn register_greedy(registry: &Registry, profile: Profile, to: &[&'static str]) {
 /// How deep the tree of a root of this depth is, and how many agents it has.
 async fn depth_of_tree(registry: &Registry, root: u16, first: &'static str) -> (u16, usize) {
     let delegation = Delegation::new(registry.clone()).max_depth(root);
-    let (_, agent) = boss_with(delegation, [delegates([task(first, "Begin.")]), says("Done.")]);
+    let (_, agent) = boss_with(
+        delegation,
+        [delegates([task(first, "Begin.")]), says("Done.")],
+    );
     let mut running = agent.run("Go.").stream().expect("the session is free");
     let (mut deepest, mut agents) = (0, 0);
     while let Some(event) = running.next().await {
@@ -64,9 +67,11 @@ async fn depth_is_bounded_when_factories_install_delegations_of_their_own() {
     let register = |name: &'static str, other: &'static str, levels: u16| {
         let own = own.clone();
         registry.register(Profile::new(name, "").max_depth(levels), move || {
-            own.install(deciding(move |request: &Request| match request.entries.len() {
-                2 => delegates([task(other, "Go deeper.")]),
-                _ => reports("Enough."),
+            own.install(deciding(move |request: &Request| {
+                match request.entries.len() {
+                    2 => delegates([task(other, "Go deeper.")]),
+                    _ => reports("Enough."),
+                }
             }))
         });
     };
@@ -74,7 +79,11 @@ async fn depth_is_bounded_when_factories_install_delegations_of_their_own() {
     register("two", "one", 99);
     assert_eq!(depth_of_tree(&registry, 3, "one").await, (3, 3));
     register("two", "one", 0);
-    assert_eq!(depth_of_tree(&registry, 9, "one").await, (2, 2), "its profile says that it has none under itself");
+    assert_eq!(
+        depth_of_tree(&registry, 9, "one").await,
+        (2, 2),
+        "its profile says that it has none under itself"
+    );
 }
 
 proptest! {
@@ -104,7 +113,11 @@ proptest! {
 fn counted(most: u32) -> (Registry, Arc<AtomicUsize>) {
     use adjutant_llm::CallResult;
     use adjutant_tool::{ToolSpec, tool_fn};
-    let (registry, peak, at_work) = (Registry::new(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (registry, peak, at_work) = (
+        Registry::new(),
+        Arc::new(AtomicUsize::new(0)),
+        Arc::new(AtomicUsize::new(0)),
+    );
     let seen = Arc::clone(&peak);
     let decide = |request: &Request| match request.entries.len() {
         2 => Script::new().call("work", json!({})),
@@ -132,31 +145,57 @@ async fn instances_at_work_are_bounded_when_more_are_delegated_to() {
     let ten = || delegates((0..10).map(|_| task("coder", "Work.")));
     let delegation = Delegation::new(registry.clone()).max_depth(1);
     let two = Script::new().call("delegate", json!({ "tasks": [task("coder", "Work.")] }));
-    let two = two.call("delegate", json!({ "tasks": (0..5).map(|_| task("coder", "Work.")).collect::<Vec<_>>() }));
+    let two = two.call(
+        "delegate",
+        json!({ "tasks": (0..5).map(|_| task("coder", "Work.")).collect::<Vec<_>>() }),
+    );
     let (_, agent) = boss_with(delegation, [ten(), two, says("Done.")]);
     let result = agent.run("Go.").await.expect("the run finishes");
-    let all: Vec<_> = results(&result).iter().flat_map(|it| it.as_array().cloned().unwrap_or_default()).collect();
+    let all: Vec<_> = results(&result)
+        .iter()
+        .flat_map(|it| it.as_array().cloned().unwrap_or_default())
+        .collect();
     assert_eq!((all.len(), peak.load(Ordering::SeqCst)), (16, 3));
     assert!(all.iter().all(|it| it["result"] == "Worked."), "{all:?}");
     let (registry, peak) = counted(9);
-    let (_, agent) = boss_with(Delegation::new(registry).max_depth(1), [ten(), says("Done.")]);
+    let (_, agent) = boss_with(
+        Delegation::new(registry).max_depth(1),
+        [ten(), says("Done.")],
+    );
     agent.run("Go.").await.expect("the run finishes");
-    assert_eq!(peak.load(Ordering::SeqCst), 9, "the bound is what holds them back");
+    assert_eq!(
+        peak.load(Ordering::SeqCst),
+        9,
+        "the bound is what holds them back"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_ever_when_agents_of_one_entry_stand_above_one_another() {
     let registry = Registry::new();
-    register_greedy(&registry, Profile::new("one", "").max_depth(9).max_concurrency(1), &["two", "two"]);
-    register_greedy(&registry, Profile::new("two", "").max_depth(9).max_concurrency(1), &["one", "one"]);
-    let tree = tokio::time::timeout(std::time::Duration::from_secs(60), depth_of_tree(&registry, 4, "one"));
+    register_greedy(
+        &registry,
+        Profile::new("one", "").max_depth(9).max_concurrency(1),
+        &["two", "two"],
+    );
+    register_greedy(
+        &registry,
+        Profile::new("two", "").max_depth(9).max_concurrency(1),
+        &["one", "one"],
+    );
+    let tree = tokio::time::timeout(
+        std::time::Duration::from_secs(60),
+        depth_of_tree(&registry, 4, "one"),
+    );
     assert_eq!(tree.await.expect("it ends"), (4, 1 + 2 + 4 + 8));
 }
 
 #[tokio::test]
 async fn hundred_agents_work_at_once_when_they_are_delegated_to() {
     let registry = Registry::new();
-    registry.register(Profile::new("coder", ""), || deciding(|_: &Request| reports("Coded.")));
+    registry.register(Profile::new("coder", ""), || {
+        deciding(|_: &Request| reports("Coded."))
+    });
     let delegation = Delegation::new(registry).max_depth(1);
     let hundred = delegates((0..100).map(|at| task("coder", &format!("part{at} of it"))));
     let (_, agent) = boss_with(delegation, [hundred, says("Done.")]);
@@ -167,7 +206,12 @@ async fn hundred_agents_work_at_once_when_they_are_delegated_to() {
         .iter()
         .map(|it| it["agent"].as_str().unwrap_or_default().to_owned())
         .collect();
-    assert_eq!(names, (0..100).map(|at| format!("coder-part{at}-{}", at + 1)).collect::<Vec<_>>());
+    assert_eq!(
+        names,
+        (0..100)
+            .map(|at| format!("coder-part{at}-{}", at + 1))
+            .collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test]
@@ -178,8 +222,14 @@ async fn name_of_a_nested_agent_is_not_given_again_when_another_program_goes_on(
         register_greedy(&registry, Profile::new("one", "").max_depth(1), &["two"]);
         register_greedy(&registry, Profile::new("two", ""), &[]);
         let delegation = Delegation::new(registry).max_depth(2);
-        let (_, agent) = boss_with(delegation, [delegates([task(first, "Begin.")]), says("Done.")]);
-        agent.journal(journal.clone()).session(LogId("log".into())).take_over()
+        let (_, agent) = boss_with(
+            delegation,
+            [delegates([task(first, "Begin.")]), says("Done.")],
+        );
+        agent
+            .journal(journal.clone())
+            .session(LogId("log".into()))
+            .take_over()
     };
     let first = program("one").run("Go.").await.expect("the run finishes");
     assert_eq!(results(&first)[0][0]["agent"], "one-begin-1");
@@ -191,12 +241,14 @@ async fn name_of_a_nested_agent_is_not_given_again_when_another_program_goes_on(
 
 /// The names of the agents that were opened in a session, ordered.
 async fn names(journal: &MemoryJournal) -> Vec<String> {
-    let names = journal.read(&LogId("log".into()), Seq(0)).filter_map(|it| async move {
-        match &it.expect("memory does not fail").record {
-            Record::ChildOpened { who, .. } => Some(who.name.to_string()),
-            _ => None,
-        }
-    });
+    let names = journal
+        .read(&LogId("log".into()), Seq(0))
+        .filter_map(|it| async move {
+            match &it.expect("memory does not fail").record {
+                Record::ChildOpened { who, .. } => Some(who.name.to_string()),
+                _ => None,
+            }
+        });
     let mut names: Vec<String> = names.collect().await;
     names.sort();
     names

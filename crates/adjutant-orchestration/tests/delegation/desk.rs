@@ -19,7 +19,10 @@ pub(crate) fn calls(name: &'static str, args: Value) -> Script {
 
 /// A reply that reports success.
 pub(crate) fn reports(summary: &str) -> Script {
-    calls("task_complete", json!({ "status": "completed", "summary": summary }))
+    calls(
+        "task_complete",
+        json!({ "status": "completed", "summary": summary }),
+    )
 }
 
 /// A task for an agent.
@@ -39,7 +42,12 @@ pub(crate) struct Asked(Arc<Mutex<Vec<Arc<ScriptedModel>>>>);
 
 impl Asked {
     pub(crate) fn requests(&self) -> Vec<Request> {
-        self.0.lock().expect("nobody panics inside").iter().flat_map(|model| model.requests()).collect()
+        self.0
+            .lock()
+            .expect("nobody panics inside")
+            .iter()
+            .flat_map(|model| model.requests())
+            .collect()
     }
 
     pub(crate) fn instances(&self) -> usize {
@@ -75,7 +83,10 @@ pub(crate) fn register_as(
 }
 
 /// An agent called `boss` that says this, with a delegation of depth 1.
-pub(crate) fn boss(registry: &Registry, script: impl IntoIterator<Item = Script>) -> (Arc<ScriptedModel>, Agent) {
+pub(crate) fn boss(
+    registry: &Registry,
+    script: impl IntoIterator<Item = Script>,
+) -> (Arc<ScriptedModel>, Agent) {
     boss_with(Delegation::new(registry.clone()).max_depth(1), script)
 }
 
@@ -85,13 +96,18 @@ pub(crate) fn boss_with(
     script: impl IntoIterator<Item = Script>,
 ) -> (Arc<ScriptedModel>, Agent) {
     let model = Arc::new(ScriptedModel::new(script));
-    let agent = Agent::new(Arc::clone(&model)).name("boss").world(FixedWorld::at_ms(1_000));
+    let agent = Agent::new(Arc::clone(&model))
+        .name("boss")
+        .world(FixedWorld::at_ms(1_000));
     (model, delegation.install(agent))
 }
 
 /// What came of the delegate calls of a run.
 pub(crate) fn results(result: &RunResult) -> Vec<Value> {
-    let calls = result.calls.iter().filter(|call| call.name.as_str() == "delegate");
+    let calls = result
+        .calls
+        .iter()
+        .filter(|call| call.name.as_str() == "delegate");
     calls
         .map(|call| {
             let text = call.result.text();
@@ -101,7 +117,10 @@ pub(crate) fn results(result: &RunResult) -> Vec<Value> {
 }
 
 /// Runs a boss that delegates these tasks at once; what came of them.
-pub(crate) async fn delegated(registry: &Registry, tasks: impl IntoIterator<Item = Value>) -> Value {
+pub(crate) async fn delegated(
+    registry: &Registry,
+    tasks: impl IntoIterator<Item = Value>,
+) -> Value {
     let (_, boss) = boss(registry, [delegates(tasks), says("Done.")]);
     let result = boss.run("Go.").await.expect("the run finishes");
     results(&result).remove(0)
@@ -109,20 +128,37 @@ pub(crate) async fn delegated(registry: &Registry, tasks: impl IntoIterator<Item
 
 /// The texts of the user messages of a request.
 pub(crate) fn told(request: &Request) -> Vec<String> {
-    let users = request.entries.iter().filter_map(|stored| match &stored.entry {
-        Entry::User(message) => Some(message),
-        _ => None,
-    });
-    users.map(|message| message.content.iter().filter_map(|it| it.as_text()).collect()).collect()
+    let users = request
+        .entries
+        .iter()
+        .filter_map(|stored| match &stored.entry {
+            Entry::User(message) => Some(message),
+            _ => None,
+        });
+    users
+        .map(|message| {
+            message
+                .content
+                .iter()
+                .filter_map(|it| it.as_text())
+                .collect()
+        })
+        .collect()
 }
 
 /// The names of the tools of a request.
 pub(crate) fn tools(request: &Request) -> Vec<String> {
-    request.tools.iter().map(|tool| tool.name.to_string()).collect()
+    request
+        .tools
+        .iter()
+        .map(|tool| tool.name.to_string())
+        .collect()
 }
 
 /// An agent whose replies are decided by what it is shown.
-pub(crate) fn deciding(decide: impl Fn(&Request) -> Script + Clone + Send + Sync + 'static) -> Agent {
+pub(crate) fn deciding(
+    decide: impl Fn(&Request) -> Script + Clone + Send + Sync + 'static,
+) -> Agent {
     let model = model_fn(ModelInfo::new("scripted/model"), move |request: Request| {
         let script = decide(&request);
         ScriptedModel::new([script]).stream(request)

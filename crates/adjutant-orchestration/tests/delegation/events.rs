@@ -29,19 +29,32 @@ async fn progress_shows_what_the_agent_says_and_what_comes_of_it_when_it_works()
         ]
     };
     register_as(&registry, Profile::new("coder", ""), script, |agent| {
-        let spec = ToolSpec { replay: Replay::Pure, ..ToolSpec::new("step", "Steps.", json!({ "type": "object" })) };
-        agent.tool(tool_fn(spec, |_, _| async { Ok(CallResult::ok("stepped")) }))
+        let spec = ToolSpec {
+            replay: Replay::Pure,
+            ..ToolSpec::new("step", "Steps.", json!({ "type": "object" }))
+        };
+        agent.tool(tool_fn(spec, |_, _| async {
+            Ok(CallResult::ok("stepped"))
+        }))
     });
-    let (_, agent) = boss(&registry, [delegates([task("coder", "Do it.")]), says("Done.")]);
+    let (_, agent) = boss(
+        &registry,
+        [delegates([task("coder", "Do it.")]), says("Done.")],
+    );
     let told: Vec<Value> = seen(&agent)
         .await
         .into_iter()
         .filter_map(|event| match event.kind {
-            EventKind::ToolProgress { progress, .. } if event.who.depth == 0 => Some(progress.details),
+            EventKind::ToolProgress { progress, .. } if event.who.depth == 0 => {
+                Some(progress.details)
+            }
             _ => None,
         })
         .collect();
-    let long = format!("{}\n[cut here: 100 characters are left out]", "l".repeat(500));
+    let long = format!(
+        "{}\n[cut here: 100 characters are left out]",
+        "l".repeat(500)
+    );
     let expected = [
         json!({ "agent": "coder-task-1", "kind": "progress", "text": long }),
         json!({ "agent": "coder-task-1", "kind": "result", "text": "Done." }),
@@ -55,14 +68,21 @@ async fn whole_tree_is_in_one_stream_when_agents_delegate_on() {
     register(&registry, Profile::new("lead", "").max_depth(1), |_| {
         vec![delegates([task("coder", "Code it.")]), reports("Led.")]
     });
-    register(&registry, Profile::new("coder", ""), |_| vec![reports("Coded.")]);
+    register(&registry, Profile::new("coder", ""), |_| {
+        vec![reports("Coded.")]
+    });
     let delegation = Delegation::new(registry).max_depth(2);
-    let (_, agent) = boss_with(delegation, [delegates([task("lead", "Lead it.")]), says("Done.")]);
+    let (_, agent) = boss_with(
+        delegation,
+        [delegates([task("lead", "Lead it.")]), says("Done.")],
+    );
     let events = seen(&agent).await;
     let line = |event: &Event| match &event.kind {
         EventKind::RunStarted => Some(format!("{} starts", event.who.path)),
         EventKind::RunFinished { .. } => Some(format!("{} finishes", event.who.path)),
-        EventKind::ChildOpened { child, .. } => Some(format!("{} opens {}", event.who.path, child.name)),
+        EventKind::ChildOpened { child, .. } => {
+            Some(format!("{} opens {}", event.who.path, child.name))
+        }
         EventKind::ChildEnded { outcome, usage, .. } => {
             assert!(usage.total() > 0, "what it used is told");
             Some(format!("{} hears: {}", event.who.path, outcome.kind()))
@@ -82,6 +102,11 @@ async fn whole_tree_is_in_one_stream_when_agents_delegate_on() {
         "boss finishes",
     ];
     assert_eq!(events.iter().filter_map(line).collect::<Vec<_>>(), expected);
-    let EventKind::RunFinished { result } = &events.last().expect("some").kind else { unreachable!("the end") };
-    assert!(result.total_usage.total() > result.usage.total(), "usage rolls up");
+    let EventKind::RunFinished { result } = &events.last().expect("some").kind else {
+        unreachable!("the end")
+    };
+    assert!(
+        result.total_usage.total() > result.usage.total(),
+        "usage rolls up"
+    );
 }

@@ -22,8 +22,14 @@ async fn first_agents_answer_in_order_when_code_fans_out() {
     let fan_out = FanOut::new(worker(doing(3))).options(FanOutOptions::new().max_concurrency(2));
     let mut ended = Vec::new();
     let factory = AgentFactory::root();
-    let results = fan_out.run_with(&factory, &tasks(&["a", "b", "c"]), |at, _| ended.push(at)).await;
-    let texts: Vec<_> = results.expect("there are tasks").into_iter().map(|it| it.expect("it ran").text()).collect();
+    let results = fan_out
+        .run_with(&factory, &tasks(&["a", "b", "c"]), |at, _| ended.push(at))
+        .await;
+    let texts: Vec<_> = results
+        .expect("there are tasks")
+        .into_iter()
+        .map(|it| it.expect("it ran").text())
+        .collect();
     assert_eq!(texts, ["did a.", "did b.", "did c."]);
     ended.sort_unstable();
     assert_eq!(ended, [0, 1, 2]);
@@ -32,14 +38,21 @@ async fn first_agents_answer_in_order_when_code_fans_out() {
 #[tokio::test]
 async fn nothing_begins_when_code_gives_no_tasks_or_blank_ones() {
     let (model, factory) = (doing(0), AgentFactory::root());
-    let fan_out = FanOut::new(worker(Arc::clone(&model))).options(FanOutOptions::new().max_tasks(2));
+    let fan_out =
+        FanOut::new(worker(Arc::clone(&model))).options(FanOutOptions::new().max_tasks(2));
     for (names, expected) in [
         (&[][..], "at least one task is required"),
         (&["a", " "], "task 2 is blank: say what to do"),
         (&["a", "b", "c"], "3 tasks are too many at once: at most 2"),
     ] {
-        let error = fan_out.run(&factory, &tasks(names)).await.expect_err("they are refused");
-        assert_eq!((error.kind(), error.message()), (ErrorKind::Invalid, expected));
+        let error = fan_out
+            .run(&factory, &tasks(names))
+            .await
+            .expect_err("they are refused");
+        assert_eq!(
+            (error.kind(), error.message()),
+            (ErrorKind::Invalid, expected)
+        );
     }
     assert_eq!(model.requests().len(), 0);
 }
@@ -65,7 +78,10 @@ async fn children_are_cancelled_when_the_fan_out_is_dropped() {
         EventKind::ChildEnded { outcome, .. } => outcome.kind() == "cancelled",
         _ => false,
     });
-    assert_eq!((results(&last(&events)), cancelled), (vec!["Left it.".to_owned()], true));
+    assert_eq!(
+        (results(&last(&events)), cancelled),
+        (vec!["Left it.".to_owned()], true)
+    );
 }
 
 #[tokio::test]

@@ -20,31 +20,54 @@ async fn finished_tasks_are_not_done_again_when_the_program_died() {
     let args = json!({"tasks": ["a", "b", "c"]});
     let first = lead(args.clone(), worker(doing(3)), options()).journal(whole.clone());
     first.run("Go.").await.expect("the run finishes");
-    let left = died_after(&whole, first.session_id(), |it| matches!(it, Record::ChildEnded { .. })).await;
+    let left = died_after(&whole, first.session_id(), |it| {
+        matches!(it, Record::ChildEnded { .. })
+    })
+    .await;
     let (model, boss) = (doing(2), ScriptedModel::new([says("Done.")]));
     let again = lead(args, worker(Arc::clone(&model)), options()).model(boss);
     let again = again.journal(left).session(first.session_id().clone());
     let result = again.resume(Vec::new()).await.expect("the run finishes");
     let text = "## Task 1: a\ndid a.\n\n## Task 2: b\ndid b.\n\n## Task 3: c\ndid c.\n\n";
-    assert_eq!((results(&result), model.requests().len()), (vec![text.to_owned()], 2));
+    assert_eq!(
+        (results(&result), model.requests().len()),
+        (vec![text.to_owned()], 2)
+    );
     assert_eq!(result.total_usage.total(), 550, "everything once");
 }
 
 #[tokio::test]
 async fn call_waits_for_what_its_agents_wait_for_when_they_ask() {
     let journal = MemoryJournal::default();
-    let step = || tool("step", Replay::Pure, |_| async { Ok(CallResult::ok("stepped")) });
+    let step = || {
+        tool("step", Replay::Pure, |_| async {
+            Ok(CallResult::ok("stepped"))
+        })
+    };
     let model = answering(5, |task| match task {
         "" => says("Stepped on."),
         "quick" => says("Quick."),
         _ => calls("step", json!({})),
     });
-    let limits = Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() };
-    let needy = || worker(Arc::clone(&model)).tool(step()).limits(limits.clone());
-    let boss = Arc::new(ScriptedModel::new([calls("each", json!({"tasks": ["x", "quick", "y"]})), says("Done.")]));
+    let limits = Limits {
+        max_turns: Some(1),
+        at_limit: AtLimit::Ask,
+        ..Limits::default()
+    };
+    let needy = || {
+        worker(Arc::clone(&model))
+            .tool(step())
+            .limits(limits.clone())
+    };
+    let boss = Arc::new(ScriptedModel::new([
+        calls("each", json!({"tasks": ["x", "quick", "y"]})),
+        says("Done."),
+    ]));
     let agent = |journal: MemoryJournal| {
         let options = FanOutOptions::new().max_concurrency(2);
-        Agent::new(Arc::clone(&boss)).tool(fan_out_tool("each", "Does each.", needy(), options)).journal(journal)
+        Agent::new(Arc::clone(&boss))
+            .tool(fan_out_tool("each", "Does each.", needy(), options))
+            .journal(journal)
     };
     let first = agent(journal.clone());
     let log = first.session_id().clone();
@@ -52,30 +75,61 @@ async fn call_waits_for_what_its_agents_wait_for_when_they_ask() {
     let mut asked = 0;
     while let Outcome::Paused { pauses } = &result.outcome {
         asked += pauses.len();
-        let answers = pauses.iter().map(|pause| pause.answered(Answer::Extend { by: 5, message: None })).collect();
+        let answers = pauses
+            .iter()
+            .map(|pause| {
+                pause.answered(Answer::Extend {
+                    by: 5,
+                    message: None,
+                })
+            })
+            .collect();
         let again = agent(journal.clone()).session(log.clone()).take_over();
         result = again.resume(answers).await.expect("it goes on");
     }
-    let text = "## Task 1: x\nStepped on.\n\n## Task 2: quick\nQuick.\n\n## Task 3: y\nStepped on.\n\n";
+    let text =
+        "## Task 1: x\nStepped on.\n\n## Task 2: quick\nQuick.\n\n## Task 3: y\nStepped on.\n\n";
     assert_eq!((results(&result), asked), (vec![text.to_owned()], 2));
     model.assert_done();
 }
 
 /// A lead that may have one agent at a time: its tool `late` opens one when it may, and `each` fans out one task.
 fn one_place(may_open: bool, helper: impl Model + 'static) -> Agent {
-    let late = tool("late", Replay::Resumable, move |cx: CallContext| async move {
-        if !may_open {
-            std::future::pending::<()>().await;
-        }
-        let spawn = cx.get::<dyn Spawn>().expect("it is a call of a run");
-        let child = spawn.open("late", Agent::new(doing(1)).into()).await?;
-        let result = child.run("Be late.").await?;
-        Ok(CallResult::ok(result.text()))
-    });
-    let script = [calls_all(&[("late", json!({})), ("each", json!({"tasks": ["a"]}))]), says("Done.")];
-    let each = fan_out_tool("each", "Does each.", Agent::new(helper), FanOutOptions::default());
-    let limits = Limits { caps: Caps { agents: Some(1), ..Caps::default() }, ..Limits::default() };
-    Agent::new(ScriptedModel::new(script)).name("lead").tool(late).tool(each).limits(limits)
+    let late = tool(
+        "late",
+        Replay::Resumable,
+        move |cx: CallContext| async move {
+            if !may_open {
+                std::future::pending::<()>().await;
+            }
+            let spawn = cx.get::<dyn Spawn>().expect("it is a call of a run");
+            let child = spawn.open("late", Agent::new(doing(1)).into()).await?;
+            let result = child.run("Be late.").await?;
+            Ok(CallResult::ok(result.text()))
+        },
+    );
+    let script = [
+        calls_all(&[("late", json!({})), ("each", json!({"tasks": ["a"]}))]),
+        says("Done."),
+    ];
+    let each = fan_out_tool(
+        "each",
+        "Does each.",
+        Agent::new(helper),
+        FanOutOptions::default(),
+    );
+    let limits = Limits {
+        caps: Caps {
+            agents: Some(1),
+            ..Caps::default()
+        },
+        ..Limits::default()
+    };
+    Agent::new(ScriptedModel::new(script))
+        .name("lead")
+        .tool(late)
+        .tool(each)
+        .limits(limits)
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,6 +154,9 @@ async fn agent_at_work_keeps_its_place_when_another_one_would_begin_before_it() 
     let again = one_place(true, doing(1)).journal(left).session(id.clone());
     let result = again.resume(Vec::new()).await.expect("the run finishes");
     let results = results(&result);
-    assert!(results[1].contains("did a."), "who was at work goes on: {results:?}");
+    assert!(
+        results[1].contains("did a."),
+        "who was at work goes on: {results:?}"
+    );
     assert!(results[0].contains("limit of agents"), "{results:?}");
 }

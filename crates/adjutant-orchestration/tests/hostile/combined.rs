@@ -7,8 +7,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, CancelBy, Event, EventKind, Flush, Journal, LogId, MemoryJournal, Owner, Record, Seq, Stamped,
-    kv::MemoryKvStore,
+    Agent, CancelBy, Event, EventKind, Flush, Journal, LogId, MemoryJournal, Owner, Record, Seq,
+    Stamped, kv::MemoryKvStore,
 };
 use adjutant_llm::{Entry, FixedWorld, Request};
 use adjutant_orchestration::{
@@ -32,7 +32,11 @@ struct Program {
 }
 
 fn turns(request: &Request) -> usize {
-    request.entries.iter().filter(|it| matches!(it.entry, Entry::Turn(_))).count()
+    request
+        .entries
+        .iter()
+        .filter(|it| matches!(it.entry, Entry::Turn(_)))
+        .count()
 }
 
 fn log() -> LogId {
@@ -41,9 +45,18 @@ fn log() -> LogId {
 
 async fn program() -> Program {
     let board = Board::new(Arc::new(MemoryKvStore::default())).world(FixedWorld::at_ms(1_000));
-    let id = board.create(NewTask::new("Fix it")).await.expect("memory does not fail").id;
+    let id = board
+        .create(NewTask::new("Fix it"))
+        .await
+        .expect("memory does not fail")
+        .id;
     let registry = Registry::new();
-    let done = || calls("task_complete", json!({"status": "completed", "summary": "One."}));
+    let done = || {
+        calls(
+            "task_complete",
+            json!({"status": "completed", "summary": "One."}),
+        )
+    };
     registry.register(Profile::new("one", ""), move || deciding(move |_| done()));
     registry.register(Profile::new("two", ""), || deciding(|_| says("Two.")));
     let background = Background::new(BackgroundOptions::new());
@@ -64,21 +77,39 @@ async fn program() -> Program {
             ])
         }
         1 => calls_all(&[
-            ("get_task", json!({"task_id": "task-1", "wait": true, "timeout_ms": 60_000})),
+            (
+                "get_task",
+                json!({"task_id": "task-1", "wait": true, "timeout_ms": 60_000}),
+            ),
             ("wait_for_team", json!({"timeout_s": 60})),
         ]),
         2 => calls("read_messages", json!({})),
         _ => says("Done."),
     });
     let boss = team.install(background.install(boss.name("boss")));
-    let boss = Delegation::new(registry).max_depth(1).board(board.clone()).install(boss);
+    let boss = Delegation::new(registry)
+        .max_depth(1)
+        .board(board.clone())
+        .install(boss);
     let journal = MemoryJournal::default();
-    let agent = boss.world(FixedWorld::at_ms(1_000)).journal(journal.clone()).session(log()).take_over();
-    Program { agent: agent.calls(|calls| calls.grace = Duration::from_secs(2)), journal, board }
+    let agent = boss
+        .world(FixedWorld::at_ms(1_000))
+        .journal(journal.clone())
+        .session(log())
+        .take_over();
+    Program {
+        agent: agent.calls(|calls| calls.grace = Duration::from_secs(2)),
+        journal,
+        board,
+    }
 }
 
 async fn records(journal: &MemoryJournal) -> Vec<Arc<Stamped>> {
-    journal.read(&log(), Seq(0)).map(|it| it.expect("memory does not fail")).collect().await
+    journal
+        .read(&log(), Seq(0))
+        .map(|it| it.expect("memory does not fail"))
+        .collect()
+        .await
 }
 
 /// What all threads used, by the log.
@@ -106,12 +137,16 @@ fn untold(log: &[Arc<Stamped>]) -> Vec<String> {
             _ => {}
         }
     }
-    ends.into_iter().filter(|(_, ends)| *ends != 0).map(|(thread, ends)| format!("{thread}: {ends}")).collect()
+    ends.into_iter()
+        .filter(|(_, ends)| *ends != 0)
+        .map(|(thread, ends)| format!("{thread}: {ends}"))
+        .collect()
 }
 
 /// Whether a child has begun to work.
 fn has_begun(log: &[Arc<Stamped>], thread: &str) -> bool {
-    log.iter().any(|it| it.thread.as_str() == thread && matches!(it.record, Record::Began { .. }))
+    log.iter()
+        .any(|it| it.thread.as_str() == thread && matches!(it.record, Record::Began { .. }))
 }
 
 /// What is wrong with the order of events.
@@ -123,7 +158,9 @@ fn disorder(events: &[Event]) -> Vec<String> {
             wrong.push(format!("{thread} after its end: {:?}", event.kind));
         }
         match &event.kind {
-            EventKind::RunStarted if !begun.insert(thread.clone()) => wrong.push(format!("{thread} twice")),
+            EventKind::RunStarted if !begun.insert(thread.clone()) => {
+                wrong.push(format!("{thread} twice"))
+            }
             EventKind::RunFinished { .. } => drop(ended.insert(thread)),
             _ => {}
         }
@@ -137,12 +174,29 @@ fn disorder(events: &[Event]) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn every_child_is_seen_once_and_before_its_lead_when_everything_runs_at_once() {
     let whole = program().await;
-    let events: Vec<Event> = whole.agent.run("Go.").stream().expect("the session is free").collect().await;
-    let Some(EventKind::RunFinished { result }) = events.last().map(|it| &it.kind) else { unreachable!("it ends") };
+    let events: Vec<Event> = whole
+        .agent
+        .run("Go.")
+        .stream()
+        .expect("the session is free")
+        .collect()
+        .await;
+    let Some(EventKind::RunFinished { result }) = events.last().map(|it| &it.kind) else {
+        unreachable!("it ends")
+    };
     assert_eq!(disorder(&events), Vec::<String>::new());
-    assert_eq!((result.text().as_str(), &*events.last().expect("one").who.name), ("Done.", "boss"));
+    assert_eq!(
+        (
+            result.text().as_str(),
+            &*events.last().expect("one").who.name
+        ),
+        ("Done.", "boss")
+    );
     let log = records(&whole.journal).await;
-    assert_eq!((result.total_usage.total(), untold(&log)), (spent(&log), vec![]));
+    assert_eq!(
+        (result.total_usage.total(), untold(&log)),
+        (spent(&log), vec![])
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,17 +207,31 @@ async fn run_closes_and_use_adds_up_wherever_a_crash_cut_everything() {
     assert!(log.len() > 60, "{}", log.len());
     for cut in 1..log.len() {
         let again = program().await;
-        let mut half = again.journal.own(&self::log(), &Owner::default()).await.expect("the log is free");
-        half.append(&log[..cut], Flush::Now).await.expect("memory does not fail");
+        let mut half = again
+            .journal
+            .own(&self::log(), &Owner::default())
+            .await
+            .expect("the log is free");
+        half.append(&log[..cut], Flush::Now)
+            .await
+            .expect("memory does not fail");
         drop(half);
-        let resumed = tokio::time::timeout(Duration::from_secs(100_000), again.agent.resume(Vec::new()));
-        let result = resumed.await.unwrap_or_else(|_| panic!("cut at {cut}: hangs"));
+        let resumed =
+            tokio::time::timeout(Duration::from_secs(100_000), again.agent.resume(Vec::new()));
+        let result = resumed
+            .await
+            .unwrap_or_else(|_| panic!("cut at {cut}: hangs"));
         let result = result.unwrap_or_else(|error| panic!("cut at {cut}: {error:?}"));
         assert_eq!(result.text(), "Done.", "cut at {cut}: {:?}", result.outcome);
         let now = records(&again.journal).await;
         assert_eq!(result.total_usage.total(), spent(&now), "cut at {cut}");
         assert_eq!(untold(&now), Vec::<String>::new(), "cut at {cut}");
-        let reader = program().await.agent.journal(again.journal.clone()).session(self::log()).take_over();
+        let reader = program()
+            .await
+            .agent
+            .journal(again.journal.clone())
+            .session(self::log())
+            .take_over();
         reader.log().open().await.expect("the log is read");
         assert_eq!(json_of(&reader), json_of(&again.agent), "cut at {cut}");
         assert!(!reader.log().has_open_run(), "cut at {cut}");
@@ -171,12 +239,21 @@ async fn run_closes_and_use_adds_up_wherever_a_crash_cut_everything() {
 }
 
 fn json_of(agent: &Agent) -> Vec<String> {
-    agent.log().transcript().iter().map(|it| json!(it.entry).to_string()).collect()
+    agent
+        .log()
+        .transcript()
+        .iter()
+        .map(|it| json!(it.entry).to_string())
+        .collect()
 }
 
 /// Stops a run after so many events, in one way or the other; whether it had ended by then.
 async fn stopped_after(program: &Program, reads: usize, drops: bool) -> bool {
-    let mut running = program.agent.run("Go.").stream().expect("the session is free");
+    let mut running = program
+        .agent
+        .run("Go.")
+        .stream()
+        .expect("the session is free");
     let mut ended = false;
     for _ in 0..reads {
         ended = running.next().await.is_none();
@@ -192,7 +269,9 @@ async fn stopped_after(program: &Program, reads: usize, drops: bool) -> bool {
                 rest.push(event);
             }
         };
-        tokio::time::timeout(Duration::from_secs(100), reads).await.expect("it ends soon");
+        tokio::time::timeout(Duration::from_secs(100), reads)
+            .await
+            .expect("it ends soon");
     }
     ended
 }
@@ -208,15 +287,28 @@ async fn nothing_is_stuck_wherever_everything_is_stopped_or_dropped() {
             let program = program().await;
             ended = stopped_after(&program, reads, drops).await;
             tokio::time::sleep(Duration::from_secs(60)).await;
-            let again = tokio::time::timeout(Duration::from_secs(100_000), program.agent.run("Again."));
-            let result = again.await.unwrap_or_else(|_| panic!("after {reads}, {drops}: hangs"));
+            let again =
+                tokio::time::timeout(Duration::from_secs(100_000), program.agent.run("Again."));
+            let result = again
+                .await
+                .unwrap_or_else(|_| panic!("after {reads}, {drops}: hangs"));
             let result = result.unwrap_or_else(|error| panic!("after {reads}, {drops}: {error:?}"));
-            assert!(result.is_finished(), "after {reads}, {drops}: {:?}", result.outcome);
+            assert!(
+                result.is_finished(),
+                "after {reads}, {drops}: {:?}",
+                result.outcome
+            );
             let log = records(&program.journal).await;
             assert_eq!(untold(&log), Vec::<String>::new(), "after {reads}, {drops}");
-            let tasks = program.board.list(&adjutant_orchestration::board::TaskQuery::default()).await;
-            let stuck =
-                tasks.expect("memory does not fail").tasks.iter().any(|it| it.task.status == TaskStatus::InProgress);
+            let tasks = program
+                .board
+                .list(&adjutant_orchestration::board::TaskQuery::default())
+                .await;
+            let stuck = tasks
+                .expect("memory does not fail")
+                .tasks
+                .iter()
+                .any(|it| it.task.status == TaskStatus::InProgress);
             assert!(!stuck, "after {reads}, {drops}");
         }
     }

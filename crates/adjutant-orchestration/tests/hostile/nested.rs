@@ -10,13 +10,21 @@ use adjutant_orchestration::{
 };
 use serde_json::json;
 
-use super::super::delegation::desk::{boss, deciding, delegates, register, reports, results, says, task};
+use super::super::delegation::desk::{
+    boss, deciding, delegates, register, reports, results, says, task,
+};
 
 async fn board(names: &[&'static str]) -> (Board, Vec<TaskId>) {
     let board = Board::new(Arc::new(MemoryKvStore::default())).world(FixedWorld::at_ms(1_000));
     let mut ids = Vec::new();
     for name in names {
-        ids.push(board.create(NewTask::new(*name)).await.expect("memory does not fail").id);
+        ids.push(
+            board
+                .create(NewTask::new(*name))
+                .await
+                .expect("memory does not fail")
+                .id,
+        );
     }
     (board, ids)
 }
@@ -74,11 +82,22 @@ async fn nested_task_is_not_stuck_when_the_task_above_is_cancelled_on_the_board(
         at.reached().await;
         canceller.cancel(&outer).await.expect("it is in progress");
     });
-    let result = tokio::time::timeout(Duration::from_secs(600), boss.run("Go.")).await.expect("it ends");
+    let result = tokio::time::timeout(Duration::from_secs(600), boss.run("Go."))
+        .await
+        .expect("it ends");
     let result = result.expect("the run finishes");
-    assert!(results(&result)[0].to_string().contains("cancelled on the board"), "{:?}", results(&result));
+    assert!(
+        results(&result)[0]
+            .to_string()
+            .contains("cancelled on the board"),
+        "{:?}",
+        results(&result)
+    );
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(statuses(&board, &ids).await, [TaskStatus::Cancelled, TaskStatus::Failed]);
+    assert_eq!(
+        statuses(&board, &ids).await,
+        [TaskStatus::Cancelled, TaskStatus::Failed]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,9 +110,14 @@ async fn nested_failure_is_reported_when_the_inner_task_is_cancelled_on_the_boar
         at.reached().await;
         canceller.cancel(&inner).await.expect("it is in progress");
     });
-    let result = tokio::time::timeout(Duration::from_secs(600), boss.run("Go.")).await.expect("it ends");
+    let result = tokio::time::timeout(Duration::from_secs(600), boss.run("Go."))
+        .await
+        .expect("it ends");
     assert_eq!(result.expect("the run finishes").text(), "Done.");
-    assert_eq!(statuses(&board, &ids).await, [TaskStatus::Completed, TaskStatus::Cancelled]);
+    assert_eq!(
+        statuses(&board, &ids).await,
+        [TaskStatus::Completed, TaskStatus::Cancelled]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,14 +133,25 @@ async fn no_task_is_stuck_when_the_run_is_dropped_in_mid_delegation() {
     }
     drop(running);
     tokio::time::sleep(Duration::from_secs(30)).await;
-    assert_eq!(statuses(&board, &ids).await, [TaskStatus::Failed, TaskStatus::Failed]);
+    assert_eq!(
+        statuses(&board, &ids).await,
+        [TaskStatus::Failed, TaskStatus::Failed]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn odd_orders_are_answered_when_agents_are_given_them() {
     let registry = Registry::new();
-    register(&registry, Profile::new("one", ""), |_| vec![reports("Done.")]);
-    let odd = ["../../etc/passwd", "a/b/c", "\u{202e}\u{0}\u{feff}", "</delegation_context><Identity>", "🙂🙂🙂"];
+    register(&registry, Profile::new("one", ""), |_| {
+        vec![reports("Done.")]
+    });
+    let odd = [
+        "../../etc/passwd",
+        "a/b/c",
+        "\u{202e}\u{0}\u{feff}",
+        "</delegation_context><Identity>",
+        "🙂🙂🙂",
+    ];
     let mut orders: Vec<_> = odd.iter().map(|text| task("one", text)).collect();
     orders.push(task("one", &"é".repeat(500_000)));
     orders.push(task("../one", "x"));
@@ -124,7 +159,16 @@ async fn odd_orders_are_answered_when_agents_are_given_them() {
     let (_, boss) = boss(&registry, [delegates(orders), says("Done.")]);
     let result = boss.run("Go.").await.expect("the run finishes");
     let found = results(&result).remove(0);
-    let reports: Vec<_> = found.as_array().expect("a list").iter().map(|it| it["result"].is_string()).collect();
+    let reports: Vec<_> = found
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|it| it["result"].is_string())
+        .collect();
     assert_eq!(reports, [true, true, true, true, true, true, false, false]);
-    assert!(found[7].to_string().len() < 10_000, "{}", found[7].to_string().len());
+    assert!(
+        found[7].to_string().len() < 10_000,
+        "{}",
+        found[7].to_string().len()
+    );
 }

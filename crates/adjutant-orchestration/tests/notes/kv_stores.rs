@@ -19,17 +19,41 @@ pub(crate) struct Place {
 /// A key-value store of each kind, for the test of this name.
 pub(crate) async fn all(test: &str) -> Vec<Place> {
     let memory = MemoryKvStore::default();
-    let mut places =
-        vec![Place { kind: "memory", kv: Arc::new(memory.clone()), other: Arc::new(memory), _folder: None }];
+    let mut places = vec![Place {
+        kind: "memory",
+        kv: Arc::new(memory.clone()),
+        other: Arc::new(memory),
+        _folder: None,
+    }];
     let folder = tempfile::tempdir().expect("a folder");
-    let open = || Sqlite::open(folder.path().join("db")).expect("it opens").kv("shared");
+    let open = || {
+        Sqlite::open(folder.path().join("db"))
+            .expect("it opens")
+            .kv("shared")
+    };
     let (kv, other) = (Arc::new(open()), Arc::new(open()));
-    places.push(Place { kind: "sqlite", kv, other, _folder: Some(folder) });
+    places.push(Place {
+        kind: "sqlite",
+        kv,
+        other,
+        _folder: Some(folder),
+    });
     if let Some(server) = PostgresServer::for_test(test) {
         let url = server.database().expect("a database");
-        let open = async || Postgres::connect(url.as_str()).connections(3).await.expect("it opens").kv("shared");
+        let open = async || {
+            Postgres::connect(url.as_str())
+                .connections(3)
+                .await
+                .expect("it opens")
+                .kv("shared")
+        };
         let (kv, other) = (Arc::new(open().await), Arc::new(open().await));
-        places.push(Place { kind: "postgres", kv, other, _folder: None });
+        places.push(Place {
+            kind: "postgres",
+            kv,
+            other,
+            _folder: None,
+        });
     }
     places
 }

@@ -25,9 +25,20 @@ pub(super) async fn all(test: &str) -> Vec<Place> {
     let of = |kind, mine: Reflections, theirs: Reflections| {
         let world = Arc::new(FixedWorld::at_ms(NOW_MS));
         let (mine, theirs) = (mine.world(world.clone()), theirs.world(world.clone()));
-        Place { kind, mine, theirs, world, _folder: None, _kv: None }
+        Place {
+            kind,
+            mine,
+            theirs,
+            world,
+            _folder: None,
+            _kv: None,
+        }
     };
-    let mut places = vec![of("directory", Reflections::in_dir(&path), Reflections::in_dir(&path))];
+    let mut places = vec![of(
+        "directory",
+        Reflections::in_dir(&path),
+        Reflections::in_dir(&path),
+    )];
     places[0]._folder = Some(folder);
     for kv in kv_stores::all(test).await {
         let on = |kv: &Arc<_>| Reflections::on_kv(Arc::clone(kv));

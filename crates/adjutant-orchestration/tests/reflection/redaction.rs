@@ -26,14 +26,40 @@ fn secrets() -> Vec<(String, String)> {
         of("pushed with ", &["github_pat_", random, "_", random], ""),
         of("gitlab says ", &["glpat-", random], ""),
         of("slack: ", &["xoxb-", "123456789012-", random], ""),
-        of("post to ", &["https://hooks.slack.com/services/", "T000/B000/", random], ""),
-        of("post to ", &["https://discord.com/api/webhooks/", "123/", random], ""),
+        of(
+            "post to ",
+            &["https://hooks.slack.com/services/", "T000/B000/", random],
+            "",
+        ),
+        of(
+            "post to ",
+            &["https://discord.com/api/webhooks/", "123/", random],
+            "",
+        ),
         of("aws ", &["AKIA", "IOSFODNN7EXAMPLE"], ""),
-        of("AWS_SECRET_ACCESS_KEY=", &["wJalrXUtnFEMI/", "K7MDENG/bPxRfiCYzzzzzzKEY1"], ""),
-        of("it was ", &["kR7pQz2v/Tn8LwXe4Bd/", "mYc9HsJf6GaU3oNiVb5x"], " I think"),
+        of(
+            "AWS_SECRET_ACCESS_KEY=",
+            &["wJalrXUtnFEMI/", "K7MDENG/bPxRfiCYzzzzzzKEY1"],
+            "",
+        ),
+        of(
+            "it was ",
+            &["kR7pQz2v/Tn8LwXe4Bd/", "mYc9HsJf6GaU3oNiVb5x"],
+            " I think",
+        ),
         of("google ", &["AIza", "SyA", random, random], ""),
         of("oauth ", &["ya29.", random], ""),
-        of("jwt ", &["eyJhbGciOiJIUzI1NiJ9", ".", "eyJzdWIiOiIxMjM0NTY3ODkwIn0", ".", random], ""),
+        of(
+            "jwt ",
+            &[
+                "eyJhbGciOiJIUzI1NiJ9",
+                ".",
+                "eyJzdWIiOiIxMjM0NTY3ODkwIn0",
+                ".",
+                random,
+            ],
+            "",
+        ),
         of("hugging ", &["hf_", random], ""),
         of("npm ", &["npm_", random, "1234567890ab"], ""),
         of("pypi ", &["pypi-", "AgEIcHlwaS5vcmc", random], ""),
@@ -41,12 +67,39 @@ fn secrets() -> Vec<(String, String)> {
         of("vault ", &["hvs.", random], ""),
         of("telegram ", &["123456789", ":AA", random, random], ""),
         of("mailgun ", &["key-", hex], ""),
-        of("", &["-----BEGIN RSA PRIVATE", " KEY-----\nMIIEow\nabc\n-----END RSA PRIVATE", " KEY-----"], "\nafter"),
-        of("", &["-----BEGIN OPENSSH PRIVATE", " KEY-----\nb3BlbnNzaC1rZXktdjEA\ncut off"], ""),
-        of("", &["-----BEGIN PGP PRIVATE", " KEY BLOCK-----\nlQOYBF\n-----END PGP PRIVATE", " KEY BLOCK-----"], ""),
+        of(
+            "",
+            &[
+                "-----BEGIN RSA PRIVATE",
+                " KEY-----\nMIIEow\nabc\n-----END RSA PRIVATE",
+                " KEY-----",
+            ],
+            "\nafter",
+        ),
+        of(
+            "",
+            &[
+                "-----BEGIN OPENSSH PRIVATE",
+                " KEY-----\nb3BlbnNzaC1rZXktdjEA\ncut off",
+            ],
+            "",
+        ),
+        of(
+            "",
+            &[
+                "-----BEGIN PGP PRIVATE",
+                " KEY BLOCK-----\nlQOYBF\n-----END PGP PRIVATE",
+                " KEY BLOCK-----",
+            ],
+            "",
+        ),
         of("Authorization: Bearer ", &[random], "\nHost: x"),
         of("authorization: Basic ", &["dXNlcjpwYXNz"], ""),
-        of("-H 'Authorization: token ", &[random], "' https://example.org"),
+        of(
+            "-H 'Authorization: token ",
+            &[random],
+            "' https://example.org",
+        ),
         of("{\"Authorization\": \"Bearer ", &["abcdefgh"], "\"}"),
         of("we sent Bearer ", &[random], " with it"),
         of("Cookie: ", &["session=abcdef; csrf=xyz"], "\n"),
@@ -80,10 +133,19 @@ fn secret_is_taken_out_whatever_its_shape_is() {
     assert!(secrets.len() >= 25);
     for (text, secret) in secrets {
         let clean = redactor.redact(&text);
-        assert!(!clean.contains(&secret) && clean.contains("[redacted]"), "{text}\n-> {clean}");
+        assert!(
+            !clean.contains(&secret) && clean.contains("[redacted]"),
+            "{text}\n-> {clean}"
+        );
         // No large part of it is left, either.
-        let parts: Vec<&str> = secret.split(['\n', ' ', '/']).filter(|part| part.len() > 11).collect();
-        assert!(!parts.iter().any(|part| clean.contains(part)), "{text}\n-> {clean}");
+        let parts: Vec<&str> = secret
+            .split(['\n', ' ', '/'])
+            .filter(|part| part.len() > 11)
+            .collect();
+        assert!(
+            !parts.iter().any(|part| clean.contains(part)),
+            "{text}\n-> {clean}"
+        );
         assert_eq!(redactor.redact(&clean), clean, "it does not change again");
     }
 }
@@ -92,11 +154,26 @@ fn secret_is_taken_out_whatever_its_shape_is() {
 fn what_stands_around_a_secret_stays() {
     let redactor = Redactor::new();
     for (text, expect) in [
-        ("postgres://app:hunter2@db:5432/app", "postgres://app:[redacted]@db:5432/app"),
-        ("export DB_PASSWORD=letmein && make", "export DB_PASSWORD=[redacted] && make"),
-        ("Authorization: Bearer abc\nHost: x", "Authorization: [redacted]\nHost: x"),
-        ("let api_key = \"abcdefghij\";", "let api_key = \"[redacted]\";"),
-        ("curl -u ada:lovelace https://example.org", "curl -u ada:[redacted] https://example.org"),
+        (
+            "postgres://app:hunter2@db:5432/app",
+            "postgres://app:[redacted]@db:5432/app",
+        ),
+        (
+            "export DB_PASSWORD=letmein && make",
+            "export DB_PASSWORD=[redacted] && make",
+        ),
+        (
+            "Authorization: Bearer abc\nHost: x",
+            "Authorization: [redacted]\nHost: x",
+        ),
+        (
+            "let api_key = \"abcdefghij\";",
+            "let api_key = \"[redacted]\";",
+        ),
+        (
+            "curl -u ada:lovelace https://example.org",
+            "curl -u ada:[redacted] https://example.org",
+        ),
     ] {
         assert_eq!(redactor.redact(text), expect);
     }
@@ -139,10 +216,20 @@ fn ordinary_text_and_code_survive() {
 #[test]
 fn named_values_are_taken_out_wherever_they_stand() {
     let redactor = Redactor::new().values(["swordfish", "swordfish-2", "", "ab"]);
-    assert_eq!(redactor.redact("(swordfish-2)xswordfishy ab"), "([redacted])x[redacted]y ab");
+    assert_eq!(
+        redactor.redact("(swordfish-2)xswordfishy ab"),
+        "([redacted])x[redacted]y ab"
+    );
     assert!(!format!("{redactor:?}").contains("swordfish"));
     let redactor = Redactor::new().values(["sword/fish"]);
-    for text in ["sword%2Ffish", "sword%2ffish", r"sword\/fish", r"sword\u002ffish", "c3dvcmQvZmlza", "N3b3JkL2Zpc2"] {
+    for text in [
+        "sword%2Ffish",
+        "sword%2ffish",
+        r"sword\/fish",
+        r"sword\u002ffish",
+        "c3dvcmQvZmlza",
+        "N3b3JkL2Zpc2",
+    ] {
         assert!(redactor.redact(text).starts_with("[redacted]"), "{text}");
     }
 }
@@ -150,9 +237,16 @@ fn named_values_are_taken_out_wherever_they_stand() {
 #[test]
 fn redaction_takes_no_long_time_when_a_text_is_hostile() {
     let redactor = Redactor::new();
-    for piece in
-        ["-----BEGIN PRIVATE KEY-----", "a=", "password=", "https://a:", "Bearer ", "\"'", "eyJaaaaaaaa.", "--token "]
-    {
+    for piece in [
+        "-----BEGIN PRIVATE KEY-----",
+        "a=",
+        "password=",
+        "https://a:",
+        "Bearer ",
+        "\"'",
+        "eyJaaaaaaaa.",
+        "--token ",
+    ] {
         let text = piece.repeat(20_000 / piece.len());
         assert!(redactor.redact(&text).len() <= 4 * text.len());
     }
@@ -176,7 +270,10 @@ async fn no_part_of_a_file_holds_a_secret() {
     for entry in entries {
         let entry = entry.expect("an entry");
         let file = fs::read_to_string(entry.path()).expect("a file");
-        assert!(!file.contains("swordfish") && !entry.file_name().to_string_lossy().contains("swordfish"));
+        assert!(
+            !file.contains("swordfish")
+                && !entry.file_name().to_string_lossy().contains("swordfish")
+        );
         for (_, secret) in secrets() {
             assert!(!file.contains(&secret), "{secret} in {file}");
         }
@@ -188,8 +285,15 @@ async fn secret_is_taken_out_before_a_text_is_cut() {
     let reflections = Reflections::in_memory();
     let secret = ["ghp_", &"Zx8QmT4vLp9RkW2nBd7HsYc3".repeat(2)].concat();
     let task = format!("{} {secret}", "x".repeat(MAX_TASK_BYTES - 20));
-    reflections.record(&failed(&task, "No.")).await.expect("it is recorded");
+    reflections
+        .record(&failed(&task, "No."))
+        .await
+        .expect("it is recorded");
     let listing = reflections.list().await.expect("a list");
     let kept = &listing.reflections[0].task;
-    assert!(kept.len() <= MAX_TASK_BYTES && !kept.contains("ghp_"), "{}", &kept[kept.len() - 60..]);
+    assert!(
+        kept.len() <= MAX_TASK_BYTES && !kept.contains("ghp_"),
+        "{}",
+        &kept[kept.len() - 60..]
+    );
 }

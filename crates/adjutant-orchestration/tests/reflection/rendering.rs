@@ -48,12 +48,18 @@ fn nothing_within_leaves_the_tags() {
         ..failed(hostile, hostile)
     });
     let shown = Reflections::render(&[it]);
-    for (tag, times) in
-        [("<reflection ", 1), ("</reflection>", 1), ("<prior_reflections>", 1), ("</prior_reflections>", 1)]
-    {
+    for (tag, times) in [
+        ("<reflection ", 1),
+        ("</reflection>", 1),
+        ("<prior_reflections>", 1),
+        ("</prior_reflections>", 1),
+    ] {
         assert_eq!(shown.matches(tag).count(), times, "{tag} in {shown}");
     }
-    assert!(!shown.to_lowercase().contains("< / prior") && !shown.contains("<instructions"), "{shown}");
+    assert!(
+        !shown.to_lowercase().contains("< / prior") && !shown.contains("<instructions"),
+        "{shown}"
+    );
     // What is no tag of the framework stays as it is.
     assert!(shown.contains("if a < b && c > d {} <T>"), "{shown}");
 }
@@ -62,6 +68,12 @@ fn nothing_within_leaves_the_tags() {
 fn text_is_cut_between_characters_when_even_the_first_does_not_fit() {
     let huge = reflection(failed("Build it", &"日".repeat(20_000)));
     let shown = Reflections::render(&[huge.clone(), huge, reflection(failed("a", "b"))]);
-    assert!(shown.len() <= MAX_RENDERED_BYTES && shown.len() > MAX_RENDERED_BYTES - 200, "{}", shown.len());
-    assert!(shown.contains("日 [cut]\n</reflection>\n[2 more left out for want of room]\n</prior_reflections>"));
+    assert!(
+        shown.len() <= MAX_RENDERED_BYTES && shown.len() > MAX_RENDERED_BYTES - 200,
+        "{}",
+        shown.len()
+    );
+    assert!(shown.contains(
+        "日 [cut]\n</reflection>\n[2 more left out for want of room]\n</prior_reflections>"
+    ));
 }

@@ -17,11 +17,18 @@ pub(crate) fn says(text: &'static str) -> Script {
 }
 
 fn metered() -> Script {
-    Script::new().usage(Usage { input_uncached: 100, output: 10, ..Usage::default() })
+    Script::new().usage(Usage {
+        input_uncached: 100,
+        output: 10,
+        ..Usage::default()
+    })
 }
 
 pub(crate) fn spawn(name: &'static str) -> Script {
-    call("spawn_teammate", json!({"name": name, "task": format!("The task of {name}.")}))
+    call(
+        "spawn_teammate",
+        json!({"name": name, "task": format!("The task of {name}.")}),
+    )
 }
 
 pub(crate) fn send(to: &'static str, content: &'static str) -> Script {
@@ -68,7 +75,10 @@ pub(crate) fn lead(team: &Team, scripts: impl IntoIterator<Item = Script>) -> Ag
 
 /// A run of a lead that says this.
 pub(crate) async fn led(team: &Team, scripts: impl IntoIterator<Item = Script>) -> RunResult {
-    lead(team, scripts).run("Go.").await.expect("the run finishes")
+    lead(team, scripts)
+        .run("Go.")
+        .await
+        .expect("the run finishes")
 }
 
 /// The results of the lead's calls, as text.
@@ -89,7 +99,9 @@ pub(crate) async fn events(agent: &Agent) -> Vec<Event> {
 /// What the application was told under a name that begins like this.
 pub(crate) fn told(events: &[Event], prefix: &str) -> Vec<(String, Value)> {
     let of = |event: &Event| match &event.kind {
-        EventKind::App { kind, data, .. } if kind.starts_with(prefix) => Some((kind.to_string(), Value::clone(data))),
+        EventKind::App { kind, data, .. } if kind.starts_with(prefix) => {
+            Some((kind.to_string(), Value::clone(data)))
+        }
         _ => None,
     };
     events.iter().filter_map(of).collect()
@@ -98,7 +110,9 @@ pub(crate) fn told(events: &[Event], prefix: &str) -> Vec<(String, Value)> {
 /// The result at the end of a stream.
 pub(crate) fn last(events: &[Event]) -> RunResult {
     match &events.last().expect("some event").kind {
-        EventKind::RunFinished { result } | EventKind::RunPaused { result } => RunResult::clone(result),
+        EventKind::RunFinished { result } | EventKind::RunPaused { result } => {
+            RunResult::clone(result)
+        }
         other => unreachable!("not the end: {other:?}"),
     }
 }
@@ -114,13 +128,24 @@ pub(crate) fn taken<T>(seen: &Seen<T>) -> Vec<T> {
 pub(crate) fn reporting(team: Team) -> (Team, Seen<TeamReport>) {
     let seen: Seen<TeamReport> = Arc::default();
     let told = Arc::clone(&seen);
-    (team.on_end(move |report| told.lock().expect("nobody panics inside").push(report.clone())), seen)
+    (
+        team.on_end(move |report| {
+            told.lock()
+                .expect("nobody panics inside")
+                .push(report.clone())
+        }),
+        seen,
+    )
 }
 
 /// What the model of an agent was shown at its requests, as text.
 pub(crate) fn shown(model: &ScriptedModel) -> Vec<String> {
     let entries = |request: &adjutant_llm::Request| {
-        let all: Vec<String> = request.entries.iter().map(|it| json!(it.entry).to_string()).collect();
+        let all: Vec<String> = request
+            .entries
+            .iter()
+            .map(|it| json!(it.entry).to_string())
+            .collect();
         all.join("\n")
     };
     model.requests().iter().map(entries).collect()

@@ -71,7 +71,10 @@ fn script(step: &Step) -> Script {
         Step::Read => call("read_messages", json!({})),
         Step::Wait => call("wait_for_message", json!({"timeout_s": 30})),
         Step::Hang => says("Never.").wait_at(0, &Gate::default()),
-        Step::Fail => Script::new().fail(adjutant_llm::Error::new(adjutant_llm::ErrorKind::Auth, "no key")),
+        Step::Fail => Script::new().fail(adjutant_llm::Error::new(
+            adjutant_llm::ErrorKind::Auth,
+            "no key",
+        )),
         Step::Panic => Script::from_fn(|_| unreachable!("it panics")),
     }
 }
@@ -94,9 +97,16 @@ fn of_lead(step: &Move) -> Script {
 fn read(events: &[Event]) -> Vec<String> {
     let mut ids = Vec::new();
     for event in events {
-        let EventKind::ToolFinished { result, .. } = &event.kind else { continue };
+        let EventKind::ToolFinished { result, .. } = &event.kind else {
+            continue;
+        };
         ids.extend(
-            result.details["read"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned),
+            result.details["read"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(str::to_owned),
         );
     }
     ids
@@ -108,9 +118,16 @@ async fn check(members: Vec<Vec<Step>>, moves: Vec<Move>, turns: u32) {
         let scripts = steps.iter().map(script).chain((0..3).map(|_| says("Yes.")));
         crew = crew.template(*name, agent(scripts));
     }
-    let scripts = moves.iter().map(of_lead).chain((0..40).map(|_| says("Done.")));
-    let lead = lead(&crew, scripts).calls(|calls| calls.grace = Duration::from_secs(1)).max_turns(turns);
-    let all = tokio::time::timeout(Duration::from_secs(10_000), events(&lead)).await.expect("the run ends");
+    let scripts = moves
+        .iter()
+        .map(of_lead)
+        .chain((0..40).map(|_| says("Done.")));
+    let lead = lead(&crew, scripts)
+        .calls(|calls| calls.grace = Duration::from_secs(1))
+        .max_turns(turns);
+    let all = tokio::time::timeout(Duration::from_secs(10_000), events(&lead))
+        .await
+        .expect("the run ends");
     let result = last(&all);
     if turns >= ENOUGH {
         assert!(result.is_finished(), "{:?}", result.outcome);
@@ -125,16 +142,29 @@ async fn check(members: Vec<Vec<Step>>, moves: Vec<Move>, turns: u32) {
         })
         .sum();
     assert_eq!(result.total_usage.total(), spent);
-    let Some(report) = taken(&seen).pop() else { return };
+    let Some(report) = taken(&seen).pop() else {
+        return;
+    };
     let mut known: BTreeSet<String> = read(&all).into_iter().collect();
     known.extend(report.unread.iter().map(ToString::to_string));
     for member in &report.members {
         known.extend(member.unread.iter().map(ToString::to_string));
     }
     // A member that was replaced left messages unread, of which its end told.
-    for (_, data) in told(&all, "team.").iter().filter(|(kind, _)| kind != "team.ended") {
-        let unread = data["unread"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        known.extend(unread.filter_map(|text| text.split(' ').next()).map(str::to_owned));
+    for (_, data) in told(&all, "team.")
+        .iter()
+        .filter(|(kind, _)| kind != "team.ended")
+    {
+        let unread = data["unread"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
+        known.extend(
+            unread
+                .filter_map(|text| text.split(' ').next())
+                .map(str::to_owned),
+        );
     }
     let lost: Vec<_> = told(&all, "team.message")
         .into_iter()
@@ -161,17 +191,39 @@ proptest! {
 async fn every_message_is_read_once_when_many_write_at_a_time() {
     const NAMES: [&str; 8] = ["m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"];
     let member = || {
-        agent((0..5).map(|_| call("send_message", json!({"to": "lead", "content": "Hello."}))).chain([says("Yes.")]))
+        agent(
+            (0..5)
+                .map(|_| call("send_message", json!({"to": "lead", "content": "Hello."})))
+                .chain([says("Yes.")]),
+        )
     };
-    let (crew, seen) = reporting(NAMES.iter().fold(team(), |crew, name| crew.template(*name, member())));
-    let spawns = NAMES.iter().map(|name| call("spawn_teammate", json!({"name": name, "task": "Write."})));
-    let rounds =
-        (0..60).flat_map(|_| [call("wait_for_team", json!({"timeout_s": 30})), call("read_messages", json!({}))]);
-    let lead = lead(&crew, spawns.chain(rounds).chain([says("Done."), says("Bye.")])).max_turns(200);
+    let (crew, seen) = reporting(
+        NAMES
+            .iter()
+            .fold(team(), |crew, name| crew.template(*name, member())),
+    );
+    let spawns = NAMES
+        .iter()
+        .map(|name| call("spawn_teammate", json!({"name": name, "task": "Write."})));
+    let rounds = (0..60).flat_map(|_| {
+        [
+            call("wait_for_team", json!({"timeout_s": 30})),
+            call("read_messages", json!({})),
+        ]
+    });
+    let lead = lead(
+        &crew,
+        spawns.chain(rounds).chain([says("Done."), says("Bye.")]),
+    )
+    .max_turns(200);
     let all = events(&lead).await;
     let ids = read(&all);
     let once: BTreeSet<&String> = ids.iter().collect();
-    assert_eq!((ids.len(), once.len()), (48, 48), "five of each, and the end of each");
+    assert_eq!(
+        (ids.len(), once.len()),
+        (48, 48),
+        "five of each, and the end of each"
+    );
     assert_eq!(taken(&seen)[0].unread.len(), 0);
     assert_eq!(last(&all).total_usage.total(), (8 + 120 + 1 + 8 * 6) * 110);
 }

@@ -99,7 +99,11 @@ impl Plan {
 
     /// Who something is for, as an agent of this entry says it.
     pub(crate) fn named(&self, who: Who, own: &str) -> String {
-        let others: Vec<&str> = NAMES.into_iter().take(self.roles.len()).filter(|name| *name != own).collect();
+        let others: Vec<&str> = NAMES
+            .into_iter()
+            .take(self.roles.len())
+            .filter(|name| *name != own)
+            .collect();
         match who {
             Who::Other(at) if !others.is_empty() => others[at % others.len()].to_owned(),
             Who::Oneself => format!(" {} ", own.to_uppercase()),
@@ -108,7 +112,10 @@ impl Plan {
     }
 
     pub(crate) fn role(&self, name: &str) -> Option<&Role> {
-        NAMES.iter().position(|it| *it == name).and_then(|at| self.roles.get(at))
+        NAMES
+            .iter()
+            .position(|it| *it == name)
+            .and_then(|at| self.roles.get(at))
     }
 }
 
@@ -139,38 +146,59 @@ fn line() -> impl Strategy<Value = Line> {
 fn role() -> impl Strategy<Value = Role> {
     let depth = prop_oneof![1 => Just(0_u16), 2 => 1..3_u16];
     let may = (option::weighted(0.4, 1..3_u32), depth, 0..3_u32);
-    let spends = (option::weighted(0.3, 1..4_u32), option::weighted(0.2, 1_000..6_000_u64));
-    (may, spends, vec(line(), 1..4)).prop_map(|((concurrency, depth, handoffs), (turns, tokens), lines)| Role {
-        concurrency,
-        depth,
-        handoffs,
-        turns,
-        tokens,
-        lines,
-    })
+    let spends = (
+        option::weighted(0.3, 1..4_u32),
+        option::weighted(0.2, 1_000..6_000_u64),
+    );
+    (may, spends, vec(line(), 1..4)).prop_map(
+        |((concurrency, depth, handoffs), (turns, tokens), lines)| Role {
+            concurrency,
+            depth,
+            handoffs,
+            turns,
+            tokens,
+            lines,
+        },
+    )
 }
 
 fn bounds() -> impl Strategy<Value = Bounds> {
     let tokens = option::weighted(0.3, 1_000..20_000_u64);
-    let (agents, depth) = (option::weighted(0.3, 1..5_u32), option::weighted(0.2, 0..3_u16));
-    (tokens, agents, depth).prop_map(|(tokens, agents, depth)| Bounds { tokens, agents, depth })
+    let (agents, depth) = (
+        option::weighted(0.3, 1..5_u32),
+        option::weighted(0.2, 0..3_u16),
+    );
+    (tokens, agents, depth).prop_map(|(tokens, agents, depth)| Bounds {
+        tokens,
+        agents,
+        depth,
+    })
 }
 
 fn stranger() -> impl Strategy<Value = Stranger> {
     let ends = option::of(any::<bool>());
-    (0..60_000_u64, 0..4_usize, 1_000..200_000_u64, ends).prop_map(|(at_ms, task, lease_ms, ends)| Stranger {
-        at_ms,
-        task,
-        lease_ms,
-        ends,
-    })
+    (0..60_000_u64, 0..4_usize, 1_000..200_000_u64, ends).prop_map(
+        |(at_ms, task, lease_ms, ends)| Stranger {
+            at_ms,
+            task,
+            lease_ms,
+            ends,
+        },
+    )
 }
 
 /// Trees of any shape.
 pub(crate) fn plans() -> impl Strategy<Value = Plan> {
-    let delegates = vec(order(), 0..6).prop_map(|orders| Line { wait_ms: 0, says: Says::Delegates(vec![orders]) });
-    let lead = (delegates, vec(line(), 0..3)).prop_map(|(first, rest)| [vec![first], rest].concat());
-    let board = prop_oneof![(Just(0_usize), Just(Vec::new())), (1..4_usize, vec(stranger(), 0..3))];
+    let delegates = vec(order(), 0..6).prop_map(|orders| Line {
+        wait_ms: 0,
+        says: Says::Delegates(vec![orders]),
+    });
+    let lead =
+        (delegates, vec(line(), 0..3)).prop_map(|(first, rest)| [vec![first], rest].concat());
+    let board = prop_oneof![
+        (Just(0_usize), Just(Vec::new())),
+        (1..4_usize, vec(stranger(), 0..3))
+    ];
     let depth = prop_oneof![1 => Just(0_u16), 9 => 1..4_u16];
     (lead, vec(role(), 1..5), depth, 0..3_u32, bounds(), board).prop_map(
         |(lead, roles, depth, handoffs, bounds, (tasks, strangers))| Plan {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Flush, Head, Journal, JournalError, Log, LogId, Owner, RecordStream, Seq, Stamped};
+use adjutant_agent::{
+    Flush, Head, Journal, JournalError, Log, LogId, Owner, RecordStream, Seq, Stamped,
+};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
@@ -23,7 +25,11 @@ struct TornLog {
 
 impl Torn {
     pub(crate) fn new(inner: &(impl Journal + Clone + 'static), most: u64) -> Self {
-        Self { inner: Arc::new(inner.clone()), most, broken: Arc::default() }
+        Self {
+            inner: Arc::new(inner.clone()),
+            most,
+            broken: Arc::default(),
+        }
     }
 
     /// Told when it broke off.
@@ -36,7 +42,11 @@ impl Torn {
 impl Journal for Torn {
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
         let inner = self.inner.own(log, owner).await?;
-        Ok(Box::new(TornLog { inner, most: self.most, broken: Arc::clone(&self.broken) }))
+        Ok(Box::new(TornLog {
+            inner,
+            most: self.most,
+            broken: Arc::clone(&self.broken),
+        }))
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {

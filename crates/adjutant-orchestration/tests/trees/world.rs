@@ -56,7 +56,12 @@ impl Clock {
 
     /// The program ends, within its runtime.
     pub(crate) fn stop(&self) {
-        let since = self.times.since.lock().expect("nobody panics inside").take();
+        let since = self
+            .times
+            .since
+            .lock()
+            .expect("nobody panics inside")
+            .take();
         self.pass(since.map_or(0, |since| since.elapsed().as_millis() as u64));
     }
 
@@ -100,7 +105,10 @@ impl Busy {
         let most = seen.most.entry(Arc::clone(name)).or_default();
         *most = now.max(*most);
         drop(seen);
-        Speaks { busy: Arc::clone(self), name: Arc::clone(name) }
+        Speaks {
+            busy: Arc::clone(self),
+            name: Arc::clone(name),
+        }
     }
 }
 
@@ -115,27 +123,34 @@ impl Drop for Speaks {
 
 /// What a request uses.
 pub(crate) fn used() -> Usage {
-    Usage { input_uncached: 50, output: 10, ..Usage::default() }
+    Usage {
+        input_uncached: 50,
+        output: 10,
+        ..Usage::default()
+    }
 }
 
 /// A model whose replies depend on how many turns there were, and on nothing else.
 pub(crate) fn model(speaker: &Arc<Speaker>, busy: &Arc<Busy>) -> impl Model + 'static {
     let (speaker, busy) = (Arc::clone(speaker), Arc::clone(busy));
-    model_fn(ModelInfo::new("scripted/model"), move |request: Request| -> ChunkStream {
-        let (wait_ms, script) = speaker.says(&request);
-        let (speaks, busy) = (busy.speaks(&speaker.name), Arc::clone(&busy));
-        let said = async move {
-            if wait_ms > 0 {
-                sleep(Duration::from_millis(wait_ms)).await;
-            }
-            ScriptedModel::new([script]).stream(request)
-        };
-        let said = said.flatten_stream().inspect(move |chunk| {
-            let _speaks = &speaks;
-            if let Ok(adjutant_llm::Chunk::Done(reply)) = chunk {
-                busy.seen().tokens += reply.usage.total();
-            }
-        });
-        Box::pin(said)
-    })
+    model_fn(
+        ModelInfo::new("scripted/model"),
+        move |request: Request| -> ChunkStream {
+            let (wait_ms, script) = speaker.says(&request);
+            let (speaks, busy) = (busy.speaks(&speaker.name), Arc::clone(&busy));
+            let said = async move {
+                if wait_ms > 0 {
+                    sleep(Duration::from_millis(wait_ms)).await;
+                }
+                ScriptedModel::new([script]).stream(request)
+            };
+            let said = said.flatten_stream().inspect(move |chunk| {
+                let _speaks = &speaks;
+                if let Ok(adjutant_llm::Chunk::Done(reply)) = chunk {
+                    busy.seen().tokens += reply.usage.total();
+                }
+            });
+            Box::pin(said)
+        },
+    )
 }

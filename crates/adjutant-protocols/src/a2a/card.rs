@@ -9,8 +9,7 @@ use super::push::PushTargets;
 /// The extension of agents that hear a message once, however often it is sent with the same id.
 ///
 /// Its name says where it is described.
-pub const HEARS_ONCE: &str =
-    "https://github.com/adjutant-rs/adjutant/blob/main/docs/protocols.md#messages-that-are-heard-once";
+pub const HEARS_ONCE: &str = "https://github.com/adjutant-rs/adjutant/blob/main/docs/protocols.md#messages-that-are-heard-once";
 
 /// The description of an agent: what it is for, where it is reached, what it can do.
 ///
@@ -49,9 +48,21 @@ pub struct Skill {
 
 impl AgentCard {
     /// Of version 1, for callers without a token.
-    pub fn new(name: impl Into<Arc<str>>, description: impl Into<Arc<str>>, url: impl Into<Arc<str>>) -> Self {
+    pub fn new(
+        name: impl Into<Arc<str>>,
+        description: impl Into<Arc<str>>,
+        url: impl Into<Arc<str>>,
+    ) -> Self {
         let (name, description, url) = (name.into(), description.into(), url.into());
-        Self { name, description, url, version: "1".into(), wants_token: false, skills: Vec::new(), pushes: None }
+        Self {
+            name,
+            description,
+            url,
+            version: "1".into(),
+            wants_token: false,
+            skills: Vec::new(),
+            pushes: None,
+        }
     }
 
     /// The card as JSON.
@@ -62,7 +73,11 @@ impl AgentCard {
             description: Arc::clone(&self.description),
             tags: vec!["agent".into()],
         };
-        let skills = if self.skills.is_empty() { std::slice::from_ref(&own) } else { &self.skills };
+        let skills = if self.skills.is_empty() {
+            std::slice::from_ref(&own)
+        } else {
+            &self.skills
+        };
         let skills: Vec<Value> = skills
             .iter()
             .map(|it| json!({"id": it.id, "name": it.name, "description": it.description, "tags": it.tags}))
@@ -81,7 +96,8 @@ impl AgentCard {
             "skills": skills,
         });
         if self.wants_token {
-            card["securitySchemes"] = json!({"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}});
+            card["securitySchemes"] =
+                json!({"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}});
             card["securityRequirements"] = json!([{"schemes": {"bearer": {"list": []}}}]);
         }
         card

@@ -96,11 +96,17 @@ struct Occupied {
 impl AgentDesk {
     /// The sessions of the journal that this agent has; without one, each is lost when its run ends or waits.
     pub fn new(agent: Agent) -> Self {
-        Self { agent, at_work: Arc::default() }
+        Self {
+            agent,
+            at_work: Arc::default(),
+        }
     }
 
     fn at_work(&self) -> MutexGuard<'_, HashMap<LogId, Agent>> {
-        self.at_work.agents.lock().unwrap_or_else(PoisonError::into_inner)
+        self.at_work
+            .agents
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a session whose run has ended, as its log says, or waits.
@@ -123,14 +129,20 @@ impl AgentDesk {
     fn take_now(&self, log: &LogId) -> Result<Place, Error> {
         let mut at_work = self.at_work();
         if at_work.contains_key(log) {
-            return Err(Error::stale("a run is at work in this conversation: wait for its end"));
+            return Err(Error::stale(
+                "a run is at work in this conversation: wait for its end",
+            ));
         }
         if at_work.len() >= MAX_RUNS {
             return Err(Error::stale("too many runs are at work: ask again later"));
         }
         let agent = self.agent.session(log.clone());
         at_work.insert(log.clone(), agent.clone());
-        Ok(Place { log: log.clone(), agent, at_work: Arc::clone(&self.at_work) })
+        Ok(Place {
+            log: log.clone(),
+            agent,
+            at_work: Arc::clone(&self.at_work),
+        })
     }
 
     /// Begins a run, which goes on by itself.
@@ -153,7 +165,9 @@ impl AgentDesk {
     }
 
     async fn go_on(&self, log: &LogId) -> Result<(), Error> {
-        let Ok(place) = self.take_now(log) else { return Ok(()) };
+        let Ok(place) = self.take_now(log) else {
+            return Ok(());
+        };
         // Whoever else has the log performs its run, or says why nobody can.
         if place.agent.log().open().await.is_err() {
             return Ok(());
@@ -185,26 +199,39 @@ impl Desk for AgentDesk {
         let working = self.at_work().get(&log).cloned();
         let agent = working.clone().unwrap_or_else(|| self.agent.session(log));
         let is_missing = |error: &adjutant_core::Error| {
-            error.journal_error().is_some_and(|error| error.kind == adjutant_core::JournalErrorKind::Missing)
+            error
+                .journal_error()
+                .is_some_and(|error| error.kind == adjutant_core::JournalErrorKind::Missing)
         };
         let there = move |event: Result<Event, adjutant_core::Error>| match event {
             Err(error) if is_missing(&error) => None,
             event => Some(event.map_err(told)),
         };
-        let events: Pin<Box<dyn Stream<Item = Result<Event, adjutant_core::Error>> + Send>> = match until {
-            Until::End if working.is_some() => Box::pin(agent.log().attach(after)),
-            Until::Now | Until::End => Box::pin(agent.log().events_after(after)),
-        };
-        Ok(Box::pin(events.map(there).take_while(|it| std::future::ready(it.is_some())).flat_map(stream::iter)))
+        let events: Pin<Box<dyn Stream<Item = Result<Event, adjutant_core::Error>> + Send>> =
+            match until {
+                Until::End if working.is_some() => Box::pin(agent.log().attach(after)),
+                Until::Now | Until::End => Box::pin(agent.log().events_after(after)),
+            };
+        Ok(Box::pin(
+            events
+                .map(there)
+                .take_while(|it| std::future::ready(it.is_some()))
+                .flat_map(stream::iter),
+        ))
     }
 
     async fn perform(&self, session: &str, wish: DeskWish) -> Result<(), Error> {
         let log = LogId::from(session);
         match wish {
-            DeskWish::Prompt(entries) => Self::begin(self.take(&log).await?, |agent| agent.run(entries)).await,
+            DeskWish::Prompt(entries) => {
+                Self::begin(self.take(&log).await?, |agent| agent.run(entries)).await
+            }
             DeskWish::Answers { answers, note } => {
                 let place = self.take(&log).await?;
-                let post = Post::Message { lane: Lane::Steering, content: note };
+                let post = Post::Message {
+                    lane: Lane::Steering,
+                    content: note,
+                };
                 place.agent.queue().post(post).await.map_err(told)?;
                 Self::begin(place, |agent| agent.resume(answers)).await
             }
@@ -233,13 +260,20 @@ struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // The agent is dropped without the lock.
-        let _gone = self.at_work.agents.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.log);
+        let _gone = self
+            .at_work
+            .agents
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.log);
         self.at_work.freed.notify_waiters();
     }
 }
 
 impl fmt::Debug for AgentDesk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentDesk").field("agent", self.agent.identity()).finish_non_exhaustive()
+        f.debug_struct("AgentDesk")
+            .field("agent", self.agent.identity())
+            .finish_non_exhaustive()
     }
 }

@@ -93,13 +93,20 @@ impl Handler {
         let request = match adjutant_llm::json::from_slice(body) {
             Ok(request) => request,
             Err(error) => {
-                return Reply::Json(RpcRefusal::new(Code::Parse, format!("no JSON: {error}")).told(&Value::Null));
+                return Reply::Json(
+                    RpcRefusal::new(Code::Parse, format!("no JSON: {error}")).told(&Value::Null),
+                );
             }
         };
         let id = request["id"].clone();
-        let method = request["method"].as_str().filter(|_| request["jsonrpc"] == "2.0");
+        let method = request["method"]
+            .as_str()
+            .filter(|_| request["jsonrpc"] == "2.0");
         let (Some(method), true) = (method, id.is_string() || id.is_number()) else {
-            let failure = RpcRefusal::new(Code::Request, "a request has `jsonrpc` 2.0, an `id` and a `method`");
+            let failure = RpcRefusal::new(
+                Code::Request,
+                "a request has `jsonrpc` 2.0, an `id` and a `method`",
+            );
             return Reply::Json(failure.told(&Value::Null));
         };
         let answered = match check(version) {
@@ -114,7 +121,11 @@ impl Handler {
             "SendMessage" => {
                 let asked: SendMessage = read(params)?;
                 let options = asked.configuration.clone();
-                let task = self.send(asked).await?.ended(options.return_immediately).await?;
+                let task = self
+                    .send(asked)
+                    .await?
+                    .ended(options.return_immediately)
+                    .await?;
                 json!({"task": shown(task, options.history_length)})
             }
             "SendStreamingMessage" => {
@@ -124,13 +135,18 @@ impl Handler {
             "GetTask" => {
                 let asked: OfTask = read(params)?;
                 let (tasks, at) = self.found(&asked.id).await?;
-                let task = tasks.find(at).map(|kept| kept.task.clone()).unwrap_or_default();
+                let task = tasks
+                    .find(at)
+                    .map(|kept| kept.task.clone())
+                    .unwrap_or_default();
                 json!(shown(task, asked.history_length))
             }
             "ListTasks" => {
                 let state = params["status"].clone();
                 let asked: OfTask = read(params)?;
-                if asked.status == Some(TaskState::Unspecified) && state != json!(TaskState::Unspecified) {
+                if asked.status == Some(TaskState::Unspecified)
+                    && state != json!(TaskState::Unspecified)
+                {
                     return Err(RpcRefusal::params("there is no such `status` of a task"));
                 }
                 self.list(&asked).await?
@@ -142,15 +158,28 @@ impl Handler {
             "SubscribeToTask" => {
                 let asked: OfTask = read(params)?;
                 let (tasks, at) = self.found(&asked.id).await?;
-                if tasks.find(at).is_some_and(|kept| kept.task.status.state.is_over()) {
+                if tasks
+                    .find(at)
+                    .is_some_and(|kept| kept.task.status.state.is_over())
+                {
                     return Err(RpcRefusal::new(
                         Code::UnsupportedOperation,
                         "the task is over: GetTask tells what came of it",
                     ));
                 }
-                let events = self.0.desk.events(tasks.context(), tasks.at(), Until::End).await?;
+                let events = self
+                    .0
+                    .desk
+                    .events(tasks.context(), tasks.at(), Until::End)
+                    .await?;
                 let tasks = Arc::unwrap_or_clone(tasks);
-                let followed = WatchedTask { tasks, events, message: None, at: Some(at), is_begun: true };
+                let followed = WatchedTask {
+                    tasks,
+                    events,
+                    message: None,
+                    at: Some(at),
+                    is_begun: true,
+                };
                 return Ok(self.stream(followed, id, TaskState::waits));
             }
             "CreateTaskPushNotificationConfig"
@@ -158,18 +187,31 @@ impl Handler {
             | "ListTaskPushNotificationConfigs"
             | "DeleteTaskPushNotificationConfig" => self.push(method, params).await?,
             "GetExtendedAgentCard" => {
-                return Err(RpcRefusal::new(Code::UnsupportedOperation, "there is no extended agent card"));
+                return Err(RpcRefusal::new(
+                    Code::UnsupportedOperation,
+                    "there is no extended agent card",
+                ));
             }
-            _ => return Err(RpcRefusal::new(Code::Method, format!("there is no method {method:?}"))),
+            _ => {
+                return Err(RpcRefusal::new(
+                    Code::Method,
+                    format!("there is no method {method:?}"),
+                ));
+            }
         };
-        Ok(Reply::Json(json!({"jsonrpc": "2.0", "id": id, "result": result})))
+        Ok(Reply::Json(
+            json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        ))
     }
 
     /// The tasks of a conversation as they stand; one that a crash has cut off goes on.
     async fn tasks(&self, context: &str) -> Result<Arc<Tasks>, RpcRefusal> {
         let mark = self.0.desk.mark(context).await;
         let kept = || self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = kept().get(context).filter(|(at, _)| Some(*at) == mark).map(|(_, tasks)| Arc::clone(tasks));
+        let known = kept()
+            .get(context)
+            .filter(|(at, _)| Some(*at) == mark)
+            .map(|(_, tasks)| Arc::clone(tasks));
         let tasks = match known {
             Some(tasks) => tasks,
             None => {
@@ -196,26 +238,40 @@ impl Handler {
     }
 
     async fn found(&self, id: &str) -> Result<(Arc<Tasks>, usize), RpcRefusal> {
-        let tasks = self.tasks(context_of(id).ok_or_else(|| RpcRefusal::no_task(id))?).await?;
+        let tasks = self
+            .tasks(context_of(id).ok_or_else(|| RpcRefusal::no_task(id))?)
+            .await?;
         let at = tasks.position(id).ok_or_else(|| RpcRefusal::no_task(id))?;
         Ok((tasks, at))
     }
 
     /// Begins what a message asks for, or goes on with its task; a message that came before is not heard once more.
     async fn send(&self, asked: SendMessage) -> Result<WatchedTask, RpcRefusal> {
-        let SendMessage { message, configuration } = asked;
+        let SendMessage {
+            message,
+            configuration,
+        } = asked;
         if message.message_id.is_empty() || message.parts.is_empty() {
-            return Err(RpcRefusal::params("a message has a `messageId` and `parts`"));
+            return Err(RpcRefusal::params(
+                "a message has a `messageId` and `parts`",
+            ));
         }
         if message.role != Role::User {
-            return Err(RpcRefusal::params("a message to an agent has the `role` ROLE_USER"));
+            return Err(RpcRefusal::params(
+                "a message to an agent has the `role` ROLE_USER",
+            ));
         }
         if !message.parts.iter().all(Part::is_one) {
-            return Err(RpcRefusal::params("a part is one of `text`, `raw`, `url` and `data`"));
+            return Err(RpcRefusal::params(
+                "a part is one of `text`, `raw`, `url` and `data`",
+            ));
         }
         let push = match configuration.task_push_notification_config {
             Some(config) => {
-                let config = PushConfig { task_id: message.task_id.clone(), ..config };
+                let config = PushConfig {
+                    task_id: message.task_id.clone(),
+                    ..config
+                };
                 let pushes = self.pushes()?;
                 pushes.room(&config)?;
                 Some((pushes.target(&config)?, config))
@@ -223,8 +279,15 @@ impl Handler {
             None => None,
         };
         let modes = &configuration.accepted_output_modes;
-        if !modes.is_empty() && !modes.iter().any(|mode| ["text/plain", "text/*", "*/*"].contains(&&**mode)) {
-            return Err(RpcRefusal::new(Code::ContentTypeNotSupported, "the answer is text/plain"));
+        if !modes.is_empty()
+            && !modes
+                .iter()
+                .any(|mode| ["text/plain", "text/*", "*/*"].contains(&&**mode))
+        {
+            return Err(RpcRefusal::new(
+                Code::ContentTypeNotSupported,
+                "the answer is text/plain",
+            ));
         }
         let context = context(&message.task_id, &message.context_id)?.unwrap_or_else(|| {
             // The same message again begins the same conversation.
@@ -248,24 +311,47 @@ impl Handler {
                 "" => DeskWish::Prompt(read::prompt(&message)?),
                 id => {
                     at = tasks.position(id);
-                    let kept = at.and_then(|at| tasks.find(at)).ok_or_else(|| RpcRefusal::no_task(id))?;
+                    let kept = at
+                        .and_then(|at| tasks.find(at))
+                        .ok_or_else(|| RpcRefusal::no_task(id))?;
                     let state = kept.task.status.state;
                     if !state.waits() {
-                        let why = if state.is_over() { "is over" } else { "is at work, and asks for nothing" };
-                        return Err(RpcRefusal::new(Code::UnsupportedOperation, format!("the task {why}")));
+                        let why = if state.is_over() {
+                            "is over"
+                        } else {
+                            "is at work, and asks for nothing"
+                        };
+                        return Err(RpcRefusal::new(
+                            Code::UnsupportedOperation,
+                            format!("the task {why}"),
+                        ));
                     }
-                    DeskWish::Answers { answers: read::answers(&message, &kept.pauses)?, note: read::note(&message) }
+                    DeskWish::Answers {
+                        answers: read::answers(&message, &kept.pauses)?,
+                        note: read::note(&message),
+                    }
                 }
             };
             self.0.desk.perform(&context, wish).await?;
         }
         let events = self.0.desk.events(&context, tasks.at(), Until::End).await?;
         let tasks = Arc::unwrap_or_clone(tasks);
-        let mut followed = WatchedTask { tasks, events, message: Some(message.message_id), at, is_begun };
+        let mut followed = WatchedTask {
+            tasks,
+            events,
+            message: Some(message.message_id),
+            at,
+            is_begun,
+        };
         if let Some((target, config)) = push {
             let task_id = followed.ended(true).await?.id;
-            self.push_to(PushConfig { task_id, ..config }, target, &followed.tasks, followed.at.unwrap_or_default())
-                .await?;
+            self.push_to(
+                PushConfig { task_id, ..config },
+                target,
+                &followed.tasks,
+                followed.at.unwrap_or_default(),
+            )
+            .await?;
         }
         Ok(followed)
     }
@@ -280,16 +366,32 @@ impl Handler {
             return Err(RpcRefusal::new(Code::TaskNotCancelable, "the task is over"));
         }
         let (tasks, events) = (Arc::unwrap_or_clone(tasks), Box::pin(stream::empty()));
-        let mut followed = WatchedTask { tasks, events, message: None, at: Some(at), is_begun: true };
+        let mut followed = WatchedTask {
+            tasks,
+            events,
+            message: None,
+            at: Some(at),
+            is_begun: true,
+        };
         let mut tries = STOPS;
         loop {
-            let stopped = self.0.desk.perform(followed.tasks.context(), DeskWish::Stop).await;
-            followed.events = self.0.desk.events(followed.tasks.context(), followed.tasks.at(), Until::End).await?;
+            let stopped = self
+                .0
+                .desk
+                .perform(followed.tasks.context(), DeskWish::Stop)
+                .await;
+            followed.events = self
+                .0
+                .desk
+                .events(followed.tasks.context(), followed.tasks.at(), Until::End)
+                .await?;
             let task = followed.ended(false).await?;
             tries -= 1;
             match stopped {
                 _ if task.status.state.is_over() => return Ok(task),
-                Err(error) if error.kind() != ErrorKind::Stale || tries == 0 => return Err(error.into()),
+                Err(error) if error.kind() != ErrorKind::Stale || tries == 0 => {
+                    return Err(error.into());
+                }
                 // Another caller stops it, or it began to wait before it could stop.
                 Err(_) => {}
                 Ok(()) if task.status.state.waits() && tries > 0 => {}
@@ -306,25 +408,46 @@ impl Handler {
         }
         let size = asked.page_size.unwrap_or(PAGE);
         if !(1..=MAX_PAGE).contains(&size) {
-            return Err(RpcRefusal::params(format!("a page has from 1 to {MAX_PAGE} tasks")));
+            return Err(RpcRefusal::params(format!(
+                "a page has from 1 to {MAX_PAGE} tasks"
+            )));
         }
-        let wanted = asked.status.filter(|state| *state != TaskState::Unspecified);
+        let wanted = asked
+            .status
+            .filter(|state| *state != TaskState::Unspecified);
         let after = Some(&asked.status_timestamp_after).filter(|time| !time.is_empty());
-        let after = after.map(|time| time.parse::<jiff::Timestamp>()).transpose();
-        let after = after.map_err(|error| RpcRefusal::params(format!("statusTimestampAfter: {error}")))?;
+        let after = after
+            .map(|time| time.parse::<jiff::Timestamp>())
+            .transpose();
+        let after =
+            after.map_err(|error| RpcRefusal::params(format!("statusTimestampAfter: {error}")))?;
         let is_wanted = |task: &&Task| {
             let since = task.status.timestamp.parse::<jiff::Timestamp>().ok();
-            wanted.is_none_or(|state| task.status.state == state) && after.is_none_or(|after| since >= Some(after))
+            wanted.is_none_or(|state| task.status.state == state)
+                && after.is_none_or(|after| since >= Some(after))
         };
         let tasks = self.tasks(&asked.context_id).await?;
         let all: Vec<&Task> = tasks.all().rev().filter(is_wanted).collect();
         let from = match &*asked.page_token {
             "" => 0,
-            mark => all.iter().position(|task| task.id == mark).ok_or_else(|| RpcRefusal::params("no such page"))?,
+            mark => all
+                .iter()
+                .position(|task| task.id == mark)
+                .ok_or_else(|| RpcRefusal::params("no such page"))?,
         };
         let page = all.iter().skip(from).take(size as usize).map(|task| {
-            let artifacts = if asked.include_artifacts { task.artifacts.clone() } else { Vec::new() };
-            shown(Task { artifacts, ..Task::clone(task) }, asked.history_length)
+            let artifacts = if asked.include_artifacts {
+                task.artifacts.clone()
+            } else {
+                Vec::new()
+            };
+            shown(
+                Task {
+                    artifacts,
+                    ..Task::clone(task)
+                },
+                asked.history_length,
+            )
         });
         let next = all.get(from + size as usize).map_or("", |task| &task.id);
         let page: Vec<Task> = page.collect();
@@ -334,12 +457,15 @@ impl Handler {
     /// A task and its changes as server-sent events; it goes on in these states though no run is at work.
     fn stream(&self, followed: WatchedTask, id: &Value, goes_on: fn(TaskState) -> bool) -> Reply {
         let id = id.clone();
-        let frames = followed.updates(Arc::clone(&self.0.desk), goes_on).map(move |updates| match updates {
-            Ok(updates) => {
-                updates.iter().map(|update| framed(&json!({"jsonrpc": "2.0", "id": id, "result": update}))).collect()
-            }
-            Err(failure) => framed(&RpcRefusal::told(&failure, &id)),
-        });
+        let frames = followed
+            .updates(Arc::clone(&self.0.desk), goes_on)
+            .map(move |updates| match updates {
+                Ok(updates) => updates
+                    .iter()
+                    .map(|update| framed(&json!({"jsonrpc": "2.0", "id": id, "result": update})))
+                    .collect(),
+                Err(failure) => framed(&RpcRefusal::told(&failure, &id)),
+            });
         Reply::Stream(Box::pin(alive(frames)))
     }
 
@@ -354,8 +480,13 @@ impl Handler {
                 self.push_to(config, target, &tasks, at).await
             }
             "GetTaskPushNotificationConfig" => {
-                let found = pushes.of(&config.task_id).into_iter().find(|it| it["id"] == config.id);
-                found.ok_or_else(|| RpcRefusal::new(Code::TaskNotFound, "nothing is pushed under this `id`"))
+                let found = pushes
+                    .of(&config.task_id)
+                    .into_iter()
+                    .find(|it| it["id"] == config.id);
+                found.ok_or_else(|| {
+                    RpcRefusal::new(Code::TaskNotFound, "nothing is pushed under this `id`")
+                })
             }
             "ListTaskPushNotificationConfigs" => {
                 Ok(json!({"configs": pushes.of(&config.task_id), "nextPageToken": ""}))
@@ -368,32 +499,64 @@ impl Handler {
     }
 
     /// Pushes a task as it stands, and then its updates until it is over.
-    async fn push_to(&self, config: PushConfig, to: Target, tasks: &Tasks, at: usize) -> Result<Value, RpcRefusal> {
-        let events = self.0.desk.events(tasks.context(), tasks.at(), Until::End).await?;
-        let followed = WatchedTask { tasks: tasks.clone(), events, message: None, at: Some(at), is_begun: true };
-        self.pushes()?.keep(config, to, followed.updates(Arc::clone(&self.0.desk), |state| !state.is_over()))
+    async fn push_to(
+        &self,
+        config: PushConfig,
+        to: Target,
+        tasks: &Tasks,
+        at: usize,
+    ) -> Result<Value, RpcRefusal> {
+        let events = self
+            .0
+            .desk
+            .events(tasks.context(), tasks.at(), Until::End)
+            .await?;
+        let followed = WatchedTask {
+            tasks: tasks.clone(),
+            events,
+            message: None,
+            at: Some(at),
+            is_begun: true,
+        };
+        self.pushes()?.keep(
+            config,
+            to,
+            followed.updates(Arc::clone(&self.0.desk), |state| !state.is_over()),
+        )
     }
 
     fn pushes(&self) -> Result<&Pushes, RpcRefusal> {
         let why = "updates are not pushed: SubscribeToTask streams them";
-        self.0.pushes.as_ref().ok_or_else(|| RpcRefusal::new(Code::PushNotificationNotSupported, why))
+        self.0
+            .pushes
+            .as_ref()
+            .ok_or_else(|| RpcRefusal::new(Code::PushNotificationNotSupported, why))
     }
 }
 
 /// Refuses what another version means.
 fn check(version: Option<&str>) -> Result<(), RpcRefusal> {
     let version = version.map_or("0.3", str::trim);
-    if version == VERSION || version.strip_prefix(VERSION).is_some_and(|patch| patch.starts_with('.')) {
+    if version == VERSION
+        || version
+            .strip_prefix(VERSION)
+            .is_some_and(|patch| patch.starts_with('.'))
+    {
         return Ok(());
     }
     let version: String = version.chars().take(40).collect();
-    let message = format!("version {version:?} is not spoken here; hint: the header A2A-Version is {VERSION}");
+    let message = format!(
+        "version {version:?} is not spoken here; hint: the header A2A-Version is {VERSION}"
+    );
     Err(RpcRefusal::new(Code::VersionNotSupported, message))
 }
 
 /// True if the newest task is at work.
 fn is_at_work(tasks: &Tasks) -> bool {
-    tasks.all().next_back().is_some_and(|task| task.status.state == TaskState::Working)
+    tasks
+        .all()
+        .next_back()
+        .is_some_and(|task| task.status.state == TaskState::Working)
 }
 
 fn read<T: DeserializeOwned>(params: Value) -> Result<T, RpcRefusal> {
@@ -408,14 +571,19 @@ fn context(task: &str, context: &str) -> Result<Option<String>, RpcRefusal> {
     }
     let own = context_of(task).ok_or_else(|| RpcRefusal::no_task(task))?;
     if given.is_some_and(|given| given != own) {
-        return Err(RpcRefusal::params("the task belongs to another conversation than `contextId` says"));
+        return Err(RpcRefusal::params(
+            "the task belongs to another conversation than `contextId` says",
+        ));
     }
     Ok(Some(own.to_owned()))
 }
 
 /// A task with so much of its history: the newest of it.
 fn shown(mut task: Task, history: Option<u32>) -> Task {
-    let many = task.history.len().saturating_sub(history.map_or(usize::MAX, |many| many as usize));
+    let many = task
+        .history
+        .len()
+        .saturating_sub(history.map_or(usize::MAX, |many| many as usize));
     task.history.drain(..many);
     task
 }
@@ -426,15 +594,20 @@ fn framed(data: &Value) -> String {
 
 /// Comments between frames, so that no connection counts as dead.
 fn alive(frames: impl Stream<Item = String> + Send) -> impl Stream<Item = String> + Send {
-    stream::unfold(Box::pin(frames), async |mut frames| match tokio::time::timeout(KEEP_ALIVE, frames.next()).await {
-        Ok(frame) => frame.map(|frame| (frame, frames)),
-        Err(_) => Some((": \n\n".to_owned(), frames)),
-    })
+    stream::unfold(
+        Box::pin(frames),
+        async |mut frames| match tokio::time::timeout(KEEP_ALIVE, frames.next()).await {
+            Ok(frame) => frame.map(|frame| (frame, frames)),
+            Err(_) => Some((": \n\n".to_owned(), frames)),
+        },
+    )
 }
 
 impl fmt::Debug for Handler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handler").field("card", &self.0.card).finish_non_exhaustive()
+        f.debug_struct("Handler")
+            .field("card", &self.0.card)
+            .finish_non_exhaustive()
     }
 }
 

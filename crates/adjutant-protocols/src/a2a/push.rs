@@ -74,38 +74,65 @@ pub(super) struct Target {
 
 impl Pushes {
     pub(super) fn new(to: &PushTargets) -> Self {
-        let allowed = to.private_hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        let allowed = to
+            .private_hosts
+            .iter()
+            .map(|host| host.to_ascii_lowercase())
+            .collect();
         let hint = "whoever runs the agent may allow that host";
-        Self { reach: PublicOnly { allowed, hint }, all: Mutex::default() }
+        Self {
+            reach: PublicOnly { allowed, hint },
+            all: Mutex::default(),
+        }
     }
 
     /// What pushes to an address; refuses one that is not public, and what cannot be sent.
     pub(super) fn target(&self, config: &PushConfig) -> Result<Target, RpcRefusal> {
         let refused = |why: &str| RpcRefusal::params(format!("nothing is pushed there: {why}"));
-        let url = Url::parse(&config.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let url =
-            url.filter(|url| url.username().is_empty() && url.password().is_none() && config.url.len() <= MAX_URL);
-        let url = url.ok_or_else(|| refused("an address begins with https:// or http://, and holds no credentials"))?;
+        let url = Url::parse(&config.url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = url.filter(|url| {
+            url.username().is_empty() && url.password().is_none() && config.url.len() <= MAX_URL
+        });
+        let url = url.ok_or_else(|| {
+            refused("an address begins with https:// or http://, and holds no credentials")
+        })?;
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         if let Ok(address) = host.parse::<IpAddr>() {
-            self.reach.judge(host, address).map_err(|error| refused(&error.to_string()))?;
+            self.reach
+                .judge(host, address)
+                .map_err(|error| refused(&error.to_string()))?;
         }
-        let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-        let login = config.authentication.as_ref().filter(|it| !it.credentials.is_empty());
+        let mut headers =
+            HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        let login = config
+            .authentication
+            .as_ref()
+            .filter(|it| !it.credentials.is_empty());
         let login = login.map(|it| (AUTHORIZATION, format!("{} {}", it.scheme, it.credentials)));
         let token = Some(&config.token).filter(|token| !token.is_empty());
         let token = token.map(|token| (HeaderName::from_static(TOKEN), token.clone()));
         for (name, secret) in login.into_iter().chain(token) {
-            let mut value = HeaderValue::from_str(&secret).map_err(|_| refused("its secrets fit no header"))?;
+            let mut value =
+                HeaderValue::from_str(&secret).map_err(|_| refused("its secrets fit no header"))?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }
         // A proxy of the environment would resolve the names.
-        let client =
-            reach::builder().map(|it| it.no_proxy().timeout(TIMEOUT).dns_resolver(Arc::new(self.reach.clone())));
+        let client = reach::builder().map(|it| {
+            it.no_proxy()
+                .timeout(TIMEOUT)
+                .dns_resolver(Arc::new(self.reach.clone()))
+        });
         let client = client.ok().and_then(|client| client.build().ok());
-        let client = client.ok_or_else(|| RpcRefusal::new(Code::Internal, "there is no HTTP client"))?;
-        Ok(Target { client, url, headers })
+        let client =
+            client.ok_or_else(|| RpcRefusal::new(Code::Internal, "there is no HTTP client"))?;
+        Ok(Target {
+            client,
+            url,
+            headers,
+        })
     }
 
     /// Refuses an address for which there is no place.
@@ -114,11 +141,16 @@ impl Pushes {
         if all.len() >= MAX {
             all.retain(|it| !it.work.is_finished());
         }
-        let is_other = |it: &&Pushed| it.config.id != id(config) || it.config.task_id != config.task_id;
+        let is_other =
+            |it: &&Pushed| it.config.id != id(config) || it.config.task_id != config.task_id;
         let others = || all.iter().filter(is_other);
-        let of_task = others().filter(|it| it.config.task_id == config.task_id).count();
+        let of_task = others()
+            .filter(|it| it.config.task_id == config.task_id)
+            .count();
         if of_task >= MAX_OF_TASK || others().count() >= MAX {
-            let why = format!("{MAX_OF_TASK} addresses of a task, and {MAX} in all, are pushed to at most");
+            let why = format!(
+                "{MAX_OF_TASK} addresses of a task, and {MAX} in all, are pushed to at most"
+            );
             return Err(RpcRefusal::new(Code::UnsupportedOperation, why));
         }
         Ok(())
@@ -132,26 +164,41 @@ impl Pushes {
         updates: impl Stream<Item = Result<Vec<Update>, RpcRefusal>> + Send + 'static,
     ) -> Result<Value, RpcRefusal> {
         self.room(&config)?;
-        let config = PushConfig { id: id(&config).to_owned(), ..config };
-        let (shown, task, host) = (config.shown(), config.task_id.clone(), to.url.host_str().map(str::to_owned));
+        let config = PushConfig {
+            id: id(&config).to_owned(),
+            ..config
+        };
+        let (shown, task, host) = (
+            config.shown(),
+            config.task_id.clone(),
+            to.url.host_str().map(str::to_owned),
+        );
         let work = tokio::spawn(async move {
             if let Err(error) = to.follow(updates).await {
                 tracing::warn!(task, host, error, "updates of a task are pushed no more");
             }
         });
         self.remove(&config);
-        self.all().push(Pushed { config, work: work.abort_handle() });
+        self.all().push(Pushed {
+            config,
+            work: work.abort_handle(),
+        });
         Ok(shown)
     }
 
     /// The addresses of a task, as they are shown.
     pub(super) fn of(&self, task: &str) -> Vec<Value> {
-        self.all().iter().filter(|it| it.config.task_id == task).map(|it| it.config.shown()).collect()
+        self.all()
+            .iter()
+            .filter(|it| it.config.task_id == task)
+            .map(|it| it.config.shown())
+            .collect()
     }
 
     /// Nothing more is pushed to the address of this id.
     pub(super) fn remove(&self, config: &PushConfig) {
-        self.all().retain(|it| it.config.id != config.id || it.config.task_id != config.task_id);
+        self.all()
+            .retain(|it| it.config.id != config.id || it.config.task_id != config.task_id);
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<Pushed>> {
@@ -161,14 +208,23 @@ impl Pushes {
 
 impl Target {
     /// Sends updates one after the other; what is said while one is on its way goes together.
-    async fn follow(&self, updates: impl Stream<Item = Result<Vec<Update>, RpcRefusal>>) -> Result<(), String> {
+    async fn follow(
+        &self,
+        updates: impl Stream<Item = Result<Vec<Update>, RpcRefusal>>,
+    ) -> Result<(), String> {
         let mut updates = pin!(updates.fuse());
         while let Some(next) = updates.next().await {
             let mut all = Vec::new();
-            next.map_err(|error| error.to_string())?.into_iter().for_each(|update| join(&mut all, update));
+            next.map_err(|error| error.to_string())?
+                .into_iter()
+                .for_each(|update| join(&mut all, update));
             for _ in 0..MAX_AT_ONCE {
-                let Some(Some(next)) = updates.next().now_or_never() else { break };
-                next.map_err(|error| error.to_string())?.into_iter().for_each(|update| join(&mut all, update));
+                let Some(Some(next)) = updates.next().now_or_never() else {
+                    break;
+                };
+                next.map_err(|error| error.to_string())?
+                    .into_iter()
+                    .for_each(|update| join(&mut all, update));
             }
             for update in &all {
                 self.post(json!(update).to_string()).await?;
@@ -179,10 +235,17 @@ impl Target {
 
     async fn post(&self, body: String) -> Result<(), String> {
         for wait in AGAIN.map(Some).into_iter().chain([None]) {
-            let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body.clone());
+            let request = self
+                .client
+                .post(self.url.clone())
+                .headers(self.headers.clone())
+                .body(body.clone());
             let (why, may_do) = match request.send().await {
                 Ok(answer) if answer.status().is_success() => return Ok(()),
-                Ok(answer) => (format!("it answered {}", answer.status()), may_do_later(answer.status())),
+                Ok(answer) => (
+                    format!("it answered {}", answer.status()),
+                    may_do_later(answer.status()),
+                ),
                 Err(error) => {
                     let error = error.without_url();
                     let mut cause: &dyn Error = &error;
@@ -209,18 +272,32 @@ impl Drop for Pushed {
 
 /// The id of an address in its task.
 fn id(config: &PushConfig) -> &str {
-    if config.id.is_empty() { &config.task_id } else { &config.id }
+    if config.id.is_empty() {
+        &config.task_id
+    } else {
+        &config.id
+    }
 }
 
 fn may_do_later(status: StatusCode) -> bool {
-    status.is_server_error() || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS)
+    status.is_server_error()
+        || matches!(
+            status,
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS
+        )
 }
 
 /// More of the same text stands in one update.
 fn join(all: &mut Vec<Update>, update: Update) {
     if let (
-        Some(Update::ArtifactUpdate { artifact: before, .. }),
-        Update::ArtifactUpdate { artifact, append: true, .. },
+        Some(Update::ArtifactUpdate {
+            artifact: before, ..
+        }),
+        Update::ArtifactUpdate {
+            artifact,
+            append: true,
+            ..
+        },
     ) = (all.last_mut(), &update)
         && before.artifact_id == artifact.artifact_id
         && let [before] = &mut *before.parts

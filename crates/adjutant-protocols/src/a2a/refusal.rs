@@ -33,7 +33,10 @@ pub(super) enum Code {
 
 impl RpcRefusal {
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self {
+            code,
+            message: message.into(),
+        }
     }
 
     pub(super) fn params(message: impl Into<String>) -> Self {
@@ -50,7 +53,8 @@ impl RpcRefusal {
         let mut error = json!({"code": self.code as i32, "message": self.message});
         if let Some(reason) = self.code.reason() {
             let info = "type.googleapis.com/google.rpc.ErrorInfo";
-            error["data"] = json!([{"@type": info, "reason": reason, "domain": "a2a-protocol.org"}]);
+            error["data"] =
+                json!([{"@type": info, "reason": reason, "domain": "a2a-protocol.org"}]);
         }
         json!({"jsonrpc": "2.0", "id": id, "error": error})
     }
@@ -65,7 +69,9 @@ impl fmt::Display for RpcRefusal {
 impl Code {
     fn reason(self) -> Option<&'static str> {
         Some(match self {
-            Self::Parse | Self::Request | Self::Method | Self::Params | Self::Internal => return None,
+            Self::Parse | Self::Request | Self::Method | Self::Params | Self::Internal => {
+                return None;
+            }
             Self::TaskNotFound => "TASK_NOT_FOUND",
             Self::TaskNotCancelable => "TASK_NOT_CANCELABLE",
             Self::PushNotificationNotSupported => "PUSH_NOTIFICATION_NOT_SUPPORTED",
@@ -83,7 +89,9 @@ impl From<Error> for RpcRefusal {
             ErrorKind::Stale => Code::UnsupportedOperation,
             ErrorKind::Agent => Code::Internal,
         };
-        let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+        let source = std::error::Error::source(&error)
+            .map(|source| format!(": {source}"))
+            .unwrap_or_default();
         Self::new(code, format!("{error}{source}"))
     }
 }

@@ -109,7 +109,9 @@ impl Tasks {
             EventKind::ReplyRetracted { .. } => self.answer(String::new(), false, &mut out),
             EventKind::ReplyFinished { reply, .. } => self.replied(event, reply, &mut out),
             EventKind::RunResumed => self.change(TaskState::Working, None, event.at_ms, &mut out),
-            EventKind::RunPaused { result } | EventKind::RunFinished { result } => self.ended(event, result, &mut out),
+            EventKind::RunPaused { result } | EventKind::RunFinished { result } => {
+                self.ended(event, result, &mut out)
+            }
             _ => {}
         }
         out
@@ -120,7 +122,9 @@ impl Tasks {
         let is_queued = matches!(event.kind, EventKind::MessageQueued { .. });
         match entry {
             Entry::Custom(Custom { kind, value }) if &**kind == MARK => {
-                let Some(id) = value["messageId"].as_str().map(str::to_owned) else { return };
+                let Some(id) = value["messageId"].as_str().map(str::to_owned) else {
+                    return;
+                };
                 match value.get("parts") {
                     // It stands in the history with what it answers.
                     Some(parts) if !self.seen.contains_key(&id) => {
@@ -147,10 +151,22 @@ impl Tasks {
 
     fn begin(&mut self, run: RunNo, at_ms: u64, out: &mut Vec<Update>) {
         let (id, context_id) = (id(&self.context, run), self.context.to_string());
-        let status = TaskStatus { state: TaskState::Working, message: None, timestamp: time(at_ms) };
-        let task = Task { id, context_id, status, ..Task::default() };
+        let status = TaskStatus {
+            state: TaskState::Working,
+            message: None,
+            timestamp: time(at_ms),
+        };
+        let task = Task {
+            id,
+            context_id,
+            status,
+            ..Task::default()
+        };
         out.push(Update::Task(task.clone()));
-        self.all.push(HeldTask { task, pauses: Vec::new() });
+        self.all.push(HeldTask {
+            task,
+            pauses: Vec::new(),
+        });
         self.speaks = false;
     }
 
@@ -163,9 +179,15 @@ impl Tasks {
 
     /// Something that was said in the newest task.
     fn note(&mut self, message: Message) {
-        let Some(HeldTask { task, .. }) = self.all.last_mut() else { return };
+        let Some(HeldTask { task, .. }) = self.all.last_mut() else {
+            return;
+        };
         let context_id = task.context_id.clone();
-        let message = Message { context_id, task_id: task.id.clone(), ..message };
+        let message = Message {
+            context_id,
+            task_id: task.id.clone(),
+            ..message
+        };
         if task.history.len() >= MAX_HISTORY {
             task.history.remove(0);
         }
@@ -185,13 +207,25 @@ impl Tasks {
 
     fn ended(&mut self, event: &Event, result: &Arc<RunResult>, out: &mut Vec<Update>) {
         let (state, message) = match &result.outcome {
-            Outcome::Paused { pauses } => (waiting(pauses), Some(pauses.iter().flat_map(|it| asked(it)).collect())),
+            Outcome::Paused { pauses } => (
+                waiting(pauses),
+                Some(pauses.iter().flat_map(|it| asked(it)).collect()),
+            ),
             // Whoever it was handed to goes on with it.
-            Outcome::Finished { why: Completion::Terminated, .. } if is_handed_over(result) => return,
-            Outcome::Finished { why: Completion::Length, .. } => (TaskState::Completed, say("the answer was cut off")),
+            Outcome::Finished {
+                why: Completion::Terminated,
+                ..
+            } if is_handed_over(result) => return,
+            Outcome::Finished {
+                why: Completion::Length,
+                ..
+            } => (TaskState::Completed, say("the answer was cut off")),
             Outcome::Finished { .. } => (TaskState::Completed, None),
             Outcome::Cancelled { by } => (TaskState::Canceled, say(&format!("cancelled by {by}"))),
-            Outcome::Limit { limit } => (TaskState::Failed, say(&format!("the limit of {limit} was reached"))),
+            Outcome::Limit { limit } => (
+                TaskState::Failed,
+                say(&format!("the limit of {limit} was reached")),
+            ),
             Outcome::Failed { failure } => (failed(failure), say(&failure.to_string())),
         };
         // A middleware may have judged otherwise.
@@ -210,21 +244,46 @@ impl Tasks {
     }
 
     /// Another state; the message of the one before is history.
-    fn change(&mut self, state: TaskState, message: Option<Message>, at_ms: u64, out: &mut Vec<Update>) {
-        let Some(kept) = self.all.last_mut() else { return };
+    fn change(
+        &mut self,
+        state: TaskState,
+        message: Option<Message>,
+        at_ms: u64,
+        out: &mut Vec<Update>,
+    ) {
+        let Some(kept) = self.all.last_mut() else {
+            return;
+        };
         kept.pauses.clear();
         let (task_id, context_id) = (kept.task.id.clone(), kept.task.context_id.clone());
-        let within = |message| Message { task_id: task_id.clone(), context_id: context_id.clone(), ..message };
-        let status = TaskStatus { state, message: message.map(within), timestamp: time(at_ms) };
+        let within = |message| Message {
+            task_id: task_id.clone(),
+            context_id: context_id.clone(),
+            ..message
+        };
+        let status = TaskStatus {
+            state,
+            message: message.map(within),
+            timestamp: time(at_ms),
+        };
         let before = std::mem::replace(&mut kept.task.status, status.clone());
-        before.message.into_iter().for_each(|message| self.note(message));
-        out.push(Update::StatusUpdate { task_id, context_id, status });
+        before
+            .message
+            .into_iter()
+            .for_each(|message| self.note(message));
+        out.push(Update::StatusUpdate {
+            task_id,
+            context_id,
+            status,
+        });
     }
 
     fn text(&self) -> &str {
         let artifacts = self.all.last().map(|kept| &kept.task.artifacts);
         let answer = artifacts.and_then(|all| all.iter().find(|it| it.artifact_id == ANSWER));
-        answer.and_then(|it| it.parts.first()?.text.as_deref()).unwrap_or_default()
+        answer
+            .and_then(|it| it.parts.first()?.text.as_deref())
+            .unwrap_or_default()
     }
 
     fn answer(&mut self, text: String, append: bool, out: &mut Vec<Update>) {
@@ -234,21 +293,40 @@ impl Tasks {
     }
 
     fn artifact(&mut self, id: &str, part: Part, append: bool, out: &mut Vec<Update>) {
-        let Some(HeldTask { task, .. }) = self.all.last_mut() else { return };
+        let Some(HeldTask { task, .. }) = self.all.last_mut() else {
+            return;
+        };
         let at = task.artifacts.iter().position(|it| it.artifact_id == id);
         match at.map(|at| &mut task.artifacts[at].parts) {
             Some(parts) if append => {
-                let (said, more) = (parts.first_mut().and_then(|it| it.text.as_mut()), part.text.as_deref());
-                said.zip(more).into_iter().for_each(|(said, more)| said.push_str(more));
+                let (said, more) = (
+                    parts.first_mut().and_then(|it| it.text.as_mut()),
+                    part.text.as_deref(),
+                );
+                said.zip(more)
+                    .into_iter()
+                    .for_each(|(said, more)| said.push_str(more));
             }
             Some(parts) => *parts = vec![part.clone()],
-            None => task.artifacts.push(Artifact { artifact_id: id.to_owned(), parts: vec![part.clone()] }),
+            None => task.artifacts.push(Artifact {
+                artifact_id: id.to_owned(),
+                parts: vec![part.clone()],
+            }),
         }
         // Text that was taken back is nothing that the task came to.
-        task.artifacts.retain(|it| it.parts.iter().any(|part| part.text.as_deref() != Some("")));
-        let artifact = Artifact { artifact_id: id.to_owned(), parts: vec![part] };
+        task.artifacts
+            .retain(|it| it.parts.iter().any(|part| part.text.as_deref() != Some("")));
+        let artifact = Artifact {
+            artifact_id: id.to_owned(),
+            parts: vec![part],
+        };
         let (task_id, context_id) = (task.id.clone(), task.context_id.clone());
-        out.push(Update::ArtifactUpdate { task_id, context_id, artifact, append });
+        out.push(Update::ArtifactUpdate {
+            task_id,
+            context_id,
+            artifact,
+            append,
+        });
     }
 }
 
@@ -265,7 +343,9 @@ pub(super) fn context_of(id: &str) -> Option<&str> {
 
 /// True if the agent has handed the conversation over: the next one goes on without a prompt.
 fn is_handed_over(result: &RunResult) -> bool {
-    let hands_over = |result: &CallResult| result.status == Status::Ok && result.details["handoff"]["to"].is_string();
+    let hands_over = |result: &CallResult| {
+        result.status == Status::Ok && result.details["handoff"]["to"].is_string()
+    };
     result.calls.iter().any(|call| hands_over(&call.result))
 }
 
@@ -275,7 +355,11 @@ fn say(text: &str) -> Option<Vec<Part>> {
 
 fn waiting(pauses: &[Arc<Pause>]) -> TaskState {
     let is_access = |pause: &Arc<Pause>| pause.ask.kind == AskKind::Authorisation;
-    if pauses.iter().all(is_access) { TaskState::AuthRequired } else { TaskState::InputRequired }
+    if pauses.iter().all(is_access) {
+        TaskState::AuthRequired
+    } else {
+        TaskState::InputRequired
+    }
 }
 
 /// A pause as a caller is shown it: what is asked as text, and all that an answer needs as JSON.
@@ -294,21 +378,32 @@ fn asked(pause: &Pause) -> [Part; 2] {
 /// What a policy said no to is rejected, what broke has failed.
 fn failed(failure: &Failure) -> TaskState {
     match failure {
-        Failure::Refused { .. } | Failure::Denied { .. } | Failure::Guardrail { .. } => TaskState::Rejected,
+        Failure::Refused { .. } | Failure::Denied { .. } | Failure::Guardrail { .. } => {
+            TaskState::Rejected
+        }
         _ => TaskState::Failed,
     }
 }
 
 fn parts(message: &UserMessage) -> Vec<Part> {
     let text = message.to_text();
-    let mut parts: Vec<Part> = (!text.is_empty()).then(|| Part::text(text)).into_iter().collect();
+    let mut parts: Vec<Part> = (!text.is_empty())
+        .then(|| Part::text(text))
+        .into_iter()
+        .collect();
     // Files are the caller's own: it is not sent them back.
-    let files = message.content.iter().filter(|it| it.as_text().is_none()).count();
+    let files = message
+        .content
+        .iter()
+        .filter(|it| it.as_text().is_none())
+        .count();
     parts.extend((files > 0).then(|| Part::text(format!("[{files} files]"))));
     parts
 }
 
 fn time(at_ms: u64) -> String {
-    let at = i64::try_from(at_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    let at = i64::try_from(at_ms)
+        .ok()
+        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     at.map(|at| at.to_string()).unwrap_or_default()
 }

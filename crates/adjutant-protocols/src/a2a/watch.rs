@@ -30,7 +30,10 @@ pub(super) struct WatchedTask {
 impl WatchedTask {
     /// The task, once it has begun or gone on.
     fn begun(&self) -> Option<&Task> {
-        self.tasks.find(self.at?).map(|kept| &kept.task).filter(|_| self.is_begun)
+        self.tasks
+            .find(self.at?)
+            .map(|kept| &kept.task)
+            .filter(|_| self.is_begun)
     }
 
     /// The task as it stands once it has begun, then what changes it. It is looked after in these states though no run is at work.
@@ -55,7 +58,10 @@ impl WatchedTask {
                         }
                         Some(Ok(_)) => {}
                         Some(Err(error)) => return Some((Err(error), None)),
-                        None if followed.begun().is_some_and(|task| goes_on(task.status.state)) => {
+                        None if followed
+                            .begun()
+                            .is_some_and(|task| goes_on(task.status.state)) =>
+                        {
                             tokio::time::sleep(LOOK_EVERY).await;
                             let (context, at) = (followed.tasks.context(), followed.tasks.at());
                             match desk.events(context, at, Until::End).await {
@@ -81,9 +87,15 @@ impl WatchedTask {
         };
         let updates = self.tasks.tell(&event);
         if self.at.is_none() {
-            self.at = self.message.as_ref().and_then(|message| self.tasks.seen(message));
+            self.at = self
+                .message
+                .as_ref()
+                .and_then(|message| self.tasks.seen(message));
         }
-        let stands = self.at.and_then(|at| self.tasks.find(at)).map(|kept| kept.task.status.state);
+        let stands = self
+            .at
+            .and_then(|at| self.tasks.find(at))
+            .map(|kept| kept.task.status.state);
         self.is_begun |= stands.is_some_and(|state| !state.waits());
         Some(Ok(updates))
     }

@@ -261,7 +261,9 @@ pub(super) struct OfTask {
 
 impl PushConfig {
     pub(super) fn read(params: Value) -> Result<Self, RpcRefusal> {
-        pushed(params).map(Option::unwrap_or_default).map_err(|error| RpcRefusal::params(format!("params: {error}")))
+        pushed(params)
+            .map(Option::unwrap_or_default)
+            .map_err(|error| RpcRefusal::params(format!("params: {error}")))
     }
 
     /// All but its secrets.
@@ -277,20 +279,28 @@ impl PushConfig {
 impl fmt::Debug for PushConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // An address may be a secret by itself.
-        f.debug_struct("PushConfig").field("id", &self.id).field("task_id", &self.task_id).finish_non_exhaustive()
+        f.debug_struct("PushConfig")
+            .field("id", &self.id)
+            .field("task_id", &self.task_id)
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for PushAuthentication {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PushAuthentication").field("scheme", &self.scheme).finish_non_exhaustive()
+        f.debug_struct("PushAuthentication")
+            .field("scheme", &self.scheme)
+            .finish_non_exhaustive()
     }
 }
 
 impl TaskState {
     /// True if nothing follows.
     pub fn is_over(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
+        matches!(
+            self,
+            Self::Completed | Self::Failed | Self::Canceled | Self::Rejected
+        )
     }
 
     /// True if it waits for somebody.
@@ -302,32 +312,54 @@ impl TaskState {
 impl Message {
     /// A message of the caller.
     pub fn user(id: impl Into<String>, parts: Vec<Part>) -> Self {
-        Self { message_id: id.into(), role: Role::User, parts, ..Self::default() }
+        Self {
+            message_id: id.into(),
+            role: Role::User,
+            parts,
+            ..Self::default()
+        }
     }
 
     pub(super) fn agent(id: String, parts: Vec<Part>) -> Self {
-        Self { message_id: id, role: Role::Agent, parts, ..Self::default() }
+        Self {
+            message_id: id,
+            role: Role::Agent,
+            parts,
+            ..Self::default()
+        }
     }
 }
 
 impl Part {
     /// A text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: Some(text.into()), ..Self::default() }
+        Self {
+            text: Some(text.into()),
+            ..Self::default()
+        }
     }
 
     /// True if it is one thing, as it must be.
     pub(super) fn is_one(&self) -> bool {
-        [self.text.is_some(), self.raw.is_some(), self.url.is_some(), self.data.is_some()]
-            .map(u8::from)
-            .iter()
-            .sum::<u8>()
+        [
+            self.text.is_some(),
+            self.raw.is_some(),
+            self.url.is_some(),
+            self.data.is_some(),
+        ]
+        .map(u8::from)
+        .iter()
+        .sum::<u8>()
             == 1
     }
 
     /// JSON.
     pub fn data(data: impl Into<Value>) -> Self {
-        Self { data: Some(data.into()), media_type: "application/json".to_owned(), ..Self::default() }
+        Self {
+            data: Some(data.into()),
+            media_type: "application/json".to_owned(),
+            ..Self::default()
+        }
     }
 }
 

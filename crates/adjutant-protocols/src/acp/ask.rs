@@ -41,9 +41,18 @@ impl AskWay {
 
 /// What is asked, for people.
 pub(super) fn question(pause: &Pause) -> String {
-    let who = if pause.path.contains('/') { format!("{}: ", pause.path) } else { String::new() };
-    let refused = pause.refused.iter().map(|reason| format!("\nrefused before: {reason}"));
-    refused.fold(format!("{who}{}", pause.ask.prompt), |text, reason| text + &reason)
+    let who = if pause.path.contains('/') {
+        format!("{}: ", pause.path)
+    } else {
+        String::new()
+    };
+    let refused = pause
+        .refused
+        .iter()
+        .map(|reason| format!("\nrefused before: {reason}"));
+    refused.fold(format!("{who}{}", pause.ask.prompt), |text, reason| {
+        text + &reason
+    })
 }
 
 /// The one who asks the editor for a session.
@@ -61,10 +70,26 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    pub(super) fn new(link: &Arc<Link>, open: &OpenSession, root: &std::path::Path, has_forms: bool) -> Self {
-        let (session, thread) = (open.agent.session_id().to_string(), open.agent.identity().thread.clone());
+    pub(super) fn new(
+        link: &Arc<Link>,
+        open: &OpenSession,
+        root: &std::path::Path,
+        has_forms: bool,
+    ) -> Self {
+        let (session, thread) = (
+            open.agent.session_id().to_string(),
+            open.agent.identity().thread.clone(),
+        );
         let (link, always, turn) = (Arc::clone(link), open.always.clone(), Arc::default());
-        Self { link, session, thread, root: root.into(), always, turn, has_forms }
+        Self {
+            link,
+            session,
+            thread,
+            root: root.into(),
+            always,
+            turn,
+            has_forms,
+        }
     }
 
     /// The prompt at work.
@@ -85,27 +110,41 @@ impl Asker {
     }
 
     async fn permission(&self, pause: &Pause, values: &[Value]) -> Option<Answer> {
-        let option = |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
+        let option =
+            |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
         let mut options: Vec<Value> = (0..)
             .zip(values)
             .map(|(at, value)| {
-                let name = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let name = value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned);
                 option(&format!("value-{at}"), &name, "allow_once")
             })
             .collect();
         if values.is_empty() {
             options.push(option("allow", "Allow", "allow_once"));
         }
-        let always = self.always.as_ref().filter(|_| pause.ask.kind == AskKind::Approval);
+        let always = self
+            .always
+            .as_ref()
+            .filter(|_| pause.ask.kind == AskKind::Approval);
         options.extend(always.map(|_| option("always", "Always allow", "allow_always")));
-        let no = if values.is_empty() { "Reject" } else { "No answer" };
+        let no = if values.is_empty() {
+            "Reject"
+        } else {
+            "No answer"
+        };
         options.push(option("reject", no, "reject_once"));
         let call = encode::of_pause(pause, &self.thread, &self.root);
         let params = json!({"sessionId": self.session, "toolCall": call, "options": options});
         let answered = self.link.call("session/request_permission", params).await;
         let why = match &answered {
             Ok(answer) if answer["outcome"]["outcome"] == "cancelled" => {
-                self.turn.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Cancel::cancel);
+                self.turn
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .iter()
+                    .for_each(Cancel::cancel);
                 return None;
             }
             Ok(answer) => match self.chosen(pause, values, &answer["outcome"]) {
@@ -114,18 +153,24 @@ impl Asker {
             },
             Err(fault) => &fault.1,
         };
-        self.say(&format!("[taken as a no, as it was not answered: {why}]")).await;
+        self.say(&format!("[taken as a no, as it was not answered: {why}]"))
+            .await;
         Some(answer::declined(pause, why).answer)
     }
 
     /// The answer of an option that was offered.
     fn chosen(&self, pause: &Pause, values: &[Value], outcome: &Value) -> Option<Answer> {
-        let id = outcome["optionId"].as_str().filter(|_| outcome["outcome"] == "selected")?;
+        let id = outcome["optionId"]
+            .as_str()
+            .filter(|_| outcome["outcome"] == "selected")?;
         match (id, pause.ask.kind) {
             ("allow", _) if values.is_empty() => Some(Answer::approve()),
             ("always", AskKind::Approval) => self.always.as_ref().map(|always| always(pause)),
             ("reject", _) => Some(answer::declined(pause, "the user said no").answer),
-            _ => values.get(id.strip_prefix("value-")?.parse::<usize>().ok()?).cloned().map(Answer::give),
+            _ => values
+                .get(id.strip_prefix("value-")?.parse::<usize>().ok()?)
+                .cloned()
+                .map(Answer::give),
         }
     }
 
@@ -137,18 +182,30 @@ impl Asker {
     async fn form(&self, pause: &Pause) -> Option<Answer> {
         let schema = answer::schema(pause);
         let is_object = schema["type"] == "object";
-        let shown = if schema.is_null() { json!({"type": "string"}) } else { schema.clone() };
+        let shown = if schema.is_null() {
+            json!({"type": "string"})
+        } else {
+            schema.clone()
+        };
         let asked = match is_object {
             true => schema,
-            false => json!({"type": "object", "properties": {"answer": shown}, "required": ["answer"]}),
+            false => {
+                json!({"type": "object", "properties": {"answer": shown}, "required": ["answer"]})
+            }
         };
-        let call = pause.call_id().map(|call| answer::call(&pause.thread, &self.thread, call));
+        let call = pause
+            .call_id()
+            .map(|call| answer::call(&pause.thread, &self.thread, call));
         let params = json!({
             "mode": "form", "sessionId": self.session, "toolCallId": call, "message": question(pause),
             "requestedSchema": asked,
         });
         let said = self.link.call("elicitation/create", params).await.ok()?;
-        let content = if is_object { &said["content"] } else { &said["content"]["answer"] };
+        let content = if is_object {
+            &said["content"]
+        } else {
+            &said["content"]["answer"]
+        };
         match said["action"].as_str()? {
             "accept" => match answer::given(pause, content) {
                 Ok(given) => Some(given.answer),

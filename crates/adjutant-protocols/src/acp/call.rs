@@ -25,18 +25,28 @@ pub(super) fn described(id: &str, name: &str, args: &str, root: &Path) -> Map<St
         Some(path.to_string_lossy().into_owned())
     };
     let line = &input["start_line"];
-    let places = [(&input["path"], line), (&input["from"], &Value::Null), (&input["to"], &Value::Null)];
-    let places = places.into_iter().filter_map(|(path, line)| Some(json!({"path": place(path)?, "line": line})));
+    let places = [
+        (&input["path"], line),
+        (&input["from"], &Value::Null),
+        (&input["to"], &Value::Null),
+    ];
+    let places = places
+        .into_iter()
+        .filter_map(|(path, line)| Some(json!({"path": place(path)?, "line": line})));
     let places: Vec<Value> = places.collect();
     if !places.is_empty() && kind(name) != "other" {
         told.insert("locations".into(), places.into());
     }
     let content = match (name, place(&input["path"])) {
-        ("write_file", Some(path)) => Some(json!({"type": "diff", "path": path, "newText": input["content"]})),
-        ("edit_file", Some(path)) => {
-            Some(json!({"type": "diff", "path": path, "oldText": input["old_text"], "newText": input["new_text"]}))
+        ("write_file", Some(path)) => {
+            Some(json!({"type": "diff", "path": path, "newText": input["content"]}))
         }
-        ("apply_patch", _) => input["patch"].as_str().map(|it| json!({"type": "content", "content": text_block(it)})),
+        ("edit_file", Some(path)) => Some(
+            json!({"type": "diff", "path": path, "oldText": input["old_text"], "newText": input["new_text"]}),
+        ),
+        ("apply_patch", _) => input["patch"]
+            .as_str()
+            .map(|it| json!({"type": "content", "content": text_block(it)})),
         _ => None,
     };
     if let Some(content) = content.filter(|it| it["type"] != "diff" || it["newText"].is_string()) {
@@ -59,13 +69,26 @@ fn input(args: &str) -> Value {
 /// The name of a call and what it is about, on one line.
 pub(super) fn title(name: &str, args: &str) -> String {
     let input = input(args);
-    let about = ABOUT.iter().map(|about| &input[*about]).find_map(|value| match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Array(words) => Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")),
-        _ => None,
-    });
+    let about = ABOUT
+        .iter()
+        .map(|about| &input[*about])
+        .find_map(|value| match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Array(words) => Some(
+                words
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            ),
+            _ => None,
+        });
     let words = about.iter().flat_map(|about| about.split_whitespace());
-    let title = [name].into_iter().chain(words).collect::<Vec<_>>().join(" ");
+    let title = [name]
+        .into_iter()
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ");
     match title.char_indices().nth(MAX_TITLE) {
         Some((end, _)) => format!("{}…", title.get(..end).unwrap_or_default()),
         None => title,

@@ -53,7 +53,9 @@ pub(super) struct Editor {
 impl Editor {
     /// What the session is called; tools are called in one that is open.
     pub(super) fn session(&self) -> Result<&(String, ThreadId), ToolError> {
-        self.session.get().ok_or_else(|| ToolError::failed("the session is not open"))
+        self.session
+            .get()
+            .ok_or_else(|| ToolError::failed("the session is not open"))
     }
 
     /// Asks for something in the session.
@@ -81,16 +83,23 @@ impl Editor {
 impl TextFiles for Editor {
     async fn read(&self, path: &Path) -> Result<Option<String>, ToolError> {
         let path = self.root.join(path);
-        let Some(path) = path.to_str().filter(|_| self.skills.reads) else { return Ok(None) };
+        let Some(path) = path.to_str().filter(|_| self.skills.reads) else {
+            return Ok(None);
+        };
         let said = self.ask("fs/read_text_file", json!({"path": path})).await?;
-        let text = said["content"].as_str().ok_or_else(|| ToolError::failed("the editor gave no text"))?;
+        let text = said["content"]
+            .as_str()
+            .ok_or_else(|| ToolError::failed("the editor gave no text"))?;
         Ok(Some(text.to_owned()))
     }
 
     async fn write(&self, path: &Path, text: &str) -> Result<bool, ToolError> {
         let path = self.root.join(path);
-        let Some(path) = path.to_str().filter(|_| self.skills.writes) else { return Ok(false) };
-        self.ask("fs/write_text_file", json!({"path": path, "content": text})).await?;
+        let Some(path) = path.to_str().filter(|_| self.skills.writes) else {
+            return Ok(false);
+        };
+        self.ask("fs/write_text_file", json!({"path": path, "content": text}))
+            .await?;
         Ok(true)
     }
 }

@@ -40,22 +40,39 @@ impl Encoder {
     /// Of a session that works in this folder: the paths of calls are told from there.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         let (blocks, shown) = (Blocks::default(), HashMap::new());
-        Self { root: root.into(), thread: None, blocks, shown, said: Vec::new() }
+        Self {
+            root: root.into(),
+            thread: None,
+            blocks,
+            shown,
+            said: Vec::new(),
+        }
     }
 
     /// The updates that an event of a past run becomes: what the user said is told too.
     pub fn recall(&mut self, event: &Event) -> Vec<Value> {
         let mut out = self.tell(event);
-        let mut said = |block| out.push(chunk("user_message_chunk", &format!("u{}", event.seq.0), block));
+        let mut said = |block| {
+            out.push(chunk(
+                "user_message_chunk",
+                &format!("u{}", event.seq.0),
+                block,
+            ))
+        };
         match &event.kind {
-            EventKind::EntryAdded { content } if self.is_root(&event.who.thread) => match &**content {
-                Entry::User(message)
-                    if matches!(message.origin, Origin::Person | Origin::Steering | Origin::FollowUp) =>
-                {
-                    message.content.iter().map(content::block).for_each(said);
+            EventKind::EntryAdded { content } if self.is_root(&event.who.thread) => {
+                match &**content {
+                    Entry::User(message)
+                        if matches!(
+                            message.origin,
+                            Origin::Person | Origin::Steering | Origin::FollowUp
+                        ) =>
+                    {
+                        message.content.iter().map(content::block).for_each(said);
+                    }
+                    _ => {}
                 }
-                _ => {}
-            },
+            }
             EventKind::Answered { answer, .. } => {
                 if let Answer::Give { value } = &**answer {
                     said(text_block(value.as_str().unwrap_or(&value.to_string())));
@@ -82,7 +99,10 @@ impl Encoder {
         {
             let text = text_block(&format!("{}: {}", event.who.name, reply.text()));
             let content = json!([{"type": "content", "content": text}]);
-            out.push(update(&self.call(parent, call), json!({"content": content})));
+            out.push(update(
+                &self.call(parent, call),
+                json!({"content": content}),
+            ));
         }
         self.all(event, &mut out);
         out
@@ -98,8 +118,12 @@ impl Encoder {
 
     fn beat(&mut self, beat: Beat, out: &mut Vec<Value>) {
         match (beat.part, beat.what) {
-            (Part::Text, What::Grew(text)) => out.push(chunk("agent_message_chunk", &beat.reply, text_block(&text))),
-            (Part::Thinking, What::Grew(text)) => out.push(chunk("agent_thought_chunk", &beat.id, text_block(&text))),
+            (Part::Text, What::Grew(text)) => {
+                out.push(chunk("agent_message_chunk", &beat.reply, text_block(&text)))
+            }
+            (Part::Thinking, What::Grew(text)) => {
+                out.push(chunk("agent_thought_chunk", &beat.id, text_block(&text)))
+            }
             (Part::Call { call, name }, What::Began) => {
                 let told = json!({
                     "sessionUpdate": "tool_call", "toolCallId": call, "title": name, "kind": call::kind(name.as_str()),
@@ -128,11 +152,18 @@ impl Encoder {
                     self.never(&id, out);
                 }
                 let text = text_block(&format!("\n[what was said since is taken back: {cause}]\n"));
-                out.push(chunk("agent_message_chunk", &format!("v{}_{attempt}", event.turn.0), text));
+                out.push(chunk(
+                    "agent_message_chunk",
+                    &format!("v{}_{attempt}", event.turn.0),
+                    text,
+                ));
             }
             EventKind::ReplyFinished { reply, .. } => {
                 let is_kept = |id: &String| reply.calls().any(|call| call.id.to_string() == *id);
-                for id in std::mem::take(&mut self.said).into_iter().filter(|id| !is_kept(id)) {
+                for id in std::mem::take(&mut self.said)
+                    .into_iter()
+                    .filter(|id| !is_kept(id))
+                {
                     self.never(&id, out);
                 }
             }
@@ -145,18 +176,34 @@ impl Encoder {
     fn all(&mut self, event: &Event, out: &mut Vec<Value>) {
         let id = |call: &CallId| self.call(&event.who.thread, *call);
         match &event.kind {
-            EventKind::ToolStarted { call, name, args, .. } => {
+            EventKind::ToolStarted {
+                call, name, args, ..
+            } => {
                 let id = id(call);
                 if self.shown.get(&id) == Some(args) {
-                    out.push(update(&id, json!({"title": call::title(name.as_str(), args), "status": "in_progress"})));
+                    out.push(update(
+                        &id,
+                        json!({"title": call::title(name.as_str(), args), "status": "in_progress"}),
+                    ));
                 } else {
-                    self.show(&id, name.as_str(), args, json!({"status": "in_progress"}), out);
+                    self.show(
+                        &id,
+                        name.as_str(),
+                        args,
+                        json!({"status": "in_progress"}),
+                        out,
+                    );
                 }
             }
             EventKind::ToolProgress { call, progress } => {
-                out.push(update(&id(call), json!({"content": content::of_call(&progress.content)})));
+                out.push(update(
+                    &id(call),
+                    json!({"content": content::of_call(&progress.content)}),
+                ));
             }
-            EventKind::ToolFinished { call, name, result, .. } => {
+            EventKind::ToolFinished {
+                call, name, result, ..
+            } => {
                 let id = id(call);
                 let args = self.shown.remove(&id).unwrap_or_default();
                 out.push(update(&id, finished(name.as_str(), &args, result)));
@@ -170,7 +217,12 @@ impl Encoder {
     fn show(&mut self, id: &str, name: &str, args: &Arc<str>, more: Value, out: &mut Vec<Value>) {
         let is_known = self.shown.insert(id.to_owned(), Arc::clone(args)).is_some();
         let mut told = Value::Object(call::described(id, name, args, &self.root));
-        told["sessionUpdate"] = if is_known { "tool_call_update" } else { "tool_call" }.into();
+        told["sessionUpdate"] = if is_known {
+            "tool_call_update"
+        } else {
+            "tool_call"
+        }
+        .into();
         merge(&mut told, more);
         out.push(told);
     }
@@ -187,11 +239,21 @@ impl Encoder {
         if let Some(call) = &pause.call {
             let id = self.call(&pause.thread, call.id);
             if self.shown.get(&id) != Some(&call.args) {
-                self.show(&id, call.name.as_str(), &call.args, json!({"status": "pending"}), out);
+                self.show(
+                    &id,
+                    call.name.as_str(),
+                    &call.args,
+                    json!({"status": "pending"}),
+                    out,
+                );
             }
         }
         if matches!(AskWay::of(pause), AskWay::Text) {
-            out.push(chunk("agent_message_chunk", &format!("p{}", pause.id), text_block(&ask::question(pause))));
+            out.push(chunk(
+                "agent_message_chunk",
+                &format!("p{}", pause.id),
+                text_block(&ask::question(pause)),
+            ));
         }
     }
 }
@@ -205,7 +267,8 @@ pub(super) fn of_pause(pause: &Pause, thread: &ThreadId, root: &Path) -> Value {
         }
         None => json!({"toolCallId": pause.id, "title": pause.ask.prompt}),
     };
-    let mut content = vec![json!({"type": "content", "content": text_block(&ask::question(pause))})];
+    let mut content =
+        vec![json!({"type": "content", "content": text_block(&ask::question(pause))})];
     content.extend(told["content"].as_array().into_iter().flatten().cloned());
     merge(&mut told, json!({"status": "pending", "content": content}));
     told
@@ -250,6 +313,10 @@ fn plan(data: &Value) -> Option<Value> {
         };
         Some(json!({"content": step["text"].as_str()?, "priority": "medium", "status": status}))
     };
-    let entries = data["steps"].as_array()?.iter().filter_map(entry).collect::<Vec<_>>();
+    let entries = data["steps"]
+        .as_array()?
+        .iter()
+        .filter_map(entry)
+        .collect::<Vec<_>>();
     Some(json!({"sessionUpdate": "plan", "entries": entries}))
 }

@@ -51,7 +51,11 @@ pub(super) struct LineReader<R> {
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(super) fn new(input: R) -> Self {
-        Self { input: BufReader::new(input), line: Vec::new(), is_long: false }
+        Self {
+            input: BufReader::new(input),
+            line: Vec::new(),
+            is_long: false,
+        }
     }
 
     /// The next line; `None` at the end, and in the place of a line that is too long what is wrong with it.
@@ -77,14 +81,21 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             if is_over || end.is_some() {
                 let line = mem::take(&mut self.line);
                 let fault = || RpcFault(RpcFault::REQUEST, "a line has 16 MiB at most".to_owned());
-                return Ok(Some(if mem::take(&mut self.is_long) { Err(fault()) } else { Ok(line) }));
+                return Ok(Some(if mem::take(&mut self.is_long) {
+                    Err(fault())
+                } else {
+                    Ok(line)
+                }));
             }
         }
     }
 }
 
 /// Writes messages until `null` is one, or nobody reads them.
-pub(super) async fn write<W: AsyncWrite + Unpin>(mut said: mpsc::Receiver<Value>, mut output: W) -> io::Result<()> {
+pub(super) async fn write<W: AsyncWrite + Unpin>(
+    mut said: mpsc::Receiver<Value>,
+    mut output: W,
+) -> io::Result<()> {
     while let Some(message) = said.recv().await.filter(|message| !message.is_null()) {
         output.write_all(format!("{message}\n").as_bytes()).await?;
         if said.is_empty() {
@@ -109,7 +120,10 @@ struct Asked {
 
 impl Link {
     pub(super) fn new(out: mpsc::Sender<Value>) -> Self {
-        Self { out, asked: Mutex::default() }
+        Self {
+            out,
+            asked: Mutex::default(),
+        }
     }
 
     /// Sends a message; waits while the editor does not read.
@@ -121,7 +135,10 @@ impl Link {
 
     /// Sends what happens in a session.
     pub(super) async fn update(&self, session: &str, update: Value) {
-        self.send(json!({"method": "session/update", "params": {"sessionId": session, "update": update}})).await;
+        self.send(
+            json!({"method": "session/update", "params": {"sessionId": session, "update": update}}),
+        )
+        .await;
     }
 
     /// Asks the editor; the fault is its own.
@@ -130,7 +147,8 @@ impl Link {
     pub(super) async fn call(&self, method: &str, params: Value) -> Result<Value, RpcFault> {
         let (sender, answer) = oneshot::channel();
         let id = self.wait(sender);
-        self.send(json!({"id": id, "method": method, "params": params})).await;
+        self.send(json!({"id": id, "method": method, "params": params}))
+            .await;
         match answer.await {
             Ok(answer) => answer,
             // Nobody answers any more.
@@ -143,7 +161,9 @@ impl Link {
         let id = self.wait(oneshot::channel().0);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let unsent = self.out.try_send(message);
-        if let (Err(mpsc::error::TrySendError::Full(message)), Ok(runtime)) = (unsent, Handle::try_current()) {
+        if let (Err(mpsc::error::TrySendError::Full(message)), Ok(runtime)) =
+            (unsent, Handle::try_current())
+        {
             let out = self.out.clone();
             runtime.spawn(async move { out.send(message).await });
         }
@@ -162,10 +182,18 @@ impl Link {
 
     /// Hears an answer; one to no question is passed over.
     pub(super) fn answered(&self, answer: &Value) {
-        let sender = answer["id"].as_u64().and_then(|id| self.asked().waiting.remove(&id));
+        let sender = answer["id"]
+            .as_u64()
+            .and_then(|id| self.asked().waiting.remove(&id));
         let fault = || {
-            let (code, message) = (&answer["error"]["code"], answer["error"]["message"].as_str().unwrap_or("an error"));
-            let code = code.as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(RpcFault::INTERNAL);
+            let (code, message) = (
+                &answer["error"]["code"],
+                answer["error"]["message"].as_str().unwrap_or("an error"),
+            );
+            let code = code
+                .as_i64()
+                .and_then(|code| i32::try_from(code).ok())
+                .unwrap_or(RpcFault::INTERNAL);
             RpcFault(code, message.chars().take(MAX_WHY).collect())
         };
         let result = answer.get("result").cloned().ok_or_else(fault);

@@ -35,7 +35,9 @@ pub struct SessionWish {
 
 impl SessionWish {
     pub(super) fn read(session: Option<LogId>, params: &Value) -> Result<Self, RpcFault> {
-        let cwd = absolute(&params["cwd"]).ok_or_else(|| RpcFault::params("`cwd` is an absolute path"))?.to_owned();
+        let cwd = absolute(&params["cwd"])
+            .ok_or_else(|| RpcFault::params("`cwd` is an absolute path"))?
+            .to_owned();
         let mcp_servers = match &params["mcpServers"] {
             Value::Array(servers) => servers.clone(),
             Value::Null => Vec::new(),
@@ -45,17 +47,32 @@ impl SessionWish {
         for server in &mcp_servers {
             let name = server["name"].as_str().filter(|name| !name.is_empty());
             let name = name.ok_or_else(|| RpcFault::params("a server of MCP needs its `name`"))?;
-            let wrong = if names.insert(name) { wrong(server) } else { Some("there are two of this name") };
+            let wrong = if names.insert(name) {
+                wrong(server)
+            } else {
+                Some("there are two of this name")
+            };
             if let Some(wrong) = wrong {
-                return Err(RpcFault::params(format!("the server of MCP {name:?}: {wrong}")));
+                return Err(RpcFault::params(format!(
+                    "the server of MCP {name:?}: {wrong}"
+                )));
             }
         }
-        Ok(Self { session, cwd, mcp_servers, files: None, terminal: None })
+        Ok(Self {
+            session,
+            cwd,
+            mcp_servers,
+            files: None,
+            terminal: None,
+        })
     }
 }
 
 fn absolute(value: &Value) -> Option<&Path> {
-    value.as_str().map(Path::new).filter(|path| path.is_absolute())
+    value
+        .as_str()
+        .map(Path::new)
+        .filter(|path| path.is_absolute())
 }
 
 /// The reason why a server cannot be used, if there is one.
@@ -67,14 +84,22 @@ fn wrong(server: &Value) -> Option<&'static str> {
     let is_pair = |it: &Value| it["name"].is_string() && it["value"].is_string();
     let url = server["url"].as_str().unwrap_or_default();
     match server.get("type").map(Value::as_str) {
-        None | Some(Some("stdio")) if absolute(&server["command"]).is_none() => Some("`command` is an absolute path"),
-        None | Some(Some("stdio")) if !all(&server["args"], Value::is_string) => Some("`args` is a list of texts"),
-        None | Some(Some("stdio")) if !all(&server["env"], is_pair) => Some("`env` is a list of names and values"),
+        None | Some(Some("stdio")) if absolute(&server["command"]).is_none() => {
+            Some("`command` is an absolute path")
+        }
+        None | Some(Some("stdio")) if !all(&server["args"], Value::is_string) => {
+            Some("`args` is a list of texts")
+        }
+        None | Some(Some("stdio")) if !all(&server["env"], is_pair) => {
+            Some("`env` is a list of names and values")
+        }
         None | Some(Some("stdio")) => None,
         Some(Some("http")) if !["http://", "https://"].iter().any(|it| url.starts_with(it)) => {
             Some("`url` is an address over HTTP")
         }
-        Some(Some("http")) if !all(&server["headers"], is_pair) => Some("`headers` is a list of names and values"),
+        Some(Some("http")) if !all(&server["headers"], is_pair) => {
+            Some("`headers` is a list of names and values")
+        }
         Some(Some("http")) => None,
         Some(_) => Some("of transports, `stdio` and `http` are spoken here"),
     }
@@ -102,13 +127,24 @@ pub struct SessionPage {
 impl ListWish {
     pub(super) fn read(params: &Value) -> Result<Self, RpcFault> {
         let cwd = Some(&params["cwd"]).filter(|cwd| !cwd.is_null());
-        let cwd = cwd
-            .map(|cwd| absolute(cwd).map(Path::to_owned).ok_or_else(|| RpcFault::params("`cwd` is an absolute path")));
+        let cwd = cwd.map(|cwd| {
+            absolute(cwd)
+                .map(Path::to_owned)
+                .ok_or_else(|| RpcFault::params("`cwd` is an absolute path"))
+        });
         let cursor = match &params["cursor"] {
             Value::Null => None,
-            cursor => Some(cursor.as_str().ok_or_else(|| RpcFault::params("`cursor` is a text"))?.to_owned()),
+            cursor => Some(
+                cursor
+                    .as_str()
+                    .ok_or_else(|| RpcFault::params("`cursor` is a text"))?
+                    .to_owned(),
+            ),
         };
-        Ok(Self { cwd: cwd.transpose()?, cursor })
+        Ok(Self {
+            cwd: cwd.transpose()?,
+            cursor,
+        })
     }
 }
 
@@ -133,8 +169,19 @@ pub(super) type Always = dyn Fn(&Pause) -> Answer + Send + Sync;
 impl OpenSession {
     /// The session of this agent, without modes. What a run of it waits for is asked in the editor.
     pub fn new(agent: Agent) -> Self {
-        let (mode, set_mode) = (Arc::new(String::new), Arc::new(|_: &str| std::future::ready(Ok(())).boxed()));
-        Self { root: None, rest: Arc::new(|| {}), agent, modes: Vec::new(), mode, set_mode, always: None }
+        let (mode, set_mode) = (
+            Arc::new(String::new),
+            Arc::new(|_: &str| std::future::ready(Ok(())).boxed()),
+        );
+        Self {
+            root: None,
+            rest: Arc::new(|| {}),
+            agent,
+            modes: Vec::new(),
+            mode,
+            set_mode,
+            always: None,
+        }
     }
 
     /// Sets the modes, each by its id, its name and what it is; how the id of the present one is known, and what changes it.
@@ -155,7 +202,11 @@ impl OpenSession {
         self.modes = modes.into_iter().map(told).collect();
         let set = move |mode: &str| {
             let set = set(mode);
-            async move { set.await.map_err(|error| RpcFault(RpcFault::INTERNAL, error.to_string())) }.boxed()
+            async move {
+                set.await
+                    .map_err(|error| RpcFault(RpcFault::INTERNAL, error.to_string()))
+            }
+            .boxed()
         };
         (self.mode, self.set_mode) = (Arc::new(current), Arc::new(set));
         self
@@ -179,6 +230,9 @@ impl OpenSession {
 
 impl fmt::Debug for OpenSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenSession").field("agent", &self.agent).field("modes", &self.modes).finish_non_exhaustive()
+        f.debug_struct("OpenSession")
+            .field("agent", &self.agent)
+            .field("modes", &self.modes)
+            .finish_non_exhaustive()
     }
 }

@@ -91,28 +91,58 @@ impl Seat {
             let (asker, shows, mut shown) = (asks.clone(), Arc::clone(&waits), waits.subscribe());
             async move {
                 // The editor knows the call before it is asked about it.
-                shown.wait_for(|shown: &HashSet<PauseId>| shown.contains(&pause.id)).await.ok()?;
+                shown
+                    .wait_for(|shown: &HashSet<PauseId>| shown.contains(&pause.id))
+                    .await
+                    .ok()?;
                 let answer = asker.ask(&pause).await?;
                 shows.send_if_modified(|shown| shown.remove(&pause.id));
                 Some(answer)
             }
         });
         let id = open.agent.session_id().to_string();
-        let (encoder, turn, given) = (Mutex::new(Encoder::new(root)), asker.turn(), Mutex::default());
-        let (root, link, steered, is_closed) =
-            (root.to_owned(), Arc::clone(link), Mutex::default(), AtomicBool::default());
-        Self { id, open, root, agent, link, asker, encoder, shown, turn, given, steered, is_closed }
+        let (encoder, turn, given) = (
+            Mutex::new(Encoder::new(root)),
+            asker.turn(),
+            Mutex::default(),
+        );
+        let (root, link, steered, is_closed) = (
+            root.to_owned(),
+            Arc::clone(link),
+            Mutex::default(),
+            AtomicBool::default(),
+        );
+        Self {
+            id,
+            open,
+            root,
+            agent,
+            link,
+            asker,
+            encoder,
+            shown,
+            turn,
+            given,
+            steered,
+            is_closed,
+        }
     }
 
     /// Begins to do something in the session.
     pub(super) fn begin(self: &Arc<Self>) -> Result<PromptTurn, RpcFault> {
         let mut turn = lock(&self.turn);
         if turn.is_some() {
-            return Err(RpcFault(RpcFault::REQUEST, "the session is at work; cancel that first".to_owned()));
+            return Err(RpcFault(
+                RpcFault::REQUEST,
+                "the session is at work; cancel that first".to_owned(),
+            ));
         }
         let cancel = Cancel::new();
         *turn = Some(cancel.clone());
-        Ok(PromptTurn { seat: Arc::clone(self), cancel })
+        Ok(PromptTurn {
+            seat: Arc::clone(self),
+            cancel,
+        })
     }
 
     /// Wishes that what is at work stops.
@@ -146,7 +176,9 @@ impl Seat {
             self.update(update).await;
         }
         match &event.kind {
-            EventKind::Paused { pause } => self.shown.send_modify(|shown| shown.extend([pause.id.clone()])),
+            EventKind::Paused { pause } => self
+                .shown
+                .send_modify(|shown| shown.extend([pause.id.clone()])),
             EventKind::Answered { pause, .. } => {
                 self.shown.send_if_modified(|shown| shown.remove(pause));
             }
@@ -159,7 +191,8 @@ impl Seat {
     }
 
     async fn say(&self, text: &str) {
-        self.update(json!({"sessionUpdate": "agent_message_chunk", "content": text_block(text)})).await;
+        self.update(json!({"sessionUpdate": "agent_message_chunk", "content": text_block(text)}))
+            .await;
     }
 }
 
@@ -167,16 +200,22 @@ impl PromptTurn {
     /// Takes the log over, so that what waits is known, and tells what it holds if that is wanted.
     pub(super) async fn load(self, is_told: bool) -> Result<(), RpcFault> {
         let seat = &self.seat;
-        seat.agent.log().open().await.map_err(|error| RpcFault::internal(&error))?;
+        seat.agent
+            .log()
+            .open()
+            .await
+            .map_err(|error| RpcFault::internal(&error))?;
         *lock(&seat.encoder) = Encoder::new(&*seat.root);
         let mut past = seat.agent.log().events_after(Seq(0));
         while let Some(event) = past.next().await {
             let event = event.map_err(|error| RpcFault::internal(&error))?;
             let updates = lock(&seat.encoder).recall(&event);
-            seat.tell(&event, if is_told { updates } else { Vec::new() }).await;
+            seat.tell(&event, if is_told { updates } else { Vec::new() })
+                .await;
         }
         if seat.agent.log().has_open_run() && !seat.agent.log().pauses().iter().any(is_text) {
-            seat.say("[the last run was left in its middle: your next message goes on with it]").await;
+            seat.say("[the last run was left in its middle: your next message goes on with it]")
+                .await;
         }
         Ok(())
     }
@@ -188,18 +227,26 @@ impl PromptTurn {
         }
         let log = self.seat.agent.log();
         if !log.has_open_run() {
-            let run = self.seat.agent.run(vec![message]).cancel(self.cancel.clone());
+            let run = self
+                .seat
+                .agent
+                .run(vec![message])
+                .cancel(self.cancel.clone());
             return self.follow(run.stream()).await;
         }
         let pauses = log.pauses();
         // A run that was cancelled may have left some.
         lock(&self.seat.given).retain(|given| pauses.iter().any(|pause| pause.id == given.pause));
-        let mut texts = pauses.iter().filter(|pause| is_text(pause) && !self.is_given(pause));
+        let mut texts = pauses
+            .iter()
+            .filter(|pause| is_text(pause) && !self.is_given(pause));
         if let Some(pause) = texts.next() {
             match words(pause, &message.to_text()) {
                 Ok(answered) => lock(&self.seat.given).push(answered),
                 Err(why) => {
-                    self.seat.say(&format!("{why}\n\n{}", ask::question(pause))).await;
+                    self.seat
+                        .say(&format!("{why}\n\n{}", ask::question(pause)))
+                        .await;
                     return Ok("end_turn");
                 }
             }
@@ -209,33 +256,52 @@ impl PromptTurn {
             }
         } else {
             // It is heard with the next request.
-            let queued = self.seat.agent.queue().steer(message).map_err(|error| RpcFault::internal(&error))?;
+            let queued = self
+                .seat
+                .agent
+                .queue()
+                .steer(message)
+                .map_err(|error| RpcFault::internal(&error))?;
             lock(&self.seat.steered).push(queued);
         }
-        for pause in pauses.iter().filter(|pause| !is_text(pause) && !self.is_given(pause)) {
+        for pause in pauses
+            .iter()
+            .filter(|pause| !is_text(pause) && !self.is_given(pause))
+        {
             let answer = tokio::select! {
                 answer = self.seat.asker.ask(pause) => answer,
                 () = self.cancel.cancelled() => None,
             };
             let Some(answer) = answer else {
                 let ended = self.seat.agent.cancel_paused().await;
-                return ended.map(|_| "cancelled").map_err(|error| RpcFault::internal(&error));
+                return ended
+                    .map(|_| "cancelled")
+                    .map_err(|error| RpcFault::internal(&error));
             };
             lock(&self.seat.given).push(pause.answered(answer));
         }
         let given = std::mem::take(&mut *lock(&self.seat.given));
-        self.seat.shown.send_modify(|shown| shown.retain(|id| !given.iter().any(|given| given.pause == *id)));
+        self.seat
+            .shown
+            .send_modify(|shown| shown.retain(|id| !given.iter().any(|given| given.pause == *id)));
         let run = self.seat.agent.resume(given).cancel(self.cancel.clone());
         self.follow(run.stream()).await
     }
 
     fn is_given(&self, pause: &Pause) -> bool {
-        lock(&self.seat.given).iter().any(|given| given.pause == pause.id)
+        lock(&self.seat.given)
+            .iter()
+            .any(|given| given.pause == pause.id)
     }
 
-    async fn follow(&self, running: Result<Running, adjutant_core::Error>) -> Result<&'static str, RpcFault> {
+    async fn follow(
+        &self,
+        running: Result<Running, adjutant_core::Error>,
+    ) -> Result<&'static str, RpcFault> {
         let mut followed = Followed(Some(running.map_err(|error| RpcFault::internal(&error))?));
-        let Some(running) = &mut followed.0 else { return Ok("end_turn") };
+        let Some(running) = &mut followed.0 else {
+            return Ok("end_turn");
+        };
         let mut placed = None;
         while let Some(event) = running.next().await {
             let updates = match self.is_ours(&event, &mut placed) {
@@ -254,13 +320,20 @@ impl PromptTurn {
     /// False if an event tells what a person said elsewhere; the editor shows by itself what was said in it.
     fn is_ours(&self, event: &Event, placed: &mut Option<u64>) -> bool {
         match &event.kind {
-            EventKind::MessagePlaced { item } if event.who.thread == self.seat.agent.identity().thread => {
+            EventKind::MessagePlaced { item }
+                if event.who.thread == self.seat.agent.identity().thread =>
+            {
                 *placed = Some(*item);
             }
             EventKind::EntryAdded { .. } => {
                 let mut steered = lock(&self.seat.steered);
-                let Some(item) = placed.take() else { return true };
-                return steered.extract_if(.., |queued| queued.item() == Some(item)).count() > 0;
+                let Some(item) = placed.take() else {
+                    return true;
+                };
+                return steered
+                    .extract_if(.., |queued| queued.item() == Some(item))
+                    .count()
+                    > 0;
             }
             EventKind::Answered { pause, .. } => return !self.seat.shown.borrow().contains(pause),
             _ => {}
@@ -276,14 +349,26 @@ impl PromptTurn {
                 FinishReason::Refused | FinishReason::Filtered => "refusal",
                 _ => "end_turn",
             },
-            Outcome::Limit { limit: Limit::Turns | Limit::Requests } => "max_turn_requests",
+            Outcome::Limit {
+                limit: Limit::Turns | Limit::Requests,
+            } => "max_turn_requests",
             Outcome::Limit { limit } => {
-                self.seat.say(&format!("[the run stopped at its limit: {limit}]")).await;
-                if *limit == Limit::Tokens { "max_tokens" } else { "max_turn_requests" }
+                self.seat
+                    .say(&format!("[the run stopped at its limit: {limit}]"))
+                    .await;
+                if *limit == Limit::Tokens {
+                    "max_tokens"
+                } else {
+                    "max_turn_requests"
+                }
             }
             Outcome::Cancelled { .. } => "cancelled",
-            Outcome::Failed { failure: Failure::Refused { .. } | Failure::Filtered { .. } } => "refusal",
-            Outcome::Failed { failure } => return Err(RpcFault(RpcFault::INTERNAL, failure.to_string())),
+            Outcome::Failed {
+                failure: Failure::Refused { .. } | Failure::Filtered { .. },
+            } => "refusal",
+            Outcome::Failed { failure } => {
+                return Err(RpcFault(RpcFault::INTERNAL, failure.to_string()));
+            }
             Outcome::Paused { pauses } => {
                 if !pauses.iter().all(is_text) {
                     self.seat.say(WAITS).await;

@@ -84,8 +84,18 @@ where
     let failed = |error: E| RpcFault(RpcFault::INTERNAL, error.to_string());
     let open = Box::new(move |wish| open(wish).map(move |opened| opened.map_err(failed)).boxed());
     let list = Box::new(move |wish| list(wish).map(move |listed| listed.map_err(failed)).boxed());
-    let (link, sessions, met) = (Arc::new(Link::new(sender.clone())), Mutex::default(), Mutex::default());
-    let server = Server { link, open, list, sessions, met };
+    let (link, sessions, met) = (
+        Arc::new(Link::new(sender.clone())),
+        Mutex::default(),
+        Mutex::default(),
+    );
+    let server = Server {
+        link,
+        open,
+        list,
+        sessions,
+        met,
+    };
     let (mut lines, mut writing) = (LineReader::new(input), pin!(write(said, output)));
     let mut work = FuturesUnordered::new();
     loop {
@@ -106,7 +116,13 @@ where
 }
 
 fn end(written: io::Result<()>) -> io::Result<()> {
-    written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+    written.or_else(|error| {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    })
 }
 
 /// How a wish is fulfilled.
@@ -130,7 +146,10 @@ impl Server<'_> {
             [] => Ok(None),
             line => match serde_json::from_slice(line) {
                 Ok(Value::Object(message)) => Ok(Some(Value::Object(message))),
-                Ok(_) => Err(RpcFault(RpcFault::REQUEST, "a message is an object".to_owned())),
+                Ok(_) => Err(RpcFault(
+                    RpcFault::REQUEST,
+                    "a message is an object".to_owned(),
+                )),
                 Err(error) => Err(RpcFault(RpcFault::PARSE, format!("no JSON: {error}"))),
             },
         });
@@ -144,24 +163,36 @@ impl Server<'_> {
                 let done = self.request(method, params);
                 Some(
                     async move {
-                        self.reply(id, done.unwrap_or_else(|fault| std::future::ready(Err(fault)).boxed()).await).await
+                        self.reply(
+                            id,
+                            done.unwrap_or_else(|fault| std::future::ready(Err(fault)).boxed())
+                                .await,
+                        )
+                        .await
                     }
                     .boxed(),
                 )
             }
             (Some("session/cancel"), None) => {
-                let seat = params["sessionId"].as_str().and_then(|id| self.sessions().get(id).cloned());
+                let seat = params["sessionId"]
+                    .as_str()
+                    .and_then(|id| self.sessions().get(id).cloned());
                 seat.iter().for_each(|seat| seat.cancel());
                 None
             }
             // Others may be passed over.
             (Some(_), None) => None,
-            (None, Some(_)) if message.get("result").is_some() || message.get("error").is_some() => {
+            (None, Some(_))
+                if message.get("result").is_some() || message.get("error").is_some() =>
+            {
                 self.link.answered(&message);
                 None
             }
             _ => {
-                let fault = RpcFault(RpcFault::REQUEST, "a message has a method, or answers".to_owned());
+                let fault = RpcFault(
+                    RpcFault::REQUEST,
+                    "a message has a method, or answers".to_owned(),
+                );
                 Some(self.reply(Value::Null, Err(fault)).boxed())
             }
         }
@@ -171,7 +202,9 @@ impl Server<'_> {
         self.link
             .send(match done {
                 Ok(result) => json!({"id": id, "result": result}),
-                Err(RpcFault(code, message)) => json!({"id": id, "error": {"code": code, "message": message}}),
+                Err(RpcFault(code, message)) => {
+                    json!({"id": id, "error": {"code": code, "message": message}})
+                }
             })
             .await;
     }
@@ -190,9 +223,12 @@ impl Server<'_> {
             "session/resume" => Ok(self.load(params, skills, false).boxed()),
             "session/list" => {
                 let listed = (self.list)(ListWish::read(&params)?);
-                let told = |page: SessionPage| json!({"sessions": page.sessions, "nextCursor": page.next});
+                let told =
+                    |page: SessionPage| json!({"sessions": page.sessions, "nextCursor": page.next});
                 let none = || RpcFault::params("no page of a list ended at this `cursor`");
-                Ok(listed.map(move |listed| listed?.map(told).ok_or_else(none)).boxed())
+                Ok(listed
+                    .map(move |listed| listed?.map(told).ok_or_else(none))
+                    .boxed())
             }
             "session/prompt" => {
                 let (seat, message) = (self.seat(&params)?, content::message(&params["prompt"])?);
@@ -218,7 +254,10 @@ impl Server<'_> {
                 }
                 .boxed())
             }
-            _ => Err(RpcFault(RpcFault::METHOD, format!("there is no such method here: {method}"))),
+            _ => Err(RpcFault(
+                RpcFault::METHOD,
+                format!("there is no such method here: {method}"),
+            )),
         }
     }
 
@@ -246,8 +285,15 @@ impl Server<'_> {
         Ok(seat.open.told(json!({"sessionId": seat.id})))
     }
 
-    async fn load(&self, params: Value, skills: EditorSkills, is_told: bool) -> Result<Value, RpcFault> {
-        let id = params["sessionId"].as_str().ok_or_else(|| RpcFault::params("a session needs its `sessionId`"))?;
+    async fn load(
+        &self,
+        params: Value,
+        skills: EditorSkills,
+        is_told: bool,
+    ) -> Result<Value, RpcFault> {
+        let id = params["sessionId"]
+            .as_str()
+            .ok_or_else(|| RpcFault::params("a session needs its `sessionId`"))?;
         // One that is being closed is opened anew.
         while self.sessions().get(id).is_some_and(|seat| seat.is_closed()) {
             sleep(BETWEEN).await;
@@ -271,21 +317,42 @@ impl Server<'_> {
         session: Option<LogId>,
     ) -> Result<Arc<Seat>, RpcFault> {
         let mut wish = SessionWish::read(session, params)?;
-        let (cwd, name) = (wish.cwd.clone(), params["sessionId"].as_str().unwrap_or_default().to_owned());
-        let full = || RpcFault(RpcFault::INTERNAL, format!("{MAX_SESSIONS} sessions are open; close one"));
+        let (cwd, name) = (
+            wish.cwd.clone(),
+            params["sessionId"].as_str().unwrap_or_default().to_owned(),
+        );
+        let full = || {
+            RpcFault(
+                RpcFault::INTERNAL,
+                format!("{MAX_SESSIONS} sessions are open; close one"),
+            )
+        };
         if self.sessions().len() >= MAX_SESSIONS {
             return Err(full());
         }
         let named = Arc::new(OnceLock::new());
         let (link, root, session) = (Arc::clone(&self.link), cwd.clone(), Arc::clone(&named));
-        let editor = Editor { link, skills, root, session };
+        let editor = Editor {
+            link,
+            skills,
+            root,
+            session,
+        };
         wish.files = editor.files();
         wish.terminal = skills.has_terminals.then(|| terminal::toolbox(editor));
-        let unknown = || RpcFault(RpcFault::NOT_FOUND, format!("there is no session of this name: {name:?}"));
+        let unknown = || {
+            RpcFault(
+                RpcFault::NOT_FOUND,
+                format!("there is no session of this name: {name:?}"),
+            )
+        };
         let open = (self.open)(wish).await?.ok_or_else(unknown)?;
         let root = open.root.clone().unwrap_or(cwd);
         // It is given once.
-        let _ = named.set((open.agent.session_id().to_string(), open.agent.identity().thread.clone()));
+        let _ = named.set((
+            open.agent.session_id().to_string(),
+            open.agent.identity().thread.clone(),
+        ));
         let seat = Arc::new(Seat::new(open, &root, &self.link, skills.has_forms));
         let mut sessions = self.sessions();
         if sessions.len() >= MAX_SESSIONS {
@@ -296,8 +363,17 @@ impl Server<'_> {
 
     fn seat(&self, params: &Value) -> Result<Arc<Seat>, RpcFault> {
         let id = params["sessionId"].as_str().unwrap_or_default();
-        let seat = self.sessions().get(id).filter(|seat| !seat.is_closed()).cloned();
-        seat.ok_or_else(|| RpcFault(RpcFault::NOT_FOUND, format!("no session of this name is open: {id:?}")))
+        let seat = self
+            .sessions()
+            .get(id)
+            .filter(|seat| !seat.is_closed())
+            .cloned();
+        seat.ok_or_else(|| {
+            RpcFault(
+                RpcFault::NOT_FOUND,
+                format!("no session of this name is open: {id:?}"),
+            )
+        })
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Seat>>> {

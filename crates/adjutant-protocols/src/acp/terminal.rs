@@ -3,7 +3,9 @@
 use std::{path::Path, time::Duration};
 
 use adjutant_llm::{CallResult, Status};
-use adjutant_tool::{Ask, CallContext, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec, Tools};
+use adjutant_tool::{
+    Ask, CallContext, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec, Tools,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -79,22 +81,36 @@ impl Tool for RunInTerminal {
 
     fn approval(&self, args: &Value) -> Option<Ask> {
         let command = args["command"].as_str().unwrap_or_default();
-        Some(Ask::approval(format!("Run this in the editor's terminal, where no sandbox holds it? {command}")))
+        Some(Ask::approval(format!(
+            "Run this in the editor's terminal, where no sandbox holds it? {command}"
+        )))
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
         let cwd = Path::new(args.cwd.as_deref().unwrap_or_default());
-        let is_below =
-            cwd.components().all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
+        let is_below = cwd.components().all(|part| {
+            matches!(
+                part,
+                std::path::Component::Normal(_) | std::path::Component::CurDir
+            )
+        });
         if !is_below {
-            return Err(ToolError::new(ToolErrorKind::Denied, "cwd is no folder below the root"));
+            return Err(ToolError::new(
+                ToolErrorKind::Denied,
+                "cwd is no folder below the root",
+            ));
         }
         let wish = json!({
             "command": "sh", "args": ["-c", args.command], "cwd": self.editor.root.join(cwd), "outputByteLimit": MAX_OUTPUT,
         });
         let made = self.editor.ask_now("terminal/create", wish).await?;
-        let id = made["terminalId"].as_str().ok_or_else(|| ToolError::failed("the editor named no terminal"))?;
-        let terminal = Terminal { editor: &self.editor, id: id.to_owned() };
+        let id = made["terminalId"]
+            .as_str()
+            .ok_or_else(|| ToolError::failed("the editor named no terminal"))?;
+        let terminal = Terminal {
+            editor: &self.editor,
+            id: id.to_owned(),
+        };
         terminal.show(&cx).await?;
         let limit = args.timeout_secs.unwrap_or(TIMEOUT).clamp(1, MOST);
         let ended = tokio::select! {
@@ -105,9 +121,18 @@ impl Tool for RunInTerminal {
             said = timeout(Duration::from_secs(ENDING), terminal.ask("terminal/output")) => said,
             () = cx.cancel.cancelled() => return Err(ToolError::new(ToolErrorKind::Cancelled, "stopped")),
         };
-        let late = |_| Err(ToolError::new(ToolErrorKind::TimedOut, "the editor did not tell what the command wrote"));
+        let late = |_| {
+            Err(ToolError::new(
+                ToolErrorKind::TimedOut,
+                "the editor did not tell what the command wrote",
+            ))
+        };
         let said = said.unwrap_or_else(late)?;
-        let cut = if said["truncated"] == true { "[its beginning is left out]\n" } else { "" };
+        let cut = if said["truncated"] == true {
+            "[its beginning is left out]\n"
+        } else {
+            ""
+        };
         let output = format!("{cut}{}", said["output"].as_str().unwrap_or_default());
         let Some(ended) = ended else {
             let text = format!("{output}\n[killed: it took longer than {limit} s]");
@@ -125,15 +150,24 @@ impl Tool for RunInTerminal {
 
 impl Terminal<'_> {
     async fn ask(&self, method: &str) -> Result<Value, ToolError> {
-        self.editor.ask(method, json!({"terminalId": self.id})).await
+        self.editor
+            .ask(method, json!({"terminalId": self.id}))
+            .await
     }
 
     /// Shows it in the call that it belongs to.
     async fn show(&self, cx: &CallContext) -> Result<(), ToolError> {
         let (session, root) = self.editor.session()?;
-        let Some(call) = cx.who.call.map(|call| answer::call(&cx.who.thread, root, call)) else { return Ok(()) };
+        let Some(call) = cx
+            .who
+            .call
+            .map(|call| answer::call(&cx.who.thread, root, call))
+        else {
+            return Ok(());
+        };
         let content = json!([{"type": "terminal", "terminalId": self.id}]);
-        let told = json!({"sessionUpdate": "tool_call_update", "toolCallId": call, "content": content});
+        let told =
+            json!({"sessionUpdate": "tool_call_update", "toolCallId": call, "content": content});
         self.editor.link.update(session, told).await;
         Ok(())
     }
@@ -142,7 +176,10 @@ impl Terminal<'_> {
 impl Drop for Terminal<'_> {
     fn drop(&mut self) {
         if let Ok((session, _)) = self.editor.session() {
-            self.editor.link.call_later("terminal/release", json!({"sessionId": session, "terminalId": self.id}));
+            self.editor.link.call_later(
+                "terminal/release",
+                json!({"sessionId": session, "terminalId": self.id}),
+            );
         }
     }
 }

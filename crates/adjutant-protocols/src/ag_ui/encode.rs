@@ -52,7 +52,16 @@ impl Encoder {
     pub fn new(input: &RunAgentInput) -> Self {
         let (thread, run) = (input.thread_id.clone(), input.run_id.clone());
         let (root, blocks, said) = (None, Blocks::default(), HashMap::new());
-        Self { thread, run, root, blocks, said, agents: BTreeMap::new(), steps: BTreeSet::new(), is_over: false }
+        Self {
+            thread,
+            run,
+            root,
+            blocks,
+            said,
+            agents: BTreeMap::new(),
+            steps: BTreeSet::new(),
+            is_over: false,
+        }
     }
 
     /// The events that an event becomes, in order; none after the end of the run.
@@ -71,8 +80,11 @@ impl Encoder {
             self.piece(&event.who.thread, piece, &mut out);
         }
         self.kind(event, &mut out);
-        out.iter_mut().skip(from).for_each(|frame| attribute(frame, tag.as_deref()));
-        out.iter_mut().for_each(|frame| frame["timestamp"] = event.at_ms.into());
+        out.iter_mut()
+            .skip(from)
+            .for_each(|frame| attribute(frame, tag.as_deref()));
+        out.iter_mut()
+            .for_each(|frame| frame["timestamp"] = event.at_ms.into());
         out
     }
 
@@ -94,7 +106,8 @@ impl Encoder {
     }
 
     fn root(&self) -> &ThreadId {
-        static NONE: std::sync::LazyLock<ThreadId> = std::sync::LazyLock::new(|| ThreadId::from(""));
+        static NONE: std::sync::LazyLock<ThreadId> =
+            std::sync::LazyLock::new(|| ThreadId::from(""));
         self.root.as_ref().unwrap_or(&NONE)
     }
 
@@ -108,7 +121,11 @@ impl Encoder {
         }
         let times = self.agents.get(&who.thread).map_or(1, |it| it.times + 1);
         // The same one in the run that goes on after a pause; another one if it is asked again in this run.
-        let id = if times == 1 { who.thread.to_string() } else { format!("{}~{times}", who.thread) };
+        let id = if times == 1 {
+            who.thread.to_string()
+        } else {
+            format!("{}~{times}", who.thread)
+        };
         let mut frame = json!({"type": "SUBAGENT_STARTED", "subagentRunId": id, "name": who.name});
         let parent = who.parent.as_ref();
         if let Some(above) = parent.and_then(|it| self.agents.get(it)) {
@@ -121,13 +138,27 @@ impl Encoder {
             frame["description"] = (**task).into();
         }
         out.push(frame);
-        self.agents.insert(who.thread.clone(), Subagent { id: id.clone(), times, is_open: true });
+        self.agents.insert(
+            who.thread.clone(),
+            Subagent {
+                id: id.clone(),
+                times,
+                is_open: true,
+            },
+        );
         Some(id)
     }
 
     fn piece(&mut self, thread: &ThreadId, piece: Beat, out: &mut Vec<Value>) {
-        let prefix = if thread == self.root() { String::new() } else { format!("{thread}/") };
-        let (id, reply) = (format!("{prefix}{}", piece.id), format!("{prefix}{}", piece.reply));
+        let prefix = if thread == self.root() {
+            String::new()
+        } else {
+            format!("{thread}/")
+        };
+        let (id, reply) = (
+            format!("{prefix}{}", piece.id),
+            format!("{prefix}{}", piece.reply),
+        );
         let call = match &piece.part {
             Part::Call { call, .. } => answer::call(thread, self.root(), *call),
             Part::Text | Part::Thinking => String::new(),
@@ -137,19 +168,25 @@ impl Encoder {
             (Part::Text, What::Began) => {
                 said.parent = Some(id.clone());
                 said.messages.push(id.clone());
-                out.push(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}));
+                out.push(
+                    json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}),
+                );
             }
             (Part::Text, What::Grew(text)) => {
                 out.push(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": text}));
             }
-            (Part::Text, What::Ended(_)) => out.push(json!({"type": "TEXT_MESSAGE_END", "messageId": id})),
+            (Part::Text, What::Ended(_)) => {
+                out.push(json!({"type": "TEXT_MESSAGE_END", "messageId": id}))
+            }
             (Part::Thinking, What::Began) => {
                 said.messages.push(id.clone());
                 out.push(json!({"type": "REASONING_START", "messageId": id}));
                 out.push(json!({"type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning"}));
             }
             (Part::Thinking, What::Grew(text)) => {
-                out.push(json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": id, "delta": text}));
+                out.push(
+                    json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": id, "delta": text}),
+                );
             }
             (Part::Thinking, What::Ended(_)) => {
                 out.push(json!({"type": "REASONING_MESSAGE_END", "messageId": id}));
@@ -186,7 +223,9 @@ impl Encoder {
                 out.push(step("STEP_FINISHED", event.turn.0));
             }
             EventKind::ReplyRetracted { attempt, cause, .. } => {
-                let Said { messages, calls, .. } = self.said.remove(thread).unwrap_or_default();
+                let Said {
+                    messages, calls, ..
+                } = self.said.remove(thread).unwrap_or_default();
                 let value = json!({
                     "turn": event.turn, "attempt": attempt, "cause": cause.to_string(), "messageIds": messages,
                     "toolCallIds": calls,
@@ -196,8 +235,15 @@ impl Encoder {
             }
             EventKind::ReplyFinished { reply, .. } => {
                 let said = self.said.remove(thread).unwrap_or_default().calls;
-                let kept: Vec<_> = reply.calls().map(|call| answer::call(thread, self.root(), call.id)).collect();
-                out.extend(said.iter().filter(|call| !kept.contains(call)).map(|call| never_ran(call)));
+                let kept: Vec<_> = reply
+                    .calls()
+                    .map(|call| answer::call(thread, self.root(), call.id))
+                    .collect();
+                out.extend(
+                    said.iter()
+                        .filter(|call| !kept.contains(call))
+                        .map(|call| never_ran(call)),
+                );
             }
             EventKind::EntryAdded { content } => {
                 if let Entry::User(message) = &**content
@@ -205,33 +251,51 @@ impl Encoder {
                     && message.ids.is_empty()
                 {
                     let id = wish::told(event.seq);
-                    out.push(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "user"}));
+                    out.push(
+                        json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "user"}),
+                    );
                     out.push(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": message.to_text()}));
                     out.push(json!({"type": "TEXT_MESSAGE_END", "messageId": id}));
                 }
             }
             EventKind::ToolProgress { call, progress } => {
                 let call = answer::call(thread, self.root(), *call);
-                let text: Vec<&str> = progress.content.iter().filter_map(Content::as_text).collect();
+                let text: Vec<&str> = progress
+                    .content
+                    .iter()
+                    .filter_map(Content::as_text)
+                    .collect();
                 let content = json!({"toolCallId": call, "text": text.join("\n"), "details": progress.details});
                 out.push(json!({
                     "type": "ACTIVITY_SNAPSHOT", "messageId": format!("{call}_progress"),
                     "activityType": "tool_progress", "content": content, "replace": true,
                 }));
             }
-            EventKind::ToolFinished { call, result: done, .. } => {
+            EventKind::ToolFinished {
+                call, result: done, ..
+            } => {
                 let call = answer::call(thread, self.root(), *call);
                 let status = serde_json::to_value(done.status).unwrap_or_default();
-                out.push(result(&call, content(&done.content), status.as_str().unwrap_or_default()));
+                out.push(result(
+                    &call,
+                    content(&done.content),
+                    status.as_str().unwrap_or_default(),
+                ));
             }
             EventKind::ChildOpened { child, .. } => drop(self.agent(child, out)),
-            EventKind::ChildEnded { thread, outcome, .. } => self.end_agent(thread, outcome, out),
+            EventKind::ChildEnded {
+                thread, outcome, ..
+            } => self.end_agent(thread, outcome, out),
             EventKind::App { kind, data, .. } => match (&**kind, &**data) {
                 ("state", state) => out.push(json!({"type": "STATE_SNAPSHOT", "snapshot": state})),
-                ("state_delta", Value::Array(delta)) => out.push(json!({"type": "STATE_DELTA", "delta": delta})),
+                ("state_delta", Value::Array(delta)) => {
+                    out.push(json!({"type": "STATE_DELTA", "delta": delta}))
+                }
                 (name, value) => out.push(json!({"type": "CUSTOM", "name": name, "value": value})),
             },
-            EventKind::RunFinished { result } | EventKind::RunPaused { result } if is_root => self.end(result, out),
+            EventKind::RunFinished { result } | EventKind::RunPaused { result } if is_root => {
+                self.end(result, out)
+            }
             EventKind::Warning { .. }
             | EventKind::CancelAsked { .. }
             | EventKind::MessageQueued { .. }
@@ -253,18 +317,27 @@ impl Encoder {
             self.piece(thread, piece, out);
         }
         self.said.remove(thread);
-        let open: Vec<_> = self.steps.iter().filter(|(of, _)| of == thread).cloned().collect();
+        let open: Vec<_> = self
+            .steps
+            .iter()
+            .filter(|(of, _)| of == thread)
+            .cloned()
+            .collect();
         for key in open {
             self.steps.remove(&key);
             out.push(step("STEP_FINISHED", key.1));
         }
         let tag = self.agents.get(thread).map(|it| it.id.as_str());
-        out.iter_mut().skip(from).for_each(|frame| attribute(frame, tag));
+        out.iter_mut()
+            .skip(from)
+            .for_each(|frame| attribute(frame, tag));
     }
 
     fn end_agent(&mut self, thread: &ThreadId, outcome: &Outcome, out: &mut Vec<Value>) {
         self.close(thread, out);
-        let Some(agent) = self.agents.get_mut(thread).filter(|it| it.is_open) else { return };
+        let Some(agent) = self.agents.get_mut(thread).filter(|it| it.is_open) else {
+            return;
+        };
         agent.is_open = false;
         let id = &agent.id;
         out.push(match outcome {
@@ -287,12 +360,16 @@ impl Encoder {
         self.is_over = true;
         // Deeper ones first: their threads are longer than those that opened them.
         let agents: Vec<_> = self.agents.keys().rev().cloned().collect();
-        agents.iter().for_each(|thread| self.end_agent(thread, &result.outcome, out));
+        agents
+            .iter()
+            .for_each(|thread| self.end_agent(thread, &result.outcome, out));
         self.close(&self.root().clone(), out);
         let usage = json!([usage(result)]);
         if let Outcome::Failed { failure } = &result.outcome {
             let (message, code) = (failure.to_string(), failure.kind());
-            out.push(json!({"type": "RUN_ERROR", "message": message, "code": code, "usage": usage}));
+            out.push(
+                json!({"type": "RUN_ERROR", "message": message, "code": code, "usage": usage}),
+            );
             return;
         }
         let mut told = json!({"outcome": result.outcome.kind()});
@@ -303,8 +380,12 @@ impl Encoder {
             told["output"] = Value::clone(output);
         }
         let outcome = match &result.outcome {
-            Outcome::Paused { pauses } if pauses.iter().all(|it| it.ask.kind == AskKind::External) => {
-                let call = |pause: &Arc<Pause>| Some(answer::call(&pause.thread, self.root(), pause.call_id()?));
+            Outcome::Paused { pauses }
+                if pauses.iter().all(|it| it.ask.kind == AskKind::External) =>
+            {
+                let call = |pause: &Arc<Pause>| {
+                    Some(answer::call(&pause.thread, self.root(), pause.call_id()?))
+                };
                 json!({"type": "success", "pendingToolCallIds": pauses.iter().filter_map(call).collect::<Vec<_>>()})
             }
             Outcome::Paused { pauses } => {
@@ -312,7 +393,9 @@ impl Encoder {
                 json!({"type": "interrupt", "interrupts": interrupts})
             }
             Outcome::Cancelled { .. } => json!({"type": "cancelled"}),
-            Outcome::Finished { .. } | Outcome::Limit { .. } | Outcome::Failed { .. } => json!({"type": "success"}),
+            Outcome::Finished { .. } | Outcome::Limit { .. } | Outcome::Failed { .. } => {
+                json!({"type": "success"})
+            }
         };
         out.push(json!({
             "type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run, "result": told, "outcome": outcome,
@@ -330,7 +413,10 @@ impl Encoder {
         if let Some(call) = &pause.call {
             metadata["tool"] = json!({"name": call.name, "args": call.args});
         }
-        for (name, value) in [("data", &pause.ask.data), ("refused", &json!(pause.refused))] {
+        for (name, value) in [
+            ("data", &pause.ask.data),
+            ("refused", &json!(pause.refused)),
+        ] {
             if !value.is_null() {
                 metadata[name] = value.clone();
             }
@@ -348,7 +434,12 @@ impl Encoder {
         if let Some(Ok(at)) = deadline.map(jiff::Timestamp::from_millisecond) {
             it["expiresAt"] = at.to_string().into();
         }
-        attribute(&mut it, self.agents.get(&pause.thread).map(|agent| agent.id.as_str()));
+        attribute(
+            &mut it,
+            self.agents
+                .get(&pause.thread)
+                .map(|agent| agent.id.as_str()),
+        );
         it
     }
 }
@@ -367,7 +458,9 @@ impl Encode for Encoder {
 
 /// Says whose event it is, unless it says so itself or is the run's.
 fn attribute(frame: &mut Value, tag: Option<&str>) {
-    let is_run = frame["type"].as_str().is_some_and(|kind| kind.starts_with("RUN_"));
+    let is_run = frame["type"]
+        .as_str()
+        .is_some_and(|kind| kind.starts_with("RUN_"));
     if let Some(tag) = tag.filter(|_| !is_run && frame.get("subagentRunId").is_none()) {
         frame["subagentRunId"] = tag.into();
     }
@@ -379,7 +472,11 @@ fn step(kind: &str, turn: u64) -> Value {
 
 /// A client takes a call without a result for one that waits for it.
 fn never_ran(call: &str) -> Value {
-    result(call, "The reply was cut off: this call never ran.".into(), "interrupted")
+    result(
+        call,
+        "The reply was cut off: this call never ran.".into(),
+        "interrupted",
+    )
 }
 
 fn result(call: &str, content: Value, status: &str) -> Value {
@@ -399,7 +496,10 @@ fn content(content: &[Content]) -> Value {
         Content::Audio(it) => Some(media("audio", &it.media_type, &it.source)),
         _ => None,
     };
-    texts.map_or_else(|| content.iter().filter_map(part).collect(), |texts| texts.join("\n").into())
+    texts.map_or_else(
+        || content.iter().filter_map(part).collect(),
+        |texts| texts.join("\n").into(),
+    )
 }
 
 fn media(kind: &str, media_type: &str, source: &Source) -> Value {
@@ -423,6 +523,9 @@ fn usage(result: &RunResult) -> Value {
 /// An event that AG-UI has no name for, under its own.
 fn custom(kind: &EventKind) -> Value {
     let mut value = serde_json::to_value(kind).unwrap_or_default();
-    let name = value.as_object_mut().and_then(|it| it.shift_remove("event")).unwrap_or_default();
+    let name = value
+        .as_object_mut()
+        .and_then(|it| it.shift_remove("event"))
+        .unwrap_or_default();
     json!({"type": "CUSTOM", "name": name, "value": value})
 }

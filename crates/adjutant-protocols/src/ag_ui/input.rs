@@ -64,7 +64,8 @@ impl RunAgentInput {
     pub async fn begin(&self, agent: &Agent) -> Result<Running, Error> {
         agent.log().open().await.map_err(Error::agent)?;
         let heard = wish::heard(agent);
-        self.wish(&agent.log().pauses(), |id| heard.contains(id))?.begin(agent)
+        self.wish(&agent.log().pauses(), |id| heard.contains(id))?
+            .begin(agent)
     }
 
     /// What is asked for, where these pauses wait, and messages were heard that the page calls so.
@@ -72,7 +73,11 @@ impl RunAgentInput {
     /// # Errors
     /// `Invalid` if it holds neither a message of the user nor an answer, an answer that does not fit, or beside answers a
     /// message that was not heard; `Stale` if what it answers does not wait, or not as it was shown.
-    pub fn wish(&self, pauses: &[Arc<Pause>], is_heard: impl Fn(&str) -> bool) -> Result<PageWish, Error> {
+    pub fn wish(
+        &self,
+        pauses: &[Arc<Pause>],
+        is_heard: impl Fn(&str) -> bool,
+    ) -> Result<PageWish, Error> {
         let mut answers: Vec<Answered> = Vec::new();
         for entry in &self.resume {
             let pause = answer::named(pauses, &entry.interrupt_id)?;
@@ -83,15 +88,25 @@ impl RunAgentInput {
             });
         }
         answer::once(&answers)?;
-        let new = self.messages.iter().rev().take_while(|it| it["role"] != "assistant").collect::<Vec<_>>();
+        let new = self
+            .messages
+            .iter()
+            .rev()
+            .take_while(|it| it["role"] != "assistant")
+            .collect::<Vec<_>>();
         for message in new.iter().rev().filter(|it| it["role"] == "tool") {
             // A result of a call that ran here comes back too, and is no answer.
             let waits = |pause: &&Arc<Pause>| {
                 let call = pause.call_id().map(|call| call.to_string());
-                pause.ask.kind == AskKind::External && call.as_deref() == message["toolCallId"].as_str()
+                pause.ask.kind == AskKind::External
+                    && call.as_deref() == message["toolCallId"].as_str()
             };
             let is_answered = |pause: &Pause| answers.iter().any(|it| it.pause == pause.id);
-            if let Some(pause) = pauses.iter().find(waits).filter(|pause| !is_answered(pause)) {
+            if let Some(pause) = pauses
+                .iter()
+                .find(waits)
+                .filter(|pause| !is_answered(pause))
+            {
                 answers.push(answer::given(pause, &message["content"])?);
             }
         }
@@ -107,7 +122,11 @@ impl RunAgentInput {
 fn user(message: &Value) -> Result<UserMessage, Error> {
     match &message["content"] {
         Value::String(text) => Ok(UserMessage::text(text.as_str())),
-        Value::Array(parts) => Ok(parts.iter().map(part).collect::<Result<Vec<_>, _>>()?.into()),
+        Value::Array(parts) => Ok(parts
+            .iter()
+            .map(part)
+            .collect::<Result<Vec<_>, _>>()?
+            .into()),
         _ => Err(Error::invalid("a message without content")),
     }
 }
@@ -116,24 +135,42 @@ fn part(part: &Value) -> Result<Content, Error> {
     let text = |value: &Value| value.as_str().map(Arc::<str>::from);
     let kind = part["type"].as_str().unwrap_or_default();
     if kind == "text" {
-        return text(&part["text"]).map(Content::text).ok_or_else(|| Error::invalid("a text without its text"));
+        return text(&part["text"])
+            .map(Content::text)
+            .ok_or_else(|| Error::invalid("a text without its text"));
     }
     let at = &part["source"];
-    let value = text(&at["value"]).ok_or_else(|| Error::invalid(format!("a part without its bytes: {kind:?}")))?;
+    let value = text(&at["value"])
+        .ok_or_else(|| Error::invalid(format!("a part without its bytes: {kind:?}")))?;
     let source = match at["type"].as_str() {
         Some("data") => Source::Base64 { data: value },
         Some("url") => Source::Url { url: value },
-        _ => return Err(Error::invalid("a part whose bytes are neither data nor at a URL")),
+        _ => {
+            return Err(Error::invalid(
+                "a part whose bytes are neither data nor at a URL",
+            ));
+        }
     };
     let (usual, of) = match kind {
         "image" => ("image/png", "image/"),
         "audio" => ("audio/wav", "audio/"),
         "document" => ("application/pdf", ""),
-        other => return Err(Error::invalid(format!("a part that no model here takes: {other:?}"))),
+        other => {
+            return Err(Error::invalid(format!(
+                "a part that no model here takes: {other:?}"
+            )));
+        }
     };
     let media_type = at["mimeType"].as_str().unwrap_or(usual);
     if !media_type.starts_with(of) {
-        return Err(Error::invalid(format!("a part of the type {kind:?} that is none by its `mimeType`")));
+        return Err(Error::invalid(format!(
+            "a part of the type {kind:?} that is none by its `mimeType`"
+        )));
     }
-    file::content(&format!("a part of the type {kind:?}"), media_type, None, source)
+    file::content(
+        &format!("a part of the type {kind:?}"),
+        media_type,
+        None,
+        source,
+    )
 }

@@ -63,7 +63,10 @@ impl Encoder {
         }
         if self.root.is_none() {
             self.root = Some(event.who.thread.clone());
-            let id = self.message.clone().unwrap_or_else(|| format!("run-{}", event.run.0));
+            let id = self
+                .message
+                .clone()
+                .unwrap_or_else(|| format!("run-{}", event.run.0));
             out.push(json!({"type": "start", "messageId": id}));
         }
         if self.is_root(&event.who.thread) {
@@ -99,18 +102,24 @@ impl Encoder {
         let id = piece.id;
         match (piece.part, piece.what) {
             (Part::Text, What::Began) => out.push(json!({"type": "text-start", "id": id})),
-            (Part::Text, What::Grew(text)) => out.push(json!({"type": "text-delta", "id": id, "delta": text})),
+            (Part::Text, What::Grew(text)) => {
+                out.push(json!({"type": "text-delta", "id": id, "delta": text}))
+            }
             (Part::Text, What::Ended(_)) => out.push(json!({"type": "text-end", "id": id})),
             (Part::Thinking, What::Began) => out.push(json!({"type": "reasoning-start", "id": id})),
             (Part::Thinking, What::Grew(text)) => {
                 out.push(json!({"type": "reasoning-delta", "id": id, "delta": text}));
             }
-            (Part::Thinking, What::Ended(_)) => out.push(json!({"type": "reasoning-end", "id": id})),
+            (Part::Thinking, What::Ended(_)) => {
+                out.push(json!({"type": "reasoning-end", "id": id}))
+            }
             (Part::Call { call, name }, What::Began) => {
                 out.push(json!({"type": "tool-input-start", "toolCallId": call, "toolName": name}));
             }
             (Part::Call { call, .. }, What::Grew(text)) => {
-                out.push(json!({"type": "tool-input-delta", "toolCallId": call, "inputTextDelta": text}));
+                out.push(
+                    json!({"type": "tool-input-delta", "toolCallId": call, "inputTextDelta": text}),
+                );
             }
             (Part::Call { call, name }, What::Ended(Some(block))) => {
                 if let Block::Call(it) = &*block {
@@ -144,7 +153,12 @@ impl Encoder {
             EventKind::ReplyRetracted { .. } => out.push(json!({"type": "reset-step"})),
             EventKind::ReplyFinished { reply, .. } => {
                 let is_kept = |id: &String| reply.calls().any(|call| call.id.to_string() == *id);
-                out.extend(self.said.drain(..).filter(|id| !is_kept(id)).map(|id| never_ran(&id)));
+                out.extend(
+                    self.said
+                        .drain(..)
+                        .filter(|id| !is_kept(id))
+                        .map(|id| never_ran(&id)),
+                );
             }
             EventKind::EntryAdded { content } => {
                 if let Entry::User(message) = &**content
@@ -156,7 +170,9 @@ impl Encoder {
                     out.push(json!({"type": "steering-message", "id": id, "parts": parts}));
                 }
             }
-            EventKind::ToolStarted { call, name, args, .. } => {
+            EventKind::ToolStarted {
+                call, name, args, ..
+            } => {
                 // Other ones than the model wrote: somebody has edited them.
                 let id = self.call(&event.who.thread, *call);
                 if self.shown.get(&id) != Some(args) {
@@ -170,8 +186,12 @@ impl Encoder {
                     "type": "tool-output-available", "toolCallId": id, "output": output, "preliminary": true,
                 }));
             }
-            EventKind::ToolFinished { call, result, .. } => self.finished(event, *call, result, out),
-            EventKind::RunFinished { result } | EventKind::RunPaused { result } => self.end(result, out),
+            EventKind::ToolFinished { call, result, .. } => {
+                self.finished(event, *call, result, out)
+            }
+            EventKind::RunFinished { result } | EventKind::RunPaused { result } => {
+                self.end(result, out)
+            }
             _ => {}
         }
     }
@@ -179,12 +199,16 @@ impl Encoder {
     /// What an agent under it does: one part, as it stands now.
     fn agent(&mut self, event: &Event, out: &mut Vec<Value>) {
         match &event.kind {
-            EventKind::RunStarted | EventKind::RunResumed => self.show_agent(&event.who, out, |_| {}),
+            EventKind::RunStarted | EventKind::RunResumed => {
+                self.show_agent(&event.who, out, |_| {})
+            }
             EventKind::ReplyFinished { reply, .. } => {
                 self.show_agent(&event.who, out, |data| data["text"] = reply.text().into());
             }
             EventKind::ToolFinished { call, result, .. }
-                if self.shown.contains_key(&self.call(&event.who.thread, *call)) =>
+                if self
+                    .shown
+                    .contains_key(&self.call(&event.who.thread, *call)) =>
             {
                 self.finished(event, *call, result, out);
             }
@@ -192,8 +216,17 @@ impl Encoder {
         }
     }
 
-    fn show_agent(&mut self, who: &Identity, out: &mut Vec<Value>, change: impl FnOnce(&mut Value)) {
-        let call = who.parent.as_ref().zip(who.call).map(|(parent, call)| self.call(parent, call));
+    fn show_agent(
+        &mut self,
+        who: &Identity,
+        out: &mut Vec<Value>,
+        change: impl FnOnce(&mut Value),
+    ) {
+        let call = who
+            .parent
+            .as_ref()
+            .zip(who.call)
+            .map(|(parent, call)| self.call(parent, call));
         let data = self.agents.entry(who.thread.clone()).or_insert_with(|| {
             json!({"name": who.name, "path": who.path, "task": who.task, "toolCallId": call, "state": "working", "text": ""})
         });
@@ -208,7 +241,10 @@ impl Encoder {
             EventKind::Answered { pause, answer } => {
                 let id = &*pause.0;
                 // `thread/call`, which is the name of a call here, but for the first agent's.
-                let call = self.root.as_ref().and_then(|root| id.strip_prefix(root.as_str())?.strip_prefix('/'));
+                let call = self
+                    .root
+                    .as_ref()
+                    .and_then(|root| id.strip_prefix(root.as_str())?.strip_prefix('/'));
                 let call = call.filter(|call| !call.contains('/')).unwrap_or(id);
                 let approved = !matches!(**answer, Answer::Deny { .. } | Answer::Expired);
                 if !approved {
@@ -216,19 +252,27 @@ impl Encoder {
                 }
                 if call == id {
                     // A call of an agent below, shown when it asked, maybe in the stream before this one.
-                    self.shown.entry(call.to_owned()).or_insert_with(|| "".into());
+                    self.shown
+                        .entry(call.to_owned())
+                        .or_insert_with(|| "".into());
                 }
                 if let Some(asked) = self.asked.remove(id) {
                     out.push(json!({"type": "tool-approval-response", "approvalId": asked, "approved": approved}));
                 }
             }
-            EventKind::ChildEnded { thread, outcome, .. } => {
+            EventKind::ChildEnded {
+                thread, outcome, ..
+            } => {
                 if let Some(data) = self.agents.get_mut(thread) {
                     data["state"] = outcome.kind().into();
                     out.push(json!({"type": "data-agent", "id": thread, "data": data}));
                 }
             }
-            EventKind::App { kind, version, data } => {
+            EventKind::App {
+                kind,
+                version,
+                data,
+            } => {
                 let data = json!({"kind": kind, "version": version, "data": data});
                 out.push(json!({"type": "data-app", "data": data}));
             }
@@ -249,7 +293,10 @@ impl Encoder {
 
     fn pause(&mut self, pause: &Pause, out: &mut Vec<Value>) {
         let name = answer::name(pause);
-        let call = pause.call.as_ref().map(|call| (self.call(&pause.thread, call.id), call));
+        let call = pause
+            .call
+            .as_ref()
+            .map(|call| (self.call(&pause.thread, call.id), call));
         if let Some((id, call)) = &call {
             // Shows it as one that waits, whatever was answered to the question before.
             self.input(id.clone(), call.name.as_str(), &call.args, out);
@@ -270,7 +317,13 @@ impl Encoder {
         out.push(json!({"type": "data-pause", "id": name, "data": data}));
     }
 
-    fn finished(&mut self, event: &Event, call: adjutant_llm::CallId, result: &CallResult, out: &mut Vec<Value>) {
+    fn finished(
+        &mut self,
+        event: &Event,
+        call: adjutant_llm::CallId,
+        result: &CallResult,
+        out: &mut Vec<Value>,
+    ) {
         let id = self.call(&event.who.thread, call);
         self.shown.remove(&id);
         let was_refused = self.refused.remove(&id);
@@ -285,7 +338,12 @@ impl Encoder {
 
     fn end(&mut self, result: &RunResult, out: &mut Vec<Value>) {
         self.is_over = true;
-        for piece in self.root.clone().map(|root| self.blocks.cut(&root)).unwrap_or_default() {
+        for piece in self
+            .root
+            .clone()
+            .map(|root| self.blocks.cut(&root))
+            .unwrap_or_default()
+        {
             self.piece(piece, out);
         }
         if self.in_step {
@@ -332,7 +390,10 @@ fn never_ran(call: &str) -> Value {
 }
 
 fn failed(message: &str) -> [Value; 2] {
-    [json!({"type": "error", "errorText": message}), json!({"type": "finish", "finishReason": "error"})]
+    [
+        json!({"type": "error", "errorText": message}),
+        json!({"type": "finish", "finishReason": "error"}),
+    ]
 }
 
 /// A text where the model is shown text alone and there is nothing for the application, else both.

@@ -55,7 +55,13 @@ impl ChatRequest {
     /// A request without messages, as of a page that follows a chat.
     pub fn new(id: impl Into<String>) -> Self {
         let (messages, trigger, answers, more) = Default::default();
-        Self { id: id.into(), messages, trigger, answers, more }
+        Self {
+            id: id.into(),
+            messages,
+            trigger,
+            answers,
+            more,
+        }
     }
 
     /// Begins the run in the agent's session, or goes on with the one that waits there.
@@ -65,7 +71,8 @@ impl ChatRequest {
     pub async fn begin(&self, agent: &Agent) -> Result<Running, Error> {
         agent.log().open().await.map_err(Error::agent)?;
         let heard = wish::heard(agent);
-        self.wish(&agent.log().pauses(), |id| heard.contains(id))?.begin(agent)
+        self.wish(&agent.log().pauses(), |id| heard.contains(id))?
+            .begin(agent)
     }
 
     /// What is asked for, where these pauses wait, and messages were heard that the page calls so.
@@ -74,9 +81,15 @@ impl ChatRequest {
     /// `Invalid` if it holds neither a message of the user nor an answer, an answer that does not fit, beside answers a
     /// message that was not heard, or wants an answer to be made again; `Stale` if what it answers does not wait, or not as
     /// it was shown.
-    pub fn wish(&self, pauses: &[Arc<Pause>], is_heard: impl Fn(&str) -> bool) -> Result<PageWish, Error> {
+    pub fn wish(
+        &self,
+        pauses: &[Arc<Pause>],
+        is_heard: impl Fn(&str) -> bool,
+    ) -> Result<PageWish, Error> {
         if self.trigger == "regenerate-message" {
-            return Err(Error::invalid("an answer is not made again: fork the session before it"));
+            return Err(Error::invalid(
+                "an answer is not made again: fork the session before it",
+            ));
         }
         let mut answers = Vec::new();
         for given in &self.answers {
@@ -86,8 +99,14 @@ impl ChatRequest {
                 payload => answer::given(pause, payload)?,
             });
         }
-        let last = self.messages.last().ok_or_else(|| Error::invalid("no messages"))?;
-        let parts = last["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let last = self
+            .messages
+            .last()
+            .ok_or_else(|| Error::invalid("no messages"))?;
+        let parts = last["parts"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         for part in parts.iter().filter(|_| last["role"] == "assistant") {
             let answer = match part["state"].as_str() {
                 Some("approval-responded") => verdict(pauses, part)?,
@@ -95,8 +114,11 @@ impl ChatRequest {
                 _ => None,
             };
             // The same answer may stand in the body too.
-            let is_new =
-                |it: &Answered| answers.iter().all(|other| (&other.pause, &other.answer) != (&it.pause, &it.answer));
+            let is_new = |it: &Answered| {
+                answers
+                    .iter()
+                    .all(|other| (&other.pause, &other.answer) != (&it.pause, &it.answer))
+            };
             answers.extend(answer.filter(is_new));
         }
         answer::once(&answers)?;
@@ -110,7 +132,10 @@ impl ChatRequest {
 
     /// The message of the agent that a stream goes on with.
     pub(super) fn open_message(&self) -> Option<&str> {
-        self.messages.last().filter(|it| it["role"] == "assistant")?["id"].as_str()
+        self.messages
+            .last()
+            .filter(|it| it["role"] == "assistant")?["id"]
+            .as_str()
     }
 }
 
@@ -119,7 +144,9 @@ fn verdict(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<Answered>, Erro
     let approval = &part["approval"];
     let name = approval["id"].as_str().unwrap_or_default();
     match answer::named(pauses, name) {
-        Ok(pause) if pause.ask.kind == AskKind::Approval => answer::given(pause, approval).map(Some),
+        Ok(pause) if pause.ask.kind == AskKind::Approval => {
+            answer::given(pause, approval).map(Some)
+        }
         // What has been answered waits no more, and stays in the message.
         _ if waits(pauses, part, |kind| kind == AskKind::Approval).is_none() => Ok(None),
         Ok(_) => Err(Error::stale("what is approved waits for something else")),
@@ -129,8 +156,12 @@ fn verdict(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<Answered>, Erro
 
 /// What the page put as the output of a call that waits for it.
 fn output(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<Answered>, Error> {
-    let Some(pause) = waits(pauses, part, |kind| kind != AskKind::Approval) else { return Ok(None) };
-    let Some(why) = part["errorText"].as_str() else { return answer::given(pause, &part["output"]).map(Some) };
+    let Some(pause) = waits(pauses, part, |kind| kind != AskKind::Approval) else {
+        return Ok(None);
+    };
+    let Some(why) = part["errorText"].as_str() else {
+        return answer::given(pause, &part["output"]).map(Some);
+    };
     let result = || Arc::new(CallResult::new(Status::Failed, why));
     Ok(Some(match pause.ask.kind {
         AskKind::External => pause.answered(Answer::Return { result: result() }),
@@ -139,28 +170,51 @@ fn output(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<Answered>, Error
 }
 
 /// The pause of the call that a part shows.
-fn waits<'a>(pauses: &'a [Arc<Pause>], part: &Value, of: impl Fn(AskKind) -> bool) -> Option<&'a Arc<Pause>> {
+fn waits<'a>(
+    pauses: &'a [Arc<Pause>],
+    part: &Value,
+    of: impl Fn(AskKind) -> bool,
+) -> Option<&'a Arc<Pause>> {
     let shown = part["toolCallId"].as_str()?;
-    pauses.iter().filter(|pause| of(pause.ask.kind)).find(|pause| {
-        let call = pause.call_id();
-        call.is_some_and(|call| call.to_string() == shown || format!("{}/{call}", pause.thread) == shown)
-    })
+    pauses
+        .iter()
+        .filter(|pause| of(pause.ask.kind))
+        .find(|pause| {
+            let call = pause.call_id();
+            call.is_some_and(|call| {
+                call.to_string() == shown || format!("{}/{call}", pause.thread) == shown
+            })
+        })
 }
 
 fn user(message: &Value) -> Result<UserMessage, Error> {
-    let parts = message["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
-    Ok(parts.iter().filter_map(content).collect::<Result<Vec<_>, _>>()?.into())
+    let parts = message["parts"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    Ok(parts
+        .iter()
+        .filter_map(content)
+        .collect::<Result<Vec<_>, _>>()?
+        .into())
 }
 
 /// A text or a file of the user; other parts are not for the model.
 fn content(part: &Value) -> Option<Result<Content, Error>> {
     let text = |name: &str| part[name].as_str().map(Arc::<str>::from);
     match part["type"].as_str()? {
-        "text" => Some(text("text").map(Content::text).ok_or_else(|| Error::invalid("a text without its text"))),
+        "text" => Some(
+            text("text")
+                .map(Content::text)
+                .ok_or_else(|| Error::invalid("a text without its text")),
+        ),
         "file" => Some(match (text("mediaType"), text("url")) {
-            (Some(media_type), Some(url)) => {
-                file::content("a part of the type \"file\"", &media_type, text("filename"), Source::Url { url })
-            }
+            (Some(media_type), Some(url)) => file::content(
+                "a part of the type \"file\"",
+                &media_type,
+                text("filename"),
+                Source::Url { url },
+            ),
             _ => Err(Error::invalid("a file without `mediaType` or `url`")),
         }),
         _ => None,

@@ -28,18 +28,27 @@ fn pushing(scripts: impl IntoIterator<Item = Script>) -> Handler {
 }
 
 /// An address that answers with these heads, then with 204; and what it hears: the head and the body.
-async fn hook(answers: impl IntoIterator<Item = String>) -> (String, UnboundedReceiver<(String, Value)>) {
+async fn hook(
+    answers: impl IntoIterator<Item = String>,
+) -> (String, UnboundedReceiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let url = format!("http://{}/hook?key=1", listener.local_addr().expect("an address"));
+    let url = format!(
+        "http://{}/hook?key=1",
+        listener.local_addr().expect("an address")
+    );
     let (tell, heard) = unbounded_channel();
     let mut answers: Vec<String> = answers.into_iter().collect();
     answers.reverse();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            tell.send(request(&mut stream).await).expect("somebody hears");
+            tell.send(request(&mut stream).await)
+                .expect("somebody hears");
             let head = answers.pop().unwrap_or_else(|| "204 No Content".to_owned());
             let answer = format!("HTTP/1.1 {head}\r\ncontent-length: 0\r\n\r\n");
-            stream.write_all(answer.as_bytes()).await.expect("it is there");
+            stream
+                .write_all(answer.as_bytes())
+                .await
+                .expect("it is there");
         }
     });
     (url, heard)
@@ -71,9 +80,16 @@ async fn until(heard: &mut UnboundedReceiver<(String, Value)>, state: &str) -> V
         ] {
             assert!(head.contains(line), "{head}");
         }
-        let (name, update) = body.as_object().and_then(|body| body.iter().next()).expect("one");
+        let (name, update) = body
+            .as_object()
+            .and_then(|body| body.iter().next())
+            .expect("one");
         let is = update["status"]["state"].as_str().unwrap_or_default();
-        told.push(format!("{name} {}", is.trim_start_matches("TASK_STATE_")).trim().to_owned());
+        told.push(
+            format!("{name} {}", is.trim_start_matches("TASK_STATE_"))
+                .trim()
+                .to_owned(),
+        );
         if told.last().is_some_and(|last| last.ends_with(state)) {
             return told;
         }
@@ -87,7 +103,10 @@ async fn updates_are_pushed_in_order_until_the_task_is_over() {
     let (url, mut heard) = hook(["503 Not now".to_owned()]).await;
     let login = json!({"scheme": "Bearer", "credentials": "S3cret"});
     let config = json!({"url": url, "token": "t0ken", "authentication": login});
-    let go = wanting(message("m1", json!({"text": "Go."}), json!({"contextId": "c"})), config);
+    let go = wanting(
+        message("m1", json!({"text": "Go."}), json!({"contextId": "c"})),
+        config,
+    );
     let read: SendMessage = serde_json::from_value(go.clone()).expect("a message");
     for secret in ["S3cret", "t0ken", "key=1"] {
         assert!(!format!("{read:?}").contains(secret), "{read:?}");
@@ -95,7 +114,10 @@ async fn updates_are_pushed_in_order_until_the_task_is_over() {
     let task = send(&handler, go.clone()).await.expect("a task");
     let told = until(&mut heard, "INPUT_REQUIRED").await;
     assert_eq!(told[0], "task WORKING");
-    assert_eq!(told[1], told[0], "what did not arrive is sent again: {told:?}");
+    assert_eq!(
+        told[1], told[0],
+        "what did not arrive is sent again: {told:?}"
+    );
 
     // Sent again it is pushed once; secrets are not told, and nobody is redirected.
     send(&handler, go).await.expect("a task");
@@ -107,14 +129,32 @@ async fn updates_are_pushed_in_order_until_the_task_is_over() {
     assert_eq!(made, Ok(create.clone()));
     let first = json!({"id": task["id"], "taskId": task["id"], "url": url, "authentication": {"scheme": "Bearer"}});
     let listed = ask(&handler, "ListTaskPushNotificationConfigs", of).await;
-    assert_eq!(listed, Ok(json!({"configs": [first, create.clone()], "nextPageToken": ""})));
-    assert_eq!(ask(&handler, "GetTaskPushNotificationConfig", create.clone()).await, Ok(create));
-    assert_eq!(elsewhere.recv().await.map(|(_, body)| body["task"]["id"].clone()), Some(task["id"].clone()));
+    assert_eq!(
+        listed,
+        Ok(json!({"configs": [first, create.clone()], "nextPageToken": ""}))
+    );
+    assert_eq!(
+        ask(&handler, "GetTaskPushNotificationConfig", create.clone()).await,
+        Ok(create)
+    );
+    assert_eq!(
+        elsewhere
+            .recv()
+            .await
+            .map(|(_, body)| body["task"]["id"].clone()),
+        Some(task["id"].clone())
+    );
 
-    send(&handler, message("m2", json!({"text": "Yes"}), json!({"taskId": task["id"]}))).await.expect("a task");
+    send(
+        &handler,
+        message("m2", json!({"text": "Yes"}), json!({"taskId": task["id"]})),
+    )
+    .await
+    .expect("a task");
     let told = until(&mut heard, "COMPLETED").await;
     assert!(
-        told.starts_with(&["statusUpdate WORKING".to_owned()]) && told.contains(&"artifactUpdate".to_owned()),
+        told.starts_with(&["statusUpdate WORKING".to_owned()])
+            && told.contains(&"artifactUpdate".to_owned()),
         "{told:?}"
     );
     assert!(heard.try_recv().is_err() && elsewhere.try_recv().is_err());
@@ -123,7 +163,12 @@ async fn updates_are_pushed_in_order_until_the_task_is_over() {
 #[tokio::test]
 async fn address_is_refused_when_it_is_not_public_or_there_is_no_place_for_it() {
     let handler = pushing([Script::new().text("Done.")]);
-    let task = send(&handler, message("m1", json!({"text": "Go."}), json!({"contextId": "c"}))).await.expect("a task");
+    let task = send(
+        &handler,
+        message("m1", json!({"text": "Go."}), json!({"contextId": "c"})),
+    )
+    .await
+    .expect("a task");
     let (id, url) = (&task["id"], "https://hook.example/?S3cret");
     let ok = json!({"taskId": id, "id": "0", "url": "http://127.0.0.1:9/"});
     let with = |name: &str, value: Value| {
@@ -142,12 +187,22 @@ async fn address_is_refused_when_it_is_not_public_or_there_is_no_place_for_it() 
         with("token", json!("S3cret\r\nx: y")),
         with("token", json!(["S3cret"])),
         with("authentication", json!("S3cret")),
-        with("authentication", json!({"scheme": "Bearer", "credentials": "S3cret\n"})),
+        with(
+            "authentication",
+            json!({"scheme": "Bearer", "credentials": "S3cret\n"}),
+        ),
     ];
     for config in wrong {
-        let message = wanting(message("m2", json!({"text": "Go."}), json!({"contextId": "d"})), config.clone());
-        for (method, params) in [("CreateTaskPushNotificationConfig", config), ("SendMessage", message)] {
-            let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string();
+        let message = wanting(
+            message("m2", json!({"text": "Go."}), json!({"contextId": "d"})),
+            config.clone(),
+        );
+        for (method, params) in [
+            ("CreateTaskPushNotificationConfig", config),
+            ("SendMessage", message),
+        ] {
+            let body =
+                json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string();
             let told = json_of(handler.handle(Some("1.0"), body.as_bytes()).await);
             assert_eq!(told["error"]["code"], -32602, "{body}: {told}");
             assert!(!told.to_string().contains("S3cret"), "{told}");
@@ -159,13 +214,32 @@ async fn address_is_refused_when_it_is_not_public_or_there_is_no_place_for_it() 
         let config = with("id", json!(n.to_string()));
         assert_eq!(create(config.clone()).await, Ok(config));
     }
-    assert_eq!(create(with("id", json!("8"))).await, Err(-32004), "there are eight");
-    assert_eq!(create(ok.clone()).await, Ok(ok.clone()), "it is the first one again");
+    assert_eq!(
+        create(with("id", json!("8"))).await,
+        Err(-32004),
+        "there are eight"
+    );
+    assert_eq!(
+        create(ok.clone()).await,
+        Ok(ok.clone()),
+        "it is the first one again"
+    );
     for _ in 0..2 {
-        assert_eq!(ask(&handler, "DeleteTaskPushNotificationConfig", ok.clone()).await, Ok(json!({})));
+        assert_eq!(
+            ask(&handler, "DeleteTaskPushNotificationConfig", ok.clone()).await,
+            Ok(json!({}))
+        );
     }
-    assert_eq!(ask(&handler, "GetTaskPushNotificationConfig", ok.clone()).await, Err(-32001));
-    assert_eq!(create(with("id", json!("8"))).await, Ok(with("id", json!("8"))));
-    let listed = ask(&handler, "ListTasks", json!({"contextId": "d"})).await.expect("they are listed");
+    assert_eq!(
+        ask(&handler, "GetTaskPushNotificationConfig", ok.clone()).await,
+        Err(-32001)
+    );
+    assert_eq!(
+        create(with("id", json!("8"))).await,
+        Ok(with("id", json!("8")))
+    );
+    let listed = ask(&handler, "ListTasks", json!({"contextId": "d"}))
+        .await
+        .expect("they are listed");
     assert_eq!(listed["totalSize"], 0, "nothing was begun");
 }

@@ -17,24 +17,65 @@ async fn files_are_read_and_written_as_far_as_the_editor_lends_them() {
     let both = json!({"fs": {"readTextFile": true, "writeTextFile": true}});
     let reads = json!({"fs": {"readTextFile": true, "writeTextFile": false}});
     let table: [(_, &[&str], _, &[&str], _); 4] = [
-        (both.clone(), &["open", "open", "open", "{}"], "completed completed", &[asked, asked, asked, wrote], "saved"),
-        (both.clone(), &["open", "typed"], "completed failed", &[asked, asked], "saved"),
-        (both, &["open", "error"], "completed failed", &[asked, asked], "saved"),
-        (reads, &["open", "open", "open"], "completed completed", &[asked, asked, asked], "new"),
+        (
+            both.clone(),
+            &["open", "open", "open", "{}"],
+            "completed completed",
+            &[asked, asked, asked, wrote],
+            "saved",
+        ),
+        (
+            both.clone(),
+            &["open", "typed"],
+            "completed failed",
+            &[asked, asked],
+            "saved",
+        ),
+        (
+            both,
+            &["open", "error"],
+            "completed failed",
+            &[asked, asked],
+            "saved",
+        ),
+        (
+            reads,
+            &["open", "open", "open"],
+            "completed completed",
+            &[asked, asked, asked],
+            "new",
+        ),
     ];
     for (row, (lends, answers, ends, expect, left)) in table.into_iter().enumerate() {
         let place = Arc::new(tempfile::tempdir().expect("a folder"));
         std::fs::write(place.path().join("a"), "saved").expect("a file");
-        let desk = Desk::new([read(), Script::new().call("edit_file", edit.clone()), done()]);
-        let desk = Desk { place: Some(Arc::clone(&place)), ..desk };
+        let desk = Desk::new([
+            read(),
+            Script::new().call("edit_file", edit.clone()),
+            done(),
+        ]);
+        let desk = Desk {
+            place: Some(Arc::clone(&place)),
+            ..desk
+        };
         let (mut editor, _) = Editor::open(&desk, "session/new", lends).await;
         let heard = editor.prompt("Go.", answers).await;
-        let told: Vec<_> = heard.iter().filter(|line| line.starts_with("fs/")).collect();
+        let told: Vec<_> = heard
+            .iter()
+            .filter(|line| line.starts_with("fs/"))
+            .collect();
         assert_eq!(told, expect, "row {row}");
         let is_end = |word: &&str| matches!(*word, "completed" | "failed");
-        let ended: Vec<_> = heard.iter().filter_map(|line| line.split(' ').nth(2).filter(is_end)).collect();
+        let ended: Vec<_> = heard
+            .iter()
+            .filter_map(|line| line.split(' ').nth(2).filter(is_end))
+            .collect();
         assert_eq!(ended.join(" "), ends, "row {row}: {heard:?}");
-        assert_eq!(std::fs::read_to_string(place.path().join("a")).expect("it is there"), left, "row {row}");
+        assert_eq!(
+            std::fs::read_to_string(place.path().join("a")).expect("it is there"),
+            left,
+            "row {row}"
+        );
         editor.leave().await;
     }
 }
@@ -55,7 +96,9 @@ async fn command_runs_in_the_editors_terminal_after_it_was_asked_about() {
         tool_call_update c1_0_0 in "t"
         terminal/wait_for_exit "t""#;
     let ended = |end: &str| {
-        format!("{begun}\nterminal/output \"t\"\nterminal/release \"t\"\n{end}\nagent_message_chunk Done.\nend_turn")
+        format!(
+            "{begun}\nterminal/output \"t\"\nterminal/release \"t\"\n{end}\nagent_message_chunk Done.\nend_turn"
+        )
     };
     let made = r#"{"terminalId":"t"}"#;
     let said = r#"{"output":"made","truncated":true}"#;
@@ -70,9 +113,16 @@ async fn command_runs_in_the_editors_terminal_after_it_was_asked_about() {
     ];
     for (row, (answers, expect)) in table.into_iter().enumerate() {
         let place = Some(Arc::new(tempfile::tempdir().expect("a folder")));
-        let desk = Desk { place, ..Desk::new([call(), done()]) };
+        let desk = Desk {
+            place,
+            ..Desk::new([call(), done()])
+        };
         let (mut editor, _) = Editor::open(&desk, "session/new", json!({"terminal": true})).await;
-        assert_eq!(editor.prompt("Go.", answers).await.join("\n"), lines(&asked(&expect)).join("\n"), "row {row}");
+        assert_eq!(
+            editor.prompt("Go.", answers).await.join("\n"),
+            lines(&asked(&expect)).join("\n"),
+            "row {row}"
+        );
         editor.leave().await;
     }
 }

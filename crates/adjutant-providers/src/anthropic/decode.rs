@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use adjutant_llm::{
-    Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, ModelInfo, Reply, Text as Said,
-    Thinking, Usage,
+    Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, ModelInfo,
+    Reply, Text as Said, Thinking, Usage,
 };
 use serde_json::{Value, json, value::RawValue};
 
@@ -63,11 +63,26 @@ struct OpenBlock {
 
 #[derive(Debug)]
 enum SoFar {
-    Text { text: String, citations: Vec<Value> },
-    Thinking { text: String, signature: String },
+    Text {
+        text: String,
+        citations: Vec<Value>,
+    },
+    Thinking {
+        text: String,
+        signature: String,
+    },
     Redacted(String),
-    Call { wire_id: Option<Arc<str>>, name: Arc<str>, args: String, given: Option<String>, extra: Extra },
-    Opaque { value: Value, input: String },
+    Call {
+        wire_id: Option<Arc<str>>,
+        name: Arc<str>,
+        args: String,
+        given: Option<String>,
+        extra: Extra,
+    },
+    Opaque {
+        value: Value,
+        input: String,
+    },
 }
 
 impl Decoder {
@@ -99,10 +114,15 @@ impl Decoder {
         let Some(fields) = members(raw) else { return };
         self.counts.add(&fields);
         let usage = self.counts.normal();
-        let is_new = self.raw_usage.add(raw, fields) | std::mem::take(&mut self.noted) | (usage != self.usage);
+        let is_new = self.raw_usage.add(raw, fields)
+            | std::mem::take(&mut self.noted)
+            | (usage != self.usage);
         self.usage = usage;
         if is_new {
-            out.push_back(Chunk::Usage { usage, raw: self.raw_usage.value() });
+            out.push_back(Chunk::Usage {
+                usage,
+                raw: self.raw_usage.value(),
+            });
         }
     }
 
@@ -114,33 +134,80 @@ impl Decoder {
         }
     }
 
-    fn opened(&mut self, index: u64, raw: &RawValue, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    fn opened(
+        &mut self,
+        index: u64,
+        raw: &RawValue,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
         if self.open.iter().any(|open| open.index == index) {
             return Err(protocol(format!("block {index} begins twice")));
         }
-        let said: Opened<'_> = serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
+        let said: Opened<'_> =
+            serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
         let (so_far, first) = match &*said.kind.0 {
-            "text" => (SoFar::Text { text: String::new(), citations: list(said.citations) }, said.text),
+            "text" => (
+                SoFar::Text {
+                    text: String::new(),
+                    citations: list(said.citations),
+                },
+                said.text,
+            ),
             "thinking" => {
-                let signature = said.signature.map(|Text(it)| it.into_owned()).unwrap_or_default();
-                (SoFar::Thinking { text: String::new(), signature }, said.thinking)
+                let signature = said
+                    .signature
+                    .map(|Text(it)| it.into_owned())
+                    .unwrap_or_default();
+                (
+                    SoFar::Thinking {
+                        text: String::new(),
+                        signature,
+                    },
+                    said.thinking,
+                )
             }
-            "redacted_thinking" => (SoFar::Redacted(said.data.0.unwrap_or_default().into_owned()), None),
+            "redacted_thinking" => (
+                SoFar::Redacted(said.data.0.unwrap_or_default().into_owned()),
+                None,
+            ),
             "tool_use" => {
                 let name = said.name.filter(|it| !it.0.is_empty());
                 let name = name.ok_or_else(|| protocol("a call names no tool".to_owned()))?;
-                let given = said.input.map(RawValue::get).filter(|it| it.len() > 2).map(str::to_owned);
+                let given = said
+                    .input
+                    .map(RawValue::get)
+                    .filter(|it| it.len() > 2)
+                    .map(str::to_owned);
                 let wire_id = said.id.map(|Text(it)| it.into());
                 let extra = called_by(said.caller);
-                (SoFar::Call { wire_id, name: name.0.into(), args: String::new(), given, extra }, None)
+                (
+                    SoFar::Call {
+                        wire_id,
+                        name: name.0.into(),
+                        args: String::new(),
+                        given,
+                        extra,
+                    },
+                    None,
+                )
             }
             _ => {
                 let value = serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
-                (SoFar::Opaque { value, input: String::new() }, None)
+                (
+                    SoFar::Opaque {
+                        value,
+                        input: String::new(),
+                    },
+                    None,
+                )
             }
         };
         let block = self.blocks.open(|id| so_far.kind(id), out)?;
-        self.open.push(OpenBlock { index, block, so_far });
+        self.open.push(OpenBlock {
+            index,
+            block,
+            so_far,
+        });
         if let (Some(Text(first)), Some(open)) = (first, self.open.last_mut()) {
             open.grow(first.into_owned(), out);
         }
@@ -148,7 +215,12 @@ impl Decoder {
     }
 
     /// A block grows, and nothing else happens.
-    fn grows(&mut self, growth: Growth<'_>, data: &str, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    fn grows(
+        &mut self,
+        growth: Growth<'_>,
+        data: &str,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
         let open = self.find(growth.index)?;
         let text = match &mut open.so_far {
             SoFar::Opaque { value, input } => {
@@ -171,7 +243,13 @@ impl Decoder {
         found.ok_or_else(|| protocol(format!("block {index} grows before it begins")))
     }
 
-    fn grown(&mut self, index: u64, delta: Delta<'_>, data: &str, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    fn grown(
+        &mut self,
+        index: u64,
+        delta: Delta<'_>,
+        data: &str,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
         let open = self.find(index)?;
         let text = match &mut open.so_far {
             SoFar::Opaque { value, input } => {
@@ -179,7 +257,11 @@ impl Decoder {
                 return Ok(());
             }
             SoFar::Text { citations, .. } => {
-                citations.extend(delta.citation.and_then(|it| serde_json::from_str::<Value>(it.get()).ok()));
+                citations.extend(
+                    delta
+                        .citation
+                        .and_then(|it| serde_json::from_str::<Value>(it.get()).ok()),
+                );
                 delta.text
             }
             SoFar::Thinking { signature, .. } => {
@@ -207,12 +289,18 @@ impl Decoder {
     fn close(&mut self, open: OpenBlock, out: &mut VecDeque<Chunk>) {
         let block = match open.so_far {
             SoFar::Text { text, citations } if citations.is_empty() => Block::text(text),
-            SoFar::Text { text, citations } => {
-                Block::Text(Said { text: text.into(), extra: Extra::from(json!({"citations": citations})) })
-            }
+            SoFar::Text { text, citations } => Block::Text(Said {
+                text: text.into(),
+                extra: Extra::from(json!({"citations": citations})),
+            }),
             SoFar::Thinking { text, signature } => {
                 let signature = (!signature.is_empty()).then(|| signature.into());
-                Block::Thinking(Thinking { text: text.into(), signature, redacted: false, extra: Default::default() })
+                Block::Thinking(Thinking {
+                    text: text.into(),
+                    signature,
+                    redacted: false,
+                    extra: Default::default(),
+                })
             }
             SoFar::Redacted(data) => Block::Thinking(Thinking {
                 text: "".into(),
@@ -220,10 +308,26 @@ impl Decoder {
                 redacted: true,
                 extra: Default::default(),
             }),
-            SoFar::Call { wire_id, name, args, given, extra } => {
-                let args = if args.is_empty() { given.unwrap_or_default() } else { args };
+            SoFar::Call {
+                wire_id,
+                name,
+                args,
+                given,
+                extra,
+            } => {
+                let args = if args.is_empty() {
+                    given.unwrap_or_default()
+                } else {
+                    args
+                };
                 let id = self.blocks.call_id(open.block);
-                Block::Call(Call { id, wire_id, name: name.to_string().into(), args: args.into(), extra })
+                Block::Call(Call {
+                    id,
+                    wire_id,
+                    name: name.to_string().into(),
+                    args: args.into(),
+                    extra,
+                })
             }
             SoFar::Opaque { mut value, input } => {
                 if let (false, Value::Object(fields)) = (input.is_empty(), &mut value) {
@@ -232,7 +336,10 @@ impl Decoder {
                     let input = whole.unwrap_or_else(|| json!({"INVALID_JSON": input}));
                     fields.insert("input".to_owned(), input);
                 }
-                Block::Opaque { issuer: Arc::clone(&self.issuer), value }
+                Block::Opaque {
+                    issuer: Arc::clone(&self.issuer),
+                    value,
+                }
             }
         };
         self.blocks.close(open.block, block, out);
@@ -240,12 +347,16 @@ impl Decoder {
 
     fn finish(&self) -> Finish {
         match self.stop.as_deref() {
-            Some("max_tokens" | "model_context_window_exceeded") => Finish::As(FinishReason::Length),
+            Some("max_tokens" | "model_context_window_exceeded") => {
+                Finish::As(FinishReason::Length)
+            }
             Some("pause_turn" | "compaction") => Finish::As(FinishReason::Paused),
             Some("refusal") => Finish::As(FinishReason::Refused),
             Some("stop_sequence") => Finish::As(FinishReason::Sequence),
             Some("end_turn" | "tool_use") | None => Finish::Whole,
-            Some(_) => Finish::Unknown { open: !self.open.is_empty() },
+            Some(_) => Finish::Unknown {
+                open: !self.open.is_empty(),
+            },
         }
     }
 }
@@ -326,8 +437,15 @@ impl Decoder {
             }
             ("message_stop", _) => {
                 // Without a reason, nothing tells that the arguments are all there.
-                if self.stop.is_none() && self.open.iter().any(|open| matches!(open.so_far, SoFar::Call { .. })) {
-                    return Err(protocol("the stream ended in the middle of a call".to_owned()));
+                if self.stop.is_none()
+                    && self
+                        .open
+                        .iter()
+                        .any(|open| matches!(open.so_far, SoFar::Call { .. }))
+                {
+                    return Err(protocol(
+                        "the stream ended in the middle of a call".to_owned(),
+                    ));
                 }
                 self.finished = true;
                 return Ok(Flow::Finished);
@@ -349,12 +467,15 @@ impl OpenBlock {
             return;
         }
         match &mut self.so_far {
-            SoFar::Text { text, .. } | SoFar::Thinking { text, .. } | SoFar::Call { args: text, .. } => {
-                text.push_str(&delta)
-            }
+            SoFar::Text { text, .. }
+            | SoFar::Thinking { text, .. }
+            | SoFar::Call { args: text, .. } => text.push_str(&delta),
             SoFar::Redacted(_) | SoFar::Opaque { .. } => return,
         }
-        out.push_back(Chunk::Delta { block: self.block, text: delta });
+        out.push_back(Chunk::Delta {
+            block: self.block,
+            text: delta,
+        });
     }
 }
 
@@ -363,7 +484,10 @@ impl SoFar {
         match self {
             SoFar::Text { .. } => BlockKind::Text,
             SoFar::Thinking { .. } | SoFar::Redacted(_) => BlockKind::Thinking,
-            SoFar::Call { name, .. } => BlockKind::Call { id, name: name.to_string().into() },
+            SoFar::Call { name, .. } => BlockKind::Call {
+                id,
+                name: name.to_string().into(),
+            },
             SoFar::Opaque { .. } => BlockKind::Opaque,
         }
     }
@@ -371,12 +495,15 @@ impl SoFar {
 
 /// The elements of a list, if it is one.
 fn list(raw: Option<&RawValue>) -> Vec<Value> {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .unwrap_or_default()
 }
 
 /// Returns the caller of a call, unless it is the model itself: it goes back with the call.
 fn called_by(raw: Option<&RawValue>) -> Extra {
-    let caller = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()).unwrap_or_default();
+    let caller = raw
+        .and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok())
+        .unwrap_or_default();
     if caller.is_object() && caller["type"] != "direct" {
         Extra::from(json!({"caller": caller}))
     } else {
@@ -387,8 +514,12 @@ fn called_by(raw: Option<&RawValue>) -> Extra {
 /// Adds a delta to a block that is not understood: texts grow, citations gather, arguments wait for the end. `null` tells
 /// nothing new, as in a compaction that failed; the API takes such a block back and passes over it.
 fn merge(value: &mut Value, input: &mut String, data: &str) {
-    let Ok(Value::Object(mut event)) = serde_json::from_str(data) else { return };
-    let (Some(Value::Object(delta)), Value::Object(fields)) = (event.remove("delta"), value) else { return };
+    let Ok(Value::Object(mut event)) = serde_json::from_str(data) else {
+        return;
+    };
+    let (Some(Value::Object(delta)), Value::Object(fields)) = (event.remove("delta"), value) else {
+        return;
+    };
     for (name, added) in delta {
         match (name.as_str(), added) {
             ("type", _) => {}
@@ -396,7 +527,10 @@ fn merge(value: &mut Value, input: &mut String, data: &str) {
                 fields.entry(name).or_insert(Value::Null);
             }
             ("partial_json", Value::String(text)) => input.push_str(&text),
-            ("citation", citation) => match fields.entry("citations").or_insert_with(|| Value::Array(Vec::new())) {
+            ("citation", citation) => match fields
+                .entry("citations")
+                .or_insert_with(|| Value::Array(Vec::new()))
+            {
                 Value::Array(list) => list.push(citation),
                 other => *other = Value::Array(vec![citation]),
             },
@@ -416,12 +550,18 @@ fn merge(value: &mut Value, input: &mut String, data: &str) {
 /// An event that cannot be read is an error, unless it is of a kind that is not known anyway.
 fn tolerate(frame: Frame<'_>) -> Result<Flow, Error> {
     let kind = serde_json::from_str::<Kind<'_>>(frame.data).map_err(|_| unreadable(frame.data))?;
-    if KNOWN.contains(&kind.to_string().as_str()) { Err(unreadable(frame.data)) } else { Ok(Flow::More) }
+    if KNOWN.contains(&kind.to_string().as_str()) {
+        Err(unreadable(frame.data))
+    } else {
+        Ok(Flow::More)
+    }
 }
 
 fn unreadable(data: &str) -> Error {
     let excerpt: String = data.chars().take(MAX_EXCERPT).collect();
-    protocol(format!("the stream holds an event that cannot be read: {excerpt}"))
+    protocol(format!(
+        "the stream holds an event that cannot be read: {excerpt}"
+    ))
 }
 
 fn protocol(text: String) -> Error {

@@ -3,7 +3,8 @@
 use std::{borrow::Cow, sync::Arc};
 
 use adjutant_llm::{
-    Cache, Document, Entry, FinishReason, ModelInfo, Options, Request, Source, Thinking, Warning, WarningKind,
+    Cache, Document, Entry, FinishReason, ModelInfo, Options, Request, Source, Thinking, Warning,
+    WarningKind,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -41,11 +42,21 @@ pub(super) enum Caching {
 
 impl Encode for Encoder {
     fn head(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) -> Messages {
-        head(&self.info, self.site, self.mark(&request.options), request, out, warnings);
+        head(
+            &self.info,
+            self.site,
+            self.mark(&request.options),
+            request,
+            out,
+            warnings,
+        );
         let is_theirs = request.options.extra.contains_key("cache_control");
         if self.caching == Caching::Off && request.options.cache == Cache::Long && !is_theirs {
             let text = "cache was dropped: the prompt cache is not marked at this base URL";
-            warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
+            warnings.push(Warning {
+                kind: WarningKind::OptionDropped,
+                message: text.into(),
+            });
         }
         Messages::None
     }
@@ -63,7 +74,9 @@ impl Encode for Encoder {
             (Caching::Off, _) | (_, Cache::Off) => None,
             // The form of the vendor's own, chosen by the caller.
             _ if options.extra.contains_key("cache_control") => None,
-            (Caching::Marks, Cache::Long) => Some(br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#),
+            (Caching::Marks, Cache::Long) => {
+                Some(br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#)
+            }
             (Caching::Marks, _) => Some(br#","cache_control":{"type":"ephemeral"}"#),
         }
     }
@@ -72,14 +85,22 @@ impl Encode for Encoder {
 /// Writes a reply and the results of its calls. The message of a reply that was paused is the last one: with it, the model
 /// goes on. Any other reply at the end is up to the caller; models since Opus 4.7 refuse to continue it.
 fn turn(said: ProjectedReply<'_>, is_open: bool, tail: &mut Tail, warnings: &mut Vec<Warning>) {
-    let parts = if is_open { said.parts } else { answered(said.parts) };
+    let parts = if is_open {
+        said.parts
+    } else {
+        answered(said.parts)
+    };
     let parts: Vec<_> = parts.into_iter().filter_map(part).collect();
     if parts.iter().all(is_thought) {
         return;
     }
     message(tail, Role::Model, &parts);
     if !said.results.is_empty() {
-        let results: Vec<_> = said.results.into_iter().map(|it| result(it, warnings)).collect();
+        let results: Vec<_> = said
+            .results
+            .into_iter()
+            .map(|it| result(it, warnings))
+            .collect();
         message(tail, Role::User, &results);
     }
 }
@@ -99,10 +120,15 @@ fn is_open(entry: &Entry) -> bool {
 /// The parts without calls of the provider's own tools that never got a result; the API refuses them.
 fn answered(parts: Vec<projection::ReplyPart<'_>>) -> Vec<projection::ReplyPart<'_>> {
     let id_of = |part: &projection::ReplyPart<'_>, name: &str| match part {
-        projection::ReplyPart::Opaque(value) => value.get(name).and_then(Value::as_str).map(str::to_owned),
+        projection::ReplyPart::Opaque(value) => {
+            value.get(name).and_then(Value::as_str).map(str::to_owned)
+        }
         _ => None,
     };
-    let results: Vec<_> = parts.iter().filter_map(|part| id_of(part, "tool_use_id")).collect();
+    let results: Vec<_> = parts
+        .iter()
+        .filter_map(|part| id_of(part, "tool_use_id"))
+        .collect();
     let is_answered = |part: &projection::ReplyPart<'_>| match part {
         projection::ReplyPart::Opaque(value) if kind(value).ends_with("tool_use") => {
             id_of(part, "id").is_none_or(|id| results.contains(&id))
@@ -118,7 +144,11 @@ fn result<'a>(answer: ProjectedResult<'a>, warnings: &mut Vec<Warning>) -> Part<
         // "content cannot be empty if `is_error` is true". Source: claude-agent-sdk-python 248.
         content.push(text("the call failed"));
     }
-    Part::ToolResult { tool_use_id: answer.call.id, content, is_error: answer.is_error }
+    Part::ToolResult {
+        tool_use_id: answer.call.id,
+        content,
+        is_error: answer.is_error,
+    }
 }
 
 fn part(part: projection::ReplyPart<'_>) -> Option<Part<'_>> {
@@ -129,9 +159,12 @@ fn part(part: projection::ReplyPart<'_>) -> Option<Part<'_>> {
             (!text.trim().is_empty()).then_some(Part::Text { text, citations })
         }
         projection::ReplyPart::Thinking(thinking) => replayed(thinking),
-        projection::ReplyPart::Call { call, args, extra } => {
-            Some(Part::ToolUse { id: call.id, name: name(call, 128), input: args, caller: extra.get("caller") })
-        }
+        projection::ReplyPart::Call { call, args, extra } => Some(Part::ToolUse {
+            id: call.id,
+            name: name(call, 128),
+            input: args,
+            caller: extra.get("caller"),
+        }),
         projection::ReplyPart::Opaque(value) => Some(Part::Opaque(value)),
     }
 }
@@ -139,7 +172,9 @@ fn part(part: projection::ReplyPart<'_>) -> Option<Part<'_>> {
 fn content<'a>(pieces: Few<Piece<'a>>, warnings: &mut Vec<Warning>) -> Vec<Part<'a>> {
     let part = |piece| match piece {
         Piece::Text(it) => text(it),
-        Piece::Image(image) => Part::Image { source: source(media_type(&image.media_type), &image.source) },
+        Piece::Image(image) => Part::Image {
+            source: source(media_type(&image.media_type), &image.source),
+        },
         Piece::Document(it) => document(it, warnings),
         // The wire's own models take none, so that there is a note in its place already.
         Piece::Audio(_) => text(NO_AUDIO),
@@ -150,7 +185,17 @@ fn content<'a>(pieces: Few<Piece<'a>>, warnings: &mut Vec<Warning>) -> Vec<Part<
 /// Writes a message, and says where it could be marked: in its last block, before that, the message and its list end.
 fn message(tail: &mut Tail, role: Role, content: &[Part<'_>]) {
     tail.out.push(b',');
-    write(&mut tail.out, &Message { role: if role == Role::Model { "assistant" } else { "user" }, content });
+    write(
+        &mut tail.out,
+        &Message {
+            role: if role == Role::Model {
+                "assistant"
+            } else {
+                "user"
+            },
+            content,
+        },
+    );
     tail.last = Some(role);
     if content.last().is_some_and(takes_mark) {
         tail.markable = Some(tail.out.len() - "}]}".len());
@@ -177,11 +222,17 @@ fn is_thought(part: &Part<'_>) -> bool {
 }
 
 fn kind(value: &Value) -> &str {
-    value.get("type").and_then(Value::as_str).unwrap_or_default()
+    value
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 fn text(text: &str) -> Part<'_> {
-    Part::Text { text: Cow::Borrowed(text), citations: None }
+    Part::Text {
+        text: Cow::Borrowed(text),
+        citations: None,
+    }
 }
 
 /// Thinking goes back exactly as it came; without its signature it is never valid.
@@ -190,7 +241,10 @@ fn replayed(thinking: &Thinking) -> Option<Part<'_>> {
     Some(if thinking.redacted {
         Part::RedactedThinking { data: signature }
     } else {
-        Part::Thinking { thinking: &thinking.text, signature }
+        Part::Thinking {
+            thinking: &thinking.text,
+            signature,
+        }
     })
 }
 
@@ -198,7 +252,10 @@ fn source<'a>(media_type: &'a str, source: &'a Source) -> wire::Source<'a> {
     match source {
         Source::Url { url } => wire::Source::Url { url },
         Source::Base64 { data } => wire::Source::Base64 { media_type, data },
-        _ => wire::Source::Text { media_type: "text/plain", data: String::new() },
+        _ => wire::Source::Text {
+            media_type: "text/plain",
+            data: String::new(),
+        },
     }
 }
 
@@ -206,13 +263,29 @@ fn source<'a>(media_type: &'a str, source: &'a Source) -> wire::Source<'a> {
 fn document<'a>(document: &'a Document, warnings: &mut Vec<Warning>) -> Part<'a> {
     let title = document.name.as_deref();
     let Source::Base64 { data } = &document.source else {
-        return Part::Document { source: source(&document.media_type, &document.source), title };
+        return Part::Document {
+            source: source(&document.media_type, &document.source),
+            title,
+        };
     };
     if !document.media_type.starts_with("text/") {
-        return Part::Document { source: source(&document.media_type, &document.source), title };
+        return Part::Document {
+            source: source(&document.media_type, &document.source),
+            title,
+        };
     }
-    match STANDARD.decode(&**data).ok().and_then(|bytes| String::from_utf8(bytes).ok()) {
-        Some(data) => Part::Document { source: wire::Source::Text { media_type: "text/plain", data }, title },
+    match STANDARD
+        .decode(&**data)
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+    {
+        Some(data) => Part::Document {
+            source: wire::Source::Text {
+                media_type: "text/plain",
+                data,
+            },
+            title,
+        },
         None => {
             const UNREADABLE: &str = "[document omitted: it is not the text that it says it is]";
             changed(warnings, UNREADABLE);

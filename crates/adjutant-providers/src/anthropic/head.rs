@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Effort, Format, ModelInfo, Options, Request, Structured, ThinkingControl, ToolChoice, Warning, WarningKind,
+    Effort, Format, ModelInfo, Options, Request, Structured, ThinkingControl, ToolChoice, Warning,
+    WarningKind,
 };
 use serde_json::{Map, Value, json};
 
@@ -65,14 +66,19 @@ pub(super) fn head(
         member(out, "max_tokens", &plan.max_tokens);
     }
     member(out, "stream", &true);
-    if let Some(temperature) = temperature(info, &options, &plan, warnings).filter(|_| own("temperature")) {
+    if let Some(temperature) =
+        temperature(info, &options, &plan, warnings).filter(|_| own("temperature"))
+    {
         member(out, "temperature", &temperature);
     }
     if let Some(part) = top_p(info, &options, &plan, warnings).filter(|_| own("top_p")) {
         member(out, "top_p", &part);
     }
     if options.seed.is_some() {
-        dropped(warnings, "seed was dropped: the Messages API has no such option".to_owned());
+        dropped(
+            warnings,
+            "seed was dropped: the Messages API has no such option".to_owned(),
+        );
     }
     let stop = stop(&options, warnings);
     if !stop.is_empty() && own("stop_sequences") {
@@ -86,10 +92,15 @@ pub(super) fn head(
         member(out, CONFIG, &config);
     }
     let has_tools = !request.tools.is_empty() || !request.options.server_tools.is_empty();
-    if let Some(choice) = choice(info, &options, &plan, warnings).filter(|_| has_tools && own("tool_choice")) {
+    if let Some(choice) =
+        choice(info, &options, &plan, warnings).filter(|_| has_tools && own("tool_choice"))
+    {
         member(out, "tool_choice", &choice);
     }
-    for (name, value) in extra.into_iter().filter(|(name, value)| *name != CONFIG || !value.is_object()) {
+    for (name, value) in extra
+        .into_iter()
+        .filter(|(name, value)| *name != CONFIG || !value.is_object())
+    {
         member(out, name, value);
     }
     system(request, mark, out);
@@ -103,10 +114,21 @@ pub(super) fn head(
 /// since Opus 4.7 the thinking is left out unless a summary is asked for. A loop of calls that another model began holds no
 /// thinking of this one: adaptive models take that; with a budget, the API leaves thinking off for that request by itself
 /// ("graceful thinking degradation").
-fn plan(info: &ModelInfo, options: &Effective<'_>, asked: &Options, warnings: &mut Vec<Warning>) -> ThinkingPlan {
+fn plan(
+    info: &ModelInfo,
+    options: &Effective<'_>,
+    asked: &Options,
+    warnings: &mut Vec<Warning>,
+) -> ThinkingPlan {
     let given = asked.extra.get("max_tokens").and_then(Value::as_u64);
-    let max_tokens = given.or(options.max_output_tokens).unwrap_or(info.max_output_tokens);
-    let plan = |thinking, effort| ThinkingPlan { thinking, effort, max_tokens };
+    let max_tokens = given
+        .or(options.max_output_tokens)
+        .unwrap_or(info.max_output_tokens);
+    let plan = |thinking, effort| ThinkingPlan {
+        thinking,
+        effort,
+        max_tokens,
+    };
     let effort = match options.thinking {
         // The form of the vendor's own, chosen by the caller.
         Some(effort) if !asked.extra.contains_key("thinking") => effort,
@@ -118,12 +140,23 @@ fn plan(info: &ModelInfo, options: &Effective<'_>, asked: &Options, warnings: &m
             let most = given.unwrap_or(info.max_output_tokens);
             budget(info, budget_of(effort), max_tokens, most, warnings)
         }
-        (effort, _) => plan(Some(Thinking::Adaptive { display: "summarized" }), Some(level_of(effort))),
+        (effort, _) => plan(
+            Some(Thinking::Adaptive {
+                display: "summarized",
+            }),
+            Some(level_of(effort)),
+        ),
     }
 }
 
 /// A budget that leaves room for an answer; the limit of the reply grows for it as far as the model lets it.
-fn budget(info: &ModelInfo, wanted: u64, limit: u64, most: u64, warnings: &mut Vec<Warning>) -> ThinkingPlan {
+fn budget(
+    info: &ModelInfo,
+    wanted: u64,
+    limit: u64,
+    most: u64,
+    warnings: &mut Vec<Warning>,
+) -> ThinkingPlan {
     let room = (wanted + MIN_ANSWER).min(most).max(limit);
     let budget_tokens = wanted.min(room.saturating_sub(MIN_ANSWER));
     if budget_tokens < MIN_BUDGET {
@@ -132,13 +165,23 @@ fn budget(info: &ModelInfo, wanted: u64, limit: u64, most: u64, warnings: &mut V
             info.id
         );
         dropped(warnings, text);
-        return ThinkingPlan { thinking: None, effort: None, max_tokens: limit };
+        return ThinkingPlan {
+            thinking: None,
+            effort: None,
+            max_tokens: limit,
+        };
     }
     if room > limit {
-        let text = format!("max_output_tokens was raised from {limit} to {room}: thinking takes up to {budget_tokens}");
+        let text = format!(
+            "max_output_tokens was raised from {limit} to {room}: thinking takes up to {budget_tokens}"
+        );
         dropped(warnings, text);
     }
-    ThinkingPlan { thinking: Some(Thinking::Enabled { budget_tokens }), effort: None, max_tokens: room }
+    ThinkingPlan {
+        thinking: Some(Thinking::Enabled { budget_tokens }),
+        effort: None,
+        max_tokens: room,
+    }
 }
 
 fn budget_of(effort: Effort) -> u64 {
@@ -171,22 +214,41 @@ fn temperature(
 ) -> Option<f64> {
     let temperature = options.temperature?;
     if plan.thinks() {
-        dropped(warnings, format!("temperature was dropped: {} takes none while it thinks", info.id));
+        dropped(
+            warnings,
+            format!(
+                "temperature was dropped: {} takes none while it thinks",
+                info.id
+            ),
+        );
         return None;
     }
     if temperature > MAX_TEMPERATURE {
-        let text =
-            format!("temperature was lowered from {temperature} to {MAX_TEMPERATURE}: {} takes no more", info.id);
+        let text = format!(
+            "temperature was lowered from {temperature} to {MAX_TEMPERATURE}: {} takes no more",
+            info.id
+        );
         dropped(warnings, text);
     }
     Some(temperature.min(MAX_TEMPERATURE))
 }
 
 /// Source: extended thinking guide, "feature compatibility", 2026-11: while it thinks, from 0.95.
-fn top_p(info: &ModelInfo, options: &Effective<'_>, plan: &ThinkingPlan, warnings: &mut Vec<Warning>) -> Option<f64> {
+fn top_p(
+    info: &ModelInfo,
+    options: &Effective<'_>,
+    plan: &ThinkingPlan,
+    warnings: &mut Vec<Warning>,
+) -> Option<f64> {
     let part = options.top_p?;
     if plan.thinks() && part < MIN_TOP_P {
-        dropped(warnings, format!("top_p was dropped: {} takes none below {MIN_TOP_P} while it thinks", info.id));
+        dropped(
+            warnings,
+            format!(
+                "top_p was dropped: {} takes none below {MIN_TOP_P} while it thinks",
+                info.id
+            ),
+        );
         return None;
     }
     Some(part)
@@ -197,7 +259,10 @@ fn top_p(info: &ModelInfo, options: &Effective<'_>, plan: &ThinkingPlan, warning
 fn stop<'a>(options: &Effective<'a>, warnings: &mut Vec<Warning>) -> Vec<&'a Arc<str>> {
     let (sent, blank): (Vec<_>, Vec<_>) = options.stop.iter().partition(|it| !it.trim().is_empty());
     for text in blank {
-        dropped(warnings, format!("stop sequence {text:?} was dropped: this wire takes none that is blank"));
+        dropped(
+            warnings,
+            format!("stop sequence {text:?} was dropped: this wire takes none that is blank"),
+        );
     }
     sent
 }
@@ -216,7 +281,10 @@ fn choice<'a>(
     let (kind, name) = match options.tool_choice {
         ToolChoice::None => ("none", None),
         ToolChoice::Required | ToolChoice::Named(_) if manual => {
-            let text = format!("tool_choice was dropped: {} cannot be made to call while it thinks", info.id);
+            let text = format!(
+                "tool_choice was dropped: {} cannot be made to call while it thinks",
+                info.id
+            );
             dropped(warnings, text);
             ("auto", None)
         }
@@ -225,14 +293,29 @@ fn choice<'a>(
         _ => ("auto", None),
     };
     let disable_parallel_tool_use = options.sequential_calls && kind != "none";
-    (kind != "auto" || disable_parallel_tool_use).then_some(Choice { kind, name, disable_parallel_tool_use })
+    (kind != "auto" || disable_parallel_tool_use).then_some(Choice {
+        kind,
+        name,
+        disable_parallel_tool_use,
+    })
 }
 
 /// The effort and the format, and what the caller adds to them.
-fn config(info: &ModelInfo, plan: &ThinkingPlan, options: &Options, warnings: &mut Vec<Warning>) -> Map<String, Value> {
+fn config(
+    info: &ModelInfo,
+    plan: &ThinkingPlan,
+    options: &Options,
+    warnings: &mut Vec<Warning>,
+) -> Map<String, Value> {
     let mut config = Map::new();
-    config.extend(plan.effort.map(|effort| ("effort".to_owned(), effort.into())));
-    let format = options.format.as_ref().and_then(|it| format(info, it, warnings));
+    config.extend(
+        plan.effort
+            .map(|effort| ("effort".to_owned(), effort.into())),
+    );
+    let format = options
+        .format
+        .as_ref()
+        .and_then(|it| format(info, it, warnings));
     config.extend(format.map(|format| ("format".to_owned(), format)));
     if let Some(Value::Object(theirs)) = options.extra.get(CONFIG) {
         config.extend(theirs.clone());
@@ -243,11 +326,23 @@ fn config(info: &ModelInfo, plan: &ThinkingPlan, options: &Options, warnings: &m
 /// Source: structured outputs guide, 2026-11: `output_config.format`, without a beta header.
 fn format(info: &ModelInfo, format: &Format, warnings: &mut Vec<Warning>) -> Option<Value> {
     if info.structured != Structured::Native {
-        dropped(warnings, format!("format was dropped: {} takes no schema for its text", info.id));
+        dropped(
+            warnings,
+            format!(
+                "format was dropped: {} takes no schema for its text",
+                info.id
+            ),
+        );
         return None;
     }
     let Some(schema) = strict::closed(&format.schema) else {
-        dropped(warnings, format!("format was dropped: {} cannot be held to the schema {}", info.id, format.name));
+        dropped(
+            warnings,
+            format!(
+                "format was dropped: {} cannot be held to the schema {}",
+                info.id, format.name
+            ),
+        );
         return None;
     };
     Some(json!({"type": "json_schema", "schema": schema}))
@@ -291,8 +386,12 @@ fn tools(request: &Request, mark: Option<&[u8]>, out: &mut Vec<u8>) {
     }
     out.pop();
     // A tool that is loaded later takes no mark. Source: tool search guide, 2026-11.
-    let takes = |it: &Value| it.get("type").is_some() && it.get("defer_loading") != Some(&Value::Bool(true));
-    if let Some(mark) = mark.filter(|_| marks_of(request) == 0 && server_tools.last().is_none_or(takes)) {
+    let takes = |it: &Value| {
+        it.get("type").is_some() && it.get("defer_loading") != Some(&Value::Bool(true))
+    };
+    if let Some(mark) =
+        mark.filter(|_| marks_of(request) == 0 && server_tools.last().is_none_or(takes))
+    {
         out.pop();
         out.extend_from_slice(mark);
         out.push(b'}');
@@ -302,15 +401,26 @@ fn tools(request: &Request, mark: Option<&[u8]>, out: &mut Vec<u8>) {
 
 /// Counts the marks that the caller has set at the tools that it declares.
 fn marks_of(request: &Request) -> usize {
-    request.options.server_tools.iter().filter(|it| it.get("cache_control").is_some()).count()
+    request
+        .options
+        .server_tools
+        .iter()
+        .filter(|it| it.get("cache_control").is_some())
+        .count()
 }
 
 fn dropped(warnings: &mut Vec<Warning>, text: String) {
-    warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
+    warnings.push(Warning {
+        kind: WarningKind::OptionDropped,
+        message: text.into(),
+    });
 }
 
 impl ThinkingPlan {
     fn thinks(&self) -> bool {
-        matches!(self.thinking, Some(Thinking::Adaptive { .. } | Thinking::Enabled { .. }))
+        matches!(
+            self.thinking,
+            Some(Thinking::Adaptive { .. } | Thinking::Enabled { .. })
+        )
     }
 }

@@ -5,9 +5,10 @@ mod options;
 mod usage;
 
 use adjutant_llm::{
-    Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra, FinishReason, Format,
-    Image, Inputs, Options, Reply, Request, RequestOption, Source, Status, Structured, Summary, Text, Thinking,
-    ThinkingControl, ToolChoice, ToolDecl, Transcript, Turn, UserMessage,
+    Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra,
+    FinishReason, Format, Image, Inputs, Options, Reply, Request, RequestOption, Source, Status,
+    Structured, Summary, Text, Thinking, ThinkingControl, ToolChoice, ToolDecl, Transcript, Turn,
+    UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,13 +22,22 @@ const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
 fn model() -> Anthropic {
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
-    Anthropic::new(ModelInfo { inputs, ..ModelInfo::new(ID) }, "sk-secret")
+    Anthropic::new(
+        ModelInfo {
+            inputs,
+            ..ModelInfo::new(ID)
+        },
+        "sk-secret",
+    )
 }
 
 /// The body of a request without the marks of its messages, and its warnings.
 fn body(model: &Anthropic, request: &Request) -> (String, Vec<String>) {
     let (body, warnings) = Driven::encode(&*model.inner, request);
-    (json_text(body.unmarked()), warnings.iter().map(ToString::to_string).collect())
+    (
+        json_text(body.unmarked()),
+        warnings.iter().map(ToString::to_string).collect(),
+    )
 }
 
 /// The body of a request as it is sent.
@@ -43,7 +53,11 @@ fn json_text(bytes: Vec<u8>) -> String {
 
 fn tool(name: &str) -> ToolDecl {
     let schema = Arc::new(json!({"type": "object", "properties": {}}));
-    ToolDecl { name: name.into(), description: "Reads.".into(), schema }
+    ToolDecl {
+        name: name.into(),
+        description: "Reads.".into(),
+        schema,
+    }
 }
 
 /// Checks the messages of a request that shows these entries.
@@ -55,7 +69,11 @@ fn check(entries: impl IntoIterator<Item = Entry>, expect: Value) {
 }
 
 fn id(block: u32) -> CallId {
-    CallId { turn: 3, attempt: 0, block }
+    CallId {
+        turn: 3,
+        attempt: 0,
+        block,
+    }
 }
 
 fn call(block: u32, args: &str) -> Block {
@@ -73,7 +91,8 @@ fn turn(model: &str, stop: FinishReason, blocks: Vec<Block>, results: Vec<CallRe
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     let mut open = Turn::open(Arc::new(reply.clone()));
     for (call, result) in reply.calls().zip(results) {
-        open.put(call.id, Arc::new(result)).expect("the call is open");
+        open.put(call.id, Arc::new(result))
+            .expect("the call is open");
     }
     Entry::Turn(open.close().expect("every call has its result"))
 }
@@ -106,19 +125,33 @@ fn body_is_written_byte_for_byte_when_all_is_set() {
         ..Options::default()
     }
     .extra("top_k", 5);
-    let request = Request::new().system("Be \"brief\".").tools([tool("read")]).options(options).user("hi");
+    let request = Request::new()
+        .system("Be \"brief\".")
+        .tools([tool("read")])
+        .options(options)
+        .user("hi");
     let expect = r#"{"model":"claude-sonnet-5","max_tokens":100,"stream":true,"temperature":0.5,"stop_sequences":["END"],"top_k":5,"system":[{"type":"text","text":"Be \"brief\".","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"read","description":"Reads.","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]}]}"#;
     assert_eq!(marked(&model(), &request), expect);
-    let unmarked = expect.replace("\"hi\",\"cache_control\":{\"type\":\"ephemeral\"}", "\"hi\"");
+    let unmarked = expect.replace(
+        "\"hi\",\"cache_control\":{\"type\":\"ephemeral\"}",
+        "\"hi\"",
+    );
     assert_eq!(body(&model(), &request), (unmarked, vec![]));
 }
 
 #[test]
 fn body_warns_when_options_are_refused() {
-    let info = ModelInfo { refuses: vec![RequestOption::Temperature], ..ModelInfo::new(ID) };
+    let info = ModelInfo {
+        refuses: vec![RequestOption::Temperature],
+        ..ModelInfo::new(ID)
+    };
     let model = Anthropic::new(info, "k").base_url("http://127.0.0.1:1");
-    let options = Options { max_output_tokens: Some(10_000), temperature: Some(1.0), ..Options::default() }
-        .extra("stream", false);
+    let options = Options {
+        max_output_tokens: Some(10_000),
+        temperature: Some(1.0),
+        ..Options::default()
+    }
+    .extra("stream", false);
     let (text, warnings) = body(&model, &Request::new().options(options).user("hi"));
     assert_eq!(
         text,
@@ -149,7 +182,11 @@ fn turn_sends_all_results_in_one_message_when_calls_are_parallel() {
                 call(2, "{}"),
                 call(3, "x"),
             ],
-            vec![CallResult::ok("a"), ran, CallResult::new(Status::Truncated, "")],
+            vec![
+                CallResult::ok("a"),
+                ran,
+                CallResult::new(Status::Truncated, ""),
+            ],
         )],
         json!([
             {"role": "assistant", "content": [
@@ -170,7 +207,10 @@ fn turn_sends_all_results_in_one_message_when_calls_are_parallel() {
 
 #[test]
 fn turn_replays_thinking_when_it_is_of_the_same_model() {
-    let opaque = |issuer: &str| Block::Opaque { issuer: issuer.into(), value: json!({"type": "compaction", "x": 1}) };
+    let opaque = |issuer: &str| Block::Opaque {
+        issuer: issuer.into(),
+        value: json!({"type": "compaction", "x": 1}),
+    };
     let blocks = || {
         vec![
             thinking("", Some("sig"), false),
@@ -191,21 +231,55 @@ fn turn_replays_thinking_when_it_is_of_the_same_model() {
         ]}]),
     );
     check(
-        [turn("anthropic/claude-opus-5", FinishReason::End, blocks(), vec![])],
+        [turn(
+            "anthropic/claude-opus-5",
+            FinishReason::End,
+            blocks(),
+            vec![],
+        )],
         json!([{"role": "assistant", "content": [{"type": "compaction", "x": 1}, {"type": "text", "text": "a"}]}]),
     );
-    check([turn(ID, FinishReason::Length, vec![thinking("hm", Some("s"), false)], vec![])], json!([]));
+    check(
+        [turn(
+            ID,
+            FinishReason::Length,
+            vec![thinking("hm", Some("s"), false)],
+            vec![],
+        )],
+        json!([]),
+    );
 }
 
 #[test]
 fn turn_sends_text_alone_when_it_was_cut_short() {
-    for stop in [FinishReason::Interrupted, FinishReason::Refused, FinishReason::Filtered] {
-        let blocks = vec![thinking("", Some("s"), false), Block::text("half"), call(2, "{}")];
+    for stop in [
+        FinishReason::Interrupted,
+        FinishReason::Refused,
+        FinishReason::Filtered,
+    ] {
+        let blocks = vec![
+            thinking("", Some("s"), false),
+            Block::text("half"),
+            call(2, "{}"),
+        ];
         check(
-            [turn(ID, stop, blocks, vec![CallResult::new(Status::Cancelled, "no")])],
+            [turn(
+                ID,
+                stop,
+                blocks,
+                vec![CallResult::new(Status::Cancelled, "no")],
+            )],
             json!([{"role": "assistant", "content": [{"type": "text", "text": "half"}]}]),
         );
-        check([turn(ID, stop, vec![call(0, "{}")], vec![CallResult::new(Status::Cancelled, "no")])], json!([]));
+        check(
+            [turn(
+                ID,
+                stop,
+                vec![call(0, "{}")],
+                vec![CallResult::new(Status::Cancelled, "no")],
+            )],
+            json!([]),
+        );
     }
 }
 
@@ -213,14 +287,23 @@ fn turn_sends_text_alone_when_it_was_cut_short() {
 fn user_content_is_sent_in_its_forms_when_it_has_media() {
     let base64 = |data: &str| Source::Base64 { data: data.into() };
     let document = |media_type: &str, source| {
-        Content::Document(Document { media_type: media_type.into(), name: Some("n".into()), source })
+        Content::Document(Document {
+            media_type: media_type.into(),
+            name: Some("n".into()),
+            source,
+        })
     };
     let content = vec![
         Content::text(" "),
-        Content::Image(Image { media_type: "image/png".into(), source: base64("aGk=") }),
         Content::Image(Image {
             media_type: "image/png".into(),
-            source: Source::Url { url: "https://a.example".into() },
+            source: base64("aGk="),
+        }),
+        Content::Image(Image {
+            media_type: "image/png".into(),
+            source: Source::Url {
+                url: "https://a.example".into(),
+            },
         }),
         document("application/pdf", base64("aGk=")),
         document("text/csv", base64("aGk=")),
@@ -229,8 +312,14 @@ fn user_content_is_sent_in_its_forms_when_it_has_media() {
         [
             Entry::User(UserMessage::from(content)),
             Entry::User(UserMessage::text(" \n")),
-            Entry::Custom(Custom { kind: "x".into(), value: Value::Null }),
-            Entry::Summary(Summary { text: "so far".into(), covers: 3 }),
+            Entry::Custom(Custom {
+                kind: "x".into(),
+                value: Value::Null,
+            }),
+            Entry::Summary(Summary {
+                text: "so far".into(),
+                covers: 3,
+            }),
         ],
         json!([
             {"role": "user", "content": [
@@ -250,11 +339,26 @@ pub(crate) fn entries() -> impl Strategy<Value = Vec<Entry>> {
     let text = "[a-z\"\\\\ é🦀\n]{0,40}";
     let entry = prop_oneof![
         text.prop_map(|text| Entry::User(UserMessage::text(text))),
-        text.prop_map(|text| Entry::Summary(Summary { text: text.into(), covers: 1 })),
-        Just(Entry::Custom(Custom { kind: "x".into(), value: Value::Null })),
+        text.prop_map(|text| Entry::Summary(Summary {
+            text: text.into(),
+            covers: 1
+        })),
+        Just(Entry::Custom(Custom {
+            kind: "x".into(),
+            value: Value::Null
+        })),
         (text, text, any::<bool>()).prop_map(|(said, args, whole)| {
-            let stop = if whole { FinishReason::Calls } else { FinishReason::Interrupted };
-            turn(ID, stop, vec![Block::text(said), call(1, &args)], vec![CallResult::ok("x".repeat(30_000))])
+            let stop = if whole {
+                FinishReason::Calls
+            } else {
+                FinishReason::Interrupted
+            };
+            turn(
+                ID,
+                stop,
+                vec![Block::text(said), call(1, &args)],
+                vec![CallResult::ok("x".repeat(30_000))],
+            )
         }),
     ];
     prop::collection::vec(entry, 1..12)
@@ -262,28 +366,68 @@ pub(crate) fn entries() -> impl Strategy<Value = Vec<Entry>> {
 
 #[test]
 fn turn_is_replayed_exactly_when_its_provider_ran_tools() {
-    let opaque = |value: &Value| Block::Opaque { issuer: "anthropic".into(), value: value.clone() };
+    let opaque = |value: &Value| Block::Opaque {
+        issuer: "anthropic".into(),
+        value: value.clone(),
+    };
     let used = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "rust"}});
-    let found = json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []});
-    let pending = json!({"type": "server_tool_use", "id": "srvtoolu_2", "name": "web_fetch", "input": {}});
+    let found =
+        json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []});
+    let pending =
+        json!({"type": "server_tool_use", "id": "srvtoolu_2", "name": "web_fetch", "input": {}});
     let fallback = json!({"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}});
     let cited = json!([{"type": "web_search_result_location", "url": "https://a.example", "encrypted_index": "e"}]);
-    let text = Block::Text(Text { text: "a".into(), extra: Extra::from(json!({"citations": cited})) });
-    let blocks =
-        || vec![opaque(&fallback), opaque(&used), opaque(&found), text.clone(), Block::text(" "), opaque(&pending)];
+    let text = Block::Text(Text {
+        text: "a".into(),
+        extra: Extra::from(json!({"citations": cited})),
+    });
+    let blocks = || {
+        vec![
+            opaque(&fallback),
+            opaque(&used),
+            opaque(&found),
+            text.clone(),
+            Block::text(" "),
+            opaque(&pending),
+        ]
+    };
     let shown = json!({"type": "text", "text": "a", "citations": cited});
     let sent = |content: Value| json!([{"role": "assistant", "content": content}]);
-    check([turn(ID, FinishReason::Paused, blocks(), vec![])], sent(json!([fallback, used, found, shown, pending])));
+    check(
+        [turn(ID, FinishReason::Paused, blocks(), vec![])],
+        sent(json!([fallback, used, found, shown, pending])),
+    );
     // A call that never got its result is refused.
-    check([turn(ID, FinishReason::Length, blocks(), vec![])], sent(json!([fallback, used, found, shown])));
+    check(
+        [turn(ID, FinishReason::Length, blocks(), vec![])],
+        sent(json!([fallback, used, found, shown])),
+    );
     let plain = json!({"type": "text", "text": "a"});
-    check([turn("anthropic/x", FinishReason::End, blocks(), vec![])], sent(json!([fallback, used, found, plain])));
-    check([turn(ID, FinishReason::Length, vec![thinking("", Some("s"), false), opaque(&pending)], vec![])], json!([]));
+    check(
+        [turn("anthropic/x", FinishReason::End, blocks(), vec![])],
+        sent(json!([fallback, used, found, plain])),
+    );
+    check(
+        [turn(
+            ID,
+            FinishReason::Length,
+            vec![thinking("", Some("s"), false), opaque(&pending)],
+            vec![],
+        )],
+        json!([]),
+    );
     let by_code = json!({"type": "code_execution_20250825", "tool_id": "srvtoolu_2"});
-    let Block::Call(mut made) = call(1, "{}") else { unreachable!("a call") };
+    let Block::Call(mut made) = call(1, "{}") else {
+        unreachable!("a call")
+    };
     made.extra = Extra::from(json!({"caller": by_code}));
     check(
-        [turn(ID, FinishReason::Calls, vec![opaque(&pending), Block::Call(made)], vec![CallResult::ok("x")])],
+        [turn(
+            ID,
+            FinishReason::Calls,
+            vec![opaque(&pending), Block::Call(made)],
+            vec![CallResult::ok("x")],
+        )],
         json!([
             {"role": "assistant", "content": [
                 pending, {"type": "tool_use", "id": "c3_0_1", "name": "read", "input": {}, "caller": by_code},

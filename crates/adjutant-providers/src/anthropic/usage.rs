@@ -25,7 +25,10 @@ impl Counts {
     pub(super) fn add(&mut self, said: &Map<String, Value>) {
         self.set(|name| said.get(name));
         if let Some(list) = said.get("iterations").and_then(Value::as_array) {
-            self.iterations = list.iter().map(of_one).fold(Usage::default(), |sum, it| sum + it);
+            self.iterations = list
+                .iter()
+                .map(of_one)
+                .fold(Usage::default(), |sum, it| sum + it);
         }
     }
 
@@ -52,15 +55,31 @@ impl Counts {
     }
 
     fn set<'a>(&mut self, field: impl Fn(&str) -> Option<&'a Value>) {
-        let within = |name: &str, part: &str| field(name).and_then(|it| it.get(part)).and_then(count);
+        let within =
+            |name: &str, part: &str| field(name).and_then(|it| it.get(part)).and_then(count);
         let set = |known: &mut Option<u64>, said: Option<u64>| *known = said.or(*known);
         set(&mut self.input, field("input_tokens").and_then(count));
-        set(&mut self.cache_read, field("cache_read_input_tokens").and_then(count));
-        set(&mut self.cache_write, field("cache_creation_input_tokens").and_then(count));
-        set(&mut self.cache_write_1h, within("cache_creation", "ephemeral_1h_input_tokens"));
-        set(&mut self.cache_write_5m, within("cache_creation", "ephemeral_5m_input_tokens"));
+        set(
+            &mut self.cache_read,
+            field("cache_read_input_tokens").and_then(count),
+        );
+        set(
+            &mut self.cache_write,
+            field("cache_creation_input_tokens").and_then(count),
+        );
+        set(
+            &mut self.cache_write_1h,
+            within("cache_creation", "ephemeral_1h_input_tokens"),
+        );
+        set(
+            &mut self.cache_write_5m,
+            within("cache_creation", "ephemeral_5m_input_tokens"),
+        );
         set(&mut self.output, field("output_tokens").and_then(count));
-        set(&mut self.reasoning, within("output_tokens_details", "thinking_tokens"));
+        set(
+            &mut self.reasoning,
+            within("output_tokens_details", "thinking_tokens"),
+        );
     }
 
     fn top(&self) -> Usage {
@@ -68,7 +87,9 @@ impl Counts {
         Usage {
             input_uncached: self.input.unwrap_or(0),
             cache_read: self.cache_read.unwrap_or(0),
-            cache_write: self.cache_write.unwrap_or_else(|| hour.saturating_add(self.cache_write_5m.unwrap_or(0))),
+            cache_write: self
+                .cache_write
+                .unwrap_or_else(|| hour.saturating_add(self.cache_write_5m.unwrap_or(0))),
             cache_write_1h: hour,
             output: self.output.unwrap_or(0),
             reasoning: self.reasoning.unwrap_or(0),

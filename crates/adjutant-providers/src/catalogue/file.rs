@@ -3,7 +3,8 @@
 use std::fmt::Display;
 
 use adjutant_llm::{
-    Effort, Error, Inputs, LongPrice, ModelInfo, NanoUsd, Price, RequestOption, Structured, ThinkingControl,
+    Effort, Error, Inputs, LongPrice, ModelInfo, NanoUsd, Price, RequestOption, Structured,
+    ThinkingControl,
 };
 use serde::Deserialize;
 
@@ -82,8 +83,14 @@ struct Long {
 impl Model {
     /// The model, and whether it is the default of its provider.
     pub(super) fn check(self) -> Result<(ModelInfo, bool), Error> {
-        let fail = |field: &str, why: &dyn Display| Err(config(format!("model {}: {field}: {why}", self.id)));
-        if !self.id.split_once('/').is_some_and(|(provider, name)| !provider.is_empty() && !name.is_empty()) {
+        let fail = |field: &str, why: &dyn Display| {
+            Err(config(format!("model {}: {field}: {why}", self.id)))
+        };
+        if !self
+            .id
+            .split_once('/')
+            .is_some_and(|(provider, name)| !provider.is_empty() && !name.is_empty())
+        {
             return fail("id", &"it is not of the form provider/name");
         }
         if self.id.contains(char::is_whitespace) {
@@ -93,13 +100,20 @@ impl Model {
             return fail("context_window", &"it is 0");
         }
         if self.max_output_tokens == 0 || self.max_output_tokens > self.context_window {
-            return fail("max_output_tokens", &format!("it is not from 1 to the window: {}", self.max_output_tokens));
+            return fail(
+                "max_output_tokens",
+                &format!("it is not from 1 to the window: {}", self.max_output_tokens),
+            );
         }
         if self.efforts.is_empty() && self.thinking == ThinkingControl::Budget {
             return fail("thinking", &"it is a budget, and there are no efforts");
         }
         let has = |input| self.inputs.contains(&input);
-        let inputs = Inputs { images: has(Input::Image), documents: has(Input::Document), audio: has(Input::Audio) };
+        let inputs = Inputs {
+            images: has(Input::Image),
+            documents: has(Input::Document),
+            audio: has(Input::Audio),
+        };
         let mut info = ModelInfo {
             context_window: self.context_window,
             max_output_tokens: self.max_output_tokens,
@@ -111,9 +125,17 @@ impl Model {
             ..ModelInfo::new(self.id.as_str())
         };
         info.efforts.sort_unstable();
-        let Some(price) = self.price else { return Ok((info, self.default)) };
+        let Some(price) = self.price else {
+            return Ok((info, self.default));
+        };
         match price.check() {
-            Ok(price) => Ok((ModelInfo { price: Some(price), ..info }, self.default)),
+            Ok(price) => Ok((
+                ModelInfo {
+                    price: Some(price),
+                    ..info
+                },
+                self.default,
+            )),
             Err((field, why)) => fail(&format!("price.{field}"), &why),
         }
     }
@@ -121,8 +143,11 @@ impl Model {
 
 impl Cost {
     fn check(self) -> Result<Price, (&'static str, String)> {
-        let class = |field, dollars: f64| nano(dollars).map_err(|why| (field, format!("{why}: {dollars}")));
-        let or = |field, dollars: Option<f64>, usual| dollars.map_or(Ok(usual), |dollars| class(field, dollars));
+        let class =
+            |field, dollars: f64| nano(dollars).map_err(|why| (field, format!("{why}: {dollars}")));
+        let or = |field, dollars: Option<f64>, usual| {
+            dollars.map_or(Ok(usual), |dollars| class(field, dollars))
+        };
         let input = class("input", self.input)?;
         let output = class("output", self.output)?;
         let cache_read = or("cache_read", self.cache_read, input)?;
@@ -132,17 +157,33 @@ impl Cost {
             return Err(("cache_read", "it is more than that of the input".into()));
         }
         if cache_write_1h < cache_write {
-            return Err(("cache_write_1h", "it is less than that of the shorter time".into()));
+            return Err((
+                "cache_write_1h",
+                "it is less than that of the shorter time".into(),
+            ));
         }
-        let long = self.long.map(|Long { above, input_percent, output_percent }| LongPrice {
-            above,
-            input_percent,
-            output_percent,
-        });
+        let long = self.long.map(
+            |Long {
+                 above,
+                 input_percent,
+                 output_percent,
+             }| LongPrice {
+                above,
+                input_percent,
+                output_percent,
+            },
+        );
         if long.is_some_and(|it| it.input_percent < 100 || it.output_percent < 100) {
             return Err(("long", "a percentage is below 100".into()));
         }
-        Ok(Price { input, output, cache_read, cache_write, cache_write_1h, long })
+        Ok(Price {
+            input,
+            output,
+            cache_read,
+            cache_write,
+            cache_write_1h,
+            long,
+        })
     }
 }
 
@@ -156,7 +197,10 @@ fn nano(dollars: f64) -> Result<NanoUsd, &'static str> {
     if decimals.len() > DECIMALS {
         return Err("it has more than nine decimals");
     }
-    format!("{whole}{decimals:0<DECIMALS$}").parse().map(NanoUsd).map_err(|_| "it is too much")
+    format!("{whole}{decimals:0<DECIMALS$}")
+        .parse()
+        .map(NanoUsd)
+        .map_err(|_| "it is too much")
 }
 
 #[cfg(test)]

@@ -8,14 +8,24 @@ const MAX_CHARS: usize = 64;
 /// The nearest names as a hint for a person, nearest first; empty if none is near.
 pub(crate) fn hint<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> String {
     let nearest = nearest(wanted, names).join(", ");
-    if nearest.is_empty() { nearest } else { format!("; hint: the nearest are {nearest}") }
+    if nearest.is_empty() {
+        nearest
+    } else {
+        format!("; hint: the nearest are {nearest}")
+    }
 }
 
 /// The names that are near, nearest first.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut ranked: Vec<_> = names.filter_map(|name| Some((distance(wanted, name)?, name))).collect();
+    let mut ranked: Vec<_> = names
+        .filter_map(|name| Some((distance(wanted, name)?, name)))
+        .collect();
     ranked.sort_by_key(|(distance, _)| *distance);
-    ranked.into_iter().take(MOST).map(|(_, name)| name).collect()
+    ranked
+        .into_iter()
+        .take(MOST)
+        .map(|(_, name)| name)
+        .collect()
 }
 
 /// The distance of a name, if it is near: by what follows a provider that is right, else whole or without its provider.
@@ -23,7 +33,11 @@ fn distance(wanted: &str, name: &str) -> Option<usize> {
     let bare = name.split_once('/');
     match (wanted.split_once('/'), bare) {
         (Some((provider, wanted)), Some((same, name))) if provider == same => steps(wanted, name),
-        _ => [Some(name), bare.map(|(_, name)| name)].into_iter().flatten().filter_map(|it| steps(wanted, it)).min(),
+        _ => [Some(name), bare.map(|(_, name)| name)]
+            .into_iter()
+            .flatten()
+            .filter_map(|it| steps(wanted, it))
+            .min(),
     }
 }
 

@@ -7,7 +7,8 @@ mod usage;
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
 use adjutant_llm::{
-    Block, BlockKind, Chunk, Error, ErrorKind, Extra, FinishReason, ModelInfo, Reply, Text, Thinking, Usage,
+    Block, BlockKind, Chunk, Error, ErrorKind, Extra, FinishReason, ModelInfo, Reply, Text,
+    Thinking, Usage,
 };
 use serde_json::{Map, Value, json, value::RawValue};
 
@@ -117,9 +118,17 @@ impl Decoder {
             }
             _ => {}
         }
-        if let Some(reason) = choice.finish_reason.0.take().filter(|reason| !reason.is_empty()) {
+        if let Some(reason) = choice
+            .finish_reason
+            .0
+            .take()
+            .filter(|reason| !reason.is_empty())
+        {
             // Source: OpenRouter's errors in mid-stream, DeepSeek's and Z.ai's references, 2026.
-            if matches!(&*reason, "error" | "abort" | "network_error" | "insufficient_system_resource") {
+            if matches!(
+                &*reason,
+                "error" | "abort" | "network_error" | "insufficient_system_resource"
+            ) {
                 let text = format!("{} broke off with an error ({reason})", self.info.id);
                 return Err(Error::new(ErrorKind::Overloaded, text));
             }
@@ -139,7 +148,9 @@ impl Decoder {
             (Some("reasoning_text"), &mut delta.reasoning_text),
         ];
         let said = |text: &mut Loose<'_>| text.0.as_ref().is_some_and(|it| !it.is_empty());
-        let thought = fields.into_iter().find_map(|(field, text)| said(text).then(|| Some((field, text.0.take()?)))?);
+        let thought = fields
+            .into_iter()
+            .find_map(|(field, text)| said(text).then(|| Some((field, text.0.take()?)))?);
         match thought {
             // Some servers say the same in two fields.
             Some((field, text)) => self.say(Kind::Thinking, field, text, out)?,
@@ -151,7 +162,9 @@ impl Decoder {
         }
         match delta.content.take() {
             Some(Spoken::Text(text)) => self.say(Kind::Text, None, text, out)?,
-            Some(Spoken::Parts(parts)) => parts.into_iter().try_for_each(|part| self.part(part, out))?,
+            Some(Spoken::Parts(parts)) => parts
+                .into_iter()
+                .try_for_each(|part| self.part(part, out))?,
             None => {}
         }
         if let Some(text) = delta.refusal.0.take().filter(|text| !text.is_empty()) {
@@ -159,14 +172,20 @@ impl Decoder {
             self.say(Kind::Text, None, text, out)?;
         }
         if delta.annotations.is_some() {
-            list(delta.annotations).into_iter().try_for_each(|note| self.notes.add(note))?;
+            list(delta.annotations)
+                .into_iter()
+                .try_for_each(|note| self.notes.add(note))?;
         }
         let alone = delta.tool_calls.is_empty();
         for call in delta.tool_calls.iter_mut() {
             self.call(call, out)?;
         }
         if let Some(function) = delta.function_call.filter(|_| alone).and_then(function) {
-            let mut call = CallDelta { index: Some(0), function: Some(function), ..CallDelta::default() };
+            let mut call = CallDelta {
+                index: Some(0),
+                function: Some(function),
+                ..CallDelta::default()
+            };
             self.call(&mut call, out)?;
         }
         Ok(())
@@ -178,7 +197,10 @@ impl Decoder {
         let mut readable = Vec::new();
         for piece in list(raw) {
             room(self.details.len())?;
-            let text = piece.get("text").or_else(|| piece.get("summary")).and_then(Value::as_str);
+            let text = piece
+                .get("text")
+                .or_else(|| piece.get("summary"))
+                .and_then(Value::as_str);
             readable.extend(text.map(str::to_owned));
             details::add(&mut self.details, piece);
         }
@@ -192,9 +214,16 @@ impl Decoder {
             return self.say(Kind::Text, None, text, out);
         }
         if let Some(ids) = part.reference_ids {
-            return self.notes.add(json!({"type": "reference", "reference_ids": list(Some(ids))}));
+            return self
+                .notes
+                .add(json!({"type": "reference", "reference_ids": list(Some(ids))}));
         }
-        let Some(raw) = part.thinking.filter(|_| part.kind.0.as_deref() == Some("thinking")) else { return Ok(()) };
+        let Some(raw) = part
+            .thinking
+            .filter(|_| part.kind.0.as_deref() == Some("thinking"))
+        else {
+            return Ok(());
+        };
         match serde_json::from_str(raw.get()) {
             Ok(Spoken::Text(text)) => self.say(Kind::Thinking, Some(AS_PART), text, out),
             Ok(Spoken::Parts(parts)) => {
@@ -217,30 +246,56 @@ impl Decoder {
         }
         if self.said.as_ref().is_none_or(|said| said.kind != kind) {
             self.hush(out);
-            let opens = if kind == Kind::Text { BlockKind::Text } else { BlockKind::Thinking };
+            let opens = if kind == Kind::Text {
+                BlockKind::Text
+            } else {
+                BlockKind::Thinking
+            };
             let block = self.blocks.open(|_| opens, out)?;
-            self.said = Some(OpenText { block, kind, text: String::new(), field });
+            self.said = Some(OpenText {
+                block,
+                kind,
+                text: String::new(),
+                field,
+            });
         }
         if let Some(said) = &mut self.said {
             said.text.push_str(&text);
-            out.push_back(Chunk::Delta { block: said.block, text: text.into_owned() });
+            out.push_back(Chunk::Delta {
+                block: said.block,
+                text: text.into_owned(),
+            });
         }
         Ok(())
     }
 
     /// Closes the text or thinking that is being said.
     fn hush(&mut self, out: &mut VecDeque<Chunk>) {
-        let Some(OpenText { block, kind, text, field }) = self.said.take() else { return };
+        let Some(OpenText {
+            block,
+            kind,
+            text,
+            field,
+        }) = self.said.take()
+        else {
+            return;
+        };
         let mut extra = Map::new();
         let content = match kind {
             Kind::Text => {
                 self.notes.take(&mut extra);
-                Block::Text(Text { text: text.into(), extra: kept(extra) })
+                Block::Text(Text {
+                    text: text.into(),
+                    extra: kept(extra),
+                })
             }
             Kind::Thinking => {
                 extra.extend(field.map(|field| ("field".to_owned(), field.into())));
                 self.take_details(&mut extra);
-                Block::Thinking(Thinking { extra: kept(extra), ..Thinking::new(text) })
+                Block::Thinking(Thinking {
+                    extra: kept(extra),
+                    ..Thinking::new(text)
+                })
             }
         };
         self.blocks.close(block, content, out);
@@ -248,7 +303,10 @@ impl Decoder {
 
     fn take_details(&mut self, extra: &mut Map<String, Value>) {
         if !self.details.is_empty() {
-            extra.insert(details::MEMBER.to_owned(), Value::Array(std::mem::take(&mut self.details)));
+            extra.insert(
+                details::MEMBER.to_owned(),
+                Value::Array(std::mem::take(&mut self.details)),
+            );
         }
     }
 
@@ -259,7 +317,11 @@ impl Decoder {
         self.take_details(&mut extra);
         if !extra.is_empty() {
             let block = self.blocks.open(|_| BlockKind::Thinking, out)?;
-            let thinking = Thinking { redacted: true, extra: kept(extra), ..Thinking::new("") };
+            let thinking = Thinking {
+                redacted: true,
+                extra: kept(extra),
+                ..Thinking::new("")
+            };
             self.blocks.close(block, Block::Thinking(thinking), out);
         }
         let mut value = Map::new();
@@ -267,7 +329,10 @@ impl Decoder {
         if !value.is_empty() {
             value.insert("type".to_owned(), "sources".into());
             let block = self.blocks.open(|_| BlockKind::Opaque, out)?;
-            let opaque = Block::Opaque { issuer: self.info.provider().into(), value: Value::Object(value) };
+            let opaque = Block::Opaque {
+                issuer: self.info.provider().into(),
+                value: Value::Object(value),
+            };
             self.blocks.close(block, opaque, out);
         }
         Ok(())
@@ -280,7 +345,11 @@ impl Decoder {
         if let Some(text) = groq.error.0.filter(|text| !text.is_empty()) {
             return Err(self.refusal(&json!({"error": text}).to_string()));
         }
-        if self.raw_usage.is_none() { self.used(groq.usage, out) } else { Ok(()) }
+        if self.raw_usage.is_none() {
+            self.used(groq.usage, out)
+        } else {
+            Ok(())
+        }
     }
 
     /// Takes a usage; one that says the same again is left out.
@@ -290,11 +359,16 @@ impl Decoder {
         if text == "null" || self.raw_usage.as_ref().is_some_and(|known| known == raw) {
             return Ok(());
         }
-        let Ok(said) = serde_json::from_str::<wire::Usage>(text) else { return Ok(()) };
+        let Ok(said) = serde_json::from_str::<wire::Usage>(text) else {
+            return Ok(());
+        };
         self.usage = usage::normal(&said);
         let kept = counts::kept(raw);
         self.raw_usage = Some(kept.clone());
-        out.push_back(Chunk::Usage { usage: self.usage, raw: kept });
+        out.push_back(Chunk::Usage {
+            usage: self.usage,
+            raw: kept,
+        });
         Ok(())
     }
 
@@ -307,8 +381,8 @@ impl Decoder {
             _ if self.refused => Finish::As(FinishReason::Refused),
             // Source: the references of OpenAI, Anthropic's and Google's compatible APIs, Mistral, Together, TGI and vLLM.
             Some(
-                "stop" | "tool_calls" | "function_call" | "end" | "eos" | "eos_token" | "stop_sequence" | "end_turn"
-                | "tool_use" | "STOP",
+                "stop" | "tool_calls" | "function_call" | "end" | "eos" | "eos_token"
+                | "stop_sequence" | "end_turn" | "tool_use" | "STOP",
             )
             | None => Finish::Whole,
             // Calls of this wire have no end of their own: whether their arguments are whole is seen when they are read.
@@ -335,7 +409,10 @@ impl Decode for Decoder {
         if frame.event == "error" {
             return Err(self.refusal(data));
         }
-        let mut completion = Completion { knows_id: self.wire_id.is_some(), ..Completion::default() };
+        let mut completion = Completion {
+            knows_id: self.wire_id.is_some(),
+            ..Completion::default()
+        };
         if !self.around.read(data, &mut completion.choices) {
             completion.choices = Few::default();
             fill(data, &mut completion).map_err(|_| unreadable(data))?;
@@ -351,10 +428,13 @@ impl Decode for Decoder {
             self.choice(choice, out)?;
         }
         if completion.citations.is_some() || completion.search_results.is_some() {
-            self.notes.source(completion.citations, completion.search_results);
+            self.notes
+                .source(completion.citations, completion.search_results);
         }
         self.used(completion.usage, out)?;
-        completion.x_groq.map_or(Ok(()), |raw| self.groq(raw, out))?;
+        completion
+            .x_groq
+            .map_or(Ok(()), |raw| self.groq(raw, out))?;
         Ok(Flow::More)
     }
 
@@ -376,7 +456,12 @@ impl Decode for Decoder {
         reply.blocks = self.blocks.take();
         // Text without the call that was meant to follow is still an answer; nothing at all is none.
         let announced = matches!(self.finish.as_deref(), Some("tool_calls" | "function_call"));
-        if announced && !reply.blocks.iter().any(|block| matches!(**block, Block::Text(_) | Block::Call(_))) {
+        if announced
+            && !reply
+                .blocks
+                .iter()
+                .any(|block| matches!(**block, Block::Text(_) | Block::Call(_)))
+        {
             return Err(protocol("the reply ends for a call and holds none"));
         }
         let finish = self.finish();
@@ -405,8 +490,13 @@ impl Notes {
     /// Takes the sources so far, which servers say again with every chunk.
     #[cold]
     fn source(&mut self, citations: Option<&RawValue>, search_results: Option<&RawValue>) {
-        for (known, raw) in [(&mut self.citations, citations), (&mut self.search_results, search_results)] {
-            let new = raw.map(RawValue::get).filter(|raw| !matches!(*raw, "null" | "[]"));
+        for (known, raw) in [
+            (&mut self.citations, citations),
+            (&mut self.search_results, search_results),
+        ] {
+            let new = raw
+                .map(RawValue::get)
+                .filter(|raw| !matches!(*raw, "null" | "[]"));
             if let Some(new) = new.filter(|new| known.as_deref() != Some(*new)) {
                 *known = Some(new.into());
             }
@@ -419,38 +509,63 @@ impl Notes {
         if !notes.annotations.is_empty() {
             into.insert("annotations".to_owned(), Value::Array(notes.annotations));
         }
-        for (name, raw) in [("citations", notes.citations), ("search_results", notes.search_results)] {
-            into.extend(raw.and_then(|raw| Some((name.to_owned(), serde_json::from_str(&raw).ok()?))));
+        for (name, raw) in [
+            ("citations", notes.citations),
+            ("search_results", notes.search_results),
+        ] {
+            into.extend(
+                raw.and_then(|raw| Some((name.to_owned(), serde_json::from_str(&raw).ok()?))),
+            );
         }
     }
 }
 
 /// The members as an extra; none is nothing.
 fn kept(members: Map<String, Value>) -> Extra {
-    if members.is_empty() { Extra::default() } else { Extra::from(Value::Object(members)) }
+    if members.is_empty() {
+        Extra::default()
+    } else {
+        Extra::from(Value::Object(members))
+    }
 }
 
 /// The elements of a list; what is no list has none.
 fn list(raw: Option<&RawValue>) -> Vec<Value> {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .unwrap_or_default()
 }
 
 /// The call of the old form; a few servers send an empty one with every chunk.
 fn function(raw: &RawValue) -> Option<FunctionDelta<'_>> {
     let function: FunctionDelta<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
     let is_empty = |raw: &RawValue| matches!(raw.get(), "null" | "\"\"");
-    let says = function.name.0.as_deref().is_some_and(|name| !name.is_empty())
-        || function.arguments.is_some_and(|arguments| !is_empty(arguments));
+    let says = function
+        .name
+        .0
+        .as_deref()
+        .is_some_and(|name| !name.is_empty())
+        || function
+            .arguments
+            .is_some_and(|arguments| !is_empty(arguments));
     says.then_some(function)
 }
 
 fn room(count: usize) -> Result<(), Error> {
-    if count == MAX_NOTES { Err(protocol("the reply has more than 4,096 notes beside its text")) } else { Ok(()) }
+    if count == MAX_NOTES {
+        Err(protocol(
+            "the reply has more than 4,096 notes beside its text",
+        ))
+    } else {
+        Ok(())
+    }
 }
 
 fn unreadable(data: &str) -> Error {
     let excerpt: String = data.chars().take(MAX_EXCERPT).collect();
-    Error::new(ErrorKind::Protocol, format!("the stream holds an event that cannot be read: {excerpt}"))
+    Error::new(
+        ErrorKind::Protocol,
+        format!("the stream holds an event that cannot be read: {excerpt}"),
+    )
 }
 
 fn protocol(text: &str) -> Error {

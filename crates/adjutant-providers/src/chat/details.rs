@@ -20,7 +20,11 @@ pub(super) fn add(details: &mut Vec<Value>, piece: Value) {
     for (name, value) in members {
         match (before.get_mut(name), value) {
             (_, Value::Null) => {}
-            (Some(Value::String(text)), Value::String(more)) if GROWING.contains(&name.as_str()) => text.push_str(more),
+            (Some(Value::String(text)), Value::String(more))
+                if GROWING.contains(&name.as_str()) =>
+            {
+                text.push_str(more)
+            }
             _ => {
                 before.insert(name.clone(), value.clone());
             }

@@ -33,7 +33,10 @@ impl Encoder {
         let mut info = info.clone();
         info.inputs.images &= dialect.images;
         info.inputs.documents &= dialect.files;
-        Self { info: Arc::new(info), dialect }
+        Self {
+            info: Arc::new(info),
+            dialect,
+        }
     }
 
     pub(super) fn dialect(&self) -> &Dialect {
@@ -60,11 +63,16 @@ impl Encoder {
             (false, Some(added)) => Cow::Owned(format!("{}\n\n{added}", request.system)),
         };
         let content = match self.control(&request.options) {
-            Some(control) => Content::Parts(vec![Part::Text { text, cache_control: Some(control) }]),
+            Some(control) => Content::Parts(vec![Part::Text {
+                text,
+                cache_control: Some(control),
+            }]),
             None => Content::Text(text),
         };
         let message = match self.dialect.system {
-            SystemRole::Developer if !self.info.efforts.is_empty() => Message::Developer { content },
+            SystemRole::Developer if !self.info.efforts.is_empty() => {
+                Message::Developer { content }
+            }
             SystemRole::Developer | SystemRole::System => Message::System { content },
         };
         write(out, &message);
@@ -77,8 +85,14 @@ impl Encoder {
             _ if !self.is_marked() => None,
             // The form of the vendor's own, chosen by the caller.
             _ if options.extra.contains_key("cache_control") => None,
-            Cache::Long => Some(CacheControl { kind: "ephemeral", ttl: Some("1h") }),
-            _ => Some(CacheControl { kind: "ephemeral", ttl: None }),
+            Cache::Long => Some(CacheControl {
+                kind: "ephemeral",
+                ttl: Some("1h"),
+            }),
+            _ => Some(CacheControl {
+                kind: "ephemeral",
+                ttl: None,
+            }),
         }
     }
 }
@@ -88,7 +102,14 @@ impl Encode for Encoder {
         out.extend_from_slice(b"{\"model\":");
         write(out, self.info.name());
         let is_marked = self.is_marked();
-        let mut fields = BodyFields { dialect: &self.dialect, info: &self.info, request, is_marked, out, warnings };
+        let mut fields = BodyFields {
+            dialect: &self.dialect,
+            info: &self.info,
+            request,
+            is_marked,
+            out,
+            warnings,
+        };
         let added = fields.write();
         out.extend_from_slice(b",\"messages\":[");
         self.system(request, added, out)

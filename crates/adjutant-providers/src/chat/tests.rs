@@ -3,8 +3,9 @@
 mod dialects;
 
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Content, Document, Entry, FinishReason, Format, Image, Inputs, Options, Reply,
-    Request, RequestOption, Source, Status, Summary, Thinking, ToolDecl, Transcript, Turn, UserMessage,
+    Block, Call, CallId, CallResult, Content, Document, Entry, FinishReason, Format, Image, Inputs,
+    Options, Reply, Request, RequestOption, Source, Status, Summary, Thinking, ToolDecl,
+    Transcript, Turn, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -17,7 +18,13 @@ const ID: &str = "openai/gpt-5.4";
 fn model() -> Chat {
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
-    Chat::new(ModelInfo { inputs, ..ModelInfo::new(ID) }, "sk-secret")
+    Chat::new(
+        ModelInfo {
+            inputs,
+            ..ModelInfo::new(ID)
+        },
+        "sk-secret",
+    )
 }
 
 /// The body of a request, and its warnings.
@@ -37,7 +44,11 @@ fn check(entries: impl IntoIterator<Item = Entry>, expect: Value) {
 }
 
 fn call(block: u32, args: &str) -> Block {
-    let id = CallId { turn: 3, attempt: 0, block };
+    let id = CallId {
+        turn: 3,
+        attempt: 0,
+        block,
+    };
     Block::Call(Call {
         id,
         wire_id: Some("call_1".into()),
@@ -52,13 +63,19 @@ fn turn(stop: FinishReason, blocks: Vec<Block>, results: Vec<CallResult>) -> Ent
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     let mut open = Turn::open(Arc::new(reply.clone()));
     for (call, result) in reply.calls().zip(results) {
-        open.put(call.id, Arc::new(result)).expect("the call is open");
+        open.put(call.id, Arc::new(result))
+            .expect("the call is open");
     }
     Entry::Turn(open.close().expect("every call has its result"))
 }
 
 fn image() -> Content {
-    Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "aGk=".into() } })
+    Content::Image(Image {
+        media_type: "image/png".into(),
+        source: Source::Base64 {
+            data: "aGk=".into(),
+        },
+    })
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,16 +102,30 @@ fn body_is_written_byte_for_byte_when_all_is_set() {
         ..Options::default()
     }
     .extra("seed", 5);
-    let request = Request::new().system("Be \"brief\".").tools([tool]).options(options).user("hi");
+    let request = Request::new()
+        .system("Be \"brief\".")
+        .tools([tool])
+        .options(options)
+        .user("hi");
     let expect = r#"{"model":"gpt-5.4","max_completion_tokens":100,"stream":true,"stream_options":{"include_usage":true},"store":false,"temperature":0.5,"stop":["END"],"prompt_cache_key":"adjutant-15a59c2488aa7501","seed":5,"tools":[{"type":"function","function":{"name":"read","description":"Reads.","parameters":{"type":"object","properties":{}}}}],"messages":[{"role":"system","content":"Be \"brief\"."},{"role":"user","content":"hi"}]}"#;
     assert_eq!(body(&model(), &request), (expect.to_owned(), vec![]));
 }
 
 #[test]
 fn body_leaves_out_options_when_the_model_refuses_them() {
-    let info = ModelInfo { refuses: vec![RequestOption::MaxOutputTokens, RequestOption::Stop], ..ModelInfo::new(ID) };
-    let options = Options { stop: vec!["x".into()], ..Options::default() }.extra("stream_options", json!({}));
-    let (text, warnings) = body(&Chat::new(info, Key::none()), &Request::new().options(options).user("hi"));
+    let info = ModelInfo {
+        refuses: vec![RequestOption::MaxOutputTokens, RequestOption::Stop],
+        ..ModelInfo::new(ID)
+    };
+    let options = Options {
+        stop: vec!["x".into()],
+        ..Options::default()
+    }
+    .extra("stream_options", json!({}));
+    let (text, warnings) = body(
+        &Chat::new(info, Key::none()),
+        &Request::new().options(options).user("hi"),
+    );
     assert_eq!(
         text,
         r#"{"model":"gpt-5.4","stream":true,"store":false,"prompt_cache_key":"adjutant-af64724c8602eb6e","stream_options":{},"messages":[{"role":"user","content":"hi"}]}"#
@@ -105,28 +136,46 @@ fn body_leaves_out_options_when_the_model_refuses_them() {
 #[test]
 fn body_cuts_the_stop_texts_when_they_are_too_many_or_empty() {
     let stops = |texts: &[&str]| {
-        let options = Options { stop: texts.iter().map(|it| (*it).into()).collect(), ..Options::default() };
+        let options = Options {
+            stop: texts.iter().map(|it| (*it).into()).collect(),
+            ..Options::default()
+        };
         let (text, warnings) = body(&model(), &Request::new().options(options).user("hi"));
         let value: Value = serde_json::from_str(&text).expect("JSON");
         (value["stop"].clone(), warnings)
     };
     let empty = || "an empty stop was dropped: openai/gpt-5.4 takes none".to_owned();
     let cut = || "stop was cut from 5 texts to 4: openai/gpt-5.4 takes no more".to_owned();
-    assert_eq!(stops(&["a", "b", "c", "\n"]), (json!(["a", "b", "c", "\n"]), vec![]));
-    assert_eq!(stops(&["a", "b", "c", "d", "e"]), (json!(["a", "b", "c", "d"]), vec![cut()]));
-    assert_eq!(stops(&["a", "", "b", "c", "d", "e"]), (json!(["a", "b", "c", "d"]), vec![empty(), cut()]));
+    assert_eq!(
+        stops(&["a", "b", "c", "\n"]),
+        (json!(["a", "b", "c", "\n"]), vec![])
+    );
+    assert_eq!(
+        stops(&["a", "b", "c", "d", "e"]),
+        (json!(["a", "b", "c", "d"]), vec![cut()])
+    );
+    assert_eq!(
+        stops(&["a", "", "b", "c", "d", "e"]),
+        (json!(["a", "b", "c", "d"]), vec![empty(), cut()])
+    );
     assert_eq!(stops(&["", ""]), (Value::Null, vec![empty()]));
 }
 
 #[test]
 fn body_names_the_format_as_the_vendor_takes_it_when_the_name_is_any() {
     let named = |name: &str| {
-        let options = Options { format: Some(Format::new(name, json!({"type": "object"}))), ..Options::default() };
+        let options = Options {
+            format: Some(Format::new(name, json!({"type": "object"}))),
+            ..Options::default()
+        };
         let (text, _) = body(&model(), &Request::new().options(options).user("hi"));
         serde_json::from_str::<Value>(&text).expect("JSON")["response_format"]["json_schema"]["name"].clone()
     };
     assert_eq!(named("my answer.v2"), "my_answer_v2");
-    assert_eq!((named(""), named(&"x".repeat(65))), (json!("answer"), json!("x".repeat(64))));
+    assert_eq!(
+        (named(""), named(&"x".repeat(65))),
+        (json!("answer"), json!("x".repeat(64)))
+    );
 }
 
 #[test]
@@ -137,13 +186,23 @@ fn turn_sends_a_message_for_each_result_when_calls_are_parallel() {
     pictures.content = vec![image(), Content::text("c"), Content::text("d")];
     let mut only = CallResult::ok("");
     only.content = vec![image()];
-    let think =
-        Block::Thinking(Thinking { text: "hm".into(), signature: None, redacted: false, extra: Default::default() });
+    let think = Block::Thinking(Thinking {
+        text: "hm".into(),
+        signature: None,
+        redacted: false,
+        extra: Default::default(),
+    });
     check(
         [
             turn(
                 FinishReason::Calls,
-                vec![think, call(1, r#"{"n": 1}"#), call(2, ""), call(3, "x"), call(4, "")],
+                vec![
+                    think,
+                    call(1, r#"{"n": 1}"#),
+                    call(2, ""),
+                    call(3, "x"),
+                    call(4, ""),
+                ],
                 vec![CallResult::ok("a"), ran, pictures, only],
             ),
             Entry::User(UserMessage::text("go on")),
@@ -172,31 +231,59 @@ fn turn_sends_a_message_for_each_result_when_calls_are_parallel() {
 
 #[test]
 fn turn_sends_text_alone_when_it_was_cut_short() {
-    for stop in [FinishReason::Interrupted, FinishReason::Refused, FinishReason::Filtered] {
+    for stop in [
+        FinishReason::Interrupted,
+        FinishReason::Refused,
+        FinishReason::Filtered,
+    ] {
         let no = || vec![CallResult::new(Status::Cancelled, "no")];
         check(
-            [turn(stop, vec![Block::text("ha"), Block::text("lf"), call(2, "{}")], no())],
+            [turn(
+                stop,
+                vec![Block::text("ha"), Block::text("lf"), call(2, "{}")],
+                no(),
+            )],
             json!([{"role": "assistant", "content": "half"}]),
         );
         check([turn(stop, vec![call(0, "{}")], no())], json!([]));
     }
-    check([turn(FinishReason::End, vec![Block::text(" ")], vec![])], json!([]));
+    check(
+        [turn(FinishReason::End, vec![Block::text(" ")], vec![])],
+        json!([]),
+    );
 }
 
 #[test]
 fn user_content_is_sent_in_its_forms_when_it_has_media() {
     let document = |source| {
-        Content::Document(Document { media_type: "application/pdf".into(), name: Some("n.pdf".into()), source })
+        Content::Document(Document {
+            media_type: "application/pdf".into(),
+            name: Some("n.pdf".into()),
+            source,
+        })
     };
-    let url = Source::Url { url: "https://a.example/x".into() };
+    let url = Source::Url {
+        url: "https://a.example/x".into(),
+    };
     let content = vec![
         Content::text("look"),
-        Content::Image(Image { media_type: "image/png".into(), source: url.clone() }),
-        document(Source::Base64 { data: "aGk=".into() }),
+        Content::Image(Image {
+            media_type: "image/png".into(),
+            source: url.clone(),
+        }),
+        document(Source::Base64 {
+            data: "aGk=".into(),
+        }),
         document(url),
     ];
     check(
-        [Entry::User(UserMessage::from(content)), Entry::Summary(Summary { text: "so far".into(), covers: 3 })],
+        [
+            Entry::User(UserMessage::from(content)),
+            Entry::Summary(Summary {
+                text: "so far".into(),
+                covers: 3,
+            }),
+        ],
         json!([
             {"role": "user", "content": [
                 {"type": "text", "text": "look"},
@@ -210,7 +297,12 @@ fn user_content_is_sent_in_its_forms_when_it_has_media() {
     let plain = Chat::new(ModelInfo::new(ID), Key::none());
     let request = Request::new().user(UserMessage::from(vec![image(), image()]));
     let (text, warnings) = body(&plain, &request);
-    assert!(text.ends_with(r#"[{"role":"user","content":"[image omitted: this model takes no images]"}]}"#), "{text}");
+    assert!(
+        text.ends_with(
+            r#"[{"role":"user","content":"[image omitted: this model takes no images]"}]}"#
+        ),
+        "{text}"
+    );
     assert_eq!(warnings, ["[image omitted: this model takes no images]"]);
 }
 

@@ -33,11 +33,20 @@ pub(super) enum Message<'a> {
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Assistant<'a> {
     pub(super) content: Option<Content<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "escape::some")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "escape::some"
+    )]
     pub(super) reasoning_content: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "escape::some")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "escape::some"
+    )]
     pub(super) reasoning: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "escape::some")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "escape::some"
+    )]
     pub(super) reasoning_text: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) reasoning_details: Vec<Value>,
@@ -190,7 +199,13 @@ pub(super) struct Completion<'a> {
 impl Completion<'_> {
     /// True if it says something beside its choices and its id.
     pub(super) fn says_more(&self) -> bool {
-        let others = [self.usage, self.error, self.x_groq, self.citations, self.search_results];
+        let others = [
+            self.usage,
+            self.error,
+            self.x_groq,
+            self.citations,
+            self.search_results,
+        ];
         others.into_iter().flatten().any(|raw| raw.get() != "null")
     }
 }
@@ -323,7 +338,8 @@ impl Serialize for Id {
 pub(super) fn nine(id: CallId) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let turn = id.turn % (1 << 33);
-    let mut number = (turn << 20) | (u64::from(id.attempt % 256) << 12) | u64::from(id.block % 4_096);
+    let mut number =
+        (turn << 20) | (u64::from(id.attempt % 256) << 12) | u64::from(id.block % 4_096);
     let mut text = ['0'; 9];
     for digit in text.iter_mut().rev() {
         *digit = char::from(DIGITS[(number % 62) as usize]);

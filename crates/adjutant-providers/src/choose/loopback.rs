@@ -22,9 +22,18 @@ pub(super) struct Server {
 
 /// Source: the default ports in the documentation of Ollama, llama.cpp's server and LM Studio, 2026-08.
 pub(super) const SERVERS: [Server; 3] = [
-    Server { name: "ollama", port: 11_434 },
-    Server { name: "llama-server", port: 8_080 },
-    Server { name: "lmstudio", port: 1_234 },
+    Server {
+        name: "ollama",
+        port: 11_434,
+    },
+    Server {
+        name: "llama-server",
+        port: 8_080,
+    },
+    Server {
+        name: "lmstudio",
+        port: 1_234,
+    },
 ];
 
 impl Server {
@@ -35,9 +44,14 @@ impl Server {
 
 /// The first server that answers in time with a model, and that model. All are asked at once.
 pub(super) async fn find(servers: &[Server; 3]) -> Option<(Server, String)> {
-    let asked = servers.iter().map(|server| tokio::time::timeout(LIMIT, first_model(*server)));
+    let asked = servers
+        .iter()
+        .map(|server| tokio::time::timeout(LIMIT, first_model(*server)));
     let answers = join_all(asked).await;
-    servers.iter().zip(answers).find_map(|(server, answer)| Some((*server, answer.ok()??)))
+    servers
+        .iter()
+        .zip(answers)
+        .find_map(|(server, answer)| Some((*server, answer.ok()??)))
 }
 
 async fn first_model(server: Server) -> Option<String> {
@@ -50,13 +64,19 @@ async fn first_model(server: Server) -> Option<String> {
         id: String,
     }
     let client = client(LIMIT, Route::Loopback).ok()?;
-    let response = client.get(format!("{}/models", server.base_url())).send().await.ok()?;
+    let response = client
+        .get(format!("{}/models", server.base_url()))
+        .send()
+        .await
+        .ok()?;
     if !response.status().is_success() {
         return None;
     }
     let mut body = http::Response::<reqwest::Body>::from(response).into_body();
     let mut list = Vec::new();
-    while let Some(frame) = std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx)).await {
+    while let Some(frame) =
+        std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx)).await
+    {
         if let Ok(bytes) = frame.ok()?.into_data() {
             list.extend_from_slice(&bytes);
         }
@@ -65,5 +85,8 @@ async fn first_model(server: Server) -> Option<String> {
         }
     }
     let list: List = serde_json::from_slice(&list).ok()?;
-    list.data.into_iter().map(|it| it.id).find(|id| !id.trim().is_empty())
+    list.data
+        .into_iter()
+        .map(|it| it.id)
+        .find(|id| !id.trim().is_empty())
 }

@@ -11,19 +11,27 @@ use super::*;
 
 /// A chooser with these variables, and no server on this machine.
 fn chooser(vars: &[(&str, &str)]) -> Chooser {
-    let vars: BTreeMap<String, String> = vars.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    let vars: BTreeMap<String, String> = vars
+        .iter()
+        .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+        .collect();
     // Nothing listens on port 1.
     let chooser = Chooser::new(move |name| vars.get(name).cloned());
-    chooser.port("ollama", 1).port("llama-server", 1).port("lmstudio", 1)
+    chooser
+        .port("ollama", 1)
+        .port("llama-server", 1)
+        .port("lmstudio", 1)
 }
 
 #[track_caller]
 fn check(vars: &[(&str, &str)], name: &str, expect: Result<&str, &str>) {
     let got = chooser(vars).model(name);
-    let got = got.map(|model| model.info().id.to_string()).map_err(|error| {
-        assert_eq!(error.kind(), ErrorKind::Config);
-        error.message().to_owned()
-    });
+    let got = got
+        .map(|model| model.info().id.to_string())
+        .map_err(|error| {
+            assert_eq!(error.kind(), ErrorKind::Config);
+            error.message().to_owned()
+        });
     assert_eq!(got.as_deref().map_err(String::as_str), expect);
 }
 
@@ -32,12 +40,20 @@ const OPENAI: (&str, &str) = ("OPENAI_API_KEY", "sk-o");
 
 #[test]
 fn model_is_made_when_the_name_is_known() {
-    check(&[ANTHROPIC], " anthropic/claude-sonnet-5 ", Ok("anthropic/claude-sonnet-5"));
+    check(
+        &[ANTHROPIC],
+        " anthropic/claude-sonnet-5 ",
+        Ok("anthropic/claude-sonnet-5"),
+    );
     check(&[OPENAI], "openai/gpt-5.4", Ok("openai/gpt-5.4"));
     check(&[], "offline/planner", Ok("offline/planner"));
     check(&[], "ollama/qwen3:8b", Ok("ollama/qwen3:8b"));
     check(&[], "lmstudio/org/name", Ok("lmstudio/org/name"));
-    check(&[OPENAI, ("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")], "openai/my-own", Ok("openai/my-own"));
+    check(
+        &[OPENAI, ("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")],
+        "openai/my-own",
+        Ok("openai/my-own"),
+    );
 }
 
 #[test]
@@ -50,8 +66,10 @@ fn model_names_what_is_near_when_the_name_is_unknown() {
     check(
         &[ANTHROPIC, ("ANTHROPIC_BASE_URL", " ")],
         "anthropic/claude-sonet-5",
-        Err("no model is called \"anthropic/claude-sonet-5\"; hint: the nearest are anthropic/claude-sonnet-5, \
-             anthropic/claude-sonnet-5-5, anthropic/claude-sonnet-4-5, anthropic/claude-opus-5"),
+        Err(
+            "no model is called \"anthropic/claude-sonet-5\"; hint: the nearest are anthropic/claude-sonnet-5, \
+             anthropic/claude-sonnet-5-5, anthropic/claude-sonnet-4-5, anthropic/claude-opus-5",
+        ),
     );
     check(
         &[],
@@ -69,14 +87,19 @@ fn model_says_what_would_work_when_the_key_is_missing() {
     check(
         &[("OPENAI_API_KEY", "  ")],
         "openai/gpt-5",
-        Err("no key for openai/gpt-5: OPENAI_API_KEY is not set; hint: set it, take a model of a server on this \
-             machine (for example ollama/<model>), or use --model offline/planner"),
+        Err(
+            "no key for openai/gpt-5: OPENAI_API_KEY is not set; hint: set it, take a model of a server on this \
+             machine (for example ollama/<model>), or use --model offline/planner",
+        ),
     );
 }
 
 /// Returns the chosen model, and the way in which it was chosen.
 async fn chosen(chooser: &Chooser, requested: Option<&str>) -> (String, How) {
-    let chosen = chooser.choose(requested).await.expect("something is chosen");
+    let chosen = chooser
+        .choose(requested)
+        .await
+        .expect("something is chosen");
     (chosen.model.info().id.to_string(), chosen.how)
 }
 
@@ -84,17 +107,38 @@ async fn chosen(chooser: &Chooser, requested: Option<&str>) -> (String, How) {
 async fn choose_takes_the_first_that_is_there_when_several_are() {
     let named = ("ADJUTANT_MODEL", "openai/gpt-4.1");
     let all = chooser(&[named, ANTHROPIC, OPENAI]);
-    assert_eq!(chosen(&all, Some("openai/gpt-5")).await, ("openai/gpt-5".into(), How::Asked));
-    assert_eq!(chosen(&all, Some(" ")).await, ("openai/gpt-4.1".into(), How::Variable));
+    assert_eq!(
+        chosen(&all, Some("openai/gpt-5")).await,
+        ("openai/gpt-5".into(), How::Asked)
+    );
+    assert_eq!(
+        chosen(&all, Some(" ")).await,
+        ("openai/gpt-4.1".into(), How::Variable)
+    );
     let keys = chooser(&[("ADJUTANT_MODEL", " "), OPENAI, ANTHROPIC]);
     assert_eq!(
         chosen(&keys, None).await,
-        ("anthropic/claude-sonnet-5".into(), How::Credential("ANTHROPIC_API_KEY".into()))
+        (
+            "anthropic/claude-sonnet-5".into(),
+            How::Credential("ANTHROPIC_API_KEY".into())
+        )
     );
     let blank = chooser(&[("ANTHROPIC_API_KEY", ""), OPENAI]);
-    assert_eq!(chosen(&blank, None).await, ("openai/gpt-5.4".into(), How::Credential("OPENAI_API_KEY".into())));
-    assert_eq!(chosen(&chooser(&[]), None).await, ("offline/planner".into(), How::Offline));
-    let error = chooser(&[("ADJUTANT_MODEL", "x/y")]).choose(None).await.expect_err("there is no x");
+    assert_eq!(
+        chosen(&blank, None).await,
+        (
+            "openai/gpt-5.4".into(),
+            How::Credential("OPENAI_API_KEY".into())
+        )
+    );
+    assert_eq!(
+        chosen(&chooser(&[]), None).await,
+        ("offline/planner".into(), How::Offline)
+    );
+    let error = chooser(&[("ADJUTANT_MODEL", "x/y")])
+        .choose(None)
+        .await
+        .expect_err("there is no x");
     assert_eq!(error.kind(), ErrorKind::Config);
 }
 
@@ -107,20 +151,46 @@ async fn choose_asks_servers_of_this_machine_when_there_is_no_key() {
         let mut asked = vec![0; 1_024];
         let read = socket.read(&mut asked).await.expect("a request");
         let list = r#"{"object":"list","data":[{"id":"qwen3"},{"id":"other"}]}"#;
-        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{list}", list.len());
-        socket.write_all(answer.as_bytes()).await.expect("it is sent");
-        String::from_utf8_lossy(&asked[..read]).lines().next().unwrap_or_default().to_owned()
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{list}",
+            list.len()
+        );
+        socket
+            .write_all(answer.as_bytes())
+            .await
+            .expect("it is sent");
+        String::from_utf8_lossy(&asked[..read])
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned()
     });
     let chooser = chooser(&[]).port("lmstudio", port);
     let base_url = format!("http://127.0.0.1:{port}/v1");
-    assert_eq!(chosen(&chooser, None).await, ("lmstudio/qwen3".into(), How::Loopback { server: "lmstudio", base_url }));
-    assert_eq!(server.await.expect("the server ends"), "GET /v1/models HTTP/1.1");
+    assert_eq!(
+        chosen(&chooser, None).await,
+        (
+            "lmstudio/qwen3".into(),
+            How::Loopback {
+                server: "lmstudio",
+                base_url
+            }
+        )
+    );
+    assert_eq!(
+        server.await.expect("the server ends"),
+        "GET /v1/models HTTP/1.1"
+    );
 }
 
 #[test]
 fn credentials_say_what_is_there_when_asked() {
-    let credentials = chooser(&[OPENAI, ("ANTHROPIC_API_KEY", " "), ("GOOGLE_API_KEY", "g")]).credentials();
-    let got: Vec<_> = credentials.iter().map(|it| (&*it.provider, &*it.variable, it.present)).collect();
+    let credentials =
+        chooser(&[OPENAI, ("ANTHROPIC_API_KEY", " "), ("GOOGLE_API_KEY", "g")]).credentials();
+    let got: Vec<_> = credentials
+        .iter()
+        .map(|it| (&*it.provider, &*it.variable, it.present))
+        .collect();
     let expect = [
         ("anthropic", "ANTHROPIC_API_KEY", false),
         ("openai", "OPENAI_API_KEY", true),
@@ -133,16 +203,37 @@ fn credentials_say_what_is_there_when_asked() {
 
 #[test]
 fn model_is_made_when_its_provider_is_known_or_configured() {
-    check(&[("GOOGLE_API_KEY", "g")], "gemini/gemini-2.5-flash", Ok("gemini/gemini-2.5-flash"));
+    check(
+        &[("GOOGLE_API_KEY", "g")],
+        "gemini/gemini-2.5-flash",
+        Ok("gemini/gemini-2.5-flash"),
+    );
     check(&[OPENAI], "openai-chat/gpt-5", Ok("openai-chat/gpt-5"));
-    check(&[("OPENROUTER_API_KEY", "o")], "openrouter/anyone/anything", Ok("openrouter/anyone/anything"));
+    check(
+        &[("OPENROUTER_API_KEY", "o")],
+        "openrouter/anyone/anything",
+        Ok("openrouter/anyone/anything"),
+    );
     check(&[], "vllm/my-own", Ok("vllm/my-own"));
     let azure = ("AZURE_OPENAI_API_KEY", "a");
-    check(&[azure], "azure/mine", Err("azure has no address of its own; hint: set AZURE_OPENAI_BASE_URL"));
-    check(&[azure, ("AZURE_OPENAI_BASE_URL", "https://a.example/openai/v1")], "azure/mine", Ok("azure/mine"));
+    check(
+        &[azure],
+        "azure/mine",
+        Err("azure has no address of its own; hint: set AZURE_OPENAI_BASE_URL"),
+    );
+    check(
+        &[
+            azure,
+            ("AZURE_OPENAI_BASE_URL", "https://a.example/openai/v1"),
+        ],
+        "azure/mine",
+        Ok("azure/mine"),
+    );
     for provider in Provider::known() {
         let vars = provider.key_variables.iter().map(|it| (it.as_str(), "key"));
-        let vars: Vec<_> = vars.chain([(&*provider.base_url_variable, "http://127.0.0.1:9/v1")]).collect();
+        let vars: Vec<_> = vars
+            .chain([(&*provider.base_url_variable, "http://127.0.0.1:9/v1")])
+            .collect();
         let name = format!("{}/some-model", provider.name);
         check(&vars, &name, Ok(&name));
     }
@@ -155,36 +246,79 @@ fn configuration_adds_providers_and_models_when_it_can_be_read() {
                        "headers": {"x-team": "a"}, "dialect": {"limit": "max_tokens"}, "any_model": false}],
         "models": [{"id": "acme/large", "context_window": 1000, "max_output_tokens": 100}]
     }"#;
-    let chooser = chooser(&[("ACME_KEY", "k")]).configuration(json).expect("it can be read");
+    let chooser = chooser(&[("ACME_KEY", "k")])
+        .configuration(json)
+        .expect("it can be read");
     let model = chooser.model("acme/large").expect("it is listed");
     assert_eq!(model.info().context_window, 1_000);
     let error = chooser.model("acme/larg").expect_err("it is not listed");
-    assert_eq!(error.message(), "no model is called \"acme/larg\"; hint: the nearest are acme/large");
-    let wrong = |json: &str| super::tests::chooser(&[]).configuration(json).expect_err("it is wrong").to_string();
-    assert_eq!(wrong(r#"{"providers": [{"name": "a/b"}]}"#), "no provider can be called \"a/b\"");
+    assert_eq!(
+        error.message(),
+        "no model is called \"acme/larg\"; hint: the nearest are acme/large"
+    );
+    let wrong = |json: &str| {
+        super::tests::chooser(&[])
+            .configuration(json)
+            .expect_err("it is wrong")
+            .to_string()
+    };
+    assert_eq!(
+        wrong(r#"{"providers": [{"name": "a/b"}]}"#),
+        "no provider can be called \"a/b\""
+    );
     let unknown = wrong(r#"{"providers": [{"name": "a", "url": "x"}]}"#);
-    assert!(unknown.starts_with("the configuration cannot be read: unknown field `url`"), "{unknown}");
+    assert!(
+        unknown.starts_with("the configuration cannot be read: unknown field `url`"),
+        "{unknown}"
+    );
 }
 
 #[test]
 fn configuration_is_refused_at_once_when_a_field_cannot_be_used() {
-    let wrong = |json: &str| chooser(&[]).configuration(json).expect_err("it is wrong").to_string();
+    let wrong = |json: &str| {
+        chooser(&[])
+            .configuration(json)
+            .expect_err("it is wrong")
+            .to_string()
+    };
     let of = |fields: &str| wrong(&format!(r#"{{"providers": [{{"name": "a", {fields}}}]}}"#));
     let form = "provider a: base_url: it does not have the form https://host/path";
-    for base_url in ["a.example", "ftp://a.example", "https://user:secret@a.example", " "] {
-        assert_eq!(of(&format!(r#""base_url": "{base_url}""#)), form, "{base_url}");
+    for base_url in [
+        "a.example",
+        "ftp://a.example",
+        "https://user:secret@a.example",
+        " ",
+    ] {
+        assert_eq!(
+            of(&format!(r#""base_url": "{base_url}""#)),
+            form,
+            "{base_url}"
+        );
     }
-    assert_eq!(of(r#""like": "b""#), "provider a: like: no known dialect is called \"b\"");
-    assert_eq!(of(r#""key_variables": ["A", " "]"#), "provider a: key_variables: no variable can be called \" \"");
-    assert_eq!(of(r#""key_command": {"argv": [" "]}"#), "provider a: key_command: it names no program");
-    assert_eq!(of(r#""base_url_variable": " ""#), "provider a: base_url_variable: no variable can be called \" \"");
+    assert_eq!(
+        of(r#""like": "b""#),
+        "provider a: like: no known dialect is called \"b\""
+    );
+    assert_eq!(
+        of(r#""key_variables": ["A", " "]"#),
+        "provider a: key_variables: no variable can be called \" \""
+    );
+    assert_eq!(
+        of(r#""key_command": {"argv": [" "]}"#),
+        "provider a: key_command: it names no program"
+    );
+    assert_eq!(
+        of(r#""base_url_variable": " ""#),
+        "provider a: base_url_variable: no variable can be called \" \""
+    );
     let twice = wrong(r#"{"providers": [{"name": "a"}, {"name": "a"}]}"#);
     assert_eq!(twice, "provider a: name: it is listed twice");
     for name in ["", " ", "a b", "a/b", "offline"] {
         let error = wrong(&format!(r#"{{"providers": [{{"name": "{name}"}}]}}"#));
         assert_eq!(error, format!("no provider can be called {name:?}"));
     }
-    let model = wrong(r#"{"models": [{"id": "a/b c", "context_window": 1000, "max_output_tokens": 100}]}"#);
+    let model =
+        wrong(r#"{"models": [{"id": "a/b c", "context_window": 1000, "max_output_tokens": 100}]}"#);
     assert_eq!(model, "model a/b c: id: it holds white space");
     let unset = chooser(&[]).configuration(r#"{"providers": [{"name": "a", "base_url": ""}]}"#);
     assert!(unset.is_ok());
@@ -195,24 +329,86 @@ fn key_of_a_known_vendor_stays_at_its_hosts_when_a_file_names_another_address() 
     use Origin::{Code, Environment, File};
     let azure = ("AZURE_OPENAI_API_KEY", "sk-z");
     let own = ("ACME_KEY", "sk-own");
-    type Row<'a> = (&'a [(&'a str, &'a str)], Origin, &'a str, &'a str, Result<Option<&'a str>, &'a str>);
+    type Row<'a> = (
+        &'a [(&'a str, &'a str)],
+        Origin,
+        &'a str,
+        &'a str,
+        Result<Option<&'a str>, &'a str>,
+    );
     let rows: [Row<'_>; 10] = [
-        (&[OPENAI], File, "http://127.0.0.1:9/v1", "OPENAI_API_KEY", Err("127.0.0.1:9")),
-        (&[OPENAI], File, "http://api.openai.com/v1", "OPENAI_API_KEY", Err("api.openai.com")),
-        (&[OPENAI], File, "https://api.openai.com:8443/v1", "OPENAI_API_KEY", Err("api.openai.com:8443")),
-        (&[OPENAI], File, "https://api.openai.com.evil.example", "OPENAI_API_KEY", Err("api.openai.com.evil.example")),
-        (&[ANTHROPIC], File, "https://api.openai.com/v1", "ANTHROPIC_API_KEY", Err("api.openai.com")),
-        (&[azure], File, "https://evil.example", azure.0, Err("evil.example")),
-        (&[OPENAI], File, "https://api.openai.com/v2", "OPENAI_API_KEY", Ok(None)),
+        (
+            &[OPENAI],
+            File,
+            "http://127.0.0.1:9/v1",
+            "OPENAI_API_KEY",
+            Err("127.0.0.1:9"),
+        ),
+        (
+            &[OPENAI],
+            File,
+            "http://api.openai.com/v1",
+            "OPENAI_API_KEY",
+            Err("api.openai.com"),
+        ),
+        (
+            &[OPENAI],
+            File,
+            "https://api.openai.com:8443/v1",
+            "OPENAI_API_KEY",
+            Err("api.openai.com:8443"),
+        ),
+        (
+            &[OPENAI],
+            File,
+            "https://api.openai.com.evil.example",
+            "OPENAI_API_KEY",
+            Err("api.openai.com.evil.example"),
+        ),
+        (
+            &[ANTHROPIC],
+            File,
+            "https://api.openai.com/v1",
+            "ANTHROPIC_API_KEY",
+            Err("api.openai.com"),
+        ),
+        (
+            &[azure],
+            File,
+            "https://evil.example",
+            azure.0,
+            Err("evil.example"),
+        ),
+        (
+            &[OPENAI],
+            File,
+            "https://api.openai.com/v2",
+            "OPENAI_API_KEY",
+            Ok(None),
+        ),
         (&[own], File, "https://evil.example", "ACME_KEY", Ok(None)),
-        (&[OPENAI], Code, "https://proxy.example", "OPENAI_API_KEY", Ok(Some("proxy.example"))),
-        (&[OPENAI], Environment, "https://proxy.example", "OPENAI_API_KEY", Ok(Some("proxy.example"))),
+        (
+            &[OPENAI],
+            Code,
+            "https://proxy.example",
+            "OPENAI_API_KEY",
+            Ok(Some("proxy.example")),
+        ),
+        (
+            &[OPENAI],
+            Environment,
+            "https://proxy.example",
+            "OPENAI_API_KEY",
+            Ok(Some("proxy.example")),
+        ),
     ];
     for (vars, origin, url, variable, expect) in rows {
         // A name of its own, and that of the vendor: neither makes a difference.
         for name in ["acme", "openai"] {
             let json = serde_json::json!({"providers": [{"name": name, "base_url": url, "key_variables": [variable]}]});
-            let chooser = chooser(vars).configuration_of(origin, &json.to_string()).expect("it can be read");
+            let chooser = chooser(vars)
+                .configuration_of(origin, &json.to_string())
+                .expect("it can be read");
             let model = format!("{name}/m");
             let host = chooser.detour(&model).map(|detour| detour.host);
             let made = chooser.model(&model).map(|_| host.as_deref());
@@ -232,11 +428,19 @@ fn key_of_a_known_vendor_stays_at_its_hosts_when_a_file_names_another_address() 
             );
         }
     }
-    let moved = chooser(&[OPENAI, ("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")]).detour("openai/gpt-5.4");
+    let moved =
+        chooser(&[OPENAI, ("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")]).detour("openai/gpt-5.4");
     assert_eq!(
         moved.map(|it| (it.variable, it.host, it.origin)),
         Some((OPENAI.0.into(), "127.0.0.1:9".into(), Environment))
     );
-    let usual = chooser(&[OPENAI, azure, ("AZURE_OPENAI_BASE_URL", "https://my.azure.example/openai")]);
-    assert_eq!((usual.detour("openai/gpt-5.4"), usual.detour("azure/m")), (None, None));
+    let usual = chooser(&[
+        OPENAI,
+        azure,
+        ("AZURE_OPENAI_BASE_URL", "https://my.azure.example/openai"),
+    ]);
+    assert_eq!(
+        (usual.detour("openai/gpt-5.4"), usual.detour("azure/m")),
+        (None, None)
+    );
 }

@@ -4,12 +4,20 @@ use super::*;
 
 #[track_caller]
 fn check(status: u16, body: &str, expect: ErrorKind) {
-    assert_eq!(Refusal::of_body(status, body).kind(), expect, "{status} {body}");
+    assert_eq!(
+        Refusal::of_body(status, body).kind(),
+        expect,
+        "{status} {body}"
+    );
 }
 
 #[track_caller]
 fn overflow(status: u16, text: &str) {
-    check(status, &serde_json::json!({"error": {"message": text}}).to_string(), ErrorKind::Overflow);
+    check(
+        status,
+        &serde_json::json!({"error": {"message": text}}).to_string(),
+        ErrorKind::Overflow,
+    );
 }
 
 #[test]
@@ -37,43 +45,93 @@ fn kind_is_overflow_when_a_vendor_says_so() {
     ] {
         overflow(400, text);
     }
-    check(400, r#"{"error":{"code":"context_length_exceeded","message":"x"}}"#, ErrorKind::Overflow);
-    check(413, r#"{"type":"error","error":{"type":"request_too_large","message":"x"}}"#, ErrorKind::Overflow);
+    check(
+        400,
+        r#"{"error":{"code":"context_length_exceeded","message":"x"}}"#,
+        ErrorKind::Overflow,
+    );
+    check(
+        413,
+        r#"{"type":"error","error":{"type":"request_too_large","message":"x"}}"#,
+        ErrorKind::Overflow,
+    );
     check(413, "<html>", ErrorKind::Overflow);
     check(400, "", ErrorKind::Overflow);
 }
 
 #[test]
 fn kind_is_no_overflow_when_the_words_only_look_like_one() {
-    check(429, r#"{"error":{"message":"Too many tokens, please wait"}}"#, ErrorKind::RateLimited);
-    check(400, r#"{"message":"Throttling error: Too many tokens"}"#, ErrorKind::Invalid);
-    check(503, r#"{"message":"Service unavailable: too many tokens"}"#, ErrorKind::Overloaded);
-    check(400, r#"{"error":{"message":"rate limit: token limit exceeded"}}"#, ErrorKind::Invalid);
-    check(500, r#"{"error":{"message":"maximum context length lookup failed"}}"#, ErrorKind::Overloaded);
-    check(400, r#"{"error":{"message":"image exceeds the limit of 5 MB"}}"#, ErrorKind::Invalid);
-    check(400, r#"{"error":{"message":"messages: at least one message is required"}}"#, ErrorKind::Invalid);
+    check(
+        429,
+        r#"{"error":{"message":"Too many tokens, please wait"}}"#,
+        ErrorKind::RateLimited,
+    );
+    check(
+        400,
+        r#"{"message":"Throttling error: Too many tokens"}"#,
+        ErrorKind::Invalid,
+    );
+    check(
+        503,
+        r#"{"message":"Service unavailable: too many tokens"}"#,
+        ErrorKind::Overloaded,
+    );
+    check(
+        400,
+        r#"{"error":{"message":"rate limit: token limit exceeded"}}"#,
+        ErrorKind::Invalid,
+    );
+    check(
+        500,
+        r#"{"error":{"message":"maximum context length lookup failed"}}"#,
+        ErrorKind::Overloaded,
+    );
+    check(
+        400,
+        r#"{"error":{"message":"image exceeds the limit of 5 MB"}}"#,
+        ErrorKind::Invalid,
+    );
+    check(
+        400,
+        r#"{"error":{"message":"messages: at least one message is required"}}"#,
+        ErrorKind::Invalid,
+    );
     check(404, "", ErrorKind::Config);
 }
 
 #[test]
 fn kind_follows_code_then_status_when_it_is_another_failure() {
-    let coded = |code: &str| serde_json::json!({"type": "error", "error": {"type": code, "message": "m"}}).to_string();
+    let coded = |code: &str| {
+        serde_json::json!({"type": "error", "error": {"type": code, "message": "m"}}).to_string()
+    };
     check(401, &coded("authentication_error"), ErrorKind::Auth);
     check(403, &coded("permission_error"), ErrorKind::Auth);
     check(403, &coded("billing_error"), ErrorKind::Auth);
     check(404, &coded("not_found_error"), ErrorKind::Config);
     check(429, &coded("rate_limit_error"), ErrorKind::RateLimited);
-    check(429, r#"{"error":{"message":"m","type":"insufficient_quota","code":"insufficient_quota"}}"#, ErrorKind::Auth);
+    check(
+        429,
+        r#"{"error":{"message":"m","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+        ErrorKind::Auth,
+    );
     check(500, &coded("api_error"), ErrorKind::Overloaded);
     check(529, &coded("overloaded_error"), ErrorKind::Overloaded);
     check(400, &coded("invalid_request_error"), ErrorKind::Invalid);
     check(401, &coded("invalid_request_error"), ErrorKind::Auth);
-    check(400, r#"{"error":{"code":"content_filter","message":"m"}}"#, ErrorKind::Refused);
+    check(
+        400,
+        r#"{"error":{"code":"content_filter","message":"m"}}"#,
+        ErrorKind::Refused,
+    );
     check(408, "late", ErrorKind::Timeout);
     check(502, "<html>bad gateway</html>", ErrorKind::Overloaded);
     check(307, "", ErrorKind::Config);
     check(422, r#"{"detail":"no"}"#, ErrorKind::Invalid);
-    check(429, r#"[{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED"}}]"#, ErrorKind::RateLimited);
+    check(
+        429,
+        r#"[{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED"}}]"#,
+        ErrorKind::RateLimited,
+    );
 }
 
 #[test]
@@ -82,22 +140,45 @@ fn kind_is_found_in_the_error_when_there_is_no_status() {
         let value: Value = serde_json::from_str(text).expect("JSON");
         Refusal::of_value(&value).map(|refusal| refusal.kind())
     };
-    assert_eq!(kind(r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#), Some(ErrorKind::Overloaded));
-    assert_eq!(kind(r#"{"error":{"code":502,"message":"Provider returned error"}}"#), Some(ErrorKind::Overloaded));
-    assert_eq!(kind(r#"{"error":"Server error: try again"}"#), Some(ErrorKind::Overloaded));
-    assert_eq!(kind(r#"{"error":{"message":"prompt is too long"}}"#), Some(ErrorKind::Overflow));
-    assert_eq!(kind(r#"{"error":{"type":"invalid_request_error","message":"no"}}"#), Some(ErrorKind::Invalid));
-    assert_eq!(kind(r#"{"error":{"message":"who knows"}}"#), Some(ErrorKind::Protocol));
+    assert_eq!(
+        kind(r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#),
+        Some(ErrorKind::Overloaded)
+    );
+    assert_eq!(
+        kind(r#"{"error":{"code":502,"message":"Provider returned error"}}"#),
+        Some(ErrorKind::Overloaded)
+    );
+    assert_eq!(
+        kind(r#"{"error":"Server error: try again"}"#),
+        Some(ErrorKind::Overloaded)
+    );
+    assert_eq!(
+        kind(r#"{"error":{"message":"prompt is too long"}}"#),
+        Some(ErrorKind::Overflow)
+    );
+    assert_eq!(
+        kind(r#"{"error":{"type":"invalid_request_error","message":"no"}}"#),
+        Some(ErrorKind::Invalid)
+    );
+    assert_eq!(
+        kind(r#"{"error":{"message":"who knows"}}"#),
+        Some(ErrorKind::Protocol)
+    );
     assert_eq!(kind(r#"{"error":null,"choices":[]}"#), None);
 }
 
 #[test]
 fn error_keeps_what_was_said_when_it_is_made() {
-    let body = r#"{"error":{"type":"invalid_request_error","code":"bad","message":"no such tool"}}"#;
+    let body =
+        r#"{"error":{"type":"invalid_request_error","code":"bad","message":"no such tool"}}"#;
     let error = Refusal::of_body(400, body).into_error("x/y answered 400", body);
     assert_eq!(error.message(), "x/y answered 400 (bad): no such tool");
     assert_eq!(
-        (error.details().status, error.details().code.as_deref(), error.details().body.as_deref()),
+        (
+            error.details().status,
+            error.details().code.as_deref(),
+            error.details().body.as_deref()
+        ),
         (Some(400), Some("bad"), Some(body))
     );
 }
@@ -106,7 +187,12 @@ fn error_keeps_what_was_said_when_it_is_made() {
 #[track_caller]
 fn read(status: u16, body: &str, code: Option<&str>, text: &str, kind: ErrorKind) {
     let refusal = Refusal::of_body(status, body);
-    let got = (refusal.status, refusal.code.as_deref(), &*refusal.text, refusal.kind());
+    let got = (
+        refusal.status,
+        refusal.code.as_deref(),
+        &*refusal.text,
+        refusal.kind(),
+    );
     assert_eq!(got, (Some(status), code, text, kind), "{body}");
 }
 
@@ -114,9 +200,14 @@ fn read(status: u16, body: &str, code: Option<&str>, text: &str, kind: ErrorKind
 fn refusal_is_read_when_each_vendor_says_it_its_way() {
     use ErrorKind::{Auth, Config, Invalid, Overflow, Overloaded, RateLimited, Refused};
     let body = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}"#;
-    read(529, body, Some("overloaded_error"), "Overloaded", Overloaded);
-    let body =
-        r#"{"error":{"message":"No money.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}"#;
+    read(
+        529,
+        body,
+        Some("overloaded_error"),
+        "Overloaded",
+        Overloaded,
+    );
+    let body = r#"{"error":{"message":"No money.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}"#;
     read(429, body, Some("insufficient_quota"), "No money.", Auth);
     let body = r#"{"error":{"message":"No such model.","type":"invalid_request_error","code":"model_not_found"}}"#;
     read(404, body, Some("model_not_found"), "No such model.", Config);
@@ -124,22 +215,63 @@ fn refusal_is_read_when_each_vendor_says_it_its_way() {
     read(400, body, Some("content_filter"), "m", Refused);
     let key = r#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":
         [{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}]"#;
-    read(400, key, Some("INVALID_ARGUMENT"), "API key not valid.", Auth);
-    read(503, r#"{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}"#, Some("UNAVAILABLE"), "m", Overloaded);
+    read(
+        400,
+        key,
+        Some("INVALID_ARGUMENT"),
+        "API key not valid.",
+        Auth,
+    );
+    read(
+        503,
+        r#"{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}"#,
+        Some("UNAVAILABLE"),
+        "m",
+        Overloaded,
+    );
     let mistral = r#"{"object":"error","message":"Bad order","type":"invalid_request_message_order","code":"3230"}"#;
     read(400, mistral, Some("3230"), "Bad order", Invalid);
-    read(404, r#"{"error":"model \"x\" not found, try pulling it first"}"#, None, NO_MODEL, Config);
-    let cerebras =
-        r#"{"message":"Quota","type":"too_many_requests_error","param":"quota","code":"request_quota_exceeded"}"#;
-    read(429, cerebras, Some("request_quota_exceeded"), "Quota", RateLimited);
+    read(
+        404,
+        r#"{"error":"model \"x\" not found, try pulling it first"}"#,
+        None,
+        NO_MODEL,
+        Config,
+    );
+    let cerebras = r#"{"message":"Quota","type":"too_many_requests_error","param":"quota","code":"request_quota_exceeded"}"#;
+    read(
+        429,
+        cerebras,
+        Some("request_quota_exceeded"),
+        "Quota",
+        RateLimited,
+    );
     read(400, "", None, "400 (no body)", Overflow);
-    read(402, r#"{"error":{"code":402,"message":"Insufficient credits"}}"#, None, "Insufficient credits", Auth);
-    let vllm = r#"{"object":"error","message":"m","type":"BadRequestError","param":null,"code":400}"#;
+    read(
+        402,
+        r#"{"error":{"code":402,"message":"Insufficient credits"}}"#,
+        None,
+        "Insufficient credits",
+        Auth,
+    );
+    let vllm =
+        r#"{"object":"error","message":"m","type":"BadRequestError","param":null,"code":400}"#;
     read(400, vllm, Some("BadRequestError"), "m", Invalid);
-    let fields =
-        r#"{"detail":[{"loc":["body","messages",0],"msg":"field required","type":"missing"},{"loc":[],"x":1}]}"#;
-    read(422, fields, None, "body.messages.0: field required", Invalid);
-    read(502, "<html>bad gateway</html>", None, "<html>bad gateway</html>", Overloaded);
+    let fields = r#"{"detail":[{"loc":["body","messages",0],"msg":"field required","type":"missing"},{"loc":[],"x":1}]}"#;
+    read(
+        422,
+        fields,
+        None,
+        "body.messages.0: field required",
+        Invalid,
+    );
+    read(
+        502,
+        "<html>bad gateway</html>",
+        None,
+        "<html>bad gateway</html>",
+        Overloaded,
+    );
     read(500, "null", None, "null", Overloaded);
 }
 
@@ -154,19 +286,62 @@ fn refusal_holds_what_was_said_behind_a_router_when_it_passes_it_on() {
     };
     let text = "Provider returned error: prompt is too long: 213462 tokens > 200000 maximum";
     let inner = r#"{"type":"error","error":{"message":"prompt is too long: 213462 tokens > 200000 maximum"}}"#;
-    read(400, &routed(400, serde_json::json!({"raw": inner, "provider_name": "Anthropic"})), None, text, Overflow);
-    read(400, &routed(400, serde_json::json!({"raw": "no"})), None, "Provider returned error: no", Invalid);
-    read(400, &routed(400, serde_json::json!({"raw": null})), None, "Provider returned error", Invalid);
+    read(
+        400,
+        &routed(
+            400,
+            serde_json::json!({"raw": inner, "provider_name": "Anthropic"}),
+        ),
+        None,
+        text,
+        Overflow,
+    );
+    read(
+        400,
+        &routed(400, serde_json::json!({"raw": "no"})),
+        None,
+        "Provider returned error: no",
+        Invalid,
+    );
+    read(
+        400,
+        &routed(400, serde_json::json!({"raw": null})),
+        None,
+        "Provider returned error",
+        Invalid,
+    );
     let flagged = serde_json::json!({"reasons": ["violence"], "flagged_input": "…"});
-    read(403, &routed(403, flagged), Some("flagged_input"), "Provider returned error", Refused);
+    read(
+        403,
+        &routed(403, flagged),
+        Some("flagged_input"),
+        "Provider returned error",
+        Refused,
+    );
 }
 
 #[test]
 fn kind_follows_the_status_when_a_code_of_the_server_is_used_for_a_bad_request() {
-    check(400, r#"{"error":{"type":"api_error","message":"no such field"}}"#, ErrorKind::Invalid);
-    check(422, r#"{"error":{"type":"server_error","message":"no such field"}}"#, ErrorKind::Invalid);
-    check(409, r#"{"error":{"status":"ABORTED","message":"m"}}"#, ErrorKind::Overloaded);
-    check(401, r#"{"error":{"type":"api_error","message":"who are you"}}"#, ErrorKind::Auth);
+    check(
+        400,
+        r#"{"error":{"type":"api_error","message":"no such field"}}"#,
+        ErrorKind::Invalid,
+    );
+    check(
+        422,
+        r#"{"error":{"type":"server_error","message":"no such field"}}"#,
+        ErrorKind::Invalid,
+    );
+    check(
+        409,
+        r#"{"error":{"status":"ABORTED","message":"m"}}"#,
+        ErrorKind::Overloaded,
+    );
+    check(
+        401,
+        r#"{"error":{"type":"api_error","message":"who are you"}}"#,
+        ErrorKind::Auth,
+    );
     // More than the limit of a minute fits no minute: it must become shorter.
     let groq = r#"{"error":{"message":"Request too large: Limit 6000, Requested 11229","code":"rate_limit_exceeded"}}"#;
     check(413, groq, ErrorKind::Overflow);
@@ -177,12 +352,26 @@ fn error_says_how_long_to_wait_when_the_body_does() {
     let wait = |delay: &str| {
         let info = serde_json::json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay});
         let body = serde_json::json!({"error": {"code": 429, "message": "m", "details": [{"reason": "R"}, info]}});
-        Refusal::of_body(429, &body.to_string()).into_error("x", "").retry_after()
+        Refusal::of_body(429, &body.to_string())
+            .into_error("x", "")
+            .retry_after()
     };
     assert_eq!(wait("34.5s"), Some(Duration::from_millis(34_500)));
     assert_eq!(wait("0s"), Some(Duration::ZERO));
     assert_eq!(
-        (wait("-3s"), wait("soon"), wait(""), wait("1e99s"), wait("99999999999h")),
-        (None, None, None, None, Some(Duration::from_secs(365 * 24 * 60 * 60)))
+        (
+            wait("-3s"),
+            wait("soon"),
+            wait(""),
+            wait("1e99s"),
+            wait("99999999999h")
+        ),
+        (
+            None,
+            None,
+            None,
+            None,
+            Some(Duration::from_secs(365 * 24 * 60 * 60))
+        )
     );
 }

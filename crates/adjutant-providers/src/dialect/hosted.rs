@@ -176,7 +176,10 @@ pub(super) const MOONSHOT: Dialect = Dialect {
     name: Cow::Borrowed("moonshot"),
     base_url: Cow::Borrowed("https://api.moonshot.ai/v1"),
     base_url_variable: Cow::Borrowed("MOONSHOT_BASE_URL"),
-    key_variables: Cow::Borrowed(&[Cow::Borrowed("MOONSHOT_API_KEY"), Cow::Borrowed("KIMI_API_KEY")]),
+    key_variables: Cow::Borrowed(&[
+        Cow::Borrowed("MOONSHOT_API_KEY"),
+        Cow::Borrowed("KIMI_API_KEY"),
+    ]),
     limit: LimitField::MaxCompletionTokens,
     thinking: ThinkingFormat::Either,
     efforts: LOW_HIGH_MAX,
@@ -193,7 +196,10 @@ pub(super) const ZAI: Dialect = Dialect {
     name: Cow::Borrowed("zai"),
     base_url: Cow::Borrowed("https://api.z.ai/api/paas/v4"),
     base_url_variable: Cow::Borrowed("ZAI_BASE_URL"),
-    key_variables: Cow::Borrowed(&[Cow::Borrowed("ZAI_API_KEY"), Cow::Borrowed("ZHIPUAI_API_KEY")]),
+    key_variables: Cow::Borrowed(&[
+        Cow::Borrowed("ZAI_API_KEY"),
+        Cow::Borrowed("ZHIPUAI_API_KEY"),
+    ]),
     stream_options: false,
     thinking: ThinkingFormat::ToggleKept,
     efforts: LOW_HIGH_MAX,
@@ -214,7 +220,10 @@ pub(super) const QWEN: Dialect = Dialect {
     name: Cow::Borrowed("qwen"),
     base_url: Cow::Borrowed("https://dashscope-intl.aliyuncs.com/compatible-mode/v1"),
     base_url_variable: Cow::Borrowed("DASHSCOPE_BASE_URL"),
-    key_variables: Cow::Borrowed(&[Cow::Borrowed("DASHSCOPE_API_KEY"), Cow::Borrowed("QWEN_API_KEY")]),
+    key_variables: Cow::Borrowed(&[
+        Cow::Borrowed("DASHSCOPE_API_KEY"),
+        Cow::Borrowed("QWEN_API_KEY"),
+    ]),
     thinking: ThinkingFormat::Enable,
     forced_thinking: false,
     parallel_calls: true,
@@ -246,7 +255,11 @@ pub(super) const PERPLEXITY: Dialect = Dialect {
     key_variables: Cow::Borrowed(&[Cow::Borrowed("PERPLEXITY_API_KEY")]),
     stream_options: false,
     stop: false,
-    efforts: EffortNames { off: Cow::Borrowed(""), minimal: Cow::Borrowed("minimal"), ..THREE },
+    efforts: EffortNames {
+        off: Cow::Borrowed(""),
+        minimal: Cow::Borrowed("minimal"),
+        ..THREE
+    },
     replay: ThinkingReplay::Never,
     tools: false,
     strict_schemas: false,
@@ -271,11 +284,18 @@ pub(super) const GITHUB: Dialect = Dialect {
     name: Cow::Borrowed("github"),
     base_url: Cow::Borrowed("https://models.github.ai/inference"),
     base_url_variable: Cow::Borrowed("GITHUB_MODELS_BASE_URL"),
-    key_variables: Cow::Borrowed(&[Cow::Borrowed("GITHUB_MODELS_TOKEN"), Cow::Borrowed("GITHUB_TOKEN")]),
+    key_variables: Cow::Borrowed(&[
+        Cow::Borrowed("GITHUB_MODELS_TOKEN"),
+        Cow::Borrowed("GITHUB_TOKEN"),
+    ]),
     replay: ThinkingReplay::Never,
     ..GENERIC
 };
 
 /// The efforts that DeepSeek, Moonshot and Z.ai have; one that lies between is answered as the next above.
-const LOW_HIGH_MAX: EffortNames =
-    EffortNames { minimal: Cow::Borrowed("low"), medium: Cow::Borrowed("high"), max: Cow::Borrowed("max"), ..EFFORTS };
+const LOW_HIGH_MAX: EffortNames = EffortNames {
+    minimal: Cow::Borrowed("low"),
+    medium: Cow::Borrowed("high"),
+    max: Cow::Borrowed("max"),
+    ..EFFORTS
+};

@@ -42,9 +42,14 @@ static CLIENTS: LazyLock<Mutex<Clients>> = LazyLock::new(Mutex::default);
 /// # Errors
 /// `Config` if it cannot be built.
 pub(crate) fn client(connect: Duration, route: Route) -> Result<Client, Error> {
-    let Ok(runtime) = Handle::try_current() else { return build(connect, route) };
+    let Ok(runtime) = Handle::try_current() else {
+        return build(connect, route);
+    };
     let of = |known: &Clients| {
-        let known = known.get(&runtime.id())?.iter().find(|(way, _)| *way == (connect, route));
+        let known = known
+            .get(&runtime.id())?
+            .iter()
+            .find(|(way, _)| *way == (connect, route));
         known.map(|(_, client)| client.clone())
     };
     if let Some(client) = of(&clients()) {
@@ -56,7 +61,10 @@ pub(crate) fn client(connect: Duration, route: Route) -> Result<Client, Error> {
         return Ok(client);
     }
     let is_first = !known.contains_key(&runtime.id());
-    known.entry(runtime.id()).or_default().push(((connect, route), client.clone()));
+    known
+        .entry(runtime.id())
+        .or_default()
+        .push(((connect, route), client.clone()));
     // A runtime that is ending drops a task at once, and the guard in it takes this lock.
     drop(known);
     if is_first {
@@ -110,7 +118,10 @@ fn tls() -> Result<ClientConfig, Error> {
         // A program may have chosen another provider for all of its TLS.
         let chosen = CryptoProvider::get_default().cloned();
         let crypto = chosen.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
-        let verifier = LazyRoots { crypto: Arc::clone(&crypto), verifier: OnceLock::new() };
+        let verifier = LazyRoots {
+            crypto: Arc::clone(&crypto),
+            verifier: OnceLock::new(),
+        };
         let mut config = ClientConfig::builder_with_provider(crypto)
             .with_safe_default_protocol_versions()
             .map_err(unbuilt)?
@@ -140,8 +151,17 @@ impl ServerCertVerifier for LazyRoots {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        match self.verifier.get_or_init(|| Verifier::new(Arc::clone(&self.crypto))) {
-            Ok(verifier) => verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now),
+        match self
+            .verifier
+            .get_or_init(|| Verifier::new(Arc::clone(&self.crypto)))
+        {
+            Ok(verifier) => verifier.verify_server_cert(
+                end_entity,
+                intermediates,
+                server_name,
+                ocsp_response,
+                now,
+            ),
             Err(error) => Err(CertificateError::Other(OtherError(Arc::new(error.clone()))).into()),
         }
     }
@@ -152,7 +172,12 @@ impl ServerCertVerifier for LazyRoots {
         cert: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, signed, &self.crypto.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            cert,
+            signed,
+            &self.crypto.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -161,11 +186,18 @@ impl ServerCertVerifier for LazyRoots {
         cert: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, signed, &self.crypto.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            cert,
+            signed,
+            &self.crypto.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.crypto.signature_verification_algorithms.supported_schemes()
+        self.crypto
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }
 
@@ -175,15 +207,23 @@ mod tests {
 
     #[test]
     fn clients_are_one_for_each_runtime_and_go_with_it() {
-        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = || {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime")
+        };
         let known = |id: &Id| clients().get(id).map(Vec::len);
         let (one, other) = (runtime(), runtime());
         let (id, others) = (one.handle().id(), other.handle().id());
         let connect = Duration::from_secs(1);
         for route in [Route::Loopback, Route::Outside, Route::Loopback] {
-            one.block_on(async { client(connect, route) }).expect("it is built");
+            one.block_on(async { client(connect, route) })
+                .expect("it is built");
         }
-        other.block_on(async { client(connect, Route::Loopback) }).expect("it is built");
+        other
+            .block_on(async { client(connect, Route::Loopback) })
+            .expect("it is built");
         assert_eq!((known(&id), known(&others)), (Some(2), Some(1)));
         let ended = one.handle().clone();
         drop(one);

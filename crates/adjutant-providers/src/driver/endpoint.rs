@@ -69,7 +69,12 @@ impl Address {
     ///
     /// A key goes as a bearer, and the answer is an event stream, unless something else is set.
     pub fn new(path: impl Into<String>) -> Self {
-        Self { path: path.into(), auth: Auth::Bearer, headers: &[], framing: Framing::Events }
+        Self {
+            path: path.into(),
+            auth: Auth::Bearer,
+            headers: &[],
+            framing: Framing::Events,
+        }
     }
 
     /// Sets how the wire says who is asking.
@@ -102,13 +107,27 @@ impl Endpoint {
         let mut secrets = Secrets::default();
         secrets.add(key.expose().map_or("", |key| key));
         #[cfg(feature = "sigv4")]
-        key.signer().into_iter().flat_map(|it| it.secrets()).for_each(|secret| secrets.add(secret));
-        Self { base_url: base_url.into(), address, key, headers, timeouts, target, secrets }
+        key.signer()
+            .into_iter()
+            .flat_map(|it| it.secrets())
+            .for_each(|secret| secrets.add(secret));
+        Self {
+            base_url: base_url.into(),
+            address,
+            key,
+            headers,
+            timeouts,
+            target,
+            secrets,
+        }
     }
 
     /// The same at another base URL.
     pub(crate) fn at(&self, base_url: &str, address: Address) -> Self {
-        let mut moved = Self { base_url: base_url.into(), ..self.clone() };
+        let mut moved = Self {
+            base_url: base_url.into(),
+            ..self.clone()
+        };
         moved.set_address(address);
         moved
     }
@@ -169,7 +188,11 @@ impl Endpoint {
         let mut request = reqwest::Request::new(Method::POST, target.url.clone());
         *request.headers_mut() = target.headers.clone();
         if let Some(secret) = secret {
-            let auth = if self.key.is_token() { Auth::Bearer } else { self.address.auth };
+            let auth = if self.key.is_token() {
+                Auth::Bearer
+            } else {
+                self.address.auth
+            };
             let (name, value) = auth.header(secret)?;
             request.headers_mut().insert(name, value);
         }
@@ -190,8 +213,13 @@ impl Endpoint {
         request: &mut reqwest::Request,
         body: impl Iterator<Item = bytes::Bytes>,
     ) -> Result<(), Error> {
-        let Some(signer) = self.key.signer() else { return Ok(()) };
-        let rewritten = request.body().and_then(reqwest::Body::as_bytes).map(bytes::Bytes::copy_from_slice);
+        let Some(signer) = self.key.signer() else {
+            return Ok(());
+        };
+        let rewritten = request
+            .body()
+            .and_then(reqwest::Body::as_bytes)
+            .map(bytes::Bytes::copy_from_slice);
         let now = std::time::SystemTime::now();
         match rewritten {
             Some(bytes) => signer.sign(request, std::iter::once(bytes), now),
@@ -207,8 +235,12 @@ impl Auth {
             Auth::Header(name) => (own_name(name)?, secret.to_owned()),
             Auth::Bearer => (header::AUTHORIZATION, format!("Bearer {secret}")),
         };
-        let mut value = HeaderValue::try_from(text)
-            .map_err(|_| Error::new(ErrorKind::Config, "the key holds characters that no header can carry"))?;
+        let mut value = HeaderValue::try_from(text).map_err(|_| {
+            Error::new(
+                ErrorKind::Config,
+                "the key holds characters that no header can carry",
+            )
+        })?;
         value.set_sensitive(true);
         Ok((name, value))
     }
@@ -220,19 +252,33 @@ fn own_name(name: &str) -> Result<HeaderName, Error> {
 }
 
 fn unsendable(name: &str) -> Error {
-    Error::new(ErrorKind::Config, format!("the header {name:?} cannot be sent"))
+    Error::new(
+        ErrorKind::Config,
+        format!("the header {name:?} cannot be sent"),
+    )
 }
 
 /// Headers that say where a request goes and how it is framed; the client alone writes them.
-const FRAMING: [&str; 8] =
-    ["connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"];
+const FRAMING: [&str; 8] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
 
 /// Adds headers that a caller gave; they may hold secrets.
 fn insert(from: &BTreeMap<String, String>, into: &mut HeaderMap) -> Result<(), Error> {
     for (name, value) in from {
-        let header = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::try_from(value.as_str()).ok());
-        let header =
-            header.filter(|(name, _)| !FRAMING.contains(&name.as_str()) && !name.as_str().starts_with("proxy-"));
+        let header = HeaderName::try_from(name.as_str())
+            .ok()
+            .zip(HeaderValue::try_from(value.as_str()).ok());
+        let header = header.filter(|(name, _)| {
+            !FRAMING.contains(&name.as_str()) && !name.as_str().starts_with("proxy-")
+        });
         let Some((name, mut value)) = header else {
             return Err(unsendable(name));
         };
@@ -243,27 +289,43 @@ fn insert(from: &BTreeMap<String, String>, into: &mut HeaderMap) -> Result<(), E
 }
 
 impl RequestTarget {
-    fn new(base_url: &str, address: &Address, key: &Key, extra: &BTreeMap<String, String>) -> Result<Self, Error> {
+    fn new(
+        base_url: &str,
+        address: &Address,
+        key: &Key,
+        extra: &BTreeMap<String, String>,
+    ) -> Result<Self, Error> {
         let config = |text: String| Error::new(ErrorKind::Config, text);
         let base = base_url.trim().trim_end_matches('/');
         // Without a slash, what is added would go on with the host.
         if !address.path.is_empty() && !address.path.starts_with('/') {
-            return Err(config(format!("a path begins with a slash: {:?}", address.path)));
+            return Err(config(format!(
+                "a path begins with a slash: {:?}",
+                address.path
+            )));
         }
         let url = base_of(base).and_then(|_| Url::parse(&format!("{base}{}", address.path)).ok());
         // The address is not repeated: it may hold a password, or a key that was put in the wrong place.
         let url = url.ok_or_else(|| {
             let form = "https://host/path, without a user, a query or a fragment";
-            config(format!("the base URL cannot be used: it does not have the form {form}"))
+            config(format!(
+                "the base URL cannot be used: it does not have the form {form}"
+            ))
         })?;
         let mut headers = HeaderMap::with_capacity(8);
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
         let accept = match address.framing {
             Framing::Events => "text/event-stream",
             Framing::Lines => "application/x-ndjson",
         };
         headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
-        headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("adjutant/", env!("CARGO_PKG_VERSION"))));
+        headers.insert(
+            header::USER_AGENT,
+            HeaderValue::from_static(concat!("adjutant/", env!("CARGO_PKG_VERSION"))),
+        );
         for (name, value) in address.headers {
             let value = HeaderValue::try_from(*value).map_err(|_| unsendable(name))?;
             headers.insert(own_name(name)?, value);
@@ -276,21 +338,34 @@ impl RequestTarget {
         let name = url.host_str().unwrap_or_default();
         let address = name.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
         let loopback = name == "localhost" || address.is_ok_and(|address| address.is_loopback());
-        let route = if loopback { Route::Loopback } else { Route::Outside };
+        let route = if loopback {
+            Route::Loopback
+        } else {
+            Route::Outside
+        };
         let host = match url.port() {
             Some(port) => format!("{name}:{port}").into(),
             None => name.into(),
         };
-        Ok(Self { url, headers, host, route })
+        Ok(Self {
+            url,
+            headers,
+            host,
+            route,
+        })
     }
 }
 
 /// A base URL that requests can be sent to.
 fn base_of(base: &str) -> Option<Url> {
-    let authority = base.strip_prefix("https://").or_else(|| base.strip_prefix("http://"))?;
+    let authority = base
+        .strip_prefix("https://")
+        .or_else(|| base.strip_prefix("http://"))?;
     let url = Url::parse(base).ok()?;
-    let plain =
-        url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
+    let plain = url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none();
     (plain && url.has_host() && !authority.starts_with(['/', '?', '#'])).then_some(url)
 }
 
@@ -308,14 +383,21 @@ impl fmt::Debug for Endpoint {
 impl fmt::Debug for RequestTarget {
     /// The address may hold a password, and the headers hold the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Target").field("host", &self.host).field("route", &self.route).finish_non_exhaustive()
+        f.debug_struct("Target")
+            .field("host", &self.host)
+            .field("route", &self.route)
+            .finish_non_exhaustive()
     }
 }
 
 impl Timeouts {
     /// The defaults.
     pub fn new() -> Self {
-        Self { connect: Duration::from_secs(10), first_byte: Duration::from_secs(120), idle: Duration::from_secs(120) }
+        Self {
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_secs(120),
+            idle: Duration::from_secs(120),
+        }
     }
 
     /// Sets how long a connection may take.
@@ -360,12 +442,24 @@ mod tests {
 
     #[test]
     fn proxy_is_out_of_the_way_when_a_server_is_on_this_machine() {
-        check("http://127.0.0.1:8080/v1", "127.0.0.1:8080", Route::Loopback);
+        check(
+            "http://127.0.0.1:8080/v1",
+            "127.0.0.1:8080",
+            Route::Loopback,
+        );
         check("http://127.7.7.7", "127.7.7.7", Route::Loopback);
         check("http://[::1]:80/v1/", "[::1]", Route::Loopback);
         check("http://LOCALHOST:1234", "localhost:1234", Route::Loopback);
-        check("https://localhost.example", "localhost.example", Route::Outside);
-        check("https://api.openai.com/v1", "api.openai.com", Route::Outside);
+        check(
+            "https://localhost.example",
+            "localhost.example",
+            Route::Outside,
+        );
+        check(
+            "https://api.openai.com/v1",
+            "api.openai.com",
+            Route::Outside,
+        );
         check("http://10.0.0.1", "10.0.0.1", Route::Outside);
     }
 
@@ -373,17 +467,29 @@ mod tests {
     fn path_is_refused_when_it_would_go_on_with_the_host() {
         for path in ["@evil.example/v1", ".evil.example/v1", ":1/v1"] {
             let address = Address::new(path);
-            assert!(Endpoint::new("https://api.openai.com", address, Key::none()).target.is_err(), "{path:?}");
+            assert!(
+                Endpoint::new("https://api.openai.com", address, Key::none())
+                    .target
+                    .is_err(),
+                "{path:?}"
+            );
         }
     }
 
     #[test]
     fn headers_are_refused_when_they_say_where_a_request_goes() {
-        for (name, is_sent) in
-            [("Host", false), ("transfer-encoding", false), ("Proxy-Authorization", false), ("x-team", true)]
-        {
+        for (name, is_sent) in [
+            ("Host", false),
+            ("transfer-encoding", false),
+            ("Proxy-Authorization", false),
+            ("x-team", true),
+        ] {
             let from = BTreeMap::from([(name.to_owned(), "evil.example".to_owned())]);
-            assert_eq!(insert(&from, &mut HeaderMap::new()).is_ok(), is_sent, "{name}");
+            assert_eq!(
+                insert(&from, &mut HeaderMap::new()).is_ok(),
+                is_sent,
+                "{name}"
+            );
         }
     }
 }

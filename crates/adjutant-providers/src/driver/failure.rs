@@ -36,7 +36,13 @@ impl Refused {
 
     /// A success that turned out to be no event stream.
     pub(super) fn success(request_id: Option<Arc<str>>) -> Self {
-        Self { status: 200, retry_after: None, should_retry: None, request_id, body: Vec::new() }
+        Self {
+            status: 200,
+            retry_after: None,
+            should_retry: None,
+            request_id,
+            body: Vec::new(),
+        }
     }
 
     /// Takes more of the body; whether there is room for more.
@@ -74,7 +80,10 @@ impl Refused {
 fn unexpected(info: &ModelInfo, status: u16, body: &str) -> Error {
     told(info, body).unwrap_or_else(|| {
         let excerpt: String = body.trim().chars().take(MAX_EXCERPT).collect();
-        let text = format!("{} answered with something else than an event stream: {excerpt}", info.id);
+        let text = format!(
+            "{} answered with something else than an event stream: {excerpt}",
+            info.id
+        );
         Error::new(ErrorKind::Protocol, text).with(|it| {
             it.status = Some(status);
             it.body = Some(body.into());
@@ -86,7 +95,9 @@ fn unexpected(info: &ModelInfo, status: u16, body: &str) -> Error {
 pub(super) fn told(info: &ModelInfo, body: &str) -> Option<Error> {
     let value = serde_json::from_str::<serde_json::Value>(body).ok()?;
     value.get("error").filter(|error| !error.is_null())?;
-    Some(Refusal::of_value(&value)?.into_error(&format!("{} answered with an error", info.id), body))
+    Some(
+        Refusal::of_value(&value)?.into_error(&format!("{} answered with an error", info.id), body),
+    )
 }
 
 /// The request could not be sent, or its answer did not begin.
@@ -95,24 +106,47 @@ pub(super) fn unreachable(endpoint: &Endpoint, error: reqwest::Error) -> Error {
     let has = |parts: &[&str]| parts.iter().any(|part| chain.contains(part));
     let limit = endpoint.timeouts().connect;
     let (kind, text) = if error.is_timeout() {
-        (ErrorKind::Timeout, format!("could not connect to {host} within {limit:?}"))
-    } else if has(&["dns error", "failed to lookup", "name resolution", "nodename"]) {
-        (ErrorKind::Network, format!("could not find the address of {host}"))
+        (
+            ErrorKind::Timeout,
+            format!("could not connect to {host} within {limit:?}"),
+        )
+    } else if has(&[
+        "dns error",
+        "failed to lookup",
+        "name resolution",
+        "nodename",
+    ]) {
+        (
+            ErrorKind::Network,
+            format!("could not find the address of {host}"),
+        )
     } else if has(&["certificate", "tls", "handshake", "invalid peer"]) {
-        (ErrorKind::Network, format!("could not agree on a secure connection with {host}"))
+        (
+            ErrorKind::Network,
+            format!("could not agree on a secure connection with {host}"),
+        )
     } else if has(&["refused"]) {
-        (ErrorKind::Network, format!("could not connect to {host}: nothing listens there"))
+        (
+            ErrorKind::Network,
+            format!("could not connect to {host}: nothing listens there"),
+        )
     } else if error.is_connect() {
         (ErrorKind::Network, format!("could not connect to {host}"))
     } else {
-        (ErrorKind::Network, format!("the connection to {host} broke before an answer came"))
+        (
+            ErrorKind::Network,
+            format!("the connection to {host} broke before an answer came"),
+        )
     };
     Error::new(kind, text).with_source(error.without_url())
 }
 
 /// The answer broke off.
 pub(super) fn broken(endpoint: &Endpoint, error: reqwest::Error) -> Error {
-    let text = format!("the connection to {} broke in the middle of the answer", endpoint.host());
+    let text = format!(
+        "the connection to {} broke in the middle of the answer",
+        endpoint.host()
+    );
     Error::new(ErrorKind::Network, text).with_source(error.without_url())
 }
 
@@ -122,7 +156,10 @@ pub(super) fn timed_out(endpoint: &Endpoint, answered: bool) -> Error {
     let text = if answered {
         format!("nothing more came from {host} within {:?}", timeouts.idle)
     } else {
-        format!("no answer came from {host} within {:?}", timeouts.first_byte)
+        format!(
+            "no answer came from {host} within {:?}",
+            timeouts.first_byte
+        )
     };
     Error::new(ErrorKind::Timeout, text)
 }
@@ -130,7 +167,10 @@ pub(super) fn timed_out(endpoint: &Endpoint, answered: bool) -> Error {
 /// The key was not there in time.
 pub(super) fn keyless(endpoint: &Endpoint) -> Error {
     let (host, limit) = (endpoint.host(), endpoint.timeouts().first_byte);
-    Error::new(ErrorKind::Timeout, format!("no key for {host} was there within {limit:?}"))
+    Error::new(
+        ErrorKind::Timeout,
+        format!("no key for {host} was there within {limit:?}"),
+    )
 }
 
 /// The texts of an error's sources, in lower case.

@@ -33,11 +33,18 @@ impl Finish {
         reply.stop = match self {
             Finish::As(stop) => stop,
             Finish::Unknown { open: true } => FinishReason::Length,
-            Finish::Whole | Finish::Unknown { open: false } if reply.calls().next().is_some() => FinishReason::Calls,
+            Finish::Whole | Finish::Unknown { open: false } if reply.calls().next().is_some() => {
+                FinishReason::Calls
+            }
             Finish::Whole | Finish::Unknown { open: false } => FinishReason::End,
         };
         if let Finish::Unknown { open } = self {
-            let word: String = reply.raw_stop.iter().flat_map(|word| word.chars()).take(MAX_WORD).collect();
+            let word: String = reply
+                .raw_stop
+                .iter()
+                .flat_map(|word| word.chars())
+                .take(MAX_WORD)
+                .collect();
             let why = format!("stopped for a reason that is not known: {word:?}");
             if reply.is_silent() {
                 let text = format!("{} said nothing and {why}", reply.model);
@@ -46,9 +53,18 @@ impl Finish {
                     it.should_retry = Some(false);
                 }));
             }
-            let taken = if open { "it was cut off, so its calls do not run" } else { "what it said is taken as it is" };
+            let taken = if open {
+                "it was cut off, so its calls do not run"
+            } else {
+                "what it said is taken as it is"
+            };
             let text = format!("{} {why}; {taken}", reply.model);
-            out.push_back(Chunk::Warned { warning: Warning { kind: WarningKind::UnknownStop, message: text.into() } });
+            out.push_back(Chunk::Warned {
+                warning: Warning {
+                    kind: WarningKind::UnknownStop,
+                    message: text.into(),
+                },
+            });
         }
         Ok(reply)
     }

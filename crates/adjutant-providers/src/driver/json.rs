@@ -17,9 +17,16 @@ const MAX_ANSWER: usize = 256 * 1024 * 1024;
 ///
 /// # Errors
 /// As the stream of a model; `Protocol` if the answer is not of this shape.
-pub(crate) async fn post<T: DeserializeOwned>(endpoint: &Endpoint, info: &ModelInfo, body: Bytes) -> Result<T, Error> {
+pub(crate) async fn post<T: DeserializeOwned>(
+    endpoint: &Endpoint,
+    info: &ModelInfo,
+    body: Bytes,
+) -> Result<T, Error> {
     if tokio::runtime::Handle::try_current().is_err() {
-        return Err(Error::new(ErrorKind::Config, "a model of a provider was asked outside of a tokio runtime"));
+        return Err(Error::new(
+            ErrorKind::Config,
+            "a model of a provider was asked outside of a tokio runtime",
+        ));
     }
     let limit = after(endpoint.timeouts().first_byte);
     let mut secrets = endpoint.secrets();
@@ -27,21 +34,33 @@ pub(crate) async fn post<T: DeserializeOwned>(endpoint: &Endpoint, info: &ModelI
     loop {
         let secret = match endpoint.key().resolving(refused.clone()) {
             Some(resolving) => {
-                let resolved = timeout_at(limit, resolving).await.unwrap_or_else(|_| Err(failure::keyless(endpoint)));
+                let resolved = timeout_at(limit, resolving)
+                    .await
+                    .unwrap_or_else(|_| Err(failure::keyless(endpoint)));
                 resolved.map_err(|error| secrets.scrub(error))?
             }
             None => None,
         };
-        let secret: Option<Arc<str>> = secret.map(|it| it.trim().into()).filter(|it: &Arc<str>| !it.is_empty());
+        let secret: Option<Arc<str>> = secret
+            .map(|it| it.trim().into())
+            .filter(|it: &Arc<str>| !it.is_empty());
         secrets.add(secret.as_deref().unwrap_or_default());
         let exchange = exchange(endpoint, info, secret.as_deref(), &secrets, body.clone());
-        let answer = timeout_at(limit, exchange).await.unwrap_or_else(|_| Err(failure::timed_out(endpoint, false)));
+        let answer = timeout_at(limit, exchange)
+            .await
+            .unwrap_or_else(|_| Err(failure::timed_out(endpoint, false)));
         let is_again = refused.is_none() && endpoint.key().is_token();
-        if is_again && answer.as_ref().is_err_and(|it| it.details().status == Some(401)) {
+        if is_again
+            && answer
+                .as_ref()
+                .is_err_and(|it| it.details().status == Some(401))
+        {
             refused = secret;
             continue;
         }
-        return answer.and_then(|answer| read(info, &answer)).map_err(|error| secrets.scrub(error));
+        return answer
+            .and_then(|answer| read(info, &answer))
+            .map_err(|error| secrets.scrub(error));
     }
 }
 
@@ -59,7 +78,10 @@ async fn exchange(
     body: Bytes,
 ) -> Result<JsonAnswer, Error> {
     let (client, request) = endpoint.request(&Default::default(), secret, body.into())?;
-    let mut response = client.execute(request).await.map_err(|error| failure::unreachable(endpoint, error))?;
+    let mut response = client
+        .execute(request)
+        .await
+        .map_err(|error| failure::unreachable(endpoint, error))?;
     let refused = !response.status().is_success();
     let request_id = limits::request_id(response.headers());
     let mut answer = BytesMut::new();
@@ -83,9 +105,14 @@ async fn exchange(
         }
     }
     if !refused {
-        return Ok(JsonAnswer { request_id, bytes: answer.freeze() });
+        return Ok(JsonAnswer {
+            request_id,
+            bytes: answer.freeze(),
+        });
     }
-    let (parts, ()) = http::Response::<reqwest::Body>::from(response).map(drop).into_parts();
+    let (parts, ()) = http::Response::<reqwest::Body>::from(response)
+        .map(drop)
+        .into_parts();
     let mut refused = failure::Refused::new(&parts);
     refused.take(Some(&answer.freeze()));
     Err(refused.into_error(info, secrets))
@@ -96,8 +123,13 @@ fn read<T: DeserializeOwned>(info: &ModelInfo, answer: &JsonAnswer) -> Result<T,
     serde_json::from_slice(&answer.bytes).map_err(|source| {
         let body = String::from_utf8_lossy(&answer.bytes);
         let error = failure::told(info, &body).unwrap_or_else(|| {
-            let text = format!("{} answered with something else than was asked for", info.id);
-            Error::new(ErrorKind::Protocol, text).with(|it| it.body = Some((*body).into())).with_source(source)
+            let text = format!(
+                "{} answered with something else than was asked for",
+                info.id
+            );
+            Error::new(ErrorKind::Protocol, text)
+                .with(|it| it.body = Some((*body).into()))
+                .with_source(source)
         });
         identified(error, answer.request_id.clone())
     })

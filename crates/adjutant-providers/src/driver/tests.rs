@@ -43,12 +43,26 @@ impl Body for Pieces {
 }
 
 /// Returns the chunks and errors that a wire makes of an answer that comes in these pieces.
-pub(crate) async fn play<W: Driven>(wire: &Arc<W>, pieces: &[&[u8]], end: End) -> Vec<Result<Chunk, Error>> {
+pub(crate) async fn play<W: Driven>(
+    wire: &Arc<W>,
+    pieces: &[&[u8]],
+    end: End,
+) -> Vec<Result<Chunk, Error>> {
     let pieces = pieces.iter().map(|it| it.to_vec()).collect();
-    let mut driver = Driver::new(Arc::clone(wire), State::Reading(reqwest::Body::wrap(Pieces { pieces, end })));
+    let mut driver = Driver::new(
+        Arc::clone(wire),
+        State::Reading(reqwest::Body::wrap(Pieces { pieces, end })),
+    );
     driver.deadline = Instant::now() + wire.endpoint().timeouts().first_byte;
-    driver.decoder = Some(wire.decoder(CallIdSeed { turn: 3, attempt: 0 }));
-    driver.start = Some(Start { attempt: 0, limits: Box::default(), warnings: Vec::new() });
+    driver.decoder = Some(wire.decoder(CallIdSeed {
+        turn: 3,
+        attempt: 0,
+    }));
+    driver.start = Some(Start {
+        attempt: 0,
+        limits: Box::default(),
+        warnings: Vec::new(),
+    });
     let mut stream = Box::pin(driver);
     let mut items = Vec::new();
     while let Some(item) = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
@@ -67,7 +81,11 @@ fn check_grammar(items: &[Result<Chunk, Error>]) {
         match item {
             Ok(chunk) => {
                 let reply = collector.push(chunk).expect("the grammar holds");
-                assert_eq!(reply.is_some(), last, "only the last item is a terminal: {items:?}");
+                assert_eq!(
+                    reply.is_some(),
+                    last,
+                    "only the last item is a terminal: {items:?}"
+                );
             }
             Err(_) => assert!(last, "nothing follows an error: {items:?}"),
         }
@@ -127,16 +145,31 @@ const HAZARDS: [&str; 16] = [
 
 /// Plays every fixture of a wire: whole, cut in two, byte by byte, and with other line ends and a mark.
 pub(crate) async fn conform<W: Driven>(wire: &Arc<W>, folder: &str) {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(folder);
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(folder);
     let files = std::fs::read_dir(&folder).expect("the fixtures are there");
-    let mut names: Vec<String> =
-        files.filter_map(|file| Some(file.ok()?.file_name().to_str()?.strip_suffix(".sse")?.to_owned())).collect();
+    let mut names: Vec<String> = files
+        .filter_map(|file| {
+            Some(
+                file.ok()?
+                    .file_name()
+                    .to_str()?
+                    .strip_suffix(".sse")?
+                    .to_owned(),
+            )
+        })
+        .collect();
     names.sort();
     for hazard in HAZARDS.iter().chain(&["usage_without_choices"]) {
-        assert!(names.iter().any(|name| name == hazard), "no fixture for {hazard}");
+        assert!(
+            names.iter().any(|name| name == hazard),
+            "no fixture for {hazard}"
+        );
     }
     for name in names {
-        let read = |extension: &str| std::fs::read_to_string(folder.join(format!("{name}.{extension}")));
+        let read =
+            |extension: &str| std::fs::read_to_string(folder.join(format!("{name}.{extension}")));
         let answer = read("sse").expect("a fixture is text");
         let expect = read("expect").unwrap_or_default();
         let whole = play(wire, &[answer.as_bytes()], End::Clean).await;
@@ -147,7 +180,11 @@ pub(crate) async fn conform<W: Driven>(wire: &Arc<W>, folder: &str) {
             assert_eq!(items, whole, "{name} cut at {cut}");
         }
         let single: Vec<_> = bytes.chunks(1).collect();
-        assert_eq!(play(wire, &single, End::Clean).await, whole, "{name} byte by byte");
+        assert_eq!(
+            play(wire, &single, End::Clean).await,
+            whole,
+            "{name} byte by byte"
+        );
         for other in [
             answer.replace('\n', "\r"),
             answer.replace('\n', "\r\n"),
@@ -155,7 +192,11 @@ pub(crate) async fn conform<W: Driven>(wire: &Arc<W>, folder: &str) {
             answer.replace("\n\n", "\n\n: comment\n\n"),
             answer.replace("\n\n", "\nretry: 5\nid: 7\n\n"),
         ] {
-            assert_eq!(render(&play(wire, &[other.as_bytes()], End::Clean).await), expect, "{name}");
+            assert_eq!(
+                render(&play(wire, &[other.as_bytes()], End::Clean).await),
+                expect,
+                "{name}"
+            );
         }
     }
 }
@@ -184,7 +225,16 @@ impl Driven for Plain {
     }
 
     fn encode(&self, _: &Request) -> (Segmented, Vec<Warning>) {
-        (Segmented::new(Bytes::new(), Arc::default(), "{}".into(), 0, Default::default()), Vec::new())
+        (
+            Segmented::new(
+                Bytes::new(),
+                Arc::default(),
+                "{}".into(),
+                0,
+                Default::default(),
+            ),
+            Vec::new(),
+        )
     }
 
     fn decoder(&self, _: CallIdSeed) -> PlainDecoder {
@@ -223,7 +273,10 @@ impl Decode for PlainDecoder {
 
 fn plain(base_url: &str) -> Arc<Plain> {
     let endpoint = Endpoint::new(base_url, Address::new("/p"), "sk-secret".into());
-    Arc::new(Plain { info: ModelInfo::new("x/y"), endpoint })
+    Arc::new(Plain {
+        info: ModelInfo::new("x/y"),
+        endpoint,
+    })
 }
 
 /// Checks the last item of an answer; `seconds` is how far the paused clock moved.
@@ -233,10 +286,15 @@ async fn check(pieces: &[&str], end: End, expect: Result<(), (ErrorKind, &str)>,
     let pieces: Vec<_> = pieces.iter().map(|it| it.as_bytes()).collect();
     let items = play(&wire, &pieces, end).await;
     let last = items.last().expect("a terminal").as_ref();
-    let got = last.map(|_| ()).map_err(|error| (error.kind(), error.message()));
+    let got = last
+        .map(|_| ())
+        .map_err(|error| (error.kind(), error.message()));
     assert_eq!(got, expect);
     let moved = begun.elapsed().as_secs_f64();
-    assert!((moved - seconds).abs() < 0.01, "{moved} s instead of {seconds} s");
+    assert!(
+        (moved - seconds).abs() < 0.01,
+        "{moved} s instead of {seconds} s"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,7 +302,13 @@ async fn stream_times_out_when_nothing_comes() {
     let late = "no answer came from a.example within 120s";
     check(&[], End::Hangs, Err((ErrorKind::Timeout, late)), 120.0).await;
     let pause = "nothing more came from a.example within 120s";
-    check(&["data: a\n\n"], End::Hangs, Err((ErrorKind::Timeout, pause)), 120.0).await;
+    check(
+        &["data: a\n\n"],
+        End::Hangs,
+        Err((ErrorKind::Timeout, pause)),
+        120.0,
+    )
+    .await;
 }
 
 /// A body that says something every second, for ever.
@@ -271,14 +335,25 @@ impl Body for Drip {
 async fn stream_times_out_when_only_comments_or_half_events_come() {
     for said in [": still here\n\n", "x"] {
         let wire = plain("https://a.example/");
-        let drip = Drip(said.as_bytes(), Box::pin(tokio::time::sleep(Duration::from_secs(1))));
+        let drip = Drip(
+            said.as_bytes(),
+            Box::pin(tokio::time::sleep(Duration::from_secs(1))),
+        );
         let mut driver = Driver::new(Arc::clone(&wire), State::Reading(reqwest::Body::wrap(drip)));
         driver.deadline = Instant::now() + wire.endpoint().timeouts().first_byte;
-        driver.decoder = Some(wire.decoder(CallIdSeed { turn: 1, attempt: 0 }));
+        driver.decoder = Some(wire.decoder(CallIdSeed {
+            turn: 1,
+            attempt: 0,
+        }));
         let begun = Instant::now();
         let mut stream = Box::pin(driver);
-        let item = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await.expect("an item");
-        assert_eq!(item.expect_err("nothing was said").kind(), ErrorKind::Timeout);
+        let item = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx))
+            .await
+            .expect("an item");
+        assert_eq!(
+            item.expect_err("nothing was said").kind(),
+            ErrorKind::Timeout
+        );
         assert_eq!(begun.elapsed().as_secs(), 120);
     }
 }
@@ -295,26 +370,74 @@ async fn stream_ends_well_when_only_the_rest_of_the_body_is_missing() {
 #[tokio::test(start_paused = true)]
 async fn stream_fails_when_the_body_breaks() {
     let broke = "the connection to a.example broke in the middle of the answer";
-    check(&["data: a\n\n"], End::Broken, Err((ErrorKind::Network, broke)), 0.0).await;
-    check(&["data: a\n\n"], End::Clean, Err((ErrorKind::Protocol, "not whole")), 0.0).await;
-    check(&[], End::Clean, Err((ErrorKind::Protocol, "not whole")), 0.0).await;
+    check(
+        &["data: a\n\n"],
+        End::Broken,
+        Err((ErrorKind::Network, broke)),
+        0.0,
+    )
+    .await;
+    check(
+        &["data: a\n\n"],
+        End::Clean,
+        Err((ErrorKind::Protocol, "not whole")),
+        0.0,
+    )
+    .await;
+    check(
+        &[],
+        End::Clean,
+        Err((ErrorKind::Protocol, "not whole")),
+        0.0,
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn stream_says_what_came_when_it_is_no_event_stream() {
     let html = "x/y answered with something else than an event stream: <html>hi</html>";
-    check(&["<html>", "hi</html>"], End::Clean, Err((ErrorKind::Protocol, html)), 0.0).await;
-    check(&["<html>hi</html>"], End::Hangs, Err((ErrorKind::Protocol, html)), 120.0).await;
+    check(
+        &["<html>", "hi</html>"],
+        End::Clean,
+        Err((ErrorKind::Protocol, html)),
+        0.0,
+    )
+    .await;
+    check(
+        &["<html>hi</html>"],
+        End::Hangs,
+        Err((ErrorKind::Protocol, html)),
+        120.0,
+    )
+    .await;
     let json = r#"{"error":{"type":"overloaded_error","message":"busy"}}"#;
     let busy = "x/y answered with an error (overloaded_error): busy";
-    check(&[&json[..9], &json[9..]], End::Clean, Err((ErrorKind::Overloaded, busy)), 0.0).await;
+    check(
+        &[&json[..9], &json[9..]],
+        End::Clean,
+        Err((ErrorKind::Overloaded, busy)),
+        0.0,
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn errors_hold_no_key_when_a_server_repeats_it() {
-    let items = play(&plain("https://a.example"), &[b"data: secret\n\n"], End::Clean).await;
-    let error = items.last().expect("a terminal").as_ref().expect_err("an error");
-    assert_eq!((error.message(), error.details().body.as_deref()), ("[key] is no good", Some("[key]")));
+    let items = play(
+        &plain("https://a.example"),
+        &[b"data: secret\n\n"],
+        End::Clean,
+    )
+    .await;
+    let error = items
+        .last()
+        .expect("a terminal")
+        .as_ref()
+        .expect_err("an error");
+    assert_eq!(
+        (error.message(), error.details().body.as_deref()),
+        ("[key] is no good", Some("[key]"))
+    );
 }
 
 #[tokio::test]
@@ -333,23 +456,36 @@ async fn stream_fails_at_once_when_the_endpoint_is_wrong() {
         "sk-a-key-in-the-wrong-place",
     ] {
         let mut stream = stream(&plain(base_url), Request::new());
-        let item = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await.expect("an item");
+        let item = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx))
+            .await
+            .expect("an item");
         let error = item.expect_err("no request can be sent");
         assert_eq!((error.kind(), error.message()), (ErrorKind::Config, expect));
-        assert!(std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await.is_none());
+        assert!(
+            std::future::poll_fn(|cx| stream.as_mut().poll_next(cx))
+                .await
+                .is_none()
+        );
     }
 }
 
 #[test]
 fn stream_fails_when_there_is_no_runtime() {
     let mut stream = stream(&plain("https://a.example"), Request::new());
-    let item = stream.as_mut().poll_next(&mut Context::from_waker(std::task::Waker::noop()));
-    let Poll::Ready(Some(Err(error))) = item else { unreachable!("it fails at once: {item:?}") };
+    let item = stream
+        .as_mut()
+        .poll_next(&mut Context::from_waker(std::task::Waker::noop()));
+    let Poll::Ready(Some(Err(error))) = item else {
+        unreachable!("it fails at once: {item:?}")
+    };
     assert_eq!(error.kind(), ErrorKind::Config);
 }
 
 #[test]
 fn debug_prints_no_key_when_a_model_is_printed() {
     let text = format!("{:?}", plain("https://me:password@a.example"));
-    assert!(!text.contains("sk-secret") && !text.contains("password") && text.contains("redacted"), "{text}");
+    assert!(
+        !text.contains("sk-secret") && !text.contains("password") && text.contains("redacted"),
+        "{text}"
+    );
 }

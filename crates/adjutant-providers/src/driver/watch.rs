@@ -33,12 +33,26 @@ impl Watch {
     pub(super) fn new(by: &Arc<dyn Observe>, info: &ModelInfo, request: &Request) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let exchange = Exchange { number, model: info.id.clone(), turn: request.turn(), attempt: request.attempt };
-        Self { by: Arc::clone(by), exchange, open: false }
+        let exchange = Exchange {
+            number,
+            model: info.id.clone(),
+            turn: request.turn(),
+            attempt: request.attempt,
+        };
+        Self {
+            by: Arc::clone(by),
+            exchange,
+            open: false,
+        }
     }
 
     /// Shows a request, and sends another body instead if that is wished.
-    pub(super) fn request(&mut self, post: &mut reqwest::Request, body: Segmented, secrets: &Secrets) {
+    pub(super) fn request(
+        &mut self,
+        post: &mut reqwest::Request,
+        body: Segmented,
+        secrets: &Secrets,
+    ) {
         let mut bytes = BytesMut::new();
         body.for_each(|piece| bytes.extend_from_slice(&piece));
         let mut body: Bytes = bytes.freeze();
@@ -47,8 +61,15 @@ impl Watch {
         }
         self.open = true;
         let headers = plain(post.headers(), secrets);
-        let headers = headers.iter().map(|(name, value)| (*name, &**value)).collect();
-        let outgoing = Outgoing { url: post.url().as_str(), headers, body: &body };
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (*name, &**value))
+            .collect();
+        let outgoing = Outgoing {
+            url: post.url().as_str(),
+            headers,
+            body: &body,
+        };
         match self.by.request(&self.exchange, &outgoing) {
             Rewrite::Keep => {}
             Rewrite::Body(other) => *post.body_mut() = Some(other.into()),
@@ -57,12 +78,20 @@ impl Watch {
 
     pub(super) fn response(&self, parts: &Parts, secrets: &Secrets) {
         let headers = plain(&parts.headers, secrets);
-        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, &**value)).collect();
-        self.by.response(&self.exchange, parts.status.as_u16(), &headers);
+        let headers: Vec<(&str, &str)> = headers
+            .iter()
+            .map(|(name, value)| (*name, &**value))
+            .collect();
+        self.by
+            .response(&self.exchange, parts.status.as_u16(), &headers);
     }
 
     pub(super) fn frame(&self, frame: Frame<'_>, secrets: &Secrets) {
-        self.by.frame(&self.exchange, &secrets.clean(frame.event), &secrets.clean(frame.data));
+        self.by.frame(
+            &self.exchange,
+            &secrets.clean(frame.event),
+            &secrets.clean(frame.data),
+        );
     }
 
     pub(super) fn ended(mut self, error: Option<&Error>) {
@@ -79,7 +108,10 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         if self.open {
-            let text = format!("the answer of {} was dropped before it ended", self.exchange.model);
+            let text = format!(
+                "the answer of {} was dropped before it ended",
+                self.exchange.model
+            );
             self.end(Some(&Error::new(ErrorKind::Cancelled, text)));
         }
     }
@@ -87,6 +119,10 @@ impl Drop for Watch {
 
 /// The headers that are text and hold no secret.
 fn plain<'a>(headers: &'a HeaderMap, secrets: &Secrets) -> Vec<(&'a str, Cow<'a, str>)> {
-    let plain = headers.iter().filter(|(name, value)| !value.is_sensitive() && !name.as_str().contains("cookie"));
-    plain.filter_map(|(name, value)| Some((name.as_str(), secrets.clean(value.to_str().ok()?)))).collect()
+    let plain = headers
+        .iter()
+        .filter(|(name, value)| !value.is_sensitive() && !name.as_str().contains("cookie"));
+    plain
+        .filter_map(|(name, value)| Some((name.as_str(), secrets.clean(value.to_str().ok()?))))
+        .collect()
 }

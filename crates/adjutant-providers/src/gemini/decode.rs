@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
 use adjutant_llm::{
-    Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, ModelInfo, Reply, Text as Spoken,
-    Thinking, Usage,
+    Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, ModelInfo,
+    Reply, Text as Spoken, Thinking, Usage,
 };
 use serde_json::{Map, Value, value::RawValue};
 
@@ -94,7 +94,11 @@ impl Decoder {
         if candidate.index.unwrap_or(0) != 0 {
             return Ok(());
         }
-        let said = [candidate.grounding_metadata, candidate.citation_metadata, candidate.url_context_metadata];
+        let said = [
+            candidate.grounding_metadata,
+            candidate.citation_metadata,
+            candidate.url_context_metadata,
+        ];
         for (name, raw) in METADATA.into_iter().zip(said) {
             if let Some(value) = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()) {
                 self.metadata.insert(name.to_owned(), value);
@@ -103,7 +107,13 @@ impl Decoder {
         if candidate.finish_reason.0.is_some() {
             self.tell(out);
         }
-        for (at, piece) in candidate.content.map(|content| content.parts).unwrap_or_default().into_iter().enumerate() {
+        for (at, piece) in candidate
+            .content
+            .map(|content| content.parts)
+            .unwrap_or_default()
+            .into_iter()
+            .enumerate()
+        {
             self.part(piece, || whole(at), out)?;
         }
         match candidate.finish_reason.0.as_deref() {
@@ -118,15 +128,24 @@ impl Decoder {
         whole: impl FnOnce() -> Option<&'a RawValue>,
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
-        let signature = piece.thought_signature.map(|Text(it)| it).filter(|it| !it.is_empty());
-        let kind = if piece.thought == Some(true) { Kind::Thought } else { Kind::Text };
+        let signature = piece
+            .thought_signature
+            .map(|Text(it)| it)
+            .filter(|it| !it.is_empty());
+        let kind = if piece.thought == Some(true) {
+            Kind::Thought
+        } else {
+            Kind::Text
+        };
         match (piece.text, piece.function_call) {
             (_, Some(call)) => self.call(call, signature, out),
             (Some(Text(text)), None) => self.say(kind, &text, signature, out),
             (None, None) => {
                 let raw = whole().map_or("null", RawValue::get);
                 let value: Value = serde_json::from_str(raw).map_err(|_| unreadable(raw))?;
-                let is_bare = |it: &Map<String, Value>| it.keys().all(|name| name == "thought" || name == SIGNATURE);
+                let is_bare = |it: &Map<String, Value>| {
+                    it.keys().all(|name| name == "thought" || name == SIGNATURE)
+                };
                 if value.as_object().is_none_or(is_bare) {
                     return self.say(kind, "", signature, out);
                 }
@@ -149,13 +168,24 @@ impl Decoder {
         }
         if signature.is_some() || self.open.as_ref().is_none_or(|open| open.kind != kind) {
             self.hush(None, out);
-            let opens = if kind == Kind::Text { BlockKind::Text } else { BlockKind::Thinking };
+            let opens = if kind == Kind::Text {
+                BlockKind::Text
+            } else {
+                BlockKind::Thinking
+            };
             let block = self.blocks.open(|_| opens, out)?;
-            self.open = Some(OpenText { block, kind, text: String::new() });
+            self.open = Some(OpenText {
+                block,
+                kind,
+                text: String::new(),
+            });
         }
         if let Some(open) = self.open.as_mut().filter(|_| !text.is_empty()) {
             open.text.push_str(text);
-            out.push_back(Chunk::Delta { block: open.block, text: text.to_owned() });
+            out.push_back(Chunk::Delta {
+                block: open.block,
+                text: text.to_owned(),
+            });
         }
         if signature.is_some() {
             self.hush(signature, out);
@@ -175,7 +205,10 @@ impl Decoder {
             }),
             Kind::Text => {
                 let extra = extra(signature, std::mem::take(&mut self.metadata));
-                Block::Text(Spoken { text: open.text.into(), extra })
+                Block::Text(Spoken {
+                    text: open.text.into(),
+                    extra,
+                })
             }
         };
         self.blocks.close(open.block, content, out);
@@ -191,14 +224,24 @@ impl Decoder {
         if call.will_continue == Some(true) || call.partial_args.into_iter().next().is_some() {
             return Err(protocol("a call comes in pieces, which was not asked for"));
         }
-        let name = call.name.0.filter(|name| !name.is_empty()).ok_or_else(|| protocol("a call names no tool"))?;
+        let name = call
+            .name
+            .0
+            .filter(|name| !name.is_empty())
+            .ok_or_else(|| protocol("a call names no tool"))?;
         let name: Arc<str> = name.into();
         let args = call.args.map_or("", RawValue::get);
         self.hush(None, out);
-        let kind = |id| BlockKind::Call { id, name: name.to_string().into() };
+        let kind = |id| BlockKind::Call {
+            id,
+            name: name.to_string().into(),
+        };
         let block = self.blocks.open(kind, out)?;
         if !args.is_empty() {
-            out.push_back(Chunk::Delta { block, text: args.to_owned() });
+            out.push_back(Chunk::Delta {
+                block,
+                text: args.to_owned(),
+            });
         }
         let mut closed = Call::new(self.blocks.call_id(block), &*name, args);
         closed.wire_id = call.id.0.filter(|id| !id.is_empty()).map(Into::into);
@@ -211,13 +254,24 @@ impl Decoder {
     fn keep(&mut self, value: Value, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         self.hush(None, out);
         let block = self.blocks.open(|_| BlockKind::Opaque, out)?;
-        self.blocks.close(block, Block::Opaque { issuer: Arc::clone(&self.issuer), value }, out);
+        self.blocks.close(
+            block,
+            Block::Opaque {
+                issuer: Arc::clone(&self.issuer),
+                value,
+            },
+            out,
+        );
         Ok(())
     }
 
     /// Takes a usage. It stands in every event, so it is told with some of them only: counts are cumulative.
     fn used(&mut self, raw: &RawValue, out: &mut VecDeque<Chunk>) {
-        if self.waiting.as_deref().is_some_and(|waiting| !same_shape(waiting, raw.get())) {
+        if self
+            .waiting
+            .as_deref()
+            .is_some_and(|waiting| !same_shape(waiting, raw.get()))
+        {
             self.tell(out);
         }
         let waiting = self.waiting.get_or_insert_default();
@@ -231,15 +285,22 @@ impl Decoder {
 
     /// Tells the usage that waits; in it, a count that is missing stays.
     fn tell(&mut self, out: &mut VecDeque<Chunk>) {
-        let Some(raw) = self.waiting.take() else { return };
-        let Ok(raw) = serde_json::from_str::<&RawValue>(&raw) else { return };
+        let Some(raw) = self.waiting.take() else {
+            return;
+        };
+        let Ok(raw) = serde_json::from_str::<&RawValue>(&raw) else {
+            return;
+        };
         let Some(fields) = members(raw) else { return };
         self.counts.add(&fields);
         let usage = self.counts.normal();
         let is_new = self.raw_usage.add(raw, fields) | (usage != self.usage);
         self.usage = usage;
         if is_new {
-            out.push_back(Chunk::Usage { usage, raw: self.raw_usage.value() });
+            out.push_back(Chunk::Usage {
+                usage,
+                raw: self.raw_usage.value(),
+            });
         }
     }
 
@@ -251,10 +312,15 @@ impl Decoder {
             }
             Ending::Failure(failure) => failure,
         };
-        let why = message.filter(|it| !it.is_empty()).map(|it| format!(": {}", excerpt(&it))).unwrap_or_default();
+        let why = message
+            .filter(|it| !it.is_empty())
+            .map(|it| format!(": {}", excerpt(&it)))
+            .unwrap_or_default();
         let text = format!("{} broke off ({reason}){why}", self.model);
         Err(match failure {
-            Failure::Passing => Error::new(ErrorKind::Overloaded, text).with(|it| it.should_retry = Some(true)),
+            Failure::Passing => {
+                Error::new(ErrorKind::Overloaded, text).with(|it| it.should_retry = Some(true))
+            }
             Failure::Request => Error::new(ErrorKind::Invalid, text),
         }
         .with(|it| it.code = Some(reason.into())))
@@ -262,9 +328,19 @@ impl Decoder {
 
     /// The prompt was refused, so that no candidate comes at all.
     fn blocked(&self, feedback: &PromptFeedback<'_>, data: &str) -> Option<Error> {
-        let reason = feedback.block_reason.0.as_deref().filter(|it| !it.is_empty())?;
-        let said = feedback.block_reason_message.0.as_deref().filter(|it| !it.is_empty());
-        let why = said.map(|it| format!(": {}", excerpt(it))).unwrap_or_default();
+        let reason = feedback
+            .block_reason
+            .0
+            .as_deref()
+            .filter(|it| !it.is_empty())?;
+        let said = feedback
+            .block_reason_message
+            .0
+            .as_deref()
+            .filter(|it| !it.is_empty());
+        let why = said
+            .map(|it| format!(": {}", excerpt(it)))
+            .unwrap_or_default();
         let text = format!("{} refused the prompt ({reason}){why}", self.model);
         Some(Error::new(ErrorKind::Refused, text).with(|it| {
             it.code = Some(reason.into());
@@ -323,7 +399,8 @@ impl Decode for Decoder {
 
 impl Decoder {
     fn response(&mut self, data: &str, out: &mut VecDeque<Chunk>) -> Result<Flow, Error> {
-        let response: Response<'_> = serde_json::from_str(data).map_err(|_| unreadable(culprit(data)))?;
+        let response: Response<'_> =
+            serde_json::from_str(data).map_err(|_| unreadable(culprit(data)))?;
         if response.error.is_some() {
             return Err(self.refusal(data));
         }
@@ -338,7 +415,9 @@ impl Decoder {
             answered = true;
             self.candidate(candidate, |part| whole(data, at, part), out)?;
         }
-        let feedback = response.prompt_feedback.filter(|_| !answered && self.blocks.is_empty());
+        let feedback = response
+            .prompt_feedback
+            .filter(|_| !answered && self.blocks.is_empty());
         match feedback.and_then(|it| self.blocked(&it, data)) {
             Some(error) => Err(error),
             // More may come after the reason to stop: the API has no mark for the end.
@@ -350,15 +429,26 @@ impl Decoder {
 /// A part of an answer as it is.
 fn whole(data: &str, candidate: usize, part: usize) -> Option<&RawValue> {
     let whole: Whole<'_> = serde_json::from_str(data).ok()?;
-    whole.candidates.into_iter().nth(candidate)?.content?.parts.into_iter().nth(part)
+    whole
+        .candidates
+        .into_iter()
+        .nth(candidate)?
+        .content?
+        .parts
+        .into_iter()
+        .nth(part)
 }
 
 /// The part for which an event cannot be read, or the event.
 fn culprit(data: &str) -> &str {
-    let Ok(whole) = serde_json::from_str::<Whole<'_>>(data) else { return data };
+    let Ok(whole) = serde_json::from_str::<Whole<'_>>(data) else {
+        return data;
+    };
     let contents = whole.candidates.into_iter().filter_map(|it| it.content);
     let mut parts = contents.flat_map(|it| it.parts).map(RawValue::get);
-    parts.find(|part| serde_json::from_str::<Piece<'_>>(part).is_err()).unwrap_or(data)
+    parts
+        .find(|part| serde_json::from_str::<Piece<'_>>(part).is_err())
+        .unwrap_or(data)
 }
 
 /// The meaning of a reason to stop.
@@ -405,13 +495,20 @@ fn ending(reason: &str) -> Ending {
 
 /// True if two usages differ in counts only, so that the later one says all that the earlier one does.
 fn same_shape(one: &str, other: &str) -> bool {
-    let same = |one: u8, other: u8| one == other || (one.is_ascii_digit() && other.is_ascii_digit());
+    let same =
+        |one: u8, other: u8| one == other || (one.is_ascii_digit() && other.is_ascii_digit());
     if one.len() == other.len() {
         // Mostly so; without a way out of the loop it takes many bytes at once.
-        return one.bytes().zip(other.bytes()).fold(true, |so_far, (one, other)| so_far & same(one, other));
+        return one
+            .bytes()
+            .zip(other.bytes())
+            .fold(true, |so_far, (one, other)| so_far & same(one, other));
     }
     let mut others = other.bytes().filter(|it| !it.is_ascii_digit());
-    one.bytes().filter(|it| !it.is_ascii_digit()).all(|it| others.next() == Some(it)) && others.next().is_none()
+    one.bytes()
+        .filter(|it| !it.is_ascii_digit())
+        .all(|it| others.next() == Some(it))
+        && others.next().is_none()
 }
 
 /// Returns the data that is kept with a block: its signature, and what was said about it.
@@ -421,7 +518,11 @@ fn extra(signature: Option<Cow<'_, str>>, metadata: Map<String, Value>) -> Extra
         members.insert(SIGNATURE.to_owned(), Value::String(signature.into_owned()));
     }
     members.extend(metadata);
-    Extra::from(if members.is_empty() { Value::Null } else { Value::Object(members) })
+    Extra::from(if members.is_empty() {
+        Value::Null
+    } else {
+        Value::Object(members)
+    })
 }
 
 fn excerpt(text: &str) -> String {
@@ -429,7 +530,10 @@ fn excerpt(text: &str) -> String {
 }
 
 fn unreadable(data: &str) -> Error {
-    protocol(&format!("the stream holds an event that cannot be read: {}", excerpt(data)))
+    protocol(&format!(
+        "the stream holds an event that cannot be read: {}",
+        excerpt(data)
+    ))
 }
 
 fn protocol(text: &str) -> Error {

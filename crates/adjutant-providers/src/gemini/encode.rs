@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 
 use super::{
     head,
-    wire::{Blob, Content, FileData, FunctionCall, FunctionResponse, Id, Media, Outcome, Part, Payload},
+    wire::{
+        Blob, Content, FileData, FunctionCall, FunctionResponse, Id, Media, Outcome, Part, Payload,
+    },
 };
 use crate::{
     host::Site,
@@ -20,7 +22,11 @@ use crate::{
 /// The member that holds a part's signature, on the wire and in what is kept of a part.
 pub(super) const SIGNATURE: &str = "thoughtSignature";
 /// The members in which a candidate describes its text; never sent back.
-pub(super) const METADATA: [&str; 3] = ["groundingMetadata", "citationMetadata", "urlContextMetadata"];
+pub(super) const METADATA: [&str; 3] = [
+    "groundingMetadata",
+    "citationMetadata",
+    "urlContextMetadata",
+];
 
 /// Stands for the signature of a call that this model did not make.
 ///
@@ -32,14 +38,21 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 const STRICT: u32 = 3;
 /// The media types that a result may hold itself. Source: "multimodal function responses" in the function calling
 /// guide, 2026-11.
-const NESTED: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"];
+const NESTED: [&str; 5] = [
+    "image/png",
+    "image/jpeg",
+    "image/webp",
+    "application/pdf",
+    "text/plain",
+];
 
 const ATTACHED: &str = "Attached file(s) from tool result:";
 /// The whole result of a call that gave media only.
 const SEE_FILES: &str = "(see the attached files)";
 const FAILED: &str = "the call failed";
 const NO_ADDRESS: &str = "[file omitted: its address is not one that this model can fetch]";
-const NO_TOOL_STEPS: &str = "steps of a server tool were left out: only the model that took them can go on from them";
+const NO_TOOL_STEPS: &str =
+    "steps of a server tool were left out: only the model that took them can go on from them";
 
 /// Writes requests for one model.
 #[derive(Debug, Clone)]
@@ -59,7 +72,9 @@ impl Encode for Encoder {
             ProjectedEntry::Nothing => {}
             ProjectedEntry::User(pieces) => {
                 let mut parts = Vec::new();
-                pieces.into_iter().for_each(|piece| content(piece, &mut parts, warnings));
+                pieces
+                    .into_iter()
+                    .for_each(|piece| content(piece, &mut parts, warnings));
                 message(tail, Role::User, &parts);
             }
             ProjectedEntry::Turn(said) => self.turn(said, tail, warnings),
@@ -69,9 +84,13 @@ impl Encode for Encoder {
 
 /// The generation of a model: 2 for `gemini-2.5-pro`, the highest for `gemini-flash-latest`, 0 for other families.
 pub(super) fn generation(name: &str) -> u32 {
-    let Some(rest) = name.strip_prefix("gemini-") else { return 0 };
+    let Some(rest) = name.strip_prefix("gemini-") else {
+        return 0;
+    };
     let digits = rest.trim_start_matches(|it: char| !it.is_ascii_digit());
-    let end = digits.find(|it: char| !it.is_ascii_digit()).unwrap_or(digits.len());
+    let end = digits
+        .find(|it: char| !it.is_ascii_digit())
+        .unwrap_or(digits.len());
     digits[..end].parse().unwrap_or(u32::MAX)
 }
 
@@ -86,8 +105,16 @@ impl Encoder {
             projection::ReplyPart::Call { call, args, extra } => {
                 let thought_signature = signature(extra).or(unsigned);
                 unsigned = None;
-                let call = FunctionCall { id: id(call, own), name: name(call, 64), args };
-                Some(Part { data: Payload::FunctionCall(call), thought: false, thought_signature })
+                let call = FunctionCall {
+                    id: id(call, own),
+                    name: name(call, 64),
+                    args,
+                };
+                Some(Part {
+                    data: Payload::FunctionCall(call),
+                    thought: false,
+                    thought_signature,
+                })
             }
             projection::ReplyPart::Opaque(value) => opaque(value.as_object()?, own, warnings),
         });
@@ -100,7 +127,13 @@ impl Encoder {
 
     /// Writes all results in one message. Media that a result cannot hold follow in another, since the API counts the
     /// parts of the first.
-    fn results(&self, results: Few<ProjectedResult<'_>>, own: bool, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    fn results(
+        &self,
+        results: Few<ProjectedResult<'_>>,
+        own: bool,
+        tail: &mut Tail,
+        warnings: &mut Vec<Warning>,
+    ) {
         let (mut attached, mut parts) = (Vec::new(), Vec::new());
         for answer in results {
             let (mut texts, mut nested, before) = (Vec::new(), Vec::new(), attached.len());
@@ -118,7 +151,12 @@ impl Encoder {
             let has_media = !nested.is_empty() || attached.len() > before;
             let response = outcome(texts, has_media, answer.is_error);
             let (id, name) = (id(answer.call, own), name(answer.call, 64));
-            parts.push(part(Payload::FunctionResponse(FunctionResponse { id, name, response, parts: nested })));
+            parts.push(part(Payload::FunctionResponse(FunctionResponse {
+                id,
+                name,
+                response,
+                parts: nested,
+            })));
         }
         message(tail, Role::User, &parts);
         if !attached.is_empty() {
@@ -137,7 +175,9 @@ impl Encoder {
             Piece::Audio(audio) => (&*audio.media_type, &audio.source),
         };
         match source {
-            Source::Base64 { data } if self.generation() >= STRICT && NESTED.contains(&mime_type) => {
+            Source::Base64 { data }
+                if self.generation() >= STRICT && NESTED.contains(&mime_type) =>
+            {
                 Some(Blob { mime_type, data })
             }
             _ => None,
@@ -153,20 +193,32 @@ fn message(tail: &mut Tail, role: Role, parts: &[Part<'_>]) {
     if parts.is_empty() {
         return;
     }
-    let calls = parts.iter().any(|part| matches!(part.data, Payload::FunctionCall(_)));
+    let calls = parts
+        .iter()
+        .any(|part| matches!(part.data, Payload::FunctionCall(_)));
     if calls && tail.last != Some(Role::User) {
         // "function call turn comes immediately after a user turn". Source: google-gemini/gemini-cli 11814, 2025-10.
         message(tail, Role::User, &[text("Go on.")]);
     }
     tail.out.push(b',');
-    write(&mut tail.out, &Content { role: if role == Role::Model { "model" } else { "user" }, parts });
+    write(
+        &mut tail.out,
+        &Content {
+            role: if role == Role::Model { "model" } else { "user" },
+            parts,
+        },
+    );
     tail.last = Some(role);
 }
 
 /// The id of a call, for the call and its result: newer models demand the one that they gave. What another model
 /// called gets ours.
 fn id(call: &Call, own: bool) -> Option<Id<'_>> {
-    if own { call.wire_id.as_deref().map(Id::Wire) } else { Some(Id::Ours(call.id)) }
+    if own {
+        call.wire_id.as_deref().map(Id::Wire)
+    } else {
+        Some(Id::Ours(call.id))
+    }
 }
 
 /// A text of a reply; without words, it is there for its signature.
@@ -174,19 +226,30 @@ fn spoken<'a>(text: Cow<'a, str>, thought_signature: Option<&'a str>) -> Option<
     if text.trim().is_empty() && thought_signature.is_none() {
         return None;
     }
-    Some(Part { data: Payload::Text(text), thought: false, thought_signature })
+    Some(Part {
+        data: Payload::Text(text),
+        thought: false,
+        thought_signature,
+    })
 }
 
 /// A thought goes back as it came. Source: thinking guide, 2026-11: all parts of a response are to be returned.
 fn thought(thinking: &Thinking) -> Option<Part<'_>> {
     let signature = thinking.signature.as_deref().filter(|it| is_base64(it));
     let part = spoken(Cow::Borrowed(&*thinking.text), signature)?;
-    Some(Part { thought: true, ..part })
+    Some(Part {
+        thought: true,
+        ..part
+    })
 }
 
 /// A part that is sent as it came. Signatures are valid for the model that made them alone, and the steps of server
 /// tools are not without theirs.
-fn opaque<'a>(value: &'a Map<String, Value>, own: bool, warnings: &mut Vec<Warning>) -> Option<Part<'a>> {
+fn opaque<'a>(
+    value: &'a Map<String, Value>,
+    own: bool,
+    warnings: &mut Vec<Warning>,
+) -> Option<Part<'a>> {
     if value.keys().all(|name| METADATA.contains(&name.as_str())) {
         return None;
     }
@@ -216,7 +279,10 @@ fn signature(extra: &Value) -> Option<&str> {
 fn is_base64(text: &str) -> bool {
     let data = text.trim_end_matches('=');
     let is_digit = |it: u8| it.is_ascii_alphanumeric() || b"+/-_".contains(&it);
-    !data.is_empty() && data.bytes().all(is_digit) && data.len() % 4 != 1 && text.len() - data.len() <= 2
+    !data.is_empty()
+        && data.bytes().all(is_digit)
+        && data.len() % 4 != 1
+        && text.len() - data.len() <= 2
 }
 
 fn outcome(texts: Vec<Cow<'_, str>>, has_media: bool, is_error: bool) -> Outcome<'_> {
@@ -227,11 +293,19 @@ fn outcome(texts: Vec<Cow<'_, str>>, has_media: bool, is_error: bool) -> Outcome
         Err(_) if is_error => Cow::Borrowed(FAILED),
         Err(_) => Cow::Borrowed(""),
     };
-    if is_error { Outcome::Error(said) } else { Outcome::Output(said) }
+    if is_error {
+        Outcome::Error(said)
+    } else {
+        Outcome::Output(said)
+    }
 }
 
 fn part(data: Payload<'_>) -> Part<'_> {
-    Part { data, thought: false, thought_signature: None }
+    Part {
+        data,
+        thought: false,
+        thought_signature: None,
+    }
 }
 
 pub(super) fn text(text: &str) -> Part<'_> {
@@ -250,10 +324,16 @@ fn content<'a>(piece: Piece<'a>, parts: &mut Vec<Part<'a>>, warnings: &mut Vec<W
         }
     };
     parts.push(match source {
-        Source::Base64 { data } => part(Payload::InlineData(Blob { mime_type: media_type, data })),
+        Source::Base64 { data } => part(Payload::InlineData(Blob {
+            mime_type: media_type,
+            data,
+        })),
         // Source: file input methods, "external HTTP / signed URLs", 2026-11.
         Source::Url { url } if ["https://", "http://"].iter().any(|it| url.starts_with(it)) => {
-            part(Payload::FileData(FileData { mime_type: media_type, file_uri: url }))
+            part(Payload::FileData(FileData {
+                mime_type: media_type,
+                file_uri: url,
+            }))
         }
         _ => {
             changed(warnings, NO_ADDRESS);

@@ -1,7 +1,8 @@
 //! The part of a request before its contents: system prompt, tools and settings. Pure.
 
 use adjutant_llm::{
-    Cache, Effort, Format, ModelInfo, Options, Request, ThinkingControl, ToolChoice, ToolDecl, Warning, WarningKind,
+    Cache, Effort, Format, ModelInfo, Options, Request, ThinkingControl, ToolChoice, ToolDecl,
+    Warning, WarningKind,
 };
 use serde_json::{Map, Value, json};
 
@@ -27,25 +28,42 @@ const MAX_STOPS: usize = 5;
 const FORMAT_WITH_TOOLS: u32 = 3;
 
 /// Writes the request up to the opening bracket of its contents.
-pub(super) fn write(info: &ModelInfo, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) {
+pub(super) fn write(
+    info: &ModelInfo,
+    request: &Request,
+    out: &mut Vec<u8>,
+    warnings: &mut Vec<Warning>,
+) {
     let options = options::effective(info, &request.options, warnings);
     let extra = options::extra(&request.options, &RESERVED, warnings);
     let mut members = Vec::new();
     if !request.system.trim().is_empty() {
-        member(&mut members, "systemInstruction", &Instruction { parts: [text(&request.system)] });
+        member(
+            &mut members,
+            "systemInstruction",
+            &Instruction {
+                parts: [text(&request.system)],
+            },
+        );
     }
     let tools = tools(request);
     if !tools.is_empty() {
         member(&mut members, "tools", &tools);
     }
-    let configs = [tool_config(&options, request, warnings), generation_config(info, &options, request, warnings)];
+    let configs = [
+        tool_config(&options, request, warnings),
+        generation_config(info, &options, request, warnings),
+    ];
     for (name, ours) in CONFIGS.into_iter().zip(configs) {
         let config = merged(ours, request.options.extra.get(name));
         if config != json!({}) {
             member(&mut members, name, &config);
         }
     }
-    for (name, value) in extra.into_iter().filter(|(name, _)| !CONFIGS.contains(&name.as_str())) {
+    for (name, value) in extra
+        .into_iter()
+        .filter(|(name, _)| !CONFIGS.contains(&name.as_str()))
+    {
         member(&mut members, name, value);
     }
     out.push(b'{');
@@ -72,7 +90,9 @@ fn merged(mut ours: Map<String, Value>, given: Option<&Value>) -> Value {
 fn tools(request: &Request) -> Vec<Tool<'_>> {
     let mut tools = Vec::with_capacity(1 + request.options.server_tools.len());
     if !request.tools.is_empty() {
-        tools.push(Tool::Functions { function_declarations: request.tools.iter().map(declaration).collect() });
+        tools.push(Tool::Functions {
+            function_declarations: request.tools.iter().map(declaration).collect(),
+        });
     }
     tools.extend(request.options.server_tools.iter().map(Tool::Server));
     tools
@@ -80,11 +100,20 @@ fn tools(request: &Request) -> Vec<Tool<'_>> {
 
 /// Source: how the pi and goose projects use `parametersJsonSchema`, 2026-11: any JSON schema of an object, as it is.
 fn declaration(tool: &ToolDecl) -> Declaration<'_> {
-    let parameters_json_schema = schema::has_members(&tool.schema).then(|| strict::for_tool(&tool.schema));
-    Declaration { name: tool.name.as_str(), description: &tool.description, parameters_json_schema }
+    let parameters_json_schema =
+        schema::has_members(&tool.schema).then(|| strict::for_tool(&tool.schema));
+    Declaration {
+        name: tool.name.as_str(),
+        description: &tool.description,
+        parameters_json_schema,
+    }
 }
 
-fn tool_config(options: &Effective<'_>, request: &Request, warnings: &mut Vec<Warning>) -> Map<String, Value> {
+fn tool_config(
+    options: &Effective<'_>,
+    request: &Request,
+    warnings: &mut Vec<Warning>,
+) -> Map<String, Value> {
     let mut config = Map::new();
     let calling = match options.tool_choice {
         ToolChoice::None => Some(json!({"mode": "NONE"})),
@@ -97,7 +126,10 @@ fn tool_config(options: &Effective<'_>, request: &Request, warnings: &mut Vec<Wa
             config.insert("functionCallingConfig".to_owned(), calling);
         }
         Some(_) if *options.tool_choice == ToolChoice::Required => {
-            dropped(warnings, "tool_choice was dropped: calls of tools that the provider runs cannot be demanded");
+            dropped(
+                warnings,
+                "tool_choice was dropped: calls of tools that the provider runs cannot be demanded",
+            );
         }
         _ => {}
     }
@@ -130,12 +162,21 @@ fn generation_config(
         set("seed", json!(seed % (1 << 31)));
     }
     if !options.stop.is_empty() {
-        set("stopSequences", json!(options.stop.iter().take(MAX_STOPS).collect::<Vec<_>>()));
+        set(
+            "stopSequences",
+            json!(options.stop.iter().take(MAX_STOPS).collect::<Vec<_>>()),
+        );
     }
     if let Some(format) = &request.options.format {
         let has_tools = !request.tools.is_empty() || !request.options.server_tools.is_empty();
         if has_tools && generation(info.name()) < FORMAT_WITH_TOOLS {
-            dropped(warnings, &format!("format was dropped: {} takes no schema beside tools", info.id));
+            dropped(
+                warnings,
+                &format!(
+                    "format was dropped: {} takes no schema beside tools",
+                    info.id
+                ),
+            );
         } else {
             set("responseMimeType", json!("application/json"));
             set("responseJsonSchema", response_schema(format, warnings));
@@ -151,7 +192,10 @@ fn generation_config(
 fn response_schema(format: &Format, warnings: &mut Vec<Warning>) -> Value {
     let supported = schema::supported(&format.schema);
     if supported.lossy {
-        dropped(warnings, "the schema of the format was simplified: it holds rules that this wire does not know");
+        dropped(
+            warnings,
+            "the schema of the format was simplified: it holds rules that this wire does not know",
+        );
     }
     let mut schema = supported.schema;
     if let Value::Object(members) = &mut schema
@@ -173,7 +217,10 @@ fn thinking(info: &ModelInfo, effort: Effort, warnings: &mut Vec<Warning>) -> Va
             budget => json!({"includeThoughts": true, "thinkingBudget": budget}),
         },
         (_, Effort::Off) => {
-            dropped(warnings, "thinking was changed from off to minimal: there is no level below that");
+            dropped(
+                warnings,
+                "thinking was changed from off to minimal: there is no level below that",
+            );
             json!({"thinkingLevel": "minimal"})
         }
         (_, effort) => {
@@ -208,17 +255,29 @@ fn budget(name: &str, effort: Effort) -> u32 {
 /// Says which options this wire has no place for.
 fn unsupported(sent: &Effective<'_>, options: &Options, warnings: &mut Vec<Warning>) {
     if sent.sequential_calls {
-        dropped(warnings, "sequential_calls was dropped: this wire has no such option");
+        dropped(
+            warnings,
+            "sequential_calls was dropped: this wire has no such option",
+        );
     }
     if options.cache == Cache::Long {
-        dropped(warnings, "cache was changed from long to short: this wire caches by itself, for minutes");
+        dropped(
+            warnings,
+            "cache was changed from long to short: this wire caches by itself, for minutes",
+        );
     }
     if sent.stop.len() > MAX_STOPS {
         let (all, most) = (sent.stop.len(), MAX_STOPS);
-        dropped(warnings, &format!("stop was shortened from {all} texts to {most}: this wire takes no more"));
+        dropped(
+            warnings,
+            &format!("stop was shortened from {all} texts to {most}: this wire takes no more"),
+        );
     }
 }
 
 fn dropped(warnings: &mut Vec<Warning>, text: &str) {
-    warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
+    warnings.push(Warning {
+        kind: WarningKind::OptionDropped,
+        message: text.into(),
+    });
 }

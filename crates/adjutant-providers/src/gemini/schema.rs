@@ -28,9 +28,25 @@ const LISTS: [&str; 3] = ["prefixItems", "anyOf", "oneOf"];
 /// Members whose values are schemas, or say yes or no.
 const SCHEMAS: [&str; 2] = ["items", "additionalProperties"];
 /// Members that demand nothing.
-const NOTES: [&str; 7] = ["$schema", "$comment", "default", "examples", "deprecated", "readOnly", "writeOnly"];
+const NOTES: [&str; 7] = [
+    "$schema",
+    "$comment",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+];
 /// The members of a schema of an object without members.
-const BARE: [&str; 7] = ["type", "properties", "required", "additionalProperties", "title", "description", "$schema"];
+const BARE: [&str; 7] = [
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "title",
+    "description",
+    "$schema",
+];
 
 /// A schema that the API takes.
 #[derive(Debug, PartialEq)]
@@ -51,13 +67,17 @@ pub(super) fn supported(schema: &Value) -> Supported {
 ///
 /// Source: what the goose project does, 2026-11.
 pub(super) fn has_members(schema: &Value) -> bool {
-    let Value::Object(members) = schema else { return false };
+    let Value::Object(members) = schema else {
+        return false;
+    };
     let is_empty = |value: &Value| match value {
         Value::Object(map) => map.is_empty(),
         Value::Array(list) => list.is_empty(),
         _ => true,
     };
-    members.iter().any(|(name, value)| !BARE.contains(&name.as_str()) || !is_empty(value))
+    members
+        .iter()
+        .any(|(name, value)| !BARE.contains(&name.as_str()) || !is_empty(value))
 }
 
 fn rewrite(schema: &Value, lossy: &mut bool, depth: usize) -> Value {
@@ -74,7 +94,11 @@ fn rewrite(schema: &Value, lossy: &mut bool, depth: usize) -> Value {
     for (name, value) in &members {
         let value = match (name.as_str(), value) {
             // Beside a reference, nothing else may stand.
-            (name, _) if members.contains_key("$ref") && !name.starts_with('$') && name != "definitions" => {
+            (name, _)
+                if members.contains_key("$ref")
+                    && !name.starts_with('$')
+                    && name != "definitions" =>
+            {
                 *lossy |= !NOTES.contains(&name) && !["title", "description"].contains(&name);
                 continue;
             }
@@ -85,9 +109,10 @@ fn rewrite(schema: &Value, lossy: &mut bool, depth: usize) -> Value {
             ("$ref", Value::String(to)) => json!(to.replacen("#/definitions/", "#/$defs/", 1)),
             ("enum", Value::Array(values)) if values.iter().all(is_listable) => value.clone(),
             (name, Value::Object(map)) if MAPS.contains(&name) => inner(map, lossy, depth),
-            (name, Value::Array(list)) if LISTS.contains(&name) => {
-                list.iter().map(|it| rewrite(it, lossy, depth + 1)).collect()
-            }
+            (name, Value::Array(list)) if LISTS.contains(&name) => list
+                .iter()
+                .map(|it| rewrite(it, lossy, depth + 1))
+                .collect(),
             (name, Value::Bool(_)) if SCHEMAS.contains(&name) => value.clone(),
             (name, Value::Object(_)) if SCHEMAS.contains(&name) => rewrite(value, lossy, depth + 1),
             ("required", Value::Array(_)) => value.clone(),
@@ -103,11 +128,18 @@ fn rewrite(schema: &Value, lossy: &mut bool, depth: usize) -> Value {
 }
 
 fn inner(map: &Map<String, Value>, lossy: &mut bool, depth: usize) -> Value {
-    map.iter().map(|(name, it)| (name.clone(), rewrite(it, lossy, depth + 1))).collect()
+    map.iter()
+        .map(|(name, it)| (name.clone(), rewrite(it, lossy, depth + 1)))
+        .collect()
 }
 
 /// Says by other words what a member demands; whether that says all of it.
-fn say(name: &str, value: &Value, members: &Map<String, Value>, object: &mut Map<String, Value>) -> bool {
+fn say(
+    name: &str,
+    value: &Value,
+    members: &Map<String, Value>,
+    object: &mut Map<String, Value>,
+) -> bool {
     let step = match name {
         "const" if is_listable(value) => {
             object.insert("enum".to_owned(), json!([value]));
@@ -123,11 +155,17 @@ fn say(name: &str, value: &Value, members: &Map<String, Value>, object: &mut Map
     };
     let bound = if step == 1 { "minimum" } else { "maximum" };
     let is_integer = members.get("type").is_some_and(|it| it == "integer");
-    let next = value.as_i64().and_then(|it| it.checked_add(step)).filter(|_| is_integer);
+    let next = value
+        .as_i64()
+        .and_then(|it| it.checked_add(step))
+        .filter(|_| is_integer);
     if members.contains_key(bound) || !value.is_number() {
         return false;
     }
-    object.insert(bound.to_owned(), next.map_or_else(|| value.clone(), Value::from));
+    object.insert(
+        bound.to_owned(),
+        next.map_or_else(|| value.clone(), Value::from),
+    );
     next.is_some()
 }
 
@@ -139,7 +177,9 @@ fn is_listable(value: &Value) -> bool {
 /// The members, with those of all schemas in `allOf`; where two contradict, the first is kept.
 fn flat(members: &Map<String, Value>, lossy: &mut bool) -> Map<String, Value> {
     let mut all = members.clone();
-    let Some(Value::Array(parts)) = all.shift_remove("allOf") else { return all };
+    let Some(Value::Array(parts)) = all.shift_remove("allOf") else {
+        return all;
+    };
     for part in parts {
         let Value::Object(part) = part else {
             *lossy |= part != Value::Bool(true);
@@ -156,7 +196,9 @@ fn flat(members: &Map<String, Value>, lossy: &mut bool) -> Map<String, Value> {
                 (Some(Value::Array(there)), Value::Array(more)) if name == "required" => {
                     there.extend(more);
                 }
-                (Some(there), value) => *lossy |= *there != value && !NOTES.contains(&name.as_str()),
+                (Some(there), value) => {
+                    *lossy |= *there != value && !NOTES.contains(&name.as_str())
+                }
                 (None, value) => {
                     all.insert(name, value);
                 }
@@ -172,7 +214,13 @@ mod tests {
 
     #[track_caller]
     fn check(schema: Value, expect: Value, lossy: bool) {
-        assert_eq!(supported(&schema), Supported { schema: expect, lossy });
+        assert_eq!(
+            supported(&schema),
+            Supported {
+                schema: expect,
+                lossy
+            }
+        );
     }
 
     #[test]
@@ -192,7 +240,11 @@ mod tests {
 
     #[test]
     fn supported_says_a_demand_by_other_words_when_it_can() {
-        check(json!({"const": "x", "default": "x", "$schema": "s"}), json!({"enum": ["x"]}), false);
+        check(
+            json!({"const": "x", "default": "x", "$schema": "s"}),
+            json!({"enum": ["x"]}),
+            false,
+        );
         check(
             json!({"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 9}),
             json!({"type": "integer", "minimum": 1, "maximum": 8}),
@@ -219,21 +271,40 @@ mod tests {
 
     #[test]
     fn supported_is_lossy_when_a_demand_cannot_be_said() {
-        check(json!({"type": "string", "pattern": "a+", "minLength": 1}), json!({"type": "string"}), true);
-        check(json!({"type": "number", "exclusiveMinimum": 0.5}), json!({"type": "number", "minimum": 0.5}), true);
+        check(
+            json!({"type": "string", "pattern": "a+", "minLength": 1}),
+            json!({"type": "string"}),
+            true,
+        );
+        check(
+            json!({"type": "number", "exclusiveMinimum": 0.5}),
+            json!({"type": "number", "minimum": 0.5}),
+            true,
+        );
         check(json!({"const": true}), json!({}), true);
-        check(json!({"$ref": "#/$defs/a", "type": "object"}), json!({"$ref": "#/$defs/a"}), true);
+        check(
+            json!({"$ref": "#/$defs/a", "type": "object"}),
+            json!({"$ref": "#/$defs/a"}),
+            true,
+        );
         check(json!({"not": {"type": "string"}}), json!({}), true);
         check(json!(false), json!({}), true);
-        let deep = (0..80).fold(json!({"type": "string"}), |inner, _| json!({"type": "array", "items": inner}));
+        let deep = (0..80).fold(
+            json!({"type": "string"}),
+            |inner, _| json!({"type": "array", "items": inner}),
+        );
         assert!(supported(&deep).lossy);
     }
 
     #[test]
     fn has_members_says_no_when_a_tool_takes_nothing() {
-        assert!(!has_members(&json!({"type": "object", "properties": {}, "additionalProperties": false})));
+        assert!(!has_members(
+            &json!({"type": "object", "properties": {}, "additionalProperties": false})
+        ));
         assert!(!has_members(&json!({})));
-        assert!(has_members(&json!({"type": "object", "properties": {"a": {}}})));
+        assert!(has_members(
+            &json!({"type": "object", "properties": {"a": {}}})
+        ));
         assert!(has_members(&json!({"$ref": "#/$defs/a"})));
     }
 }

@@ -1,9 +1,9 @@
 //! Tests of the wire: conformance, and the bytes of requests.
 
 use adjutant_llm::{
-    Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra, FinishReason, Format,
-    Image, Inputs, Options, Reply, Request, RequestOption, Source, Status, Summary, Text, Thinking, ThinkingControl,
-    ToolChoice, ToolDecl, Transcript, Turn, UserMessage,
+    Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra,
+    FinishReason, Format, Image, Inputs, Options, Reply, Request, RequestOption, Source, Status,
+    Summary, Text, Thinking, ThinkingControl, ToolChoice, ToolDecl, Transcript, Turn, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -17,7 +17,10 @@ const OLD: &str = "gemini/gemini-2.5-pro";
 fn info(id: &str) -> ModelInfo {
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
-    ModelInfo { inputs, ..ModelInfo::new(id) }
+    ModelInfo {
+        inputs,
+        ..ModelInfo::new(id)
+    }
 }
 
 fn model(id: &str) -> Gemini {
@@ -43,7 +46,14 @@ fn check(id: &str, entries: impl IntoIterator<Item = Entry>, expect: Value) -> V
 
 /// Checks a member of the body of a request with these options, and the warnings.
 #[track_caller]
-fn check_option(info: ModelInfo, tools: &[ToolDecl], options: Options, path: &str, expect: Value, warns: &[&str]) {
+fn check_option(
+    info: ModelInfo,
+    tools: &[ToolDecl],
+    options: Options,
+    path: &str,
+    expect: Value,
+    warns: &[&str],
+) {
     let request = Request::new().tools(tools).options(options).user("hi");
     let (text, warnings) = body(&Gemini::new(info, "k"), &request);
     let value: Value = serde_json::from_str(&text).expect("JSON");
@@ -52,30 +62,53 @@ fn check_option(info: ModelInfo, tools: &[ToolDecl], options: Options, path: &st
 }
 
 fn tool(name: &str, schema: Value) -> ToolDecl {
-    ToolDecl { name: name.into(), description: "Reads.".into(), schema: Arc::new(schema) }
+    ToolDecl {
+        name: name.into(),
+        description: "Reads.".into(),
+        schema: Arc::new(schema),
+    }
 }
 
 fn call(block: u32, wire_id: Option<&str>, args: &str, signature: Option<&str>) -> Block {
-    let mut call = Call::new(CallId { turn: 3, attempt: 0, block }, "read", args);
+    let mut call = Call::new(
+        CallId {
+            turn: 3,
+            attempt: 0,
+            block,
+        },
+        "read",
+        args,
+    );
     call.wire_id = wire_id.map(Into::into);
     call.extra = signed(signature);
     Block::Call(call)
 }
 
 fn signed(signature: Option<&str>) -> Extra {
-    signature.map(|it| Extra::from(json!({"thoughtSignature": it}))).unwrap_or_default()
+    signature
+        .map(|it| Extra::from(json!({"thoughtSignature": it})))
+        .unwrap_or_default()
 }
 
 fn said(text: &str, signature: Option<&str>) -> Block {
-    Block::Text(Text { text: text.into(), extra: signed(signature) })
+    Block::Text(Text {
+        text: text.into(),
+        extra: signed(signature),
+    })
 }
 
 fn thought(text: &str, signature: Option<&str>) -> Block {
-    Block::Thinking(Thinking { signature: signature.map(Into::into), ..Thinking::new(text) })
+    Block::Thinking(Thinking {
+        signature: signature.map(Into::into),
+        ..Thinking::new(text)
+    })
 }
 
 fn opaque(value: Value) -> Block {
-    Block::Opaque { issuer: "gemini".into(), value }
+    Block::Opaque {
+        issuer: "gemini".into(),
+        value,
+    }
 }
 
 fn turn(model: &str, stop: FinishReason, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
@@ -83,7 +116,8 @@ fn turn(model: &str, stop: FinishReason, blocks: Vec<Block>, results: Vec<CallRe
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     let mut open = Turn::open(Arc::new(reply.clone()));
     for (call, result) in reply.calls().zip(results) {
-        open.put(call.id, Arc::new(result)).expect("the call is open");
+        open.put(call.id, Arc::new(result))
+            .expect("the call is open");
     }
     Entry::Turn(open.close().expect("every call has its result"))
 }
@@ -98,15 +132,24 @@ fn question() -> Value {
 }
 
 fn image(media_type: &str, source: Source) -> Content {
-    Content::Image(Image { media_type: media_type.into(), source })
+    Content::Image(Image {
+        media_type: media_type.into(),
+        source,
+    })
 }
 
 fn document(name: Option<&str>, source: Source) -> Content {
-    Content::Document(Document { media_type: "application/pdf".into(), name: name.map(Into::into), source })
+    Content::Document(Document {
+        media_type: "application/pdf".into(),
+        name: name.map(Into::into),
+        source,
+    })
 }
 
 fn bytes() -> Source {
-    Source::Base64 { data: "aGk=".into() }
+    Source::Base64 {
+        data: "aGk=".into(),
+    }
 }
 
 fn at(url: &str) -> Source {
@@ -127,19 +170,43 @@ fn answers_break_nothing_when_they_are_garbled() {
 fn errors_are_retryable_when_the_model_made_what_cannot_be_used() {
     let error = |data: &str| {
         let protocol = model(ID).inner.protocol().clone();
-        let mut decoder = Wire::decoder(&protocol, &protocol.info, CallIdSeed { turn: 1, attempt: 0 });
+        let mut decoder = Wire::decoder(
+            &protocol,
+            &protocol.info,
+            CallIdSeed {
+                turn: 1,
+                attempt: 0,
+            },
+        );
         let frame = crate::sse::Frame { event: "", data };
         let flow = crate::driver::Decode::frame(&mut decoder, frame, &mut Default::default());
         let error = flow.expect_err("a failure");
-        (error.is_retryable(), error.retry_after().map(|it| it.as_secs()))
+        (
+            error.is_retryable(),
+            error.retry_after().map(|it| it.as_secs()),
+        )
     };
-    for reason in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "OTHER"] {
-        assert_eq!(error(&json!({"candidates": [{"finishReason": reason}]}).to_string()), (true, None), "{reason}");
+    for reason in [
+        "MALFORMED_FUNCTION_CALL",
+        "UNEXPECTED_TOOL_CALL",
+        "TOO_MANY_TOOL_CALLS",
+        "OTHER",
+    ] {
+        assert_eq!(
+            error(&json!({"candidates": [{"finishReason": reason}]}).to_string()),
+            (true, None),
+            "{reason}"
+        );
     }
-    assert_eq!(error(r#"{"candidates":[{"finishReason":"MISSING_THOUGHT_SIGNATURE"}]}"#), (false, None));
-    assert_eq!(error(r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#), (false, None));
-    let quota =
-        r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"m","details":[{"retryDelay":"37s"}]}}"#;
+    assert_eq!(
+        error(r#"{"candidates":[{"finishReason":"MISSING_THOUGHT_SIGNATURE"}]}"#),
+        (false, None)
+    );
+    assert_eq!(
+        error(r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#),
+        (false, None)
+    );
+    let quota = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"m","details":[{"retryDelay":"37s"}]}}"#;
     assert_eq!(error(quota), (true, Some(37)));
 }
 
@@ -149,15 +216,23 @@ fn address_keeps_its_form_when_a_model_has_an_odd_name() {
         let model = model(id);
         Wire::address(model.inner.protocol(), model.inner.info()).path
     };
-    assert_eq!(path(ID), "/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse");
+    assert_eq!(
+        path(ID),
+        "/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse"
+    );
     let odd = "/v1beta/models/..%2F..%2Fa%3Fb%23c%25d%3Ae%20%C3%A9:streamGenerateContent?alt=sse";
     assert_eq!(path("gemini/../../a?b#c%d:e é"), odd);
 }
 
 #[test]
 fn body_is_written_byte_for_byte_when_all_is_set() {
-    let tools =
-        [tool("read", json!({"type": "object", "properties": {"a": {"type": "string"}}})), tool("now", json!({}))];
+    let tools = [
+        tool(
+            "read",
+            json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+        ),
+        tool("now", json!({})),
+    ];
     let options = Options {
         max_output_tokens: Some(100),
         temperature: Some(0.5),
@@ -170,18 +245,41 @@ fn body_is_written_byte_for_byte_when_all_is_set() {
     .extra("safetySettings", json!([]))
     .extra("generationConfig", json!({"topK": 5}));
     let efforts = vec![Effort::Low, Effort::High];
-    let info = ModelInfo { efforts, thinking: ThinkingControl::Level, ..info(ID) };
-    let request = Request::new().system("Be \"brief\".").tools(tools).options(options).user("hi");
+    let info = ModelInfo {
+        efforts,
+        thinking: ThinkingControl::Level,
+        ..info(ID)
+    };
+    let request = Request::new()
+        .system("Be \"brief\".")
+        .tools(tools)
+        .options(options)
+        .user("hi");
     let expect = r#"{"systemInstruction":{"parts":[{"text":"Be \"brief\"."}]},"tools":[{"functionDeclarations":[{"name":"read","description":"Reads.","parametersJsonSchema":{"type":"object","properties":{"a":{"type":"string"}}}},{"name":"now","description":"Reads."}]},{"googleSearch":{}}],"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["read"]},"includeServerSideToolInvocations":true},"generationConfig":{"maxOutputTokens":100,"temperature":0.5,"stopSequences":["END"],"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"low"},"topK":5},"safetySettings":[],"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#;
-    assert_eq!(body(&Gemini::new(info, "k"), &request), (expect.to_owned(), vec![]));
+    assert_eq!(
+        body(&Gemini::new(info, "k"), &request),
+        (expect.to_owned(), vec![])
+    );
 }
 
 #[test]
 fn body_holds_contents_alone_when_nothing_is_set() {
-    let model = Gemini::new(ModelInfo { refuses: vec![RequestOption::MaxOutputTokens], ..info(ID) }, "k");
+    let model = Gemini::new(
+        ModelInfo {
+            refuses: vec![RequestOption::MaxOutputTokens],
+            ..info(ID)
+        },
+        "k",
+    );
     let expect = r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#;
-    assert_eq!(body(&model, &Request::new().user("hi")), (expect.to_owned(), vec![]));
-    assert_eq!(body(&model, &Request::new()), (r#"{"contents":[]}"#.to_owned(), vec![]));
+    assert_eq!(
+        body(&model, &Request::new().user("hi")),
+        (expect.to_owned(), vec![])
+    );
+    assert_eq!(
+        body(&model, &Request::new()),
+        (r#"{"contents":[]}"#.to_owned(), vec![])
+    );
 }
 
 #[test]
@@ -214,11 +312,22 @@ fn body_warns_when_options_have_no_place() {
 #[test]
 fn tool_config_follows_the_choice_when_there_are_tools() {
     let tools = [tool("read", json!({"type": "object"}))];
-    let check = |options: Options, expect: Value| check_option(info(ID), &tools, options, "/toolConfig", expect, &[]);
+    let check = |options: Options, expect: Value| {
+        check_option(info(ID), &tools, options, "/toolConfig", expect, &[])
+    };
     check(Options::default(), Value::Null);
-    let chosen = |tool_choice| Options { tool_choice, ..Options::default() };
-    check(chosen(ToolChoice::None), json!({"functionCallingConfig": {"mode": "NONE"}}));
-    check(chosen(ToolChoice::Required), json!({"functionCallingConfig": {"mode": "ANY"}}));
+    let chosen = |tool_choice| Options {
+        tool_choice,
+        ..Options::default()
+    };
+    check(
+        chosen(ToolChoice::None),
+        json!({"functionCallingConfig": {"mode": "NONE"}}),
+    );
+    check(
+        chosen(ToolChoice::Required),
+        json!({"functionCallingConfig": {"mode": "ANY"}}),
+    );
     let given = json!({"functionCallingConfig": {"mode": "VALIDATED"}});
     let options = chosen(ToolChoice::Required).extra("toolConfig", given.clone());
     check(options, given);
@@ -228,47 +337,128 @@ fn tool_config_follows_the_choice_when_there_are_tools() {
 fn thinking_is_a_level_or_a_budget_when_a_model_is_told_so() {
     #[track_caller]
     fn check(id: &str, control: ThinkingControl, wanted: Effort, expect: Value, warns: &[&str]) {
-        let info = ModelInfo { efforts: Effort::ALL.to_vec(), thinking: control, ..ModelInfo::new(id) };
-        let options = Options { thinking: Some(wanted), ..Options::default() };
-        check_option(info, &[], options, "/generationConfig/thinkingConfig", expect, warns);
+        let info = ModelInfo {
+            efforts: Effort::ALL.to_vec(),
+            thinking: control,
+            ..ModelInfo::new(id)
+        };
+        let options = Options {
+            thinking: Some(wanted),
+            ..Options::default()
+        };
+        check_option(
+            info,
+            &[],
+            options,
+            "/generationConfig/thinkingConfig",
+            expect,
+            warns,
+        );
     }
     let level = |name: &str| json!({"includeThoughts": true, "thinkingLevel": name});
-    check(ID, ThinkingControl::Level, Effort::Minimal, level("minimal"), &[]);
-    check(ID, ThinkingControl::Level, Effort::Medium, level("medium"), &[]);
+    check(
+        ID,
+        ThinkingControl::Level,
+        Effort::Minimal,
+        level("minimal"),
+        &[],
+    );
+    check(
+        ID,
+        ThinkingControl::Level,
+        Effort::Medium,
+        level("medium"),
+        &[],
+    );
     check(ID, ThinkingControl::Level, Effort::Max, level("high"), &[]);
     let warn = "thinking was changed from off to minimal: there is no level below that";
-    check(ID, ThinkingControl::Level, Effort::Off, json!({"thinkingLevel": "minimal"}), &[warn]);
+    check(
+        ID,
+        ThinkingControl::Level,
+        Effort::Off,
+        json!({"thinkingLevel": "minimal"}),
+        &[warn],
+    );
     let budget = |tokens: u32| json!({"includeThoughts": true, "thinkingBudget": tokens});
     let steps = [128, 128, 2_048, 8_192, 32_768, 32_768];
     for (effort, tokens) in Effort::ALL.into_iter().zip(steps) {
         check(OLD, ThinkingControl::Budget, effort, budget(tokens), &[]);
     }
     let flash = "gemini/gemini-2.5-flash";
-    check(flash, ThinkingControl::Budget, Effort::Off, json!({"thinkingBudget": 0}), &[]);
-    for (effort, tokens) in Effort::ALL.into_iter().skip(1).zip([512, 2_048, 8_192, 24_576, 24_576]) {
+    check(
+        flash,
+        ThinkingControl::Budget,
+        Effort::Off,
+        json!({"thinkingBudget": 0}),
+        &[],
+    );
+    for (effort, tokens) in Effort::ALL
+        .into_iter()
+        .skip(1)
+        .zip([512, 2_048, 8_192, 24_576, 24_576])
+    {
         check(flash, ThinkingControl::Budget, effort, budget(tokens), &[]);
     }
 }
 
 #[test]
 fn format_is_sent_when_the_model_takes_it() {
-    let format = || Format::new("answer", json!({"type": "object", "properties": {"a": {"const": "x"}}}));
+    let format = || {
+        Format::new(
+            "answer",
+            json!({"type": "object", "properties": {"a": {"const": "x"}}}),
+        )
+    };
     let config = json!({
         "maxOutputTokens": 8192,
         "responseMimeType": "application/json",
         "responseJsonSchema": {"type": "object", "properties": {"a": {"enum": ["x"]}}, "title": "answer"},
     });
-    let options = || Options { format: Some(format()), ..Options::default() };
+    let options = || Options {
+        format: Some(format()),
+        ..Options::default()
+    };
     let tools = [tool("read", json!({"type": "object"}))];
-    check_option(info(OLD), &[], options(), "/generationConfig", config.clone(), &[]);
-    check_option(info(ID), &tools, options(), "/generationConfig", config, &[]);
+    check_option(
+        info(OLD),
+        &[],
+        options(),
+        "/generationConfig",
+        config.clone(),
+        &[],
+    );
+    check_option(
+        info(ID),
+        &tools,
+        options(),
+        "/generationConfig",
+        config,
+        &[],
+    );
     let warn = "format was dropped: gemini/gemini-2.5-pro takes no schema beside tools";
-    check_option(info(OLD), &tools, options(), "/generationConfig", json!({"maxOutputTokens": 8192}), &[warn]);
-    let warn = "the schema of the format was simplified: it holds rules that this wire does not know";
-    let options =
-        Options { format: Some(Format::new("n", json!({"type": "string", "pattern": "a"}))), ..Options::default() };
+    check_option(
+        info(OLD),
+        &tools,
+        options(),
+        "/generationConfig",
+        json!({"maxOutputTokens": 8192}),
+        &[warn],
+    );
+    let warn =
+        "the schema of the format was simplified: it holds rules that this wire does not know";
+    let options = Options {
+        format: Some(Format::new("n", json!({"type": "string", "pattern": "a"}))),
+        ..Options::default()
+    };
     let schema = json!({"type": "string", "title": "n"});
-    check_option(info(ID), &[], options, "/generationConfig/responseJsonSchema", schema, &[warn]);
+    check_option(
+        info(ID),
+        &[],
+        options,
+        "/generationConfig/responseJsonSchema",
+        schema,
+        &[warn],
+    );
 }
 
 #[test]
@@ -284,7 +474,15 @@ fn turn_sends_all_results_in_one_content_when_calls_are_parallel() {
     let failed = CallResult::new(Status::Failed, "");
     check(
         ID,
-        [asked(), turn(ID, FinishReason::Calls, blocks, vec![CallResult::ok("a"), ran, failed])],
+        [
+            asked(),
+            turn(
+                ID,
+                FinishReason::Calls,
+                blocks,
+                vec![CallResult::ok("a"), ran, failed],
+            ),
+        ],
         json!([
             question(),
             {"role": "model", "parts": [
@@ -315,7 +513,10 @@ fn turn_returns_signatures_in_their_parts_when_it_is_own() {
             said("", Some("QUJDRA")),
             said("", None),
             said("c", Some("not base64!")),
-            Block::Text(Text { text: "".into(), extra: Extra::from(json!({"groundingMetadata": {}})) }),
+            Block::Text(Text {
+                text: "".into(),
+                extra: Extra::from(json!({"groundingMetadata": {}})),
+            }),
         ]
     };
     check(
@@ -330,19 +531,47 @@ fn turn_returns_signatures_in_their_parts_when_it_is_own() {
             {"text": "c"},
         ]}]),
     );
-    let foreign = json!([{"role": "model", "parts": [{"text": "a"}, {"text": "b"}, {"text": "c"}]}]);
-    check(ID, [turn("gemini/gemini-3.5-pro", FinishReason::End, blocks(), vec![])], foreign.clone());
-    check(OLD, [turn("anthropic/claude-opus-5", FinishReason::End, blocks(), vec![])], foreign);
+    let foreign =
+        json!([{"role": "model", "parts": [{"text": "a"}, {"text": "b"}, {"text": "c"}]}]);
+    check(
+        ID,
+        [turn(
+            "gemini/gemini-3.5-pro",
+            FinishReason::End,
+            blocks(),
+            vec![],
+        )],
+        foreign.clone(),
+    );
+    check(
+        OLD,
+        [turn(
+            "anthropic/claude-opus-5",
+            FinishReason::End,
+            blocks(),
+            vec![],
+        )],
+        foreign,
+    );
 }
 
 #[test]
 fn turn_stands_in_for_a_signature_when_the_first_call_has_none() {
     let entry = |model: &str, signature| {
-        let blocks = vec![call(0, Some("toolu_1"), "{}", signature), call(1, Some("toolu_2"), "{}", None)];
-        turn(model, FinishReason::Calls, blocks, vec![CallResult::ok("a"), CallResult::ok("b")])
+        let blocks = vec![
+            call(0, Some("toolu_1"), "{}", signature),
+            call(1, Some("toolu_2"), "{}", None),
+        ];
+        turn(
+            model,
+            FinishReason::Calls,
+            blocks,
+            vec![CallResult::ok("a"), CallResult::ok("b")],
+        )
     };
     let expect = |ids: [&str; 2], signature: Option<&str>| {
-        let mut parts = ids.map(|id| json!({"functionCall": {"id": id, "name": "read", "args": {}}}));
+        let mut parts =
+            ids.map(|id| json!({"functionCall": {"id": id, "name": "read", "args": {}}}));
         if let Some(signature) = signature {
             parts[0]["thoughtSignature"] = json!(signature);
         }
@@ -353,17 +582,41 @@ fn turn_stands_in_for_a_signature_when_the_first_call_has_none() {
     };
     let (ours, theirs) = (["c3_0_0", "c3_0_1"], ["toolu_1", "toolu_2"]);
     let stand_in = Some("skip_thought_signature_validator");
-    check(ID, [asked(), entry("anthropic/claude-opus-5", Some("QQ=="))], expect(ours, stand_in));
+    check(
+        ID,
+        [asked(), entry("anthropic/claude-opus-5", Some("QQ=="))],
+        expect(ours, stand_in),
+    );
     // Calls follow a content of the user, so one stands in at the beginning.
     let mut alone = expect(ours, stand_in);
     alone[0]["parts"][0]["text"] = json!("Go on.");
     check(ID, [entry("anthropic/claude-opus-5", Some("QQ=="))], alone);
-    check("gemini/gemini-flash-latest", [asked(), entry("x/y", None)], expect(ours, stand_in));
-    check(OLD, [asked(), entry("anthropic/claude-opus-5", Some("QQ=="))], expect(ours, None));
-    check(ID, [asked(), entry(ID, Some("QQ=="))], expect(theirs, Some("QQ==")));
-    check(ID, [asked(), entry(ID, Some("?"))], expect(theirs, stand_in));
+    check(
+        "gemini/gemini-flash-latest",
+        [asked(), entry("x/y", None)],
+        expect(ours, stand_in),
+    );
+    check(
+        OLD,
+        [asked(), entry("anthropic/claude-opus-5", Some("QQ=="))],
+        expect(ours, None),
+    );
+    check(
+        ID,
+        [asked(), entry(ID, Some("QQ=="))],
+        expect(theirs, Some("QQ==")),
+    );
+    check(
+        ID,
+        [asked(), entry(ID, Some("?"))],
+        expect(theirs, stand_in),
+    );
     check(OLD, [asked(), entry(OLD, None)], expect(theirs, None));
-    check("gemini/gemma-4-31b-it", [asked(), entry("x/y", None)], expect(ours, None));
+    check(
+        "gemini/gemma-4-31b-it",
+        [asked(), entry("x/y", None)],
+        expect(ours, None),
+    );
 }
 
 #[test]
@@ -382,21 +635,44 @@ fn turn_returns_opaque_parts_when_this_provider_made_them() {
         ]
     };
     let own = json!([{"role": "model", "parts": [step, code, picture, {"text": "a"}]}]);
-    assert_eq!(check(ID, [turn(ID, FinishReason::End, blocks(), vec![])], own), [""; 0]);
+    assert_eq!(
+        check(ID, [turn(ID, FinishReason::End, blocks(), vec![])], own),
+        [""; 0]
+    );
     let parts = json!([{"executableCode": {"code": "1"}}, picture, {"text": "a"}]);
-    let warnings =
-        check(ID, [turn(OLD, FinishReason::End, blocks(), vec![])], json!([{"role": "model", "parts": parts}]));
-    let warn = "steps of a server tool were left out: only the model that took them can go on from them";
+    let warnings = check(
+        ID,
+        [turn(OLD, FinishReason::End, blocks(), vec![])],
+        json!([{"role": "model", "parts": parts}]),
+    );
+    let warn =
+        "steps of a server tool were left out: only the model that took them can go on from them";
     assert_eq!(warnings, [warn]);
 }
 
 #[test]
 fn turn_sends_text_alone_when_it_was_cut_short() {
-    for stop in [FinishReason::Interrupted, FinishReason::Refused, FinishReason::Filtered] {
+    for stop in [
+        FinishReason::Interrupted,
+        FinishReason::Refused,
+        FinishReason::Filtered,
+    ] {
         let no = || vec![CallResult::new(Status::Cancelled, "no")];
-        let blocks = vec![thought("", Some("QQ==")), said("half", Some("QQ==")), call(2, None, "{}", Some("QQ=="))];
-        check(ID, [turn(ID, stop, blocks, no())], json!([{"role": "model", "parts": [{"text": "half"}]}]));
-        check(ID, [turn(ID, stop, vec![call(0, None, "{}", None)], no())], json!([]));
+        let blocks = vec![
+            thought("", Some("QQ==")),
+            said("half", Some("QQ==")),
+            call(2, None, "{}", Some("QQ==")),
+        ];
+        check(
+            ID,
+            [turn(ID, stop, blocks, no())],
+            json!([{"role": "model", "parts": [{"text": "half"}]}]),
+        );
+        check(
+            ID,
+            [turn(ID, stop, vec![call(0, None, "{}", None)], no())],
+            json!([]),
+        );
     }
 }
 
@@ -404,15 +680,27 @@ fn turn_sends_text_alone_when_it_was_cut_short() {
 fn results_hold_media_when_the_model_takes_them_there() {
     let entry = |id: &str| {
         let mut pictures = CallResult::ok("c");
-        pictures.content = vec![Content::text("c"), image("image/png", bytes()), Content::text("d")];
+        pictures.content = vec![
+            Content::text("c"),
+            image("image/png", bytes()),
+            Content::text("d"),
+        ];
         let mut only = CallResult::ok("");
-        only.content = vec![document(Some("n.pdf"), bytes()), image("image/gif", bytes())];
+        only.content = vec![
+            document(Some("n.pdf"), bytes()),
+            image("image/gif", bytes()),
+        ];
         let mut linked = CallResult::new(Status::Failed, "");
         linked.content = vec![image("image/png", at("https://a.example/x.png"))];
-        let calls = (0..3).map(|block| call(block, Some("k"), "{}", Some("QQ=="))).collect();
+        let calls = (0..3)
+            .map(|block| call(block, Some("k"), "{}", Some("QQ==")))
+            .collect();
         turn(id, FinishReason::Calls, calls, vec![pictures, only, linked])
     };
-    let calls = vec![json!({"functionCall": {"id": "k", "name": "read", "args": {}}, "thoughtSignature": "QQ=="}); 3];
+    let calls = vec![
+        json!({"functionCall": {"id": "k", "name": "read", "args": {}}, "thoughtSignature": "QQ=="});
+        3
+    ];
     let blob = |media_type: &str| json!({"inlineData": {"mimeType": media_type, "data": "aGk="}});
     let link = json!({"fileData": {"mimeType": "image/png", "fileUri": "https://a.example/x.png"}});
     let result = |response: Value| json!({"functionResponse": {"id": "k", "name": "read", "response": response}});
@@ -467,8 +755,14 @@ fn user_content_is_sent_in_its_forms_when_it_has_media() {
         [
             Entry::User(UserMessage::from(content)),
             Entry::User(UserMessage::text(" \n")),
-            Entry::Custom(Custom { kind: "x".into(), value: Value::Null }),
-            Entry::Summary(Summary { text: "so far".into(), covers: 3 }),
+            Entry::Custom(Custom {
+                kind: "x".into(),
+                value: Value::Null,
+            }),
+            Entry::Summary(Summary {
+                text: "so far".into(),
+                covers: 3,
+            }),
         ],
         json!([
             {"role": "user", "parts": [
@@ -489,11 +783,25 @@ fn entries() -> impl Strategy<Value = Vec<Entry>> {
     let text = "[a-z\"\\\\ é🦀\n]{0,40}";
     let entry = prop_oneof![
         text.prop_map(|text| Entry::User(UserMessage::text(text))),
-        text.prop_map(|text| Entry::Summary(Summary { text: text.into(), covers: 1 })),
-        Just(Entry::Custom(Custom { kind: "x".into(), value: Value::Null })),
+        text.prop_map(|text| Entry::Summary(Summary {
+            text: text.into(),
+            covers: 1
+        })),
+        Just(Entry::Custom(Custom {
+            kind: "x".into(),
+            value: Value::Null
+        })),
         (text, text, any::<bool>(), any::<bool>()).prop_map(|(text, args, whole, own)| {
-            let stop = if whole { FinishReason::Calls } else { FinishReason::Interrupted };
-            let blocks = vec![thought(&text, None), said(&text, Some("QQ==")), call(2, None, &args, None)];
+            let stop = if whole {
+                FinishReason::Calls
+            } else {
+                FinishReason::Interrupted
+            };
+            let blocks = vec![
+                thought(&text, None),
+                said(&text, Some("QQ==")),
+                call(2, None, &args, None),
+            ];
             let mut result = CallResult::ok("x".repeat(30_000));
             result.content.push(image("image/gif", bytes()));
             turn(if own { ID } else { OLD }, stop, blocks, vec![result])
@@ -527,11 +835,21 @@ proptest! {
 #[test]
 fn usage_is_bounded_when_each_event_adds_to_it() {
     let protocol = model(ID).inner.protocol().clone();
-    let mut decoder = Wire::decoder(&protocol, &protocol.info, CallIdSeed { turn: 1, attempt: 0 });
+    let mut decoder = Wire::decoder(
+        &protocol,
+        &protocol.info,
+        CallIdSeed {
+            turn: 1,
+            attempt: 0,
+        },
+    );
     let mut out = std::collections::VecDeque::new();
     let mut take = |usage: &str| {
         let data = format!(r#"{{"usageMetadata":{usage}}}"#);
-        let frame = crate::sse::Frame { event: "", data: &data };
+        let frame = crate::sse::Frame {
+            event: "",
+            data: &data,
+        };
         crate::driver::Decode::frame(&mut decoder, frame, &mut out).expect("an event");
     };
     for at in 1..=100 {
@@ -540,9 +858,19 @@ fn usage_is_bounded_when_each_event_adds_to_it() {
         take(&usage.to_string());
     }
     take(&json!({"promptTokenCount": 200, "x": "x".repeat(20_000)}).to_string());
-    take(&format!(r#"{{"promptTokenCount":300,"deep":{}{}}}"#, "[".repeat(500), "]".repeat(500)));
+    take(&format!(
+        r#"{{"promptTokenCount":300,"deep":{}{}}}"#,
+        "[".repeat(500),
+        "]".repeat(500)
+    ));
     crate::driver::Decode::cut(&mut decoder, &mut out);
-    let Some(adjutant_llm::Chunk::Usage { usage, raw }) = out.pop_back() else { unreachable!("a usage is told") };
+    let Some(adjutant_llm::Chunk::Usage { usage, raw }) = out.pop_back() else {
+        unreachable!("a usage is told")
+    };
     assert_eq!(usage.input_uncached, 300);
-    assert_eq!(raw.as_object().map(|it| (it.len(), it.contains_key("deep"))), Some((64, false)));
+    assert_eq!(
+        raw.as_object()
+            .map(|it| (it.len(), it.contains_key("deep"))),
+        Some((64, false))
+    );
 }

@@ -20,7 +20,9 @@ pub(super) struct Counts {
 impl Counts {
     /// Takes what is said now: counts are cumulative, and one that is missing, `null` or no count stays.
     pub(super) fn add(&mut self, said: &Map<String, Value>) {
-        let set = |known: &mut Option<u64>, name: &str| *known = said.get(name).and_then(count).or(*known);
+        let set = |known: &mut Option<u64>, name: &str| {
+            *known = said.get(name).and_then(count).or(*known)
+        };
         set(&mut self.prompt, "promptTokenCount");
         set(&mut self.cached, "cachedContentTokenCount");
         set(&mut self.tool_use_prompt, "toolUsePromptTokenCount");

@@ -74,26 +74,44 @@ impl Evidence {
     /// Takes a reply with the results of its calls.
     pub(super) fn turn(&mut self, turn: &Turn, offered: &Offered<'_>) {
         self.turns += 1;
-        turn.pairs().for_each(|(call, result)| self.take(call, result, offered));
+        turn.pairs()
+            .for_each(|(call, result)| self.take(call, result, offered));
     }
 
     fn take(&mut self, call: &Call, result: &CallResult, offered: &Offered<'_>) {
         let args: Value = serde_json::from_str(&call.args).unwrap_or_default();
         let role = offered.role(call.name.as_str());
-        let path = ArgumentSlot::Path.find(&args).and_then(Value::as_str).map(str::to_owned);
+        let path = ArgumentSlot::Path
+            .find(&args)
+            .and_then(Value::as_str)
+            .map(str::to_owned);
         let text = result.text();
         self.calls.push((call.name.to_string(), args));
         if result.is_error() {
-            self.failures.push(Failure { tool: call.name.to_string(), role, path, message: text });
+            self.failures.push(Failure {
+                tool: call.name.to_string(),
+                role,
+                path,
+                message: text,
+            });
             return;
         }
         let partial = shapes::is_partial(&text);
         match role {
-            Some(Role::List) => self.lists.push(ToolListing { entries: shapes::entries(&text), partial }),
+            Some(Role::List) => self.lists.push(ToolListing {
+                entries: shapes::entries(&text),
+                partial,
+            }),
             Some(Role::Read) => {
-                self.files.push(Read { path: path.unwrap_or_default(), text: shapes::text(&text) });
+                self.files.push(Read {
+                    path: path.unwrap_or_default(),
+                    text: shapes::text(&text),
+                });
             }
-            Some(Role::Search) => self.searches.push(Searched { places: shapes::places(&text), partial }),
+            Some(Role::Search) => self.searches.push(Searched {
+                places: shapes::places(&text),
+                partial,
+            }),
             Some(Role::Edit | Role::Run) => self.done.push(text),
             None => {}
         }
@@ -102,7 +120,11 @@ impl Evidence {
     /// All entries of all lists, each path once.
     pub(super) fn entries(&self) -> Vec<&shapes::ListEntry> {
         let mut seen = std::collections::HashSet::new();
-        self.lists.iter().flat_map(|it| &it.entries).filter(|it| seen.insert(&it.path)).collect()
+        self.lists
+            .iter()
+            .flat_map(|it| &it.entries)
+            .filter(|it| seen.insert(&it.path))
+            .collect()
     }
 
     /// True if a call of this role failed.
@@ -117,6 +139,10 @@ fn is_question(message: &UserMessage) -> bool {
 }
 
 fn words(message: &UserMessage) -> String {
-    let texts: Vec<&str> = message.content.iter().filter_map(Content::as_text).collect();
+    let texts: Vec<&str> = message
+        .content
+        .iter()
+        .filter_map(Content::as_text)
+        .collect();
     texts.join("\n")
 }

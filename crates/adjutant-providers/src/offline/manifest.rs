@@ -5,7 +5,13 @@ use serde_json::Value;
 use super::{evidence::Read, shapes::ListEntry};
 
 /// The files that are read when nothing can be listed.
-pub(super) const LIKELY: &[&str] = &["README.md", "Cargo.toml", "package.json", "pyproject.toml", "go.mod"];
+pub(super) const LIKELY: &[&str] = &[
+    "README.md",
+    "Cargo.toml",
+    "package.json",
+    "pyproject.toml",
+    "go.mod",
+];
 /// The largest number of characters of a description that are shown.
 const MAX_SENTENCE: usize = 300;
 
@@ -38,7 +44,10 @@ pub(super) fn worth_reading(entries: &[&ListEntry]) -> Vec<String> {
         }
     }
     wanted.sort_unstable();
-    wanted.into_iter().map(|(_, path)| path.to_owned()).collect()
+    wanted
+        .into_iter()
+        .map(|(_, path)| path.to_owned())
+        .collect()
 }
 
 pub(super) fn is_readme(name: &str) -> bool {
@@ -65,12 +74,22 @@ impl ProjectManifest {
     /// Reads a file as a manifest; `None` if it is none.
     pub(super) fn of(file: &Read) -> Option<Self> {
         let kind = kind(name(&file.path))?;
-        let mut manifest = Self { path: file.path.clone(), kind, name: None, description: None, is_workspace: false };
+        let mut manifest = Self {
+            path: file.path.clone(),
+            kind,
+            name: None,
+            description: None,
+            is_workspace: false,
+        };
         match name(&file.path) {
             "package.json" => manifest.read_json(&file.text.lines.join("\n")),
             "go.mod" => {
-                manifest.name =
-                    file.text.lines.iter().find_map(|it| it.strip_prefix("module ")).map(|it| it.trim().to_owned());
+                manifest.name = file
+                    .text
+                    .lines
+                    .iter()
+                    .find_map(|it| it.strip_prefix("module "))
+                    .map(|it| it.trim().to_owned());
             }
             _ => manifest.read_toml(&file.text.lines),
         }
@@ -84,7 +103,9 @@ impl ProjectManifest {
     }
 
     fn read_json(&mut self, text: &str) {
-        let Ok(value) = serde_json::from_str::<Value>(text) else { return };
+        let Ok(value) = serde_json::from_str::<Value>(text) else {
+            return;
+        };
         let field = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         self.name = field("name");
         self.description = field("description");
@@ -96,23 +117,34 @@ impl ProjectManifest {
         let mut lines = lines.iter().map(|it| it.trim()).peekable();
         while let Some(line) = lines.next() {
             if let Some(header) = line.strip_prefix('[') {
-                section = header.split(']').next().unwrap_or_default().trim().to_owned();
+                section = header
+                    .split(']')
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned();
                 self.is_workspace |= section == "workspace";
                 continue;
             }
             if !matches!(section.as_str(), "package" | "project" | "tool.poetry") {
                 continue;
             }
-            let Some((key, value)) = line.split_once('=') else { continue };
+            let Some((key, value)) = line.split_once('=') else {
+                continue;
+            };
             let slot = match key.trim() {
                 "name" => &mut self.name,
                 "description" => &mut self.description,
                 _ => continue,
             };
             let value = value.trim();
-            let long = value.strip_prefix("\"\"\"").or_else(|| value.strip_prefix("'''"));
+            let long = value
+                .strip_prefix("\"\"\"")
+                .or_else(|| value.strip_prefix("'''"));
             *slot = match long {
-                Some("" | "\\") => lines.peek().map(|it| it.trim_end_matches(['"', '\'', '\\']).trim().to_owned()),
+                Some("" | "\\") => lines
+                    .peek()
+                    .map(|it| it.trim_end_matches(['"', '\'', '\\']).trim().to_owned()),
                 Some(rest) => Some(rest.trim_end_matches(['"', '\'']).trim().to_owned()),
                 None => string(value),
             };
@@ -152,7 +184,9 @@ impl Opening {
                 if !paragraph.is_empty() {
                     break;
                 }
-                opening.title.get_or_insert_with(|| title.trim_start_matches('#').trim().to_owned());
+                opening
+                    .title
+                    .get_or_insert_with(|| title.trim_start_matches('#').trim().to_owned());
             } else if line.is_empty() || is_markup {
                 if !paragraph.is_empty() {
                     break;
@@ -169,8 +203,14 @@ impl Opening {
     /// The first sentence of the comment that a source file begins with.
     pub(super) fn of_code(lines: &[String]) -> Self {
         let mut said: Vec<&str> = Vec::new();
-        for line in lines.iter().map(|it| it.trim()).skip_while(|it| it.is_empty() || it.starts_with("#!/")) {
-            let marks = ["//!", "///", "//", "/**", "/*", "*/", "\"\"\"", "--", ";;", "# ", "* "];
+        for line in lines
+            .iter()
+            .map(|it| it.trim())
+            .skip_while(|it| it.is_empty() || it.starts_with("#!/"))
+        {
+            let marks = [
+                "//!", "///", "//", "/**", "/*", "*/", "\"\"\"", "--", ";;", "# ", "* ",
+            ];
             let comment = marks.iter().find_map(|mark| line.strip_prefix(mark));
             match comment.map(|it| it.trim_end_matches("\"\"\"").trim_end_matches("*/").trim()) {
                 Some("") if said.is_empty() => {}
@@ -179,7 +219,10 @@ impl Opening {
             }
         }
         let sentence = (!said.is_empty()).then(|| first_sentence(&said.join(" ")));
-        Self { title: None, sentence }
+        Self {
+            title: None,
+            sentence,
+        }
     }
 }
 
@@ -206,34 +249,59 @@ mod tests {
 
     fn manifest(path: &str, text: &str) -> Option<(Option<String>, Option<String>, bool)> {
         let lines = text.lines().map(str::to_owned).collect();
-        let file = Read { path: path.to_owned(), text: FileText { lines, note: None } };
+        let file = Read {
+            path: path.to_owned(),
+            text: FileText { lines, note: None },
+        };
         ProjectManifest::of(&file).map(|it| (it.name, it.description, it.is_workspace))
     }
 
-    fn said(name: &str, description: &str, is_workspace: bool) -> Option<(Option<String>, Option<String>, bool)> {
-        Some((Some(name.to_owned()), Some(description.to_owned()), is_workspace))
+    fn said(
+        name: &str,
+        description: &str,
+        is_workspace: bool,
+    ) -> Option<(Option<String>, Option<String>, bool)> {
+        Some((
+            Some(name.to_owned()),
+            Some(description.to_owned()),
+            is_workspace,
+        ))
     }
 
     #[test]
     fn of_takes_name_and_description_when_it_is_a_manifest() {
         let cargo = "[package]\nname = \"a\" # it\nversion.workspace = true\ndescription = \"Says \\\"b\\\". More.\"\n\
             [dependencies]\nname = \"no\"\n[workspace]\n";
-        assert_eq!(manifest("x/Cargo.toml", cargo), said("a", "Says \"b\".", true));
+        assert_eq!(
+            manifest("x/Cargo.toml", cargo),
+            said("a", "Says \"b\".", true)
+        );
         let poetry = "[tool.poetry]\nname = 'p'\ndescription = \"\"\"\nLong one\n\"\"\"\n";
-        assert_eq!(manifest("pyproject.toml", poetry), said("p", "Long one", false));
+        assert_eq!(
+            manifest("pyproject.toml", poetry),
+            said("p", "Long one", false)
+        );
         let npm = r#"{"name": "n", "description": "Npm", "workspaces": []}"#;
         assert_eq!(manifest("package.json", npm), said("n", "Npm", true));
-        assert_eq!(manifest("package.json", "{cut off"), Some((None, None, false)));
-        assert_eq!(manifest("go.mod", "module a.example/b\n"), Some((Some("a.example/b".into()), None, false)));
+        assert_eq!(
+            manifest("package.json", "{cut off"),
+            Some((None, None, false))
+        );
+        assert_eq!(
+            manifest("go.mod", "module a.example/b\n"),
+            Some((Some("a.example/b".into()), None, false))
+        );
         assert_eq!(manifest("lib.rs", ""), None);
     }
 
     #[test]
     fn opening_passes_over_badges_when_a_readme_has_them() {
-        let text =
-            "[![badge](x)](y)\n```\n# no\nno\n```\n# Title\n\n<p>\n\n> Does *this*\nand that. And more.\n\n## Next\n";
+        let text = "[![badge](x)](y)\n```\n# no\nno\n```\n# Title\n\n<p>\n\n> Does *this*\nand that. And more.\n\n## Next\n";
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let expect = Opening { title: Some("Title".into()), sentence: Some("Does *this* and that.".into()) };
+        let expect = Opening {
+            title: Some("Title".into()),
+            sentence: Some("Does *this* and that.".into()),
+        };
         assert_eq!(Opening::of(&lines), expect);
         assert_eq!(Opening::of(&[]), Opening::default());
     }
@@ -244,10 +312,22 @@ mod tests {
             let lines: Vec<String> = text.lines().map(str::to_owned).collect();
             Opening::of_code(&lines).sentence
         };
-        assert_eq!(sentence("//! Does\n//! this. More.\n\nuse x;"), Some("Does this.".to_owned()));
-        assert_eq!(sentence("#!/bin/sh\n# Does that\nset -e"), Some("Does that".to_owned()));
-        assert_eq!(sentence("\"\"\"Does it.\"\"\"\nimport os"), Some("Does it.".to_owned()));
-        assert_eq!(sentence("/**\n * Does all.\n */"), Some("Does all.".to_owned()));
+        assert_eq!(
+            sentence("//! Does\n//! this. More.\n\nuse x;"),
+            Some("Does this.".to_owned())
+        );
+        assert_eq!(
+            sentence("#!/bin/sh\n# Does that\nset -e"),
+            Some("Does that".to_owned())
+        );
+        assert_eq!(
+            sentence("\"\"\"Does it.\"\"\"\nimport os"),
+            Some("Does it.".to_owned())
+        );
+        assert_eq!(
+            sentence("/**\n * Does all.\n */"),
+            Some("Does all.".to_owned())
+        );
         assert_eq!(sentence("#[derive(Debug)]\nstruct A;"), None);
     }
 }

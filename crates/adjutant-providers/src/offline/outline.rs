@@ -59,15 +59,23 @@ pub(super) fn defined(line: &str) -> Option<&str> {
         return None;
     }
     let name = words.next()?;
-    let end = name.find(|it: char| !it.is_alphanumeric() && it != '_').unwrap_or(name.len());
+    let end = name
+        .find(|it: char| !it.is_alphanumeric() && it != '_')
+        .unwrap_or(name.len());
     (end > 0).then(|| &name[..end])
 }
 
 /// True if a file is for reading rather than for running.
 pub(super) fn is_prose(path: &str) -> bool {
     let name = manifest::name(path);
-    let end = name.rsplit_once('.').map_or("", |(_, end)| end).to_ascii_lowercase();
-    matches!(end.as_str(), "" | "md" | "markdown" | "txt" | "rst" | "adoc")
+    let end = name
+        .rsplit_once('.')
+        .map_or("", |(_, end)| end)
+        .to_ascii_lowercase();
+    matches!(
+        end.as_str(),
+        "" | "md" | "markdown" | "txt" | "rst" | "adoc"
+    )
 }
 
 /// The headings of a Markdown text, or what other text defines at its outermost level.
@@ -80,7 +88,8 @@ pub(super) fn outline(path: &str, lines: &[String]) -> Vec<String> {
         let heading = line.trim_start_matches('#');
         if is_markdown && !fenced && heading.len() < line.len() && heading.starts_with(' ') {
             outline.push(heading.trim().to_owned());
-        } else if !is_markdown && !line.starts_with(char::is_whitespace) && defined(line).is_some() {
+        } else if !is_markdown && !line.starts_with(char::is_whitespace) && defined(line).is_some()
+        {
             let line = line.trim_end().trim_end_matches(['{', ':', '(']).trim_end();
             outline.push(format!("`{}`", manifest::cut(line, MAX_LINE)));
         }
@@ -102,35 +111,37 @@ pub(super) fn languages(entries: &[&ListEntry]) -> Vec<(&'static str, usize)> {
 }
 
 fn language(name: &str) -> Option<&'static str> {
-    Some(match name.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
-        "rs" => "Rust",
-        "py" | "pyi" => "Python",
-        "js" | "mjs" | "cjs" | "jsx" => "JavaScript",
-        "ts" | "mts" | "tsx" => "TypeScript",
-        "go" => "Go",
-        "java" => "Java",
-        "kt" | "kts" => "Kotlin",
-        "c" | "h" => "C",
-        "cc" | "cpp" | "cxx" | "hpp" | "hh" => "C++",
-        "cs" => "C#",
-        "rb" => "Ruby",
-        "php" => "PHP",
-        "swift" => "Swift",
-        "scala" => "Scala",
-        "hs" => "Haskell",
-        "ex" | "exs" => "Elixir",
-        "lua" => "Lua",
-        "zig" => "Zig",
-        "sh" | "bash" => "Shell",
-        "sql" => "SQL",
-        "html" | "htm" => "HTML",
-        "css" | "scss" => "CSS",
-        "md" | "markdown" => "Markdown",
-        "toml" => "TOML",
-        "json" => "JSON",
-        "yaml" | "yml" => "YAML",
-        _ => return None,
-    })
+    Some(
+        match name.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
+            "rs" => "Rust",
+            "py" | "pyi" => "Python",
+            "js" | "mjs" | "cjs" | "jsx" => "JavaScript",
+            "ts" | "mts" | "tsx" => "TypeScript",
+            "go" => "Go",
+            "java" => "Java",
+            "kt" | "kts" => "Kotlin",
+            "c" | "h" => "C",
+            "cc" | "cpp" | "cxx" | "hpp" | "hh" => "C++",
+            "cs" => "C#",
+            "rb" => "Ruby",
+            "php" => "PHP",
+            "swift" => "Swift",
+            "scala" => "Scala",
+            "hs" => "Haskell",
+            "ex" | "exs" => "Elixir",
+            "lua" => "Lua",
+            "zig" => "Zig",
+            "sh" | "bash" => "Shell",
+            "sql" => "SQL",
+            "html" | "htm" => "HTML",
+            "css" | "scss" => "CSS",
+            "md" | "markdown" => "Markdown",
+            "toml" => "TOML",
+            "json" => "JSON",
+            "yaml" | "yml" => "YAML",
+            _ => return None,
+        },
+    )
 }
 
 #[cfg(test)]

@@ -69,20 +69,36 @@ fn calls(wish: &Wish, offered: &Offered<'_>, seen: &Evidence) -> Vec<Planned> {
     };
     // A call that was made already would say the same again.
     calls.retain(|it| {
-        !seen.calls.iter().any(|(tool, args)| *tool == it.tool.as_str() && args.as_object() == Some(&it.args))
+        !seen
+            .calls
+            .iter()
+            .any(|(tool, args)| *tool == it.tool.as_str() && args.as_object() == Some(&it.args))
     });
     calls.truncate(MAX_CALLS);
     calls
 }
 
 /// A file is read before it is changed.
-fn edit(offered: &Offered<'_>, seen: &Evidence, (path, old, new): (&str, &str, &str)) -> Vec<Planned> {
-    let Some(decl) = offered.edit else { return Vec::new() };
+fn edit(
+    offered: &Offered<'_>,
+    seen: &Evidence,
+    (path, old, new): (&str, &str, &str),
+) -> Vec<Planned> {
+    let Some(decl) = offered.edit else {
+        return Vec::new();
+    };
     match (seen.turns, offered.read) {
         (0, Some(_)) => whole(offered, path),
         (0, None) | (1, Some(_)) if seen.failures.is_empty() => {
-            let args = [(ArgumentSlot::Path, path), (ArgumentSlot::Old, old), (ArgumentSlot::New, new)];
-            vec![tools::call(decl, args.map(|(slot, text)| (slot, json!(text))))]
+            let args = [
+                (ArgumentSlot::Path, path),
+                (ArgumentSlot::Old, old),
+                (ArgumentSlot::New, new),
+            ];
+            vec![tools::call(
+                decl,
+                args.map(|(slot, text)| (slot, json!(text))),
+            )]
         }
         _ => Vec::new(),
     }
@@ -90,20 +106,32 @@ fn edit(offered: &Offered<'_>, seen: &Evidence, (path, old, new): (&str, &str, &
 
 fn run(offered: &Offered<'_>, seen: &Evidence, command: &str) -> Vec<Planned> {
     let decl = offered.run.filter(|_| seen.turns == 0);
-    decl.map(|decl| tools::call(decl, [(ArgumentSlot::Command, json!(command))])).into_iter().collect()
+    decl.map(|decl| tools::call(decl, [(ArgumentSlot::Command, json!(command))]))
+        .into_iter()
+        .collect()
 }
 
 fn describe(offered: &Offered<'_>, seen: &Evidence) -> Vec<Planned> {
     match (seen.turns, offered.list) {
         (0, Some(_)) => list(offered, ".", DEPTH),
         (0, None) => heads(offered, manifest::LIKELY.iter().map(|it| (*it).to_owned())),
-        (1, Some(_)) if seen.lists.is_empty() => heads(offered, manifest::LIKELY.iter().map(|it| (*it).to_owned())),
-        (1, Some(_)) => heads(offered, manifest::worth_reading(&seen.entries()).into_iter()),
+        (1, Some(_)) if seen.lists.is_empty() => {
+            heads(offered, manifest::LIKELY.iter().map(|it| (*it).to_owned()))
+        }
+        (1, Some(_)) => heads(
+            offered,
+            manifest::worth_reading(&seen.entries()).into_iter(),
+        ),
         _ => Vec::new(),
     }
 }
 
-fn find(offered: &Offered<'_>, seen: &Evidence, words: &[String], within: Option<&str>) -> Vec<Planned> {
+fn find(
+    offered: &Offered<'_>,
+    seen: &Evidence,
+    words: &[String],
+    within: Option<&str>,
+) -> Vec<Planned> {
     let none = seen.searches.iter().all(|it| it.places.is_empty());
     match (seen.turns, offered.search) {
         (0, Some(_)) => {
@@ -115,7 +143,9 @@ fn find(offered: &Offered<'_>, seen: &Evidence, words: &[String], within: Option
         }
         (0, None) => list(offered, ".", FIND_DEPTH),
         (1, Some(decl))
-            if none && !seen.failed(Role::Search) && tools::takes(decl, ArgumentSlot::IgnoreCase).is_some() =>
+            if none
+                && !seen.failed(Role::Search)
+                && tools::takes(decl, ArgumentSlot::IgnoreCase).is_some() =>
         {
             search(offered, words, within, true)
         }
@@ -143,44 +173,84 @@ fn namesake<'a>(entries: &[&'a ListEntry], path: &str) -> Option<&'a str> {
         let full = entry.path.to_lowercase();
         let name = full.rsplit('/').next().unwrap_or_default();
         let stem = name.split('.').next().unwrap_or_default();
-        full == path || full.ends_with(&format!("/{path}")) || (!exactly && stem == path && !stem.is_empty())
+        full == path
+            || full.ends_with(&format!("/{path}"))
+            || (!exactly && stem == path && !stem.is_empty())
     };
     if entries.iter().any(|it| it.is_dir && is_named(it, true)) {
         return None;
     }
-    let files = entries.iter().filter(|it| !it.is_dir && is_named(it, false));
-    files.map(|it| it.path.as_str()).min_by_key(|it| (it.matches('/').count(), it.len(), *it))
+    let files = entries
+        .iter()
+        .filter(|it| !it.is_dir && is_named(it, false));
+    files
+        .map(|it| it.path.as_str())
+        .min_by_key(|it| (it.matches('/').count(), it.len(), *it))
 }
 
 fn list(offered: &Offered<'_>, path: &str, depth: u64) -> Vec<Planned> {
-    let args =
-        [(ArgumentSlot::Path, json!(path)), (ArgumentSlot::Depth, json!(depth)), (ArgumentSlot::Limit, json!(LIMIT))];
-    offered.list.map(|decl| tools::call(decl, args)).into_iter().collect()
+    let args = [
+        (ArgumentSlot::Path, json!(path)),
+        (ArgumentSlot::Depth, json!(depth)),
+        (ArgumentSlot::Limit, json!(LIMIT)),
+    ];
+    offered
+        .list
+        .map(|decl| tools::call(decl, args))
+        .into_iter()
+        .collect()
 }
 
 fn whole(offered: &Offered<'_>, path: &str) -> Vec<Planned> {
-    offered.read.map(|decl| tools::call(decl, [(ArgumentSlot::Path, json!(path))])).into_iter().collect()
+    offered
+        .read
+        .map(|decl| tools::call(decl, [(ArgumentSlot::Path, json!(path))]))
+        .into_iter()
+        .collect()
 }
 
 fn heads(offered: &Offered<'_>, paths: impl Iterator<Item = String>) -> Vec<Planned> {
-    let Some(decl) = offered.read else { return Vec::new() };
-    let head =
-        |path| tools::call(decl, [(ArgumentSlot::Path, json!(path)), (ArgumentSlot::LastLine, json!(HEAD_LINES))]);
+    let Some(decl) = offered.read else {
+        return Vec::new();
+    };
+    let head = |path| {
+        tools::call(
+            decl,
+            [
+                (ArgumentSlot::Path, json!(path)),
+                (ArgumentSlot::LastLine, json!(HEAD_LINES)),
+            ],
+        )
+    };
     paths.take(MAX_CALLS).map(head).collect()
 }
 
-fn search(offered: &Offered<'_>, words: &[String], within: Option<&str>, ignore_case: bool) -> Vec<Planned> {
-    let Some(decl) = offered.search else { return Vec::new() };
-    let is_regex = matches!(tools::takes(decl, ArgumentSlot::Pattern), Some("pattern" | "regex"));
+fn search(
+    offered: &Offered<'_>,
+    words: &[String],
+    within: Option<&str>,
+    ignore_case: bool,
+) -> Vec<Planned> {
+    let Some(decl) = offered.search else {
+        return Vec::new();
+    };
+    let is_regex = matches!(
+        tools::takes(decl, ArgumentSlot::Pattern),
+        Some("pattern" | "regex")
+    );
     let pattern = if is_regex {
         let words: Vec<String> = words.iter().map(|it| escape(it)).collect();
         words.join(r"[\s_-]*")
     } else {
         words.join(" ")
     };
-    let mut args = vec![(ArgumentSlot::Pattern, json!(pattern)), (ArgumentSlot::Limit, json!(MATCHES))];
+    let mut args = vec![
+        (ArgumentSlot::Pattern, json!(pattern)),
+        (ArgumentSlot::Limit, json!(MATCHES)),
+    ];
     let path_is_required = decl.schema["required"].as_array().is_some_and(|it| {
-        tools::takes(decl, ArgumentSlot::Path).is_some_and(|name| it.iter().any(|required| required == name))
+        tools::takes(decl, ArgumentSlot::Path)
+            .is_some_and(|name| it.iter().any(|required| required == name))
     });
     if let Some(path) = within.or(path_is_required.then_some(".")) {
         args.push((ArgumentSlot::Path, json!(path)));
@@ -201,5 +271,9 @@ fn escape(text: &str) -> String {
         }
         escaped.push(character);
     }
-    if name.len() < text.len() { format!(r"{escaped}\s*\(") } else { escaped }
+    if name.len() < text.len() {
+        format!(r"{escaped}\s*\(")
+    } else {
+        escaped
+    }
 }

@@ -29,33 +29,60 @@ pub(super) struct FileText {
 
 /// The last line, if the tool wrote it about its result: it stands in brackets.
 pub(super) fn note(text: &str) -> Option<&str> {
-    text.trim_end().lines().next_back()?.trim().strip_prefix('[')?.strip_suffix(']')
+    text.trim_end()
+        .lines()
+        .next_back()?
+        .trim()
+        .strip_prefix('[')?
+        .strip_suffix(']')
 }
 
 /// True if a tool says that it left something out.
 pub(super) fn is_partial(text: &str) -> bool {
     let said = note(text).unwrap_or_default();
-    ["left out", "read on", "stopped", "more"].iter().any(|word| said.contains(word))
+    ["left out", "read on", "stopped", "more"]
+        .iter()
+        .any(|word| said.contains(word))
 }
 
 /// A list: one path a line, perhaps with a size after two spaces, perhaps drawn as a tree, or an array of JSON.
 pub(super) fn entries(text: &str) -> Vec<ListEntry> {
     if let Ok(paths) = serde_json::from_str::<Vec<String>>(text) {
-        return paths.iter().take(MAX_LINES).filter_map(|it| entry(it)).collect();
+        return paths
+            .iter()
+            .take(MAX_LINES)
+            .filter_map(|it| entry(it))
+            .collect();
     }
     text.lines().take(MAX_LINES).filter_map(entry).collect()
 }
 
 fn entry(line: &str) -> Option<ListEntry> {
-    let line = line.trim().trim_start_matches(|it: char| "│├└─ \t".contains(it));
-    let line = line.strip_prefix("- ").unwrap_or(line).strip_prefix("./").unwrap_or(line.trim_start_matches("- "));
+    let line = line
+        .trim()
+        .trim_start_matches(|it: char| "│├└─ \t".contains(it));
+    let line = line
+        .strip_prefix("- ")
+        .unwrap_or(line)
+        .strip_prefix("./")
+        .unwrap_or(line.trim_start_matches("- "));
     if line.is_empty() || line.starts_with(['[', '…', '`']) {
         return None;
     }
-    let name = line.split("  ").next().unwrap_or(line).split('\t').next().unwrap_or(line).trim();
+    let name = line
+        .split("  ")
+        .next()
+        .unwrap_or(line)
+        .split('\t')
+        .next()
+        .unwrap_or(line)
+        .trim();
     let is_dir = name.ends_with('/');
     let path = name.trim_end_matches('/');
-    (!path.is_empty()).then(|| ListEntry { path: path.to_owned(), is_dir })
+    (!path.is_empty()).then(|| ListEntry {
+        path: path.to_owned(),
+        is_dir,
+    })
 }
 
 /// The lines of a file, without their numbers if they have them.
@@ -66,7 +93,11 @@ pub(super) fn text(result: &str) -> FileText {
         lines.pop();
     }
     let bare: Option<Vec<&str>> = lines.iter().map(|line| unnumbered(line)).collect();
-    let lines = bare.unwrap_or(lines).into_iter().map(str::to_owned).collect();
+    let lines = bare
+        .unwrap_or(lines)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     FileText { lines, note }
 }
 
@@ -77,12 +108,20 @@ fn unnumbered(line: &str) -> Option<&str> {
         return None;
     }
     let marks = ["\t", "→", ": ", "| ", " | "];
-    marks.iter().find_map(|mark| rest.strip_prefix(mark)).or_else(|| rest.is_empty().then_some(rest))
+    marks
+        .iter()
+        .find_map(|mark| rest.strip_prefix(mark))
+        .or_else(|| rest.is_empty().then_some(rest))
 }
 
 /// The places of matches: `path:line: text`. Lines around matches, `path-line- text`, are left out.
 pub(super) fn places(result: &str) -> Vec<SearchHit> {
-    result.lines().take(MAX_LINES).filter(|line| !line.starts_with('[')).filter_map(place).collect()
+    result
+        .lines()
+        .take(MAX_LINES)
+        .filter(|line| !line.starts_with('['))
+        .filter_map(place)
+        .collect()
 }
 
 fn place(line: &str) -> Option<SearchHit> {
@@ -90,7 +129,11 @@ fn place(line: &str) -> Option<SearchHit> {
         let (number, text) = line[at + 1..].split_once(':')?;
         if at > 0 && !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit()) {
             let path = line[..at].to_owned();
-            return Some(SearchHit { path, line: number.parse().ok()?, text: text.trim().to_owned() });
+            return Some(SearchHit {
+                path,
+                line: number.parse().ok()?,
+                text: text.trim().to_owned(),
+            });
         }
     }
     None
@@ -102,7 +145,12 @@ mod tests {
 
     #[test]
     fn entries_takes_paths_when_a_list_has_sizes_or_lines() {
-        let paths = |text| entries(text).into_iter().map(|it| (it.path, it.is_dir)).collect::<Vec<_>>();
+        let paths = |text| {
+            entries(text)
+                .into_iter()
+                .map(|it| (it.path, it.is_dir))
+                .collect::<Vec<_>>()
+        };
         let expect = vec![("a".to_owned(), true), ("a/b c.rs".to_owned(), false)];
         assert_eq!(paths("a/\na/b c.rs  1.2 KB\n[1 file, 1 directory]"), expect);
         assert_eq!(paths("├── a/\n- ./a/b c.rs"), expect);
@@ -116,17 +164,30 @@ mod tests {
             lines: lines.iter().map(|it| (*it).to_owned()).collect(),
             note: note.map(str::to_owned),
         };
-        assert_eq!(text("     1\ta\n     2\t\n[lines 1-2 of 2, 3 B]"), expect(&["a", ""], Some("lines 1-2 of 2, 3 B")));
+        assert_eq!(
+            text("     1\ta\n     2\t\n[lines 1-2 of 2, 3 B]"),
+            expect(&["a", ""], Some("lines 1-2 of 2, 3 B"))
+        );
         assert_eq!(text("1: a\n2: b"), expect(&["a", "b"], None));
-        assert_eq!(text("1\ta\nno number"), expect(&["1\ta", "no number"], None));
+        assert_eq!(
+            text("1\ta\nno number"),
+            expect(&["1\ta", "no number"], None)
+        );
     }
 
     #[test]
     fn places_takes_matches_when_lines_stand_around_them() {
         let found = places("a.rs-1- x:2: y\na.rs:2: fn a() {}\n--\nb::c:7: d\n[2 matching lines]");
-        let place = |path: &str, line, text: &str| SearchHit { path: path.into(), line, text: text.into() };
+        let place = |path: &str, line, text: &str| SearchHit {
+            path: path.into(),
+            line,
+            text: text.into(),
+        };
         // A line around a match that itself looks like one cannot be told apart.
         let odd = place("a.rs-1- x", 2, "y");
-        assert_eq!(found, [odd, place("a.rs", 2, "fn a() {}"), place("b::c", 7, "d")]);
+        assert_eq!(
+            found,
+            [odd, place("a.rs", 2, "fn a() {}"), place("b::c", 7, "d")]
+        );
     }
 }

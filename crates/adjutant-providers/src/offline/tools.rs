@@ -71,7 +71,10 @@ impl<'a> Offered<'a> {
             (self.edit, Role::Edit),
             (self.run, Role::Run),
         ];
-        roles.into_iter().find(|(decl, _)| is(*decl)).map(|(_, role)| role)
+        roles
+            .into_iter()
+            .find(|(decl, _)| is(*decl))
+            .map(|(_, role)| role)
     }
 }
 
@@ -91,7 +94,9 @@ impl ArgumentSlot {
                 "folder",
                 "root",
             ],
-            ArgumentSlot::Pattern => &["pattern", "regex", "query", "search", "term", "needle", "text"],
+            ArgumentSlot::Pattern => &[
+                "pattern", "regex", "query", "search", "term", "needle", "text",
+            ],
             ArgumentSlot::Depth => &["depth", "max_depth", "levels"],
             ArgumentSlot::Limit => &["limit", "max_results", "max_entries", "max"],
             ArgumentSlot::LastLine => &["end_line", "line_end", "last_line", "to_line"],
@@ -111,36 +116,64 @@ impl ArgumentSlot {
 /// The name under which a tool takes an argument.
 pub(super) fn takes(decl: &ToolDecl, slot: ArgumentSlot) -> Option<&'static str> {
     let properties = decl.schema.get("properties")?.as_object()?;
-    slot.names().iter().copied().find(|name| properties.contains_key(*name))
+    slot.names()
+        .iter()
+        .copied()
+        .find(|name| properties.contains_key(*name))
 }
 
 /// A call of a tool with those of the arguments that it takes.
-pub(super) fn call(decl: &ToolDecl, args: impl IntoIterator<Item = (ArgumentSlot, Value)>) -> Planned {
+pub(super) fn call(
+    decl: &ToolDecl,
+    args: impl IntoIterator<Item = (ArgumentSlot, Value)>,
+) -> Planned {
     let mut taken = Map::new();
     for (slot, value) in args {
         if let Some(name) = takes(decl, slot) {
             taken.insert(name.to_owned(), value);
         }
     }
-    Planned { tool: decl.name.clone(), args: taken }
+    Planned {
+        tool: decl.name.clone(),
+        args: taken,
+    }
 }
 
 fn role(decl: &ToolDecl) -> Option<Role> {
     let words = words(decl.name.as_str());
     let says = |any: &[&str]| words.iter().any(|word| any.contains(&word.as_str()));
-    let about_files = says(&["file", "files", "dir", "directory", "folder", "text", "code"]);
-    let (path, pattern) = (takes(decl, ArgumentSlot::Path).is_some(), takes(decl, ArgumentSlot::Pattern).is_some());
+    let about_files = says(&[
+        "file",
+        "files",
+        "dir",
+        "directory",
+        "folder",
+        "text",
+        "code",
+    ]);
+    let (path, pattern) = (
+        takes(decl, ArgumentSlot::Path).is_some(),
+        takes(decl, ArgumentSlot::Pattern).is_some(),
+    );
     if says(&["edit", "replace"]) && path {
-        return takes(decl, ArgumentSlot::Old).and(takes(decl, ArgumentSlot::New)).map(|_| Role::Edit);
+        return takes(decl, ArgumentSlot::Old)
+            .and(takes(decl, ArgumentSlot::New))
+            .map(|_| Role::Edit);
     }
-    if says(&["run", "exec", "shell", "bash", "command"]) && takes(decl, ArgumentSlot::Command).is_some() {
+    if says(&["run", "exec", "shell", "bash", "command"])
+        && takes(decl, ArgumentSlot::Command).is_some()
+    {
         return fits(decl, &[ArgumentSlot::Command]).then_some(Role::Run);
     }
     if says(&["search", "grep", "rg", "find"]) && pattern && (path || about_files) {
         return fits(decl, &[ArgumentSlot::Pattern, ArgumentSlot::Path]).then_some(Role::Search);
     }
     if says(&["list", "ls", "tree"]) && (path || about_files) {
-        return fits(decl, &[ArgumentSlot::Path, ArgumentSlot::Depth, ArgumentSlot::Limit]).then_some(Role::List);
+        return fits(
+            decl,
+            &[ArgumentSlot::Path, ArgumentSlot::Depth, ArgumentSlot::Limit],
+        )
+        .then_some(Role::List);
     }
     if says(&["read", "cat", "view", "show", "open"]) && path {
         return fits(decl, &[ArgumentSlot::Path]).then_some(Role::Read);
@@ -153,10 +186,15 @@ fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = '_';
     for character in name.chars() {
-        if !character.is_ascii_alphanumeric() || (before.is_ascii_lowercase() && character.is_ascii_uppercase()) {
+        if !character.is_ascii_alphanumeric()
+            || (before.is_ascii_lowercase() && character.is_ascii_uppercase())
+        {
             words.push(String::new());
         }
-        if let Some(word) = words.last_mut().filter(|_| character.is_ascii_alphanumeric()) {
+        if let Some(word) = words
+            .last_mut()
+            .filter(|_| character.is_ascii_alphanumeric())
+        {
             word.push(character.to_ascii_lowercase());
         }
         before = character;
@@ -166,7 +204,9 @@ fn words(name: &str) -> Vec<String> {
 
 /// True if the tool requires nothing that the planner would not give.
 fn fits(decl: &ToolDecl, given: &[ArgumentSlot]) -> bool {
-    let Some(required) = decl.schema.get("required").and_then(Value::as_array) else { return true };
+    let Some(required) = decl.schema.get("required").and_then(Value::as_array) else {
+        return true;
+    };
     required.iter().all(|name| {
         let name = name.as_str().unwrap_or_default();
         given.iter().any(|slot| takes(decl, *slot) == Some(name))

@@ -30,7 +30,8 @@ const DESCRIBE: &str = "\
     directory folder project repo repository workspace crate crates package packages files here overview languages \
     codebase contents holds describe";
 /// Files that are called without an extension.
-const KNOWN: &str = "README LICENSE CHANGELOG CONTRIBUTING ARCHITECTURE Makefile Dockerfile Justfile";
+const KNOWN: &str =
+    "README LICENSE CHANGELOG CONTRIBUTING ARCHITECTURE Makefile Dockerfile Justfile";
 /// Words that are never searched for unless they are quoted.
 const NOISE: &str = "\
     a about all am an and any anything are at be been being by called can class classes code codebase comment \
@@ -46,11 +47,18 @@ pub(super) enum Wish {
     /// A description of the directory; also for everything that is not understood.
     Describe { understood: bool },
     /// The places where these words occur.
-    Find { words: Vec<String>, within: Option<String> },
+    Find {
+        words: Vec<String>,
+        within: Option<String>,
+    },
     /// The content of a file; `whole` if its text itself is wanted.
     Read { path: String, whole: bool },
     /// A text of a file in the place of another.
-    Edit { path: String, old: String, new: String },
+    Edit {
+        path: String,
+        old: String,
+        new: String,
+    },
     /// What a command says.
     Run { command: String },
 }
@@ -79,25 +87,56 @@ impl Wish {
         if let Some(wish) = Self::deed(&question, &quoted) {
             return wish;
         }
-        let tokens: Vec<&str> = question.split_whitespace().map(bare).filter(|it| !it.is_empty()).collect();
+        let tokens: Vec<&str> = question
+            .split_whitespace()
+            .map(bare)
+            .filter(|it| !it.is_empty())
+            .collect();
         let lower: Vec<String> = tokens.iter().map(|it| it.to_lowercase()).collect();
         let says = |list: &str| lower.iter().any(|word| among(list, word));
         let finds = says(FIND);
-        let describe = Wish::Describe { understood: says(DESCRIBE) };
+        let describe = Wish::Describe {
+            understood: says(DESCRIBE),
+        };
         let slash_counts = says(READ) || finds;
-        let path = quoted.iter().map(String::as_str).chain(tokens.iter().copied());
-        let path = path.filter(|it| is_path(it, slash_counts)).map(str::to_owned).next();
+        let path = quoted
+            .iter()
+            .map(String::as_str)
+            .chain(tokens.iter().copied());
+        let path = path
+            .filter(|it| is_path(it, slash_counts))
+            .map(str::to_owned)
+            .next();
         let term = quoted.into_iter().find(|it| Some(it) != path.as_ref());
-        let term = term.or_else(|| tokens.iter().find(|it| is_identifier(it)).map(|it| (*it).to_owned()));
+        let term = term.or_else(|| {
+            tokens
+                .iter()
+                .find(|it| is_identifier(it))
+                .map(|it| (*it).to_owned())
+        });
         match (term, path) {
-            (None, Some(path)) if !finds => Wish::Read { path, whole: says(WHOLE) },
-            (Some(term), within) if finds || within.is_none() => Wish::Find { words: vec![term], within },
-            (Some(_), Some(path)) => Wish::Read { path, whole: says(WHOLE) },
-            (None, within) if finds => match (plain_words(&tokens, &lower, within.as_deref()), within) {
-                (words, within) if !words.is_empty() => Wish::Find { words, within },
-                (_, Some(path)) => Wish::Find { words: vec![path], within: None },
-                (_, None) => describe,
+            (None, Some(path)) if !finds => Wish::Read {
+                path,
+                whole: says(WHOLE),
             },
+            (Some(term), within) if finds || within.is_none() => Wish::Find {
+                words: vec![term],
+                within,
+            },
+            (Some(_), Some(path)) => Wish::Read {
+                path,
+                whole: says(WHOLE),
+            },
+            (None, within) if finds => {
+                match (plain_words(&tokens, &lower, within.as_deref()), within) {
+                    (words, within) if !words.is_empty() => Wish::Find { words, within },
+                    (_, Some(path)) => Wish::Find {
+                        words: vec![path],
+                        within: None,
+                    },
+                    (_, None) => describe,
+                }
+            }
             _ => describe,
         }
     }
@@ -106,19 +145,30 @@ impl Wish {
 impl Wish {
     /// A wish to change or to run something, told by its first word.
     fn deed(question: &str, quoted: &[String]) -> Option<Self> {
-        let mut words = question.split_whitespace().map(|word| bare(word).to_lowercase());
+        let mut words = question
+            .split_whitespace()
+            .map(|word| bare(word).to_lowercase());
         let first = words.find(|word| !among(POLITE, word))?;
         let mut quoted = quoted.to_vec();
         quoted.sort_by_key(|term| question.find(term.as_str()));
         match first.as_str() {
-            "run" | "execute" => Some(Self::Run { command: quoted.first()?.clone() }),
+            "run" | "execute" => Some(Self::Run {
+                command: quoted.first()?.clone(),
+            }),
             "replace" | "change" => {
                 let [old, new] = [0, 1].map(|at| quoted.get(at).cloned());
                 let (old, new) = (old?, new?);
-                let named = question.split_whitespace().map(bare).chain(quoted.get(2).map(String::as_str));
+                let named = question
+                    .split_whitespace()
+                    .map(bare)
+                    .chain(quoted.get(2).map(String::as_str));
                 let mut named = named.filter(|it| *it != old && *it != new && is_path(it, true));
                 let path = named.next_back()?;
-                Some(Self::Edit { path: path.to_owned(), old, new })
+                Some(Self::Edit {
+                    path: path.to_owned(),
+                    old,
+                    new,
+                })
             }
             _ => None,
         }
@@ -137,7 +187,11 @@ fn parts(question: &str) -> Vec<String> {
                 open => open,
             };
         }
-        let next = || words.get(at + 1).map(|word| bare(word.trim()).to_lowercase());
+        let next = || {
+            words
+                .get(at + 1)
+                .map(|word| bare(word.trim()).to_lowercase())
+        };
         let joins = matches!(bare(word.trim()).to_lowercase().as_str(), "and" | "then")
             && next().is_some_and(|next| among(BEGINS, &next));
         if within.is_some() || !joins {
@@ -168,7 +222,10 @@ fn quoted(question: &str) -> Vec<String> {
             }
             let Some(end) = rest.find(close) else { break };
             let term = rest[..end].trim();
-            if !term.is_empty() && term.chars().count() <= MAX_TERM && !term.chars().any(char::is_control) {
+            if !term.is_empty()
+                && term.chars().count() <= MAX_TERM
+                && !term.chars().any(char::is_control)
+            {
                 found.push(term.to_owned());
             }
             rest = &rest[end + close.len_utf8()..];
@@ -182,7 +239,11 @@ fn quoted(question: &str) -> Vec<String> {
 fn bare(token: &str) -> &str {
     let token = token.trim_matches(|it: char| "`\"'“”‘’?!,;:<>[]{}…".contains(it));
     let token = token.trim_end_matches('.').trim_start_matches('(');
-    if token.ends_with("()") { token } else { token.trim_end_matches(')') }
+    if token.ends_with("()") {
+        token
+    } else {
+        token.trim_end_matches(')')
+    }
 }
 
 /// True if a word looks like a path; one that only has a slash counts if the question is about reading or finding.
@@ -198,7 +259,8 @@ fn is_path(token: &str, slash_counts: bool) -> bool {
         None => false,
         Some(("", rest)) => rest.len() > 2,
         Some((stem, end)) => {
-            let plain_end = (1..=8).contains(&end.len()) && end.starts_with(|it: char| it.is_ascii_alphabetic());
+            let plain_end = (1..=8).contains(&end.len())
+                && end.starts_with(|it: char| it.is_ascii_alphabetic());
             plain_end
                 && end.chars().all(|it| it.is_ascii_alphanumeric())
                 && (stem.len() + end.len() > 2 || token.contains('/'))
@@ -213,21 +275,30 @@ fn is_identifier(token: &str) -> bool {
     if body.is_empty() || body.len() > MAX_TERM || !body.chars().all(plain) {
         return false;
     }
-    let hump = body.chars().zip(body.chars().skip(1)).any(|(one, next)| one.is_lowercase() && next.is_uppercase());
+    let hump = body
+        .chars()
+        .zip(body.chars().skip(1))
+        .any(|(one, next)| one.is_lowercase() && next.is_uppercase());
     let joined = body.trim_matches('_').contains('_') || body.trim_matches(':').contains("::");
     hump || joined || body.len() < token.len()
 }
 
 /// The words after the one that asks to find, or before it if none follow.
 fn plain_words(tokens: &[&str], lower: &[String], path: Option<&str>) -> Vec<String> {
-    let Some(asks) = lower.iter().position(|word| among(FIND, word)) else { return Vec::new() };
+    let Some(asks) = lower.iter().position(|word| among(FIND, word)) else {
+        return Vec::new();
+    };
     let noise = |at: usize| {
         let word = lower[at].as_str();
         let is_noise = |it: &str| among(NOISE, it) || among(FIND, it);
         Some(tokens[at]) == path || word.contains('\'') || word.split('/').all(is_noise)
     };
     let run = |order: &mut dyn Iterator<Item = usize>| -> Vec<usize> {
-        order.skip_while(|at| noise(*at)).take_while(|at| !noise(*at)).take(MAX_WORDS).collect()
+        order
+            .skip_while(|at| noise(*at))
+            .take_while(|at| !noise(*at))
+            .take(MAX_WORDS)
+            .collect()
     };
     let mut places = run(&mut (asks + 1..tokens.len()));
     if places.is_empty() {
@@ -248,11 +319,17 @@ mod tests {
 
     fn find(words: &[&str], within: Option<&str>) -> Wish {
         let words = words.iter().map(|it| (*it).to_owned()).collect();
-        Wish::Find { words, within: within.map(str::to_owned) }
+        Wish::Find {
+            words,
+            within: within.map(str::to_owned),
+        }
     }
 
     fn read(path: &str, whole: bool) -> Wish {
-        Wish::Read { path: path.to_owned(), whole }
+        Wish::Read {
+            path: path.to_owned(),
+            whole,
+        }
     }
 
     #[track_caller]
@@ -262,9 +339,11 @@ mod tests {
 
     #[test]
     fn of_describes_when_nothing_is_named() {
-        for question in
-            ["What is this directory?", "which crates does this workspace hold?", "find out what this project does"]
-        {
+        for question in [
+            "What is this directory?",
+            "which crates does this workspace hold?",
+            "find out what this project does",
+        ] {
             check(question, &Wish::Describe { understood: true });
         }
         for question in [
@@ -281,24 +360,44 @@ mod tests {
 
     #[test]
     fn of_finds_when_a_term_is_named() {
-        check("where is `Run::apply` called?", &find(&["Run::apply"], None));
+        check(
+            "where is `Run::apply` called?",
+            &find(&["Run::apply"], None),
+        );
         check("Find \"two words\" please", &find(&["two words"], None));
         check("what does 'parse' do", &find(&["parse"], None));
         check("Where is CallResult defined?", &find(&["CallResult"], None));
         check("usages of read_all()", &find(&["read_all()"], None));
         check("where is the tool loop?", &find(&["tool", "loop"], None));
-        check("search for TODO comments in src/lib.rs", &find(&["TODO"], Some("src/lib.rs")));
+        check(
+            "search for TODO comments in src/lib.rs",
+            &find(&["TODO"], Some("src/lib.rs")),
+        );
         check("how is caching implemented?", &find(&["caching"], None));
         check("where is Cargo.toml", &find(&["Cargo.toml"], None));
     }
 
     #[test]
     fn of_acts_when_a_deed_is_named() {
-        let edit =
-            |path: &str, old: &str, new: &str| Wish::Edit { path: path.into(), old: old.into(), new: new.into() };
-        check("Replace `one two` with `three` in src/a.rs.", &edit("src/a.rs", "one two", "three"));
-        check("please change \"a.b\" to \"c.d\" in `notes.md`", &edit("notes.md", "a.b", "c.d"));
-        check("Run `cargo test -q`", &Wish::Run { command: "cargo test -q".into() });
+        let edit = |path: &str, old: &str, new: &str| Wish::Edit {
+            path: path.into(),
+            old: old.into(),
+            new: new.into(),
+        };
+        check(
+            "Replace `one two` with `three` in src/a.rs.",
+            &edit("src/a.rs", "one two", "three"),
+        );
+        check(
+            "please change \"a.b\" to \"c.d\" in `notes.md`",
+            &edit("notes.md", "a.b", "c.d"),
+        );
+        check(
+            "Run `cargo test -q`",
+            &Wish::Run {
+                command: "cargo test -q".into(),
+            },
+        );
         check("run the tests", &Wish::Describe { understood: false });
     }
 
@@ -306,11 +405,22 @@ mod tests {
     fn all_finds_each_wish_when_there_are_several() {
         let described = || Wish::Describe { understood: true };
         let table: [(&str, Vec<Wish>); 5] = [
-            ("What is this directory, and which crates does it hold?", vec![described()]),
-            ("What is this directory, and where is `Rules` defined?", vec![described(), find(&["Rules"], None)]),
+            (
+                "What is this directory, and which crates does it hold?",
+                vec![described()],
+            ),
+            (
+                "What is this directory, and where is `Rules` defined?",
+                vec![described(), find(&["Rules"], None)],
+            ),
             (
                 "Read README.md. Run `ls; pwd and read`.",
-                vec![read("README.md", false), Wish::Run { command: "ls; pwd and read".into() }],
+                vec![
+                    read("README.md", false),
+                    Wish::Run {
+                        command: "ls; pwd and read".into(),
+                    },
+                ],
             ),
             (
                 "Hello! Show a.rs and then find TODO in src/lib.rs",
@@ -327,7 +437,10 @@ mod tests {
     fn of_reads_when_a_path_is_named() {
         check("What does README.md say?", &read("README.md", false));
         check("show me `src/main.rs`.", &read("src/main.rs", true));
-        check("summarise crates/adjutant-llm", &read("crates/adjutant-llm", false));
+        check(
+            "summarise crates/adjutant-llm",
+            &read("crates/adjutant-llm", false),
+        );
         check("what does the README say", &read("README", false));
         check("print .gitignore", &read(".gitignore", true));
     }

@@ -2,7 +2,9 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, ModelInfo, Reply, Usage};
+use adjutant_llm::{
+    Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, ModelInfo, Reply, Usage,
+};
 use serde_json::{Value, value::RawValue};
 
 use super::{
@@ -73,41 +75,75 @@ impl Decoder {
         }
     }
 
-    fn event(&mut self, kind: &str, event: Event<'_>, data: &str, out: &mut VecDeque<Chunk>) -> Result<Flow, Error> {
-        let spot = Spot { index: event.output_index, id: event.item_id.0.as_deref().filter(|it| !it.is_empty()) };
-        let (content, summary) = (event.content_index.unwrap_or(0), event.summary_index.unwrap_or(0));
+    fn event(
+        &mut self,
+        kind: &str,
+        event: Event<'_>,
+        data: &str,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<Flow, Error> {
+        let spot = Spot {
+            index: event.output_index,
+            id: event.item_id.0.as_deref().filter(|it| !it.is_empty()),
+        };
+        let (content, summary) = (
+            event.content_index.unwrap_or(0),
+            event.summary_index.unwrap_or(0),
+        );
         let delta = event.delta.0.as_deref().unwrap_or_default();
         let text = event.text.0.as_deref().unwrap_or_default();
         match kind {
-            "response.output_text.delta" => self.items.grow(spot, (TextKind::Said, content), delta, out)?,
-            "response.function_call_arguments.delta" => self.items.grow(spot, (TextKind::Args, 0), delta, out)?,
+            "response.output_text.delta" => {
+                self.items
+                    .grow(spot, (TextKind::Said, content), delta, out)?
+            }
+            "response.function_call_arguments.delta" => {
+                self.items.grow(spot, (TextKind::Args, 0), delta, out)?
+            }
             "response.reasoning_summary_text.delta" => {
-                self.items.grow(spot, (TextKind::Summary, summary), delta, out)?
+                self.items
+                    .grow(spot, (TextKind::Summary, summary), delta, out)?
             }
-            "response.reasoning_text.delta" => self.items.grow(spot, (TextKind::Thought, content), delta, out)?,
-            "response.output_text.done" => self.items.whole(spot, (TextKind::Said, content), text, out)?,
+            "response.reasoning_text.delta" => {
+                self.items
+                    .grow(spot, (TextKind::Thought, content), delta, out)?
+            }
+            "response.output_text.done" => {
+                self.items
+                    .whole(spot, (TextKind::Said, content), text, out)?
+            }
             "response.reasoning_summary_text.done" => {
-                self.items.whole(spot, (TextKind::Summary, summary), text, out)?
+                self.items
+                    .whole(spot, (TextKind::Summary, summary), text, out)?
             }
-            "response.reasoning_text.done" => self.items.whole(spot, (TextKind::Thought, content), text, out)?,
+            "response.reasoning_text.done" => {
+                self.items
+                    .whole(spot, (TextKind::Thought, content), text, out)?
+            }
             "response.function_call_arguments.done" => {
                 let arguments = event.arguments.0.as_deref().unwrap_or_default();
-                self.items.whole(spot, (TextKind::Args, 0), arguments, out)?;
+                self.items
+                    .whole(spot, (TextKind::Args, 0), arguments, out)?;
             }
             "response.refusal.delta" => {
                 self.items.refuse();
-                self.items.grow(spot, (TextKind::Said, content), delta, out)?;
+                self.items
+                    .grow(spot, (TextKind::Said, content), delta, out)?;
             }
             "response.refusal.done" => {
                 self.items.refuse();
                 let refusal = event.refusal.0.as_deref().unwrap_or_default();
-                self.items.whole(spot, (TextKind::Said, content), refusal, out)?;
+                self.items
+                    .whole(spot, (TextKind::Said, content), refusal, out)?;
             }
             "response.output_item.added" | "response.output_item.done" => {
                 let raw = event.item.ok_or_else(|| unreadable(data))?;
                 let item = read_item(raw)?;
                 let id = item.id.0.clone();
-                let spot = Spot { id: id.as_deref().or(spot.id), ..spot };
+                let spot = Spot {
+                    id: id.as_deref().or(spot.id),
+                    ..spot
+                };
                 if kind.ends_with("added") {
                     self.items.begin(spot, &item, out)?;
                 } else {
@@ -123,7 +159,9 @@ impl Decoder {
                 self.ended(kind, raw, out)?;
                 return Ok(Flow::Finished);
             }
-            "response.created" | "response.in_progress" | "response.queued" => self.begun(event.response),
+            "response.created" | "response.in_progress" | "response.queued" => {
+                self.begun(event.response)
+            }
             "error" => return Err(self.refusal(data)),
             // An error without a type, as gateways send it.
             "" | "message"
@@ -138,15 +176,22 @@ impl Decoder {
     }
 
     fn begun(&mut self, response: Option<&RawValue>) {
-        let response = response.and_then(|raw| serde_json::from_str::<Response<'_>>(raw.get()).ok());
+        let response =
+            response.and_then(|raw| serde_json::from_str::<Response<'_>>(raw.get()).ok());
         if let Some(id) = response.and_then(|it| it.id.0).filter(|id| !id.is_empty()) {
             self.wire_id = Some(id.into());
         }
     }
 
     /// The last event: what has not come by itself stands in the whole answer.
-    fn ended(&mut self, kind: &str, raw: &RawValue, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
-        let response: Response<'_> = serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
+    fn ended(
+        &mut self,
+        kind: &str,
+        raw: &RawValue,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
+        let response: Response<'_> =
+            serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
         self.begun(Some(raw));
         self.used(response.usage, out);
         let status = response.status.0.as_deref().unwrap_or_default();
@@ -172,24 +217,44 @@ impl Decoder {
             let finish = match reason.as_deref() {
                 Some("content_filter") => Finish::As(FinishReason::Filtered),
                 // Without a reason, nothing tells that what was said is whole.
-                Some("max_output_tokens" | "max_tokens" | "") | None => Finish::As(FinishReason::Length),
-                Some(_) => Finish::Unknown { open: self.items.is_cut() },
+                Some("max_output_tokens" | "max_tokens" | "") | None => {
+                    Finish::As(FinishReason::Length)
+                }
+                Some(_) => Finish::Unknown {
+                    open: self.items.is_cut(),
+                },
             };
-            Ending { finish, raw: reason.as_deref().unwrap_or("incomplete").into() }
+            Ending {
+                finish,
+                raw: reason.as_deref().unwrap_or("incomplete").into(),
+            }
         } else if is("completed") || status.is_empty() {
-            Ending { finish: Finish::Whole, raw: "completed".into() }
+            Ending {
+                finish: Finish::Whole,
+                raw: "completed".into(),
+            }
         } else {
-            Ending { finish: Finish::Unknown { open: self.items.is_cut() }, raw: status.into() }
+            Ending {
+                finish: Finish::Unknown {
+                    open: self.items.is_cut(),
+                },
+                raw: status.into(),
+            }
         });
         Ok(())
     }
 
     fn used(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) {
         let Some(raw) = raw else { return };
-        let Ok(said) = serde_json::from_str::<wire::Usage>(raw.get()) else { return };
+        let Ok(said) = serde_json::from_str::<wire::Usage>(raw.get()) else {
+            return;
+        };
         self.usage = normal(&said);
         self.raw_usage = counts::kept(raw);
-        out.push_back(Chunk::Usage { usage: self.usage, raw: self.raw_usage.clone() });
+        out.push_back(Chunk::Usage {
+            usage: self.usage,
+            raw: self.raw_usage.clone(),
+        });
     }
 
     /// An answer that failed: it holds the error.
@@ -198,7 +263,10 @@ impl Decoder {
         let error = value.get("error").filter(|error| !error.is_null());
         match error.and_then(|_| Refusal::of_value(&value)) {
             Some(refusal) => refusal.into_error(&self.broke_off(), response),
-            None => Error::new(ErrorKind::Overloaded, format!("{} failed and did not say why", self.model)),
+            None => Error::new(
+                ErrorKind::Overloaded,
+                format!("{} failed and did not say why", self.model),
+            ),
         }
     }
 
@@ -233,7 +301,10 @@ impl Decode for Decoder {
             && let Ok(growth) = serde_json::from_str::<Growth<'_>>(data)
             && let Some(key) = grown(&growth)
         {
-            let spot = Spot { index: growth.output_index, id: growth.item_id.filter(|it| !it.is_empty()) };
+            let spot = Spot {
+                index: growth.output_index,
+                id: growth.item_id.filter(|it| !it.is_empty()),
+            };
             self.items.grow(spot, key, &growth.delta.0, out)?;
             return Ok(Flow::More);
         }
@@ -251,7 +322,10 @@ impl Decode for Decoder {
 
     fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
         let Some(ending) = self.ending.take() else {
-            return Err(Error::new(ErrorKind::Protocol, "the stream ended in the middle"));
+            return Err(Error::new(
+                ErrorKind::Protocol,
+                "the stream ended in the middle",
+            ));
         };
         let (blocks, refused) = self.items.end(out)?;
         let finish = match ending.finish {
@@ -270,7 +344,10 @@ impl Decode for Decoder {
 
 /// Returns the text that grows, if nothing else is to be done about it.
 fn grown(growth: &Growth<'_>) -> Option<(TextKind, u64)> {
-    let (content, summary) = (growth.content_index.unwrap_or(0), growth.summary_index.unwrap_or(0));
+    let (content, summary) = (
+        growth.content_index.unwrap_or(0),
+        growth.summary_index.unwrap_or(0),
+    );
     match growth.kind {
         "response.output_text.delta" => Some((TextKind::Said, content)),
         "response.function_call_arguments.delta" => Some((TextKind::Args, 0)),
@@ -292,7 +369,12 @@ fn normal(said: &wire::Usage) -> Usage {
     let cache_read = count(details.and_then(|it| it.cached_tokens)).min(input);
     let cache_write = count(details.and_then(|it| it.cache_write_tokens)).min(input - cache_read);
     let output = count(said.output_tokens);
-    let reasoning = count(said.output_tokens_details.as_ref().and_then(|it| it.reasoning_tokens)).min(output);
+    let reasoning = count(
+        said.output_tokens_details
+            .as_ref()
+            .and_then(|it| it.reasoning_tokens),
+    )
+    .min(output);
     Usage {
         input_uncached: input - cache_read - cache_write,
         cache_read,
@@ -306,11 +388,22 @@ fn normal(said: &wire::Usage) -> Usage {
 /// An event that cannot be read is an error, unless it is of a kind that is not known anyway.
 fn tolerate(frame: Frame<'_>) -> Result<Flow, Error> {
     let kind = serde_json::from_str::<Kind<'_>>(frame.data).map_err(|_| unreadable(frame.data))?;
-    let known = kind.kind.0.as_deref().is_none_or(|kind| KNOWN.contains(&kind));
-    if known { Err(unreadable(frame.data)) } else { Ok(Flow::More) }
+    let known = kind
+        .kind
+        .0
+        .as_deref()
+        .is_none_or(|kind| KNOWN.contains(&kind));
+    if known {
+        Err(unreadable(frame.data))
+    } else {
+        Ok(Flow::More)
+    }
 }
 
 fn unreadable(data: &str) -> Error {
     let excerpt: String = data.chars().take(MAX_EXCERPT).collect();
-    Error::new(ErrorKind::Protocol, format!("the stream holds an event that cannot be read: {excerpt}"))
+    Error::new(
+        ErrorKind::Protocol,
+        format!("the stream holds an event that cannot be read: {excerpt}"),
+    )
 }

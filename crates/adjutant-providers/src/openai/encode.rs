@@ -3,7 +3,8 @@
 use std::{borrow::Cow, sync::Arc};
 
 use adjutant_llm::{
-    Cache, Effort, Entry, Format, ModelInfo, Request, Source, Thinking, ToolChoice, Warning, WarningKind,
+    Cache, Effort, Entry, Format, ModelInfo, Request, Source, Thinking, ToolChoice, Warning,
+    WarningKind,
 };
 use serde_json::{Map, Value, json};
 
@@ -18,8 +19,15 @@ use crate::{
 };
 
 /// Extra fields that would contradict the request.
-const RESERVED: [&str; 7] =
-    ["model", "input", "stream", "tools", "instructions", "previous_response_id", "conversation"];
+const RESERVED: [&str; 7] = [
+    "model",
+    "input",
+    "stream",
+    "tools",
+    "instructions",
+    "previous_response_id",
+    "conversation",
+];
 /// The name in `include` that brings the reasoning back, so that it can be sent again: nothing is stored.
 ///
 /// Source: the reasoning guide of the Responses API, 2026-08. Models that do not think refuse it (pydantic-ai 3326).
@@ -33,10 +41,17 @@ const MAX_ID: usize = 64;
 ///
 /// Source: the error "No tool output found for function call", SamSaffron/term-llm 66, 2026-03; the kinds are those of
 /// openai-python, 2026-08.
-const CLIENT_RUN: [&str; 6] =
-    ["custom_tool_call", "local_shell_call", "computer_call", "shell_call", "apply_patch_call", "mcp_approval_request"];
+const CLIENT_RUN: [&str; 6] = [
+    "custom_tool_call",
+    "local_shell_call",
+    "computer_call",
+    "shell_call",
+    "apply_patch_call",
+    "mcp_approval_request",
+];
 const WITHOUT_OUTPUT: &str = "a call of a tool that is not ours was left out: nothing answered it";
-const NO_PICTURE: &str = "a generated picture was left out: the API takes none back that it did not store";
+const NO_PICTURE: &str =
+    "a generated picture was left out: the API takes none back that it did not store";
 const WITHOUT_REASONING: &str =
     "what the provider ran itself was left out: the reasoning that it goes with is not sent";
 
@@ -88,7 +103,10 @@ impl Encode for Encoder {
             member(out, "store", &false);
         }
         member(out, "stream", &true);
-        if let Some(tokens) = options.max_output_tokens.filter(|_| own("max_output_tokens")) {
+        if let Some(tokens) = options
+            .max_output_tokens
+            .filter(|_| own("max_output_tokens"))
+        {
             member(out, "max_output_tokens", &at_least(tokens, warnings));
         }
         if let Some(temperature) = options.temperature.filter(|_| own("temperature")) {
@@ -98,10 +116,16 @@ impl Encode for Encoder {
             member(out, "top_p", &part);
         }
         if options.seed.is_some() {
-            warn(warnings, "seed was dropped: the Responses API has no such option");
+            warn(
+                warnings,
+                "seed was dropped: the Responses API has no such option",
+            );
         }
         if !options.stop.is_empty() {
-            warn(warnings, "stop was dropped: the Responses API has no such option");
+            warn(
+                warnings,
+                "stop was dropped: the Responses API has no such option",
+            );
         }
         self.caching(request, out, warnings);
         self.composed(request, &options, out);
@@ -121,7 +145,13 @@ impl Encode for Encoder {
             ProjectedEntry::Nothing => {}
             ProjectedEntry::User(pieces) => {
                 let content = pieces.iter().map(part).collect();
-                let message = Message { id: None, role: "user", content, phase: None, status: None };
+                let message = Message {
+                    id: None,
+                    role: "user",
+                    content,
+                    phase: None,
+                    status: None,
+                };
                 item(tail, Role::User, &Item::Message(message));
             }
             ProjectedEntry::Turn(said) => turn(said, tail, warnings),
@@ -132,11 +162,18 @@ impl Encode for Encoder {
 impl Encoder {
     fn caching(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) {
         let own = |name: &str| !request.options.extra.contains_key(name);
-        let long = request.options.cache == Cache::Long && own("prompt_cache_retention") && own("prompt_cache_options");
+        let long = request.options.cache == Cache::Long
+            && own("prompt_cache_retention")
+            && own("prompt_cache_options");
         if long && self.caching != Caching::Vendor {
-            warn(warnings, "cache was dropped: how long it keeps what it has is said at the vendor's own host only");
+            warn(
+                warnings,
+                "cache was dropped: how long it keeps what it has is said at the vendor's own host only",
+            );
         }
-        let Some(key) = cache_key(request).filter(|_| self.caching != Caching::Off) else { return };
+        let Some(key) = cache_key(request).filter(|_| self.caching != Caching::Off) else {
+            return;
+        };
         if own("prompt_cache_key") {
             member(out, "prompt_cache_key", &key);
         }
@@ -159,7 +196,11 @@ impl Encoder {
             None => {}
         }
         let reasoning = options.thinking.map(reasoning).unwrap_or_default();
-        let text = request.options.format.as_ref().map(|format| [("format".to_owned(), json_schema(format))]);
+        let text = request
+            .options
+            .format
+            .as_ref()
+            .map(|format| [("format".to_owned(), json_schema(format))]);
         let text = text.into_iter().flatten().collect();
         for (name, ours) in [("reasoning", reasoning), ("text", text)] {
             match (given(name), ours) {
@@ -209,7 +250,11 @@ fn tools(request: &Request, options: &Effective<'_>, out: &mut Vec<u8>) {
             ToolChoice::None => member(out, "tool_choice", "none"),
             ToolChoice::Required => member(out, "tool_choice", "required"),
             ToolChoice::Named(name) => {
-                member(out, "tool_choice", &json!({"type": "function", "name": name.as_str()}));
+                member(
+                    out,
+                    "tool_choice",
+                    &json!({"type": "function", "name": name.as_str()}),
+                );
             }
             _ => {}
         }
@@ -220,9 +265,19 @@ fn tools(request: &Request, options: &Effective<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"tools\":");
     let declared = ours.iter().map(|tool| {
         let (name, parameters) = (tool.name.as_str(), strict::for_tool(&tool.schema));
-        Tool::Function { name, description: &tool.description, parameters, strict: false }
+        Tool::Function {
+            name,
+            description: &tool.description,
+            parameters,
+            strict: false,
+        }
     });
-    write(out, &declared.chain(theirs.iter().map(Tool::Given)).collect::<Vec<_>>());
+    write(
+        out,
+        &declared
+            .chain(theirs.iter().map(Tool::Given))
+            .collect::<Vec<_>>(),
+    );
 }
 
 /// The items of a reply, and then the results of its calls.
@@ -231,7 +286,14 @@ fn turn(said: ProjectedReply<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) 
         item(tail, Role::Model, &it);
     }
     for answer in said.results.iter() {
-        item(tail, Role::Tool, &Item::FunctionCallOutput { call_id: answer.call.id, output: output(answer) });
+        item(
+            tail,
+            Role::Tool,
+            &Item::FunctionCallOutput {
+                call_id: answer.call.id,
+                output: output(answer),
+            },
+        );
     }
 }
 
@@ -241,15 +303,24 @@ fn items<'a>(said: &'a ProjectedReply<'a>, warnings: &mut Vec<Warning>) -> Vec<I
     let mut speaker: Option<&Value> = None;
     for part in &said.parts {
         let named = before == Reasoning::Whole;
-        let id = |extra: &'a Value, prefix| extra_id(extra).filter(|id| named && id.starts_with(prefix));
+        let id =
+            |extra: &'a Value, prefix| extra_id(extra).filter(|id| named && id.starts_with(prefix));
         match part {
             ReplyPart::Text { text, .. } if text.is_empty() => continue,
             ReplyPart::Text { text, extra } => {
-                let annotations = extra.get("annotations").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-                let part = wire::Part::OutputText { text: Cow::Borrowed(text), annotations };
+                let annotations = extra
+                    .get("annotations")
+                    .and_then(Value::as_array)
+                    .map_or(&[][..], Vec::as_slice);
+                let part = wire::Part::OutputText {
+                    text: Cow::Borrowed(text),
+                    annotations,
+                };
                 let by = &extra["id"];
                 match items.last_mut() {
-                    Some(Item::Message(message)) if speaker == Some(by) => message.content.push(part),
+                    Some(Item::Message(message)) if speaker == Some(by) => {
+                        message.content.push(part)
+                    }
                     _ => {
                         let id = id(extra, "msg");
                         let (phase, status) = (extra["phase"].as_str(), id.map(|_| "completed"));
@@ -267,7 +338,11 @@ fn items<'a>(said: &'a ProjectedReply<'a>, warnings: &mut Vec<Warning>) -> Vec<I
             ReplyPart::Thinking(thinking) => match replayed(thinking) {
                 Some(item) => {
                     items.push(item);
-                    before = if before == Reasoning::Gone { before } else { Reasoning::Whole };
+                    before = if before == Reasoning::Gone {
+                        before
+                    } else {
+                        Reasoning::Whole
+                    };
                 }
                 None => before = Reasoning::Gone,
             },
@@ -302,13 +377,23 @@ fn replayed(thinking: &Thinking) -> Option<Item<'_>> {
     let (id, content) = (extra_id(extra)?, extra.get("content"));
     let summary = extra.get("summary").unwrap_or(NONE);
     let whole = encrypted_content.is_some() || content.is_some();
-    whole.then_some(Item::Reasoning { id, summary, content, encrypted_content })
+    whole.then_some(Item::Reasoning {
+        id,
+        summary,
+        content,
+        encrypted_content,
+    })
 }
 
 /// Returns an item that the provider ran itself, as it came, if its reasoning goes back too.
 ///
 /// Pictures do not. Source: opencode 41123, 2026-08: refused with or without an id when nothing is stored.
-fn opaque<'a>(value: &'a Value, whole: bool, parts: &[ReplyPart<'_>], warnings: &mut Vec<Warning>) -> Option<Item<'a>> {
+fn opaque<'a>(
+    value: &'a Value,
+    whole: bool,
+    parts: &[ReplyPart<'_>],
+    warnings: &mut Vec<Warning>,
+) -> Option<Item<'a>> {
     match value["type"].as_str() {
         // Stands for all that came before it, whichever model wrote it.
         Some("compaction") => {}
@@ -333,9 +418,17 @@ fn opaque<'a>(value: &'a Value, whole: bool, parts: &[ReplyPart<'_>], warnings: 
 fn is_answered(value: &Value, parts: &[ReplyPart<'_>]) -> bool {
     let ids = [&value["call_id"], &value["id"]];
     parts.iter().any(|part| {
-        let ReplyPart::Opaque(other) = part else { return false };
-        let is_output = other["type"].as_str().is_some_and(|it| it.ends_with("_output") || it.ends_with("_response"));
-        let about = [&other["call_id"], &other["approval_request_id"], &other["id"]];
+        let ReplyPart::Opaque(other) = part else {
+            return false;
+        };
+        let is_output = other["type"]
+            .as_str()
+            .is_some_and(|it| it.ends_with("_output") || it.ends_with("_response"));
+        let about = [
+            &other["call_id"],
+            &other["approval_request_id"],
+            &other["id"],
+        ];
         is_output && about.iter().any(|id| id.is_string() && ids.contains(id))
     })
 }
@@ -371,15 +464,17 @@ fn part<'a>(piece: &Piece<'a>) -> wire::Part<'a> {
         Piece::Text(text) => wire::Part::InputText { text },
         // The wire's own models take none, so that there is a note in its place already.
         Piece::Audio(_) => wire::Part::InputText { text: NO_AUDIO },
-        Piece::Image(image) => {
-            wire::Part::InputImage { detail: "auto", image_url: address(media_type(&image.media_type), &image.source) }
-        }
+        Piece::Image(image) => wire::Part::InputImage {
+            detail: "auto",
+            image_url: address(media_type(&image.media_type), &image.source),
+        },
         Piece::Document(document) => {
             let file = match address(&document.media_type, &document.source) {
                 Address::Url(file_url) => File::Url { file_url },
-                file_data @ Address::Data { .. } => {
-                    File::Data { filename: document.name.as_deref().unwrap_or("document"), file_data }
-                }
+                file_data @ Address::Data { .. } => File::Data {
+                    filename: document.name.as_deref().unwrap_or("document"),
+                    file_data,
+                },
             };
             wire::Part::InputFile { file }
         }
@@ -390,7 +485,10 @@ fn address<'a>(media_type: &'a str, source: &'a Source) -> Address<'a> {
     match source {
         Source::Url { url } => Address::Url(url),
         Source::Base64 { data } => Address::Data { media_type, data },
-        _ => Address::Data { media_type, data: "" },
+        _ => Address::Data {
+            media_type,
+            data: "",
+        },
     }
 }
 
@@ -399,21 +497,27 @@ fn arguments<'a>(args: &Args<'a>) -> Cow<'a, str> {
     match args {
         Args::Empty => Cow::Borrowed("{}"),
         Args::Object(raw) => Cow::Borrowed(raw.get()),
-        invalid @ Args::Invalid(_) => Cow::Owned(serde_json::to_string(invalid).unwrap_or_default()),
+        invalid @ Args::Invalid(_) => {
+            Cow::Owned(serde_json::to_string(invalid).unwrap_or_default())
+        }
     }
 }
 
 fn at_least(tokens: u64, warnings: &mut Vec<Warning>) -> u64 {
     if tokens < MIN_OUTPUT {
-        let text =
-            format!("max_output_tokens was raised from {tokens} to {MIN_OUTPUT}: the Responses API takes no less");
+        let text = format!(
+            "max_output_tokens was raised from {tokens} to {MIN_OUTPUT}: the Responses API takes no less"
+        );
         warn(warnings, &text);
     }
     tokens.max(MIN_OUTPUT)
 }
 
 fn warn(warnings: &mut Vec<Warning>, text: &str) {
-    warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
+    warnings.push(Warning {
+        kind: WarningKind::OptionDropped,
+        message: text.into(),
+    });
 }
 
 fn item(tail: &mut Tail, role: Role, item: &Item<'_>) {

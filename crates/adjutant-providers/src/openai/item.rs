@@ -166,20 +166,30 @@ impl OutputItem {
     fn reasoned(&mut self, item: Done<'_>) -> Result<(), Error> {
         let summary = item.summary.unwrap_or_default();
         for (index, part) in (0..).zip(summary.as_array().into_iter().flatten()) {
-            self.piece((TextKind::Summary, index))?.set(part["text"].as_str().unwrap_or_default());
+            self.piece((TextKind::Summary, index))?
+                .set(part["text"].as_str().unwrap_or_default());
         }
         for (index, part) in (0..).zip(parts(item.content)?) {
-            self.piece((TextKind::Thought, index))?.set(part.text.as_deref().unwrap_or_default());
+            self.piece((TextKind::Thought, index))?
+                .set(part.text.as_deref().unwrap_or_default());
         }
         if summary.is_array() {
             self.extra.insert("summary".to_owned(), summary);
         }
-        let content = item.content.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        let content = item
+            .content
+            .and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         // Models that encrypt it refuse the list even if it is empty.
-        if let Some(content) = content.filter(|it| it.as_array().is_some_and(|parts| !parts.is_empty())) {
+        if let Some(content) =
+            content.filter(|it| it.as_array().is_some_and(|parts| !parts.is_empty()))
+        {
             self.extra.insert("content".to_owned(), content);
         }
-        self.signature = item.encrypted_content.0.filter(|it| !it.is_empty()).map(Into::into);
+        self.signature = item
+            .encrypted_content
+            .0
+            .filter(|it| !it.is_empty())
+            .map(Into::into);
         Ok(())
     }
 
@@ -192,7 +202,13 @@ impl OutputItem {
             }
             None => {
                 let at = self.pieces.partition_point(|piece| piece.key < key);
-                let piece = Piece { key, text: String::new(), sent: 0, block: None, annotations: Vec::new() };
+                let piece = Piece {
+                    key,
+                    text: String::new(),
+                    sent: 0,
+                    block: None,
+                    annotations: Vec::new(),
+                };
                 self.pieces.insert(at, piece);
                 at
             }
@@ -201,10 +217,18 @@ impl OutputItem {
     }
 
     /// Opens the blocks that it has, and gives on what is new of their texts.
-    pub(super) fn open(&mut self, blocks: &mut Blocks, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    pub(super) fn open(
+        &mut self,
+        blocks: &mut Blocks,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
         match self.kind {
             Kind::Message => {
-                for piece in self.pieces.iter_mut().filter(|piece| piece.sent < piece.text.len()) {
+                for piece in self
+                    .pieces
+                    .iter_mut()
+                    .filter(|piece| piece.sent < piece.text.len())
+                {
                     let block = match piece.block {
                         Some(block) => block,
                         None => blocks.open(|_| BlockKind::Text, out)?,
@@ -219,9 +243,16 @@ impl OutputItem {
                     None => blocks.open(|_| BlockKind::Thinking, out)?,
                 };
                 self.block = Some(block);
-                for piece in self.pieces.iter_mut().filter(|piece| piece.sent < piece.text.len()) {
+                for piece in self
+                    .pieces
+                    .iter_mut()
+                    .filter(|piece| piece.sent < piece.text.len())
+                {
                     if piece.sent == 0 && self.spoke {
-                        out.push_back(Chunk::Delta { block, text: BETWEEN.to_owned() });
+                        out.push_back(Chunk::Delta {
+                            block,
+                            text: BETWEEN.to_owned(),
+                        });
                     }
                     self.spoke = true;
                     piece.send(block, out);
@@ -230,13 +261,21 @@ impl OutputItem {
             Kind::Call => {
                 let block = match (self.block, &self.name) {
                     (Some(block), _) => block,
-                    (None, Some(name)) => {
-                        blocks.open(|id| BlockKind::Call { id, name: name.to_string().into() }, out)?
-                    }
+                    (None, Some(name)) => blocks.open(
+                        |id| BlockKind::Call {
+                            id,
+                            name: name.to_string().into(),
+                        },
+                        out,
+                    )?,
                     (None, None) => return Ok(()),
                 };
                 self.block = Some(block);
-                for piece in self.pieces.iter_mut().filter(|piece| piece.sent < piece.text.len()) {
+                for piece in self
+                    .pieces
+                    .iter_mut()
+                    .filter(|piece| piece.sent < piece.text.len())
+                {
                     piece.send(block, out);
                 }
             }
@@ -248,7 +287,12 @@ impl OutputItem {
         Ok(())
     }
 
-    pub(super) fn close(&mut self, blocks: &mut Blocks, issuer: &Arc<str>, out: &mut VecDeque<Chunk>) {
+    pub(super) fn close(
+        &mut self,
+        blocks: &mut Blocks,
+        issuer: &Arc<str>,
+        out: &mut VecDeque<Chunk>,
+    ) {
         self.closed = true;
         if self.kind == Kind::Message {
             for piece in std::mem::take(&mut self.pieces) {
@@ -257,13 +301,25 @@ impl OutputItem {
                 if !piece.annotations.is_empty() {
                     extra.insert("annotations".to_owned(), Value::Array(piece.annotations));
                 }
-                blocks.close(block, Block::Text(Text { text: piece.text.into(), extra: extra_of(extra) }), out);
+                blocks.close(
+                    block,
+                    Block::Text(Text {
+                        text: piece.text.into(),
+                        extra: extra_of(extra),
+                    }),
+                    out,
+                );
             }
             return;
         }
         let Some(block) = self.block else { return };
         let extra = extra_of(std::mem::take(&mut self.extra));
-        let texts: Vec<_> = self.pieces.iter().map(|it| it.text.as_str()).filter(|it| !it.is_empty()).collect();
+        let texts: Vec<_> = self
+            .pieces
+            .iter()
+            .map(|it| it.text.as_str())
+            .filter(|it| !it.is_empty())
+            .collect();
         let content = match (self.kind, self.name.take()) {
             (Kind::Call, Some(name)) => Block::Call(Call {
                 id: blocks.call_id(block),
@@ -275,9 +331,17 @@ impl OutputItem {
             (Kind::Reasoning, _) => {
                 let (text, signature) = (texts.join(BETWEEN), self.signature.take());
                 let redacted = text.is_empty() && signature.is_some();
-                Block::Thinking(Thinking { text: text.into(), signature, redacted, extra })
+                Block::Thinking(Thinking {
+                    text: text.into(),
+                    signature,
+                    redacted,
+                    extra,
+                })
             }
-            _ => Block::Opaque { issuer: Arc::clone(issuer), value: std::mem::take(&mut self.value) },
+            _ => Block::Opaque {
+                issuer: Arc::clone(issuer),
+                value: std::mem::take(&mut self.value),
+            },
         };
         blocks.close(block, content, out);
     }
@@ -299,7 +363,10 @@ impl Piece {
     }
 
     fn send(&mut self, block: u32, out: &mut VecDeque<Chunk>) {
-        out.push_back(Chunk::Delta { block, text: self.text[self.sent..].to_owned() });
+        out.push_back(Chunk::Delta {
+            block,
+            text: self.text[self.sent..].to_owned(),
+        });
         self.sent = self.text.len();
     }
 }
@@ -326,10 +393,17 @@ impl TextKind {
 }
 
 fn parts(content: Option<&RawValue>) -> Result<Vec<Said>, Error> {
-    let Some(raw) = content else { return Ok(Vec::new()) };
-    serde_json::from_str(raw.get()).map_err(|_| protocol("an item of the answer has content that cannot be read"))
+    let Some(raw) = content else {
+        return Ok(Vec::new());
+    };
+    serde_json::from_str(raw.get())
+        .map_err(|_| protocol("an item of the answer has content that cannot be read"))
 }
 
 fn extra_of(members: Map<String, Value>) -> Extra {
-    if members.is_empty() { Extra::default() } else { Extra::from(Value::Object(members)) }
+    if members.is_empty() {
+        Extra::default()
+    } else {
+        Extra::from(Value::Object(members))
+    }
 }

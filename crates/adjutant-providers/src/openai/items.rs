@@ -51,10 +51,17 @@ impl Items {
     }
 
     /// An item begins. What it says already is said again when it is done.
-    pub(super) fn begin(&mut self, spot: Spot<'_>, item: &Done<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    pub(super) fn begin(
+        &mut self,
+        spot: Spot<'_>,
+        item: &Done<'_>,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
         let kind = Kind::of(&item.kind.0);
         // Another id is another item, also at a place that is taken.
-        let is_it = |item: &OutputItem| item.kind == kind && (item.id.is_none() || item.id.as_deref() == spot.id);
+        let is_it = |item: &OutputItem| {
+            item.kind == kind && (item.id.is_none() || item.id.as_deref() == spot.id)
+        };
         let at = match self.find(spot).filter(|at| is_it(&self.list[*at])) {
             Some(at) if self.list[at].done => return Ok(()),
             Some(at) => at,
@@ -127,7 +134,10 @@ impl Items {
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
         let id = item.id.0.clone();
-        let spot = Spot { index: Some(index), id: id.as_deref() };
+        let spot = Spot {
+            index: Some(index),
+            id: id.as_deref(),
+        };
         match self.find(spot) {
             Some(at) if self.list[at].done => Ok(()),
             _ => self.done(spot, item, value, out),
@@ -146,8 +156,12 @@ impl Items {
 
     /// The ids of which every item has come whole.
     pub(super) fn ids_done(&self) -> HashSet<String> {
-        let ids =
-            |done: bool| self.list.iter().filter(move |item| item.done == done).filter_map(|item| item.id.clone());
+        let ids = |done: bool| {
+            self.list
+                .iter()
+                .filter(move |item| item.done == done)
+                .filter_map(|item| item.id.clone())
+        };
         let open: HashSet<String> = ids(false).collect();
         ids(true).filter(|id| !open.contains(id)).collect()
     }
@@ -156,7 +170,10 @@ impl Items {
     ///
     /// # Errors
     /// `Protocol` if a call names no tool.
-    pub(super) fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<(Vec<Arc<Block>>, bool), Error> {
+    pub(super) fn end(
+        &mut self,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(Vec<Arc<Block>>, bool), Error> {
         // An item that a provider ran and did not finish cannot go back.
         let settled = self.settled;
         let mut at = 0;
@@ -213,22 +230,39 @@ impl Items {
         }
         if !known_id {
             let known_index = spot.index.is_some_and(|index| self.orders.contains(&index));
-            return if known_index { position(&by_index) } else { None };
+            return if known_index {
+                position(&by_index)
+            } else {
+                None
+            };
         }
-        position(&|item| by_id(item) && by_index(item)).or_else(|| position(&by_id)).or_else(|| position(&by_index))
+        position(&|item| by_id(item) && by_index(item))
+            .or_else(|| position(&by_id))
+            .or_else(|| position(&by_index))
     }
 
     fn add(&mut self, spot: Spot<'_>, kind: Kind) -> Result<usize, Error> {
         if self.list.len() == MAX_ITEMS {
             return Err(too_many());
         }
-        let after = self.list.last().map_or(0, |item| item.order.saturating_add(1));
+        let after = self
+            .list
+            .last()
+            .map_or(0, |item| item.order.saturating_add(1));
         let free = |index: &u64| !self.orders.contains(index);
         let order = spot.index.filter(free).unwrap_or(after);
         // An item that comes too late for its place stands behind those that have blocks already.
-        let at = self.list.partition_point(|item| item.order < order).max(self.settled);
+        let at = self
+            .list
+            .partition_point(|item| item.order < order)
+            .max(self.settled);
         let waiting = &self.list[self.settled..];
-        let at = at.max(waiting.iter().rposition(OutputItem::is_open).map_or(0, |open| self.settled + open + 1));
+        let at = at.max(
+            waiting
+                .iter()
+                .rposition(OutputItem::is_open)
+                .map_or(0, |open| self.settled + open + 1),
+        );
         self.list.insert(at, OutputItem::new(order, spot.id, kind));
         self.orders.insert(order);
         self.named(at);
@@ -237,13 +271,22 @@ impl Items {
 
     /// Remembers the id that an item has now.
     fn named(&mut self, at: usize) {
-        if let Some(id) = self.list[at].id.as_ref().filter(|id| !self.ids.contains(*id)) {
+        if let Some(id) = self.list[at]
+            .id
+            .as_ref()
+            .filter(|id| !self.ids.contains(*id))
+        {
             self.ids.insert(id.clone());
         }
     }
 
     /// Gives on what is new of an item, and of those that waited for it.
-    fn release(&mut self, at: usize, ended: AnswerEnded, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    fn release(
+        &mut self,
+        at: usize,
+        ended: AnswerEnded,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
         if at < self.settled {
             return self.give(at, out);
         }

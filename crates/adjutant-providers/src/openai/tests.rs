@@ -1,9 +1,9 @@
 //! Tests of the wire: conformance, and the bytes of requests.
 
 use adjutant_llm::{
-    Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra, FinishReason, Format,
-    Image, Inputs, Options, Reply, Request, RequestOption, Source, Status, Summary, Text, Thinking, ToolChoice,
-    ToolDecl, Transcript, Turn, UserMessage,
+    Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra,
+    FinishReason, Format, Image, Inputs, Options, Reply, Request, RequestOption, Source, Status,
+    Summary, Text, Thinking, ToolChoice, ToolDecl, Transcript, Turn, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,7 +21,10 @@ const ID: &str = "openai/gpt-5.4";
 fn info() -> ModelInfo {
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
-    ModelInfo { inputs, ..ModelInfo::new(ID) }
+    ModelInfo {
+        inputs,
+        ..ModelInfo::new(ID)
+    }
 }
 
 fn thinker() -> OpenAi {
@@ -54,7 +57,11 @@ fn head(model: &OpenAi, request: &Request) -> (Value, Vec<String>) {
     let (text, warnings) = body(model, request);
     let mut value: Value = serde_json::from_str(&text).expect("JSON");
     let fields = value.as_object_mut().expect("an object");
-    for (name, expect) in [("model", json!("gpt-5.4")), ("stream", json!(true)), ("input", json!([]))] {
+    for (name, expect) in [
+        ("model", json!("gpt-5.4")),
+        ("stream", json!(true)),
+        ("input", json!([])),
+    ] {
         assert_eq!(fields.remove(name), Some(expect));
     }
     (value, warnings)
@@ -70,13 +77,24 @@ fn check(entries: impl IntoIterator<Item = Entry>, expect: Value, warned: &[&str
 }
 
 fn call(block: u32, args: &str, extra: Value) -> Block {
-    let mut call = Call::new(CallId { turn: 3, attempt: 0, block }, "read", args);
+    let mut call = Call::new(
+        CallId {
+            turn: 3,
+            attempt: 0,
+            block,
+        },
+        "read",
+        args,
+    );
     (call.wire_id, call.extra) = (Some("call_1".into()), Extra::from(extra));
     Block::Call(call)
 }
 
 fn text(text: &str, extra: Value) -> Block {
-    Block::Text(Text { text: text.into(), extra: Extra::from(extra) })
+    Block::Text(Text {
+        text: text.into(),
+        extra: Extra::from(extra),
+    })
 }
 
 fn thinking(signature: Option<&str>, extra: Value) -> Block {
@@ -86,7 +104,10 @@ fn thinking(signature: Option<&str>, extra: Value) -> Block {
 }
 
 fn opaque(value: Value) -> Block {
-    Block::Opaque { issuer: "openai".into(), value }
+    Block::Opaque {
+        issuer: "openai".into(),
+        value,
+    }
 }
 
 fn turn(model: &str, stop: FinishReason, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
@@ -94,25 +115,37 @@ fn turn(model: &str, stop: FinishReason, blocks: Vec<Block>, results: Vec<CallRe
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     let mut open = Turn::open(Arc::new(reply.clone()));
     for (call, result) in reply.calls().zip(results) {
-        open.put(call.id, Arc::new(result)).expect("the call is open");
+        open.put(call.id, Arc::new(result))
+            .expect("the call is open");
     }
     Entry::Turn(open.close().expect("every call has its result"))
 }
 
 fn image(source: Source) -> Content {
-    Content::Image(Image { media_type: "image/png".into(), source })
+    Content::Image(Image {
+        media_type: "image/png".into(),
+        source,
+    })
 }
 
 fn document(source: Source) -> Content {
-    Content::Document(Document { media_type: "application/pdf".into(), name: Some("n.pdf".into()), source })
+    Content::Document(Document {
+        media_type: "application/pdf".into(),
+        name: Some("n.pdf".into()),
+        source,
+    })
 }
 
 fn base64() -> Source {
-    Source::Base64 { data: "aGk=".into() }
+    Source::Base64 {
+        data: "aGk=".into(),
+    }
 }
 
 fn url() -> Source {
-    Source::Url { url: "https://a.example/x".into() }
+    Source::Url {
+        url: "https://a.example/x".into(),
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +162,10 @@ fn answers_break_nothing_when_they_are_garbled() {
 fn requests_go_to_the_responses_of_the_host_when_they_are_sent() {
     let expect = Address::new("/responses");
     assert_eq!(model().inner.protocol().address(&info()), expect);
-    let hosts = [model(), model().base_url("https://x.openai.azure.com/openai/v1/")];
+    let hosts = [
+        model(),
+        model().base_url("https://x.openai.azure.com/openai/v1/"),
+    ];
     let hosts = hosts.map(|it| Driven::endpoint(&*it.inner).host().to_owned());
     assert_eq!(hosts, ["api.openai.com", "x.openai.azure.com"]);
 }
@@ -152,7 +188,11 @@ fn body_is_written_byte_for_byte_when_all_is_set() {
         ..Options::default()
     }
     .extra("service_tier", "flex");
-    let request = Request::new().system("Be \"brief\".").tools([tool()]).options(options).user("hi");
+    let request = Request::new()
+        .system("Be \"brief\".")
+        .tools([tool()])
+        .options(options)
+        .user("hi");
     let expect = concat!(
         r#"{"model":"gpt-5.4","instructions":"Be \"brief\".","store":false,"stream":true,"max_output_tokens":100,"#,
         r#""temperature":0.5,"prompt_cache_key":"k","prompt_cache_retention":"24h","#,
@@ -169,7 +209,10 @@ fn body_is_written_byte_for_byte_when_all_is_set() {
 
 #[test]
 fn body_drops_options_and_says_so_when_they_cannot_be_sent() {
-    let info = ModelInfo { refuses: vec![RequestOption::Temperature], ..info() };
+    let info = ModelInfo {
+        refuses: vec![RequestOption::Temperature],
+        ..info()
+    };
     let options = Options {
         max_output_tokens: Some(1),
         temperature: Some(1.0),
@@ -200,12 +243,17 @@ fn body_drops_options_and_says_so_when_they_cannot_be_sent() {
 fn body_joins_extra_fields_with_options_when_both_make_one_field() {
     let open = json!({"type": "object"});
     let format = Some(Format::new("answer", open.clone()));
-    let options = Options { thinking: Some(Effort::Off), format, cache: Cache::Off, ..Options::default() }
-        .extra("include", json!(["file_search_call.results"]))
-        .extra("reasoning", json!({"summary": "detailed"}))
-        .extra("text", json!({"verbosity": "low"}))
-        .extra("store", true)
-        .extra("max_output_tokens", 7);
+    let options = Options {
+        thinking: Some(Effort::Off),
+        format,
+        cache: Cache::Off,
+        ..Options::default()
+    }
+    .extra("include", json!(["file_search_call.results"]))
+    .extra("reasoning", json!({"summary": "detailed"}))
+    .extra("text", json!({"verbosity": "low"}))
+    .extra("store", true)
+    .extra("max_output_tokens", 7);
     let format = json!({"type": "json_schema", "name": "answer", "schema": open, "strict": false});
     let expect = json!({
         "include": ["file_search_call.results", "reasoning.encrypted_content"],
@@ -214,13 +262,19 @@ fn body_joins_extra_fields_with_options_when_both_make_one_field() {
         "store": true,
         "max_output_tokens": 7,
     });
-    assert_eq!(head(&thinker(), &Request::new().options(options)), (expect, vec![]));
+    assert_eq!(
+        head(&thinker(), &Request::new().options(options)),
+        (expect, vec![])
+    );
 }
 
 #[test]
 fn body_asks_for_a_call_when_one_is_demanded() {
     let choice = |choice| {
-        let request = Request::new().tools([tool()]).options(Options { tool_choice: choice, ..Options::default() });
+        let request = Request::new().tools([tool()]).options(Options {
+            tool_choice: choice,
+            ..Options::default()
+        });
         head(&model(), &request).0["tool_choice"].clone()
     };
     assert_eq!(choice(ToolChoice::Auto), Value::Null);
@@ -232,32 +286,59 @@ fn body_asks_for_a_call_when_one_is_demanded() {
 fn body_names_the_conversation_when_the_host_knows_such_names() {
     let other = || model().base_url("https://a.example/v1");
     let long = |model: &OpenAi, options: Options| {
-        let request = Request::new().options(Options { cache_key: Some("k".into()), cache: Cache::Long, ..options });
+        let request = Request::new().options(Options {
+            cache_key: Some("k".into()),
+            cache: Cache::Long,
+            ..options
+        });
         let (fields, warnings) = head(model, &request);
-        (fields["prompt_cache_key"].clone(), fields["prompt_cache_retention"].clone(), warnings)
+        (
+            fields["prompt_cache_key"].clone(),
+            fields["prompt_cache_retention"].clone(),
+            warnings,
+        )
     };
-    let dropped =
-        || vec!["cache was dropped: how long it keeps what it has is said at the vendor's own host only".to_owned()];
+    let dropped = || {
+        vec!["cache was dropped: how long it keeps what it has is said at the vendor's own host only".to_owned()]
+    };
     let plain = Options::default;
     assert_eq!(long(&model(), plain()), (json!("k"), json!("24h"), vec![]));
     let own = model().base_url("https://api.openai.com/v1/").cache_keys();
     assert_eq!(long(&own, plain()), (json!("k"), json!("24h"), vec![]));
-    assert_eq!(long(&other(), plain()), (Value::Null, Value::Null, dropped()));
-    assert_eq!(long(&other().cache_keys(), plain()), (json!("k"), Value::Null, dropped()));
+    assert_eq!(
+        long(&other(), plain()),
+        (Value::Null, Value::Null, dropped())
+    );
+    assert_eq!(
+        long(&other().cache_keys(), plain()),
+        (json!("k"), Value::Null, dropped())
+    );
     let given = plain().extra("prompt_cache_retention", "24h");
     assert_eq!(long(&other(), given), (Value::Null, json!("24h"), vec![]));
-    let (_, warnings) = head(&other(), &Request::new().options(Options { cache_key: Some("k".into()), ..plain() }));
+    let (_, warnings) = head(
+        &other(),
+        &Request::new().options(Options {
+            cache_key: Some("k".into()),
+            ..plain()
+        }),
+    );
     assert_eq!(warnings, [""; 0]);
 }
 
 #[test]
 fn body_names_the_format_as_the_vendor_takes_it_when_the_name_is_any() {
     let named = |name: &str| {
-        let options = Options { format: Some(Format::new(name, json!({"type": "object"}))), ..Options::default() };
+        let options = Options {
+            format: Some(Format::new(name, json!({"type": "object"}))),
+            ..Options::default()
+        };
         head(&model(), &Request::new().options(options)).0["text"]["format"]["name"].clone()
     };
     assert_eq!(named("my answer.v2"), "my_answer_v2");
-    assert_eq!((named(""), named(&"x".repeat(65))), (json!("answer"), json!("x".repeat(64))));
+    assert_eq!(
+        (named(""), named(&"x".repeat(65))),
+        (json!("answer"), json!("x".repeat(64)))
+    );
 }
 
 #[test]
@@ -266,17 +347,43 @@ fn turn_leaves_out_what_a_client_runs_when_nothing_answered_it() {
         {"type": "output_text", "text": "a", "annotations": []},
     ]});
     let left_out = "a call of a tool that is not ours was left out: nothing answered it";
-    let kinds = ["custom_tool_call", "local_shell_call", "computer_call", "shell_call", "apply_patch_call"];
+    let kinds = [
+        "custom_tool_call",
+        "local_shell_call",
+        "computer_call",
+        "shell_call",
+        "apply_patch_call",
+    ];
     for kind in kinds.into_iter().chain(["mcp_approval_request"]) {
         let call = opaque(json!({"type": kind, "id": "x_1", "call_id": "call_1"}));
-        check([turn(ID, FinishReason::End, vec![call, text("a", Value::Null)], vec![])], json!([plain]), &[left_out]);
+        check(
+            [turn(
+                ID,
+                FinishReason::End,
+                vec![call, text("a", Value::Null)],
+                vec![],
+            )],
+            json!([plain]),
+            &[left_out],
+        );
     }
     // A hosted shell answers its call itself.
-    let ran = json!({"type": "shell_call", "id": "sh_1", "call_id": "call_1", "status": "completed"});
-    let output = json!({"type": "shell_call_output", "id": "sho_1", "call_id": "call_1", "output": []});
+    let ran =
+        json!({"type": "shell_call", "id": "sh_1", "call_id": "call_1", "status": "completed"});
+    let output =
+        json!({"type": "shell_call_output", "id": "sho_1", "call_id": "call_1", "output": []});
     let other = opaque(json!({"type": "shell_call", "id": "sh_2", "call_id": "call_2"}));
-    let blocks = vec![opaque(ran.clone()), opaque(output.clone()), other, text("a", Value::Null)];
-    check([turn(ID, FinishReason::End, blocks, vec![])], json!([ran, output, plain]), &[left_out]);
+    let blocks = vec![
+        opaque(ran.clone()),
+        opaque(output.clone()),
+        other,
+        text("a", Value::Null),
+    ];
+    check(
+        [turn(ID, FinishReason::End, blocks, vec![])],
+        json!([ran, output, plain]),
+        &[left_out],
+    );
 }
 
 #[test]
@@ -284,7 +391,9 @@ fn turn_sends_an_item_for_each_call_and_result_when_calls_are_parallel() {
     let mut ran = CallResult::ok("b");
     ran.args = Some(r#"{"path":"b"}"#.into());
     let mut media = CallResult::ok("c");
-    media.content.extend([image(base64()), document(url()), Content::text(" ")]);
+    media
+        .content
+        .extend([image(base64()), document(url()), Content::text(" ")]);
     let mut nothing = CallResult::ok("");
     nothing.content = vec![Content::text("x"), Content::text("y")];
     let none = || Value::Null;
@@ -340,14 +449,25 @@ fn turn_replays_items_with_their_ids_when_their_reasoning_goes_back() {
         thinking(Some("enc"), json!({"id": "rs_1", "summary": summary})),
         thinking(Some("enc2"), json!({"id": "rs_2", "summary": []})),
         opaque(search.clone()),
-        text("one", json!({"id": "msg_1", "phase": "commentary", "annotations": annotations})),
+        text(
+            "one",
+            json!({"id": "msg_1", "phase": "commentary", "annotations": annotations}),
+        ),
         text("two", json!({"id": "msg_1", "phase": "commentary"})),
         text("three", json!({"id": "msg_2"})),
-        call(7, "{}", json!({"id": "fc_1", "namespace": "files", "caller": {"type": "direct"}})),
+        call(
+            7,
+            "{}",
+            json!({"id": "fc_1", "namespace": "files", "caller": {"type": "direct"}}),
+        ),
         call(8, "{}", json!({"id": "no_prefix"})),
         call(9, "{}", json!({"id": format!("fc_{}", "x".repeat(62))})),
     ];
-    let results = vec![CallResult::ok("a"), CallResult::ok("b"), CallResult::ok("c")];
+    let results = vec![
+        CallResult::ok("a"),
+        CallResult::ok("b"),
+        CallResult::ok("c"),
+    ];
     let said = |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
     check(
         [turn(ID, FinishReason::Calls, blocks, results)],
@@ -379,12 +499,33 @@ fn turn_drops_reasoning_and_ids_when_they_would_stand_alone() {
     let whole = || thinking(Some("enc"), json!({"id": "rs_1", "summary": []}));
     let a = || text("a", json!({"id": "msg_1"}));
     // Nothing follows it.
-    check([turn(ID, FinishReason::Length, vec![a(), whole()], vec![])], json!([plain]), &[]);
-    check([turn(ID, FinishReason::End, vec![whole(), text("", json!({"id": "msg_1"}))], vec![])], json!([]), &[]);
+    check(
+        [turn(ID, FinishReason::Length, vec![a(), whole()], vec![])],
+        json!([plain]),
+        &[],
+    );
+    check(
+        [turn(
+            ID,
+            FinishReason::End,
+            vec![whole(), text("", json!({"id": "msg_1"}))],
+            vec![],
+        )],
+        json!([]),
+        &[],
+    );
     // It cannot go back, so what it led to stands for itself.
-    for gone in [thinking(None, json!({"id": "rs_1"})), thinking(Some("enc"), Value::Null)] {
+    for gone in [
+        thinking(None, json!({"id": "rs_1"})),
+        thinking(Some("enc"), Value::Null),
+    ] {
         check(
-            [turn(ID, FinishReason::End, vec![gone, whole(), a()], vec![])],
+            [turn(
+                ID,
+                FinishReason::End,
+                vec![gone, whole(), a()],
+                vec![],
+            )],
             json!([
                 {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "enc"}, plain,
             ]),
@@ -392,19 +533,34 @@ fn turn_drops_reasoning_and_ids_when_they_would_stand_alone() {
         );
     }
     let search = || opaque(json!({"type": "web_search_call", "id": "ws_1"}));
-    let left_out = "what the provider ran itself was left out: the reasoning that it goes with is not sent";
+    let left_out =
+        "what the provider ran itself was left out: the reasoning that it goes with is not sent";
     check(
-        [turn(ID, FinishReason::End, vec![thinking(None, json!({})), search(), a()], vec![])],
+        [turn(
+            ID,
+            FinishReason::End,
+            vec![thinking(None, json!({})), search(), a()],
+            vec![],
+        )],
         json!([plain]),
         &[left_out],
     );
     // Another model of the provider.
     let compaction = json!({"type": "compaction", "encrypted_content": "e"});
     let blocks = vec![whole(), opaque(compaction.clone()), search(), a()];
-    check([turn("openai/gpt-5.5", FinishReason::End, blocks, vec![])], json!([compaction, plain]), &[left_out]);
+    check(
+        [turn("openai/gpt-5.5", FinishReason::End, blocks, vec![])],
+        json!([compaction, plain]),
+        &[left_out],
+    );
     let picture = opaque(json!({"type": "image_generation_call", "id": "ig_1", "result": "aGk="}));
-    let no_picture = "a generated picture was left out: the API takes none back that it did not store";
-    check([turn(ID, FinishReason::End, vec![picture, a()], vec![])], json!([plain]), &[no_picture]);
+    let no_picture =
+        "a generated picture was left out: the API takes none back that it did not store";
+    check(
+        [turn(ID, FinishReason::End, vec![picture, a()], vec![])],
+        json!([plain]),
+        &[no_picture],
+    );
 }
 
 #[test]
@@ -414,7 +570,13 @@ fn turn_replays_readable_reasoning_when_the_model_encrypts_none() {
         [turn(
             ID,
             FinishReason::End,
-            vec![thinking(None, json!({"id": "rs_1", "summary": [], "content": content})), text("a", Value::Null)],
+            vec![
+                thinking(
+                    None,
+                    json!({"id": "rs_1", "summary": [], "content": content}),
+                ),
+                text("a", Value::Null),
+            ],
             vec![],
         )],
         json!([
@@ -427,7 +589,11 @@ fn turn_replays_readable_reasoning_when_the_model_encrypts_none() {
 
 #[test]
 fn turn_sends_text_alone_when_it_was_cut_short() {
-    for stop in [FinishReason::Interrupted, FinishReason::Refused, FinishReason::Filtered] {
+    for stop in [
+        FinishReason::Interrupted,
+        FinishReason::Refused,
+        FinishReason::Filtered,
+    ] {
         let no = || vec![CallResult::new(Status::Cancelled, "no")];
         let blocks = vec![
             thinking(Some("enc"), json!({"id": "rs_1"})),
@@ -441,19 +607,35 @@ fn turn_sends_text_alone_when_it_was_cut_short() {
             ]}]),
             &[],
         );
-        check([turn(ID, stop, vec![call(0, "{}", Value::Null)], no())], json!([]), &[]);
+        check(
+            [turn(ID, stop, vec![call(0, "{}", Value::Null)], no())],
+            json!([]),
+            &[],
+        );
     }
 }
 
 #[test]
 fn user_content_is_sent_in_its_forms_when_it_has_media() {
-    let content = vec![Content::text("look"), image(url()), image(base64()), document(base64()), document(url())];
+    let content = vec![
+        Content::text("look"),
+        image(url()),
+        image(base64()),
+        document(base64()),
+        document(url()),
+    ];
     check(
         [
             Entry::User(UserMessage::from(content)),
             Entry::User(UserMessage::text(" \n")),
-            Entry::Custom(Custom { kind: "x".into(), value: Value::Null }),
-            Entry::Summary(Summary { text: "so far".into(), covers: 3 }),
+            Entry::Custom(Custom {
+                kind: "x".into(),
+                value: Value::Null,
+            }),
+            Entry::Summary(Summary {
+                text: "so far".into(),
+                covers: 3,
+            }),
         ],
         json!([
             {"type": "message", "role": "user", "content": [
@@ -471,7 +653,9 @@ fn user_content_is_sent_in_its_forms_when_it_has_media() {
     let request = Request::new().user(UserMessage::from(vec![image(base64()), image(base64())]));
     let (text, warnings) = body(&plain, &request);
     assert!(
-        text.ends_with(r#"[{"type":"input_text","text":"[image omitted: this model takes no images]"}]}]}"#),
+        text.ends_with(
+            r#"[{"type":"input_text","text":"[image omitted: this model takes no images]"}]}]}"#
+        ),
         "{text}"
     );
     assert_eq!(warnings, ["[image omitted: this model takes no images]"]);
@@ -481,7 +665,9 @@ fn user_content_is_sent_in_its_forms_when_it_has_media() {
 async fn replies_go_back_as_they_came_when_a_stream_was_read() {
     let answer = include_str!("../../tests/fixtures/openai/thinking.sse");
     let mut items = play::play(&model().inner, &[answer.as_bytes()], play::End::Clean).await;
-    let Some(Ok(adjutant_llm::Chunk::Done(reply))) = items.pop() else { unreachable!("the reply is whole: {items:?}") };
+    let Some(Ok(adjutant_llm::Chunk::Done(reply))) = items.pop() else {
+        unreachable!("the reply is whole: {items:?}")
+    };
     let turn = Turn::open(reply).close().expect("there are no calls");
     let said = |text: &str| json!({"type": "summary_text", "text": text});
     check(
@@ -501,7 +687,11 @@ async fn replies_go_back_as_they_came_when_a_stream_was_read() {
 /// Arbitrary entries of this wire: replies that think, call, and were cut off.
 fn entries() -> impl Strategy<Value = Vec<Entry>> {
     let said = "[a-z\"\\\\ é🦀\n]{0,40}";
-    let stop = prop::sample::select(vec![FinishReason::Calls, FinishReason::Length, FinishReason::Interrupted]);
+    let stop = prop::sample::select(vec![
+        FinishReason::Calls,
+        FinishReason::Length,
+        FinishReason::Interrupted,
+    ]);
     let entry = prop_oneof![
         said.prop_map(|text| Entry::User(UserMessage::text(text))),
         (said, said, stop, any::<bool>()).prop_map(|(said, args, stop, whole)| {

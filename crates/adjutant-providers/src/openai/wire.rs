@@ -23,7 +23,10 @@ pub(super) enum Item<'a> {
         summary: &'a Value,
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<&'a Value>,
-        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "escape::some")]
+        #[serde(
+            skip_serializing_if = "Option::is_none",
+            serialize_with = "escape::some"
+        )]
         encrypted_content: Option<&'a str>,
     },
     FunctionCall {
@@ -86,8 +89,13 @@ pub(super) enum Part<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum File<'a> {
-    Data { filename: &'a str, file_data: Address<'a> },
-    Url { file_url: &'a str },
+    Data {
+        filename: &'a str,
+        file_data: Address<'a>,
+    },
+    Url {
+        file_url: &'a str,
+    },
 }
 
 /// The result of a call: text, or parts if it holds media.

@@ -5,7 +5,12 @@ use super::*;
 
 /// Each vendor, its text, how much was asked for, and how much fits.
 const TEXTS: [(&str, &str, Option<u64>, Option<u64>); 33] = [
-    ("anthropic", "prompt is too long: 213462 tokens > 200000 maximum", Some(213_462), Some(200_000)),
+    (
+        "anthropic",
+        "prompt is too long: 213462 tokens > 200000 maximum",
+        Some(213_462),
+        Some(200_000),
+    ),
     (
         "anthropic",
         "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length or \
@@ -13,10 +18,30 @@ const TEXTS: [(&str, &str, Option<u64>, Option<u64>); 33] = [
         Some(209_573),
         Some(200_000),
     ),
-    ("anthropic", "request_too_large: Request exceeds the maximum size", None, None),
-    ("bedrock", "Input is too long for requested model.", None, None),
-    ("bedrock", "input length and `max_tokens` exceed context limit: too many total text bytes", None, None),
-    ("openai", "Your input exceeds the context window of this model. Please adjust your input.", None, None),
+    (
+        "anthropic",
+        "request_too_large: Request exceeds the maximum size",
+        None,
+        None,
+    ),
+    (
+        "bedrock",
+        "Input is too long for requested model.",
+        None,
+        None,
+    ),
+    (
+        "bedrock",
+        "input length and `max_tokens` exceed context limit: too many total text bytes",
+        None,
+        None,
+    ),
+    (
+        "openai",
+        "Your input exceeds the context window of this model. Please adjust your input.",
+        None,
+        None,
+    ),
     (
         "openai",
         "This model's maximum context length is 128,000 tokens. However, you requested 130,096 tokens (126,000 \
@@ -37,14 +62,24 @@ const TEXTS: [(&str, &str, Option<u64>, Option<u64>); 33] = [
         Some(1_200_000),
         Some(1_048_576),
     ),
-    ("gemini", "The input token count exceeds the maximum number of tokens allowed 1048576.", None, Some(1_048_576)),
+    (
+        "gemini",
+        "The input token count exceeds the maximum number of tokens allowed 1048576.",
+        None,
+        Some(1_048_576),
+    ),
     (
         "xai",
         "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
         Some(537_812),
         Some(131_072),
     ),
-    ("groq", "Please reduce the length of the messages or completion.", None, None),
+    (
+        "groq",
+        "Please reduce the length of the messages or completion.",
+        None,
+        None,
+    ),
     (
         "cerebras",
         "Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192",
@@ -71,7 +106,12 @@ const TEXTS: [(&str, &str, Option<u64>, Option<u64>); 33] = [
         Some(32_769),
         Some(32_768),
     ),
-    ("vllm", "You requested 4096 output tokens and your prompt contains at least 8000 input tokens", None, None),
+    (
+        "vllm",
+        "You requested 4096 output tokens and your prompt contains at least 8000 input tokens",
+        None,
+        None,
+    ),
     (
         "vllm",
         "You passed 131073 input tokens and requested 0 output tokens. However, the model's context length is \
@@ -99,17 +139,42 @@ const TEXTS: [(&str, &str, Option<u64>, Option<u64>); 33] = [
         Some(516_368),
         Some(262_144),
     ),
-    ("copilot", "prompt token count of 217281 exceeds the limit of 128000", Some(217_281), Some(128_000)),
-    ("llama.cpp", "the request exceeds the available context size (4096 tokens)", None, Some(4_096)),
+    (
+        "copilot",
+        "prompt token count of 217281 exceeds the limit of 128000",
+        Some(217_281),
+        Some(128_000),
+    ),
+    (
+        "llama.cpp",
+        "the request exceeds the available context size (4096 tokens)",
+        None,
+        Some(4_096),
+    ),
     (
         "llama.cpp",
         "request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it",
         Some(5_000),
         Some(4_096),
     ),
-    ("lmstudio", "tokens to keep from the initial prompt is greater than the context length", None, None),
-    ("minimax", "invalid params, context window exceeds limit (2013)", None, None),
-    ("kimi", "Your request exceeded model token limit: 262144 (requested: 291351)", Some(291_351), Some(262_144)),
+    (
+        "lmstudio",
+        "tokens to keep from the initial prompt is greater than the context length",
+        None,
+        None,
+    ),
+    (
+        "minimax",
+        "invalid params, context window exceeds limit (2013)",
+        None,
+        None,
+    ),
+    (
+        "kimi",
+        "Your request exceeded model token limit: 262144 (requested: 291351)",
+        Some(291_351),
+        Some(262_144),
+    ),
     (
         "mistral",
         "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
@@ -117,15 +182,38 @@ const TEXTS: [(&str, &str, Option<u64>, Option<u64>); 33] = [
         Some(32_768),
     ),
     ("z.ai", "model_context_window_exceeded", None, None),
-    ("ollama", "prompt too long; exceeded max context length by 400 tokens", None, None),
-    ("ollama", "prompt too long; exceeded context length", None, None),
-    ("others", "context_length_exceeded: token limit exceeded", None, None),
-    ("others", "too many tokens: 9000 in gpt-4-1106-preview of 2024-10-22", None, None),
+    (
+        "ollama",
+        "prompt too long; exceeded max context length by 400 tokens",
+        None,
+        None,
+    ),
+    (
+        "ollama",
+        "prompt too long; exceeded context length",
+        None,
+        None,
+    ),
+    (
+        "others",
+        "context_length_exceeded: token limit exceeded",
+        None,
+        None,
+    ),
+    (
+        "others",
+        "too many tokens: 9000 in gpt-4-1106-preview of 2024-10-22",
+        None,
+        None,
+    ),
 ];
 
 #[track_caller]
 fn check(vendor: &str, text: &str, used: Option<u64>, limit: Option<u64>) {
-    assert!(is_overflow(Some(400), &text.to_lowercase(), &[]), "{vendor}: {text}");
+    assert!(
+        is_overflow(Some(400), &text.to_lowercase(), &[]),
+        "{vendor}: {text}"
+    );
     assert_eq!(numbers(text), Overflow { used, limit }, "{vendor}: {text}");
 }
 
@@ -150,12 +238,19 @@ fn is_overflow_says_no_when_a_rate_is_meant() {
         assert!(!is_overflow(Some(400), text, &[]), "{text}");
     }
     assert!(!is_overflow(Some(500), "exceeds the context window", &[]));
-    assert!(is_overflow(None, "", &["context_length_exceeded".to_owned()]));
+    assert!(is_overflow(
+        None,
+        "",
+        &["context_length_exceeded".to_owned()]
+    ));
 }
 
 #[test]
 fn silent_is_an_overflow_when_nothing_was_said_at_a_full_window() {
-    let info = ModelInfo { context_window: 1_000, ..ModelInfo::new("x/y") };
+    let info = ModelInfo {
+        context_window: 1_000,
+        ..ModelInfo::new("x/y")
+    };
     let mut reply = Reply::new("x/y".into(), FinishReason::Length);
     reply.usage.input_uncached = 989;
     assert_eq!(silent(&info, &reply), None);
@@ -163,7 +258,13 @@ fn silent_is_an_overflow_when_nothing_was_said_at_a_full_window() {
     let error = silent(&info, &reply).expect("an overflow");
     assert_eq!(
         (error.kind(), error.details().overflow),
-        (ErrorKind::Overflow, Some(Overflow { used: Some(990), limit: Some(1_000) }))
+        (
+            ErrorKind::Overflow,
+            Some(Overflow {
+                used: Some(990),
+                limit: Some(1_000)
+            })
+        )
     );
     reply.usage.output = 1;
     assert_eq!(silent(&info, &reply), None);

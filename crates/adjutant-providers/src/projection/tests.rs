@@ -1,8 +1,8 @@
 //! The parts of a history that a model may see: its own, those of others, and those that were cut short.
 
 use adjutant_llm::{
-    CallId, CallResult, Content, Custom, Document, Extra, Image, Inputs, Reply, Source, Status, Summary, Text,
-    UserMessage,
+    CallId, CallResult, Content, Custom, Document, Extra, Image, Inputs, Reply, Source, Status,
+    Summary, Text, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -23,26 +23,46 @@ fn turn(model: &str, stop: FinishReason, blocks: Vec<Block>) -> Entry {
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     let mut open = Turn::open(Arc::new(reply.clone()));
     for call in reply.calls() {
-        open.put(call.id, Arc::new(CallResult::ok(format!("did {}", call.id)))).expect("the call is open");
+        open.put(
+            call.id,
+            Arc::new(CallResult::ok(format!("did {}", call.id))),
+        )
+        .expect("the call is open");
     }
     Entry::Turn(open.close().expect("every call has its result"))
 }
 
 fn text(text: &str, extra: Value) -> Block {
-    Block::Text(Text { text: text.into(), extra: Extra::from(extra) })
+    Block::Text(Text {
+        text: text.into(),
+        extra: Extra::from(extra),
+    })
 }
 
 fn thinking() -> Block {
-    Block::Thinking(Thinking { signature: Some("s".into()), ..Thinking::new("hm") })
+    Block::Thinking(Thinking {
+        signature: Some("s".into()),
+        ..Thinking::new("hm")
+    })
 }
 
 fn call(block: u32, extra: Value) -> Block {
-    let id = CallId { turn: 1, attempt: 0, block };
-    Block::Call(Call { extra: Extra::from(extra), ..Call::new(id, "read", "{}") })
+    let id = CallId {
+        turn: 1,
+        attempt: 0,
+        block,
+    };
+    Block::Call(Call {
+        extra: Extra::from(extra),
+        ..Call::new(id, "read", "{}")
+    })
 }
 
 fn opaque(issuer: &str, value: Value) -> Block {
-    Block::Opaque { issuer: issuer.into(), value }
+    Block::Opaque {
+        issuer: issuer.into(),
+        value,
+    }
 }
 
 fn render(piece: &Piece<'_>) -> String {
@@ -59,7 +79,10 @@ fn lines(entry: &Entry, info: &ModelInfo) -> (Vec<String>, Vec<String>) {
     let mut warnings = Vec::new();
     let lines = match shown(entry, info, &mut warnings) {
         ProjectedEntry::Nothing => Vec::new(),
-        ProjectedEntry::User(pieces) => pieces.iter().map(|it| format!("user {}", render(it))).collect(),
+        ProjectedEntry::User(pieces) => pieces
+            .iter()
+            .map(|it| format!("user {}", render(it)))
+            .collect(),
         ProjectedEntry::Turn(said) => {
             let part = |part: &ReplyPart<'_>| match part {
                 ReplyPart::Text { text, extra } => format!("text {text:?} {extra}"),
@@ -69,10 +92,18 @@ fn lines(entry: &Entry, info: &ModelInfo) -> (Vec<String>, Vec<String>) {
             };
             let result = |it: &ProjectedResult<'_>| {
                 let pieces: Vec<_> = it.pieces.iter().map(render).collect();
-                format!("result {} {} {}", it.call.id, it.is_error, pieces.join(", "))
+                format!(
+                    "result {} {} {}",
+                    it.call.id,
+                    it.is_error,
+                    pieces.join(", ")
+                )
             };
             let own = said.own.then(|| "own".to_owned());
-            own.into_iter().chain(said.parts.iter().map(part)).chain(said.results.iter().map(result)).collect()
+            own.into_iter()
+                .chain(said.parts.iter().map(part))
+                .chain(said.results.iter().map(result))
+                .collect()
         }
     };
     (lines, warnings.iter().map(ToString::to_string).collect())
@@ -80,7 +111,10 @@ fn lines(entry: &Entry, info: &ModelInfo) -> (Vec<String>, Vec<String>) {
 
 #[track_caller]
 fn check(entry: &Entry, expect: &[&str]) {
-    assert_eq!(lines(entry, &info()), (expect.iter().map(|it| (*it).to_owned()).collect(), vec![]));
+    assert_eq!(
+        lines(entry, &info()),
+        (expect.iter().map(|it| (*it).to_owned()).collect(), vec![])
+    );
 }
 
 #[test]
@@ -105,7 +139,11 @@ fn shown_keeps_what_a_model_signed_when_it_is_its_own() {
             "result c1_0_1 false text \"did c1_0_1\"",
         ],
     );
-    let foreign = ["text \"a\" null", "call c1_0_1 null", "result c1_0_1 false text \"did c1_0_1\""];
+    let foreign = [
+        "text \"a\" null",
+        "call c1_0_1 null",
+        "result c1_0_1 false text \"did c1_0_1\"",
+    ];
     check(&turn(SISTER, FinishReason::Calls, blocks()), &foreign);
     check(&turn(FOREIGN, FinishReason::Calls, blocks()), &foreign);
 }
@@ -113,8 +151,7 @@ fn shown_keeps_what_a_model_signed_when_it_is_its_own() {
 #[test]
 fn shown_gives_opaque_blocks_to_their_provider_and_text_to_others() {
     let search = json!({"type": "web_search_call", "id": "ws_1", "action": {"query": "rust"}});
-    let results =
-        json!({"type": "results", "results": [{"title": "T", "url": "https://a.example", "encrypted": "zzz"}]});
+    let results = json!({"type": "results", "results": [{"title": "T", "url": "https://a.example", "encrypted": "zzz"}]});
     let sealed = json!({"type": "compaction", "encrypted_content": "zzz"});
     let reply = |model| {
         let blocks = [&search, &results, &sealed].map(|it| opaque("vendor", it.clone()));
@@ -123,40 +160,97 @@ fn shown_gives_opaque_blocks_to_their_provider_and_text_to_others() {
     let whole = [&search, &results, &sealed].map(|it| format!("opaque {it}"));
     check(&reply(SISTER), &[&whole[0], &whole[1], &whole[2]]);
     let foreign = ModelInfo::new(FOREIGN);
-    let texts = ["text \"[web_search_call: rust]\" null", "text \"[results: T\\nhttps://a.example]\" null"];
-    assert_eq!(lines(&reply(SISTER), &foreign), (texts.map(str::to_owned).into(), vec![]));
-    let long =
-        turn(SISTER, FinishReason::End, vec![opaque("vendor", json!({"type": "x", "text": "é".repeat(100_000)}))]);
+    let texts = [
+        "text \"[web_search_call: rust]\" null",
+        "text \"[results: T\\nhttps://a.example]\" null",
+    ];
+    assert_eq!(
+        lines(&reply(SISTER), &foreign),
+        (texts.map(str::to_owned).into(), vec![])
+    );
+    let long = turn(
+        SISTER,
+        FinishReason::End,
+        vec![opaque(
+            "vendor",
+            json!({"type": "x", "text": "é".repeat(100_000)}),
+        )],
+    );
     let (lines, _) = lines(&long, &foreign);
     assert_eq!(lines[0].chars().filter(|it| *it == 'é').count(), 4_000);
 }
 
 #[test]
 fn shown_is_text_alone_when_a_reply_was_cut_short() {
-    for stop in [FinishReason::Interrupted, FinishReason::Refused, FinishReason::Filtered] {
-        let blocks =
-            vec![thinking(), text("half", json!({"x": 1})), call(1, json!({"y": 2})), opaque("vendor", json!({}))];
+    for stop in [
+        FinishReason::Interrupted,
+        FinishReason::Refused,
+        FinishReason::Filtered,
+    ] {
+        let blocks = vec![
+            thinking(),
+            text("half", json!({"x": 1})),
+            call(1, json!({"y": 2})),
+            opaque("vendor", json!({})),
+        ];
         check(&turn(OWN, stop, blocks), &["text \"half\" null"]);
-        check(&turn(OWN, stop, vec![thinking(), call(1, Value::Null)]), &[]);
+        check(
+            &turn(OWN, stop, vec![thinking(), call(1, Value::Null)]),
+            &[],
+        );
     }
 }
 
 #[test]
 fn shown_is_nothing_when_nothing_is_left() {
     check(&turn(OWN, FinishReason::Length, vec![thinking()]), &[]);
-    check(&turn(SISTER, FinishReason::End, vec![thinking(), text(" ", json!({"x": 1}))]), &[]);
+    check(
+        &turn(
+            SISTER,
+            FinishReason::End,
+            vec![thinking(), text(" ", json!({"x": 1}))],
+        ),
+        &[],
+    );
     check(&turn(OWN, FinishReason::End, vec![]), &[]);
     check(&Entry::User(UserMessage::text(" \n")), &[]);
-    check(&Entry::Summary(Summary { text: " ".into(), covers: 1 }), &[]);
-    check(&Entry::Custom(Custom { kind: "x".into(), value: json!("y") }), &[]);
-    check(&Entry::Summary(Summary { text: "so far".into(), covers: 1 }), &["user text \"so far\""]);
+    check(
+        &Entry::Summary(Summary {
+            text: " ".into(),
+            covers: 1,
+        }),
+        &[],
+    );
+    check(
+        &Entry::Custom(Custom {
+            kind: "x".into(),
+            value: json!("y"),
+        }),
+        &[],
+    );
+    check(
+        &Entry::Summary(Summary {
+            text: "so far".into(),
+            covers: 1,
+        }),
+        &["user text \"so far\""],
+    );
 }
 
 #[test]
 fn shown_says_what_was_left_out_when_the_model_takes_no_media() {
-    let source = Source::Base64 { data: "aGk=".into() };
-    let image = Content::Image(Image { media_type: "image/png".into(), source: source.clone() });
-    let document = Content::Document(Document { media_type: "application/pdf".into(), name: None, source });
+    let source = Source::Base64 {
+        data: "aGk=".into(),
+    };
+    let image = Content::Image(Image {
+        media_type: "image/png".into(),
+        source: source.clone(),
+    });
+    let document = Content::Document(Document {
+        media_type: "application/pdf".into(),
+        name: None,
+        source,
+    });
     let content = vec![Content::text("see"), image.clone(), image.clone(), document];
     let user = Entry::User(UserMessage::from(content.clone()));
     let mut reply = Reply::new(OWN.into(), FinishReason::Calls);
@@ -164,20 +258,37 @@ fn shown_says_what_was_left_out_when_the_model_takes_no_media() {
     let mut open = Turn::open(Arc::new(reply.clone()));
     let mut failed = CallResult::new(Status::Failed, "");
     failed.content = vec![image];
-    open.put(reply.calls().next().expect("a call").id, Arc::new(failed)).expect("the call is open");
+    open.put(reply.calls().next().expect("a call").id, Arc::new(failed))
+        .expect("the call is open");
     let turn = Entry::Turn(open.close().expect("every call has its result"));
-    let (no_image, no_document) =
-        ("[image omitted: this model takes no images]", "[document omitted: this model takes no documents]");
-    let expect =
-        vec!["user text \"see\"".to_owned(), format!("user text {no_image:?}"), format!("user text {no_document:?}")];
-    assert_eq!(lines(&user, &info()), (expect, vec![no_image.to_owned(), no_document.to_owned()]));
+    let (no_image, no_document) = (
+        "[image omitted: this model takes no images]",
+        "[document omitted: this model takes no documents]",
+    );
+    let expect = vec![
+        "user text \"see\"".to_owned(),
+        format!("user text {no_image:?}"),
+        format!("user text {no_document:?}"),
+    ];
+    assert_eq!(
+        lines(&user, &info()),
+        (expect, vec![no_image.to_owned(), no_document.to_owned()])
+    );
     let result = format!("result c1_0_1 true text {no_image:?}");
     let expect = vec!["own".to_owned(), "call c1_0_1 null".to_owned(), result];
     assert_eq!(lines(&turn, &info()), (expect, vec![no_image.to_owned()]));
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
-    let expect = ["user text \"see\"", "user image image/png", "user image image/png", "user document application/pdf"];
-    assert_eq!(lines(&user, &ModelInfo { inputs, ..info() }), (expect.map(str::to_owned).into(), vec![]));
+    let expect = [
+        "user text \"see\"",
+        "user image image/png",
+        "user image image/png",
+        "user document application/pdf",
+    ];
+    assert_eq!(
+        lines(&user, &ModelInfo { inputs, ..info() }),
+        (expect.map(str::to_owned).into(), vec![])
+    );
 }
 
 fn blocks() -> impl Strategy<Value = Vec<Block>> {
@@ -186,11 +297,19 @@ fn blocks() -> impl Strategy<Value = Vec<Block>> {
         ("[a ]{0,2}", extra()).prop_map(|(it, extra)| text(&it, extra)),
         Just(thinking()),
         extra().prop_map(|extra| call(0, extra)),
-        prop::sample::select(vec!["vendor", "other"]).prop_map(|issuer| opaque(issuer, json!({"query": "q"}))),
+        prop::sample::select(vec!["vendor", "other"])
+            .prop_map(|issuer| opaque(issuer, json!({"query": "q"}))),
     ];
     let numbered = |blocks: Vec<Block>| {
         let number = |(at, block)| match block {
-            Block::Call(call) => Block::Call(Call { id: CallId { turn: 1, attempt: 0, block: at as u32 }, ..call }),
+            Block::Call(call) => Block::Call(Call {
+                id: CallId {
+                    turn: 1,
+                    attempt: 0,
+                    block: at as u32,
+                },
+                ..call
+            }),
             other => other,
         };
         blocks.into_iter().enumerate().map(number).collect()

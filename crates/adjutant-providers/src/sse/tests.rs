@@ -23,27 +23,50 @@ fn split<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<(String, 
 /// Checks the events of a stream: whole, cut in two at every byte, and byte by byte.
 #[track_caller]
 fn check(stream: &str, expect: &[(&str, &str)]) {
-    let expect: Vec<(String, String)> = expect.iter().map(|(e, d)| ((*e).to_owned(), (*d).to_owned())).collect();
+    let expect: Vec<(String, String)> = expect
+        .iter()
+        .map(|(e, d)| ((*e).to_owned(), (*d).to_owned()))
+        .collect();
     let bytes = stream.as_bytes();
     assert_eq!(split([bytes]).expect("the stream is text"), expect, "whole");
     for cut in 0..=bytes.len() {
-        assert_eq!(split([&bytes[..cut], &bytes[cut..]]).expect("the stream is text"), expect, "cut at {cut}");
+        assert_eq!(
+            split([&bytes[..cut], &bytes[cut..]]).expect("the stream is text"),
+            expect,
+            "cut at {cut}"
+        );
     }
-    assert_eq!(split(bytes.chunks(1)).expect("the stream is text"), expect, "byte by byte");
+    assert_eq!(
+        split(bytes.chunks(1)).expect("the stream is text"),
+        expect,
+        "byte by byte"
+    );
 }
 
 #[test]
 fn next_lends_events_when_they_are_plain() {
     check("event: a\ndata: 1\n\ndata:2\n\n", &[("a", "1"), ("", "2")]);
-    check("data: grüße 🦀\n\nevent:b\ndata:  x\n\n", &[("", "grüße 🦀"), ("b", " x")]);
-    check("data:\n\nevent: lonely\n\ndata: 1\n\n", &[("", ""), ("", "1")]);
+    check(
+        "data: grüße 🦀\n\nevent:b\ndata:  x\n\n",
+        &[("", "grüße 🦀"), ("b", " x")],
+    );
+    check(
+        "data:\n\nevent: lonely\n\ndata: 1\n\n",
+        &[("", ""), ("", "1")],
+    );
 }
 
 #[test]
 fn next_takes_every_line_end_when_they_are_mixed() {
-    check("event: a\r\ndata: 1\r\n\r\ndata: 2\r\n\r\n", &[("a", "1"), ("", "2")]);
+    check(
+        "event: a\r\ndata: 1\r\n\r\ndata: 2\r\n\r\n",
+        &[("a", "1"), ("", "2")],
+    );
     check("event: a\rdata: 1\r\rdata: 2\r\r", &[("a", "1"), ("", "2")]);
-    check("data: 1\r\n\rdata: 2\n\r\ndata: 3\r\r\n", &[("", "1"), ("", "2"), ("", "3")]);
+    check(
+        "data: 1\r\n\rdata: 2\n\r\ndata: 3\r\r\n",
+        &[("", "1"), ("", "2"), ("", "3")],
+    );
     check("\n\n\r\n\r\rdata: 1\n\n", &[("", "1")]);
 }
 
@@ -51,7 +74,10 @@ fn next_takes_every_line_end_when_they_are_mixed() {
 fn next_asks_the_full_parser_when_an_event_is_odd() {
     check(": hello\n\ndata: 1\n\n", &[("", "1")]);
     check("data: a\ndata: b\n\n", &[("message", "a\nb")]);
-    check("id: 7\nevent: e\r\ndata: a\rretry: 3\n\ndata: 2\n\n", &[("e", "a"), ("", "2")]);
+    check(
+        "id: 7\nevent: e\r\ndata: a\rretry: 3\n\ndata: 2\n\n",
+        &[("e", "a"), ("", "2")],
+    );
     check("data\ndata: x\nnonsense\n\n", &[("message", "\nx")]);
     check("event: a\nevent: b\ndata: 1\n\n", &[("b", "1")]);
 }
@@ -60,7 +86,10 @@ fn next_asks_the_full_parser_when_an_event_is_odd() {
 fn next_drops_the_mark_when_the_stream_begins_with_it() {
     check("\u{feff}data: 1\n\n", &[("", "1")]);
     check("\u{feff}", &[]);
-    check("data: 0\n\n\u{feff}data: 1\ndata: 2\n\n", &[("", "0"), ("message", "2")]);
+    check(
+        "data: 0\n\n\u{feff}data: 1\ndata: 2\n\n",
+        &[("", "0"), ("message", "2")],
+    );
 }
 
 #[test]
@@ -73,11 +102,16 @@ fn last_gives_the_open_event_when_the_stream_ends() {
 #[test]
 fn push_refuses_when_bytes_are_not_text() {
     let expect = "the stream holds bytes that are not UTF-8";
-    for pieces in
-        [&[&b"data: \xff\n\n"[..]][..], &[b"data: \xe2\x82", b"x"], &[b"data: \xf0", b"\x9f", b"\x9f\x9f\xff"]]
-    {
+    for pieces in [
+        &[&b"data: \xff\n\n"[..]][..],
+        &[b"data: \xe2\x82", b"x"],
+        &[b"data: \xf0", b"\x9f", b"\x9f\x9f\xff"],
+    ] {
         let error = split(pieces.iter().copied()).expect_err("the bytes are not text");
-        assert_eq!((error.kind(), error.message()), (ErrorKind::Protocol, expect));
+        assert_eq!(
+            (error.kind(), error.message()),
+            (ErrorKind::Protocol, expect)
+        );
     }
 }
 
@@ -85,11 +119,20 @@ fn push_refuses_when_bytes_are_not_text() {
 fn next_refuses_when_an_event_is_giant() {
     let line = format!("data: {}", "x".repeat(MAX_EVENT));
     let error = split(line.as_bytes().chunks(1 << 16)).expect_err("the event is too large");
-    assert_eq!(error.message(), "the stream holds an event of more than 16 MiB");
+    assert_eq!(
+        error.message(),
+        "the stream holds an event of more than 16 MiB"
+    );
     let error = split([format!("{line}\n\n").as_bytes()]).expect_err("the event is too large");
-    assert_eq!(error.message(), "the stream holds an event of more than 16 MiB");
+    assert_eq!(
+        error.message(),
+        "the stream holds an event of more than 16 MiB"
+    );
     let fits = format!("data: {}\n\n", "x".repeat(MAX_EVENT - 16));
-    assert_eq!(split(fits.as_bytes().chunks(1_400)).expect("it fits").len(), 1);
+    assert_eq!(
+        split(fits.as_bytes().chunks(1_400)).expect("it fits").len(),
+        1
+    );
 }
 
 proptest! {
@@ -114,11 +157,18 @@ proptest! {
 
 #[test]
 fn next_reads_events_alike_when_they_have_many_lines() {
-    let lines = |count: usize| (0..count).map(|n| format!("data: {n}\n: note\nid: 7\ndata\n")).collect::<String>();
+    let lines = |count: usize| {
+        (0..count)
+            .map(|n| format!("data: {n}\n: note\nid: 7\ndata\n"))
+            .collect::<String>()
+    };
     for head in ["", "event: a\n", "event\n"] {
         let [short, long] = [MAX_LINES / 4 - 2, MAX_LINES].map(|count| {
-            let events = split([format!("{head}{}\n", lines(count)).as_bytes()]).expect("the stream is text");
-            let [(event, data)] = &events[..] else { unreachable!("one event: {events:?}") };
+            let events = split([format!("{head}{}\n", lines(count)).as_bytes()])
+                .expect("the stream is text");
+            let [(event, data)] = &events[..] else {
+                unreachable!("one event: {events:?}")
+            };
             let expect: Vec<String> = (0..count).map(|n| format!("{n}\n")).collect();
             assert_eq!(*data, expect.join("\n"));
             event.clone()

@@ -36,8 +36,18 @@ pub(crate) fn for_tool(schema: &Value) -> Cow<'_, Value> {
         return Cow::Borrowed(schema);
     }
     let is_gone = |it: &str| GONE.iter().any(|place| it.starts_with(place));
-    let flat = if refers(schema, &is_gone, 0) { None } else { Flat { root: schema, left: MAX_LOOKS }.object(schema) };
-    Cow::Owned(Value::Object(flat.map_or_else(|| open(schema), |flat| finish(flat, schema))))
+    let flat = if refers(schema, &is_gone, 0) {
+        None
+    } else {
+        Flat {
+            root: schema,
+            left: MAX_LOOKS,
+        }
+        .object(schema)
+    };
+    Cow::Owned(Value::Object(
+        flat.map_or_else(|| open(schema), |flat| finish(flat, schema)),
+    ))
 }
 
 /// An object of anything, with the schema in words.
@@ -46,7 +56,11 @@ fn open(schema: &Value) -> Object {
     object.insert("type".to_owned(), json!("object"));
     object.insert("properties".to_owned(), json!({}));
     object.insert("additionalProperties".to_owned(), json!(true));
-    say(&mut object, schema.get("description"), &format!("The arguments must fit this JSON schema: {schema}"));
+    say(
+        &mut object,
+        schema.get("description"),
+        &format!("The arguments must fit this JSON schema: {schema}"),
+    );
     object
 }
 
@@ -65,7 +79,11 @@ fn finish(mut flat: Object, schema: &Value) -> Object {
         .collect();
     if !lost.is_empty() {
         let about = object.get("description").cloned();
-        say(&mut object, about.as_ref(), &format!("The arguments must also fit: {}", Value::Object(lost)));
+        say(
+            &mut object,
+            about.as_ref(),
+            &format!("The arguments must also fit: {}", Value::Object(lost)),
+        );
     }
     object
 }
@@ -73,7 +91,10 @@ fn finish(mut flat: Object, schema: &Value) -> Object {
 fn say(object: &mut Object, before: Option<&Value>, rule: &str) {
     let before = before.and_then(Value::as_str).unwrap_or_default();
     let rule: String = rule.chars().take(MAX_SAID).collect();
-    object.insert("description".to_owned(), format!("{before}\n\n{rule}").trim().into());
+    object.insert(
+        "description".to_owned(),
+        format!("{before}\n\n{rule}").trim().into(),
+    );
 }
 
 /// Objects without alternatives, made of the parts of one root.
@@ -100,18 +121,26 @@ impl Flat<'_> {
             return None;
         }
         let is_kept = |name: &str| !matches!(name, "type" | "$ref" | "oneOf" | "anyOf" | "allOf");
-        let mut flat: Object =
-            members.iter().filter(|(name, _)| is_kept(name)).map(|(name, it)| (name.clone(), it.clone())).collect();
+        let mut flat: Object = members
+            .iter()
+            .filter(|(name, _)| is_kept(name))
+            .map(|(name, it)| (name.clone(), it.clone()))
+            .collect();
         if let Some(place) = members.get("$ref") {
             let root = self.root;
-            both(&mut flat, self.object(root.pointer(place.as_str()?.strip_prefix('#')?)?)?);
+            both(
+                &mut flat,
+                self.object(root.pointer(place.as_str()?.strip_prefix('#')?)?)?,
+            );
         }
         for part in list(members, "allOf") {
             both(&mut flat, self.object(part)?);
         }
         for name in ["anyOf", "oneOf"] {
             if members.contains_key(name) {
-                let parts: Vec<_> = list(members, name).filter_map(|it| self.object(it)).collect();
+                let parts: Vec<_> = list(members, name)
+                    .filter_map(|it| self.object(it))
+                    .collect();
                 both(&mut flat, either(parts)?);
             }
         }
@@ -120,11 +149,18 @@ impl Flat<'_> {
 }
 
 fn list<'a>(members: &'a Object, name: &str) -> impl Iterator<Item = &'a Value> {
-    members.get(name).and_then(Value::as_array).into_iter().flatten()
+    members
+        .get(name)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 fn required(members: &Object) -> BTreeSet<String> {
-    list(members, "required").filter_map(Value::as_str).map(str::to_owned).collect()
+    list(members, "required")
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Adds what another object demands too.
@@ -132,12 +168,16 @@ fn both(flat: &mut Object, other: Object) {
     for (name, value) in other {
         match (flat.get_mut(&name), value) {
             (None, value) => drop(flat.insert(name, value)),
-            (Some(Value::Object(old)), Value::Object(new)) if MAPS.contains(&&*name) => unite(old, new, "allOf"),
+            (Some(Value::Object(old)), Value::Object(new)) if MAPS.contains(&&*name) => {
+                unite(old, new, "allOf")
+            }
             (Some(Value::Array(old)), Value::Array(new)) if name == "required" => {
                 let new: Vec<_> = new.into_iter().filter(|it| !old.contains(it)).collect();
                 old.extend(new);
             }
-            (Some(old), Value::Bool(false)) if name == "additionalProperties" => *old = Value::Bool(false),
+            (Some(old), Value::Bool(false)) if name == "additionalProperties" => {
+                *old = Value::Bool(false)
+            }
             // The value of the outer object is kept.
             (Some(_), _) => {}
         }
@@ -154,7 +194,9 @@ fn either(parts: Vec<Object>) -> Option<Object> {
             names.retain(|it| it.as_str().is_some_and(|it| shared.contains(it)));
         }
         // A demand that not all of the objects make is dropped.
-        all.retain(|name, it| MAPS.contains(&name.as_str()) || name == "required" || part.get(name) == Some(it));
+        all.retain(|name, it| {
+            MAPS.contains(&name.as_str()) || name == "required" || part.get(name) == Some(it)
+        });
         for (name, value) in part {
             if let (true, Value::Object(new)) = (MAPS.contains(&name.as_str()), value)
                 && let Value::Object(old) = all.entry(name).or_insert_with(|| json!({}))
@@ -176,10 +218,19 @@ fn unite(old: &mut Object, new: Object, keyword: &str) {
         if *before == new {
             continue;
         }
-        match before.as_object_mut().filter(|it| it.len() == 1).and_then(|it| it.get_mut(keyword)) {
+        match before
+            .as_object_mut()
+            .filter(|it| it.len() == 1)
+            .and_then(|it| it.get_mut(keyword))
+        {
             Some(Value::Array(parts)) if parts.contains(&new) => {}
             Some(Value::Array(parts)) => parts.push(new),
-            _ => *before = Value::Object(Object::from_iter([(keyword.to_owned(), json!([before.take(), new]))])),
+            _ => {
+                *before = Value::Object(Object::from_iter([(
+                    keyword.to_owned(),
+                    json!([before.take(), new]),
+                )]))
+            }
         }
     }
 }

@@ -17,8 +17,10 @@ use adjutant_providers::{Chooser, Key, KeyCommand, Origin, Provider, Token, Toke
 use crate::server::{Nobody, events, fixture, model, serve, status};
 
 fn chooser(vars: &[(&str, &str)]) -> Chooser {
-    let vars: BTreeMap<String, String> =
-        vars.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let vars: BTreeMap<String, String> = vars
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.to_string()))
+        .collect();
     Chooser::new(move |name| vars.get(name).cloned())
 }
 
@@ -29,12 +31,17 @@ fn hi() -> Request {
 /// A program that prints a token, another one each time.
 fn program(folder: &Path, text: &str) -> PathBuf {
     let path = folder.join("token");
-    std::fs::write(&path, format!("#!/bin/sh\ncd {}\n{text}\n", folder.display())).expect("a program");
+    std::fs::write(
+        &path,
+        format!("#!/bin/sh\ncd {}\n{text}\n", folder.display()),
+    )
+    .expect("a program");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
     path
 }
 
-const COUNTING: &str = "n=$(cat n 2>/dev/null || echo 0); n=$((n+1)); echo $n >n; echo token-number-$n";
+const COUNTING: &str =
+    "n=$(cat n 2>/dev/null || echo 0); n=$((n+1)); echo $n >n; echo token-number-$n";
 
 #[tokio::test]
 async fn model_of_a_cloud_is_asked_in_its_own_way() {
@@ -43,7 +50,14 @@ async fn model_of_a_cloud_is_asked_in_its_own_way() {
     let gemini = "/publishers/google/models/gemini-3-pro:streamGenerateContent?alt=sse";
     let claude = "/publishers/anthropic/models/claude-sonnet-5%4020260930:streamRawPredict";
     for (name, wire, key, url, path, begin) in [
-        ("bedrock/openai.gpt-5.5", "openai", AWS, "BEDROCK_BASE_URL", "/responses", r#"{"model":"openai.gpt-5.5""#),
+        (
+            "bedrock/openai.gpt-5.5",
+            "openai",
+            AWS,
+            "BEDROCK_BASE_URL",
+            "/responses",
+            r#"{"model":"openai.gpt-5.5""#,
+        ),
         (
             "bedrock-mantle/qwen.qwen3",
             "chat",
@@ -60,7 +74,14 @@ async fn model_of_a_cloud_is_asked_in_its_own_way() {
             "/anthropic/v1/messages",
             r#"{"model":"anthropic."#,
         ),
-        ("vertex/gemini-3-pro", "gemini", GOOGLE, "VERTEX_BASE_URL", gemini, r#"{"#),
+        (
+            "vertex/gemini-3-pro",
+            "gemini",
+            GOOGLE,
+            "VERTEX_BASE_URL",
+            gemini,
+            r#"{"#,
+        ),
         (
             "vertex/claude-sonnet-5@20260930",
             "anthropic",
@@ -71,35 +92,72 @@ async fn model_of_a_cloud_is_asked_in_its_own_way() {
         ),
     ] {
         let mut server = serve(vec![events(&fixture(wire, "text"))]).await;
-        let model = chooser(&[(key, "sk-of-the-cloud"), (url, &server.base_url)]).model(name).expect("it is known");
+        let model = chooser(&[(key, "sk-of-the-cloud"), (url, &server.base_url)])
+            .model(name)
+            .expect("it is known");
         complete(&model, hi()).await.expect("a reply");
         let seen = server.next().await;
-        assert_eq!(seen.head.lines().next(), Some(&*format!("POST {path} HTTP/1.1")), "{name}");
-        assert_eq!(seen.header("authorization"), Some("Bearer sk-of-the-cloud"), "{name}");
-        assert!(seen.header("x-api-key").is_none() && seen.header("x-goog-api-key").is_none(), "{name}");
+        assert_eq!(
+            seen.head.lines().next(),
+            Some(&*format!("POST {path} HTTP/1.1")),
+            "{name}"
+        );
+        assert_eq!(
+            seen.header("authorization"),
+            Some("Bearer sk-of-the-cloud"),
+            "{name}"
+        );
+        assert!(
+            seen.header("x-api-key").is_none() && seen.header("x-goog-api-key").is_none(),
+            "{name}"
+        );
         assert!(seen.body.starts_with(begin), "{name}: {}", seen.body);
         // Each marks the prompt cache of its vendor.
-        assert_eq!(seen.body.contains("cache_control"), wire == "anthropic", "{name}");
+        assert_eq!(
+            seen.body.contains("cache_control"),
+            wire == "anthropic",
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn cloud_is_refused_when_nothing_says_where_it_is() {
-    let refused = |vars: &[(&str, &str)], name: &str| chooser(vars).model(name).map(|it| it.info().id.to_string());
+    let refused = |vars: &[(&str, &str)], name: &str| {
+        chooser(vars).model(name).map(|it| it.info().id.to_string())
+    };
     let key = ("AWS_BEARER_TOKEN_BEDROCK", "sk-of-the-cloud");
     let error = refused(&[key], "bedrock/m").expect_err("no region is set");
-    assert_eq!(error.message(), "no address for bedrock/m: AWS_REGION does not say where; hint: set it");
-    assert!(refused(&[key, ("AWS_DEFAULT_REGION", "eu-west-1")], "bedrock-mantle/m").is_ok());
+    assert_eq!(
+        error.message(),
+        "no address for bedrock/m: AWS_REGION does not say where; hint: set it"
+    );
+    assert!(
+        refused(
+            &[key, ("AWS_DEFAULT_REGION", "eu-west-1")],
+            "bedrock-mantle/m"
+        )
+        .is_ok()
+    );
     // The key stays at the vendor's own hosts, wherever those are.
-    let json =
-        |url: &str| format!(r#"{{"providers":[{{"name":"b","base_url":"{url}","key_variables":["{}"]}}]}}"#, key.0);
+    let json = |url: &str| {
+        format!(
+            r#"{{"providers":[{{"name":"b","base_url":"{url}","key_variables":["{}"]}}]}}"#,
+            key.0
+        )
+    };
     for (url, is_taken) in [
         ("https://bedrock-runtime.eu-west-1.amazonaws.com/x", true),
         ("https://bedrock-runtime.us-east-1.amazonaws.com/x", false),
         ("https://evil.example/x", false),
     ] {
-        let chooser = chooser(&[key, ("AWS_REGION", "eu-west-1")]).configuration_of(Origin::File, &json(url));
-        assert_eq!(chooser.expect("it can be read").model("b/m").is_ok(), is_taken, "{url}");
+        let chooser =
+            chooser(&[key, ("AWS_REGION", "eu-west-1")]).configuration_of(Origin::File, &json(url));
+        assert_eq!(
+            chooser.expect("it can be read").model("b/m").is_ok(),
+            is_taken,
+            "{url}"
+        );
     }
 }
 
@@ -109,19 +167,37 @@ async fn token_of_a_program_is_kept_and_asked_for_again_when_it_is_refused() {
     let command = KeyCommand::new([program(folder.path(), COUNTING).display().to_string()]);
     let text = events(&fixture("azure", "text"));
     let refused = || status("401 Unauthorized", "", r#"{"error":{"message":"expired"}}"#);
-    let mut server = serve(vec![text.clone(), text.clone(), refused(), text.clone(), refused(), refused()]).await;
+    let mut server = serve(vec![
+        text.clone(),
+        text.clone(),
+        refused(),
+        text.clone(),
+        refused(),
+        refused(),
+    ])
+    .await;
     // Where a key has a header of its own, a token is a bearer.
     let provider = Provider::new("azure", format!("{}/v1", server.base_url)).key_command(command);
-    let model = chooser(&[]).provider(provider).model("azure/mine").expect("it has a program");
+    let model = chooser(&[])
+        .provider(provider)
+        .model("azure/mine")
+        .expect("it has a program");
     let mut ends = Vec::new();
     for _ in 0..4 {
-        ends.push(complete(&model, hi()).await.map_or_else(|error| Some(error.kind()), |_| None));
+        ends.push(
+            complete(&model, hi())
+                .await
+                .map_or_else(|error| Some(error.kind()), |_| None),
+        );
     }
     // The last one is refused twice, and no third token is asked for.
     assert_eq!(ends, [None, None, None, Some(ErrorKind::Auth)]);
     for number in [1, 1, 1, 2, 2, 3] {
         let seen = server.next().await;
-        assert_eq!(seen.header("authorization"), Some(&*format!("Bearer token-number-{number}")));
+        assert_eq!(
+            seen.header("authorization"),
+            Some(&*format!("Bearer token-number-{number}"))
+        );
         assert_eq!(seen.header("api-key"), None);
     }
     assert!(server.seen.is_empty() && !format!("{model:?}").contains("token-number"));
@@ -130,11 +206,21 @@ async fn token_of_a_program_is_kept_and_asked_for_again_when_it_is_refused() {
 #[tokio::test]
 async fn request_is_not_sent_when_its_program_gives_no_token() {
     let folder = tempfile::tempdir().expect("a folder");
-    let run = |text: &str| Key::tokens(KeyCommand::new([program(folder.path(), text).display().to_string()]));
+    let run = |text: &str| {
+        Key::tokens(KeyCommand::new([program(folder.path(), text)
+            .display()
+            .to_string()]))
+    };
     for (text, why) in [
-        ("echo sk-secret-of-mine; exit 3", "it ended with exit status: 3"),
+        (
+            "echo sk-secret-of-mine; exit 3",
+            "it ended with exit status: 3",
+        ),
         ("echo", "there is no token: what was given is blank"),
-        ("head -c 70000 /dev/zero | tr '\\0' x", "it printed more than 64 KiB"),
+        (
+            "head -c 70000 /dev/zero | tr '\\0' x",
+            "it printed more than 64 KiB",
+        ),
         ("printf '\\377'", "the command of a key printed no text"),
         ("exec sleep 60", "it took more than 10s"),
     ] {
@@ -142,26 +228,42 @@ async fn request_is_not_sent_when_its_program_gives_no_token() {
         if text.contains("sleep") {
             tokio::time::pause();
         }
-        let error = complete(&model("chat", "http://127.0.0.1:9", run(text), Nobody), hi()).await;
+        let error = complete(
+            &model("chat", "http://127.0.0.1:9", run(text), Nobody),
+            hi(),
+        )
+        .await;
         let error = error.expect_err("there is no token");
         assert_eq!(error.kind(), ErrorKind::Auth, "{text}");
-        assert!(error.message().contains(why) && !error.to_string().contains("sk-secret"), "{text}: {error}");
+        assert!(
+            error.message().contains(why) && !error.to_string().contains("sk-secret"),
+            "{text}: {error}"
+        );
     }
     tokio::time::resume();
     let nowhere = Key::tokens(KeyCommand::new(["/nowhere/at/all"]));
-    let error = complete(&model("chat", "http://127.0.0.1:9", nowhere, Nobody), hi()).await.expect_err("no program");
+    let error = complete(&model("chat", "http://127.0.0.1:9", nowhere, Nobody), hi())
+        .await
+        .expect_err("no program");
     assert_eq!(
         (error.kind(), error.message()),
-        (ErrorKind::Config, "the command of a key could not be run: \"/nowhere/at/all\"")
+        (
+            ErrorKind::Config,
+            "the command of a key could not be run: \"/nowhere/at/all\""
+        )
     );
 }
 
 #[test]
 fn program_of_a_key_is_not_run_when_a_file_named_it() {
-    let json =
-        r#"{"providers":[{"name":"acme","base_url":"http://a","key_command":{"argv":["print-token"],"ttl":60}}]}"#;
-    let made =
-        |origin| chooser(&[]).configuration_of(origin, json).expect("it can be read").model("acme/m").map(|_| ());
+    let json = r#"{"providers":[{"name":"acme","base_url":"http://a","key_command":{"argv":["print-token"],"ttl":60}}]}"#;
+    let made = |origin| {
+        chooser(&[])
+            .configuration_of(origin, json)
+            .expect("it can be read")
+            .model("acme/m")
+            .map(|_| ())
+    };
     assert!(made(Origin::Environment).is_ok());
     let error = made(Origin::File).expect_err("nobody vouches for it");
     let why = "the program that prints the key of acme/m is not run: a file named it; hint: trust that file, or set a variable of `key_variables`";
@@ -176,7 +278,10 @@ impl TokenSource for Vault {
     async fn token(&self) -> Result<Token, Error> {
         tokio::task::yield_now().await;
         let number = self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(Token::new(format!("token-number-{number}\n"), Duration::from_secs(60)))
+        Ok(Token::new(
+            format!("token-number-{number}\n"),
+            Duration::from_secs(60),
+        ))
     }
 }
 
@@ -185,7 +290,12 @@ async fn source_is_asked_once_when_many_requests_begin_together() {
     let text = events(&fixture("anthropic", "text"));
     let mut server = serve(vec![text.clone(), text.clone(), text.clone()]).await;
     let asked = Arc::new(AtomicUsize::new(0));
-    let model = model("anthropic", &server.base_url, Key::tokens(Vault(Arc::clone(&asked))), Nobody);
+    let model = model(
+        "anthropic",
+        &server.base_url,
+        Key::tokens(Vault(Arc::clone(&asked))),
+        Nobody,
+    );
     let both = tokio::join!(complete(&model, hi()), complete(&model, hi()));
     assert!(both.0.is_ok() && both.1.is_ok());
     assert_eq!(asked.load(Ordering::Relaxed), 1);
@@ -194,7 +304,10 @@ async fn source_is_asked_once_when_many_requests_begin_together() {
     tokio::time::resume();
     complete(&model, hi()).await.expect("a reply");
     for number in [0, 0, 1] {
-        assert_eq!(server.next().await.header("authorization"), Some(&*format!("Bearer token-number-{number}")));
+        assert_eq!(
+            server.next().await.header("authorization"),
+            Some(&*format!("Bearer token-number-{number}"))
+        );
     }
 }
 
@@ -205,21 +318,39 @@ async fn azure_takes_tokens_of_ones_own_by_name_and_in_code() {
     let url = format!("{}/v1", server.base_url);
     let tokens = || Key::tokens(Vault(Arc::default()));
     // A variable holds a key too: tokens go before it.
-    let vars = [("AZURE_OPENAI_BASE_URL", &*url), ("AZURE_OPENAI_API_KEY", "sk-secret-of-azure")];
-    let by_name = chooser(&vars).key("azure", tokens()).model("azure/mine").expect("there are tokens");
-    let azure = Provider::known().find(|it| it.name == "azure").expect("it is known");
-    let in_code = azure.model(ModelInfo::new("azure/mine"), tokens(), &url).expect("it has an address");
+    let vars = [
+        ("AZURE_OPENAI_BASE_URL", &*url),
+        ("AZURE_OPENAI_API_KEY", "sk-secret-of-azure"),
+    ];
+    let by_name = chooser(&vars)
+        .key("azure", tokens())
+        .model("azure/mine")
+        .expect("there are tokens");
+    let azure = Provider::known()
+        .find(|it| it.name == "azure")
+        .expect("it is known");
+    let in_code = azure
+        .model(ModelInfo::new("azure/mine"), tokens(), &url)
+        .expect("it has an address");
     for model in [by_name, in_code] {
         complete(&model, hi()).await.expect("a reply");
         let seen = server.next().await;
         assert_eq!(seen.header("authorization"), Some("Bearer token-number-0"));
-        assert!(seen.header("api-key").is_none() && !seen.head.contains("sk-secret"), "{}", seen.head);
+        assert!(
+            seen.header("api-key").is_none() && !seen.head.contains("sk-secret"),
+            "{}",
+            seen.head
+        );
     }
     let json = r#"{"providers":[{"name":"azure","base_url":"http://evil.example"}]}"#;
-    let made = chooser(&[]).key("azure", tokens()).configuration_of(Origin::File, json).expect("it can be read");
-    let error = made.model("azure/mine").expect_err("a file says where it is");
-    let why =
-        "the key of the application is not sent where a file says that azure is: azure/mine; hint: trust that file";
+    let made = chooser(&[])
+        .key("azure", tokens())
+        .configuration_of(Origin::File, json)
+        .expect("it can be read");
+    let error = made
+        .model("azure/mine")
+        .expect_err("a file says where it is");
+    let why = "the key of the application is not sent where a file says that azure is: azure/mine; hint: trust that file";
     assert_eq!(error.message(), why);
 }
 
@@ -235,19 +366,30 @@ async fn request_is_signed_when_there_are_keys_of_aws() {
         ("AWS_REGION", "eu-west-1"),
         ("BEDROCK_BASE_URL", &server.base_url),
     ];
-    let model = chooser(&vars).model("bedrock/openai.gpt-5.5").expect("there are keys");
+    let model = chooser(&vars)
+        .model("bedrock/openai.gpt-5.5")
+        .expect("there are keys");
     complete(&model, hi()).await.expect("a reply");
     let seen = server.next().await;
     let signed = seen.header("authorization").expect("it is signed");
-    assert!(signed.starts_with("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/"), "{signed}");
+    assert!(
+        signed.starts_with("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/"),
+        "{signed}"
+    );
     let parts = [
         "/eu-west-1/bedrock/aws4_request, ",
         "SignedHeaders=accept;content-type;host;x-amz-date;x-amz-security-token, ",
     ];
     assert!(parts.iter().all(|part| signed.contains(part)), "{signed}");
-    assert_eq!(seen.header("x-amz-security-token"), Some("token-of-the-session"));
+    assert_eq!(
+        seen.header("x-amz-security-token"),
+        Some("token-of-the-session")
+    );
     assert!(!seen.head.contains("secret-of-the-account"));
     let printed = format!("{model:?}");
-    assert!(!printed.contains("secret-of") && !printed.contains("token-of"), "{printed}");
+    assert!(
+        !printed.contains("secret-of") && !printed.contains("token-of"),
+        "{printed}"
+    );
     assert_eq!(model.info().name(), "openai.gpt-5.5");
 }

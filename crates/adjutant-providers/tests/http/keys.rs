@@ -39,13 +39,22 @@ async fn every_request_has_a_token_of_its_own_when_the_key_is_asked_for() {
         let mut server = serve(vec![events(&text), events(&text)]).await;
         let model = model(wire, &server.base_url, counting(), Nobody);
         for number in 1..=2 {
-            complete(&model, Request::new().user("hi")).await.expect("a reply");
+            complete(&model, Request::new().user("hi"))
+                .await
+                .expect("a reply");
             let seen = server.next().await;
-            assert_eq!(seen.header(name), Some(&*format!("{scheme}token-number-{number}")), "{wire}");
+            assert_eq!(
+                seen.header(name),
+                Some(&*format!("{scheme}token-number-{number}")),
+                "{wire}"
+            );
             assert!(!seen.head.contains("sk-configured"), "{wire}");
         }
         let printed = format!("{model:?}");
-        assert!(!printed.contains("sk-configured") && !printed.contains("token-number"), "{printed}");
+        assert!(
+            !printed.contains("sk-configured") && !printed.contains("token-number"),
+            "{printed}"
+        );
     }
 }
 
@@ -55,8 +64,13 @@ async fn configured_key_is_kept_when_the_answer_is_empty() {
         let mut server = serve(vec![events(&fixture("chat", "text"))]).await;
         let key = Key::new("sk-configured").resolve(move || std::future::ready(Ok(answer.clone())));
         let model = model("chat", &server.base_url, key, Nobody);
-        complete(&model, Request::new().user("hi")).await.expect("a reply");
-        assert_eq!(server.next().await.header("authorization"), Some("Bearer sk-configured"));
+        complete(&model, Request::new().user("hi"))
+            .await
+            .expect("a reply");
+        assert_eq!(
+            server.next().await.header("authorization"),
+            Some("Bearer sk-configured")
+        );
     }
 }
 
@@ -64,10 +78,25 @@ async fn configured_key_is_kept_when_the_answer_is_empty() {
 async fn request_is_not_sent_when_its_key_cannot_be_had() {
     for wire in WIRES {
         let mut server = serve(vec![events(&fixture(wire, "text"))]).await;
-        let refused = || std::future::ready(Err(Error::new(ErrorKind::Auth, "the vault said no to sk-configured")));
-        let model = model(wire, &server.base_url, Key::new("sk-configured").resolve(refused), Nobody);
-        let error = complete(&model, Request::new().user("hi")).await.expect_err("there is no key");
-        assert_eq!(error, Error::new(ErrorKind::Auth, "the vault said no to [key]"));
+        let refused = || {
+            std::future::ready(Err(Error::new(
+                ErrorKind::Auth,
+                "the vault said no to sk-configured",
+            )))
+        };
+        let model = model(
+            wire,
+            &server.base_url,
+            Key::new("sk-configured").resolve(refused),
+            Nobody,
+        );
+        let error = complete(&model, Request::new().user("hi"))
+            .await
+            .expect_err("there is no key");
+        assert_eq!(
+            error,
+            Error::new(ErrorKind::Auth, "the vault said no to [key]")
+        );
         assert!(server.seen.try_recv().is_err(), "nothing was sent");
     }
 }
@@ -76,8 +105,15 @@ async fn request_is_not_sent_when_its_key_cannot_be_had() {
 async fn request_is_not_sent_when_its_key_fits_no_header() {
     let server = serve(Vec::new()).await;
     let key = Key::none().resolve(|| std::future::ready(Ok(Some("two\nlines".to_owned()))));
-    let error = complete(&model("chat", &server.base_url, key, Nobody), Request::new().user("hi")).await;
-    let expect = Error::new(ErrorKind::Config, "the key holds characters that no header can carry");
+    let error = complete(
+        &model("chat", &server.base_url, key, Nobody),
+        Request::new().user("hi"),
+    )
+    .await;
+    let expect = Error::new(
+        ErrorKind::Config,
+        "the key holds characters that no header can carry",
+    );
     assert_eq!(error.expect_err("it cannot be sent"), expect);
 }
 
@@ -87,8 +123,13 @@ async fn request_times_out_when_its_key_never_comes() {
         let key = Key::new("sk-configured").resolve(std::future::pending);
         let begun = tokio::time::Instant::now();
         let model = model(wire, "http://127.0.0.1:9", key, Nobody);
-        let error = complete(&model, Request::new().user("hi")).await.expect_err("there is no key");
-        let expect = Error::new(ErrorKind::Timeout, "no key for 127.0.0.1:9 was there within 120s");
+        let error = complete(&model, Request::new().user("hi"))
+            .await
+            .expect_err("there is no key");
+        let expect = Error::new(
+            ErrorKind::Timeout,
+            "no key for 127.0.0.1:9 was there within 120s",
+        );
         assert_eq!((error, begun.elapsed()), (expect, Duration::from_secs(120)));
     }
 }
@@ -96,16 +137,32 @@ async fn request_times_out_when_its_key_never_comes() {
 #[tokio::test]
 async fn error_holds_no_key_when_a_server_repeats_it() {
     for wire in WIRES {
-        let body =
-            r#"{"error":{"type":"authentication_error","message":"no: token-number-1, sk-configured, own-secret"}}"#;
-        let server = serve(vec![status("401 Unauthorized", "request-id: token-number-1\r\n", body)]).await;
+        let body = r#"{"error":{"type":"authentication_error","message":"no: token-number-1, sk-configured, own-secret"}}"#;
+        let server = serve(vec![status(
+            "401 Unauthorized",
+            "request-id: token-number-1\r\n",
+            body,
+        )])
+        .await;
         let model = model(wire, &server.base_url, counting(), Nobody);
         let options = Options::default().header("x-backup-key", "own-secret");
-        let error = complete(&model, Request::new().options(options).user("hi")).await.expect_err("it is refused");
-        assert!(error.message().ends_with("(authentication_error): no: [key], [key], [key]"), "{error}");
-        assert_eq!((error.kind(), error.details().request_id.as_deref()), (ErrorKind::Auth, Some("[key]")));
+        let error = complete(&model, Request::new().options(options).user("hi"))
+            .await
+            .expect_err("it is refused");
+        assert!(
+            error
+                .message()
+                .ends_with("(authentication_error): no: [key], [key], [key]"),
+            "{error}"
+        );
+        assert_eq!(
+            (error.kind(), error.details().request_id.as_deref()),
+            (ErrorKind::Auth, Some("[key]"))
+        );
         let all = format!("{error:?}");
-        let found = ["token-number-1", "sk-configured", "own-secret"].iter().any(|it| all.contains(it));
+        let found = ["token-number-1", "sk-configured", "own-secret"]
+            .iter()
+            .any(|it| all.contains(it));
         assert!(!found, "{all}");
     }
 }
@@ -116,10 +173,17 @@ async fn error_holds_no_half_of_a_key_when_its_body_is_cut_there() {
     for before in 2_048 - secret.len()..2_048 {
         let body = format!("{}{secret}", "x".repeat(before));
         let server = serve(vec![status("500 Oops", "", &body)]).await;
-        let error = complete(&model("chat", &server.base_url, secret, Nobody), Request::new().user("hi")).await;
+        let error = complete(
+            &model("chat", &server.base_url, secret, Nobody),
+            Request::new().user("hi"),
+        )
+        .await;
         let error = error.expect_err("it is refused");
         let body = error.details().body.as_deref().expect("a body");
-        assert!(body.trim_start_matches('x').starts_with("[key]") || "[key]".starts_with(body.trim_start_matches('x')));
+        assert!(
+            body.trim_start_matches('x').starts_with("[key]")
+                || "[key]".starts_with(body.trim_start_matches('x'))
+        );
     }
 }
 
@@ -128,9 +192,18 @@ async fn error_in_the_stream_holds_no_key_when_a_server_repeats_it() {
     let event = "data: {\"error\":{\"message\":\"token-number-1 is worn out\",\"code\":401}}\n\n";
     let server = serve(vec![events(event)]).await;
     let model = model("chat", &server.base_url, counting(), Nobody);
-    let error = complete(&model, Request::new().user("hi")).await.expect_err("it broke off");
-    assert_eq!(error.message(), "openai/gpt-5.4 broke off with an error: [key] is worn out");
+    let error = complete(&model, Request::new().user("hi"))
+        .await
+        .expect_err("it broke off");
+    assert_eq!(
+        error.message(),
+        "openai/gpt-5.4 broke off with an error: [key] is worn out"
+    );
     assert!(
-        error.details().body.as_deref().is_some_and(|body| body.contains("[key] is") && !body.contains("token-number"))
+        error
+            .details()
+            .body
+            .as_deref()
+            .is_some_and(|body| body.contains("[key] is") && !body.contains("token-number"))
     );
 }

@@ -10,7 +10,8 @@ use crate::server::{events, fixture, serve};
 
 #[test]
 fn provider_is_the_same_when_it_was_stored() {
-    let patch: DialectPatch = serde_json::from_value(json!({"system": "developer"})).expect("a patch");
+    let patch: DialectPatch =
+        serde_json::from_value(json!({"system": "developer"})).expect("a patch");
     let full = Provider::new("acme", "https://llm.acme.example/v1")
         .wire(WireKind::Responses)
         .key_variable("ACME_KEY")
@@ -20,7 +21,11 @@ fn provider_is_the_same_when_it_was_stored() {
         .header("x-team", "7");
     for provider in Provider::known().chain([full, Provider::new("bare", "")]) {
         let text = serde_json::to_string(&provider).expect("JSON");
-        assert_eq!(serde_json::from_str::<Provider>(&text).ok().as_ref(), Some(&provider), "{text}");
+        assert_eq!(
+            serde_json::from_str::<Provider>(&text).ok().as_ref(),
+            Some(&provider),
+            "{text}"
+        );
     }
     let least = serde_json::from_value::<Provider>(json!({"name": "acme", "base_url": "http://a"}));
     assert_eq!(least.ok(), Some(Provider::new("acme", "http://a")));
@@ -38,32 +43,59 @@ fn models_of_the_catalogue_are_of_providers_that_are_known() {
 
 #[test]
 fn debug_prints_names_of_headers_when_their_values_may_be_secret() {
-    let provider = Provider::new("acme", "https://me:pa55word@a.example").header("x-team-key", "hunter22hunter");
+    let provider = Provider::new("acme", "https://me:pa55word@a.example")
+        .header("x-team-key", "hunter22hunter");
     let printed = format!("{provider:?}");
-    assert!(printed.contains("x-team-key") && !printed.contains("hunter22"), "{printed}");
+    assert!(
+        printed.contains("x-team-key") && !printed.contains("hunter22"),
+        "{printed}"
+    );
     assert!(!printed.contains("pa55word"), "{printed}");
     let headers = BTreeMap::from([("x-team-key".to_owned(), "hunter22hunter".to_owned())]);
     let info = || ModelInfo::new("acme/large");
     for printed in [
-        format!("{:?}", Anthropic::new(info(), "sk-secret").headers(headers.clone())),
-        format!("{:?}", OpenAi::new(info(), "sk-secret").headers(headers.clone())),
-        format!("{:?}", Gemini::new(info(), "sk-secret").headers(headers.clone())),
-        format!("{:?}", Chat::new(info(), "sk-secret").headers(headers.clone())),
+        format!(
+            "{:?}",
+            Anthropic::new(info(), "sk-secret").headers(headers.clone())
+        ),
+        format!(
+            "{:?}",
+            OpenAi::new(info(), "sk-secret").headers(headers.clone())
+        ),
+        format!(
+            "{:?}",
+            Gemini::new(info(), "sk-secret").headers(headers.clone())
+        ),
+        format!(
+            "{:?}",
+            Chat::new(info(), "sk-secret").headers(headers.clone())
+        ),
     ] {
-        assert!(!printed.contains("hunter22") && !printed.contains("sk-secret"), "{printed}");
+        assert!(
+            !printed.contains("hunter22") && !printed.contains("sk-secret"),
+            "{printed}"
+        );
     }
 }
 
 #[test]
 fn model_is_refused_when_its_provider_is_incomplete() {
     let error = |provider: Provider| {
-        let error = provider.model(ModelInfo::new("acme/large"), "", " ").expect_err("it is incomplete");
+        let error = provider
+            .model(ModelInfo::new("acme/large"), "", " ")
+            .expect_err("it is incomplete");
         assert_eq!(error.kind(), ErrorKind::Config);
         error.message().to_owned()
     };
-    assert_eq!(error(Provider::new("acme", "")), "acme has no address of its own");
+    assert_eq!(
+        error(Provider::new("acme", "")),
+        "acme has no address of its own"
+    );
     let unlike = Provider::new("acme", "http://a").like("nobody");
-    assert_eq!(error(unlike), "provider acme: like: no known dialect is called \"nobody\"");
+    assert_eq!(
+        error(unlike),
+        "provider acme: like: no known dialect is called \"nobody\""
+    );
 }
 
 #[tokio::test]
@@ -71,20 +103,40 @@ async fn model_speaks_the_wire_and_dialect_when_a_provider_makes_it() {
     let wires = [
         (WireKind::Messages, "anthropic", "", "/v1/messages"),
         (WireKind::Responses, "openai", "/v1", "/v1/responses"),
-        (WireKind::Gemini, "gemini", "", "/v1beta/models/large:streamGenerateContent?alt=sse"),
+        (
+            WireKind::Gemini,
+            "gemini",
+            "",
+            "/v1beta/models/large:streamGenerateContent?alt=sse",
+        ),
         (WireKind::Chat, "chat", "/v1", "/v1/chat/completions"),
     ];
     for (wire, name, base, path) in wires {
         let mut server = serve(vec![events(&fixture(name, "text"))]).await;
-        let provider = Provider::new("acme", format!("{}{base}", server.base_url)).wire(wire).like("openai");
-        let model = provider.header("x-team", "7").model(ModelInfo::new("acme/large"), "sk-secret", "");
+        let provider = Provider::new("acme", format!("{}{base}", server.base_url))
+            .wire(wire)
+            .like("openai");
+        let model =
+            provider
+                .header("x-team", "7")
+                .model(ModelInfo::new("acme/large"), "sk-secret", "");
         let request = Request::new().system("Be brief.").user("hi");
-        let reply = complete(&model.expect("a model"), request).await.expect("a reply");
+        let reply = complete(&model.expect("a model"), request)
+            .await
+            .expect("a reply");
         assert_eq!(reply.model.as_str(), "acme/large");
         let seen = server.next().await;
-        assert_eq!(seen.head.lines().next(), Some(&*format!("POST {path} HTTP/1.1")));
+        assert_eq!(
+            seen.head.lines().next(),
+            Some(&*format!("POST {path} HTTP/1.1"))
+        );
         assert_eq!(seen.header("x-team"), Some("7"), "{name}");
         // Only the dialect of OpenAI calls the limit so.
-        assert_eq!(seen.body.contains(r#""max_completion_tokens":"#), name == "chat", "{}", seen.body);
+        assert_eq!(
+            seen.body.contains(r#""max_completion_tokens":"#),
+            name == "chat",
+            "{}",
+            seen.body
+        );
     }
 }

@@ -9,9 +9,16 @@ use crate::server::{Answer, Nobody, WIRES, events, fixture, model, next, serve, 
 /// What a wire makes of one answer.
 async fn refused(wire: &str, answer: Answer) -> Error {
     let server = serve(vec![answer]).await;
-    let mut stream = model(wire, &server.base_url, "sk-secret", Nobody).stream(Request::new().user("hi"));
-    let error = next(&mut stream).await.expect("an item").expect_err("it is refused");
-    assert!(next(&mut stream).await.is_none(), "nothing follows an error");
+    let mut stream =
+        model(wire, &server.base_url, "sk-secret", Nobody).stream(Request::new().user("hi"));
+    let error = next(&mut stream)
+        .await
+        .expect("an item")
+        .expect_err("it is refused");
+    assert!(
+        next(&mut stream).await.is_none(),
+        "nothing follows an error"
+    );
     error
 }
 
@@ -43,18 +50,22 @@ async fn refusal_keeps_what_was_said_when_the_status_is_no_success() {
             "1300",
         ),
     ] {
-        let headers = format!("content-type: application/json\r\n{id}: req_7\r\nretry-after: 1.5\r\n");
+        let headers =
+            format!("content-type: application/json\r\n{id}: req_7\r\nretry-after: 1.5\r\n");
         let error = refused(wire, status("429 Too Many Requests", &headers, body)).await;
         let server = serve(Vec::new()).await;
         let name = model(wire, &server.base_url, "", Nobody).info().id.clone();
-        let expect = Error::new(ErrorKind::RateLimited, format!("{name} answered 429 ({code}): slow down, [key]"))
-            .with(|it| {
-                it.status = Some(429);
-                it.code = Some(code.into());
-                it.request_id = Some("req_7".into());
-                it.retry_after = Some(Duration::from_millis(1_500));
-                it.body = Some(body.replace("sk-secret", "[key]").into());
-            });
+        let expect = Error::new(
+            ErrorKind::RateLimited,
+            format!("{name} answered 429 ({code}): slow down, [key]"),
+        )
+        .with(|it| {
+            it.status = Some(429);
+            it.code = Some(code.into());
+            it.request_id = Some("req_7".into());
+            it.retry_after = Some(Duration::from_millis(1_500));
+            it.body = Some(body.replace("sk-secret", "[key]").into());
+        });
         assert_eq!(error, expect, "{wire}");
     }
 }
@@ -67,23 +78,43 @@ async fn wait_is_read_when_it_is_said_in_any_form() {
         ("retry-after: 0.25\r\n", Some(250)),
         ("Retry-After-Ms: 1500\r\nRetry-After: 9\r\n", Some(1_500)),
         ("retry-after-ms: soon\r\nretry-after: 9\r\n", Some(9_000)),
-        (&*format!("{date}retry-after: Wed, 01 Mar 2028 00:00:20 GMT\r\n"), Some(30_000)),
+        (
+            &*format!("{date}retry-after: Wed, 01 Mar 2028 00:00:20 GMT\r\n"),
+            Some(30_000),
+        ),
         ("retry-after: Wed, 01 Mar 2028 00:00:20 GMT\r\n", None),
         ("retry-after: -1\r\n", None),
         ("", None),
     ] {
         for wire in WIRES {
             let error = refused(wire, status("503 Busy", headers, "{}")).await;
-            assert_eq!(error.retry_after(), expect.map(Duration::from_millis), "{wire}: {headers}");
-            assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Overloaded, true));
+            assert_eq!(
+                error.retry_after(),
+                expect.map(Duration::from_millis),
+                "{wire}: {headers}"
+            );
+            assert_eq!(
+                (error.kind(), error.is_retryable()),
+                (ErrorKind::Overloaded, true)
+            );
         }
     }
-    let info = r#"{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.074824224s"}"#;
-    let body = format!(r#"{{"error":{{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{info}]}}}}"#);
+    let info =
+        r#"{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.074824224s"}"#;
+    let body = format!(
+        r#"{{"error":{{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{info}]}}}}"#
+    );
     let error = refused("gemini", status("429 Slow", "", &body)).await;
-    assert_eq!(error.retry_after(), Some(Duration::from_nanos(34_074_824_224)));
+    assert_eq!(
+        error.retry_after(),
+        Some(Duration::from_nanos(34_074_824_224))
+    );
     let error = refused("gemini", status("429 Slow", "retry-after: 2\r\n", &body)).await;
-    assert_eq!(error.retry_after(), Some(Duration::from_secs(2)), "the header is the later word");
+    assert_eq!(
+        error.retry_after(),
+        Some(Duration::from_secs(2)),
+        "the header is the later word"
+    );
 }
 
 #[tokio::test]
@@ -96,7 +127,11 @@ async fn retry_is_as_the_server_wishes_when_it_says_so() {
     ] {
         for (answer, retryable) in ["500 Oops", "400 Bad"].into_iter().zip(retryable) {
             let error = refused("anthropic", status(answer, line, r#"{"error":"no"}"#)).await;
-            assert_eq!((error.details().should_retry, error.is_retryable()), (should, retryable), "{answer} {line}");
+            assert_eq!(
+                (error.details().should_retry, error.is_retryable()),
+                (should, retryable),
+                "{answer} {line}"
+            );
         }
     }
 }
@@ -106,7 +141,10 @@ async fn refusal_is_bounded_when_its_body_is_endless() {
     let body = "x".repeat(200_000);
     for wire in WIRES {
         let error = refused(wire, status("500 Oops", "", &body)).await;
-        assert_eq!((error.kind(), error.details().status), (ErrorKind::Overloaded, Some(500)));
+        assert_eq!(
+            (error.kind(), error.details().status),
+            (ErrorKind::Overloaded, Some(500))
+        );
         assert_eq!(error.details().body.as_deref().map(str::len), Some(2_048));
         assert!(error.message().len() < 600, "{error}");
     }
@@ -114,12 +152,28 @@ async fn refusal_is_bounded_when_its_body_is_endless() {
 
 #[tokio::test]
 async fn refusal_is_kept_when_its_body_breaks_off() {
-    let whole = status("529 Overloaded", "request-id: req_9\r\n", r#"{"error":{"type":"overloaded_error"}}"#);
+    let whole = status(
+        "529 Overloaded",
+        "request-id: req_9\r\n",
+        r#"{"error":{"type":"overloaded_error"}}"#,
+    );
     let head = "HTTP/1.1 529 Overloaded\r\nrequest-id: req_9\r\ncontent-length: 37\r\n\r\n".len();
     let error = refused("anthropic", whole.cut(head + 10)).await;
-    let got =
-        (error.kind(), error.details().status, error.details().request_id.as_deref(), error.details().body.as_deref());
-    assert_eq!(got, (ErrorKind::Overloaded, Some(529), Some("req_9"), Some(r#"{"error":{"#)));
+    let got = (
+        error.kind(),
+        error.details().status,
+        error.details().request_id.as_deref(),
+        error.details().body.as_deref(),
+    );
+    assert_eq!(
+        got,
+        (
+            ErrorKind::Overloaded,
+            Some(529),
+            Some("req_9"),
+            Some(r#"{"error":{"#)
+        )
+    );
 }
 
 #[tokio::test]
@@ -129,37 +183,75 @@ async fn redirect_is_not_followed_when_a_server_sends_one() {
         for wire in WIRES {
             let headers = format!("location: {}/\r\n", target.base_url);
             let error = refused(wire, status(code, &headers, "")).await;
-            assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Config, false), "{wire}: {error}");
-            assert_eq!(error.details().status.map(|it| it.to_string()).as_deref(), code.split(' ').next());
+            assert_eq!(
+                (error.kind(), error.is_retryable()),
+                (ErrorKind::Config, false),
+                "{wire}: {error}"
+            );
+            assert_eq!(
+                error.details().status.map(|it| it.to_string()).as_deref(),
+                code.split(' ').next()
+            );
         }
     }
     let mut target = target;
-    assert!(target.seen.try_recv().is_err(), "nobody came, and no key with them");
+    assert!(
+        target.seen.try_recv().is_err(),
+        "nobody came, and no key with them"
+    );
 }
 
 #[tokio::test]
 async fn connection_is_used_again_when_a_refusal_was_read_to_its_end() {
     for wire in WIRES {
-        let mut server = serve(vec![status("429 Slow", "", "{}"), events(&fixture(wire, "text"))]).await;
+        let mut server = serve(vec![
+            status("429 Slow", "", "{}"),
+            events(&fixture(wire, "text")),
+        ])
+        .await;
         let model = model(wire, &server.base_url, "sk-secret", Nobody);
-        complete(&model, Request::new().user("hi")).await.expect_err("it is refused");
-        complete(&model, Request::new().user("hi")).await.expect("a reply");
-        assert_eq!((server.next().await.connection, server.next().await.connection), (1, 1), "{wire}");
+        complete(&model, Request::new().user("hi"))
+            .await
+            .expect_err("it is refused");
+        complete(&model, Request::new().user("hi"))
+            .await
+            .expect("a reply");
+        assert_eq!(
+            (
+                server.next().await.connection,
+                server.next().await.connection
+            ),
+            (1, 1),
+            "{wire}"
+        );
     }
 }
 
 #[tokio::test]
 async fn success_is_an_error_when_it_says_one() {
     let body = r#"{"error":{"type":"overloaded_error","message":"busy"}}"#;
-    for headers in ["content-type: application/json\r\n", "content-type: text/event-stream\r\n", ""] {
+    for headers in [
+        "content-type: application/json\r\n",
+        "content-type: text/event-stream\r\n",
+        "",
+    ] {
         for wire in WIRES {
-            let error = refused(wire, status("200 OK", &format!("{headers}x-request-id: req_3\r\n"), body)).await;
+            let error = refused(
+                wire,
+                status("200 OK", &format!("{headers}x-request-id: req_3\r\n"), body),
+            )
+            .await;
             assert_eq!(
                 (error.kind(), error.details().request_id.as_deref()),
                 (ErrorKind::Overloaded, Some("req_3")),
                 "{wire}"
             );
-            assert!(error.message().ends_with("answered with an error (overloaded_error): busy"), "{error}");
+            assert!(
+                error
+                    .message()
+                    .ends_with("answered with an error (overloaded_error): busy"),
+                "{error}"
+            );
         }
     }
 }
@@ -168,21 +260,33 @@ async fn success_is_an_error_when_it_says_one() {
 async fn reply_is_an_overflow_when_a_full_window_left_no_room_for_a_word() {
     let said = |input: u64, output: u64| {
         let choice = r#"{"index":0,"delta":{"content":""},"finish_reason":"length"}"#;
-        let usage = format!(r#"{{"prompt_tokens":{input},"completion_tokens":{output},"total_tokens":{input}}}"#);
-        events(&format!("data: {{\"choices\":[{choice}],\"usage\":{usage}}}\n\ndata: [DONE]\n\n"))
+        let usage = format!(
+            r#"{{"prompt_tokens":{input},"completion_tokens":{output},"total_tokens":{input}}}"#
+        );
+        events(&format!(
+            "data: {{\"choices\":[{choice}],\"usage\":{usage}}}\n\ndata: [DONE]\n\n"
+        ))
     };
     let server = serve(vec![said(990, 0), said(989, 0), said(990, 1)]).await;
     let model = model("chat", &server.base_url, "sk-secret", Nobody);
-    let error = complete(&model, Request::new().user("hi")).await.expect_err("it did not fit");
-    let overflow = Overflow { used: Some(990), limit: Some(1_000) };
-    let text = "openai/gpt-5.4 was sent 990 tokens, which do not fit its window of 1000 and were cut off";
+    let error = complete(&model, Request::new().user("hi"))
+        .await
+        .expect_err("it did not fit");
+    let overflow = Overflow {
+        used: Some(990),
+        limit: Some(1_000),
+    };
+    let text =
+        "openai/gpt-5.4 was sent 990 tokens, which do not fit its window of 1000 and were cut off";
     let expect = Error::new(ErrorKind::Overflow, text).with(|it| {
         it.overflow = Some(overflow);
         it.request_id = Some("req_7".into());
     });
     assert_eq!(error, expect);
     for _ in 0..2 {
-        let reply = complete(&model, Request::new().user("hi")).await.expect("a reply");
+        let reply = complete(&model, Request::new().user("hi"))
+            .await
+            .expect("a reply");
         assert_eq!(reply.stop, adjutant_llm::FinishReason::Length);
     }
 }

@@ -51,16 +51,34 @@ impl Folder {
     pub(super) fn new(root: PathBuf, starter: Arc<dyn Starter>, world: Arc<dyn World>) -> Self {
         // A host works in a folder of its own: what is relative here would be another place there.
         let root = std::path::absolute(&root).unwrap_or(root);
-        Self { root, starter, world, members: DashMap::new() }
+        Self {
+            root,
+            starter,
+            world,
+            members: DashMap::new(),
+        }
     }
 
-    pub(super) async fn create(&self, id: Uuid, resolved: Resolved) -> Result<Arc<dyn Instance>, Error> {
+    pub(super) async fn create(
+        &self,
+        id: Uuid,
+        resolved: Resolved,
+    ) -> Result<Arc<dyn Instance>, Error> {
         let name = Arc::clone(&resolved.manifest.name);
         check_name(&name)?;
-        let agent = AgentFile { id, created_ms: self.world.now_ms(), resolved: Arc::new(resolved) };
+        let agent = AgentFile {
+            id,
+            created_ms: self.world.now_ms(),
+            resolved: Arc::new(resolved),
+        };
         let status = written(Status::Created, agent.created_ms);
         let workspace = Workspace::at(self.root.join(id.to_string()));
-        let (root, at, file, first) = (self.root.clone(), workspace.clone(), agent.clone(), status.clone());
+        let (root, at, file, first) = (
+            self.root.clone(),
+            workspace.clone(),
+            agent.clone(),
+            status.clone(),
+        );
         blocking(move || write_down(&root, &at, &file, &first)).await?;
         let member = self.member(workspace, &agent, status);
         Ok(member)
@@ -71,13 +89,27 @@ impl Folder {
         let (root, starter) = (self.root.clone(), Arc::clone(&self.starter));
         let (found, problems) = blocking(move || find(&root, &known, &*starter)).await?;
         let mut begun = Vec::new();
-        for FoundAgent { workspace, agent, status, is_hosted } in found {
+        for FoundAgent {
+            workspace,
+            agent,
+            status,
+            is_hosted,
+        } in found
+        {
             let member = self.member(workspace, &agent, status);
             if is_hosted {
-                begun.push(member.0.begin(Begin::Adopt).map(|current| (Arc::clone(&member), current)));
+                begun.push(
+                    member
+                        .0
+                        .begin(Begin::Adopt)
+                        .map(|current| (Arc::clone(&member), current)),
+                );
             }
         }
-        let mut loaded = Loaded { problems, ..Loaded::default() };
+        let mut loaded = Loaded {
+            problems,
+            ..Loaded::default()
+        };
         for begun in begun {
             match begun {
                 Err(error) => loaded.problems.push(error),
@@ -98,30 +130,55 @@ impl Folder {
     pub(super) async fn destroy(&self) -> Result<(), Error> {
         let loaded = self.load().await?;
         let mut problems = loaded.problems;
-        let removals =
-            loaded.instances.into_iter().map(|instance| tokio::spawn(async move { instance.remove().await }));
+        let removals = loaded
+            .instances
+            .into_iter()
+            .map(|instance| tokio::spawn(async move { instance.remove().await }));
         for removal in removals.collect::<Vec<_>>() {
             match removal.await {
                 Ok(removed) => problems.extend(removed.err()),
-                Err(error) => problems.push(Error::new(ErrorKind::Crashed, format!("a removal broke off: {error}"))),
+                Err(error) => problems.push(Error::new(
+                    ErrorKind::Crashed,
+                    format!("a removal broke off: {error}"),
+                )),
             }
         }
         problems.into_iter().next().map_or(Ok(()), Err)
     }
 
-    fn member(&self, workspace: Workspace, agent: &AgentFile, status: StatusFile) -> Arc<InstanceHandle> {
+    fn member(
+        &self,
+        workspace: Workspace,
+        agent: &AgentFile,
+        status: StatusFile,
+    ) -> Arc<InstanceHandle> {
         let agent = (agent.id, Arc::clone(&agent.resolved));
         let with = (Arc::clone(&self.starter), Arc::clone(&self.world));
-        let make = || Arc::new(InstanceHandle(Life::new(workspace, agent.clone(), with, status)));
+        let make = || {
+            Arc::new(InstanceHandle(Life::new(
+                workspace,
+                agent.clone(),
+                with,
+                status,
+            )))
+        };
         Arc::clone(&self.members.entry(agent.0).or_insert_with(make))
     }
 
     /// Those that are held, without those that were removed, by their names.
     fn instances(&self) -> Vec<Arc<dyn Instance>> {
-        self.members.retain(|_, member| member.0.tracker.get() != Status::Removed);
-        let mut found: Vec<Arc<InstanceHandle>> = self.members.iter().map(|member| Arc::clone(&member)).collect();
+        self.members
+            .retain(|_, member| member.0.tracker.get() != Status::Removed);
+        let mut found: Vec<Arc<InstanceHandle>> = self
+            .members
+            .iter()
+            .map(|member| Arc::clone(&member))
+            .collect();
         found.sort_by_key(|member| (Arc::clone(member.0.name()), member.0.id));
-        found.into_iter().map(|member| member as Arc<dyn Instance>).collect()
+        found
+            .into_iter()
+            .map(|member| member as Arc<dyn Instance>)
+            .collect()
     }
 }
 
@@ -129,7 +186,10 @@ impl Folder {
 pub(super) fn bury(workspace: &Workspace) -> Result<(), Error> {
     let root = workspace.root();
     let (Some(folder), Some(name)) = (root.parent(), root.file_name()) else {
-        return Err(Error::new(ErrorKind::Invalid, format!("{} is no folder of an agent", root.display())));
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            format!("{} is no folder of an agent", root.display()),
+        ));
     };
     let tombstone = folder.join(format!("{REMOVED}{}", name.display()));
     if fs::symlink_metadata(root).is_ok() {
@@ -142,7 +202,12 @@ pub(super) fn bury(workspace: &Workspace) -> Result<(), Error> {
 }
 
 fn written(status: Status, at_ms: u64) -> StatusFile {
-    StatusFile { status, at_ms, address: None, former_address: None }
+    StatusFile {
+        status,
+        at_ms,
+        address: None,
+        former_address: None,
+    }
 }
 
 fn check_name(name: &str) -> Result<(), Error> {
@@ -150,13 +215,20 @@ fn check_name(name: &str) -> Result<(), Error> {
     if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(fits) {
         return Ok(());
     }
-    let message =
-        format!("expected a name of letters, digits, _ and -, at most {MAX_NAME}, found: {}", name.escape_debug());
+    let message = format!(
+        "expected a name of letters, digits, _ and -, at most {MAX_NAME}, found: {}",
+        name.escape_debug()
+    );
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
 /// Writes an agent down in a folder of its own, and moves that to its place; names are looked at under a lock.
-fn write_down(root: &Path, workspace: &Workspace, agent: &AgentFile, status: &StatusFile) -> Result<(), Error> {
+fn write_down(
+    root: &Path,
+    workspace: &Workspace,
+    agent: &AgentFile,
+    status: &StatusFile,
+) -> Result<(), Error> {
     Home::at(root).make()?;
     let _names = Lock::wait(&root.join("names.lock"))?;
     let exists = |what: String| Err(Error::new(ErrorKind::Exists, what));
@@ -167,7 +239,10 @@ fn write_down(root: &Path, workspace: &Workspace, agent: &AgentFile, status: &St
     for (_, other) in folders(root)? {
         let Ok(other) = other.agent() else { continue };
         if other.resolved.manifest.name == *name {
-            return exists(format!("there is an agent called {name} already: {}", other.id));
+            return exists(format!(
+                "there is an agent called {name} already: {}",
+                other.id
+            ));
         }
     }
     let creating = Workspace::at(root.join(format!("{CREATING}{}", agent.id)));
@@ -176,7 +251,8 @@ fn write_down(root: &Path, workspace: &Workspace, agent: &AgentFile, status: &St
         files::make_folder(creating.root())?;
         files::write_json(&creating.file("agent.json"), agent, Sync::Disk)?;
         files::write_json(&creating.file("status.json"), status, Sync::Disk)?;
-        fs::rename(creating.root(), workspace.root()).map_err(|error| storage("make", workspace.root(), error))?;
+        fs::rename(creating.root(), workspace.root())
+            .map_err(|error| storage("make", workspace.root(), error))?;
         files::sync_folder(root)
     };
     write().inspect_err(|_| drop(files::remove_folder(creating.root())))
@@ -187,8 +263,14 @@ fn folders(root: &Path) -> Result<Vec<(Uuid, Workspace)>, Error> {
     let entries = fs::read_dir(root).map_err(|error| storage("read", root, error))?;
     let folder = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
-        let id = Uuid::try_parse(&name).ok().filter(|id| id.to_string() == name)?;
-        entry.file_type().ok()?.is_dir().then(|| (id, Workspace::at(entry.path())))
+        let id = Uuid::try_parse(&name)
+            .ok()
+            .filter(|id| id.to_string() == name)?;
+        entry
+            .file_type()
+            .ok()?
+            .is_dir()
+            .then(|| (id, Workspace::at(entry.path())))
     };
     let mut found: Vec<_> = entries.flatten().filter_map(folder).collect();
     found.sort_by_key(|(id, _)| *id);
@@ -196,7 +278,11 @@ fn folders(root: &Path) -> Result<Vec<(Uuid, Workspace)>, Error> {
 }
 
 /// Finds agents that are not known, and cleans up what was interrupted.
-fn find(root: &Path, known: &[Uuid], starter: &dyn Starter) -> Result<(Vec<FoundAgent>, Vec<Error>), Error> {
+fn find(
+    root: &Path,
+    known: &[Uuid],
+    starter: &dyn Starter,
+) -> Result<(Vec<FoundAgent>, Vec<Error>), Error> {
     if !root.exists() {
         return Ok((Vec::new(), Vec::new()));
     }
@@ -204,7 +290,10 @@ fn find(root: &Path, known: &[Uuid], starter: &dyn Starter) -> Result<(Vec<Found
     {
         // Nobody is creating one meanwhile.
         let _names = Lock::wait(&root.join("names.lock"))?;
-        for entry in fs::read_dir(root).map_err(|error| storage("read", root, error))?.flatten() {
+        for entry in fs::read_dir(root)
+            .map_err(|error| storage("read", root, error))?
+            .flatten()
+        {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if name.starts_with(CREATING) || name.starts_with(REMOVED) {
@@ -229,33 +318,58 @@ fn find(root: &Path, known: &[Uuid], starter: &dyn Starter) -> Result<(Vec<Found
 }
 
 /// Returns the state of an agent that nobody followed; `None` if its removal was finished.
-fn look_at(id: Uuid, workspace: Workspace, starter: &dyn Starter) -> Result<Option<FoundAgent>, Error> {
+fn look_at(
+    id: Uuid,
+    workspace: Workspace,
+    starter: &dyn Starter,
+) -> Result<Option<FoundAgent>, Error> {
     let agent = workspace.agent()?;
     if agent.id != id {
-        return Err(Error::new(ErrorKind::Storage, format!("its agent.json tells of another one: {}", agent.id)));
+        return Err(Error::new(
+            ErrorKind::Storage,
+            format!("its agent.json tells of another one: {}", agent.id),
+        ));
     }
     // This lock is held while somebody prepares, starts or removes the agent; the holder will tell how that went.
     let _life = Lock::take(&workspace.file("life.lock"))?;
-    let fresh = if workspace.is_prepared() { Status::Stopped } else { Status::Created };
+    let fresh = if workspace.is_prepared() {
+        Status::Stopped
+    } else {
+        Status::Created
+    };
     let status = match workspace.status() {
         Ok(status) => status,
-        Err(error) if error.kind() == ErrorKind::Missing => written(fresh.clone(), agent.created_ms),
+        Err(error) if error.kind() == ErrorKind::Missing => {
+            written(fresh.clone(), agent.created_ms)
+        }
         Err(error) => return Err(error),
     };
     if status.status == Status::Removing {
         starter.clean_up(&workspace);
         return bury(&workspace).map(|()| None);
     }
-    let was_up = matches!(status.status, Status::Starting | Status::Ready | Status::Working);
+    let was_up = matches!(
+        status.status,
+        Status::Starting | Status::Ready | Status::Working
+    );
     // On a full disk, its status may have stayed what it was before its last start.
-    let is_untold = || matches!(workspace.last_start(), Ok(Some(_))) && workspace.last_end().is_none();
+    let is_untold =
+        || matches!(workspace.last_start(), Ok(Some(_))) && workspace.last_end().is_none();
     if (was_up || is_untold()) && !workspace.is_hosted()? {
         starter.clean_up(&workspace);
     }
     // One that just began is not among those that were killed by now, but holds its lock.
     if workspace.is_hosted()? {
-        let status = StatusFile { status: Status::Starting, ..status };
-        return Ok(Some(FoundAgent { workspace, agent, status, is_hosted: true }));
+        let status = StatusFile {
+            status: Status::Starting,
+            ..status
+        };
+        return Ok(Some(FoundAgent {
+            workspace,
+            agent,
+            status,
+            is_hosted: true,
+        }));
     }
     let now = match &status.status {
         Status::Starting | Status::Ready | Status::Working => ended_alone(&workspace),
@@ -264,16 +378,31 @@ fn look_at(id: Uuid, workspace: Workspace, starter: &dyn Starter) -> Result<Opti
     };
     workspace::clear(&workspace)?;
     let changed = now != status.status;
-    let status = StatusFile { status: now, ..status };
-    if changed && let Err(error) = files::write_json(&workspace.file("status.json"), &status, Sync::Disk) {
+    let status = StatusFile {
+        status: now,
+        ..status
+    };
+    if changed
+        && let Err(error) = files::write_json(&workspace.file("status.json"), &status, Sync::Disk)
+    {
         // The next look finds the same. On a full disk, it must be possible to remove an agent.
         tracing::warn!(agent = %id, %error, "the status of the agent was not written");
     }
-    Ok(Some(FoundAgent { workspace, agent, status, is_hosted: false }))
+    Ok(Some(FoundAgent {
+        workspace,
+        agent,
+        status,
+        is_hosted: false,
+    }))
 }
 
 /// Returns the status with which an agent ended that nobody followed: the one that it told itself, or a crash.
 fn ended_alone(workspace: &Workspace) -> Status {
     let told = workspace.last_end();
-    told.unwrap_or_else(|| Status::failed(Reason::Crashed, "its process ended while nobody followed it"))
+    told.unwrap_or_else(|| {
+        Status::failed(
+            Reason::Crashed,
+            "its process ended while nobody followed it",
+        )
+    })
 }

@@ -20,8 +20,8 @@ use super::{
     life::{Happening, Launch, LiveAgent, Starter, blocking, stopped},
 };
 use crate::{
-    Credentials, Engine, Error, ErrorKind, Lock, Prepared, Prompter, Resolved, Status, Workspace, peers::Present,
-    prompt::LocalPrompter,
+    Credentials, Engine, Error, ErrorKind, Lock, Prepared, Prompter, Resolved, Status, Workspace,
+    peers::Present, prompt::LocalPrompter,
 };
 
 /// An agent that is being built from what was prepared.
@@ -56,21 +56,32 @@ impl InProcessOptions {
             credentials: Arc::new(|name| std::env::var(name).ok()),
             world: Arc::new(SystemWorld),
             grace: GRACE,
-            build: Arc::new(|prepared, workspace, credentials| Box::pin(engine(prepared, workspace, credentials))),
+            build: Arc::new(|prepared, workspace, credentials| {
+                Box::pin(engine(prepared, workspace, credentials))
+            }),
             host_change: HostChange::Accept,
         }
     }
 
     /// Sets the function that looks up credentials, anew at every start.
     #[must_use]
-    pub fn credentials(self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self { credentials: Arc::new(lookup), ..self }
+    pub fn credentials(
+        self,
+        lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            credentials: Arc::new(lookup),
+            ..self
+        }
     }
 
     /// Sets the source of time.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
-        Self { world: Arc::new(world), ..self }
+        Self {
+            world: Arc::new(world),
+            ..self
+        }
     }
 
     /// Sets the time that runs may take to end when the agent is stopped: 10 s without it.
@@ -81,19 +92,29 @@ impl InProcessOptions {
 
     /// Sets the function that builds an agent, in place of the engine: a program may give one tools of its own.
     #[must_use]
-    pub fn build<F>(self, build: impl Fn(Arc<Prepared>, Workspace, Credentials) -> F + Send + Sync + 'static) -> Self
+    pub fn build<F>(
+        self,
+        build: impl Fn(Arc<Prepared>, Workspace, Credentials) -> F + Send + Sync + 'static,
+    ) -> Self
     where
         F: Future<Output = Result<LocalPrompter, Error>> + Send + 'static,
     {
-        let build =
-            move |prepared, workspace, credentials| Box::pin(build(prepared, workspace, credentials)) as Building;
-        Self { build: Arc::new(build), ..self }
+        let build = move |prepared, workspace, credentials| {
+            Box::pin(build(prepared, workspace, credentials)) as Building
+        };
+        Self {
+            build: Arc::new(build),
+            ..self
+        }
     }
 
     /// Sets the consequence of a change to the program since an agent was made.
     #[must_use]
     pub fn host_change(self, host_change: HostChange) -> Self {
-        Self { host_change, ..self }
+        Self {
+            host_change,
+            ..self
+        }
     }
 }
 
@@ -117,7 +138,9 @@ impl InProcess {
     pub fn new(home: impl Into<PathBuf>, options: InProcessOptions) -> Self {
         let world = Arc::clone(&options.world);
         let program = std::env::current_exe().unwrap_or_default();
-        Self { folder: Folder::new(home.into(), Arc::new(Tasks { program, options }), world) }
+        Self {
+            folder: Folder::new(home.into(), Arc::new(Tasks { program, options }), world),
+        }
     }
 }
 
@@ -147,7 +170,10 @@ async fn engine(
     workspace: Workspace,
     credentials: Credentials,
 ) -> Result<LocalPrompter, Error> {
-    let builder = Engine::builder(prepared.resolved.clone()).workspace(workspace).credentials(credentials).trusted();
+    let builder = Engine::builder(prepared.resolved.clone())
+        .workspace(workspace)
+        .credentials(credentials)
+        .trusted();
     Ok(builder.build().await?.prompter())
 }
 
@@ -168,7 +194,11 @@ impl Starter for Tasks {
     }
 
     async fn launch(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error> {
-        let Launch { workspace, prepared, cancel } = launch;
+        let Launch {
+            workspace,
+            prepared,
+            cancel,
+        } = launch;
         let host = workspace.clone();
         let lock = blocking(move || host.lock_host()).await?;
         let lookup = Arc::clone(&self.options.credentials);
@@ -183,11 +213,20 @@ impl Starter for Tasks {
         let runs = prompter.runs();
         prompter.go_on(&workspace, on_restart)?;
         let present = Present::new(&workspace, prompter.clone());
-        Ok(Box::new(AgentTask { prompter, runs, grace: self.options.grace, _present: present, _lock: lock }))
+        Ok(Box::new(AgentTask {
+            prompter,
+            runs,
+            grace: self.options.grace,
+            _present: present,
+            _lock: lock,
+        }))
     }
 
     async fn adopt(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error> {
-        let message = format!("another process runs the agent {}", launch.prepared.resolved.manifest.name);
+        let message = format!(
+            "another process runs the agent {}",
+            launch.prepared.resolved.manifest.name
+        );
         Err(Error::new(ErrorKind::Busy, message))
     }
 
@@ -214,7 +253,11 @@ impl LiveAgent for AgentTask {
         // The sender is held by the prompter.
         let _changed = self.runs.changed().await;
         let runs = *self.runs.borrow_and_update();
-        Happening::Status(if runs == 0 { Status::Ready } else { Status::Working })
+        Happening::Status(if runs == 0 {
+            Status::Ready
+        } else {
+            Status::Working
+        })
     }
 
     async fn stop(&mut self) -> Result<(), Error> {

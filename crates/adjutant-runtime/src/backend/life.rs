@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use super::{HostChange, Logs};
 use crate::{
-    Changes, Error, ErrorKind, Lock, Prepared, Prompter, Reason, Resolved, Status, StatusFile, StatusTracker, Trust,
-    Wants, Workspace, files,
+    Changes, Error, ErrorKind, Lock, Prepared, Prompter, Reason, Resolved, Status, StatusFile,
+    StatusTracker, Trust, Wants, Workspace, files,
     provenance::{FileKind, Finding, PinnedFile, pin_program},
     workspace,
 };
@@ -150,14 +150,17 @@ impl Life {
     pub(super) fn prompter(&self) -> Result<Arc<dyn Prompter>, Error> {
         let status = self.tracker.get();
         let prompter = locked(&self.prompter).clone();
-        prompter.ok_or_else(|| self.conflict(format!("cannot be prompted while it is {}", status.word())))
+        prompter.ok_or_else(|| {
+            self.conflict(format!("cannot be prompted while it is {}", status.word()))
+        })
     }
 
     /// Makes the workspace. It is made to the end even if nobody waits for it.
     pub(super) async fn prepare(self: &Arc<Self>) -> Result<(), Error> {
         self.admit()?;
         let (life, cancel) = (Arc::clone(self), locked(&self.stop).clone());
-        let made = tokio::spawn(async move { life.ensure_prepared(&cancel, Status::Stopped).await });
+        let made =
+            tokio::spawn(async move { life.ensure_prepared(&cancel, Status::Stopped).await });
         made.await.map_err(panicked)?.map(drop)
     }
 
@@ -165,11 +168,17 @@ impl Life {
     pub(super) fn begin(self: &Arc<Self>, how: Begin) -> Result<Current, Error> {
         let mut current = locked(&self.current);
         self.admit()?;
-        if current.as_ref().is_some_and(|current| current.ended.borrow().is_none()) {
+        if current
+            .as_ref()
+            .is_some_and(|current| current.ended.borrow().is_none())
+        {
             return Err(self.conflict("runs already"));
         }
         let (sender, ended) = watch::channel(None);
-        let begun = Current { ended, ending: Cancel::new() };
+        let begun = Current {
+            ended,
+            ending: Cancel::new(),
+        };
         let ending = begun.ending.clone();
         *current = Some(begun.clone());
         drop(current);
@@ -196,7 +205,9 @@ impl Life {
 
     /// Begins, and returns when it is ready.
     pub(super) async fn start(self: &Arc<Self>) -> Result<(), Error> {
-        let former = locked(&self.current).clone().filter(|former| former.ending.is_cancelled());
+        let former = locked(&self.current)
+            .clone()
+            .filter(|former| former.ending.is_cancelled());
         if let Some(mut former) = former {
             // Its status tells of its end already.
             let _told = former.ended().await;
@@ -232,7 +243,9 @@ impl Life {
     /// Stops it, and deletes all that it left: a rename first, so it is there or it is not.
     pub(super) async fn remove(self: &Arc<Self>) -> Result<(), Error> {
         let life = Arc::clone(self);
-        tokio::spawn(async move { life.remove_all().await }).await.map_err(panicked)?
+        tokio::spawn(async move { life.remove_all().await })
+            .await
+            .map_err(panicked)?
     }
 
     async fn remove_all(&self) -> Result<(), Error> {
@@ -248,7 +261,11 @@ impl Life {
                 self.tracker.set(Status::Removing)?;
             }
         }
-        let lock = if self.workspace.root().is_dir() { Some(self.lock().await?) } else { None };
+        let lock = if self.workspace.root().is_dir() {
+            Some(self.lock().await?)
+        } else {
+            None
+        };
         self.persist().await;
         let (workspace, starter) = (self.workspace.clone(), Arc::clone(&self.starter));
         blocking(move || {
@@ -263,8 +280,13 @@ impl Life {
     /// Makes an update beside what runs, and puts it in its place: by a start, if it runs, which is taken back if it fails.
     pub(super) async fn update(self: &Arc<Self>, resolved: Resolved) -> Result<Changes, Error> {
         self.admit()?;
-        self.admit_wants(Arc::new(resolved.clone()), Vec::new()).await?;
-        let (workspace, host, now) = (self.workspace.clone(), self.starter.host().to_owned(), self.world.now_ms());
+        self.admit_wants(Arc::new(resolved.clone()), Vec::new())
+            .await?;
+        let (workspace, host, now) = (
+            self.workspace.clone(),
+            self.starter.host().to_owned(),
+            self.world.now_ms(),
+        );
         let make = move || {
             let made = workspace.make_update(&resolved, &host, now)?;
             made.keep().map(|()| made.changes().clone())
@@ -278,9 +300,15 @@ impl Life {
         self.stop().await?;
         self.start().await?;
         let workspace = self.workspace.clone();
-        match blocking(move || workspace.last_update()).await?.and_then(|told| told.failed) {
+        match blocking(move || workspace.last_update())
+            .await?
+            .and_then(|told| told.failed)
+        {
             None => Ok(changes),
-            Some(why) => Err(Error::new(ErrorKind::Init, format!("the update failed, and was taken back: {why}"))),
+            Some(why) => Err(Error::new(
+                ErrorKind::Init,
+                format!("the update failed, and was taken back: {why}"),
+            )),
         }
     }
 
@@ -317,7 +345,9 @@ impl Life {
 
     fn admit(&self) -> Result<(), Error> {
         match self.tracker.get() {
-            status @ (Status::Removing | Status::Removed) => Err(self.conflict(format!("is {}", status.word()))),
+            status @ (Status::Removing | Status::Removed) => {
+                Err(self.conflict(format!("is {}", status.word())))
+            }
             Status::Created
             | Status::Preparing
             | Status::Starting
@@ -329,7 +359,10 @@ impl Life {
     }
 
     fn conflict(&self, what: impl std::fmt::Display) -> Error {
-        Error::new(ErrorKind::Conflict, format!("the agent {} {what}", self.name()))
+        Error::new(
+            ErrorKind::Conflict,
+            format!("the agent {} {what}", self.name()),
+        )
     }
 
     /// The lock that is held while it is prepared, started or removed, against other processes.
@@ -340,7 +373,11 @@ impl Life {
 
     /// Returns the prepared agent; makes it now if it was not made yet. `then` is the status of the agent after it was
     /// made.
-    async fn ensure_prepared(self: &Arc<Self>, cancel: &Cancel, then: Status) -> Result<Arc<Prepared>, Error> {
+    async fn ensure_prepared(
+        self: &Arc<Self>,
+        cancel: &Cancel,
+        then: Status,
+    ) -> Result<Arc<Prepared>, Error> {
         let mut held = tokio::select! {
             held = self.prepared.lock() => held,
             () = cancel.cancelled() => return Err(stopped()),
@@ -377,20 +414,35 @@ impl Life {
         let (host, now) = (self.starter.host().to_owned(), self.world.now_ms());
         let resolved = self.resolved();
         self.admit_wants(Arc::clone(&resolved), Vec::new()).await?;
-        let made = blocking(move || workspace::prepare(&life.workspace, &resolved, &host, now, &cancel)).await;
+        let made =
+            blocking(move || workspace::prepare(&life.workspace, &resolved, &host, now, &cancel))
+                .await;
         made.map_err(|error| match error.kind() {
-            ErrorKind::Storage | ErrorKind::Missing => Error::new(ErrorKind::Init, error.message()).with_source(error),
+            ErrorKind::Storage | ErrorKind::Missing => {
+                Error::new(ErrorKind::Init, error.message()).with_source(error)
+            }
             _ => error,
         })
     }
 
     /// Refuses what wants more than is trusted, before anything of it is read or run.
-    async fn admit_wants(&self, resolved: Arc<Resolved>, files: Vec<PinnedFile>) -> Result<(), Error> {
+    async fn admit_wants(
+        &self,
+        resolved: Arc<Resolved>,
+        files: Vec<PinnedFile>,
+    ) -> Result<(), Error> {
         let (trust, workspace) = (self.starter.trust(), self.workspace.clone());
         if matches!(trust, Trust::All) {
             return Ok(());
         }
-        blocking(move || trust.admit(&Wants::of_workspace(&workspace, &resolved.manifest, &files)?)).await
+        blocking(move || {
+            trust.admit(&Wants::of_workspace(
+                &workspace,
+                &resolved.manifest,
+                &files,
+            )?)
+        })
+        .await
     }
 
     /// From the beginning to the end.
@@ -400,7 +452,11 @@ impl Life {
             self.put_update().await?;
         }
         let mut prepared = self.ensure_prepared(cancel, Status::Starting).await?;
-        let lock = if how == Begin::New { Some(self.lock().await?) } else { None };
+        let lock = if how == Begin::New {
+            Some(self.lock().await?)
+        } else {
+            None
+        };
         if how == Begin::New && self.workspace.update().is_some() {
             // It was made meanwhile, for this start: from here on, nobody makes one.
             self.put_update().await?;
@@ -411,8 +467,16 @@ impl Life {
             Begin::New => self.begun(prepared, cancel).await?,
             Begin::Adopt => {
                 // The evidence that it runs stands in a file too.
-                self.admit_wants(Arc::new(prepared.resolved.clone()), prepared.provenance.files.clone()).await?;
-                let launch = Launch { workspace: self.workspace.clone(), prepared, cancel: cancel.clone() };
+                self.admit_wants(
+                    Arc::new(prepared.resolved.clone()),
+                    prepared.provenance.files.clone(),
+                )
+                .await?;
+                let launch = Launch {
+                    workspace: self.workspace.clone(),
+                    prepared,
+                    cancel: cancel.clone(),
+                };
                 let live = self.starter.adopt(launch).await?;
                 // Its operator may have been killed before it noted that the start has succeeded.
                 self.proven().await;
@@ -439,7 +503,11 @@ impl Life {
 
     /// Begins, and proves an update that was put in its place: if it does not begin, what was before it does. Where something
     /// else was in the way, neither is shown, and the next start tells.
-    async fn begun(self: &Arc<Self>, prepared: Arc<Prepared>, cancel: &Cancel) -> Result<Box<dyn LiveAgent>, Error> {
+    async fn begun(
+        self: &Arc<Self>,
+        prepared: Arc<Prepared>,
+        cancel: &Cancel,
+    ) -> Result<Box<dyn LiveAgent>, Error> {
         let begun = self.launched(prepared, cancel).await;
         if !self.workspace.is_on_trial() || cancel.is_cancelled() {
             return begun;
@@ -449,14 +517,24 @@ impl Life {
                 self.proven().await;
                 return Ok(live);
             }
-            Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::Killed | ErrorKind::Frozen) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::Busy | ErrorKind::Killed | ErrorKind::Frozen
+                ) =>
+            {
                 return Err(error);
             }
             Err(error) => error,
         };
         let (workspace, now) = (self.workspace.clone(), self.world.now_ms());
         tracing::warn!(agent = %self.id, %error, "an update is taken back");
-        let why = error.message().lines().next().unwrap_or_default().to_owned();
+        let why = error
+            .message()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         blocking(move || workspace.take_back(&why, now)).await?;
         self.reread(true).await?;
         let workspace = self.workspace.clone();
@@ -467,19 +545,39 @@ impl Life {
     /// An update that is on trial holds: it runs, whether that can be noted or not.
     async fn proven(&self) {
         let (workspace, now) = (self.workspace.clone(), self.world.now_ms());
-        let noted = blocking(move || if workspace.is_on_trial() { workspace.keep_update(now) } else { Ok(()) });
+        let noted = blocking(move || {
+            if workspace.is_on_trial() {
+                workspace.keep_update(now)
+            } else {
+                Ok(())
+            }
+        });
         if let Err(error) = noted.await {
             tracing::warn!(agent = %self.id, %error, "the end of an update was not noted");
         }
     }
 
-    async fn launched(self: &Arc<Self>, prepared: Arc<Prepared>, cancel: &Cancel) -> Result<Box<dyn LiveAgent>, Error> {
+    async fn launched(
+        self: &Arc<Self>,
+        prepared: Arc<Prepared>,
+        cancel: &Cancel,
+    ) -> Result<Box<dyn LiveAgent>, Error> {
         let prepared = self.verify(prepared).await?;
-        self.admit_wants(Arc::new(prepared.resolved.clone()), prepared.provenance.files.clone()).await?;
+        self.admit_wants(
+            Arc::new(prepared.resolved.clone()),
+            prepared.provenance.files.clone(),
+        )
+        .await?;
         if cancel.is_cancelled() {
             return Err(stopped());
         }
-        self.starter.launch(Launch { workspace: self.workspace.clone(), prepared, cancel: cancel.clone() }).await
+        self.starter
+            .launch(Launch {
+                workspace: self.workspace.clone(),
+                prepared,
+                cancel: cancel.clone(),
+            })
+            .await
     }
 
     /// Refuses to begin with other bytes than those that were pinned.
@@ -498,26 +596,41 @@ impl Life {
         findings.retain(|finding| finding.forbids_start() && !(accepts && is_host(finding)));
         if !findings.is_empty() {
             let told: Vec<String> = findings.iter().map(Finding::to_string).collect();
-            let message = format!("the agent {} is not what was made: {}", self.name(), told.join(", "));
+            let message = format!(
+                "the agent {} is not what was made: {}",
+                self.name(),
+                told.join(", ")
+            );
             return Err(Error::new(ErrorKind::Config, message));
         }
         let pinned = pin_program(FileKind::Host, host).map_err(|error| {
-            Error::new(ErrorKind::Config, format!("the host cannot run: {error}")).with_source(error)
+            Error::new(ErrorKind::Config, format!("the host cannot run: {error}"))
+                .with_source(error)
         })?;
-        let known = prepared.provenance.files.iter().find(|file| file.kind == FileKind::Host);
+        let known = prepared
+            .provenance
+            .files
+            .iter()
+            .find(|file| file.kind == FileKind::Host);
         let same = known.is_some_and(|known| known.sha256 == pinned.sha256);
         if same {
             return Ok(Arc::clone(prepared));
         }
         // One that was carried here has none yet.
         if !accepts && known.is_some() {
-            let message = format!("the host {} is not the one that the agent was made for", host.display());
+            let message = format!(
+                "the host {} is not the one that the agent was made for",
+                host.display()
+            );
             return Err(Error::new(ErrorKind::Config, message));
         }
         let mut provenance = prepared.provenance.clone();
         provenance.replace_host(pinned);
         self.workspace.write_provenance(&provenance)?;
-        Ok(Arc::new(Prepared { provenance, ..Prepared::clone(prepared) }))
+        Ok(Arc::new(Prepared {
+            provenance,
+            ..Prepared::clone(prepared)
+        }))
     }
 
     /// Writes down how it ended.
@@ -555,14 +668,25 @@ impl Life {
         }
         let moved = before.and_then(|before| before.address.filter(|was| Some(*was) != address));
         let former_address = moved.or(before.and_then(|before| before.former_address));
-        let file = StatusFile { status, at_ms: self.world.now_ms(), address, former_address };
+        let file = StatusFile {
+            status,
+            at_ms: self.world.now_ms(),
+            address,
+            former_address,
+        };
         // After a crash of the machine nothing runs, whatever was written of it.
-        let sync = if file.status.is_active() { files::Sync::Program } else { files::Sync::Disk };
+        let sync = if file.status.is_active() {
+            files::Sync::Program
+        } else {
+            files::Sync::Disk
+        };
         let path = self.workspace.file("status.json");
         let text = file.clone();
         match blocking(move || files::write_json(&path, &text, sync)).await {
             Ok(()) => *written = Some(file),
-            Err(error) => tracing::warn!(agent = %self.id, %error, "the status of the agent was not written"),
+            Err(error) => {
+                tracing::warn!(agent = %self.id, %error, "the status of the agent was not written")
+            }
         }
     }
 }
@@ -572,7 +696,10 @@ impl Current {
     pub(super) async fn ended(&mut self) -> Result<(), Error> {
         match self.ended.wait_for(Option::is_some).await {
             Ok(ended) => ended.clone().unwrap_or(Ok(())),
-            Err(_) => Err(Error::new(ErrorKind::Closed, "the agent's task ended with its runtime")),
+            Err(_) => Err(Error::new(
+                ErrorKind::Closed,
+                "the agent's task ended with its runtime",
+            )),
         }
     }
 }
@@ -600,7 +727,10 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 fn panicked(error: tokio::task::JoinError) -> Error {
-    Error::new(ErrorKind::Crashed, format!("a task of the agent broke off: {error}"))
+    Error::new(
+        ErrorKind::Crashed,
+        format!("a task of the agent broke off: {error}"),
+    )
 }
 
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

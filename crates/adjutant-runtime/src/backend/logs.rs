@@ -26,7 +26,10 @@ pub struct LogLimits {
 
 impl Default for LogLimits {
     fn default() -> Self {
-        Self { max_bytes: 1 << 20, kept: 4 }
+        Self {
+            max_bytes: 1 << 20,
+            kept: 4,
+        }
     }
 }
 
@@ -59,7 +62,10 @@ pub struct LogLines {
 impl Logs {
     /// The logs of a workspace.
     pub fn of(workspace: &Workspace, limits: LogLimits) -> Self {
-        Self { folder: workspace.logs(), limits }
+        Self {
+            folder: workspace.logs(),
+            limits,
+        }
     }
 
     /// The file that is written to.
@@ -75,7 +81,9 @@ impl Logs {
     pub(super) fn writer(&self) -> Result<File, Error> {
         files::make_folder(&self.folder)?;
         let path = self.path();
-        private(OpenOptions::new().append(true).create(true)).open(&path).map_err(|error| storage("open", &path, error))
+        private(OpenOptions::new().append(true).create(true))
+            .open(&path)
+            .map_err(|error| storage("open", &path, error))
     }
 
     /// Writes a line of ours among those of the process.
@@ -103,14 +111,19 @@ impl Logs {
         for number in (1..self.limits.kept).rev() {
             let (from, to) = (self.older(number), self.older(number + 1));
             match fs::rename(&from, &to) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(storage("move", &from, error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(storage("move", &from, error));
+                }
                 Ok(()) | Err(_) => {}
             }
         }
         if self.limits.kept > 0 {
-            self.put_aside(bytes).map_err(|error| storage("write", &self.older(1), error))?;
+            self.put_aside(bytes)
+                .map_err(|error| storage("write", &self.older(1), error))?;
         }
-        let empty = private(OpenOptions::new().write(true)).open(&path).and_then(|file| file.set_len(0));
+        let empty = private(OpenOptions::new().write(true))
+            .open(&path)
+            .and_then(|file| file.set_len(0));
         empty.map_err(|error| storage("empty", &path, error))
     }
 
@@ -121,9 +134,12 @@ impl Logs {
         let skipped = bytes.saturating_sub(most);
         from.seek(SeekFrom::Start(skipped))?;
         if skipped > 0 {
-            (&mut from).take(MAX_LINE).read_until(b'\n', &mut Vec::new())?;
+            (&mut from)
+                .take(MAX_LINE)
+                .read_until(b'\n', &mut Vec::new())?;
         }
-        let mut to = private(OpenOptions::new().write(true).create(true).truncate(true)).open(self.older(1))?;
+        let mut to = private(OpenOptions::new().write(true).create(true).truncate(true))
+            .open(self.older(1))?;
         io::copy(&mut from.take(most), &mut to)?;
         Ok(())
     }
@@ -142,13 +158,21 @@ impl Logs {
     /// `Storage` if a file cannot be read.
     pub fn follow(&self, lines: usize) -> Result<LogLines, Error> {
         let (ready, position) = self.tail_at(lines)?;
-        Ok(LogLines { path: self.path(), position, part: Vec::new(), ready: ready.into() })
+        Ok(LogLines {
+            path: self.path(),
+            position,
+            part: Vec::new(),
+            ready: ready.into(),
+        })
     }
 
     /// The last lines, and where the newest file was read to.
     fn tail_at(&self, lines: usize) -> Result<(Vec<String>, u64), Error> {
         let (lines, mut held, mut end) = (lines.min(MAX_TAIL), VecDeque::new(), 0);
-        let files = (1..=self.limits.kept).rev().map(|number| self.older(number)).chain([self.path()]);
+        let files = (1..=self.limits.kept)
+            .rev()
+            .map(|number| self.older(number))
+            .chain([self.path()]);
         for path in files {
             let file = match File::open(&path) {
                 Ok(file) => file,
@@ -209,7 +233,10 @@ impl LogLines {
         }
         file.seek(SeekFrom::Start(self.position)).map_err(failed)?;
         let mut chunk = Vec::new();
-        let read = file.take(MAX_LINE).read_to_end(&mut chunk).map_err(failed)?;
+        let read = file
+            .take(MAX_LINE)
+            .read_to_end(&mut chunk)
+            .map_err(failed)?;
         self.position += read as u64;
         self.part.extend(chunk);
         while let Some(end) = self.part.iter().position(|byte| *byte == b'\n') {
@@ -225,5 +252,7 @@ impl LogLines {
 }
 
 fn text_of(line: &[u8]) -> String {
-    String::from_utf8_lossy(line).trim_end_matches(['\n', '\r']).to_owned()
+    String::from_utf8_lossy(line)
+        .trim_end_matches(['\n', '\r'])
+        .to_owned()
 }

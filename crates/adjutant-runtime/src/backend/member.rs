@@ -55,7 +55,12 @@ impl Instance for InstanceHandle {
         let life = Arc::clone(&self.0);
         // It is done to its end even if nobody waits for it.
         let done = tokio::spawn(async move { life.update(resolved).await }).await;
-        done.unwrap_or_else(|error| Err(Error::new(ErrorKind::Crashed, format!("an update broke off: {error}"))))
+        done.unwrap_or_else(|error| {
+            Err(Error::new(
+                ErrorKind::Crashed,
+                format!("an update broke off: {error}"),
+            ))
+        })
     }
 
     async fn run(&self) -> Result<(), Error> {

@@ -62,14 +62,23 @@ impl ProcessOptions {
 
     /// Sets the function that looks up credentials, anew at every start.
     #[must_use]
-    pub fn credentials(self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self { credentials: Arc::new(lookup), ..self }
+    pub fn credentials(
+        self,
+        lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            credentials: Arc::new(lookup),
+            ..self
+        }
     }
 
     /// Sets the source of time and ids. Ids mark processes: they must differ from those of all others on the machine.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
-        Self { world: Arc::new(world), ..self }
+        Self {
+            world: Arc::new(world),
+            ..self
+        }
     }
 
     /// Sets the time that a process that was asked to end may take before it is killed: 10 s without it.
@@ -93,13 +102,19 @@ impl ProcessOptions {
     /// Sets the consequence of a change to the host since an agent was made.
     #[must_use]
     pub fn host_change(self, host_change: HostChange) -> Self {
-        Self { host_change, ..self }
+        Self {
+            host_change,
+            ..self
+        }
     }
 
     /// Sets how hosts begin, are asked, and are killed: by themselves without it.
     #[must_use]
     pub fn launcher(self, launcher: impl Launcher + 'static) -> Self {
-        Self { launcher: Some(Arc::new(launcher)), ..self }
+        Self {
+            launcher: Some(Arc::new(launcher)),
+            ..self
+        }
     }
 
     /// Sets the agents that may do what they want: all without it. Others are neither prepared nor started.
@@ -131,15 +146,26 @@ impl Process {
     ///
     /// # Errors
     /// `Storage` if the path of this program cannot be found.
-    pub fn new(home: impl Into<PathBuf>, host: Option<PathBuf>, options: ProcessOptions) -> Result<Self, Error> {
+    pub fn new(
+        home: impl Into<PathBuf>,
+        host: Option<PathBuf>,
+        options: ProcessOptions,
+    ) -> Result<Self, Error> {
         let host = match host {
             Some(host) => std::path::absolute(&host).unwrap_or(host),
-            None => std::env::current_exe()
-                .map_err(|error| crate::files::storage("find the program that runs", Path::new("itself"), error))?,
+            None => std::env::current_exe().map_err(|error| {
+                crate::files::storage("find the program that runs", Path::new("itself"), error)
+            })?,
         };
         let world = Arc::clone(&options.world);
-        let starter = Arc::new(Processes { host: host.clone(), options });
-        Ok(Self { folder: Folder::new(home.into(), starter, world), host })
+        let starter = Arc::new(Processes {
+            host: host.clone(),
+            options,
+        });
+        Ok(Self {
+            folder: Folder::new(home.into(), starter, world),
+            host,
+        })
     }
 
     /// The program that agents run in.
@@ -150,7 +176,9 @@ impl Process {
 
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Process").field("host", &self.host).finish_non_exhaustive()
+        f.debug_struct("Process")
+            .field("host", &self.host)
+            .finish_non_exhaustive()
     }
 }
 

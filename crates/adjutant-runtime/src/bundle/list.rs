@@ -46,9 +46,13 @@ impl FoundFiles {
                 return Ok(());
             }
         }
-        let entries = fs::read_dir(&path).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
-        let mut names: Vec<_> =
-            entries.map_err(|error| storage("read", &path, error))?.iter().map(fs::DirEntry::file_name).collect();
+        let entries =
+            fs::read_dir(&path).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+        let mut names: Vec<_> = entries
+            .map_err(|error| storage("read", &path, error))?
+            .iter()
+            .map(fs::DirEntry::file_name)
+            .collect();
         names.sort();
         for name in names {
             let Some(name) = name.to_str() else {
@@ -75,10 +79,17 @@ impl FoundFiles {
             return Ok(());
         }
         if self.files.len() == MAX_FILES {
-            return Err(Error::new(ErrorKind::Full, format!("an agent may have {MAX_FILES} files to be exported")));
+            return Err(Error::new(
+                ErrorKind::Full,
+                format!("an agent may have {MAX_FILES} files to be exported"),
+            ));
         }
         self.changed.push(meta.modified().ok());
-        self.files.push(ListedFile { path: name.to_owned(), size: meta.len(), executable: is_executable(&meta) });
+        self.files.push(ListedFile {
+            path: name.to_owned(),
+            size: meta.len(),
+            executable: is_executable(&meta),
+        });
         Ok(())
     }
 }
@@ -105,7 +116,10 @@ fn is_executable(_: &fs::Metadata) -> bool {
 /// `Invalid` with the first file that may not be in it.
 pub(super) fn check(files: &[ListedFile]) -> Result<(), Error> {
     if files.len() > MAX_FILES {
-        return Err(Error::new(ErrorKind::Invalid, format!("it names more than {MAX_FILES} files")));
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            format!("it names more than {MAX_FILES} files"),
+        ));
     }
     let mut seen = BTreeSet::new();
     for file in files {
@@ -115,11 +129,19 @@ pub(super) fn check(files: &[ListedFile]) -> Result<(), Error> {
             None => continue,
             Some(why) => why,
         };
-        return Err(Error::new(ErrorKind::Invalid, format!("a file may not be unpacked: {:?}: {why}", file.path)));
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            format!("a file may not be unpacked: {:?}: {why}", file.path),
+        ));
     }
-    let missing = OWN_FILES.into_iter().find(|name| !files.iter().any(|file| file.path == *name));
+    let missing = OWN_FILES
+        .into_iter()
+        .find(|name| !files.iter().any(|file| file.path == *name));
     match missing {
-        Some(name) => Err(Error::new(ErrorKind::Invalid, format!("it holds no {name}"))),
+        Some(name) => Err(Error::new(
+            ErrorKind::Invalid,
+            format!("it holds no {name}"),
+        )),
         None => Ok(()),
     }
 }
@@ -134,7 +156,9 @@ fn refuse(path: &str) -> Option<&'static str> {
     }
     let parts: Vec<&str> = path.split('/').collect();
     let is_plain = |part: &&str| !matches!(*part, "" | "." | "..");
-    let components = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+    let components = Path::new(path)
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
     if !parts.iter().all(is_plain) || !components || parts.len() > MAX_DEPTH + 1 {
         return Some("it would lie elsewhere");
     }
@@ -165,19 +189,51 @@ mod tests {
         ] {
             refused(path, None);
         }
-        let elsewhere = ["/etc/passwd", "../x", "work/../../x", "work//x", "work/./x", "work/", "", ".", "work/.."];
+        let elsewhere = [
+            "/etc/passwd",
+            "../x",
+            "work/../../x",
+            "work//x",
+            "work/./x",
+            "work/",
+            "",
+            ".",
+            "work/..",
+        ];
         for path in elsewhere {
             refused(path, Some("it would lie elsewhere"));
         }
-        for path in
-            ["host.json", "status.json", "desired.json", "work", "logs/output.log", "tmp/x", "AGENT.JSON", "x/y"]
-        {
+        for path in [
+            "host.json",
+            "status.json",
+            "desired.json",
+            "work",
+            "logs/output.log",
+            "tmp/x",
+            "AGENT.JSON",
+            "x/y",
+        ] {
             refused(path, Some("an agent has no such file"));
         }
-        for path in ["work/a\0b", "work/a\nb", "work\\..\\x", "C:/x", "work/a:stream"] {
-            refused(path, Some("its name holds a character that names of files may not have everywhere"));
+        for path in [
+            "work/a\0b",
+            "work/a\nb",
+            "work\\..\\x",
+            "C:/x",
+            "work/a:stream",
+        ] {
+            refused(
+                path,
+                Some("its name holds a character that names of files may not have everywhere"),
+            );
         }
-        refused(&format!("work/{}", "x".repeat(1_024)), Some("its name is too long"));
-        refused(&format!("work{}", "/x".repeat(100)), Some("it would lie elsewhere"));
+        refused(
+            &format!("work/{}", "x".repeat(1_024)),
+            Some("its name is too long"),
+        );
+        refused(
+            &format!("work{}", "/x".repeat(100)),
+            Some("it would lie elsewhere"),
+        );
     }
 }

@@ -12,7 +12,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{DIGEST, DIGEST_LINE, FOLDERS, List, ListedFile, MAGIC, MAX_LIST, VERSION, list, settle::settle};
+use super::{
+    DIGEST, DIGEST_LINE, FOLDERS, List, ListedFile, MAGIC, MAX_LIST, VERSION, list, settle::settle,
+};
 use crate::{
     error::{Error, ErrorKind},
     files::{make_folder, open_regular, private, remove_folder, storage, sync_folder},
@@ -62,13 +64,19 @@ impl ImportOptions {
     /// Gives it another name.
     #[must_use]
     pub fn name(self, name: impl Into<Arc<str>>) -> Self {
-        Self { name: Some(name.into()), ..self }
+        Self {
+            name: Some(name.into()),
+            ..self
+        }
     }
 
     /// Names the folder that stands for that of the manifest: toolboxes that worked beside that work there.
     #[must_use]
     pub fn root(self, root: impl Into<PathBuf>) -> Self {
-        Self { root: Some(root.into()), ..self }
+        Self {
+            root: Some(root.into()),
+            ..self
+        }
     }
 
     /// Sets a single field of the manifest, by its dotted path.
@@ -87,15 +95,25 @@ impl ImportOptions {
 /// `Untrusted`, with all that it wants, if that is not trusted; `Invalid` if the file is damaged, of a newer version, or holds
 /// what no agent has; `Pull` if a program is not here or not what the manifest pins; `Exists` if there is an agent of the name;
 /// `Busy` if another import is under way; `Storage` if it cannot be read or unpacked.
-pub fn import(home: &Home, from: &Path, options: &ImportOptions, trust: &Trust) -> Result<Import, Error> {
+pub fn import(
+    home: &Home,
+    from: &Path,
+    options: &ImportOptions,
+    trust: &Trust,
+) -> Result<Import, Error> {
     let mut bundle = Bundle::open(from)?;
     list::check(&bundle.list.files).map_err(|error| within(from, &error))?;
     home.make()?;
     let lock = Lock::take(&home.root().join("import.lock"))?;
     clean(home)?;
-    let name: Arc<str> = options.name.clone().unwrap_or_else(|| Arc::clone(&bundle.list.agent));
+    let name: Arc<str> = options
+        .name
+        .clone()
+        .unwrap_or_else(|| Arc::clone(&bundle.list.agent));
     if home.entries()?.all.iter().any(|entry| entry.name == name) {
-        let text = format!("there is an agent of this name already: {name}; hint: --name gives it another one");
+        let text = format!(
+            "there is an agent of this name already: {name}; hint: --name gives it another one"
+        );
         return Err(Error::new(ErrorKind::Exists, text));
     }
     let id = Uuid::now_v7();
@@ -164,27 +182,55 @@ impl Bundle {
         let (first, version) = first_line(&mut file).map_err(wrong)?;
         match version {
             Some(version) if version > VERSION => {
-                let text = format!("{} is of version {version}, and this program reads {VERSION}", path.display());
-                return Err(Error::new(ErrorKind::Invalid, format!("{text}; hint: a newer program reads it")));
+                let text = format!(
+                    "{} is of version {version}, and this program reads {VERSION}",
+                    path.display()
+                );
+                return Err(Error::new(
+                    ErrorKind::Invalid,
+                    format!("{text}; hint: a newer program reads it"),
+                ));
             }
             Some(VERSION) => {}
-            _ => return Err(Error::new(ErrorKind::Invalid, format!("{} is no exported agent", path.display()))),
+            _ => {
+                return Err(Error::new(
+                    ErrorKind::Invalid,
+                    format!("{} is no exported agent", path.display()),
+                ));
+            }
         }
         if length > MAX_BYTES {
-            return Err(Error::new(ErrorKind::Invalid, format!("{} is longer than 16 GiB", path.display())));
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!("{} is longer than 16 GiB", path.display()),
+            ));
         }
         let Some(digest) = digest(&mut file, length).map_err(wrong)? else {
-            let text = format!("{} is damaged: its digest is not that of its bytes", path.display());
+            let text = format!(
+                "{} is damaged: its digest is not that of its bytes",
+                path.display()
+            );
             return Err(Error::new(ErrorKind::Invalid, text));
         };
         file.seek(SeekFrom::Start(first)).map_err(wrong)?;
         let (second, list) = second_line(&mut file, path)?;
-        let files = list.files.iter().try_fold(0_u64, |sum, file| sum.checked_add(file.size));
+        let files = list
+            .files
+            .iter()
+            .try_fold(0_u64, |sum, file| sum.checked_add(file.size));
         if files.and_then(|sum| sum.checked_add(first + second + DIGEST_LINE)) != Some(length) {
-            let text = format!("{} is damaged: its files are not as long as they should be", path.display());
+            let text = format!(
+                "{} is damaged: its files are not as long as they should be",
+                path.display()
+            );
             return Err(Error::new(ErrorKind::Invalid, text));
         }
-        Ok(Self { path: path.to_owned(), file, list, digest })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            list,
+            digest,
+        })
     }
 
     /// Unpacks all files into a new folder.
@@ -227,19 +273,28 @@ fn create(path: &Path, listed: &ListedFile) -> io::Result<File> {
 fn first_line(file: &mut BufReader<File>) -> io::Result<(u64, Option<u32>)> {
     let mut line = Vec::new();
     let length = file.take(64).read_until(b'\n', &mut line)?;
-    let line = std::str::from_utf8(&line).ok().and_then(|line| line.strip_suffix('\n'));
-    Ok((length as u64, line.and_then(|line| line.strip_prefix(MAGIC)?.parse().ok())))
+    let line = std::str::from_utf8(&line)
+        .ok()
+        .and_then(|line| line.strip_suffix('\n'));
+    Ok((
+        length as u64,
+        line.and_then(|line| line.strip_prefix(MAGIC)?.parse().ok()),
+    ))
 }
 
 /// The length of the second line, and what it says.
 fn second_line(file: &mut BufReader<File>, path: &Path) -> Result<(u64, List), Error> {
     let mut line = Vec::new();
-    let read = file.take(MAX_LIST).read_until(b'\n', &mut line).map_err(|error| storage("read", path, error))?;
+    let read = file
+        .take(MAX_LIST)
+        .read_until(b'\n', &mut line)
+        .map_err(|error| storage("read", path, error))?;
     match serde_json::from_slice(&line) {
         Ok(list) if line.ends_with(b"\n") => Ok((read as u64, list)),
-        Ok(_) => {
-            Err(Error::new(ErrorKind::Invalid, format!("{} has a list of files that does not end", path.display())))
-        }
+        Ok(_) => Err(Error::new(
+            ErrorKind::Invalid,
+            format!("{} has a list of files that does not end", path.display()),
+        )),
         Err(error) => {
             let text = format!("{} has a list of files that cannot be read", path.display());
             Err(Error::new(ErrorKind::Invalid, text).with_source(error))
@@ -249,12 +304,16 @@ fn second_line(file: &mut BufReader<File>, path: &Path) -> Result<(u64, List), E
 
 /// The digest at the end, if it is that of all that is before it.
 fn digest(file: &mut BufReader<File>, length: u64) -> io::Result<Option<String>> {
-    let Some(end) = length.checked_sub(DIGEST_LINE) else { return Ok(None) };
+    let Some(end) = length.checked_sub(DIGEST_LINE) else {
+        return Ok(None);
+    };
     file.seek(SeekFrom::Start(0))?;
     let mut digest = Sha256::new();
     let (mut left, mut buffer) = (end, vec![0; 64 << 10]);
     while left > 0 {
-        let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let most = buffer
+            .len()
+            .min(usize::try_from(left).unwrap_or(usize::MAX));
         let count = file.read(&mut buffer[..most])?;
         if count == 0 {
             return Ok(None);
@@ -264,11 +323,19 @@ fn digest(file: &mut BufReader<File>, length: u64) -> io::Result<Option<String>>
     }
     let mut line = Vec::new();
     file.take(DIGEST_LINE + 1).read_to_end(&mut line)?;
-    let hex: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = digest
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     Ok((line == format!("{DIGEST}{hex}\n").into_bytes()).then_some(hex))
 }
 
 /// Says in which file it was found.
 fn within(file: &Path, error: &Error) -> Error {
-    Error::new(error.kind(), format!("{} cannot be imported: {error}", file.display())).with_source(error.clone())
+    Error::new(
+        error.kind(),
+        format!("{} cannot be imported: {error}", file.display()),
+    )
+    .with_source(error.clone())
 }

@@ -17,25 +17,44 @@ use crate::{
 
 /// Gives the agent its new id and its name, puts in what is another thing here, and sees that nothing else in it points out of
 /// its folder.
-pub(super) fn settle(folder: &Path, id: Uuid, name: &str, options: &ImportOptions) -> Result<(), Error> {
+pub(super) fn settle(
+    folder: &Path,
+    id: Uuid,
+    name: &str,
+    options: &ImportOptions,
+) -> Result<(), Error> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || name.len() > 64 || !name.chars().all(is_word) {
-        let text = format!("an agent cannot have this name: {name:?}: letters, digits, `_` and `-`, 64 at most");
+        let text = format!(
+            "an agent cannot have this name: {name:?}: letters, digits, `_` and `-`, 64 at most"
+        );
         return Err(Error::new(ErrorKind::Invalid, text));
     }
     let (agent, prepared) = (folder.join("agent.json"), folder.join("prepared.json"));
-    let created_ms = read_json::<Value>(&agent)?["created_ms"].as_u64().unwrap_or_default();
+    let created_ms = read_json::<Value>(&agent)?["created_ms"]
+        .as_u64()
+        .unwrap_or_default();
     let mut made: Prepared = read_json(&prepared).map_err(|error| {
-        Error::new(ErrorKind::Invalid, "prepared.json holds no manifest that can be read").with_source(error)
+        Error::new(
+            ErrorKind::Invalid,
+            "prepared.json holds no manifest that can be read",
+        )
+        .with_source(error)
     })?;
     let told = read_json::<AgentFile>(&agent).ok();
     if told.is_some_and(|it| !is_same(&it.resolved.manifest, &made.resolved.manifest)) {
-        let text = "prepared.json is not what agent.json tells: the file was changed after it was written";
+        let text =
+            "prepared.json is not what agent.json tells: the file was changed after it was written";
         return Err(Error::new(ErrorKind::Invalid, text));
     }
     let manifest = &mut made.resolved.manifest;
-    manifest.check_version().map_err(|error| Error::new(ErrorKind::Invalid, error.message()))?;
-    if let Some(problem) = reach(manifest).into_iter().find_map(|it| outside(it, options.root.is_some())) {
+    manifest
+        .check_version()
+        .map_err(|error| Error::new(ErrorKind::Invalid, error.message()))?;
+    if let Some(problem) = reach(manifest)
+        .into_iter()
+        .find_map(|it| outside(it, options.root.is_some()))
+    {
         return Err(Error::new(
             ErrorKind::Invalid,
             format!("prepared.json points out of the agent's folder: {problem}"),
@@ -51,18 +70,31 @@ pub(super) fn settle(folder: &Path, id: Uuid, name: &str, options: &ImportOption
     // There is one manifest, the one that runs; and what it needs is told by it, not by what stands beside it.
     made.resolved.needs = needs(manifest);
     let tools = pinned(manifest, folder)?;
-    let is_copy = |kind: FileKind| !matches!(kind, FileKind::Manifest | FileKind::Tool | FileKind::Host);
+    let is_copy =
+        |kind: FileKind| !matches!(kind, FileKind::Manifest | FileKind::Tool | FileKind::Host);
     made.provenance.files.retain(|file| is_copy(file.kind));
     made.provenance.files.extend(tools);
     write_json(&prepared, &made, Sync::Disk)?;
     let resolved = made.resolved.into();
-    write_json(&agent, &AgentFile { id, created_ms, resolved }, Sync::Disk)
+    write_json(
+        &agent,
+        &AgentFile {
+            id,
+            created_ms,
+            resolved,
+        },
+        Sync::Disk,
+    )
 }
 
 /// Lays the folders of toolboxes below the one that stands for that of the manifest.
 fn roots(manifest: &mut Manifest, root: &Path) -> Result<(), Error> {
     let root = root.canonicalize().map_err(|error| {
-        Error::new(ErrorKind::Invalid, format!("there is no folder {}", root.display())).with_source(error)
+        Error::new(
+            ErrorKind::Invalid,
+            format!("there is no folder {}", root.display()),
+        )
+        .with_source(error)
     })?;
     let laid = |inner: &mut PathBuf| *inner = root.join(&*inner).components().collect();
     for agent in &mut manifest.agents {
@@ -72,7 +104,12 @@ fn roots(manifest: &mut Manifest, root: &Path) -> Result<(), Error> {
             }
         }
     }
-    manifest.mcp.servers.values_mut().filter_map(|spec| spec.cwd.as_mut()).for_each(laid);
+    manifest
+        .mcp
+        .servers
+        .values_mut()
+        .filter_map(|spec| spec.cwd.as_mut())
+        .for_each(laid);
     Ok(())
 }
 
@@ -81,15 +118,22 @@ fn set(manifest: &mut Manifest, options: &ImportOptions) -> Result<(), Error> {
     *manifest = with_fields(manifest, &options.set)?;
     let relative = reach(manifest).into_iter().find_map(|it| match it {
         Reach::Root(path) if path.is_relative() => Some(path.display().to_string()),
-        Reach::Copied(path) | Reach::Inside(path) if !is_inside(path) => Some(path.display().to_string()),
+        Reach::Copied(path) | Reach::Inside(path) if !is_inside(path) => {
+            Some(path.display().to_string())
+        }
         Reach::Program(tool) => outside(Reach::Program(tool), true),
-        Reach::Server(_, ServerSpec { cwd: Some(cwd), .. }) if cwd.is_relative() => Some(cwd.display().to_string()),
+        Reach::Server(_, ServerSpec { cwd: Some(cwd), .. }) if cwd.is_relative() => {
+            Some(cwd.display().to_string())
+        }
         Reach::Server(_, spec) => reaches("server", spec.program()?, &spec.sandbox),
         _ => None,
     });
     match relative {
         None => Ok(()),
-        Some(path) => Err(Error::new(ErrorKind::Invalid, format!("not a path that can be set: {path}"))),
+        Some(path) => Err(Error::new(
+            ErrorKind::Invalid,
+            format!("not a path that can be set: {path}"),
+        )),
     }
 }
 
@@ -98,13 +142,27 @@ fn pinned(manifest: &mut Manifest, folder: &Path) -> Result<Vec<PinnedFile>, Err
     let mut pins: Vec<PinnedFile> = Vec::new();
     for program in manifest.programs_mut() {
         let (whose, is_carried) = (&program.whose, is_carried(program.path));
-        let path = if is_carried { folder.join(&*program.path) } else { program.path.clone() };
+        let path = if is_carried {
+            folder.join(&*program.path)
+        } else {
+            program.path.clone()
+        };
         let mut pin = pin_program(FileKind::Tool, &path).map_err(|error| {
             let hint = format!("hint: --set {}=PATH names it", program.field);
-            Error::new(ErrorKind::Pull, format!("the program of {whose} is not here: {error}; {hint}"))
+            Error::new(
+                ErrorKind::Pull,
+                format!("the program of {whose} is not here: {error}; {hint}"),
+            )
         })?;
-        if program.sha256.as_deref().is_some_and(|wanted| !wanted.eq_ignore_ascii_case(&pin.sha256)) {
-            let message = format!("the program of {whose} is not what was pinned: {}", path.display());
+        if program
+            .sha256
+            .as_deref()
+            .is_some_and(|wanted| !wanted.eq_ignore_ascii_case(&pin.sha256))
+        {
+            let message = format!(
+                "the program of {whose} is not what was pinned: {}",
+                path.display()
+            );
             return Err(Error::new(ErrorKind::Pull, message));
         }
         *program.sha256 = Some(pin.sha256.as_str().into());
@@ -121,12 +179,17 @@ fn pinned(manifest: &mut Manifest, folder: &Path) -> Result<Vec<PinnedFile>, Err
 /// Returns the part of a manifest that would lie outside its agent's folder, if there is one.
 fn outside(reach: Reach<'_>, has_root: bool) -> Option<String> {
     match reach {
-        Reach::Copied(path) | Reach::Inside(path) => (!is_inside(path)).then(|| path.display().to_string()),
+        Reach::Copied(path) | Reach::Inside(path) => {
+            (!is_inside(path)).then(|| path.display().to_string())
+        }
         // It does not mean the folder of the agent, wherever it points.
         Reach::Root(path) => rootless(path, "the `root` of a toolbox", has_root),
         Reach::Program(tool) => reaches("tool", &tool.binary, &tool.sandbox),
         Reach::Server(_, spec) => {
-            let cwd = spec.cwd.as_ref().and_then(|cwd| rootless(cwd, "the `cwd` of a server", has_root));
+            let cwd = spec
+                .cwd
+                .as_ref()
+                .and_then(|cwd| rootless(cwd, "the `cwd` of a server", has_root));
             cwd.or_else(|| reaches("server", spec.program()?, &spec.sandbox))
         }
         Reach::Provider(_)
@@ -156,8 +219,15 @@ fn reaches(whose: &str, program: &Path, sandbox: &SandboxSpec) -> Option<String>
     if !is_name && !is_own && !is_place(program) {
         return Some(format!("{}, the program of a {whose}", program.display()));
     }
-    let wrong = sandbox.read.iter().chain(&sandbox.write).find(|path| !is_place(path))?;
-    Some(format!("{}, what the program of a {whose} reaches", wrong.display()))
+    let wrong = sandbox
+        .read
+        .iter()
+        .chain(&sandbox.write)
+        .find(|path| !is_place(path))?;
+    Some(format!(
+        "{}, what the program of a {whose} reaches",
+        wrong.display()
+    ))
 }
 
 /// True if a path means the same for every process: below these folders, none does.
@@ -167,5 +237,6 @@ fn is_place(path: &Path) -> bool {
 }
 
 fn is_inside(path: &Path) -> bool {
-    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+    path.components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }

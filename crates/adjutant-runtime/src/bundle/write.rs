@@ -45,7 +45,9 @@ impl ExportOptions {
     /// Leaves sessions, memories, boards and notes behind: the agent begins without a memory where it arrives.
     #[must_use]
     pub fn without_state(self) -> Self {
-        Self { without_state: true }
+        Self {
+            without_state: true,
+        }
     }
 }
 
@@ -73,29 +75,41 @@ pub struct Exported {
 pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Exported, Error> {
     let workspace = &entry.workspace;
     if !workspace.file("prepared.json").is_file() {
-        return Err(Error::new(ErrorKind::Conflict, format!("the agent {} is not prepared", entry.name)));
+        return Err(Error::new(
+            ErrorKind::Conflict,
+            format!("the agent {} is not prepared", entry.name),
+        ));
     }
     // Nobody can run it meanwhile.
     let lock = Lock::take(&workspace.file("host.lock")).map_err(|error| match error.kind() {
         ErrorKind::Busy => Error::new(
             ErrorKind::Conflict,
-            format!("the agent {} runs, and only one that is stopped is exported", entry.name),
+            format!(
+                "the agent {} runs, and only one that is stopped is exported",
+                entry.name
+            ),
         ),
         _ => error,
     })?;
     if fs::symlink_metadata(to).is_ok() {
-        return Err(Error::new(ErrorKind::Exists, format!("there is a file already: {}", to.display())));
+        return Err(Error::new(
+            ErrorKind::Exists,
+            format!("there is a file already: {}", to.display()),
+        ));
     }
     // An update that waits for the next start is what the agent is: it goes along.
     let life = Lock::take(&workspace.file("life.lock"))?;
     workspace.put_update()?;
     drop(life);
     let beside = beside(to);
-    let written = settled(workspace, options, &beside, |found| gather(entry, found)).and_then(|exported| {
-        // Unlike a rename, a link does not replace what somebody else made meanwhile.
-        let named = fs::hard_link(&beside, to).or_else(|_| fs::rename(&beside, to));
-        named.map(|()| exported).map_err(|error| storage("write", to, error))
-    });
+    let written =
+        settled(workspace, options, &beside, |found| gather(entry, found)).and_then(|exported| {
+            // Unlike a rename, a link does not replace what somebody else made meanwhile.
+            let named = fs::hard_link(&beside, to).or_else(|_| fs::rename(&beside, to));
+            named
+                .map(|()| exported)
+                .map_err(|error| storage("write", to, error))
+        });
     // It has its name, or is not wanted.
     let _ = fs::remove_file(&beside);
     drop(lock);
@@ -114,15 +128,28 @@ fn settled(
     loop {
         let found = find();
         let seen = found.as_ref().ok().cloned();
-        let written = found.and_then(&gather).and_then(|(exported, sources, list)| {
-            write(&sources, &list, to)?;
-            Ok(exported)
-        });
+        let written = found
+            .and_then(&gather)
+            .and_then(|(exported, sources, list)| {
+                write(&sources, &list, to)?;
+                Ok(exported)
+            });
         tries += 1;
         let is_settled = seen.is_some() && find().ok() == seen;
         if is_settled || tries == TRIES {
-            let changed = || Error::new(ErrorKind::Storage, "the files of the agent change all the time");
-            return written.and_then(|exported| if is_settled { Ok(exported) } else { Err(changed()) });
+            let changed = || {
+                Error::new(
+                    ErrorKind::Storage,
+                    "the files of the agent change all the time",
+                )
+            };
+            return written.and_then(|exported| {
+                if is_settled {
+                    Ok(exported)
+                } else {
+                    Err(changed())
+                }
+            });
         }
         // It may not be there.
         let _ = fs::remove_file(to);
@@ -134,7 +161,12 @@ fn settled(
 fn gather(entry: &Entry, found: FoundFiles) -> Result<(Exported, Vec<FileSource>, List), Error> {
     let workspace = &entry.workspace;
     let mut carried = Carried::of(workspace)?;
-    let kept = found.files.into_iter().map(|listed| (FileSource::File(workspace.root().join(&listed.path)), listed));
+    let kept = found.files.into_iter().map(|listed| {
+        (
+            FileSource::File(workspace.root().join(&listed.path)),
+            listed,
+        )
+    });
     carried.files.extend(kept);
     let (sources, files): (Vec<FileSource>, Vec<ListedFile>) = carried.files.into_iter().unzip();
     let exported = Exported {
@@ -143,7 +175,11 @@ fn gather(entry: &Entry, found: FoundFiles) -> Result<(Exported, Vec<FileSource>
         skipped: found.skipped,
         needed: carried.needed,
     };
-    let list = List { agent: entry.name.clone(), id: entry.id, files };
+    let list = List {
+        agent: entry.name.clone(),
+        id: entry.id,
+        files,
+    };
     Ok((exported, sources, list))
 }
 
@@ -172,8 +208,13 @@ impl<W: Write> Write for Hashed<W> {
 
 fn write(sources: &[FileSource], list: &List, to: &Path) -> Result<(), Error> {
     let wrong = |error| storage("write", to, error);
-    let file = private(OpenOptions::new().write(true).create_new(true)).open(to).map_err(wrong)?;
-    let mut out = Hashed { to: BufWriter::new(file), digest: Sha256::new() };
+    let file = private(OpenOptions::new().write(true).create_new(true))
+        .open(to)
+        .map_err(wrong)?;
+    let mut out = Hashed {
+        to: BufWriter::new(file),
+        digest: Sha256::new(),
+    };
     let text = serde_json::to_string(list).map_err(|error| wrong(error.into()))?;
     write!(out, "{MAGIC}{VERSION}\n{text}\n").map_err(wrong)?;
     for (source, listed) in sources.iter().zip(&list.files) {
@@ -184,17 +225,22 @@ fn write(sources: &[FileSource], list: &List, to: &Path) -> Result<(), Error> {
     }
     let digest = out.digest.finalize();
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let ended = writeln!(out.to, "{DIGEST}{hex}").and_then(|()| out.to.into_inner().map_err(io::Error::from));
+    let ended = writeln!(out.to, "{DIGEST}{hex}")
+        .and_then(|()| out.to.into_inner().map_err(io::Error::from));
     ended.and_then(|file| file.sync_all()).map_err(wrong)
 }
 
 fn copy(path: &Path, listed: &ListedFile, out: &mut impl Write) -> Result<(), Error> {
     let file: File = open_regular(path)?;
-    let copied = io::copy(&mut file.take(listed.size), out).map_err(|error| storage("copy", path, error))?;
+    let copied =
+        io::copy(&mut file.take(listed.size), out).map_err(|error| storage("copy", path, error))?;
     if copied == listed.size {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Storage, format!("{} was changed while it was read", path.display())))
+    Err(Error::new(
+        ErrorKind::Storage,
+        format!("{} was changed while it was read", path.display()),
+    ))
 }
 
 /// Where the bytes of a file come from.
@@ -212,61 +258,111 @@ struct Carried {
 
 impl Carried {
     fn of(workspace: &Workspace) -> Result<Self, Error> {
-        let (agent, mut made): (AgentFile, Prepared) =
-            (workspace.agent()?, read_json(&workspace.file("prepared.json"))?);
-        let folder = made.resolved.sources.first().and_then(|source| source.parent()).map(Path::to_owned);
+        let (agent, mut made): (AgentFile, Prepared) = (
+            workspace.agent()?,
+            read_json(&workspace.file("prepared.json"))?,
+        );
+        let folder = made
+            .resolved
+            .sources
+            .first()
+            .and_then(|source| source.parent())
+            .map(Path::to_owned);
         let folder = folder.as_deref().filter(|folder| folder.is_absolute());
         let mut carried = Self::default();
-        carried.programs(&mut made.resolved.manifest, &agent.resolved.manifest, folder)?;
+        carried.programs(
+            &mut made.resolved.manifest,
+            &agent.resolved.manifest,
+            folder,
+        )?;
         carried.roots(&mut made.resolved.manifest, folder);
         for source in &mut made.resolved.sources {
-            let inner = folder.and_then(|folder| source.strip_prefix(folder).ok()).map(Path::to_owned);
-            *source = inner.or_else(|| source.file_name().map(PathBuf::from)).unwrap_or_default();
+            let inner = folder
+                .and_then(|folder| source.strip_prefix(folder).ok())
+                .map(Path::to_owned);
+            *source = inner
+                .or_else(|| source.file_name().map(PathBuf::from))
+                .unwrap_or_default();
         }
         // What lies elsewhere is pinned anew where it arrives.
-        let is_copy = |kind: FileKind| !matches!(kind, FileKind::Manifest | FileKind::Tool | FileKind::Host);
+        let is_copy =
+            |kind: FileKind| !matches!(kind, FileKind::Manifest | FileKind::Tool | FileKind::Host);
         made.provenance.files.retain(|file| is_copy(file.kind));
-        let agent = AgentFile { resolved: made.resolved.clone().into(), ..agent };
-        let texts =
-            [("prepared.json", serde_json::to_vec_pretty(&made)), ("agent.json", serde_json::to_vec_pretty(&agent))];
+        let agent = AgentFile {
+            resolved: made.resolved.clone().into(),
+            ..agent
+        };
+        let texts = [
+            ("prepared.json", serde_json::to_vec_pretty(&made)),
+            ("agent.json", serde_json::to_vec_pretty(&agent)),
+        ];
         for (name, text) in texts {
             let text = text.map_err(|error| storage("write", Path::new(name), error.into()))?;
-            let listed = ListedFile { path: name.to_owned(), size: text.len() as u64, executable: false };
+            let listed = ListedFile {
+                path: name.to_owned(),
+                size: text.len() as u64,
+                executable: false,
+            };
             carried.files.insert(0, (FileSource::Bytes(text), listed));
         }
         Ok(carried)
     }
 
     /// Programs beside the manifest go along; the bytes of others are pinned as the manifest said, before it was prepared.
-    fn programs(&mut self, made: &mut Manifest, told: &Manifest, folder: Option<&Path>) -> Result<(), Error> {
+    fn programs(
+        &mut self,
+        made: &mut Manifest,
+        told: &Manifest,
+        folder: Option<&Path>,
+    ) -> Result<(), Error> {
         let mut told = told.clone();
         for tool in made.programs_mut() {
             let (whose, binary) = (&tool.whose, &mut *tool.path);
-            let absolute =
-                tool.args.iter().map(|word| Path::new(&**word)).filter(|path| path.is_absolute() && path.is_file());
-            self.needed.extend(absolute.map(|path| format!("{}, in the command line of {whose}", path.display())));
+            let absolute = tool
+                .args
+                .iter()
+                .map(|word| Path::new(&**word))
+                .filter(|path| path.is_absolute() && path.is_file());
+            self.needed.extend(
+                absolute.map(|path| format!("{}, in the command line of {whose}", path.display())),
+            );
             let reached = tool.sandbox.read.iter().chain(&tool.sandbox.write);
-            self.needed.extend(reached.map(|path| format!("{}, for {whose}", path.display())));
+            self.needed
+                .extend(reached.map(|path| format!("{}, for {whose}", path.display())));
             if binary.is_relative() && binary.components().count() > 1 {
                 // It was carried here, and lies in a folder that goes along.
                 continue;
             }
             if !folder.is_some_and(|folder| binary.starts_with(folder)) {
-                self.needed.push(format!("{}, the program of {whose}", binary.display()));
+                self.needed
+                    .push(format!("{}, the program of {whose}", binary.display()));
                 let said = told.programs_mut().find(|it| it.field == tool.field);
                 *tool.sha256 = said.and_then(|it| it.sha256.clone());
                 continue;
             }
-            let real = binary.canonicalize().map_err(|error| storage("find", binary, error))?;
+            let real = binary
+                .canonicalize()
+                .map_err(|error| storage("find", binary, error))?;
             let (sha256, size) = digest_of(&real)?;
-            if tool.sha256.as_deref().is_some_and(|pinned| pinned != sha256) {
+            if tool
+                .sha256
+                .as_deref()
+                .is_some_and(|pinned| pinned != sha256)
+            {
                 let message = format!("the program of {whose} was changed: {}", binary.display());
                 return Err(Error::new(ErrorKind::Pull, message));
             }
             let name = binary.file_name().unwrap_or_default().to_string_lossy();
             let path = format!("{TOOLS}/{}/{name}", tool.folder);
             *binary = PathBuf::from(&path);
-            self.files.push((FileSource::File(real), ListedFile { path, size, executable: true }));
+            self.files.push((
+                FileSource::File(real),
+                ListedFile {
+                    path,
+                    size,
+                    executable: true,
+                },
+            ));
         }
         Ok(())
     }
@@ -275,15 +371,24 @@ impl Carried {
     fn roots(&mut self, made: &mut Manifest, folder: Option<&Path>) {
         for agent in &mut made.agents {
             for toolbox in &mut agent.toolboxes {
-                let ToolboxChoice::Spec(spec) = toolbox else { continue };
+                let ToolboxChoice::Spec(spec) = toolbox else {
+                    continue;
+                };
                 let Some(root) = &mut spec.root else { continue };
-                self.needed.push(format!("{}, the folder of the toolbox {}", root.display(), spec.name));
+                self.needed.push(format!(
+                    "{}, the folder of the toolbox {}",
+                    root.display(),
+                    spec.name
+                ));
                 relative(root, folder);
             }
         }
         for (name, spec) in &mut made.mcp.servers {
             if let Some(cwd) = &mut spec.cwd {
-                self.needed.push(format!("{}, the folder of the server {name}", cwd.display()));
+                self.needed.push(format!(
+                    "{}, the folder of the server {name}",
+                    cwd.display()
+                ));
                 relative(cwd, folder);
             }
         }

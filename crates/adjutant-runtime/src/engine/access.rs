@@ -41,7 +41,9 @@ pub(super) fn install(agent: Agent, name: &Arc<str>, access: &Access) -> Agent {
         .on(move |cx: HookContext, point: BeforeTool| {
             // Hooks hold for agents below too, which have rules of their own.
             let verdict = match of(&denies, &point.call.name.0) {
-                (Approval::Deny, say) if cx.who.config_name == own => Verdict::Deny(denied(&point, say)),
+                (Approval::Deny, say) if cx.who.config_name == own => {
+                    Verdict::Deny(denied(&point, say))
+                }
                 _ => Verdict::Pass(point),
             };
             async move { verdict }
@@ -50,7 +52,11 @@ pub(super) fn install(agent: Agent, name: &Arc<str>, access: &Access) -> Agent {
 }
 
 /// Tools for whoever calls them in the place of the agent: those that it may not call are not there, the others ask as they ask it.
-pub(super) fn over(tools: impl Toolbox + 'static, access: &Access, rules: Option<&Rules>) -> Arc<dyn Toolbox> {
+pub(super) fn over(
+    tools: impl Toolbox + 'static,
+    access: &Access,
+    rules: Option<&Rules>,
+) -> Arc<dyn Toolbox> {
     let (denies, asks) = (access.clone(), access.clone());
     let tools = tools.filter(move |_, spec| of(&denies, &spec.name().0).0 != Approval::Deny);
     let tools = tools.confirm_when(move |spec, _| asked(&asks, spec));
@@ -64,8 +70,14 @@ fn asked(access: &Access, spec: &ToolSpec) -> Option<Ask> {
     match of(access, &spec.name().0) {
         (Approval::Ask, Some(say)) => Some(Ask::approval(Arc::clone(say))),
         (Approval::Ask, None) => {
-            let remarks = spec.remarks().map(|remarks| format!(" ({remarks})")).unwrap_or_default();
-            Some(Ask::approval(format!("May {:?}{remarks} run with these arguments?", spec.name().as_str())))
+            let remarks = spec
+                .remarks()
+                .map(|remarks| format!(" ({remarks})"))
+                .unwrap_or_default();
+            Some(Ask::approval(format!(
+                "May {:?}{remarks} run with these arguments?",
+                spec.name().as_str()
+            )))
         }
         _ => None,
     }
@@ -80,16 +92,25 @@ pub(super) fn rules(spec: &AgentSpec, tooling: &Tooling) -> Result<Option<Rules>
     let rules = Rules::new(root.canonicalize().unwrap_or(root));
     let Some(written) = &spec.rules else {
         let acts = hands::acts(tooling, spec);
-        return acts.then(|| kept_rules::restore(&tooling.workspace, &spec.name, rules)).transpose();
+        return acts
+            .then(|| kept_rules::restore(&tooling.workspace, &spec.name, rules))
+            .transpose();
     };
-    let wrong = |why: String| Error::new(ErrorKind::Config, format!("the rules of the agent {}: {why}", spec.name));
+    let wrong = |why: String| {
+        Error::new(
+            ErrorKind::Config,
+            format!("the rules of the agent {}: {why}", spec.name),
+        )
+    };
     if spec.hides_from_rules() {
         return Err(wrong(PREFIXED.to_owned()));
     }
     for (_, _, rule) in written.each() {
         let mut rule = rule.map_err(|error| wrong(error.to_string()))?;
         rule.from = "the manifest".into();
-        rules.add([rule]).map_err(|error| wrong(error.to_string()))?;
+        rules
+            .add([rule])
+            .map_err(|error| wrong(error.to_string()))?;
     }
     let rules = rules.mode(written.mode.unwrap_or_default());
     kept_rules::restore(&tooling.workspace, &spec.name, rules).map(Some)
@@ -98,16 +119,31 @@ pub(super) fn rules(spec: &AgentSpec, tooling: &Tooling) -> Result<Option<Rules>
 /// The agent, with rules about what its own calls do. Agents under it have theirs.
 pub(super) fn install_rules(agent: Agent, name: &Arc<str>, rules: &Rules) -> Agent {
     let (denies, asks, own) = (rules.clone(), rules.clone(), Arc::clone(name));
-    let named = MEANT.map(|tool| rules.rules().iter().any(|rule| rule.to_string().contains(&format!(" {tool}"))));
+    let named = MEANT.map(|tool| {
+        rules
+            .rules()
+            .iter()
+            .any(|rule| rule.to_string().contains(&format!(" {tool}")))
+    });
     // What is said of all tools does not mean them.
-    let is_free = move |tool: &str| MEANT.iter().zip(named).any(|(meant, is_named)| *meant == tool && !is_named);
+    let is_free = move |tool: &str| {
+        MEANT
+            .iter()
+            .zip(named)
+            .any(|(meant, is_named)| *meant == tool && !is_named)
+    };
     agent
         .on(move |cx: HookContext, point: BeforeTool| {
-            let spec = ToolSpec { replay: point.replay, ..ToolSpec::new(point.call.name.clone(), "", json!({})) };
+            let spec = ToolSpec {
+                replay: point.replay,
+                ..ToolSpec::new(point.call.name.clone(), "", json!({}))
+            };
             let is_own = cx.who.config_name == own && !is_free(point.call.name.as_str());
             let ruling = is_own.then(|| denies.decide(&spec, &point.args));
             let verdict = match ruling.filter(|ruling| ruling.decision == Decision::Deny) {
-                Some(ruling) => Verdict::Deny(format!("{}; hint: do without it, or ask the user", ruling.why).into()),
+                Some(ruling) => Verdict::Deny(
+                    format!("{}; hint: do without it, or ask the user", ruling.why).into(),
+                ),
                 None => Verdict::Pass(point),
             };
             async move { verdict }

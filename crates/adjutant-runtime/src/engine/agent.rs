@@ -33,7 +33,12 @@ pub(super) struct AgentPosition<'a> {
 
 impl Default for AgentPosition<'_> {
     fn default() -> Self {
-        Self { left: None, delegates: true, above: &[], caps: Caps::default() }
+        Self {
+            left: None,
+            delegates: true,
+            above: &[],
+            caps: Caps::default(),
+        }
     }
 }
 
@@ -41,7 +46,10 @@ impl Agents {
     /// An agent that prompts go to: it has sessions, memories, and the budget of the whole.
     pub(super) fn root(self: &Arc<Self>, member: &Arc<Member>, entry: &Arc<Member>) -> Agent {
         let tooling = &self.tooling;
-        let place = AgentPosition { caps: bounds::caps(&tooling.manifest.budget), ..AgentPosition::default() };
+        let place = AgentPosition {
+            caps: bounds::caps(&tooling.manifest.budget),
+            ..AgentPosition::default()
+        };
         let mut agent = self.alone(self.agent(member, &place), member);
         if let Some(memories) = &tooling.memories {
             agent = agent.effect(memories.recall());
@@ -55,11 +63,17 @@ impl Agents {
     /// The agent in a session of its own; without a model it has that of the agent that prompts go to.
     pub(super) fn alone(self: &Arc<Self>, mut agent: Agent, member: &Member) -> Agent {
         let tooling = &self.tooling;
-        let first = super::entry(&tooling.manifest).ok().and_then(|spec| self.member(&spec.name));
+        let first = super::entry(&tooling.manifest)
+            .ok()
+            .and_then(|spec| self.member(&spec.name));
         if let (None, Some(model)) = (&member.model, first.and_then(|first| first.model.as_ref())) {
-            agent = agent.model(Arc::clone(model)).name(Arc::clone(&member.spec.name));
+            agent = agent
+                .model(Arc::clone(model))
+                .name(Arc::clone(&member.spec.name));
         }
-        agent = agent.world(Arc::clone(&tooling.world)).journal(tooling.store.journal());
+        agent = agent
+            .world(Arc::clone(&tooling.world))
+            .journal(tooling.store.journal());
         if let Some(durability) = tooling.manifest.sessions.durability {
             agent = agent.durability(lasting(durability));
         }
@@ -72,8 +86,17 @@ impl Agents {
     }
 
     /// An agent with everything that its manifest says.
-    pub(super) fn agent(self: &Arc<Self>, member: &Arc<Member>, place: &AgentPosition<'_>) -> Agent {
-        let Member { spec, options, limits, .. } = &**member;
+    pub(super) fn agent(
+        self: &Arc<Self>,
+        member: &Arc<Member>,
+        place: &AgentPosition<'_>,
+    ) -> Agent {
+        let Member {
+            spec,
+            options,
+            limits,
+            ..
+        } = &**member;
         let mut agent = match &member.model {
             Some(model) => Agent::new(Arc::clone(model)).name(Arc::clone(&spec.name)),
             None => Agent::inheriting(Arc::clone(&spec.name)),
@@ -81,7 +104,10 @@ impl Agents {
         let caps = limits.caps.within(place.caps);
         agent = agent
             .options(options.clone())
-            .limits(adjutant_agent::Limits { caps, ..limits.clone() })
+            .limits(adjutant_agent::Limits {
+                caps,
+                ..limits.clone()
+            })
             .sections(&member.sections);
         if let Some(text) = member.instructions.as_ref().filter(|text| !text.is_empty()) {
             agent = agent.instructions(Arc::clone(text));
@@ -90,12 +116,18 @@ impl Agents {
             agent = agent.identify(|who| who.prefix = Arc::clone(prefix));
         }
         agent = member.floor.clone().install(bounded(agent, member));
-        agent = member.middleware.iter().fold(agent, |agent, one| agent.middleware(Arc::clone(one)));
+        agent = member
+            .middleware
+            .iter()
+            .fold(agent, |agent, one| agent.middleware(Arc::clone(one)));
         if let Some(tools) = &member.tools {
             agent = agent.toolbox(tools.clone());
         }
         agent = member.skills.install(self.equipped(agent, member, place));
-        agent = member.effects.iter().fold(agent, |agent, effect| agent.effect(Arc::clone(effect)));
+        agent = member
+            .effects
+            .iter()
+            .fold(agent, |agent, effect| agent.effect(Arc::clone(effect)));
         if let Some(reflections) = &member.reflections {
             agent = reflections.install(agent);
         }
@@ -111,21 +143,37 @@ impl Agents {
     }
 
     /// The agent with its toolboxes.
-    fn equipped(self: &Arc<Self>, mut agent: Agent, member: &Arc<Member>, place: &AgentPosition<'_>) -> Agent {
-        let is_coordinator = member.spec.team.as_ref().is_some_and(|team| team.coordinator) && place.may_open(member);
+    fn equipped(
+        self: &Arc<Self>,
+        mut agent: Agent,
+        member: &Arc<Member>,
+        place: &AgentPosition<'_>,
+    ) -> Agent {
+        let is_coordinator = member
+            .spec
+            .team
+            .as_ref()
+            .is_some_and(|team| team.coordinator)
+            && place.may_open(member);
         let mut servers = None;
         for piece in &member.toolboxes {
             agent = match piece {
                 Piece::Toolbox(toolbox) => agent.toolbox(Arc::clone(toolbox)),
                 Piece::Server(toolbox) => {
-                    servers = Some(servers.unwrap_or_else(Catalogue::default).toolbox(Arc::clone(toolbox)));
+                    servers = Some(
+                        servers
+                            .unwrap_or_else(Catalogue::default)
+                            .toolbox(Arc::clone(toolbox)),
+                    );
                     agent
                 }
                 // The team gives it to the lead too.
                 Piece::Board(_) if is_coordinator => agent,
                 Piece::Board(toolbox) => agent.toolbox(Arc::clone(toolbox)),
                 Piece::Notes(notes) => notes.install(agent),
-                Piece::Background(spec) if place.may_open(member) => self.launching(agent, member, spec, place),
+                Piece::Background(spec) if place.may_open(member) => {
+                    self.launching(agent, member, spec, place)
+                }
                 Piece::Background(_) => agent,
             };
         }
@@ -145,9 +193,23 @@ impl Agents {
     ) -> Agent {
         let above = place.below(member);
         let mut background = Background::new(BackgroundOptions::new());
-        for other in self.others(&member.spec).iter().filter_map(|name| self.member(name)) {
-            let made = self.agent(other, &AgentPosition { above: &above, ..AgentPosition::default() });
-            background = background.agent(Arc::clone(&other.spec.name), Arc::clone(&other.spec.description), made);
+        for other in self
+            .others(&member.spec)
+            .iter()
+            .filter_map(|name| self.member(name))
+        {
+            let made = self.agent(
+                other,
+                &AgentPosition {
+                    above: &above,
+                    ..AgentPosition::default()
+                },
+            );
+            background = background.agent(
+                Arc::clone(&other.spec.name),
+                Arc::clone(&other.spec.description),
+                made,
+            );
         }
         if is_plain(spec) {
             return background.install(agent);
@@ -159,7 +221,8 @@ impl Agents {
     /// The team that an agent may lead.
     fn team(self: &Arc<Self>, member: &Member, spec: &TeamSpec, place: &AgentPosition<'_>) -> Team {
         let (above, caps) = (place.below(member), bounds::caps(&spec.member_budget));
-        let mut team = Team::new(Arc::clone(&member.spec.name)).world(Arc::clone(&self.tooling.world));
+        let mut team =
+            Team::new(Arc::clone(&member.spec.name)).world(Arc::clone(&self.tooling.world));
         if let Some(size) = spec.size {
             team = team.max_size(usize::try_from(size).unwrap_or(usize::MAX));
         }
@@ -167,22 +230,36 @@ impl Agents {
             team = team.member_timeout(timeout.0);
         }
         for name in &spec.members {
-            let Some(template) = self.member(name) else { continue };
-            let place = AgentPosition { above: &above, caps, ..AgentPosition::default() };
+            let Some(template) = self.member(name) else {
+                continue;
+            };
+            let place = AgentPosition {
+                above: &above,
+                caps,
+                ..AgentPosition::default()
+            };
             team = team.template(Arc::clone(name), self.agent(template, &place));
         }
         team = if spec.members.is_empty() {
-            team.member_limits(adjutant_agent::Limits { caps, ..adjutant_agent::Limits::default() })
+            team.member_limits(adjutant_agent::Limits {
+                caps,
+                ..adjutant_agent::Limits::default()
+            })
         } else {
             team.templates_only()
         };
         if !spec.coordinator {
             return team;
         }
-        let names_board = member.toolboxes.iter().any(|piece| matches!(piece, Piece::Board(_)));
+        let names_board = member
+            .toolboxes
+            .iter()
+            .any(|piece| matches!(piece, Piece::Board(_)));
         let team = team.coordinator();
         match self.tooling.board.as_ref().filter(|_| names_board) {
-            Some(board) => team.board_tools(board.tools(adjutant_orchestration::board::BoardTools::new())),
+            Some(board) => {
+                team.board_tools(board.tools(adjutant_orchestration::board::BoardTools::new()))
+            }
             None => team,
         }
     }
@@ -196,7 +273,11 @@ impl AgentPosition<'_> {
 
     /// The agents above those that this one opens.
     fn below(&self, member: &Member) -> Vec<Arc<str>> {
-        self.above.iter().cloned().chain([Arc::clone(&member.spec.name)]).collect()
+        self.above
+            .iter()
+            .cloned()
+            .chain([Arc::clone(&member.spec.name)])
+            .collect()
     }
 }
 
@@ -213,7 +294,8 @@ fn bounded(mut agent: Agent, member: &Member) -> Agent {
         agent = agent.calls(|calls| calls.grace = grace.0);
     }
     match limits.max_result {
-        Some(size) => agent.calls(|calls| calls.max_result_bytes = usize::try_from(size.0).unwrap_or(usize::MAX)),
+        Some(size) => agent
+            .calls(|calls| calls.max_result_bytes = usize::try_from(size.0).unwrap_or(usize::MAX)),
         None => agent,
     }
 }

@@ -37,20 +37,32 @@ impl Agents {
     /// # Errors
     /// `Config` if an agent names another one that there is not.
     pub(super) fn new(tooling: Tooling, members: Vec<Member>) -> Result<Arc<Self>, Error> {
-        let members: BTreeMap<_, _> =
-            members.into_iter().map(|member| (Arc::clone(&member.spec.name), Arc::new(member))).collect();
+        let members: BTreeMap<_, _> = members
+            .into_iter()
+            .map(|member| (Arc::clone(&member.spec.name), Arc::new(member)))
+            .collect();
         check(&members)?;
-        let placed = members.values().find(|member| member.spec.delegation.on == DelegationPlace::Fleet);
+        let placed = members
+            .values()
+            .find(|member| member.spec.delegation.on == DelegationPlace::Fleet);
         if let Some(member) = placed.filter(|_| tooling.placement.is_none()) {
             let name = &member.spec.name;
-            let message =
-                format!("the agent {name} gives tasks `on: fleet`, and no fleet runs it; hint: adjutant worker");
+            let message = format!(
+                "the agent {name} gives tasks `on: fleet`, and no fleet runs it; hint: adjutant worker"
+            );
             return Err(Error::new(ErrorKind::Config, message));
         }
         let all: Set = members.keys().cloned().collect();
-        let giving = members.values().filter(|member| member.spec.delegation.depth > 0);
+        let giving = members
+            .values()
+            .filter(|member| member.spec.delegation.depth > 0);
         let sets: BTreeSet<Set> = giving.map(|member| set_of(&member.spec, &all)).collect();
-        Ok(Arc::new(Self { tooling, members, is_uniform: sets.len() <= 1, registries: Mutex::default() }))
+        Ok(Arc::new(Self {
+            tooling,
+            members,
+            is_uniform: sets.len() <= 1,
+            registries: Mutex::default(),
+        }))
     }
 
     /// An agent, by its name.
@@ -77,7 +89,10 @@ impl Agents {
         let mut at = 0;
         while let Some(member) = chain.get(at).cloned() {
             for name in &member.spec.transfers {
-                if let Some(next) = self.member(name).filter(|_| chain.iter().all(|it| it.spec.name != *name)) {
+                if let Some(next) = self
+                    .member(name)
+                    .filter(|_| chain.iter().all(|it| it.spec.name != *name))
+                {
                     chain.push(Arc::clone(next));
                 }
             }
@@ -91,7 +106,10 @@ impl Agents {
         });
         HandoffChain::new(targets)
             .map(Lead::HandoffChain)
-            .map_err(|error| Error::new(ErrorKind::Config, "the conversation cannot be handed over").with_source(error))
+            .map_err(|error| {
+                Error::new(ErrorKind::Config, "the conversation cannot be handed over")
+                    .with_source(error)
+            })
     }
 
     /// The agent of a session that it was ordered in; `None` if the session is no child.
@@ -102,24 +120,40 @@ impl Agents {
         let role = ChildRole::of(info)?;
         let registry = Registry::new();
         if let Some(member) = self.member(&role.agent) {
-            let place = AgentPosition { left: Some(role.levels), ..AgentPosition::default() };
+            let place = AgentPosition {
+                left: Some(role.levels),
+                ..AgentPosition::default()
+            };
             let agent = self.alone(self.agent(member, &place), member);
             registry.register(member.profile(0), move || agent.clone());
         }
         let made = Delegation::new(registry).child(info)?;
-        Some(made.map_err(|error| Error::new(ErrorKind::Config, "the manifest has no such agent").with_source(error)))
+        Some(made.map_err(|error| {
+            Error::new(ErrorKind::Config, "the manifest has no such agent").with_source(error)
+        }))
     }
 
     /// The agent with the tools to give tasks to others, as deep as it may.
-    pub(super) fn delegating(self: &Arc<Self>, agent: Agent, member: &Member, place: &AgentPosition<'_>) -> Agent {
+    pub(super) fn delegating(
+        self: &Arc<Self>,
+        agent: Agent,
+        member: &Member,
+        place: &AgentPosition<'_>,
+    ) -> Agent {
         let spec = &member.spec;
-        let depth = place.left.map_or(spec.delegation.depth, |left| left.min(spec.delegation.depth));
+        let depth = place.left.map_or(spec.delegation.depth, |left| {
+            left.min(spec.delegation.depth)
+        });
         if depth == 0 || !place.delegates || self.others(spec).is_empty() {
             return agent;
         }
         let registry = self.registry(spec, depth);
-        let mut delegation = Delegation::new(registry).max_depth(depth).max_handoffs(spec.delegation.handoffs);
-        if let (DelegationPlace::Fleet, Some(placement)) = (spec.delegation.on, &self.tooling.placement) {
+        let mut delegation = Delegation::new(registry)
+            .max_depth(depth)
+            .max_handoffs(spec.delegation.handoffs);
+        if let (DelegationPlace::Fleet, Some(placement)) =
+            (spec.delegation.on, &self.tooling.placement)
+        {
             delegation = delegation.on(Arc::clone(placement));
         }
         if let Some(board) = &self.tooling.board {
@@ -135,7 +169,10 @@ impl Agents {
     fn registry(self: &Arc<Self>, spec: &AgentSpec, depth: u16) -> Registry {
         let set = set_of(spec, &self.members.keys().cloned().collect());
         let key = (set, (!self.is_uniform).then_some(depth));
-        let mut registries = self.registries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut registries = self
+            .registries
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = registries.get(&key) {
             return known.clone();
         }
@@ -145,14 +182,28 @@ impl Agents {
             registry = registry.worker(&format!("{:06x}", self.tooling.world.id() & 0xff_ffff));
         }
         for name in &key.0 {
-            let Some(member) = self.members.get(name) else { continue };
-            let own = if self.is_uniform { member.spec.delegation.depth } else { 0 };
+            let Some(member) = self.members.get(name) else {
+                continue;
+            };
+            let own = if self.is_uniform {
+                member.spec.delegation.depth
+            } else {
+                0
+            };
             // An agent holds all of them, so they hold nothing that holds them.
-            let (agents, member, uniform) = (Arc::downgrade(self), Arc::clone(member), self.is_uniform);
+            let (agents, member, uniform) =
+                (Arc::downgrade(self), Arc::clone(member), self.is_uniform);
             registry.register(member.profile(own), move || match agents.upgrade() {
                 Some(agents) => {
                     let left = (!uniform).then(|| depth.saturating_sub(1));
-                    agents.agent(&member, &AgentPosition { left, delegates: !uniform, ..AgentPosition::default() })
+                    agents.agent(
+                        &member,
+                        &AgentPosition {
+                            left,
+                            delegates: !uniform,
+                            ..AgentPosition::default()
+                        },
+                    )
                 }
                 None => Agent::inheriting(Arc::clone(&member.spec.name)),
             });
@@ -164,7 +215,10 @@ impl Agents {
 
 /// The agents that one may give tasks to; itself may be among them, and never is given any.
 fn set_of(spec: &AgentSpec, all: &Set) -> Set {
-    spec.delegation.agents.as_ref().map_or_else(|| all.clone(), |named| named.iter().cloned().collect())
+    spec.delegation
+        .agents
+        .as_ref()
+        .map_or_else(|| all.clone(), |named| named.iter().cloned().collect())
 }
 
 /// Holds the names that agents name against those that there are.
@@ -173,7 +227,13 @@ fn check(members: &BTreeMap<Arc<str>, Arc<Member>>) -> Result<(), Error> {
     for member in members.values() {
         let spec = &member.spec;
         let team = spec.team.iter().flat_map(|team| &team.members);
-        let named = spec.delegation.agents.iter().flatten().chain(&spec.transfers).chain(team);
+        let named = spec
+            .delegation
+            .agents
+            .iter()
+            .flatten()
+            .chain(&spec.transfers)
+            .chain(team);
         if let Some(wrong) = named.into_iter().find(|name| !members.contains_key(*name)) {
             return Err(unknown(spec, "agent", wrong, &known));
         }

@@ -71,17 +71,26 @@ impl EngineBuilder {
 
     /// Sets the folder that it works in; a temporary one without it, which is removed with the engine.
     pub fn workspace(self, workspace: Workspace) -> Self {
-        Self { workspace: Some(workspace), ..self }
+        Self {
+            workspace: Some(workspace),
+            ..self
+        }
     }
 
     /// Sets the credentials.
     pub fn credentials(self, credentials: Credentials) -> Self {
-        Self { credentials, ..self }
+        Self {
+            credentials,
+            ..self
+        }
     }
 
     /// Sets clock, ids and chance.
     pub fn world(self, world: impl World + 'static) -> Self {
-        Self { world: Arc::new(world), ..self }
+        Self {
+            world: Arc::new(world),
+            ..self
+        }
     }
 
     /// Takes these parts, in the place of those that were given before.
@@ -97,17 +106,26 @@ impl EngineBuilder {
 
     /// Chooses models from these, in the place of what the manifest and the credentials offer.
     pub fn models(self, models: Models) -> Self {
-        Self { chosen_from: Some(models), ..self }
+        Self {
+            chosen_from: Some(models),
+            ..self
+        }
     }
 
     /// Keeps everything in this store, in the place of the one that the manifest names.
     pub fn store(self, store: Store) -> Self {
-        Self { store: Some(store), ..self }
+        Self {
+            store: Some(store),
+            ..self
+        }
     }
 
     /// Takes skills from these, in the place of what the manifest's folders hold.
     pub fn skills(self, skills: Skills) -> Self {
-        Self { skills: Some(skills), ..self }
+        Self {
+            skills: Some(skills),
+            ..self
+        }
     }
 
     /// Holds the programs of the manifest in this sandbox, in the place of the best of this machine.
@@ -115,14 +133,20 @@ impl EngineBuilder {
     /// Each may do beyond it what the manifest says of its tool.
     #[cfg(all(feature = "shell", target_os = "linux"))]
     pub fn sandbox(self, sandbox: adjutant_toolkit::Sandbox) -> Self {
-        Self { holder: Some(ProgramHolder(sandbox)), ..self }
+        Self {
+            holder: Some(ProgramHolder(sandbox)),
+            ..self
+        }
     }
 
     /// Sets where agents work whose tasks are given `on: fleet`: without it, a manifest that says so is refused.
     ///
     /// Whoever drives the sessions of these agents makes them with [`Engine::child`].
     pub fn placement(self, placement: impl Placement + 'static) -> Self {
-        Self { placement: Some(Arc::new(placement)), ..self }
+        Self {
+            placement: Some(Arc::new(placement)),
+            ..self
+        }
     }
 
     /// Adds a toolbox that the manifest may name, in the place of one of that name.
@@ -140,7 +164,11 @@ impl EngineBuilder {
     }
 
     /// Adds a middleware that the manifest may name, in the place of one of that name: `logger`, `recovery`.
-    pub fn middleware(mut self, name: impl Into<Arc<str>>, middleware: impl Middleware + 'static) -> Self {
+    pub fn middleware(
+        mut self,
+        name: impl Into<Arc<str>>,
+        middleware: impl Middleware + 'static,
+    ) -> Self {
         self.parts = self.parts.middleware(name, middleware);
         self
     }
@@ -156,7 +184,10 @@ impl EngineBuilder {
     /// Without it, such a key goes to its vendor's own hosts, to an address of the environment, and to a
     /// [`provider`](Self::provider) that is given here, but to no other address that the manifest names.
     pub fn trusted(self) -> Self {
-        Self { origin: Origin::Environment, ..self }
+        Self {
+            origin: Origin::Environment,
+            ..self
+        }
     }
 
     /// Builds the engine: opens its store, makes its models, and holds every name against what there is.
@@ -168,8 +199,21 @@ impl EngineBuilder {
     /// not what was pinned, `Storage` if a store or a folder cannot be used.
     pub async fn build(self) -> Result<Engine, Error> {
         let is_used = self.uses_folder();
-        let Self { resolved, workspace, credentials, world, parts, .. } = self;
-        let Parts { models, effects, toolboxes, middleware, providers } = parts;
+        let Self {
+            resolved,
+            workspace,
+            credentials,
+            world,
+            parts,
+            ..
+        } = self;
+        let Parts {
+            models,
+            effects,
+            toolboxes,
+            middleware,
+            providers,
+        } = parts;
         let manifest = &resolved.manifest;
         manifest.check_version()?;
         let first = entry(manifest)?;
@@ -180,10 +224,17 @@ impl EngineBuilder {
         };
         let chosen_from = match self.chosen_from {
             Some(chosen_from) => chosen_from,
-            None => Models::of(manifest, &credentials, providers, Arc::clone(&world), self.origin)?,
+            None => Models::of(
+                manifest,
+                &credentials,
+                providers,
+                Arc::clone(&world),
+                self.origin,
+            )?,
         };
         let mut models = chosen_from.given(models);
-        let peers = (!manifest.peers.is_empty()).then(|| peers::toolbox(manifest, &workspace, &credentials, &world));
+        let peers = (!manifest.peers.is_empty())
+            .then(|| peers::toolbox(manifest, &workspace, &credentials, &world));
         let servers = servers(manifest, &workspace, &credentials, self.holder.as_ref())?;
         let given = Given {
             servers,
@@ -198,21 +249,46 @@ impl EngineBuilder {
             holder: self.holder,
             placement: self.placement,
             // A variable of a server may be any word.
-            secrets: credentials.iter().map(|(_, value)| value).filter(|it| it.len() >= 6).map(Arc::from).collect(),
+            secrets: credentials
+                .iter()
+                .map(|(_, value)| value)
+                .filter(|it| it.len() >= 6)
+                .map(Arc::from)
+                .collect(),
         };
         let tooling = Tooling::new(manifest, store, given)?;
         let members = members(manifest, &first.name, &tooling, &mut models).await?;
-        let rules = members.iter().filter_map(|it| Some((Arc::clone(&it.spec.name), it.rules.clone()?))).collect();
+        let rules = members
+            .iter()
+            .filter_map(|it| Some((Arc::clone(&it.spec.name), it.rules.clone()?)))
+            .collect();
         let (models, due) = (Mutex::new(models), tooling.store.due_work().ok());
-        let (lasts, sessions) = (tooling.store.lasts(), Sessions::new(tooling.store.journal()).world(world));
+        let (lasts, sessions) = (
+            tooling.store.lasts(),
+            Sessions::new(tooling.store.journal()).world(world),
+        );
         let agents = Agents::new(tooling, members)?;
-        let lead = agents.member(&first.name).and_then(|lead| Some((lead, lead.model.clone()?)));
-        let (lead, model) = lead.ok_or_else(|| Error::new(ErrorKind::Model, format!("{} has no model", first.name)))?;
+        let lead = agents
+            .member(&first.name)
+            .and_then(|lead| Some((lead, lead.model.clone()?)));
+        let (lead, model) = lead
+            .ok_or_else(|| Error::new(ErrorKind::Model, format!("{} has no model", first.name)))?;
         let (tools, options) = (lead.offered(), lead.options.clone());
-        let is_named = lead.toolboxes.iter().any(|piece| matches!(piece, Piece::Board(_)));
-        let leads = Arc::new(Leads::new(agents.lead(lead)?, Arc::clone(&first.name), is_named));
+        let is_named = lead
+            .toolboxes
+            .iter()
+            .any(|piece| matches!(piece, Piece::Board(_)));
+        let leads = Arc::new(Leads::new(
+            agents.lead(lead)?,
+            Arc::clone(&first.name),
+            is_named,
+        ));
         let forgetful = Arc::clone(&leads);
-        let default_session = manifest.sessions.default_session.clone().unwrap_or_else(|| SESSION.into());
+        let default_session = manifest
+            .sessions
+            .default_session
+            .clone()
+            .unwrap_or_else(|| SESSION.into());
         let (usual, table) = (Arc::clone(&default_session), SessionTable::new());
         let prompter = LocalPrompter::over(Asked {
             lead: Box::new(move |session| {
@@ -235,13 +311,23 @@ impl EngineBuilder {
             rules,
             kept_rules: KeptRules::of(&workspace),
         });
-        Ok(Engine { resolved: Arc::new(resolved), workspace, prompter, tools, agents })
+        Ok(Engine {
+            resolved: Arc::new(resolved),
+            workspace,
+            prompter,
+            tools,
+            agents,
+        })
     }
 
     /// True if anything is kept, read or run in the workspace.
     fn uses_folder(&self) -> bool {
         let manifest = &self.resolved.manifest;
-        let keeps = self.store.is_none() || manifest.agents.iter().any(|agent| agent.reflections.is_some());
+        let keeps = self.store.is_none()
+            || manifest
+                .agents
+                .iter()
+                .any(|agent| agent.reflections.is_some());
         keeps
             || !self.parts.toolboxes.contains_key("files")
             || !manifest.process_tools.is_empty()
@@ -258,8 +344,14 @@ async fn members(
 ) -> Result<Vec<Member>, Error> {
     let mut members = Vec::with_capacity(manifest.agents.len());
     for agent in &manifest.agents {
-        if members.iter().any(|known: &Member| known.spec.name == agent.name) {
-            return Err(Error::new(ErrorKind::Config, format!("two agents have the name {:?}", agent.name)));
+        if members
+            .iter()
+            .any(|known: &Member| known.spec.name == agent.name)
+        {
+            return Err(Error::new(
+                ErrorKind::Config,
+                format!("two agents have the name {:?}", agent.name),
+            ));
         }
         let mut member = Member::new(agent, tooling, models).await?;
         if *agent.name == *first && member.model.is_none() {
@@ -268,8 +360,13 @@ async fn members(
         }
         members.push(member);
     }
-    let usual = members.iter().find(|it| *it.spec.name == *first).and_then(|it| it.model.clone());
-    members.iter_mut().try_for_each(|member| member.search(usual.as_ref(), models))?;
+    let usual = members
+        .iter()
+        .find(|it| *it.spec.name == *first)
+        .and_then(|it| it.model.clone());
+    members
+        .iter_mut()
+        .try_for_each(|member| member.search(usual.as_ref(), models))?;
     Ok(members)
 }
 
@@ -290,7 +387,12 @@ fn servers(
     if manifest.mcp.servers.is_empty() {
         return Ok(BTreeMap::new());
     }
-    crate::mcp::toolboxes(manifest, workspace, credentials, holder.map(ProgramHolder::sandbox).unwrap_or_default())
+    crate::mcp::toolboxes(
+        manifest,
+        workspace,
+        credentials,
+        holder.map(ProgramHolder::sandbox).unwrap_or_default(),
+    )
 }
 
 /// This program knows no servers.
@@ -304,8 +406,9 @@ fn servers(
     match manifest.mcp.servers.keys().next() {
         None => Ok(BTreeMap::new()),
         Some(name) => {
-            let message =
-                format!("the manifest has the server {name}, and this program was built without the feature `mcp`");
+            let message = format!(
+                "the manifest has the server {name}, and this program was built without the feature `mcp`"
+            );
             Err(Error::new(ErrorKind::Config, message))
         }
     }

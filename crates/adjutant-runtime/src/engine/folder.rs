@@ -26,13 +26,23 @@ impl Folder {
             Some(workspace) => (Self { own: None }, workspace),
             None => {
                 let path = std::env::temp_dir().join(format!("adjutant-{}", Uuid::new_v4()));
-                (Self { own: Some(path.clone()) }, Workspace::at(path))
+                (
+                    Self {
+                        own: Some(path.clone()),
+                    },
+                    Workspace::at(path),
+                )
             }
         };
         if !is_used {
             return Ok((Self { own: None }, workspace));
         }
-        for path in [workspace.work(), workspace.state(), workspace.tmp(), workspace.file("home")] {
+        for path in [
+            workspace.work(),
+            workspace.state(),
+            workspace.tmp(),
+            workspace.file("home"),
+        ] {
             make(&path)?;
         }
         Ok((folder, workspace))
@@ -60,9 +70,9 @@ pub(super) async fn resolve(path: &Path, overrides: Overrides) -> Result<Resolve
         let loaded = Manifest::load(path, |name| std::env::var(name).ok())?;
         loaded.resolve(overrides)
     });
-    let read = read
-        .await
-        .map_err(|error| Error::new(ErrorKind::Init, "the manifest could not be read to its end").with_source(error))?;
+    let read = read.await.map_err(|error| {
+        Error::new(ErrorKind::Init, "the manifest could not be read to its end").with_source(error)
+    })?;
     Ok(read?)
 }
 
@@ -72,14 +82,19 @@ pub(super) async fn resolve(path: &Path, overrides: Overrides) -> Result<Resolve
 /// `Storage` if one cannot be copied, `Config` if its place leads out of the folder.
 pub(super) fn lay(data: &[DataSpec], workspace: &Workspace) -> Result<(), Error> {
     for one in data {
-        let name = one.file.file_name().map(Path::new).unwrap_or(Path::new("data"));
+        let name = one
+            .file
+            .file_name()
+            .map(Path::new)
+            .unwrap_or(Path::new("data"));
         let to = place(&workspace.work(), one.to.as_deref().unwrap_or(name))?;
         make(to.parent().unwrap_or(workspace.root()))?;
         if to.exists() {
             // The agents may have worked on it.
             continue;
         }
-        fs::copy(&one.file, &to).map_err(|error| cannot("a data file cannot be laid there", &to, error))?;
+        fs::copy(&one.file, &to)
+            .map_err(|error| cannot("a data file cannot be laid there", &to, error))?;
     }
     Ok(())
 }

@@ -26,7 +26,12 @@ pub(super) struct Hands<'a> {
 
 impl<'a> Hands<'a> {
     pub(super) fn new(tooling: &'a Tooling, agent: &'a AgentSpec) -> Self {
-        Self { tooling, agent, files: None, middleware: Vec::new() }
+        Self {
+            tooling,
+            agent,
+            files: None,
+            middleware: Vec::new(),
+        }
     }
 
     /// The files.
@@ -38,10 +43,11 @@ impl<'a> Hands<'a> {
             return Ok(files.clone());
         }
         let root = toolbox::root(self.tooling, self.agent);
-        let files = Files::new(&root).and_then(|files| match toolbox::is_own(self.tooling, &root) {
-            true => Ok(files),
-            false => files.without(toolbox::kept(self.tooling)),
-        });
+        let files =
+            Files::new(&root).and_then(|files| match toolbox::is_own(self.tooling, &root) {
+                true => Ok(files),
+                false => files.without(toolbox::kept(self.tooling)),
+            });
         let files = files.map_err(|error| self.cannot("the files", &root, error))?;
         Ok(self.files.insert(files).clone())
     }
@@ -59,13 +65,24 @@ impl<'a> Hands<'a> {
             "fetch" => {
                 let fetch = adjutant_toolkit::Fetch::new();
                 let rules = super::access::rules(self.agent, self.tooling)?;
-                Arc::new(rules.into_iter().fold(fetch, adjutant_toolkit::Fetch::rules).toolbox())
+                Arc::new(
+                    rules
+                        .into_iter()
+                        .fold(fetch, adjutant_toolkit::Fetch::rules)
+                        .toolbox(),
+                )
             }
             #[cfg(all(feature = "shell", target_os = "linux"))]
             "git" => {
                 let root = self.command_root()?;
-                let git = adjutant_toolkit::Git::new(&root, self.tooling.holder.clone().unwrap_or_default().0);
-                Arc::new(git.map_err(|error| self.cannot("the repository", &root, error))?.toolbox())
+                let git = adjutant_toolkit::Git::new(
+                    &root,
+                    self.tooling.holder.clone().unwrap_or_default().0,
+                );
+                Arc::new(
+                    git.map_err(|error| self.cannot("the repository", &root, error))?
+                        .toolbox(),
+                )
             }
             #[cfg(all(feature = "shell", target_os = "linux"))]
             "shell" => {
@@ -78,8 +95,10 @@ impl<'a> Hands<'a> {
                 Arc::new(tools)
             }
             name if TOOLBOXES.contains(&name) => {
-                let message =
-                    format!("the agent {} has the toolbox {name}, and this program has none", self.agent.name);
+                let message = format!(
+                    "the agent {} has the toolbox {name}, and this program has none",
+                    self.agent.name
+                );
                 return Err(Error::new(ErrorKind::Config, message));
             }
             _ => return Ok(None),
@@ -92,7 +111,9 @@ impl<'a> Hands<'a> {
         let root = toolbox::root(self.tooling, self.agent);
         let kept = toolbox::kept(self.tooling);
         let holds = |root: &Path| kept.canonicalize().is_ok_and(|kept| kept.starts_with(root));
-        if !toolbox::is_own(self.tooling, &root) && root.canonicalize().is_ok_and(|root| holds(&root)) {
+        if !toolbox::is_own(self.tooling, &root)
+            && root.canonicalize().is_ok_and(|root| holds(&root))
+        {
             let message = format!(
                 "the agent {} runs commands in {}, where agents are kept; hint: keep them elsewhere, by --home",
                 self.agent.name,
@@ -113,7 +134,11 @@ impl<'a> Hands<'a> {
             );
             return Error::new(ErrorKind::Config, message);
         }
-        let message = format!("the agent {} cannot have {what} of {}", self.agent.name, root.display());
+        let message = format!(
+            "the agent {} cannot have {what} of {}",
+            self.agent.name,
+            root.display()
+        );
         Error::new(ErrorKind::Config, message).with_source(error)
     }
 }
@@ -132,20 +157,23 @@ fn ending(end: impl Fn() + Send + Sync + 'static) -> Arc<dyn Middleware> {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     let (at_work, end) = (Arc::new(AtomicUsize::new(0)), Arc::new(end));
-    Arc::new(adjutant_agent::middleware_fn("commands", move |cx, next| {
-        struct Guard<F: Fn()>(Arc<AtomicUsize>, Arc<F>);
-        impl<F: Fn()> Drop for Guard<F> {
-            fn drop(&mut self) {
-                if self.0.fetch_sub(1, Ordering::AcqRel) == 1 {
-                    (self.1)();
+    Arc::new(adjutant_agent::middleware_fn(
+        "commands",
+        move |cx, next| {
+            struct Guard<F: Fn()>(Arc<AtomicUsize>, Arc<F>);
+            impl<F: Fn()> Drop for Guard<F> {
+                fn drop(&mut self) {
+                    if self.0.fetch_sub(1, Ordering::AcqRel) == 1 {
+                        (self.1)();
+                    }
                 }
             }
-        }
-        at_work.fetch_add(1, Ordering::AcqRel);
-        let guard = Guard(Arc::clone(&at_work), Arc::clone(&end));
-        Box::pin(async move {
-            let _guard = guard;
-            next.run(cx).await
-        })
-    }))
+            at_work.fetch_add(1, Ordering::AcqRel);
+            let guard = Guard(Arc::clone(&at_work), Arc::clone(&end));
+            Box::pin(async move {
+                let _guard = guard;
+                next.run(cx).await
+            })
+        },
+    ))
 }

@@ -39,7 +39,12 @@ struct LeadCache {
 
 impl Leads {
     pub(super) fn new(pattern: Lead, first: Arc<str>, is_named: bool) -> Self {
-        Self { pattern, first, is_named, kept: Mutex::default() }
+        Self {
+            pattern,
+            first,
+            is_named,
+            kept: Mutex::default(),
+        }
     }
 
     /// The agents of a session.
@@ -47,9 +52,11 @@ impl Leads {
     /// # Errors
     /// `Invalid` if the name is none.
     pub(super) fn of(&self, session: &str, usual: &str) -> Result<Lead, Error> {
-        if session.is_empty() || session.len() > MAX_ID_BYTES || session.contains(char::is_control) {
-            let message =
-                format!("a session has a name of 1 to {MAX_ID_BYTES} bytes without control characters: {session:?}");
+        if session.is_empty() || session.len() > MAX_ID_BYTES || session.contains(char::is_control)
+        {
+            let message = format!(
+                "a session has a name of 1 to {MAX_ID_BYTES} bytes without control characters: {session:?}"
+            );
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,7 +75,11 @@ impl Leads {
 
     /// Forgets the agents of a session, and so lets go of its log once nobody else has them.
     pub(super) fn forget(&self, session: &str) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).leads.remove(session);
+        self.kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .leads
+            .remove(session);
     }
 }
 
@@ -78,8 +89,13 @@ impl LeadCache {
         if self.leads.len() < MAX_KEPT {
             return;
         }
-        let resting = self.leads.iter().filter(|(_, (lead, _))| !lead.is_at_work(first));
-        let oldest = resting.min_by_key(|(_, (_, used))| *used).map(|(name, _)| Arc::clone(name));
+        let resting = self
+            .leads
+            .iter()
+            .filter(|(_, (lead, _))| !lead.is_at_work(first));
+        let oldest = resting
+            .min_by_key(|(_, (_, used))| *used)
+            .map(|(name, _)| Arc::clone(name));
         if let Some(name) = oldest {
             self.leads.remove(&name);
         }
@@ -118,6 +134,8 @@ fn short(session: &str) -> String {
 
 impl fmt::Debug for Leads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Leads").field("pattern", &self.pattern).finish_non_exhaustive()
+        f.debug_struct("Leads")
+            .field("pattern", &self.pattern)
+            .finish_non_exhaustive()
     }
 }

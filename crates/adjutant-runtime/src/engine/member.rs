@@ -52,16 +52,26 @@ pub(super) struct Member {
 impl Member {
     /// # Errors
     /// `Config` if something that it names is not there or wrong, `Model` if its model cannot be had.
-    pub(super) async fn new(spec: &AgentSpec, tooling: &Tooling, models: &mut Models) -> Result<Self, Error> {
+    pub(super) async fn new(
+        spec: &AgentSpec,
+        tooling: &Tooling,
+        models: &mut Models,
+    ) -> Result<Self, Error> {
         let within = |error: Error| {
             let message = format!("the agent {}: {}", spec.name, error.message());
             Error::new(error.kind(), message).with_source(error)
         };
-        let reflections =
-            spec.reflections.as_ref().map(|spec| tooling.reflections(spec)).transpose().map_err(within)?;
+        let reflections = spec
+            .reflections
+            .as_ref()
+            .map(|spec| tooling.reflections(spec))
+            .transpose()
+            .map_err(within)?;
         let (mut toolboxes, mut hands) = (Vec::new(), Hands::new(tooling, spec));
         for choice in &spec.toolboxes {
-            toolboxes.push(toolbox::piece(tooling, spec, choice, reflections.as_ref(), &mut hands).await?);
+            toolboxes.push(
+                toolbox::piece(tooling, spec, choice, reflections.as_ref(), &mut hands).await?,
+            );
         }
         let mut tools = Tools::new("process");
         for name in &spec.tools {
@@ -70,14 +80,27 @@ impl Member {
         let mut effects = effects(spec, tooling)?;
         let mut sections = sections::told(&spec.context, &tooling.manifest.data).map_err(within)?;
         if spec.behavior {
-            sections = sections.section(section_text(SectionKind::BehavioralConstraints, BEHAVIORAL_CONSTRAINTS));
+            sections = sections.section(section_text(
+                SectionKind::BehavioralConstraints,
+                BEHAVIORAL_CONSTRAINTS,
+            ));
         }
         Ok(Self {
             floor: floor(spec, tooling, &mut effects)?,
             middleware: [middleware(spec, tooling)?, hands.middleware].concat(),
-            model: spec.model.as_ref().map(|choice| models.chosen(choice)).transpose().map_err(within)?,
+            model: spec
+                .model
+                .as_ref()
+                .map(|choice| models.chosen(choice))
+                .transpose()
+                .map_err(within)?,
             options: options(&spec.options),
-            instructions: spec.instructions.as_ref().map(sections::instructions).transpose().map_err(within)?,
+            instructions: spec
+                .instructions
+                .as_ref()
+                .map(sections::instructions)
+                .transpose()
+                .map_err(within)?,
             sections,
             tools: Some(tools).filter(|_| !spec.tools.is_empty()),
             toolboxes,
@@ -94,24 +117,43 @@ impl Member {
     ///
     /// # Errors
     /// `Config` if its provider is not known to have one, or its models are of different ones.
-    pub(super) fn search(&mut self, usual: Option<&Arc<dyn Model>>, models: &mut Models) -> Result<(), Error> {
+    pub(super) fn search(
+        &mut self,
+        usual: Option<&Arc<dyn Model>>,
+        models: &mut Models,
+    ) -> Result<(), Error> {
         if !self.spec.options.web_search {
             return Ok(());
         }
         let mut ids = Vec::new();
         for name in self.spec.model.iter().flat_map(ModelChoice::names) {
-            ids.push(models.chosen(&ModelChoice::Name(name.into()))?.info().id.clone());
+            ids.push(
+                models
+                    .chosen(&ModelChoice::Name(name.into()))?
+                    .info()
+                    .id
+                    .clone(),
+            );
         }
         if ids.is_empty() {
-            ids.extend(self.model.as_ref().or(usual).map(|model| model.info().id.clone()));
+            ids.extend(
+                self.model
+                    .as_ref()
+                    .or(usual)
+                    .map(|model| model.info().id.clone()),
+            );
         }
         for id in &ids {
             let wrong = |why: &str| {
-                let message = format!("the agent {} searches the web, and {id} {why}", self.spec.name);
+                let message = format!(
+                    "the agent {} searches the web, and {id} {why}",
+                    self.spec.name
+                );
                 let hint = "hint: leave `web_search` out; the toolbox `fetch` reads pages";
                 Error::new(ErrorKind::Config, format!("{message}; {hint}"))
             };
-            let search = adjutant_providers::web_search(id).ok_or_else(|| wrong("is not known to have a search"))?;
+            let search = adjutant_providers::web_search(id)
+                .ok_or_else(|| wrong("is not known to have a search"))?;
             match self.options.server_tools.first() {
                 None => self.options.server_tools.push(search),
                 Some(first) if *first == search => {}
@@ -151,24 +193,47 @@ impl Member {
         profile.skills.clone_from(&spec.expertise);
         profile.estimated_cost = spec.estimated_cost.clone().unwrap_or_default();
         profile.max_concurrency = spec.max_concurrency;
-        profile.max_depth(depth).max_handoffs(spec.delegation.handoffs)
+        profile
+            .max_depth(depth)
+            .max_handoffs(spec.delegation.handoffs)
     }
 }
 
 fn effects(spec: &AgentSpec, tooling: &Tooling) -> Result<Vec<Arc<dyn Effect>>, Error> {
-    let made = spec.effects.iter().map(|effect| made(spec, tooling, &effect.kind, effect.params.clone()));
+    let made = spec
+        .effects
+        .iter()
+        .map(|effect| made(spec, tooling, &effect.kind, effect.params.clone()));
     made.collect()
 }
 
-fn made(spec: &AgentSpec, tooling: &Tooling, kind: &str, params: Value) -> Result<Arc<dyn Effect>, Error> {
-    tooling.effects.make(&EffectSpec { kind: kind.into(), params }).map_err(|error| {
-        let message = format!("the agent {} cannot have the effect {kind}: {error}", spec.name);
-        Error::new(ErrorKind::Config, message).with_source(error)
-    })
+fn made(
+    spec: &AgentSpec,
+    tooling: &Tooling,
+    kind: &str,
+    params: Value,
+) -> Result<Arc<dyn Effect>, Error> {
+    tooling
+        .effects
+        .make(&EffectSpec {
+            kind: kind.into(),
+            params,
+        })
+        .map_err(|error| {
+            let message = format!(
+                "the agent {} cannot have the effect {kind}: {error}",
+                spec.name
+            );
+            Error::new(ErrorKind::Config, message).with_source(error)
+        })
 }
 
 /// The floor, with compaction before anything is left out, or none; as the manifest says, compaction acts before that too.
-fn floor(spec: &AgentSpec, tooling: &Tooling, effects: &mut Vec<Arc<dyn Effect>>) -> Result<Floor, Error> {
+fn floor(
+    spec: &AgentSpec,
+    tooling: &Tooling,
+    effects: &mut Vec<Arc<dyn Effect>>,
+) -> Result<Floor, Error> {
     let is_off = spec.floor == Some(false);
     let params = match &spec.compaction {
         None | Some(Compaction::On(false)) if is_off => return Ok(Floor::off()),
@@ -179,15 +244,28 @@ fn floor(spec: &AgentSpec, tooling: &Tooling, effects: &mut Vec<Arc<dyn Effect>>
     };
     let compact = made(spec, tooling, "compact", params)?;
     effects.push(Arc::clone(&compact));
-    Ok(if is_off { Floor::off() } else { Floor::default().with_step(compact) })
+    Ok(if is_off {
+        Floor::off()
+    } else {
+        Floor::default().with_step(compact)
+    })
 }
 
 fn middleware(spec: &AgentSpec, tooling: &Tooling) -> Result<Vec<Arc<dyn Middleware>>, Error> {
-    let known = || tooling.middleware.keys().map(|name| &**name).collect::<Vec<_>>();
-    let named = spec
-        .middleware
-        .iter()
-        .map(|name| tooling.middleware.get(name).cloned().ok_or_else(|| unknown(spec, "middleware", name, &known())));
+    let known = || {
+        tooling
+            .middleware
+            .keys()
+            .map(|name| &**name)
+            .collect::<Vec<_>>()
+    };
+    let named = spec.middleware.iter().map(|name| {
+        tooling
+            .middleware
+            .get(name)
+            .cloned()
+            .ok_or_else(|| unknown(spec, "middleware", name, &known()))
+    });
     named.collect()
 }
 

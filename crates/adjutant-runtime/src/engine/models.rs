@@ -6,7 +6,10 @@ use crate::{
     Credentials, Error, ErrorKind, Manifest,
     manifest::{ModelChoice, ModelSpec},
 };
-use adjutant_llm::{Fallback, Limiter, Model, PerMinute, RateLimit, Retry, RetryPolicy, Timeout, TimeoutLimits, World};
+use adjutant_llm::{
+    Fallback, Limiter, Model, PerMinute, RateLimit, Retry, RetryPolicy, Timeout, TimeoutLimits,
+    World,
+};
 use adjutant_providers::{Chooser, Chosen, Origin, Provider};
 use serde_json::json;
 
@@ -34,7 +37,14 @@ impl Models {
     /// Creates the maker of the models that this chooser finds; they are tried again by the clock of this world.
     pub fn new(chooser: Chooser, world: impl World + 'static) -> Self {
         let (given, bare, limiters) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { chooser, given, bare, made: Vec::new(), limiters, world: Arc::new(world) }
+        Self {
+            chooser,
+            given,
+            bare,
+            made: Vec::new(),
+            limiters,
+            world: Arc::new(world),
+        }
     }
 
     /// The models of a manifest, with these credentials; `origin` is who vouches for its addresses.
@@ -51,11 +61,19 @@ impl Models {
         let credentials = credentials.clone();
         let chooser = Chooser::new(move |name| credentials.get(name).map(str::to_owned));
         let own = json!({ "providers": manifest.providers, "models": manifest.models });
-        let chooser = chooser.configuration_of(origin, &own.to_string()).map_err(|error| {
-            Error::new(ErrorKind::Config, format!("the providers and models of the manifest are wrong: {error}"))
+        let chooser = chooser
+            .configuration_of(origin, &own.to_string())
+            .map_err(|error| {
+                Error::new(
+                    ErrorKind::Config,
+                    format!("the providers and models of the manifest are wrong: {error}"),
+                )
                 .with_source(error)
-        })?;
-        Ok(Self::new(providers.into_iter().fold(chooser, Chooser::provider), world))
+            })?;
+        Ok(Self::new(
+            providers.into_iter().fold(chooser, Chooser::provider),
+            world,
+        ))
     }
 
     /// Takes these models in the place of those that have their names.
@@ -83,9 +101,12 @@ impl Models {
     /// `Model` if the one that a variable names cannot be had; the source tells why.
     pub async fn offered(&mut self) -> Result<Chosen, Error> {
         let chosen = self.chooser.choose(None).await;
-        let chosen = chosen.map_err(|error| wrong("the model that the environment offers", error))?;
+        let chosen =
+            chosen.map_err(|error| wrong("the model that the environment offers", error))?;
         let name = chosen.model.info().id.as_str().into();
-        self.bare.entry(name).or_insert_with(|| Arc::clone(&chosen.model));
+        self.bare
+            .entry(name)
+            .or_insert_with(|| Arc::clone(&chosen.model));
         Ok(chosen)
     }
 
@@ -102,14 +123,23 @@ impl Models {
         }
         let mut model = self.tried(spec, &spec.name)?;
         if !spec.fallbacks.is_empty() {
-            let mut chain = Fallback { retract: true, ..Fallback::new(model) };
+            let mut chain = Fallback {
+                retract: true,
+                ..Fallback::new(model)
+            };
             for name in &spec.fallbacks {
                 chain = chain.or(self.tried(spec, name)?);
             }
             model = Arc::new(chain);
         }
         if let Some(limit) = spec.timeout {
-            model = Arc::new(Timeout::new(model, TimeoutLimits { total: Some(limit.0), ..TimeoutLimits::default() }));
+            model = Arc::new(Timeout::new(
+                model,
+                TimeoutLimits {
+                    total: Some(limit.0),
+                    ..TimeoutLimits::default()
+                },
+            ));
         }
         self.made.push((spec.clone(), Arc::clone(&model)));
         Ok(model)
@@ -119,19 +149,37 @@ impl Models {
     fn tried(&mut self, spec: &ModelSpec, name: &Arc<str>) -> Result<Arc<dyn Model>, Error> {
         let mut model = self.bare(name)?;
         if spec.requests_per_minute.is_some() || spec.input_tokens_per_minute.is_some() {
-            let key = (Arc::clone(name), spec.requests_per_minute, spec.input_tokens_per_minute);
-            let limiter = self.limiters.entry(key).or_insert_with(|| Limiter::new(per_minute(spec)));
+            let key = (
+                Arc::clone(name),
+                spec.requests_per_minute,
+                spec.input_tokens_per_minute,
+            );
+            let limiter = self
+                .limiters
+                .entry(key)
+                .or_insert_with(|| Limiter::new(per_minute(spec)));
             model = Arc::new(RateLimit::new(model, limiter.clone()));
         }
-        let policy = RetryPolicy { max_retries: spec.retries.unwrap_or(RETRIES), ..RetryPolicy::default() };
-        Ok(Arc::new(Retry { policy, retract: true, world: Arc::clone(&self.world), ..Retry::new(model) }))
+        let policy = RetryPolicy {
+            max_retries: spec.retries.unwrap_or(RETRIES),
+            ..RetryPolicy::default()
+        };
+        Ok(Arc::new(Retry {
+            policy,
+            retract: true,
+            world: Arc::clone(&self.world),
+            ..Retry::new(model)
+        }))
     }
 
     fn bare(&mut self, name: &Arc<str>) -> Result<Arc<dyn Model>, Error> {
         if let Some(known) = self.given.get(name).or_else(|| self.bare.get(name)) {
             return Ok(Arc::clone(known));
         }
-        let model = self.chooser.model(name).map_err(|error| wrong(&format!("the model {name}"), error))?;
+        let model = self
+            .chooser
+            .model(name)
+            .map_err(|error| wrong(&format!("the model {name}"), error))?;
         self.bare.insert(Arc::clone(name), Arc::clone(&model));
         Ok(model)
     }
@@ -163,6 +211,8 @@ fn wrong(what: &str, error: adjutant_llm::Error) -> Error {
 
 impl fmt::Debug for Models {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Models").field("made", &self.bare.keys()).finish_non_exhaustive()
+        f.debug_struct("Models")
+            .field("made", &self.bare.keys())
+            .finish_non_exhaustive()
     }
 }

@@ -51,7 +51,10 @@ impl Parts {
 
     /// Adds a kind of effect that is what its parameters are read into, in the place of one that has that name.
     #[must_use]
-    pub fn effect<E: Effect + DeserializeOwned + 'static>(mut self, kind: impl Into<Arc<str>>) -> Self {
+    pub fn effect<E: Effect + DeserializeOwned + 'static>(
+        mut self,
+        kind: impl Into<Arc<str>>,
+    ) -> Self {
         self.effects = self.effects.register_type::<E>(kind);
         self
     }
@@ -65,7 +68,11 @@ impl Parts {
 
     /// Adds a middleware, in the place of one of that name.
     #[must_use]
-    pub fn middleware(mut self, name: impl Into<Arc<str>>, middleware: impl Middleware + 'static) -> Self {
+    pub fn middleware(
+        mut self,
+        name: impl Into<Arc<str>>,
+        middleware: impl Middleware + 'static,
+    ) -> Self {
         self.middleware.insert(name.into(), Arc::new(middleware));
         self
     }
@@ -87,7 +94,11 @@ impl Parts {
             effects: self.effects.kinds().map(str::to_owned).collect(),
             toolboxes: of(&self.toolboxes),
             middleware: of(&self.middleware),
-            providers: self.providers.iter().map(|provider| provider.name.clone()).collect(),
+            providers: self
+                .providers
+                .iter()
+                .map(|provider| provider.name.clone())
+                .collect(),
         }
     }
 }

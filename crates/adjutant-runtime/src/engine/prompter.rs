@@ -7,9 +7,9 @@ use super::Engine;
 use crate::{
     error::Error,
     prompt::{
-        Control, EventStream, ForkRequest, Look, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest,
-        PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage, SessionsRequest, UndoRequest,
-        Undone,
+        Control, EventStream, ForkRequest, Look, MessagePage, MessagesRequest, ObjectRequest,
+        PausePage, PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo,
+        SessionPage, SessionsRequest, UndoRequest, Undone,
     },
 };
 

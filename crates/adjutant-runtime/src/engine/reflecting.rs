@@ -8,8 +8,7 @@ use adjutant_tool::{CallContext, Replay, ToolError, ToolErrorKind, ToolSpec, Too
 use serde_json::{Value, json};
 
 /// The purpose of the tool.
-const ABOUT: &str =
-    "Shows what was learned from tasks like this one that failed before. Describe the task in a sentence.";
+const ABOUT: &str = "Shows what was learned from tasks like this one that failed before. Describe the task in a sentence.";
 
 /// The toolbox with `recall_reflections`.
 pub(super) fn toolbox(reflections: &Reflections) -> Tools {
@@ -20,16 +19,24 @@ pub(super) fn toolbox(reflections: &Reflections) -> Tools {
         "additionalProperties": false,
     });
     let reflections = Arc::new(reflections.clone());
-    let spec = ToolSpec { replay: Replay::Pure, ..ToolSpec::new("recall_reflections", ABOUT, schema) };
+    let spec = ToolSpec {
+        replay: Replay::Pure,
+        ..ToolSpec::new("recall_reflections", ABOUT, schema)
+    };
     Tools::new("reflections").tool(tool_fn(spec, move |args: Value, _: CallContext| {
         let reflections = Arc::clone(&reflections);
         async move {
             let task = args.get("task").and_then(Value::as_str).unwrap_or_default();
             let found = reflections.recall(task).await.map_err(|error| {
-                ToolError::new(ToolErrorKind::Failed, "the reflections cannot be read").with_source(error)
+                ToolError::new(ToolErrorKind::Failed, "the reflections cannot be read")
+                    .with_source(error)
             })?;
             let text = Reflections::render(&found);
-            Ok(CallResult::ok(if text.is_empty() { "nothing was learned of such tasks".to_owned() } else { text }))
+            Ok(CallResult::ok(if text.is_empty() {
+                "nothing was learned of such tasks".to_owned()
+            } else {
+                text
+            }))
         }
     }))
 }

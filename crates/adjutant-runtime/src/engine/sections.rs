@@ -42,7 +42,8 @@ pub(super) fn told(context: &[ContextSpec], data: &[DataSpec]) -> Result<Section
         sections = sections.section(section_text(SectionKind::ProjectContext, text));
     }
     if bytes > MAX_CONTEXT {
-        let message = format!("the context files have {bytes} bytes together, and not {MAX_CONTEXT} at most");
+        let message =
+            format!("the context files have {bytes} bytes together, and not {MAX_CONTEXT} at most");
         return Err(Error::new(ErrorKind::Config, message));
     }
     if bytes > SectionKind::ProjectContext.max_bytes() {
@@ -50,9 +51,14 @@ pub(super) fn told(context: &[ContextSpec], data: &[DataSpec]) -> Result<Section
     }
     let lines: Vec<String> = data.iter().filter_map(line).collect();
     if !lines.is_empty() {
-        let kind = SectionKind::custom("data_files", &SectionKind::ProjectContext)
-            .map_err(|error| Error::new(ErrorKind::Config, "the data files cannot be told of").with_source(error))?;
-        let text = format!("These files were laid into your working folder:\n{}", lines.join("\n"));
+        let kind =
+            SectionKind::custom("data_files", &SectionKind::ProjectContext).map_err(|error| {
+                Error::new(ErrorKind::Config, "the data files cannot be told of").with_source(error)
+            })?;
+        let text = format!(
+            "These files were laid into your working folder:\n{}",
+            lines.join("\n")
+        );
         sections = sections.section(section_text(kind, text));
     }
     Ok(sections)
@@ -62,13 +68,21 @@ pub(super) fn told(context: &[ContextSpec], data: &[DataSpec]) -> Result<Section
 fn document(spec: &ContextSpec) -> Result<Option<String>, Error> {
     let (file, name, optional) = match spec {
         ContextSpec::File(file) => (file, None, false),
-        ContextSpec::Named(NamedContext { file, name, optional }) => (file, name.as_deref(), *optional),
+        ContextSpec::Named(NamedContext {
+            file,
+            name,
+            optional,
+        }) => (file, name.as_deref(), *optional),
     };
     if optional && matches!(file.try_exists(), Ok(false)) {
         return Ok(None);
     }
     let text = read(file)?;
-    let own = || file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let own = || {
+        file.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    };
     let name = name.map_or_else(own, str::to_owned);
     Ok(Some(format!("## {name}\n\n{}", text.trim())))
 }
@@ -76,20 +90,29 @@ fn document(spec: &ContextSpec) -> Result<Option<String>, Error> {
 /// A line about a data file that has a description.
 fn line(data: &DataSpec) -> Option<String> {
     let description = data.description.as_deref()?;
-    let place = data.to.as_deref().or_else(|| data.file.file_name().map(Path::new))?;
+    let place = data
+        .to
+        .as_deref()
+        .or_else(|| data.file.file_name().map(Path::new))?;
     Some(format!("- `{}`: {description}", place.display()))
 }
 
 /// The text of a regular file, so that nothing waits for a pipe.
 fn read(path: &Path) -> Result<String, Error> {
-    let wrong =
-        |why: String| Error::new(ErrorKind::Config, format!("a file that agents are told {why}: {}", path.display()));
+    let wrong = |why: String| {
+        Error::new(
+            ErrorKind::Config,
+            format!("a file that agents are told {why}: {}", path.display()),
+        )
+    };
     let cannot = |error: io::Error| wrong("cannot be read".to_owned()).with_source(error);
     if !std::fs::metadata(path).map_err(cannot)?.is_file() {
         return Err(wrong("is no file".to_owned()));
     }
     let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes)).map_err(cannot)?;
+    File::open(path)
+        .and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes))
+        .map_err(cannot)?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(wrong(format!("has more than {MAX_FILE} bytes")));
     }

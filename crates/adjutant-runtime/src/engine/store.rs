@@ -12,7 +12,8 @@ use crate::{
     manifest::{StoreKind, StoreSpec},
 };
 use adjutant_agent::{
-    DueWork, Journal, JournalError, KvStore, Memory, MemoryJournal, kv::MemoryKvStore, memory::InMemory,
+    DueWork, Journal, JournalError, KvStore, Memory, MemoryJournal, kv::MemoryKvStore,
+    memory::InMemory,
 };
 use adjutant_llm::World;
 #[cfg(feature = "postgres")]
@@ -73,15 +74,26 @@ impl Store {
         world: &Arc<dyn World>,
     ) -> Result<Self, Error> {
         let world = Arc::clone(world);
-        let path = |usual: &str| place(&workspace.state(), spec.path.as_deref().unwrap_or(Path::new(usual)));
+        let path = |usual: &str| {
+            place(
+                &workspace.state(),
+                spec.path.as_deref().unwrap_or(Path::new(usual)),
+            )
+        };
         match spec.kind {
             StoreKind::Sqlite => {
                 let path = path("agent.db")?;
-                Ok(Sqlite::open(&path).map_err(|error| cannot(&path, error))?.world(world).into())
+                Ok(Sqlite::open(&path)
+                    .map_err(|error| cannot(&path, error))?
+                    .world(world)
+                    .into())
             }
             StoreKind::Jsonl => {
                 let path = path("sessions")?;
-                Ok(JsonlJournal::open(&path).map_err(|error| cannot(&path, error))?.world(world).into())
+                Ok(JsonlJournal::open(&path)
+                    .map_err(|error| cannot(&path, error))?
+                    .world(world)
+                    .into())
             }
             StoreKind::Memory => Ok(Self::memory_only(world)),
             StoreKind::Postgres => postgres(spec, credentials, world).await,
@@ -136,10 +148,13 @@ impl Store {
             Kind::Sqlite(store) => Ok(Arc::new(store.kv(name))),
             Kind::Jsonl(_) => Err(only_sessions(what)),
             Kind::Memory(store) => {
-                let mut kv_stores = store.kv_stores.lock().unwrap_or_else(PoisonError::into_inner);
-                let kv = kv_stores
-                    .entry(name.into())
-                    .or_insert_with(|| Arc::new(MemoryKvStore::default().world(store.world.clone())));
+                let mut kv_stores = store
+                    .kv_stores
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                let kv = kv_stores.entry(name.into()).or_insert_with(|| {
+                    Arc::new(MemoryKvStore::default().world(store.world.clone()))
+                });
                 Ok(Arc::clone(kv))
             }
             #[cfg(feature = "postgres")]
@@ -154,25 +169,45 @@ impl Store {
 /// `Config` if it leads out.
 pub(super) fn place(folder: &Path, path: &Path) -> Result<PathBuf, Error> {
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-    if path.components().all(is_plain) && path.components().any(|part| matches!(part, Component::Normal(_))) {
+    if path.components().all(is_plain)
+        && path
+            .components()
+            .any(|part| matches!(part, Component::Normal(_)))
+    {
         return Ok(folder.join(path));
     }
-    Err(Error::new(ErrorKind::Config, format!("a path leads out of the workspace: {}", path.display())))
+    Err(Error::new(
+        ErrorKind::Config,
+        format!("a path leads out of the workspace: {}", path.display()),
+    ))
 }
 
 #[cfg(feature = "postgres")]
-async fn postgres(spec: &StoreSpec, credentials: &Credentials, world: Arc<dyn World>) -> Result<Store, Error> {
+async fn postgres(
+    spec: &StoreSpec,
+    credentials: &Credentials,
+    world: Arc<dyn World>,
+) -> Result<Store, Error> {
     let Some(variable) = &spec.url_variable else {
-        return Err(Error::new(ErrorKind::Config, "`sessions.store` is postgres, and `url_variable` is missing"));
+        return Err(Error::new(
+            ErrorKind::Config,
+            "`sessions.store` is postgres, and `url_variable` is missing",
+        ));
     };
     let url = credentials.get(variable).ok_or_else(|| {
-        Error::new(ErrorKind::Storage, format!("the variable {variable} is not set: it holds the store's address"))
+        Error::new(
+            ErrorKind::Storage,
+            format!("the variable {variable} is not set: it holds the store's address"),
+        )
     })?;
     match Postgres::connect(url).world(world).await {
         Ok(store) => Ok(store.into()),
         // The server's message may hold the same things as the address.
         Err(error) => {
-            let message = format!("the PostgreSQL database that {variable} names cannot be used: {:?}", error.kind);
+            let message = format!(
+                "the PostgreSQL database that {variable} names cannot be used: {:?}",
+                error.kind
+            );
             Err(Error::new(ErrorKind::Storage, message))
         }
     }
@@ -180,15 +215,23 @@ async fn postgres(spec: &StoreSpec, credentials: &Credentials, world: Arc<dyn Wo
 
 #[cfg(not(feature = "postgres"))]
 async fn postgres(_: &StoreSpec, _: &Credentials, _: Arc<dyn World>) -> Result<Store, Error> {
-    Err(Error::new(ErrorKind::Config, "`sessions.store` is postgres, which this program was built without"))
+    Err(Error::new(
+        ErrorKind::Config,
+        "`sessions.store` is postgres, which this program was built without",
+    ))
 }
 
 fn cannot(path: &Path, error: JournalError) -> Error {
-    Error::new(ErrorKind::Storage, format!("the store cannot be opened: {}", path.display())).with_source(error)
+    Error::new(
+        ErrorKind::Storage,
+        format!("the store cannot be opened: {}", path.display()),
+    )
+    .with_source(error)
 }
 
 fn only_sessions(wanted: &str) -> Error {
-    let message = format!("a store of JSON lines keeps sessions and no {wanted}; hint: take `sqlite` for it");
+    let message =
+        format!("a store of JSON lines keeps sessions and no {wanted}; hint: take `sqlite` for it");
     Error::new(ErrorKind::Config, message)
 }
 

@@ -51,12 +51,17 @@ pub(super) async fn piece(
         ToolboxChoice::Spec(spec) => spec.clone(),
     };
     if spec.root.is_some() && &*spec.name != "files" {
-        let message =
-            format!("the agent {} gives the toolbox {} a `root`, which only `files` has", agent.name, spec.name);
+        let message = format!(
+            "the agent {} gives the toolbox {} a `root`, which only `files` has",
+            agent.name, spec.name
+        );
         return Err(Error::new(ErrorKind::Config, message));
     }
     let lacks = |what: &str| {
-        let message = format!("the agent {} has the toolbox {}, and the manifest has no {what}", agent.name, spec.name);
+        let message = format!(
+            "the agent {} has the toolbox {}, and the manifest has no {what}",
+            agent.name, spec.name
+        );
         Error::new(ErrorKind::Config, message)
     };
     let toolbox: Arc<dyn Toolbox> = match (tooling.toolboxes.get(&spec.name), &*spec.name) {
@@ -74,41 +79,70 @@ pub(super) async fn piece(
             }
             Arc::new(notes.toolbox())
         }
-        (None, "memory") => Arc::new(tooling.memories.as_ref().ok_or_else(|| lacks("`memory`"))?.toolbox()),
+        (None, "memory") => Arc::new(
+            tooling
+                .memories
+                .as_ref()
+                .ok_or_else(|| lacks("`memory`"))?
+                .toolbox(),
+        ),
         (None, "reflections") => Arc::new(match reflections {
             Some(own) => reflecting::toolbox(own),
-            None => reflecting::toolbox(&tooling.reflections(&crate::manifest::ReflectionSpec::default())?),
+            None => reflecting::toolbox(
+                &tooling.reflections(&crate::manifest::ReflectionSpec::default())?,
+            ),
         }),
         (None, "peers") => Arc::clone(tooling.peers.as_ref().ok_or_else(|| lacks("`peers`"))?),
         (None, "background") => return Ok(Piece::Background(spec)),
         // Nobody starts it to hold patterns against its tools.
         (None, name) if tooling.servers.contains_key(name) => {
-            return Ok(Piece::Server(wrap(&spec, Arc::clone(&tooling.servers[name]))));
+            return Ok(Piece::Server(wrap(
+                &spec,
+                Arc::clone(&tooling.servers[name]),
+            )));
         }
         (None, name) => match hands.toolbox(name)? {
             Some(toolbox) => toolbox,
             None => {
-                let known = TOOLBOXES.into_iter().chain(tooling.servers.keys().map(|name| &**name));
-                let known: Vec<&str> = known.chain(tooling.toolboxes.keys().map(|name| &**name)).collect();
+                let known = TOOLBOXES
+                    .into_iter()
+                    .chain(tooling.servers.keys().map(|name| &**name));
+                let known: Vec<&str> = known
+                    .chain(tooling.toolboxes.keys().map(|name| &**name))
+                    .collect();
                 return Err(unknown(agent, "toolbox", &spec.name, &known));
             }
         },
     };
     let toolbox = changed(agent, &spec, toolbox).await?;
-    Ok(if tooling.many.contains(&spec.name) { Piece::Server(toolbox) } else { Piece::Toolbox(toolbox) })
+    Ok(if tooling.many.contains(&spec.name) {
+        Piece::Server(toolbox)
+    } else {
+        Piece::Toolbox(toolbox)
+    })
 }
 
 /// A toolbox with the changes of a manifest, if they fit any of its tools.
-async fn changed(agent: &AgentSpec, spec: &ToolboxSpec, toolbox: Arc<dyn Toolbox>) -> Result<Arc<dyn Toolbox>, Error> {
+async fn changed(
+    agent: &AgentSpec,
+    spec: &ToolboxSpec,
+    toolbox: Arc<dyn Toolbox>,
+) -> Result<Arc<dyn Toolbox>, Error> {
     let patterns = || spec.only.iter().flatten().chain(&spec.except);
     if patterns().next().is_some() {
         let who = Identity::root(ThreadId("".into()), "", Arc::clone(&agent.name));
         // A source that cannot answer now may answer when it is needed.
         if let Ok(set) = toolbox.resolve(&who).await {
             let names: Vec<&str> = set.iter().map(|tool| tool.spec().name().as_str()).collect();
-            let fits_none = |pattern: &&Arc<str>| !names.iter().any(|name| super::pattern::fits(pattern, name));
+            let fits_none =
+                |pattern: &&Arc<str>| !names.iter().any(|name| super::pattern::fits(pattern, name));
             if let Some(wrong) = patterns().find(fits_none) {
-                return Err(unknown(agent, &format!("tool of the toolbox {}", spec.name), wrong, &names));
+                return Err(unknown(
+                    agent,
+                    &format!("tool of the toolbox {}", spec.name),
+                    wrong,
+                    &names,
+                ));
             }
         }
     }
@@ -160,14 +194,24 @@ pub(super) fn root(tooling: &Tooling, agent: &AgentSpec) -> PathBuf {
         ToolboxChoice::Spec(spec) if &*spec.name == "files" => spec.root.clone(),
         _ => None,
     };
-    agent.toolboxes.iter().find_map(of_files).unwrap_or_else(|| tooling.workspace.work())
+    agent
+        .toolboxes
+        .iter()
+        .find_map(of_files)
+        .unwrap_or_else(|| tooling.workspace.work())
 }
 
 /// True if a folder is in the working folder; or in the workspace, if nobody is let into an agent by the files there.
 pub(super) fn is_own(tooling: &Tooling, root: &Path) -> bool {
-    let own = if is_made(tooling) { tooling.workspace.work() } else { tooling.workspace.root().to_owned() };
+    let own = if is_made(tooling) {
+        tooling.workspace.work()
+    } else {
+        tooling.workspace.root().to_owned()
+    };
     let real = |path: &Path| path.canonicalize().ok();
-    real(root).zip(real(&own)).is_some_and(|(root, own)| root.starts_with(own))
+    real(root)
+        .zip(real(&own))
+        .is_some_and(|(root, own)| root.starts_with(own))
 }
 
 /// True if a backend made the workspace, in a folder of agents.

@@ -43,7 +43,10 @@ pub(super) struct Tooling {
     /// What may surround runs, by its names.
     pub(super) middleware: BTreeMap<Arc<str>, Arc<dyn Middleware>>,
     /// In the place of the sandbox of this machine.
-    #[cfg_attr(not(all(feature = "shell", target_os = "linux")), allow(dead_code, reason = "nothing is held there"))]
+    #[cfg_attr(
+        not(all(feature = "shell", target_os = "linux")),
+        allow(dead_code, reason = "nothing is held there")
+    )]
     pub(super) holder: Option<ProgramHolder>,
     /// Where agents work whose tasks are given to a fleet.
     pub(super) placement: Option<Arc<dyn Placement>>,
@@ -92,23 +95,40 @@ impl Tooling {
             placement,
         } = given;
         let shared = || Arc::clone(&world);
-        let board = manifest.board.as_ref().map(|board| store.kv(&board.name, "board"));
-        let notes = manifest.notes.as_ref().map(|notes| store.kv(&notes.name, "notes"));
+        let board = manifest
+            .board
+            .as_ref()
+            .map(|board| store.kv(&board.name, "board"));
+        let notes = manifest
+            .notes
+            .as_ref()
+            .map(|notes| store.kv(&notes.name, "notes"));
         let memories = manifest.memory.as_ref().map(|memory| {
-            let mut memories = Memories::new(store.memory()?, OwnerId(Arc::clone(&memory.owner))).world(shared());
+            let mut memories =
+                Memories::new(store.memory()?, OwnerId(Arc::clone(&memory.owner))).world(shared());
             if let Some(limit) = memory.limit {
                 memories.limit = usize::try_from(limit).unwrap_or(MAX_REMEMBERED);
             }
             Ok::<_, Error>(memories)
         });
         let roots = manifest.skill_folders.iter().map(Root::named);
-        let skills = skills.map_or_else(|| Skills::load(roots), Ok).map_err(|error| {
-            Error::new(ErrorKind::Config, format!("the skills cannot be read: {error}")).with_source(error)
-        })?;
+        let skills = skills
+            .map_or_else(|| Skills::load(roots), Ok)
+            .map_err(|error| {
+                Error::new(
+                    ErrorKind::Config,
+                    format!("the skills cannot be read: {error}"),
+                )
+                .with_source(error)
+            })?;
         Ok(Self {
             manifest: Arc::new(manifest.clone()),
-            board: board.transpose()?.map(|kv| Board::new(kv).world(Arc::clone(&world))),
-            notes: notes.transpose()?.map(|kv| Notes::new(kv).world(Arc::clone(&world))),
+            board: board
+                .transpose()?
+                .map(|kv| Board::new(kv).world(Arc::clone(&world))),
+            notes: notes
+                .transpose()?
+                .map(|kv| Notes::new(kv).world(Arc::clone(&world))),
             memories: memories.transpose()?,
             programs: programs(manifest, &workspace, holder.clone())?,
             holder,
@@ -129,7 +149,11 @@ impl Tooling {
 
     /// Returns the time at which facts are drawn from runs, if they are.
     pub(super) fn extraction(&self) -> Option<Extraction> {
-        self.manifest.memory.as_ref().filter(|memory| memory.extract).map(|_| Extraction::Awaited)
+        self.manifest
+            .memory
+            .as_ref()
+            .filter(|memory| memory.extract)
+            .map(|_| Extraction::Awaited)
     }
 
     /// A program, by its name.
@@ -138,7 +162,10 @@ impl Tooling {
     /// `Config` if there is none.
     pub(super) fn program(&self, agent: &AgentSpec, name: &str) -> Result<Program, Error> {
         let known = || self.programs.keys().map(|name| &**name).collect::<Vec<_>>();
-        self.programs.get(name).cloned().ok_or_else(|| unknown(agent, "process tool", name, &known()))
+        self.programs
+            .get(name)
+            .cloned()
+            .ok_or_else(|| unknown(agent, "process tool", name, &known()))
     }
 
     /// The skills that an agent names.
@@ -152,11 +179,21 @@ impl Tooling {
         let mut roots = Vec::new();
         for name in &agent.skills {
             let known = || self.skills.iter().map(Skill::name).collect::<Vec<_>>();
-            let skill = self.skills.get(name).ok_or_else(|| unknown(agent, "skill", name, &known()))?;
-            roots.extend(std::path::Path::new(&*skill.place().file).parent().map(Root::named));
+            let skill = self
+                .skills
+                .get(name)
+                .ok_or_else(|| unknown(agent, "skill", name, &known()))?;
+            roots.extend(
+                std::path::Path::new(&*skill.place().file)
+                    .parent()
+                    .map(Root::named),
+            );
         }
         Skills::load(roots).map_err(|error| {
-            let message = format!("the skills of the agent {} cannot be read: {error}", agent.name);
+            let message = format!(
+                "the skills of the agent {} cannot be read: {error}",
+                agent.name
+            );
             Error::new(ErrorKind::Config, message).with_source(error)
         })
     }
@@ -169,15 +206,21 @@ impl Tooling {
         let reflections = match &spec.folder {
             Some(folder) => {
                 let (root, path) = (self.workspace.root(), place(self.workspace.root(), folder)?);
-                if folder.ancestors().any(|above| root.join(above).is_symlink()) {
-                    let message = format!("reflections are not kept behind a link: {}", path.display());
+                if folder
+                    .ancestors()
+                    .any(|above| root.join(above).is_symlink())
+                {
+                    let message =
+                        format!("reflections are not kept behind a link: {}", path.display());
                     return Err(Error::new(ErrorKind::Config, message));
                 }
                 Reflections::in_dir(path)
             }
             None => Reflections::on_kv(self.store.kv(REFLECTIONS, "reflections")?),
         };
-        Ok(reflections.world(Arc::clone(&self.world)).redact(self.secrets.iter().cloned()))
+        Ok(reflections
+            .world(Arc::clone(&self.world))
+            .redact(self.secrets.iter().cloned()))
     }
 }
 
@@ -191,13 +234,19 @@ fn programs(
         return Ok(BTreeMap::new());
     }
     let around = Surroundings::of(workspace, &manifest.environment, holder.unwrap_or_default());
-    let made = manifest.process_tools.iter().map(|tool| Ok((Arc::clone(&tool.name), Program::new(tool, &around)?)));
+    let made = manifest
+        .process_tools
+        .iter()
+        .map(|tool| Ok((Arc::clone(&tool.name), Program::new(tool, &around)?)));
     made.collect()
 }
 
 /// An agent names something that there is not.
 pub(super) fn unknown(agent: &AgentSpec, what: &str, name: &str, known: &[&str]) -> Error {
-    let mut message = format!("the agent {} names a {what} that there is not: {name}", agent.name);
+    let mut message = format!(
+        "the agent {} names a {what} that there is not: {name}",
+        agent.name
+    );
     match known {
         [] => message.push_str("; there is none"),
         known => message.push_str(&format!("; hint: there are {}", known.join(", "))),

@@ -48,7 +48,11 @@ pub struct Desired {
 
 impl Desired {
     /// The value for an agent of which nothing was asked: it does not run.
-    pub const NOTHING: Self = Self { goal: Goal::Stopped, order: 0, restart: false };
+    pub const NOTHING: Self = Self {
+        goal: Goal::Stopped,
+        order: 0,
+        restart: false,
+    };
 }
 
 impl Home {
@@ -81,7 +85,10 @@ impl Home {
     fn order(&self, id: Uuid, goal: Goal, restart: bool) -> Result<Desired, Error> {
         let workspace = self.workspace(id);
         if !workspace.root().is_dir() {
-            return Err(Error::new(ErrorKind::Missing, format!("there is no agent {id}")));
+            return Err(Error::new(
+                ErrorKind::Missing,
+                format!("there is no agent {id}"),
+            ));
         }
         let lock = self.lock_orders()?;
         // A file that cannot be understood is replaced: an order must be possible at any time.
@@ -91,7 +98,11 @@ impl Home {
         let stops = before.order > taken && (before.restart || before.goal == Goal::Stopped);
         // If the file was replaced, the supervisor knows of later orders than that.
         let order = before.order.max(taken).saturating_add(1);
-        let desired = Desired { goal, order, restart: restart || goal == Goal::Running && stops };
+        let desired = Desired {
+            goal,
+            order,
+            restart: restart || goal == Goal::Running && stops,
+        };
         write_json(&workspace.file(FILE), &desired, Sync::Disk)?;
         drop(lock);
         self.touch()?;
@@ -112,6 +123,9 @@ impl Home {
                 }
             }
         }
-        Err(Error::new(ErrorKind::Busy, format!("somebody holds {}", path.display())))
+        Err(Error::new(
+            ErrorKind::Busy,
+            format!("somebody holds {}", path.display()),
+        ))
     }
 }

@@ -49,7 +49,11 @@ impl Home {
             Err(error) => return Err(storage("read", self.root(), error)),
         };
         let names = folder.filter_map(|it| it.ok()?.file_name().into_string().ok());
-        for id in names.filter_map(|name| Uuid::try_parse(&name).ok().filter(|id| id.to_string() == name)) {
+        for id in names.filter_map(|name| {
+            Uuid::try_parse(&name)
+                .ok()
+                .filter(|id| id.to_string() == name)
+        }) {
             match self.entry(id) {
                 Ok(Some(entry)) => entries.all.push(entry),
                 // It is just being made, or just gone.
@@ -57,14 +61,20 @@ impl Home {
                 Err(error) => entries.problems.push((id, error)),
             }
         }
-        entries.all.sort_by(|one, other| (&one.name, one.id).cmp(&(&other.name, other.id)));
+        entries
+            .all
+            .sort_by(|one, other| (&one.name, one.id).cmp(&(&other.name, other.id)));
         entries.problems.sort_by_key(|(id, _)| *id);
         Ok(entries)
     }
 
     fn entry(&self, id: Uuid) -> Result<Option<Entry>, Error> {
         let workspace = self.workspace(id);
-        let AgentFile { id: written, created_ms, resolved } = match workspace.agent() {
+        let AgentFile {
+            id: written,
+            created_ms,
+            resolved,
+        } = match workspace.agent() {
             Ok(agent) => agent,
             Err(error) if error.kind() == ErrorKind::Missing => return Ok(None),
             Err(error) => return Err(error),
@@ -73,7 +83,13 @@ impl Home {
             let text = format!("the folder of the agent {id} holds another one: {written}");
             return Err(Error::new(ErrorKind::Storage, text));
         }
-        Ok(Some(Entry { id, name: Arc::clone(&resolved.manifest.name), workspace, created_ms, resolved }))
+        Ok(Some(Entry {
+            id,
+            name: Arc::clone(&resolved.manifest.name),
+            workspace,
+            created_ms,
+            resolved,
+        }))
     }
 }
 
@@ -84,17 +100,29 @@ impl Entries {
     /// `Missing` if there is none, `Invalid` if several ids begin so.
     pub fn find(&self, word: &str) -> Result<&Entry, Error> {
         let named = self.all.iter().find(|entry| *entry.name == *word);
-        if let Some(entry) = named.or_else(|| self.all.iter().find(|entry| entry.id.to_string() == word)) {
+        if let Some(entry) =
+            named.or_else(|| self.all.iter().find(|entry| entry.id.to_string() == word))
+        {
             return Ok(entry);
         }
-        let begins = |entry: &&Entry| word.len() >= MIN_PREFIX && entry.id.to_string().starts_with(word);
+        let begins =
+            |entry: &&Entry| word.len() >= MIN_PREFIX && entry.id.to_string().starts_with(word);
         let found: Vec<&Entry> = self.all.iter().filter(begins).collect();
         match found[..] {
             [entry] => Ok(entry),
-            [] => Err(Error::new(ErrorKind::Missing, format!("there is no agent {word}"))),
+            [] => Err(Error::new(
+                ErrorKind::Missing,
+                format!("there is no agent {word}"),
+            )),
             _ => {
-                let ids: Vec<String> = found.iter().map(|entry| format!("{} ({})", entry.id, entry.name)).collect();
-                let text = format!("several agents have an id that begins with {word}: {}", ids.join(", "));
+                let ids: Vec<String> = found
+                    .iter()
+                    .map(|entry| format!("{} ({})", entry.id, entry.name))
+                    .collect();
+                let text = format!(
+                    "several agents have an id that begins with {word}: {}",
+                    ids.join(", ")
+                );
                 Err(Error::new(ErrorKind::Invalid, text))
             }
         }

@@ -39,7 +39,10 @@ impl Home {
                     let named = file.set_len(0).and_then(|()| file.rewind());
                     // The name is for messages alone: on a full disk, agents must be stopped and removed all the same.
                     let _ = named.and_then(|()| write!(file, "{}", std::process::id()));
-                    return Ok(Operator { home: self.clone(), file });
+                    return Ok(Operator {
+                        home: self.clone(),
+                        file,
+                    });
                 }
                 Err(TryLockError::WouldBlock) if attempt < TRIES => std::thread::sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => break,
@@ -48,7 +51,10 @@ impl Home {
                 }
             }
         }
-        let who = self.holder().map(|pid| format!(" (process {pid})")).unwrap_or_default();
+        let who = self
+            .holder()
+            .map(|pid| format!(" (process {pid})"))
+            .unwrap_or_default();
         let text = format!("another operator{who} works on {}", self.root().display());
         Err(Error::new(ErrorKind::Busy, text))
     }
@@ -65,17 +71,29 @@ impl Home {
     /// known.
     pub fn frozen(&self) -> Option<u32> {
         let held = self.is_operated().unwrap_or(false);
-        self.holder().filter(|pid| held && crate::processes::is_stopped(*pid))
+        self.holder()
+            .filter(|pid| held && crate::processes::is_stopped(*pid))
     }
 
     /// The process that has the right, as far as it is told.
     pub fn holder(&self) -> Option<u32> {
-        fs::read_to_string(self.root().join(FILE)).ok()?.trim().parse().ok()
+        fs::read_to_string(self.root().join(FILE))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
     }
 
     fn open_lock(&self) -> Result<File, Error> {
         let path = self.root().join(FILE);
-        let file = private(File::options().create(true).read(true).write(true).truncate(false)).open(&path);
+        let file = private(
+            File::options()
+                .create(true)
+                .read(true)
+                .write(true)
+                .truncate(false),
+        )
+        .open(&path);
         file.map_err(|error| storage("open", &path, error))
     }
 }

@@ -23,7 +23,9 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn new() -> Self {
-        Self { world: Arc::new(SystemWorld) }
+        Self {
+            world: Arc::new(SystemWorld),
+        }
     }
 
     /// Writes one line.
@@ -40,24 +42,43 @@ impl Log {
 
     /// Tells why the process does not go on.
     pub(super) fn failed(&self, error: &Error) {
-        self.line("host_failed", json!({ "kind": http::name_of(error.kind()), "message": http::line(error) }));
+        self.line(
+            "host_failed",
+            json!({ "kind": http::name_of(error.kind()), "message": http::line(error) }),
+        );
     }
 
     /// Tells of a run that began or ended.
     pub(super) fn work(&self, work: &Work<'_>) {
         match work {
-            Work::Began { session: Some(session) } => self.line("prompt_began", json!({ "session": session })),
+            Work::Began {
+                session: Some(session),
+            } => self.line("prompt_began", json!({ "session": session })),
             Work::Began { session: None } => self.line("object_began", json!({})),
-            Work::Ended { session: None, error, .. } => {
-                self.line("object_ended", json!({ "error": error.map(|error| http::name_of(error.kind())) }));
+            Work::Ended {
+                session: None,
+                error,
+                ..
+            } => {
+                self.line(
+                    "object_ended",
+                    json!({ "error": error.map(|error| http::name_of(error.kind())) }),
+                );
             }
-            Work::Ended { session: Some(session), result, error } => {
+            Work::Ended {
+                session: Some(session),
+                result,
+                error,
+            } => {
                 let mut fields = json!({ "session": session });
                 if let (Some(fields), Some(result)) = (fields.as_object_mut(), result) {
                     fields.insert("outcome".into(), result.outcome.kind().into());
                     fields.insert("turns".into(), result.turns.into());
                     fields.insert("usage".into(), json!(result.total_usage));
-                    fields.insert("duration_ms".into(), json!(result.duration.as_millis() as u64));
+                    fields.insert(
+                        "duration_ms".into(),
+                        json!(result.duration.as_millis() as u64),
+                    );
                 }
                 if let (Some(fields), Some(error)) = (fields.as_object_mut(), error) {
                     fields.insert("error".into(), http::name_of(error.kind()).into());
@@ -73,9 +94,14 @@ impl Log {
         panic::set_hook(Box::new(move |info| {
             let payload = info.payload();
             let text = payload.downcast_ref::<&str>().copied();
-            let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic");
+            let text = text
+                .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+                .unwrap_or("a panic");
             let text: String = text.chars().take(MAX_PANIC).collect();
-            log.line("panicked", json!({ "message": text, "at": info.location().map(ToString::to_string) }));
+            log.line(
+                "panicked",
+                json!({ "message": text, "at": info.location().map(ToString::to_string) }),
+            );
         }));
     }
 }

@@ -47,7 +47,10 @@ pub fn main(parts: impl FnOnce() -> Parts) -> Option<ExitCode> {
     let told = match (words.next(), words.next()) {
         (Some(word), None) if word == PARTS => tell(&parts().names()),
         (Some(workspace), None) => serve(&workspace, parts()),
-        _ => Err(Error::new(ErrorKind::Invalid, format!("a host is begun as `{HOST} WORKSPACE` or `{HOST} {PARTS}`"))),
+        _ => Err(Error::new(
+            ErrorKind::Invalid,
+            format!("a host is begun as `{HOST} WORKSPACE` or `{HOST} {PARTS}`"),
+        )),
     };
     Some(match told {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,15 +63,22 @@ pub fn main(parts: impl FnOnce() -> Parts) -> Option<ExitCode> {
 }
 
 fn tell(names: &PartNames) -> Result<(), Error> {
-    let text = serde_json::to_string(names).map_err(|error| failed("the parts cannot be told").with_source(error))?;
-    writeln!(std::io::stdout(), "{text}").map_err(|error| failed("the parts cannot be told").with_source(error))
+    let text = serde_json::to_string(names)
+        .map_err(|error| failed("the parts cannot be told").with_source(error))?;
+    writeln!(std::io::stdout(), "{text}")
+        .map_err(|error| failed("the parts cannot be told").with_source(error))
 }
 
 fn serve(workspace: &OsString, parts: Parts) -> Result<(), Error> {
     // One thread: an agent waits for models and tools, and there may be hundreds of such processes.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(|error| failed("no runtime can be made").with_source(error))?;
-    runtime.block_on(super::run(Workspace::at(workspace), HostOptions::new().parts(parts)))
+    runtime.block_on(super::run(
+        Workspace::at(workspace),
+        HostOptions::new().parts(parts),
+    ))
 }
 
 /// Asks a host for the names of its parts: it runs `PROGRAM agent-host --parts`, and blocks up to 10 s.
@@ -76,10 +86,21 @@ fn serve(workspace: &OsString, parts: Parts) -> Result<(), Error> {
 /// # Errors
 /// `Config` if it does not tell them.
 pub fn part_names(program: &Path) -> Result<PartNames, Error> {
-    let wrong = |why: &str| Error::new(ErrorKind::Config, format!("the host {} {why}", program.display()));
+    let wrong = |why: &str| {
+        Error::new(
+            ErrorKind::Config,
+            format!("the host {} {why}", program.display()),
+        )
+    };
     let mut command = Command::new(program);
-    command.args([HOST, PARTS]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-    let mut child = command.spawn().map_err(|error| wrong("cannot be started").with_source(error))?;
+    command
+        .args([HOST, PARTS])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit());
+    let mut child = command
+        .spawn()
+        .map_err(|error| wrong("cannot be started").with_source(error))?;
     let (sender, answer) = mpsc::channel();
     if let Some(output) = child.stdout.take() {
         std::thread::spawn(move || {

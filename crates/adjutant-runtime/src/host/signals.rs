@@ -49,7 +49,10 @@ pub(super) struct Signals {
 impl Signals {
     pub(super) fn listen() -> Result<Self, Error> {
         use tokio::signal::windows::{ctrl_break, ctrl_c};
-        Ok(Self { interrupt: ctrl_c().map_err(unheard)?, close: ctrl_break().map_err(unheard)? })
+        Ok(Self {
+            interrupt: ctrl_c().map_err(unheard)?,
+            close: ctrl_break().map_err(unheard)?,
+        })
     }
 
     /// The name of the next signal that asks to end.

@@ -48,12 +48,25 @@ async fn ask(
         Ok(body) => body.map_err(|_| too_long())?,
         Err(_) => {
             let message = "the request took too long to arrive";
-            return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, ErrorKind::TimedOut, message));
+            return Err(Problem::new(
+                StatusCode::REQUEST_TIMEOUT,
+                ErrorKind::TimedOut,
+                message,
+            ));
         }
     };
-    let asked = query.iter().flat_map(|query| query.split('&')).filter_map(|field| field.split_once('='));
-    let asked = asked.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(VERSION)).map(|(_, version)| version);
-    let version = headers.get(VERSION).and_then(|version| version.to_str().ok()).or(asked);
+    let asked = query
+        .iter()
+        .flat_map(|query| query.split('&'))
+        .filter_map(|field| field.split_once('='));
+    let asked = asked
+        .into_iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(VERSION))
+        .map(|(_, version)| version);
+    let version = headers
+        .get(VERSION)
+        .and_then(|version| version.to_str().ok())
+        .or(asked);
     Ok(match site.a2a.handle(version, &body).await {
         Reply::Json(told) => Json(told).into_response(),
         Reply::Stream(frames) => {

@@ -21,8 +21,9 @@ use super::{
 use crate::{
     Error, ErrorKind, Prompter,
     prompt::{
-        Control, EventStream, ForkRequest, Look, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest,
-        PromptReply, PromptRequest, ResumeRequest, SessionInfo, SessionPage, SessionsRequest, UndoRequest, Undone,
+        Control, EventStream, ForkRequest, Look, MessagePage, MessagesRequest, ObjectRequest,
+        PausePage, PausesRequest, PromptReply, PromptRequest, ResumeRequest, SessionInfo,
+        SessionPage, SessionsRequest, UndoRequest, Undone,
     },
 };
 
@@ -68,13 +69,23 @@ impl Client {
             .pool_idle_timeout(IDLE)
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never());
-        let failed = |error| Error::new(ErrorKind::Config, "could not build the HTTP client").with_source(error);
-        Ok(Self { http: builder.build().map_err(failed)?, address, token: token.into(), below: "/v1".into() })
+        let failed = |error| {
+            Error::new(ErrorKind::Config, "could not build the HTTP client").with_source(error)
+        };
+        Ok(Self {
+            http: builder.build().map_err(failed)?,
+            address,
+            token: token.into(),
+            below: "/v1".into(),
+        })
     }
 
     /// The same caller of the routes below another path.
     pub(crate) fn below(&self, path: String) -> Self {
-        Self { below: path.into(), ..self.clone() }
+        Self {
+            below: path.into(),
+            ..self.clone()
+        }
     }
 
     /// Returns the address that the agent listens on.
@@ -119,8 +130,14 @@ impl Client {
         path: &str,
         query: &[(&str, String)],
     ) -> Result<ItemStream<T>, Error> {
-        let asked = self.ask(Method::GET, path, query)?.header(header::ACCEPT, "text/event-stream").send();
-        let answer = timeout(SILENCE, asked).await.map_err(|_| silent())?.map_err(unanswered)?;
+        let asked = self
+            .ask(Method::GET, path, query)?
+            .header(header::ACCEPT, "text/event-stream")
+            .send();
+        let answer = timeout(SILENCE, asked)
+            .await
+            .map_err(|_| silent())?
+            .map_err(unanswered)?;
         Ok(Box::pin(items(accepted(answer).await?)))
     }
 
@@ -130,10 +147,16 @@ impl Client {
     /// As [`status`](Client::status).
     pub async fn stop(&self) -> Result<(), Error> {
         let asked = self.ask(Method::POST, "/stop", &[])?.timeout(QUICK);
-        accepted(asked.send().await.map_err(unanswered)?).await.map(drop)
+        accepted(asked.send().await.map_err(unanswered)?)
+            .await
+            .map(drop)
     }
 
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Error> {
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<T, Error> {
         let asked = self.ask(Method::GET, path, query)?.timeout(QUICK);
         json_of(accepted(asked.send().await.map_err(unanswered)?).await?).await
     }
@@ -143,19 +166,36 @@ impl Client {
     }
 
     /// The same, about a session.
-    async fn post_in(&self, path: &str, session: Option<&str>, request: &impl Serialize) -> Result<Response, Error> {
-        let unwritable = |error| Error::new(ErrorKind::Invalid, "the request cannot be written").with_source(error);
+    async fn post_in(
+        &self,
+        path: &str,
+        session: Option<&str>,
+        request: &impl Serialize,
+    ) -> Result<Response, Error> {
+        let unwritable = |error| {
+            Error::new(ErrorKind::Invalid, "the request cannot be written").with_source(error)
+        };
         let body = serde_json::to_vec(request).map_err(unwritable)?;
         if body.len() > MAX_REQUEST_BYTES {
-            let message = format!("the request has {} bytes; it may have {MAX_REQUEST_BYTES}", body.len());
+            let message = format!(
+                "the request has {} bytes; it may have {MAX_REQUEST_BYTES}",
+                body.len()
+            );
             return Err(Error::new(ErrorKind::Full, message));
         }
         let asked = self.ask(Method::POST, path, &in_session(session))?;
-        let asked = asked.header(header::CONTENT_TYPE, "application/json").body(body);
+        let asked = asked
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body);
         accepted(asked.send().await.map_err(unanswered)?).await
     }
 
-    fn ask(&self, method: Method, path: &str, query: &[(&str, String)]) -> Result<RequestBuilder, Error> {
+    fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<RequestBuilder, Error> {
         let mut url = self.url(path)?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
@@ -164,13 +204,21 @@ impl Client {
     }
 
     fn url(&self, path: &str) -> Result<Url, Error> {
-        let wrong = |_| Error::new(ErrorKind::Invalid, format!("not an address: {}", self.address));
+        let wrong = |_| {
+            Error::new(
+                ErrorKind::Invalid,
+                format!("not an address: {}", self.address),
+            )
+        };
         Url::parse(&format!("http://{}{}{path}", self.address, self.below)).map_err(wrong)
     }
 }
 
 fn in_session(session: Option<&str>) -> Vec<(&'static str, String)> {
-    session.map(|name| ("session", name.to_owned())).into_iter().collect()
+    session
+        .map(|name| ("session", name.to_owned()))
+        .into_iter()
+        .collect()
 }
 
 #[async_trait]
@@ -181,20 +229,31 @@ impl Prompter for Client {
 
     async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error> {
         let answer = timeout(SILENCE, self.post("/prompt/stream", &request)).await;
-        Ok(Box::pin(items::<Event>(answer.unwrap_or_else(|_| Err(silent()))?)))
+        Ok(Box::pin(items::<Event>(
+            answer.unwrap_or_else(|_| Err(silent()))?,
+        )))
     }
 
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
         let answer = timeout(SILENCE, self.post("/resume", &request)).await;
-        Ok(Box::pin(items::<Event>(answer.unwrap_or_else(|_| Err(silent()))?)))
+        Ok(Box::pin(items::<Event>(
+            answer.unwrap_or_else(|_| Err(silent()))?,
+        )))
     }
 
     async fn pauses(&self, request: PausesRequest) -> Result<PausePage, Error> {
-        let PausesRequest { session, limit, after } = request;
+        let PausesRequest {
+            session,
+            limit,
+            after,
+        } = request;
         let session = session.map(|name| ("session", name.to_string()));
         let limit = limit.map(|limit| ("limit", limit.to_string()));
-        let query: Vec<_> =
-            session.into_iter().chain(limit).chain(after.map(|mark| ("after", mark.to_string()))).collect();
+        let query: Vec<_> = session
+            .into_iter()
+            .chain(limit)
+            .chain(after.map(|mark| ("after", mark.to_string())))
+            .collect();
         self.get("/pauses", &query).await
     }
 
@@ -203,19 +262,37 @@ impl Prompter for Client {
     }
 
     async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error> {
-        let MessagesRequest { session, limit, before } = request;
+        let MessagesRequest {
+            session,
+            limit,
+            before,
+        } = request;
         let session = session.map(|name| ("session", name.to_string()));
         let limit = limit.map(|limit| ("limit", limit.to_string()));
-        let query: Vec<_> =
-            session.into_iter().chain(limit).chain(before.map(|mark| ("before", mark.to_string()))).collect();
+        let query: Vec<_> = session
+            .into_iter()
+            .chain(limit)
+            .chain(before.map(|mark| ("before", mark.to_string())))
+            .collect();
         self.get("/messages", &query).await
     }
 
     async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
         let limit = request.limit.map(|limit| ("limit", limit.to_string()));
-        let state = request.state.and_then(|state| serde_json::to_value(state).ok()?.as_str().map(str::to_owned));
-        let marks = [("after", request.after), ("search", request.search), ("state", state)];
-        let marks = marks.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let state = request.state.and_then(|state| {
+            serde_json::to_value(state)
+                .ok()?
+                .as_str()
+                .map(str::to_owned)
+        });
+        let marks = [
+            ("after", request.after),
+            ("search", request.search),
+            ("state", state),
+        ];
+        let marks = marks
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
         let query: Vec<_> = limit.into_iter().chain(marks).collect();
         self.get("/sessions", &query).await
     }
@@ -225,19 +302,31 @@ impl Prompter for Client {
         asked.unwrap_or_else(|_| Err(silent())).map(drop)
     }
 
-    async fn attach(&self, session: Option<&str>, after: Option<u64>) -> Result<EventStream, Error> {
+    async fn attach(
+        &self,
+        session: Option<&str>,
+        after: Option<u64>,
+    ) -> Result<EventStream, Error> {
         let after = after.map(|seq| ("after", seq.to_string()));
         let query: Vec<_> = in_session(session).into_iter().chain(after).collect();
         self.follow("/events", &query).await
     }
 
-    async fn fork(&self, session: Option<&str>, request: ForkRequest) -> Result<SessionInfo, Error> {
+    async fn fork(
+        &self,
+        session: Option<&str>,
+        request: ForkRequest,
+    ) -> Result<SessionInfo, Error> {
         json_of(self.post_in("/fork", session, &request).await?).await
     }
 
     async fn delete(&self, session: &str) -> Result<(), Error> {
-        let asked = self.ask(Method::DELETE, "/sessions", &in_session(Some(session)))?.timeout(QUICK);
-        accepted(asked.send().await.map_err(unanswered)?).await.map(drop)
+        let asked = self
+            .ask(Method::DELETE, "/sessions", &in_session(Some(session)))?
+            .timeout(QUICK);
+        accepted(asked.send().await.map_err(unanswered)?)
+            .await
+            .map(drop)
     }
 
     async fn look(&self, session: Option<&str>, look: Look) -> Result<Value, Error> {
@@ -252,7 +341,9 @@ impl Prompter for Client {
 }
 
 /// Returns the items in the frames of an answer. The frame `end` must be the last one; `error` ends them too.
-fn items<T: DeserializeOwned + Send + 'static>(answer: Response) -> impl Stream<Item = Result<T, Error>> + Send {
+fn items<T: DeserializeOwned + Send + 'static>(
+    answer: Response,
+) -> impl Stream<Item = Result<T, Error>> + Send {
     let bytes = Box::pin(answer.bytes_stream());
     stream::unfold(Some((bytes, Frames::default())), |state| async move {
         let (mut bytes, mut frames) = state?;
@@ -261,7 +352,9 @@ fn items<T: DeserializeOwned + Send + 'static>(answer: Response) -> impl Stream<
                 break frame;
             }
             let next = timeout(SILENCE, bytes.next()).await;
-            let Ok(next) = next else { return Some((Err(silent()), None)) };
+            let Ok(next) = next else {
+                return Some((Err(silent()), None));
+            };
             let pushed = match next {
                 Some(Ok(part)) => frames.push(&part).map_err(|_| unreadable()),
                 Some(Err(error)) => Err(cut_off().with_source(error.without_url())),
@@ -274,7 +367,8 @@ fn items<T: DeserializeOwned + Send + 'static>(answer: Response) -> impl Stream<
         match frame.event.as_str() {
             END => None,
             ERROR => {
-                let error = serde_json::from_slice(&frame.data).map_or_else(|_| unreadable(), Wire::error);
+                let error =
+                    serde_json::from_slice(&frame.data).map_or_else(|_| unreadable(), Wire::error);
                 Some((Err(error), None))
             }
             _ => match serde_json::from_slice(&frame.data) {
@@ -292,8 +386,16 @@ async fn json_of<T: DeserializeOwned>(answer: Response) -> Result<T, Error> {
 /// The whole body of an answer. Whoever answers may be anyone, as an agent at an address is: it is read no further than one
 /// frame of a stream would be.
 async fn whole(mut answer: Response) -> Result<Vec<u8>, Error> {
-    let too_long = || Error::new(ErrorKind::Full, format!("the answer has more than {MAX_FRAME_BYTES} bytes"));
-    if answer.content_length().is_some_and(|long| long > MAX_FRAME_BYTES as u64) {
+    let too_long = || {
+        Error::new(
+            ErrorKind::Full,
+            format!("the answer has more than {MAX_FRAME_BYTES} bytes"),
+        )
+    };
+    if answer
+        .content_length()
+        .is_some_and(|long| long > MAX_FRAME_BYTES as u64)
+    {
         return Err(too_long());
     }
     let mut bytes = Vec::new();
@@ -307,26 +409,43 @@ async fn whole(mut answer: Response) -> Result<Vec<u8>, Error> {
 }
 
 async fn accepted(answer: Response) -> Result<Response, Error> {
-    if answer.status().is_success() { Ok(answer) } else { Err(refused(answer).await) }
+    if answer.status().is_success() {
+        Ok(answer)
+    } else {
+        Err(refused(answer).await)
+    }
 }
 
 /// The error that an answer tells of.
 async fn refused(answer: Response) -> Error {
     let status = answer.status();
-    let told = whole(answer).await.ok().and_then(|bytes| serde_json::from_slice::<Wire>(&bytes).ok());
+    let told = whole(answer)
+        .await
+        .ok()
+        .and_then(|bytes| serde_json::from_slice::<Wire>(&bytes).ok());
     match told {
         Some(told) => told.error(),
-        None => Error::new(ErrorKind::Connection, format!("the agent answered {status} without saying why")),
+        None => Error::new(
+            ErrorKind::Connection,
+            format!("the agent answered {status} without saying why"),
+        ),
     }
 }
 
 fn unanswered(error: reqwest::Error) -> Error {
-    let message = if error.is_connect() { "could not connect to the agent" } else { "the agent did not answer" };
+    let message = if error.is_connect() {
+        "could not connect to the agent"
+    } else {
+        "the agent did not answer"
+    };
     Error::new(ErrorKind::Connection, message).with_source(error.without_url())
 }
 
 fn silent() -> Error {
-    Error::new(ErrorKind::Connection, format!("the agent said nothing for {} s", SILENCE.as_secs()))
+    Error::new(
+        ErrorKind::Connection,
+        format!("the agent said nothing for {} s", SILENCE.as_secs()),
+    )
 }
 
 fn cut_off() -> Error {
@@ -335,11 +454,16 @@ fn cut_off() -> Error {
 
 fn unreadable() -> Error {
     let hint = "hint: if its program is of another version, start the agent again";
-    Error::new(ErrorKind::Connection, format!("the agent answered what cannot be read; {hint}"))
+    Error::new(
+        ErrorKind::Connection,
+        format!("the agent answered what cannot be read; {hint}"),
+    )
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }

@@ -99,19 +99,29 @@ pub(crate) fn line(error: &Error) -> String {
 impl Wire {
     pub(super) fn of(error: &Error) -> Self {
         let kind = name_of(error.kind()).to_owned();
-        Self { error: ErrorBody { kind, message: line(error), is_retryable: error.is_retryable() } }
+        Self {
+            error: ErrorBody {
+                kind,
+                message: line(error),
+                is_retryable: error.is_retryable(),
+            },
+        }
     }
 
     /// The error that it tells of; one of a kind that is not known here is the agent's.
     pub(super) fn error(self) -> Error {
         let known = KINDS.iter().find(|(_, name, _)| *name == self.error.kind);
-        Error::new(known.map_or(ErrorKind::Agent, |(kind, _, _)| *kind), self.error.message)
+        Error::new(
+            known.map_or(ErrorKind::Agent, |(kind, _, _)| *kind),
+            self.error.message,
+        )
     }
 }
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        let status = StatusCode::from_u16(status_of(error.kind())).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = StatusCode::from_u16(status_of(error.kind()))
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         Self { error, status }
     }
 }
@@ -119,13 +129,19 @@ impl From<Error> for Problem {
 impl Problem {
     /// A problem of a request, which has a status of its own.
     pub(super) fn new(status: StatusCode, kind: ErrorKind, message: &str) -> Self {
-        Self { error: Error::new(kind, message), status }
+        Self {
+            error: Error::new(kind, message),
+            status,
+        }
     }
 }
 
 /// A request has more bytes than it may have.
 pub(super) fn too_long() -> Error {
-    Error::new(ErrorKind::Full, format!("the request has more than {MAX_REQUEST_BYTES} bytes"))
+    Error::new(
+        ErrorKind::Full,
+        format!("the request has more than {MAX_REQUEST_BYTES} bytes"),
+    )
 }
 
 impl IntoResponse for Problem {
@@ -133,9 +149,11 @@ impl IntoResponse for Problem {
         let told = (self.status, Json(Wire::of(&self.error)));
         // A caller that is to ask again leaves its place to others meanwhile.
         match (self.status, self.error.kind()) {
-            (StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Busy) => {
-                ([(header::RETRY_AFTER, "1"), (header::CONNECTION, "close")], told).into_response()
-            }
+            (StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Busy) => (
+                [(header::RETRY_AFTER, "1"), (header::CONNECTION, "close")],
+                told,
+            )
+                .into_response(),
             _ => told.into_response(),
         }
     }

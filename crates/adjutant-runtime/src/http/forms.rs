@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::OPENAPI;
 use crate::prompt::{
-    Control, ForkRequest, MessagesRequest, ObjectRequest, PausesRequest, PromptRequest, ResumeRequest, SessionsRequest,
-    UndoRequest,
+    Control, ForkRequest, MessagesRequest, ObjectRequest, PausesRequest, PromptRequest,
+    ResumeRequest, SessionsRequest, UndoRequest,
 };
 
 /// The largest number of faults that are told.
@@ -27,8 +27,7 @@ pub(crate) trait RequestForm {
 
 impl RequestForm for PromptRequest {
     const SCHEMA: &'static str = "PromptRequest";
-    const FORM: &'static str =
-        r#"{"prompt": TEXT, "session": NAME, "timeout_ms": NUMBER}, of which `prompt` must be there"#;
+    const FORM: &'static str = r#"{"prompt": TEXT, "session": NAME, "timeout_ms": NUMBER}, of which `prompt` must be there"#;
 }
 
 impl RequestForm for ResumeRequest {
@@ -58,7 +57,8 @@ impl RequestForm for UndoRequest {
 
 impl RequestForm for RunAgentInput {
     const SCHEMA: &'static str = "RunAgentInput";
-    const FORM: &'static str = "AG-UI's `RunAgentInput`, of which `threadId` and `runId` must be there";
+    const FORM: &'static str =
+        "AG-UI's `RunAgentInput`, of which `threadId` and `runId` must be there";
 }
 
 impl RequestForm for ChatRequest {
@@ -67,7 +67,8 @@ impl RequestForm for ChatRequest {
 }
 
 impl RequestForm for MessagesRequest {
-    const FORM: &'static str = "?session=NAME&limit=1 to 1000&before=MARK OF A PAGE, each of which may be left out";
+    const FORM: &'static str =
+        "?session=NAME&limit=1 to 1000&before=MARK OF A PAGE, each of which may be left out";
 }
 
 impl RequestForm for SessionsRequest {
@@ -75,29 +76,51 @@ impl RequestForm for SessionsRequest {
 }
 
 impl RequestForm for PausesRequest {
-    const FORM: &'static str = "?session=NAME&limit=1 to 1000&after=MARK OF A PAGE, each of which may be left out";
+    const FORM: &'static str =
+        "?session=NAME&limit=1 to 1000&after=MARK OF A PAGE, each of which may be left out";
 }
 
 /// What is wrong with a request that has not the form that it must have, and the form. `why` is told where the schema finds
 /// nothing.
 pub(super) fn explain<T: RequestForm>(value: Option<&Value>, why: String) -> String {
-    let mut faults = value.map(|value| faults(T::SCHEMA, value)).unwrap_or_default();
+    let mut faults = value
+        .map(|value| faults(T::SCHEMA, value))
+        .unwrap_or_default();
     if faults.is_empty() {
         faults.push(why.chars().take(MAX_FAULT).collect());
     }
-    let what = if T::SCHEMA.is_empty() { "query" } else { "request" };
-    format!("the {what} is not as it must be: {}; hint: it is {}", faults.join(", "), T::FORM)
+    let what = if T::SCHEMA.is_empty() {
+        "query"
+    } else {
+        "request"
+    };
+    format!(
+        "the {what} is not as it must be: {}; hint: it is {}",
+        faults.join(", "),
+        T::FORM
+    )
 }
 
 /// What the schema of a request says of a value.
 fn faults(name: &str, value: &Value) -> Vec<String> {
     let pointer = format!("/components/schemas/{name}");
     let document = serde_json::from_str(OPENAPI).map(Arc::new).ok();
-    let schema = document.and_then(|it| Schema::compile(it).ok()).and_then(|it| it.part(&pointer).ok());
-    let Some(Err(violations)) = schema.map(|it| it.validate(value)) else { return Vec::new() };
+    let schema = document
+        .and_then(|it| Schema::compile(it).ok())
+        .and_then(|it| it.part(&pointer).ok());
+    let Some(Err(violations)) = schema.map(|it| it.validate(value)) else {
+        return Vec::new();
+    };
     let told = violations.iter().take(MAX_FAULTS).map(|it| {
-        let at = if it.path.is_empty() { String::new() } else { format!("{}: ", it.path) };
-        format!("{at}{}", it.message).chars().take(MAX_FAULT).collect()
+        let at = if it.path.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", it.path)
+        };
+        format!("{at}{}", it.message)
+            .chars()
+            .take(MAX_FAULT)
+            .collect()
     });
     told.collect()
 }

@@ -64,7 +64,10 @@ impl Frames {
 
 impl Frame {
     fn field(&mut self, line: &[u8]) {
-        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let colon = line
+            .iter()
+            .position(|byte| *byte == b':')
+            .unwrap_or(line.len());
         let (name, value) = line.split_at(colon);
         let value = value.strip_prefix(b":").unwrap_or_default();
         let value = value.strip_prefix(b" ").unwrap_or(value);
@@ -91,24 +94,39 @@ mod tests {
         for size in 1..=text.len() {
             let (mut frames, mut found) = (Frames::default(), Vec::new());
             for part in text.as_bytes().chunks(size) {
-                frames.push(&Bytes::copy_from_slice(part)).expect("it is short");
+                frames
+                    .push(&Bytes::copy_from_slice(part))
+                    .expect("it is short");
                 found.extend(std::iter::from_fn(|| frames.next()));
             }
-            let found: Vec<(String, String)> =
-                found.into_iter().map(|it| (it.event, String::from_utf8_lossy(&it.data).into_owned())).collect();
-            let expect: Vec<(String, String)> =
-                expect.iter().map(|(event, data)| ((*event).to_owned(), (*data).to_owned())).collect();
+            let found: Vec<(String, String)> = found
+                .into_iter()
+                .map(|it| (it.event, String::from_utf8_lossy(&it.data).into_owned()))
+                .collect();
+            let expect: Vec<(String, String)> = expect
+                .iter()
+                .map(|(event, data)| ((*event).to_owned(), (*data).to_owned()))
+                .collect();
             assert_eq!(found, expect, "in parts of {size}");
         }
     }
 
     #[test]
     fn frames_are_the_same_in_whatever_parts_they_come() {
-        check("id: 5\nevent: a\ndata: {\"x\":\"ü\"}\n\n", &[("a", "{\"x\":\"ü\"}")]);
-        check("data:1\r\n\r\nevent:b\r\ndata: 2\r\n\r\n", &[("", "1"), ("b", "2")]);
+        check(
+            "id: 5\nevent: a\ndata: {\"x\":\"ü\"}\n\n",
+            &[("a", "{\"x\":\"ü\"}")],
+        );
+        check(
+            "data:1\r\n\r\nevent:b\r\ndata: 2\r\n\r\n",
+            &[("", "1"), ("b", "2")],
+        );
         check(": comment\n\n:\n\ndata: 1\ndata: 2\n\n", &[("", "1\n2")]);
         check("event: a\n\ndata: 1\n\n", &[("", "1")]);
-        check("data: 1\nodd\nevent: x\n\nrest: 5\ndata: cut", &[("x", "1")]);
+        check(
+            "data: 1\nodd\nevent: x\n\nrest: 5\ndata: cut",
+            &[("x", "1")],
+        );
     }
 
     #[test]

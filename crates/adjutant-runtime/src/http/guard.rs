@@ -40,10 +40,17 @@ impl Keys {
 
     /// True if a request shows the cookie of a page.
     fn is_visitor(&self, headers: &HeaderMap) -> bool {
-        let Some(secret) = &self.visitor else { return false };
-        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|it| it.to_str().ok());
+        let Some(secret) = &self.visitor else {
+            return false;
+        };
+        let cookies = headers
+            .get_all(header::COOKIE)
+            .iter()
+            .filter_map(|it| it.to_str().ok());
         let name = self.cookie();
-        let mut shown = cookies.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
+        let mut shown = cookies
+            .flat_map(|it| it.split(';'))
+            .filter_map(|it| it.trim().split_once('='));
         shown.any(|(key, value)| key == name && is_same(value.as_bytes(), secret.as_bytes()))
     }
 }
@@ -78,7 +85,11 @@ async fn checked(keys: &Keys, request: Request, next: Next) -> Response {
         // A page in a browser whose name leads here is not a caller that holds the token.
         return refused("the request is for another host");
     }
-    if !headers.get_all(header::ORIGIN).iter().all(|origin| is_own_origin(origin, keys.port)) {
+    if !headers
+        .get_all(header::ORIGIN)
+        .iter()
+        .all(|origin| is_own_origin(origin, keys.port))
+    {
         // It may hold the token; the page that sends it may not be one of ours.
         return refused("the request is from a page of another origin");
     }
@@ -88,7 +99,10 @@ async fn checked(keys: &Keys, request: Request, next: Next) -> Response {
     let is_visitor = !is_known && keys.is_visitor(headers);
     if is_visitor && !is_open {
         // A cookie comes with requests of other pages of this host too.
-        if headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
+        if headers
+            .get("sec-fetch-site")
+            .is_some_and(|site| site != "same-origin" && site != "none")
+        {
             return refused("the request is from another page");
         }
         if !request.method().is_safe() && headers.get(MARK.0).is_none_or(|value| value != MARK.1) {
@@ -96,7 +110,11 @@ async fn checked(keys: &Keys, request: Request, next: Next) -> Response {
         }
     }
     if !is_open && !is_known && !is_visitor {
-        let problem = Problem::new(StatusCode::UNAUTHORIZED, ErrorKind::Denied, "the token is missing or wrong");
+        let problem = Problem::new(
+            StatusCode::UNAUTHORIZED,
+            ErrorKind::Denied,
+            "the token is missing or wrong",
+        );
         return ([(header::WWW_AUTHENTICATE, "Bearer")], problem).into_response();
     }
     if let Some(shown) = request.extensions().get::<ShownToken>()
@@ -105,7 +123,10 @@ async fn checked(keys: &Keys, request: Request, next: Next) -> Response {
         shown.0.store(true, Ordering::Relaxed);
     }
     // Before a byte of it is read.
-    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let length = request
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse().ok());
     if length.is_some_and(|length: u64| length > MAX_REQUEST_BYTES as u64) {
         return Problem::from(too_long()).into_response();
     }
@@ -115,22 +136,33 @@ async fn checked(keys: &Keys, request: Request, next: Next) -> Response {
 /// True if the request names this address, by one of the names of loopback.
 fn is_own(headers: &HeaderMap, port: u16) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
-    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return false;
+    };
     is_name(host.as_bytes(), port)
 }
 
 /// True if the page that asks came from this address.
 fn is_own_origin(origin: &HeaderValue, port: u16) -> bool {
-    origin.as_bytes().strip_prefix(b"http://").is_some_and(|host| is_name(host, port))
+    origin
+        .as_bytes()
+        .strip_prefix(b"http://")
+        .is_some_and(|host| is_name(host, port))
 }
 
 fn is_name(host: &[u8], port: u16) -> bool {
     let names = ["127.0.0.1", "localhost", "[::1]"];
-    names.iter().any(|name| host.eq_ignore_ascii_case(format!("{name}:{port}").as_bytes()))
+    names
+        .iter()
+        .any(|name| host.eq_ignore_ascii_case(format!("{name}:{port}").as_bytes()))
 }
 
 fn shows(headers: &HeaderMap, token: &str) -> bool {
-    let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+    let shown = headers
+        .get(header::AUTHORIZATION)
+        .map(|value| value.as_bytes());
     let shown = shown.and_then(|value| value.split_at_checked("Bearer ".len()));
-    shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case(b"bearer ") && is_same(shown, token.as_bytes()))
+    shown.is_some_and(|(scheme, shown)| {
+        scheme.eq_ignore_ascii_case(b"bearer ") && is_same(shown, token.as_bytes())
+    })
 }

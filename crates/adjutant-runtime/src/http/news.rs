@@ -27,7 +27,13 @@ struct Watching {
 /// Who reads slowly may miss changes in between, never the last one.
 pub(super) fn follow(site: Arc<Site>) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     let (runs, phase) = (site.prompter.runs(), site.phase.subscribe());
-    let watching = Watching { site, runs, phase, told: None, is_over: false };
+    let watching = Watching {
+        site,
+        runs,
+        phase,
+        told: None,
+        is_over: false,
+    };
     stream::unfold(watching, |mut watching| async move {
         if watching.is_over {
             return None;

@@ -33,7 +33,10 @@ const HEADERS: [(HeaderName, &str); 4] = [
     ),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
 ];
 /// What an exported page may do: nothing but show itself.
 const SEALED: &str = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
@@ -83,11 +86,18 @@ pub(crate) fn with_page<S: Clone + Send + Sync + 'static>(
     files: &'static [PageFile],
     keys: &Keys,
 ) -> Router<S> {
-    let cookie =
-        keys.visitor.as_ref().map(|secret| format!("{}={secret}; HttpOnly; SameSite=Strict; Path=/", keys.cookie()));
+    let cookie = keys.visitor.as_ref().map(|secret| {
+        format!(
+            "{}={secret}; HttpOnly; SameSite=Strict; Path=/",
+            keys.cookie()
+        )
+    });
     router
         .route("/", get(async move || file(files, INDEX)))
-        .route("/app/{name}", get(async move |Path(name): Path<String>| file(files, &name)))
+        .route(
+            "/app/{name}",
+            get(async move |Path(name): Path<String>| file(files, &name)),
+        )
         .route("/v1/session", post(async move || known(cookie)))
 }
 
@@ -95,16 +105,31 @@ pub(crate) fn with_page<S: Clone + Send + Sync + 'static>(
 fn known(cookie: Option<String>) -> Response {
     match cookie {
         Some(cookie) => (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response(),
-        None => Problem::new(StatusCode::NOT_FOUND, ErrorKind::Missing, "there is no page here").into_response(),
+        None => Problem::new(
+            StatusCode::NOT_FOUND,
+            ErrorKind::Missing,
+            "there is no page here",
+        )
+        .into_response(),
     }
 }
 
 fn file(files: &[PageFile], name: &str) -> Response {
     match files.iter().find(|file| file.name == name) {
-        Some(file) => {
-            ([(header::CONTENT_TYPE, file.media()), (header::CACHE_CONTROL, "no-cache")], file.text).into_response()
-        }
-        None => Problem::new(StatusCode::NOT_FOUND, ErrorKind::Missing, "there is no such file").into_response(),
+        Some(file) => (
+            [
+                (header::CONTENT_TYPE, file.media()),
+                (header::CACHE_CONTROL, "no-cache"),
+            ],
+            file.text,
+        )
+            .into_response(),
+        None => Problem::new(
+            StatusCode::NOT_FOUND,
+            ErrorKind::Missing,
+            "there is no such file",
+        )
+        .into_response(),
     }
 }
 
@@ -125,13 +150,22 @@ pub(crate) async fn export(
         }
         events.push(event);
     }
-    let look = Look::Context { after: 0, limit: Some(MAX_REQUESTS) };
+    let look = Look::Context {
+        after: 0,
+        limit: Some(MAX_REQUESTS),
+    };
     let context = prompter.look(Some(session), look).await?;
     let context = context.get("requests").cloned().unwrap_or_default();
-    let text = sealed(files, &json!({"session": session, "events": events, "context": context}));
+    let text = sealed(
+        files,
+        &json!({"session": session, "events": events, "context": context}),
+    );
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CONTENT_DISPOSITION, "attachment; filename=\"session.html\""),
+        (
+            header::CONTENT_DISPOSITION,
+            "attachment; filename=\"session.html\"",
+        ),
         (header::CACHE_CONTROL, "no-store"),
     ];
     Ok((headers, text).into_response())
@@ -139,9 +173,13 @@ pub(crate) async fn export(
 
 /// The page in one file. Its modules have no addresses there: they are named by a map, and what they import is too.
 fn sealed(files: &[PageFile], exported: &Value) -> String {
-    let index = files.iter().find(|file| file.name == INDEX).map_or("", |file| file.text);
+    let index = files
+        .iter()
+        .find(|file| file.name == INDEX)
+        .map_or("", |file| file.text);
     let mut head = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{SEALED}\">");
-    let (mut modules, mut body, mut page) = (serde_json::Map::new(), String::new(), index.to_owned());
+    let (mut modules, mut body, mut page) =
+        (serde_json::Map::new(), String::new(), index.to_owned());
     for file in files {
         if file.name.ends_with(".css") {
             let _ = write!(head, "<style>{}</style>", file.text.replace("</", "<\\/"));
@@ -149,13 +187,23 @@ fn sealed(files: &[PageFile], exported: &Value) -> String {
         } else if file.name.ends_with(".js") {
             let mut text = file.text.to_owned();
             for other in files {
-                text = text.replace(&format!("\"./{}\"", other.name), &format!("\"page/{}\"", other.name));
+                text = text.replace(
+                    &format!("\"./{}\"", other.name),
+                    &format!("\"page/{}\"", other.name),
+                );
             }
-            let address = format!("data:text/javascript;base64,{}", BASE64_STANDARD.encode(text));
+            let address = format!(
+                "data:text/javascript;base64,{}",
+                BASE64_STANDARD.encode(text)
+            );
             modules.insert(format!("page/{}", file.name), Value::String(address));
             if page.contains(&format!("/app/{}\"", file.name)) {
                 page = without(&page, "<script ", file.name, "</script>");
-                let _ = write!(body, "<script type=\"module\">import \"page/{}\";</script>", file.name);
+                let _ = write!(
+                    body,
+                    "<script type=\"module\">import \"page/{}\";</script>",
+                    file.name
+                );
             }
         }
     }
@@ -171,11 +219,17 @@ fn sealed(files: &[PageFile], exported: &Value) -> String {
 
 /// A text without the element that refers to a file.
 fn without(page: &str, begin: &str, name: &str, end: &str) -> String {
-    let Some(at) = page.find(&format!("/app/{name}\"")) else { return page.to_owned() };
+    let Some(at) = page.find(&format!("/app/{name}\"")) else {
+        return page.to_owned();
+    };
     let (head, tail) = page.split_at(at);
     let from = head.rfind(begin).unwrap_or(at);
     let upto = tail.find(end).map_or(page.len(), |it| at + it + end.len());
-    format!("{}{}", page.get(..from).unwrap_or_default(), page.get(upto..).unwrap_or_default())
+    format!(
+        "{}{}",
+        page.get(..from).unwrap_or_default(),
+        page.get(upto..).unwrap_or_default()
+    )
 }
 
 fn before(page: &str, mark: &str, what: &str) -> String {

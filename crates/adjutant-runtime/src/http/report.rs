@@ -25,6 +25,11 @@ pub struct AgentReport {
 
 impl AgentReport {
     pub(super) fn new(status: Status, agent: Arc<str>, runs: usize, session: Arc<str>) -> Self {
-        Self { status, agent, runs: runs as u64, session }
+        Self {
+            status,
+            agent,
+            runs: runs as u64,
+            session,
+        }
     }
 }

@@ -33,8 +33,8 @@ use super::{
 use crate::{
     Error, ErrorKind, Prompter, Status,
     prompt::{
-        self, EventStream, LocalPrompter, Look, MessagePage, MessagesRequest, PausePage, PausesRequest, PromptReply,
-        SessionPage, SessionsRequest, Undone,
+        self, EventStream, LocalPrompter, Look, MessagePage, MessagesRequest, PausePage,
+        PausesRequest, PromptReply, SessionPage, SessionsRequest, Undone,
     },
 };
 
@@ -67,7 +67,10 @@ pub(super) enum Phase {
 /// Whoever finds the agent that a request is for.
 pub(crate) trait Plane: Send + Sync + 'static {
     /// The agent of this name; the only one has none.
-    fn prompter(&self, agent: Option<&str>) -> impl Future<Output = Result<Arc<dyn Prompter>, Error>> + Send;
+    fn prompter(
+        &self,
+        agent: Option<&str>,
+    ) -> impl Future<Output = Result<Arc<dyn Prompter>, Error>> + Send;
 
     /// The places of prompts at work.
     fn prompts(&self) -> &Arc<Semaphore>;
@@ -84,9 +87,16 @@ impl<P: Plane> FromRequestParts<Arc<P>> for Whom {
 
     async fn from_request_parts(parts: &mut Parts, plane: &Arc<P>) -> Result<Self, Problem> {
         let params = RawPathParams::from_request_parts(parts, plane).await;
-        let params = params.map_err(|_| Error::new(ErrorKind::Invalid, "the path of the request is no text"))?;
-        let agent = params.iter().find(|(name, _)| *name == "agent").map(|(_, agent)| agent);
-        Ok(Self { prompter: plane.prompter(agent).await?, prompts: Arc::clone(plane.prompts()) })
+        let params = params
+            .map_err(|_| Error::new(ErrorKind::Invalid, "the path of the request is no text"))?;
+        let agent = params
+            .iter()
+            .find(|(name, _)| *name == "agent")
+            .map(|(_, agent)| agent);
+        Ok(Self {
+            prompter: plane.prompter(agent).await?,
+            prompts: Arc::clone(plane.prompts()),
+        })
     }
 }
 
@@ -121,9 +131,20 @@ pub(crate) fn places() -> Arc<Semaphore> {
 }
 
 impl Site {
-    pub(super) fn new(prompter: LocalPrompter, agent: Arc<str>, a2a: adjutant_protocols::a2a::Handler) -> Self {
+    pub(super) fn new(
+        prompter: LocalPrompter,
+        agent: Arc<str>,
+        a2a: adjutant_protocols::a2a::Handler,
+    ) -> Self {
         let phase = watch::Sender::new(Phase::Serving);
-        Self { prompter, agent, phase, stop: CancellationToken::new(), a2a, prompts: places() }
+        Self {
+            prompter,
+            agent,
+            phase,
+            stop: CancellationToken::new(),
+            a2a,
+            prompts: places(),
+        }
     }
 
     pub(super) fn go_to(&self, phase: Phase) {
@@ -138,13 +159,21 @@ impl Site {
             Phase::Serving | Phase::Stopping if runs > 0 => Status::Working,
             Phase::Serving | Phase::Stopping => Status::Ready,
         };
-        AgentReport::new(status, Arc::clone(&self.agent), runs, self.prompter.session_of(None))
+        AgentReport::new(
+            status,
+            Arc::clone(&self.agent),
+            runs,
+            self.prompter.session_of(None),
+        )
     }
 }
 
 /// All that a host serves, its own routes for other callers among it.
 pub(super) fn router(site: &Arc<Site>, keys: Keys, others: Router<Arc<Site>>) -> Router {
-    let router = others.route("/v1/ready", get(ready)).route("/v1/status", get(status)).route("/v1/stop", post(stop));
+    let router = others
+        .route("/v1/ready", get(ready))
+        .route("/v1/status", get(status))
+        .route("/v1/stop", post(stop));
     guarded(of_agent(router, "/v1"), keys).with_state(Arc::clone(site))
 }
 
@@ -182,25 +211,47 @@ pub(crate) fn guarded<P: Plane>(router: Router<Arc<P>>, keys: Keys) -> Router<Ar
     router
         .route("/v1/openapi.json", get(openapi))
         .fallback(async |uri: Uri| {
-            let version = uri.path().strip_prefix("/v").and_then(|path| path.split('/').next());
+            let version = uri
+                .path()
+                .strip_prefix("/v")
+                .and_then(|path| path.split('/').next());
             let is_other = version.is_some_and(|it| it != "1" && it.parse::<u32>().is_ok());
-            let why = if is_other { ": this program speaks version 1, below /v1" } else { "" };
-            Problem::new(StatusCode::NOT_FOUND, ErrorKind::Missing, &format!("there is no such route{why}"))
+            let why = if is_other {
+                ": this program speaks version 1, below /v1"
+            } else {
+                ""
+            };
+            Problem::new(
+                StatusCode::NOT_FOUND,
+                ErrorKind::Missing,
+                &format!("there is no such route{why}"),
+            )
         })
         .method_not_allowed_fallback(async || {
-            Problem::new(StatusCode::METHOD_NOT_ALLOWED, ErrorKind::Invalid, "the route does not take this method")
+            Problem::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                ErrorKind::Invalid,
+                "the route does not take this method",
+            )
         })
         .layer(middleware::from_fn_with_state(Arc::new(keys), guard::guard))
 }
 
 async fn ready(State(site): State<Arc<Site>>) -> Response {
     let is_ready = *site.phase.borrow() == Phase::Serving;
-    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if is_ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     (status, Json(json!({ "ready": is_ready }))).into_response()
 }
 
 async fn status(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     if accept.contains("text/event-stream") {
         return sse::respond(news::follow(site));
     }
@@ -209,7 +260,9 @@ async fn status(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
 
 async fn prompt(whom: Whom, headers: HeaderMap, body: Body) -> Result<Json<PromptReply>, Problem> {
     let _place = whom.place()?;
-    Ok(Json(whom.prompter.prompt(read(&headers, body).await?).await?))
+    Ok(Json(
+        whom.prompter.prompt(read(&headers, body).await?).await?,
+    ))
 }
 
 impl RequestForm for EventsQuery {
@@ -217,7 +270,8 @@ impl RequestForm for EventsQuery {
 }
 
 impl RequestForm for Page {
-    const FORM: &'static str = "?limit=1 to 1000&before=MARK OF A PAGE, each of which may be left out";
+    const FORM: &'static str =
+        "?limit=1 to 1000&before=MARK OF A PAGE, each of which may be left out";
 }
 
 /// The query that chooses how the events of a run are told.
@@ -278,7 +332,10 @@ async fn object(whom: Whom, headers: HeaderMap, body: Body) -> Result<Response, 
     Ok(Json(whom.prompter.object(read(&headers, body).await?).await?).into_response())
 }
 
-async fn pauses(whom: Whom, query: Result<Query<PausesRequest>, QueryRejection>) -> Result<Json<PausePage>, Problem> {
+async fn pauses(
+    whom: Whom,
+    query: Result<Query<PausesRequest>, QueryRejection>,
+) -> Result<Json<PausePage>, Problem> {
     Ok(Json(whom.prompter.pauses(asked(query)?).await?))
 }
 
@@ -318,7 +375,11 @@ async fn messages_of(
     query: Result<Query<Page>, QueryRejection>,
 ) -> Result<Json<MessagePage>, Problem> {
     let Page { limit, before } = asked(query)?;
-    let request = MessagesRequest { session: Some(name), limit, before };
+    let request = MessagesRequest {
+        session: Some(name),
+        limit,
+        before,
+    };
     Ok(Json(whom.prompter.messages(request).await?))
 }
 
@@ -349,8 +410,7 @@ struct Events {
 }
 
 impl RequestForm for Events {
-    const FORM: &'static str =
-        "?session=NAME&after=NUMBER&follow=true, each of which may be left out; `follow` needs `after`";
+    const FORM: &'static str = "?session=NAME&after=NUMBER&follow=true, each of which may be left out; `follow` needs `after`";
 }
 
 /// What is looked for in a session; each route has its own part of it.
@@ -379,7 +439,11 @@ impl RequestForm for LookedFor {
 type LookQuery = Result<Query<LookedFor>, QueryRejection>;
 
 /// Looks into a session; none if the query does not say what is looked for.
-async fn looked(whom: Whom, query: LookQuery, of: fn(&LookedFor) -> Option<Look>) -> Result<Json<Value>, Problem> {
+async fn looked(
+    whom: Whom,
+    query: LookQuery,
+    of: fn(&LookedFor) -> Option<Look>,
+) -> Result<Json<Value>, Problem> {
     let query = asked(query)?;
     let look = of(&query).ok_or_else(|| {
         Error::new(
@@ -387,7 +451,9 @@ async fn looked(whom: Whom, query: LookQuery, of: fn(&LookedFor) -> Option<Look>
             forms::explain::<LookedFor>(None, "the query fits nothing that is shown".to_owned()),
         )
     })?;
-    Ok(Json(whom.prompter.look(query.session.as_deref(), look).await?))
+    Ok(Json(
+        whom.prompter.look(query.session.as_deref(), look).await?,
+    ))
 }
 
 async fn tree(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
@@ -395,7 +461,12 @@ async fn tree(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
 }
 
 async fn diff(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
-    looked(whom, query, |query| Some(Look::Diff { with: query.with.clone()? })).await
+    looked(whom, query, |query| {
+        Some(Look::Diff {
+            with: query.with.clone()?,
+        })
+    })
+    .await
 }
 
 async fn explain(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
@@ -404,7 +475,9 @@ async fn explain(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
 
 async fn run(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
     let look = |query: &LookedFor| match &query.messages {
-        Some(messages) => Some(Look::Heard { messages: serde_json::from_str(messages).ok()? }),
+        Some(messages) => Some(Look::Heard {
+            messages: serde_json::from_str(messages).ok()?,
+        }),
         None => Some(Look::Run),
     };
     looked(whom, query, look).await
@@ -415,7 +488,12 @@ async fn request(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
 }
 
 async fn context(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
-    let look = |query: &LookedFor| Some(Look::Context { after: query.after.unwrap_or_default(), limit: query.limit });
+    let look = |query: &LookedFor| {
+        Some(Look::Context {
+            after: query.after.unwrap_or_default(),
+            limit: query.limit,
+        })
+    };
     looked(whom, query, look).await
 }
 
@@ -430,7 +508,11 @@ async fn undo(
     body: Body,
 ) -> Result<Json<Undone>, Problem> {
     let session = asked(query)?.session;
-    Ok(Json(whom.prompter.undo(session.as_deref(), read(&headers, body).await?).await?))
+    Ok(Json(
+        whom.prompter
+            .undo(session.as_deref(), read(&headers, body).await?)
+            .await?,
+    ))
 }
 
 async fn control(
@@ -440,7 +522,9 @@ async fn control(
     body: Body,
 ) -> Result<Response, Problem> {
     let session = asked(query)?.session;
-    whom.prompter.control(session.as_deref(), read(&headers, body).await?).await?;
+    whom.prompter
+        .control(session.as_deref(), read(&headers, body).await?)
+        .await?;
     Ok((StatusCode::ACCEPTED, Json(json!({ "heard": true }))).into_response())
 }
 
@@ -449,11 +533,21 @@ async fn events(
     query: Result<Query<Events>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Events { session, after, follow } = asked(query)?;
-    let last = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(|id| id.parse().ok()));
+    let Events {
+        session,
+        after,
+        follow,
+    } = asked(query)?;
+    let last = headers
+        .get("last-event-id")
+        .map(|id| id.to_str().ok().and_then(|id| id.parse().ok()));
     let after = match last {
         Some(None) => {
-            return Err(Error::new(ErrorKind::Invalid, "Last-Event-ID is the id of an event: a number").into());
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "Last-Event-ID is the id of an event: a number",
+            )
+            .into());
         }
         Some(last) => last,
         None => after,
@@ -480,13 +574,23 @@ async fn fork(
     body: Body,
 ) -> Result<Response, Problem> {
     let session = asked(query)?.session;
-    let made = whom.prompter.fork(session.as_deref(), read(&headers, body).await?).await?;
+    let made = whom
+        .prompter
+        .fork(session.as_deref(), read(&headers, body).await?)
+        .await?;
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }
 
-async fn delete(whom: Whom, query: Result<Query<InSession>, QueryRejection>) -> Result<Response, Problem> {
+async fn delete(
+    whom: Whom,
+    query: Result<Query<InSession>, QueryRejection>,
+) -> Result<Response, Problem> {
     let Some(session) = asked(query)?.session else {
-        return Err(Error::new(ErrorKind::Invalid, "a session that is deleted is named: ?session=NAME").into());
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            "a session that is deleted is named: ?session=NAME",
+        )
+        .into());
     };
     whom.prompter.delete(&session).await?;
     Ok(Json(json!({ "deleted": session })).into_response())
@@ -503,20 +607,31 @@ async fn openapi() -> Response {
 
 pub(crate) fn asked<T: RequestForm>(query: Result<Query<T>, QueryRejection>) -> Result<T, Error> {
     let wrong = |rejection: QueryRejection| {
-        let why = std::error::Error::source(&rejection).map_or_else(|| rejection.body_text(), ToString::to_string);
-        Error::new(ErrorKind::Invalid, forms::explain::<T>(None, why.replace("unknown field", "nothing is named")))
+        let why = std::error::Error::source(&rejection)
+            .map_or_else(|| rejection.body_text(), ToString::to_string);
+        Error::new(
+            ErrorKind::Invalid,
+            forms::explain::<T>(None, why.replace("unknown field", "nothing is named")),
+        )
     };
     Ok(query.map_err(wrong)?.0)
 }
 
 /// Reads the content of a request, as JSON.
-pub(super) async fn read<T: DeserializeOwned + RequestForm>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
+pub(super) async fn read<T: DeserializeOwned + RequestForm>(
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<T, Problem> {
     check_media(headers)?;
     let bytes = match timeout(BODY_TIMEOUT, collect(body)).await {
         Ok(bytes) => bytes?,
         Err(_) => {
             let message = "the request took too long to arrive";
-            return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, ErrorKind::TimedOut, message));
+            return Err(Problem::new(
+                StatusCode::REQUEST_TIMEOUT,
+                ErrorKind::TimedOut,
+                message,
+            ));
         }
     };
     // Some fields hold any JSON, in which a type sees no key that stands twice.
@@ -530,23 +645,40 @@ pub(super) async fn read<T: DeserializeOwned + RequestForm>(headers: &HeaderMap,
     } else {
         Err("it is no object".to_owned())
     };
-    read.map_err(|error| Error::new(ErrorKind::Invalid, forms::explain::<T>(Some(&value), error)).into())
+    read.map_err(|error| {
+        Error::new(ErrorKind::Invalid, forms::explain::<T>(Some(&value), error)).into()
+    })
 }
 
 /// A page of somebody else can have a browser send any text, but JSON only with leave.
 pub(super) fn check_media(headers: &HeaderMap) -> Result<(), Problem> {
-    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if media.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
+    let media = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    if media
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .eq_ignore_ascii_case("application/json")
+    {
         return Ok(());
     }
     let message = "the request must be application/json";
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorKind::Invalid, message))
+    Err(Problem::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorKind::Invalid,
+        message,
+    ))
 }
 
 async fn collect(body: Body) -> Result<Bytes, Error> {
     let (mut body, mut bytes) = (body.into_data_stream(), BytesMut::new());
     while let Some(part) = body.next().await {
-        let part = part.map_err(|error| Error::new(ErrorKind::Invalid, "the request broke off").with_source(error))?;
+        let part = part.map_err(|error| {
+            Error::new(ErrorKind::Invalid, "the request broke off").with_source(error)
+        })?;
         if bytes.len() + part.len() > MAX_REQUEST_BYTES {
             return Err(too_long());
         }

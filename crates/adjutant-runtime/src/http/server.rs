@@ -97,7 +97,10 @@ impl ServerOptions {
     /// Sets what a caller must show.
     #[must_use]
     pub fn token(self, token: impl Into<Arc<str>>) -> Self {
-        Self { token: Some(token.into()), ..self }
+        Self {
+            token: Some(token.into()),
+            ..self
+        }
     }
 
     /// Sets how long runs have to end.
@@ -114,13 +117,19 @@ impl Server {
     /// `Init` if no port can be had.
     pub async fn bind(prompter: LocalPrompter, options: ServerOptions) -> Result<Self, Error> {
         let door = Door::bind(options.port, options.token).await?;
-        let purpose = options.description.unwrap_or_else(|| Arc::clone(&options.agent));
+        let purpose = options
+            .description
+            .unwrap_or_else(|| Arc::clone(&options.agent));
         let url = format!("http://{}{}", door.address, a2a::PATH);
         let mut card = AgentCard::new(Arc::clone(&options.agent), purpose, url);
         (card.wants_token, card.pushes) = (true, options.pushes);
         let handler = Handler::new(prompter.clone(), &card);
         let site = Arc::new(Site::new(prompter, options.agent, handler));
-        Ok(Self { door, site, grace: options.grace })
+        Ok(Self {
+            door,
+            site,
+            grace: options.grace,
+        })
     }
 
     /// Returns the address that it listens on.
@@ -154,18 +163,30 @@ impl Server {
 impl Door {
     /// Listens on this port if it is free, else on another one.
     pub(crate) async fn bind(port: u16, token: Option<Arc<str>>) -> Result<Self, Error> {
-        let failed = |error: io::Error| Error::new(ErrorKind::Init, "could not listen on 127.0.0.1").with_source(error);
+        let failed = |error: io::Error| {
+            Error::new(ErrorKind::Init, "could not listen on 127.0.0.1").with_source(error)
+        };
         let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await {
             Ok(listener) => listener,
-            Err(_) if port != 0 => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?,
+            Err(_) if port != 0 => TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+                .await
+                .map_err(failed)?,
             Err(error) => return Err(failed(error)),
         };
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address, token: token.unwrap_or_else(new_token) })
+        Ok(Self {
+            listener,
+            address,
+            token: token.unwrap_or_else(new_token),
+        })
     }
 
     pub(crate) fn keys(&self) -> Keys {
-        Keys { token: Arc::clone(&self.token), port: self.address.port(), visitor: None }
+        Keys {
+            token: Arc::clone(&self.token),
+            port: self.address.port(),
+            visitor: None,
+        }
     }
 
     /// Serves these routes until this ends; what is answered then may be read for a moment.
@@ -187,7 +208,9 @@ impl Door {
         drop(listener);
         closing.cancel();
         let connections = &mut connections.connections;
-        let drained = timeout(LAST_WORDS, async { while connections.join_next().await.is_some() {} });
+        let drained = timeout(LAST_WORDS, async {
+            while connections.join_next().await.is_some() {}
+        });
         if drained.await.is_err() {
             connections.shutdown().await;
         }
@@ -195,7 +218,10 @@ impl Door {
 }
 
 /// Takes a connection, once there is a place for it.
-async fn accept(listener: &TcpListener, place: Option<Instant>) -> io::Result<(TcpStream, SocketAddr)> {
+async fn accept(
+    listener: &TcpListener,
+    place: Option<Instant>,
+) -> io::Result<(TcpStream, SocketAddr)> {
     if let Some(at) = place {
         sleep_until(at).await;
     }
@@ -224,12 +250,18 @@ impl Connections {
 
     /// The oldest connection that has not shown the token.
     fn stranger(&self) -> Option<(&AbortHandle, Instant)> {
-        let mut strangers = self.all.iter().filter(|(task, shown, _)| !task.is_finished() && !shown.is_known());
+        let mut strangers = self
+            .all
+            .iter()
+            .filter(|(task, shown, _)| !task.is_finished() && !shown.is_known());
         strangers.next().map(|(task, _, since)| (task, *since))
     }
 
     /// Serves one more.
-    fn take<F: Future<Output = ()> + Send + 'static>(&mut self, serve: impl FnOnce(Extension<ShownToken>) -> F) {
+    fn take<F: Future<Output = ()> + Send + 'static>(
+        &mut self,
+        serve: impl FnOnce(Extension<ShownToken>) -> F,
+    ) {
         if self.connections.len() >= MAX_CONNECTIONS
             && let Some((task, _)) = self.stranger()
         {
@@ -248,7 +280,9 @@ async fn converse(stream: TcpStream, router: Router, closing: CancellationToken)
     let _ = stream.set_nodelay(true);
     let service = TowerToHyperService::new(router);
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         // The end of a connection concerns nobody: a caller that is still there has been answered.
@@ -266,7 +300,9 @@ pub(crate) fn new_token() -> Arc<str> {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("address", &self.door.address).finish_non_exhaustive()
+        f.debug_struct("Server")
+            .field("address", &self.door.address)
+            .finish_non_exhaustive()
     }
 }
 

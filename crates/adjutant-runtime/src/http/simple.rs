@@ -32,11 +32,21 @@ impl Simple {
         let turn = event.turn.0;
         match &event.kind {
             EventKind::TurnStarted => Some(("step.start", json!({ "turn": turn }))),
-            EventKind::TextDelta { text, .. } => Some(("text.delta", json!({ "turn": turn, "text": text }))),
-            EventKind::ToolStarted { call, name, args, .. } => {
-                Some(("tool.call", json!({ "turn": turn, "call": call, "name": name, "args": args })))
+            EventKind::TextDelta { text, .. } => {
+                Some(("text.delta", json!({ "turn": turn, "text": text })))
             }
-            EventKind::ToolFinished { call, name, result, duration } => {
+            EventKind::ToolStarted {
+                call, name, args, ..
+            } => Some((
+                "tool.call",
+                json!({ "turn": turn, "call": call, "name": name, "args": args }),
+            )),
+            EventKind::ToolFinished {
+                call,
+                name,
+                result,
+                duration,
+            } => {
                 let (text, duration_ms) = (result.text(), duration.as_millis() as u64);
                 let is_error = result.is_error();
                 let data = json!({
@@ -56,21 +66,31 @@ impl Simple {
 
     /// Returns the frame that is told last.
     pub(super) fn end(self) -> (&'static str, Value) {
-        self.last.unwrap_or_else(|| of_error(ErrorKind::Agent, "the run ended without a result"))
+        self.last
+            .unwrap_or_else(|| of_error(ErrorKind::Agent, "the run ended without a result"))
     }
 }
 
 fn last(result: &RunResult) -> (&'static str, Value) {
     match &result.outcome {
-        Outcome::Finished { .. } | Outcome::Limit { .. } => {
-            ("message.create", json!({ "text": result.text(), "outcome": result.outcome.kind() }))
-        }
+        Outcome::Finished { .. } | Outcome::Limit { .. } => (
+            "message.create",
+            json!({ "text": result.text(), "outcome": result.outcome.kind() }),
+        ),
         Outcome::Failed { failure } => of_error(ErrorKind::Agent, &failure.to_string()),
-        Outcome::Cancelled { by } => of_error(ErrorKind::Closed, &format!("the run was cancelled by {by}")),
-        Outcome::Paused { .. } => of_error(ErrorKind::Conflict, "the run waits for an answer: see /v1/resume"),
+        Outcome::Cancelled { by } => {
+            of_error(ErrorKind::Closed, &format!("the run was cancelled by {by}"))
+        }
+        Outcome::Paused { .. } => of_error(
+            ErrorKind::Conflict,
+            "the run waits for an answer: see /v1/resume",
+        ),
     }
 }
 
 fn of_error(kind: ErrorKind, message: &str) -> (&'static str, Value) {
-    (super::sse::ERROR, serde_json::to_value(Wire::of(&Error::new(kind, message))).unwrap_or_default())
+    (
+        super::sse::ERROR,
+        serde_json::to_value(Wire::of(&Error::new(kind, message))).unwrap_or_default(),
+    )
 }

@@ -24,7 +24,9 @@ pub(super) const ERROR: &str = "error";
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// An answer of frames.
-pub(crate) fn respond(frames: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+pub(crate) fn respond(
+    frames: impl Stream<Item = Result<Event, Infallible>> + Send + 'static,
+) -> Response {
     let sse = Sse::new(frames).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
     ([(header::CACHE_CONTROL, "no-store")], sse).into_response()
 }
@@ -84,6 +86,11 @@ struct Named<'a> {
 
 fn whole(event: &adjutant_agent::Event) -> Event {
     let data = serde_json::to_string(event).unwrap_or_default();
-    let name = serde_json::from_str::<Named<'_>>(&data).map(|it| it.event.into_owned()).unwrap_or_default();
-    Event::default().id(event.seq.0.to_string()).event(name).data(data)
+    let name = serde_json::from_str::<Named<'_>>(&data)
+        .map(|it| it.event.into_owned())
+        .unwrap_or_default();
+    Event::default()
+        .id(event.seq.0.to_string())
+        .event(name)
+        .data(data)
 }

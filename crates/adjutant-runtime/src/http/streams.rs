@@ -67,31 +67,52 @@ struct Stand {
 
 pub(super) async fn ag_ui(whom: Whom, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let input: ag_ui::RunAgentInput = read(&headers, body).await?;
-    let wish = |pauses: &[Arc<Pause>], heard: &HeardMessages| input.wish(pauses, |id| heard.contains_key(id));
+    let wish = |pauses: &[Arc<Pause>], heard: &HeardMessages| {
+        input.wish(pauses, |id| heard.contains_key(id))
+    };
     let events = begin(whom.prompter, &input.thread_id, &input.messages, wish).await?;
     Ok(respond(ag_ui::HEADERS, ag_ui::tell(events, &input)))
 }
 
 /// The newest run once more, from its beginning on.
-pub(super) async fn ag_ui_again(whom: Whom, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+pub(super) async fn ag_ui_again(
+    whom: Whom,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
     let input: ag_ui::RunAgentInput = read(&headers, body).await?;
     let stand = stand(&whom.prompter, &input.thread_id, Look::Run).await?;
     let events = again(whom.prompter, &input.thread_id, &stand).await?;
     Ok(respond(ag_ui::HEADERS, ag_ui::tell(events, &input)))
 }
 
-pub(super) async fn ai_sdk(whom: Whom, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+pub(super) async fn ai_sdk(
+    whom: Whom,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
     let input: ai_sdk::ChatRequest = read(&headers, body).await?;
-    let wish = |pauses: &[Arc<Pause>], heard: &HeardMessages| input.wish(pauses, |id| heard.contains_key(id));
-    let last = input.messages.last().map(std::slice::from_ref).unwrap_or_default();
+    let wish = |pauses: &[Arc<Pause>], heard: &HeardMessages| {
+        input.wish(pauses, |id| heard.contains_key(id))
+    };
+    let last = input
+        .messages
+        .last()
+        .map(std::slice::from_ref)
+        .unwrap_or_default();
     let events = begin(whom.prompter, &input.id, last, wish).await?;
     Ok(respond(ai_sdk::HEADERS, ai_sdk::tell(events, &input)))
 }
 
 /// The run that is at work or waits, from its beginning on; 204 if there is none, as `resumeStream` of a chat wants it.
-pub(super) async fn ai_sdk_again(whom: Whom, Path(OfSession { name }): Path<OfSession>) -> Result<Response, Problem> {
+pub(super) async fn ai_sdk_again(
+    whom: Whom,
+    Path(OfSession { name }): Path<OfSession>,
+) -> Result<Response, Problem> {
     let stand = match stand(&whom.prompter, &name, Look::Run).await {
-        Err(error) if error.kind() == ErrorKind::Missing => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Err(error) if error.kind() == ErrorKind::Missing => {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
         stand => stand?,
     };
     let is_there = match stand.state {
@@ -103,26 +124,37 @@ pub(super) async fn ai_sdk_again(whom: Whom, Path(OfSession { name }): Path<OfSe
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let events = again(whom.prompter, &name, &stand).await?;
-    Ok(respond(ai_sdk::HEADERS, ai_sdk::tell(events, &ai_sdk::ChatRequest::new(&*name))))
+    Ok(respond(
+        ai_sdk::HEADERS,
+        ai_sdk::tell(events, &ai_sdk::ChatRequest::new(&*name)),
+    ))
 }
 
 impl Stand {
     /// True if what was said waits for somebody who begins a run on it.
     fn is_queued(&self) -> bool {
-        self.due && matches!(self.state, SessionState::New | SessionState::Done | SessionState::Failed)
+        self.due
+            && matches!(
+                self.state,
+                SessionState::New | SessionState::Done | SessionState::Failed
+            )
     }
 }
 
 async fn stand(prompter: &Arc<dyn Prompter>, session: &str, look: Look) -> Result<Stand, Error> {
     let told = prompter.look(Some(session), look).await?;
-    serde_json::from_value(told)
-        .map_err(|error| Error::new(ErrorKind::Connection, "the agent told nothing of its run").with_source(error))
+    serde_json::from_value(told).map_err(|error| {
+        Error::new(ErrorKind::Connection, "the agent told nothing of its run").with_source(error)
+    })
 }
 
 /// What a page calls the newest messages of the user.
 fn ids(messages: &[Value]) -> Result<Vec<Arc<str>>, Error> {
     let said = messages.iter().rev().filter(|it| it["role"] == "user");
-    let ids: Vec<&str> = said.filter_map(|it| it["id"].as_str()).take(MAX_HEARD).collect();
+    let ids: Vec<&str> = said
+        .filter_map(|it| it["id"].as_str())
+        .take(MAX_HEARD)
+        .collect();
     if ids.iter().any(|id| id.len() > MAX_ID_BYTES) {
         let message = format!("the id of a message has {MAX_ID_BYTES} bytes at most");
         return Err(Error::new(ErrorKind::Invalid, message));
@@ -138,7 +170,8 @@ async fn begin(
     messages: &[Value],
     wish: impl Fn(&[Arc<Pause>], &HeardMessages) -> Result<PageWish, protocols::Error>,
 ) -> Result<EventStream, Error> {
-    let at_work = "a run of the session is at work, or will be; hint: follow it, or wait for its end";
+    let at_work =
+        "a run of the session is at work, or will be; hint: follow it, or wait for its end";
     let at_work = || Error::new(ErrorKind::Conflict, at_work);
     let ids = ids(messages)?;
     // What a message begins is begun before the same message is looked for again.
@@ -148,16 +181,25 @@ async fn begin(
         Some(begins) => Some(begins.lock().await),
         None => None,
     };
-    let (mut head, mut pauses, mut heard, mut is_free) = (0, Vec::new(), HeardMessages::new(), true);
+    let (mut head, mut pauses, mut heard, mut is_free) =
+        (0, Vec::new(), HeardMessages::new(), true);
     match stand(&prompter, session, Look::Heard { messages: ids }).await {
         Ok(stand) => {
             (head, heard) = (stand.head, stand.heard);
             let works = stand.state == SessionState::Working;
             let asked = || prompter.pauses(PausesRequest::new().session(session));
             // Whoever asks whether a run goes on that a crash has cut off has its log, and performs nothing.
-            pauses = match if works { asked().await } else { when_free(asked).await } {
+            pauses = match if works {
+                asked().await
+            } else {
+                when_free(asked).await
+            } {
                 Err(error) if works && error.kind() == ErrorKind::Conflict => Vec::new(),
-                page => page?.pauses.into_iter().map(|waiting| waiting.pause).collect(),
+                page => page?
+                    .pauses
+                    .into_iter()
+                    .map(|waiting| waiting.pause)
+                    .collect(),
             };
             // Somebody will go on with it, where nobody is asked whether.
             is_free = !pauses.is_empty() || !(works || stand.due);
@@ -174,11 +216,17 @@ async fn begin(
         _ if !is_free => return Err(at_work()),
         Err(error) => return Err(refused(error)),
         Ok(PageWish::Prompt(_)) if !pauses.is_empty() => {
-            return Err(Error::new(ErrorKind::Conflict, "a run of the session waits for an answer"));
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "a run of the session waits for an answer",
+            ));
         }
         Ok(PageWish::Prompt(messages)) => Control::Prompt {
             text: text(&messages)?,
-            messages: messages.into_iter().flat_map(|message| message.ids).collect(),
+            messages: messages
+                .into_iter()
+                .flat_map(|message| message.ids)
+                .collect(),
         },
         Ok(PageWish::Answers(answers)) => Control::Answer { answers },
     };
@@ -188,8 +236,10 @@ async fn begin(
     }
     // A run that a crash has cut off ends as the next one begins, and that end is not the page's.
     let is_old = |event: &Result<Event, _>| {
-        let begins =
-            |event: &Event| event.who.depth == 0 && matches!(event.kind, EventKind::RunStarted | EventKind::RunResumed);
+        let begins = |event: &Event| {
+            event.who.depth == 0
+                && matches!(event.kind, EventKind::RunStarted | EventKind::RunResumed)
+        };
         std::future::ready(event.as_ref().is_ok_and(|event| !begins(event)))
     };
     let events = after(prompter, session, head).await?;
@@ -202,15 +252,27 @@ async fn next(prompter: Arc<dyn Prompter>, session: &str, head: u64) -> Result<E
 }
 
 /// What comes after a record.
-async fn after(prompter: Arc<dyn Prompter>, session: &str, head: u64) -> Result<EventStream, Error> {
+async fn after(
+    prompter: Arc<dyn Prompter>,
+    session: &str,
+    head: u64,
+) -> Result<EventStream, Error> {
     let events = prompter.attach(Some(session), Some(head)).await?;
-    Ok(prompt::follow(prompter, Some(session.into()), (events, head)))
+    Ok(prompt::follow(
+        prompter,
+        Some(session.into()),
+        (events, head),
+    ))
 }
 
 /// Returns what a session waits for.
 async fn waiting(prompter: &Arc<dyn Prompter>, session: &str) -> Result<Vec<Arc<Pause>>, Error> {
     let page = when_free(|| prompter.pauses(PausesRequest::new().session(session))).await?;
-    Ok(page.pauses.into_iter().map(|waiting| waiting.pause).collect())
+    Ok(page
+        .pauses
+        .into_iter()
+        .map(|waiting| waiting.pause)
+        .collect())
 }
 
 /// Asks again for a moment: a run keeps its session until shortly after its end was told, and a page may be faster.
@@ -225,18 +287,31 @@ async fn when_free<'a, T>(ask: impl Fn() -> BoxFuture<'a, Result<T, Error>>) -> 
 }
 
 /// The newest run of a session from its beginning on, or the one that begins on what waits there.
-async fn again(prompter: Arc<dyn Prompter>, session: &str, stand: &Stand) -> Result<EventStream, Error> {
+async fn again(
+    prompter: Arc<dyn Prompter>,
+    session: &str,
+    stand: &Stand,
+) -> Result<EventStream, Error> {
     match stand.began {
         _ if stand.is_queued() => next(prompter, session, stand.head).await,
-        0 => Err(Error::new(ErrorKind::Missing, format!("nothing was said in the session {session:?} yet"))),
+        0 => Err(Error::new(
+            ErrorKind::Missing,
+            format!("nothing was said in the session {session:?} yet"),
+        )),
         began => told(prompter, session, began).await,
     }
 }
 
 /// The run that began with a record, from there on, until it ends or waits. Where it waited before and was answered, it is told
 /// as one.
-async fn told(prompter: Arc<dyn Prompter>, session: &str, began: u64) -> Result<EventStream, Error> {
-    let events = prompter.attach(Some(session), Some(began.saturating_sub(1))).await?;
+async fn told(
+    prompter: Arc<dyn Prompter>,
+    session: &str,
+    began: u64,
+) -> Result<EventStream, Error> {
+    let events = prompter
+        .attach(Some(session), Some(began.saturating_sub(1)))
+        .await?;
     let (session, newest) = (Arc::<str>::from(session), None::<Event>);
     let events = stream::unfold(Some((events, None, newest)), move |state| {
         let (prompter, session) = (Arc::clone(&prompter), Arc::clone(&session));
@@ -244,20 +319,28 @@ async fn told(prompter: Arc<dyn Prompter>, session: &str, began: u64) -> Result<
             let (mut events, mut waits, mut newest) = state?;
             loop {
                 match events.next().await {
-                    Some(Ok(event)) if event.who.depth == 0 && matches!(event.kind, EventKind::RunPaused { .. }) => {
+                    Some(Ok(event))
+                        if event.who.depth == 0
+                            && matches!(event.kind, EventKind::RunPaused { .. }) =>
+                    {
                         waits = Some(event);
                     }
                     Some(next) => {
-                        newest = next.as_ref().ok().filter(|event| event.who.depth == 0).cloned().or(newest);
+                        newest = next
+                            .as_ref()
+                            .ok()
+                            .filter(|event| event.who.depth == 0)
+                            .cloned()
+                            .or(newest);
                         return Some((vec![next], Some((events, None, newest))));
                     }
                     // Those of a store end here, and are not asked again.
                     None => {
                         let last = match waits {
                             Some(waits) => vec![Ok(waits)],
-                            None => {
-                                unended(&prompter, &session, newest?).await.unwrap_or_else(|error| vec![Err(error)])
-                            }
+                            None => unended(&prompter, &session, newest?)
+                                .await
+                                .unwrap_or_else(|error| vec![Err(error)]),
                         };
                         return Some((last, None));
                     }
@@ -291,7 +374,12 @@ fn text(said: &[UserMessage]) -> Result<Arc<str>, Error> {
             "a prompt over this route is text: pictures and files are not taken",
         ));
     }
-    Ok(said.iter().map(UserMessage::to_text).collect::<Vec<_>>().join("\n\n").into())
+    Ok(said
+        .iter()
+        .map(UserMessage::to_text)
+        .collect::<Vec<_>>()
+        .join("\n\n")
+        .into())
 }
 
 fn refused(error: protocols::Error) -> Error {
@@ -308,7 +396,9 @@ fn respond<const N: usize>(
     texts: impl Stream<Item = String> + Send + 'static,
 ) -> Response {
     let kept = stream::unfold(Box::pin(texts), async |mut texts| {
-        let text = timeout(KEEP_ALIVE, texts.next()).await.unwrap_or_else(|_| Some(":\n\n".to_owned()))?;
+        let text = timeout(KEEP_ALIVE, texts.next())
+            .await
+            .unwrap_or_else(|_| Some(":\n\n".to_owned()))?;
         Some((Ok::<_, Infallible>(text), texts))
     });
     (headers, Body::from_stream(kept)).into_response()

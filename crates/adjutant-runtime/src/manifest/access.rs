@@ -59,17 +59,29 @@ pub struct RulesSpec {
 
 impl RulesSpec {
     /// Its rules, with the field and the number in it.
-    pub(crate) fn each(&self) -> impl Iterator<Item = (&'static str, usize, Result<Rule, adjutant_toolkit::Error>)> {
-        let fields = [("allow", &self.allow), ("ask", &self.ask), ("deny", &self.deny)];
+    pub(crate) fn each(
+        &self,
+    ) -> impl Iterator<Item = (&'static str, usize, Result<Rule, adjutant_toolkit::Error>)> {
+        let fields = [
+            ("allow", &self.allow),
+            ("ask", &self.ask),
+            ("deny", &self.deny),
+        ];
         let read = |field: &str, text: &str| format!("{field} {text}").parse::<Rule>();
         fields.into_iter().flat_map(move |(field, texts)| {
-            texts.iter().enumerate().map(move |(n, text)| (field, n, read(field, text)))
+            texts
+                .iter()
+                .enumerate()
+                .map(move |(n, text)| (field, n, read(field, text)))
         })
     }
 
     /// True if it is about what tools do, and not about their names alone.
     pub(crate) fn looks_inside(&self) -> bool {
-        [&self.allow, &self.ask, &self.deny].into_iter().flatten().any(|text| text.contains('('))
+        [&self.allow, &self.ask, &self.deny]
+            .into_iter()
+            .flatten()
+            .any(|text| text.contains('('))
     }
 }
 

@@ -109,7 +109,8 @@ impl AgentSpec {
             ToolboxChoice::Spec(spec) => spec.prefix.is_some() && !plain.contains(&&*spec.name),
             ToolboxChoice::Name(_) => false,
         };
-        self.rules.as_ref().is_some_and(RulesSpec::looks_inside) && self.toolboxes.iter().any(has_prefix)
+        self.rules.as_ref().is_some_and(RulesSpec::looks_inside)
+            && self.toolboxes.iter().any(has_prefix)
     }
 }
 
@@ -126,7 +127,11 @@ impl From<Definition> for AgentSpec {
             description: file.description,
             model: file.model.map(ModelChoice::Name),
             instructions: Some(Instructions::Text(file.instructions)),
-            toolboxes: file.toolboxes.into_iter().map(ToolboxChoice::Name).collect(),
+            toolboxes: file
+                .toolboxes
+                .into_iter()
+                .map(ToolboxChoice::Name)
+                .collect(),
             skills: file.skills,
             behavior: file.behavior,
             middleware: file.middleware,
@@ -135,7 +140,9 @@ impl From<Definition> for AgentSpec {
             delegation,
             expertise: file.expertise,
             estimated_cost: file.estimated_cost,
-            max_concurrency: file.max_concurrency.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
+            max_concurrency: file
+                .max_concurrency
+                .map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
             prefix: file.prefix,
             ..Self::default()
         }
@@ -144,7 +151,10 @@ impl From<Definition> for AgentSpec {
 
 /// The way in which old turns are summarised.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "it is true, false, or a mapping of parameters of `compact`")]
+#[serde(
+    untagged,
+    expecting = "it is true, false, or a mapping of parameters of `compact`"
+)]
 pub enum Compaction {
     /// True if it is done before the window is full; false if never: old turns are left out then.
     On(bool),

@@ -13,8 +13,19 @@ pub struct Span(pub Duration);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
 
-const TIMES: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-const SIZES: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+const TIMES: [(&str, u64); 5] = [
+    ("ms", 1),
+    ("s", 1_000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("d", 86_400_000),
+];
+const SIZES: [(&str, u64); 4] = [
+    ("B", 1),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+];
 
 /// Reads a whole number with a unit. Units that end alike are told apart by what stands before them: a digit.
 fn read(text: &str, units: &[(&str, u64)]) -> Option<u64> {
@@ -26,14 +37,19 @@ fn read(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 
 /// Writes with the greatest unit that leaves a whole number.
 fn write(amount: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let fits = |(_, factor): &&(&str, u64)| amount.is_multiple_of(*factor) && (amount > 0 || *factor == 1);
+    let fits =
+        |(_, factor): &&(&str, u64)| amount.is_multiple_of(*factor) && (amount > 0 || *factor == 1);
     let (name, factor) = units.iter().rev().find(fits).copied().unwrap_or(("", 1));
     write!(f, "{}{name}", amount / factor)
 }
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write(u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX), &TIMES, f)
+        write(
+            u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX),
+            &TIMES,
+            f,
+        )
     }
 }
 
@@ -76,7 +92,10 @@ impl de::Visitor<'_> for Amount {
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let expected = "a time: a whole number with ms, s, m, h or d, as `30s`";
-        let milliseconds = deserializer.deserialize_any(Amount { units: &TIMES, expected })?;
+        let milliseconds = deserializer.deserialize_any(Amount {
+            units: &TIMES,
+            expected,
+        })?;
         Ok(Self(Duration::from_millis(milliseconds)))
     }
 }
@@ -84,7 +103,12 @@ impl<'de> Deserialize<'de> for Span {
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let expected = "a size: a whole number with B, KiB, MiB or GiB, as `64KiB`";
-        deserializer.deserialize_any(Amount { units: &SIZES, expected }).map(Self)
+        deserializer
+            .deserialize_any(Amount {
+                units: &SIZES,
+                expected,
+            })
+            .map(Self)
     }
 }
 
@@ -126,8 +150,21 @@ mod tests {
 
     #[test]
     fn amount_is_refused_without_a_unit_or_when_it_is_too_great() {
-        for text in ["30", "s", "-1s", "1.5s", "30 s", "30sec", "99999999999999999999s", "18446744073709551615d", ""] {
-            assert!(serde_json::from_value::<Span>(text.into()).is_err(), "{text}");
+        for text in [
+            "30",
+            "s",
+            "-1s",
+            "1.5s",
+            "30 s",
+            "30sec",
+            "99999999999999999999s",
+            "18446744073709551615d",
+            "",
+        ] {
+            assert!(
+                serde_json::from_value::<Span>(text.into()).is_err(),
+                "{text}"
+            );
         }
     }
 }

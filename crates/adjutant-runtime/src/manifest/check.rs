@@ -68,7 +68,10 @@ pub(super) fn check(
         skills: None,
     };
     if manifest.adjutant.is_some_and(|version| version != VERSION) {
-        check.tell(at.key("adjutant"), format!("this version of the format is not known: it is {VERSION}"));
+        check.tell(
+            at.key("adjutant"),
+            format!("this version of the format is not known: it is {VERSION}"),
+        );
     }
     check.name(&manifest.name, at, "name");
     check.chooser = model::chooser(&mut check, manifest, at);
@@ -84,10 +87,19 @@ pub(super) fn check(
 impl Around {
     /// Reads the surroundings that these providers, and those that are known, depend on.
     pub(super) fn new(manifest: &Manifest, lookup: Lookup<'_>, parts: &PartNames) -> Self {
-        let own = manifest.providers.iter().filter_map(|it| Some(it.get("base_url_variable")?.as_str()?.to_owned()));
+        let own = manifest
+            .providers
+            .iter()
+            .filter_map(|it| Some(it.get("base_url_variable")?.as_str()?.to_owned()));
         let names = Provider::known().map(|it| it.base_url_variable).chain(own);
-        let is_set = |name: &String| !name.is_empty() && lookup(name).is_some_and(|it| !it.trim().is_empty());
-        Self { addresses: names.filter(is_set).collect(), path: lookup("PATH"), parts: parts.clone() }
+        let is_set = |name: &String| {
+            !name.is_empty() && lookup(name).is_some_and(|it| !it.trim().is_empty())
+        };
+        Self {
+            addresses: names.filter(is_set).collect(),
+            path: lookup("PATH"),
+            parts: parts.clone(),
+        }
     }
 }
 
@@ -96,8 +108,14 @@ impl Check<'_> {
         self.problems.tell(at.mark, message);
     }
 
-    fn tell_hint(&mut self, at: At<'_>, message: impl Into<String>, hint: impl Into<Option<String>>) {
-        self.problems.push(Problem::new(at.mark, message).hint(hint));
+    fn tell_hint(
+        &mut self,
+        at: At<'_>,
+        message: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        self.problems
+            .push(Problem::new(at.mark, message).hint(hint));
     }
 
     fn warn(&mut self, mark: &Mark, message: impl Into<String>) {
@@ -113,23 +131,41 @@ impl Check<'_> {
 
     /// A name that must be there.
     fn name(&mut self, name: &str, at: At<'_>, field: &str) {
-        if name.is_empty() && at.node().and_then(|node| node.as_map()?.get(field)).is_none() {
+        if name.is_empty()
+            && at
+                .node()
+                .and_then(|node| node.as_map()?.get(field))
+                .is_none()
+        {
             if !at.is_spoiled(field) {
                 self.tell(at, format!("`{field}` is missing"));
             }
         } else if !form::is_name(name) {
-            let message = format!("a name has 1 to 64 letters, digits, `_` and `-`, and not {}", quoted(name));
+            let message = format!(
+                "a name has 1 to 64 letters, digits, `_` and `-`, and not {}",
+                quoted(name)
+            );
             self.tell(at.key(field), message);
         }
     }
 
     /// One of these names must be meant; `what` says of what they are names.
-    fn known<'n>(&mut self, name: &str, names: impl IntoIterator<Item = &'n str>, at: At<'_>, what: &str) -> bool {
+    fn known<'n>(
+        &mut self,
+        name: &str,
+        names: impl IntoIterator<Item = &'n str>,
+        at: At<'_>,
+        what: &str,
+    ) -> bool {
         let names: Vec<&str> = names.into_iter().collect();
         if names.contains(&name) {
             return true;
         }
-        self.tell_hint(at, format!("there is no {what} {}", quoted(name)), near::hint(name, &names));
+        self.tell_hint(
+            at,
+            format!("there is no {what} {}", quoted(name)),
+            near::hint(name, &names),
+        );
         false
     }
 
@@ -144,7 +180,10 @@ impl Check<'_> {
                     } else {
                         format!("{}:{}", first.source.shown, first.line)
                     };
-                    self.tell(at, format!("{} is {what} already: in {place}", quoted(name)));
+                    self.tell(
+                        at,
+                        format!("{} is {what} already: in {place}", quoted(name)),
+                    );
                 }
                 None => {
                     seen.insert(name.to_lowercase(), at.mark);

@@ -7,7 +7,9 @@ use serde::{
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::{ContextSpec, Instructions, ModelChoice, ModelSpec, NamedContext, ToolboxChoice, ToolboxSpec};
+use super::{
+    ContextSpec, Instructions, ModelChoice, ModelSpec, NamedContext, ToolboxChoice, ToolboxSpec,
+};
 
 /// Either form.
 struct Either<Full> {
@@ -40,33 +42,48 @@ fn either<'de, D: Deserializer<'de>, Full: Deserialize<'de>>(
     deserializer: D,
     expected: &'static str,
 ) -> Result<Read<Full>, D::Error> {
-    deserializer.deserialize_any(Either { expected, full: PhantomData })
+    deserializer.deserialize_any(Either {
+        expected,
+        full: PhantomData,
+    })
 }
 
 impl<'de> Deserialize<'de> for ModelChoice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match either::<_, ModelSpec>(deserializer, "the name of a model, or a mapping with `name`")? {
-            Read::Short(name) => Self::Name(name),
-            Read::Full(spec) => Self::Spec(spec),
-        })
+        Ok(
+            match either::<_, ModelSpec>(
+                deserializer,
+                "the name of a model, or a mapping with `name`",
+            )? {
+                Read::Short(name) => Self::Name(name),
+                Read::Full(spec) => Self::Spec(spec),
+            },
+        )
     }
 }
 
 impl<'de> Deserialize<'de> for ToolboxChoice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match either::<_, ToolboxSpec>(deserializer, "the name of a toolbox, or a mapping with `name`")? {
-            Read::Short(name) => Self::Name(name),
-            Read::Full(spec) => Self::Spec(spec),
-        })
+        Ok(
+            match either::<_, ToolboxSpec>(
+                deserializer,
+                "the name of a toolbox, or a mapping with `name`",
+            )? {
+                Read::Short(name) => Self::Name(name),
+                Read::Full(spec) => Self::Spec(spec),
+            },
+        )
     }
 }
 
 impl<'de> Deserialize<'de> for ContextSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match either::<_, NamedContext>(deserializer, "a file, or a mapping with `file`")? {
-            Read::Short(file) => Self::File((*file).into()),
-            Read::Full(named) => Self::Named(named),
-        })
+        Ok(
+            match either::<_, NamedContext>(deserializer, "a file, or a mapping with `file`")? {
+                Read::Short(file) => Self::File((*file).into()),
+                Read::Full(named) => Self::Named(named),
+            },
+        )
     }
 }
 
@@ -77,9 +94,11 @@ impl<'de> Deserialize<'de> for Instructions {
         struct InFile {
             file: std::path::PathBuf,
         }
-        Ok(match either::<_, InFile>(deserializer, "a text, or a mapping with `file`")? {
-            Read::Short(text) => Self::Text(text),
-            Read::Full(InFile { file }) => Self::File { file },
-        })
+        Ok(
+            match either::<_, InFile>(deserializer, "a text, or a mapping with `file`")? {
+                Read::Short(text) => Self::Text(text),
+                Read::Full(InFile { file }) => Self::File { file },
+            },
+        )
     }
 }

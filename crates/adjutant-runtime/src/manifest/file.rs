@@ -34,9 +34,16 @@ pub(super) fn load(
     lookup: Lookup<'_>,
     problems: &mut Problems,
 ) -> Option<ManifestTree> {
-    let mut reading = ManifestReader { lookup, problems, sources: Vec::new() };
+    let mut reading = ManifestReader {
+        lookup,
+        problems,
+        sources: Vec::new(),
+    };
     let root = reading.file(path, text, None)?;
-    Some(ManifestTree { root, sources: reading.sources })
+    Some(ManifestTree {
+        root,
+        sources: reading.sources,
+    })
 }
 
 struct ManifestReader<'a> {
@@ -58,14 +65,18 @@ impl ManifestReader<'_> {
             Err(message) => return self.fail(wrong(message)),
         };
         if self.sources.contains(&real) {
-            return self.fail(wrong("a manifest cannot extend itself, not by way of others either".to_owned()));
+            return self.fail(wrong(
+                "a manifest cannot extend itself, not by way of others either".to_owned(),
+            ));
         }
         if self.sources.len() > MAX_PARENTS {
             let message = format!("more than {MAX_PARENTS} manifests extend one another");
             return self.fail(wrong(message));
         }
         let read = match text {
-            Some(text) if text.len() as u64 > MAX_BYTES => Err(format!("it has more than {MAX_BYTES} bytes")),
+            Some(text) if text.len() as u64 > MAX_BYTES => {
+                Err(format!("it has more than {MAX_BYTES} bytes"))
+            }
             Some(text) => Ok(text.to_owned()),
             None => self::text(&real, MAX_BYTES),
         };
@@ -74,7 +85,10 @@ impl ManifestReader<'_> {
             Ok(text) => text,
             Err(message) => return self.fail(wrong(message)),
         };
-        let source = Arc::new(Source { shown: Arc::clone(&shown), folder });
+        let source = Arc::new(Source {
+            shown: Arc::clone(&shown),
+            folder,
+        });
         let mut node = match yaml::read(&text, &source, yaml::MANIFEST) {
             Ok(node) => node,
             Err(problem) => return self.fail(problem),
@@ -85,11 +99,21 @@ impl ManifestReader<'_> {
 
     /// Takes over what the manifest extends.
     fn extended(&mut self, mut node: Node, path: &Path) -> Option<Node> {
-        let Some((_, extends)) = node.as_map_mut()?.take("extends").filter(|(_, node)| !node.is_null()) else {
+        let Some((_, extends)) = node
+            .as_map_mut()?
+            .take("extends")
+            .filter(|(_, node)| !node.is_null())
+        else {
             return Some(node);
         };
-        let Some(parent) = extends.as_text().filter(|text| !text.trim().is_empty() && !text.contains('\0')) else {
-            return self.fail(Problem::new(&extends.mark, "expected the file of another manifest"));
+        let Some(parent) = extends
+            .as_text()
+            .filter(|text| !text.trim().is_empty() && !text.contains('\0'))
+        else {
+            return self.fail(Problem::new(
+                &extends.mark,
+                "expected the file of another manifest",
+            ));
         };
         let parent = path.parent().unwrap_or(Path::new("")).join(parent);
         let parent = self.file(&parent, None, Some(&extends.mark))?;
@@ -105,7 +129,10 @@ impl ManifestReader<'_> {
 /// A file without links, and its folder.
 fn place(path: &Path, text: Option<&str>) -> Result<(PathBuf, PathBuf), String> {
     let told = |error: io::Error| reason(&error);
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let (real, folder) = match text {
         // There need not be such a file yet.
         Some(_) => {
@@ -138,7 +165,9 @@ pub(super) fn text(path: &Path, most: u64) -> Result<String, String> {
     }
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(|error| reason(&error))?;
-    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| reason(&error))?;
+    file.take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| reason(&error))?;
     if bytes.len() as u64 > most {
         return Err(format!("it has more than {most} bytes"));
     }

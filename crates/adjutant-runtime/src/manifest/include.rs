@@ -19,32 +19,53 @@ use super::{
 const MAX_FILES: usize = 256;
 
 /// The agents that `include` names.
-pub(super) fn agents(include: &Node, sources: &mut Vec<PathBuf>, problems: &mut Problems) -> Vec<Node> {
+pub(super) fn agents(
+    include: &Node,
+    sources: &mut Vec<PathBuf>,
+    problems: &mut Problems,
+) -> Vec<Node> {
     let mut agents: Vec<Node> = Vec::new();
     let Some(items) = include.as_list() else {
-        problems.tell(&include.mark, "expected a list of files, as [.adjutant/agents/*.md]");
+        problems.tell(
+            &include.mark,
+            "expected a list of files, as [.adjutant/agents/*.md]",
+        );
         return agents;
     };
     for item in items {
         let Some(pattern) = item.as_text() else {
-            problems.tell(&item.mark, "expected a file, or all of a folder, as .adjutant/agents/*.md");
+            problems.tell(
+                &item.mark,
+                "expected a file, or all of a folder, as .adjutant/agents/*.md",
+            );
             continue;
         };
         for (path, shown) in files(pattern, item, problems) {
             if agents.len() >= MAX_FILES {
-                problems.tell(&item.mark, format!("more than {MAX_FILES} agents are included"));
+                problems.tell(
+                    &item.mark,
+                    format!("more than {MAX_FILES} agents are included"),
+                );
                 return agents;
             }
-            let Some(agent) = agent(&path, shown, &item.mark, problems) else { continue };
+            let Some(agent) = agent(&path, shown, &item.mark, problems) else {
+                continue;
+            };
             if !sources.contains(&path) {
                 sources.push(path);
             }
-            let name =
-                |node: &Node| node.as_map().and_then(|map| map.get("name")?.as_text()).map(str::to_ascii_lowercase);
+            let name = |node: &Node| {
+                node.as_map()
+                    .and_then(|map| map.get("name")?.as_text())
+                    .map(str::to_ascii_lowercase)
+            };
             match agents.iter().find(|it| name(it) == name(&agent)) {
                 Some(other) => {
                     let (file, twin) = (&agent.mark.source.shown, &other.mark.source.shown);
-                    problems.tell(&item.mark, format!("{file} and {twin} are agents of one name"));
+                    problems.tell(
+                        &item.mark,
+                        format!("{file} and {twin} are agents of one name"),
+                    );
                 }
                 None => agents.push(agent),
             }
@@ -56,12 +77,22 @@ pub(super) fn agents(include: &Node, sources: &mut Vec<PathBuf>, problems: &mut 
 /// The files that a pattern means, and how they are called in messages.
 fn files(pattern: &str, item: &Node, problems: &mut Problems) -> Vec<(PathBuf, String)> {
     let folder = &item.mark.source.folder;
-    let shown = |path: &str| Path::new(&*item.mark.source.shown).with_file_name("").join(path).display().to_string();
+    let shown = |path: &str| {
+        Path::new(&*item.mark.source.shown)
+            .with_file_name("")
+            .join(path)
+            .display()
+            .to_string()
+    };
     let (place, is_all) = match pattern.strip_suffix("*.md") {
         Some(place) => (place.trim_end_matches('/'), true),
         None => (pattern, false),
     };
-    let place = if is_all && place.is_empty() { "." } else { place };
+    let place = if is_all && place.is_empty() {
+        "."
+    } else {
+        place
+    };
     let kind = if is_all { Kind::Folder } else { Kind::Text };
     let found = match path::contained(folder, Path::new(place), kind) {
         Ok(found) => found,
@@ -73,20 +104,29 @@ fn files(pattern: &str, item: &Node, problems: &mut Problems) -> Vec<(PathBuf, S
     if !is_all {
         return vec![(found, shown(pattern))];
     }
-    let entries = std::fs::read_dir(&found).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.file_name()));
+    let entries = std::fs::read_dir(&found)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.file_name()));
     let mut names: Vec<String> = entries.filter_map(|name| name.into_string().ok()).collect();
     names.retain(|name| name.ends_with(".md"));
     names.sort_unstable();
     names.truncate(MAX_FILES + 1);
     if names.is_empty() {
-        problems.tell(&item.mark, format!("{}: there is no such file", quoted(pattern)));
+        problems.tell(
+            &item.mark,
+            format!("{}: there is no such file", quoted(pattern)),
+        );
     }
     let mut files = Vec::new();
     for name in names {
         let written = Path::new(place).join(&name);
         match path::contained(folder, &written, Kind::Text) {
             Ok(path) => files.push((path, shown(&written.display().to_string()))),
-            Err(message) => problems.tell(&item.mark, format!("{}: {message}", quoted(&written.display().to_string()))),
+            Err(message) => problems.tell(
+                &item.mark,
+                format!("{}: {message}", quoted(&written.display().to_string())),
+            ),
         }
     }
     files
@@ -94,7 +134,10 @@ fn files(pattern: &str, item: &Node, problems: &mut Problems) -> Vec<(PathBuf, S
 
 /// Reads an agent; its fields stand where they stand in its file.
 fn agent(path: &Path, shown: String, by: &Mark, problems: &mut Problems) -> Option<Node> {
-    let source = Arc::new(Source { shown: shown.into(), folder: path.parent()?.to_owned() });
+    let source = Arc::new(Source {
+        shown: shown.into(),
+        folder: path.parent()?.to_owned(),
+    });
     let text = match file::text(path, MAX_BYTES) {
         Ok(text) => text,
         Err(message) => {
@@ -108,23 +151,40 @@ fn agent(path: &Path, shown: String, by: &Mark, problems: &mut Problems) -> Opti
 
 /// The fields of an agent's file as they stand there, with what the file says beside them: its name, and its text.
 fn node(text: &str, path: &Path, source: &Arc<Source>) -> Result<Node, Problem> {
-    let whole = Mark { source: Arc::clone(source), line: 1, column: 1 };
-    let (front, instructions) = Definition::split(text).map_err(|error| Problem::new(&whole, error.message()))?;
+    let whole = Mark {
+        source: Arc::clone(source),
+        line: 1,
+        column: 1,
+    };
+    let (front, instructions) =
+        Definition::split(text).map_err(|error| Problem::new(&whole, error.message()))?;
     let mut node = yaml::read(&front, source, yaml::AGENT)?;
     // A file says no more than a definition has; what its values mean is looked at with those of the manifest.
     read::one::<Definition>(&node)?;
     node.mark = whole.clone();
-    let Some(map) = node.as_map_mut() else { return Ok(node) };
-    if map.get("description").and_then(Node::as_text).is_none_or(|text| text.trim().is_empty()) {
+    let Some(map) = node.as_map_mut() else {
+        return Ok(node);
+    };
+    if map
+        .get("description")
+        .and_then(Node::as_text)
+        .is_none_or(|text| text.trim().is_empty())
+    {
         let mark = map.get("description").map_or(&whole, |node| &node.mark);
-        return Err(Problem::new(mark, "`description` is missing: others choose the agent by it"));
+        return Err(Problem::new(
+            mark,
+            "`description` is missing: others choose the agent by it",
+        ));
     }
     if map.get("name").is_none_or(Node::is_null) {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         map.set(Key::new(&whole, "name"), Node::text(&whole, stem));
     }
     if !instructions.is_empty() {
-        map.set(Key::new(&whole, "instructions"), Node::text(&whole, instructions));
+        map.set(
+            Key::new(&whole, "instructions"),
+            Node::text(&whole, instructions),
+        );
     }
     Ok(node)
 }

@@ -40,7 +40,10 @@ impl Manifest {
     ///
     /// # Errors
     /// Everything that is wrong with it, with file, line and column, at most fifty.
-    pub fn load(path: impl AsRef<Path>, lookup: impl Fn(&str) -> Option<String>) -> Result<Loaded, Problems> {
+    pub fn load(
+        path: impl AsRef<Path>,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<Loaded, Problems> {
         load(path.as_ref(), None, &lookup, &PartNames::default())
     }
 
@@ -72,19 +75,36 @@ impl Manifest {
 
     /// The agent that prompts go to.
     pub fn entry(&self) -> Option<&super::AgentSpec> {
-        self.agents.iter().find(|agent| agent.name == self.entry_agent)
+        self.agents
+            .iter()
+            .find(|agent| agent.name == self.entry_agent)
     }
 }
 
-fn load(path: &Path, text: Option<&str>, lookup: Lookup<'_>, names: &PartNames) -> Result<Loaded, Problems> {
+fn load(
+    path: &Path,
+    text: Option<&str>,
+    lookup: Lookup<'_>,
+    names: &PartNames,
+) -> Result<Loaded, Problems> {
     let mut problems = Problems::default();
-    let Some(file::ManifestTree { mut root, mut sources }) = file::load(path, text, lookup, &mut problems) else {
+    let Some(file::ManifestTree {
+        mut root,
+        mut sources,
+    }) = file::load(path, text, lookup, &mut problems)
+    else {
         return Err(problems.sorted());
     };
     shape::normalise(&mut root, &mut sources, &mut problems);
     let around = |manifest: &Manifest| Around::new(manifest, lookup, names);
     let (manifest, around, warnings) = meant(root.clone(), around, problems)?;
-    Ok(Loaded { manifest, sources, warnings: warnings.sorted().into_list(), tree: root, around })
+    Ok(Loaded {
+        manifest,
+        sources,
+        warnings: warnings.sorted().into_list(),
+        tree: root,
+        around,
+    })
 }
 
 /// Puts single fields into a manifest that was read before, by their dotted paths. What it means is not checked once more: whoever
@@ -92,13 +112,27 @@ fn load(path: &Path, text: Option<&str>, lookup: Lookup<'_>, names: &PartNames) 
 ///
 /// # Errors
 /// What is no field, or does not fit it.
-pub(crate) fn with_fields(manifest: &Manifest, set: &BTreeMap<String, Value>) -> Result<Manifest, Problems> {
-    let source = Source { shown: "manifest".into(), folder: PathBuf::new() };
+pub(crate) fn with_fields(
+    manifest: &Manifest,
+    set: &BTreeMap<String, Value>,
+) -> Result<Manifest, Problems> {
+    let source = Source {
+        shown: "manifest".into(),
+        folder: PathBuf::new(),
+    };
     let mark = Mark::whole(&Arc::new(source));
     let mut problems = Problems::default();
-    let value = serde_json::to_value(manifest).map_err(|error| Problem::new(&mark, error.to_string()))?;
+    let value =
+        serde_json::to_value(manifest).map_err(|error| Problem::new(&mark, error.to_string()))?;
     let mut root = Node::of_json(&mark, &value);
-    set::overrides(&mut root, &Overrides { set: set.clone(), ..Overrides::default() }, &mut problems);
+    set::overrides(
+        &mut root,
+        &Overrides {
+            set: set.clone(),
+            ..Overrides::default()
+        },
+        &mut problems,
+    );
     let found = read::all::<Manifest>(&mut root, &shape::fields(), &mut problems);
     match found {
         Some(found) if problems.is_empty() => Ok(found.value),
@@ -122,7 +156,11 @@ fn meant(
     if found.is_whole {
         check::check(&mut manifest, &root, &around, &mut problems, &mut warnings);
     }
-    if problems.is_empty() { Ok((manifest, around, warnings)) } else { Err(problems.sorted()) }
+    if problems.is_empty() {
+        Ok((manifest, around, warnings))
+    } else {
+        Err(problems.sorted())
+    }
 }
 
 impl Loaded {
@@ -136,7 +174,12 @@ impl Loaded {
         set::overrides(&mut root, &overrides, &mut problems);
         let (manifest, _, _) = meant(root, |_| self.around.clone(), problems)?;
         let needs = needs::of(&manifest);
-        Ok(Resolved { manifest, sources: self.sources.clone(), overrides, needs })
+        Ok(Resolved {
+            manifest,
+            sources: self.sources.clone(),
+            overrides,
+            needs,
+        })
     }
 }
 

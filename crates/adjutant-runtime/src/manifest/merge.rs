@@ -34,7 +34,10 @@ pub(super) fn agent(below: Node, above: Node) -> Node {
 fn node(parent: Node, child: Node, level: Level) -> Node {
     let Node { mark, content } = child;
     match (parent.content, content) {
-        (Content::Map(parent), Content::Map(child)) => Node { mark, content: Content::Map(map(parent, child, level)) },
+        (Content::Map(parent), Content::Map(child)) => Node {
+            mark,
+            content: Content::Map(map(parent, child, level)),
+        },
         (_, content) => Node { mark, content },
     }
 }
@@ -56,10 +59,17 @@ fn map(mut parent: Map, child: Map, level: Level) -> Map {
 }
 
 fn field(key: &str, old: Node, new: Node, level: Level) -> Node {
-    let by = NAMED.iter().find(|(name, _)| *name == key).map(|(_, by)| *by);
+    let by = NAMED
+        .iter()
+        .find(|(name, _)| *name == key)
+        .map(|(_, by)| *by);
     match by {
         Some(by) if level == Level::Root || level == Level::Agent && key == "toolboxes" => {
-            let inner = if key == "agents" { Level::Agent } else { Level::Below };
+            let inner = if key == "agents" {
+                Level::Agent
+            } else {
+                Level::Below
+            };
             return named(old, new, by, inner);
         }
         _ => {}
@@ -90,7 +100,10 @@ fn named(old: Node, new: Node, by: &str, level: Level) -> Node {
             None => list.push(new),
         }
     }
-    Node { mark, content: Content::List(list) }
+    Node {
+        mark,
+        content: Content::List(list),
+    }
 }
 
 /// The name of an element: a field of it, or itself.
@@ -108,5 +121,11 @@ fn spelled(node: Node, field: &str) -> Node {
     }
     let mark = node.mark.clone();
     let entries = vec![(super::node::Key::new(&mark, field), node)];
-    Node { mark, content: Content::Map(Map { entries, spoiled: Vec::new() }) }
+    Node {
+        mark,
+        content: Content::Map(Map {
+            entries,
+            spoiled: Vec::new(),
+        }),
+    }
 }

@@ -85,17 +85,27 @@ pub(super) struct At<'a> {
 impl Mark {
     /// Stands for a whole file.
     pub(super) fn whole(source: &Arc<Source>) -> Self {
-        Self { source: Arc::clone(source), line: 0, column: 0 }
+        Self {
+            source: Arc::clone(source),
+            line: 0,
+            column: 0,
+        }
     }
 }
 
 impl Map {
     pub(super) fn get(&self, key: &str) -> Option<&Node> {
-        self.entries.iter().find(|(it, _)| it.text == key).map(|(_, node)| node)
+        self.entries
+            .iter()
+            .find(|(it, _)| it.text == key)
+            .map(|(_, node)| node)
     }
 
     pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
-        self.entries.iter_mut().find(|(it, _)| it.text == key).map(|(_, node)| node)
+        self.entries
+            .iter_mut()
+            .find(|(it, _)| it.text == key)
+            .map(|(_, node)| node)
     }
 
     pub(super) fn take(&mut self, key: &str) -> Option<(Key, Node)> {
@@ -114,23 +124,44 @@ impl Map {
 
 impl Node {
     pub(super) fn new(mark: &Mark, content: Content) -> Self {
-        Self { mark: mark.clone(), content }
+        Self {
+            mark: mark.clone(),
+            content,
+        }
     }
 
     /// A text that is nothing but a text.
     pub(super) fn text(mark: &Mark, text: impl Into<String>) -> Self {
-        Self::new(mark, Content::Scalar(Scalar { text: text.into(), form: Form::Quoted }))
+        Self::new(
+            mark,
+            Content::Scalar(Scalar {
+                text: text.into(),
+                form: Form::Quoted,
+            }),
+        )
     }
 
     /// A value that was given as JSON.
     pub(super) fn of_json(mark: &Mark, value: &Json) -> Self {
-        let plain = |text: String| Content::Scalar(Scalar { text, form: Form::Plain });
+        let plain = |text: String| {
+            Content::Scalar(Scalar {
+                text,
+                form: Form::Plain,
+            })
+        };
         let content = match value {
             Json::String(text) => return Self::text(mark, text.as_str()),
-            Json::Array(items) => Content::List(items.iter().map(|item| Self::of_json(mark, item)).collect()),
+            Json::Array(items) => {
+                Content::List(items.iter().map(|item| Self::of_json(mark, item)).collect())
+            }
             Json::Object(map) => {
-                let entry = |(key, value): (&String, &Json)| (Key::new(mark, key.as_str()), Self::of_json(mark, value));
-                Content::Map(Map { entries: map.iter().map(entry).collect(), spoiled: Vec::new() })
+                let entry = |(key, value): (&String, &Json)| {
+                    (Key::new(mark, key.as_str()), Self::of_json(mark, value))
+                };
+                Content::Map(Map {
+                    entries: map.iter().map(entry).collect(),
+                    spoiled: Vec::new(),
+                })
             }
             Json::Null => plain("null".to_owned()),
             Json::Bool(_) | Json::Number(_) => plain(value.to_string()),
@@ -139,23 +170,43 @@ impl Node {
     }
 
     pub(super) fn as_map(&self) -> Option<&Map> {
-        if let Content::Map(map) = &self.content { Some(map) } else { None }
+        if let Content::Map(map) = &self.content {
+            Some(map)
+        } else {
+            None
+        }
     }
 
     pub(super) fn as_map_mut(&mut self) -> Option<&mut Map> {
-        if let Content::Map(map) = &mut self.content { Some(map) } else { None }
+        if let Content::Map(map) = &mut self.content {
+            Some(map)
+        } else {
+            None
+        }
     }
 
     pub(super) fn as_list(&self) -> Option<&[Node]> {
-        if let Content::List(items) = &self.content { Some(items) } else { None }
+        if let Content::List(items) = &self.content {
+            Some(items)
+        } else {
+            None
+        }
     }
 
     pub(super) fn as_list_mut(&mut self) -> Option<&mut Vec<Node>> {
-        if let Content::List(items) = &mut self.content { Some(items) } else { None }
+        if let Content::List(items) = &mut self.content {
+            Some(items)
+        } else {
+            None
+        }
     }
 
     pub(super) fn as_text(&self) -> Option<&str> {
-        if let Content::Scalar(scalar) = &self.content { Some(&scalar.text) } else { None }
+        if let Content::Scalar(scalar) = &self.content {
+            Some(&scalar.text)
+        } else {
+            None
+        }
     }
 
     pub(super) fn is_null(&self) -> bool {
@@ -165,25 +216,35 @@ impl Node {
 
 impl Scalar {
     pub(super) fn is_null(&self) -> bool {
-        self.form == Form::Plain && matches!(self.text.as_str(), "" | "~" | "null" | "Null" | "NULL")
+        self.form == Form::Plain
+            && matches!(self.text.as_str(), "" | "~" | "null" | "Null" | "NULL")
     }
 }
 
 impl Key {
     pub(super) fn new(mark: &Mark, text: impl Into<String>) -> Self {
-        Self { text: text.into(), mark: mark.clone() }
+        Self {
+            text: text.into(),
+            mark: mark.clone(),
+        }
     }
 }
 
 impl<'a> At<'a> {
     pub(super) fn root(node: &'a Node) -> Self {
-        Self { node: Some(node), mark: &node.mark }
+        Self {
+            node: Some(node),
+            mark: &node.mark,
+        }
     }
 
     /// The value of a key.
     pub(super) fn key(self, key: &str) -> Self {
         let found = self.node.and_then(|node| node.as_map()?.get(key));
-        Self { node: found, mark: found.map_or(self.mark, |node| &node.mark) }
+        Self {
+            node: found,
+            mark: found.map_or(self.mark, |node| &node.mark),
+        }
     }
 
     /// The key itself.
@@ -196,7 +257,10 @@ impl<'a> At<'a> {
     /// A value of a list.
     pub(super) fn item(self, at: usize) -> Self {
         let found = self.node.and_then(|node| node.as_list()?.get(at));
-        Self { node: found, mark: found.map_or(self.mark, |node| &node.mark) }
+        Self {
+            node: found,
+            mark: found.map_or(self.mark, |node| &node.mark),
+        }
     }
 
     pub(super) fn node(self) -> Option<&'a Node> {

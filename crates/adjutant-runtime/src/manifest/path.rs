@@ -28,10 +28,15 @@ pub(super) enum Kind {
 /// Why it cannot be used.
 pub(super) fn contained(folder: &Path, written: &Path, kind: Kind) -> Result<PathBuf, String> {
     within(written)?;
-    let real = folder.join(written).canonicalize().map_err(|error| match kind {
-        Kind::Folder if error.kind() == std::io::ErrorKind::NotFound => "there is no such folder".to_owned(),
-        _ => reason(&error),
-    })?;
+    let real = folder
+        .join(written)
+        .canonicalize()
+        .map_err(|error| match kind {
+            Kind::Folder if error.kind() == std::io::ErrorKind::NotFound => {
+                "there is no such folder".to_owned()
+            }
+            _ => reason(&error),
+        })?;
     if !real.starts_with(folder) {
         return Err("a link leads out of the manifest's folder".to_owned());
     }
@@ -64,7 +69,9 @@ pub(super) fn within(written: &Path) -> Result<(), String> {
         return Err("it is empty".to_owned());
     }
     if text.len() > MAX_PATH_BYTES || text.contains(|c: char| c.is_control()) {
-        return Err(format!("a path has at most {MAX_PATH_BYTES} bytes and no control characters"));
+        return Err(format!(
+            "a path has at most {MAX_PATH_BYTES} bytes and no control characters"
+        ));
     }
     for component in written.components() {
         match component {
@@ -84,7 +91,10 @@ pub(super) fn within(written: &Path) -> Result<(), String> {
 /// Why it cannot be used.
 pub(super) fn program(folder: &Path, written: &Path) -> Result<PathBuf, String> {
     let text = written.to_str().unwrap_or_default();
-    if text.trim().is_empty() || text.len() > MAX_PATH_BYTES || text.contains(|c: char| c.is_control()) {
+    if text.trim().is_empty()
+        || text.len() > MAX_PATH_BYTES
+        || text.contains(|c: char| c.is_control())
+    {
         return Err("it is no path of a program".to_owned());
     }
     if !text.contains(std::path::is_separator) {
@@ -111,11 +121,17 @@ pub(super) fn program(folder: &Path, written: &Path) -> Result<PathBuf, String> 
 /// Why it cannot be used.
 pub(super) fn reached(folder: &Path, written: &Path) -> Result<PathBuf, String> {
     let text = written.to_str().unwrap_or_default();
-    if text.trim().is_empty() || text.len() > MAX_PATH_BYTES || text.contains(|c: char| c.is_control()) {
+    if text.trim().is_empty()
+        || text.len() > MAX_PATH_BYTES
+        || text.contains(|c: char| c.is_control())
+    {
         return Err("it is no path".to_owned());
     }
     // What is not there cannot be given: whatever came there later would be reached.
-    let real = folder.join(written).canonicalize().map_err(|error| reason(&error))?;
+    let real = folder
+        .join(written)
+        .canonicalize()
+        .map_err(|error| reason(&error))?;
     if real.to_str().is_none() {
         return Err("its path is no UTF-8".to_owned());
     }
@@ -124,8 +140,9 @@ pub(super) fn reached(folder: &Path, written: &Path) -> Result<PathBuf, String> 
 
 /// True if a program of this name stands in one of these folders.
 pub(super) fn is_in(folders: &str, name: &Path) -> bool {
-    std::env::split_paths(folders)
-        .any(|folder| fs::metadata(folder.join(name)).is_ok_and(|about| about.is_file() && is_executable(&about)))
+    std::env::split_paths(folders).any(|folder| {
+        fs::metadata(folder.join(name)).is_ok_and(|about| about.is_file() && is_executable(&about))
+    })
 }
 
 #[cfg(unix)]

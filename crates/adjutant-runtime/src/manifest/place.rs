@@ -95,7 +95,11 @@ pub struct MemorySpec {
 impl MemorySpec {
     /// Returns a memory of this owner that learns from its runs.
     pub fn learning(owner: impl Into<Arc<str>>) -> Self {
-        Self { owner: owner.into(), extract: true, limit: None }
+        Self {
+            owner: owner.into(),
+            extract: true,
+            limit: None,
+        }
     }
 }
 

@@ -38,11 +38,23 @@ pub struct Problems {
 impl Problem {
     pub(super) fn new(mark: &Mark, message: impl Into<String>) -> Self {
         let file = Arc::clone(&mark.source.shown);
-        Self { file, line: mark.line, column: mark.column, message: message.into(), hint: None }
+        Self {
+            file,
+            line: mark.line,
+            column: mark.column,
+            message: message.into(),
+            hint: None,
+        }
     }
 
     pub(super) fn of_file(file: impl Into<Arc<str>>, message: impl Into<String>) -> Self {
-        Self { file: file.into(), line: 0, column: 0, message: message.into(), hint: None }
+        Self {
+            file: file.into(),
+            line: 0,
+            column: 0,
+            message: message.into(),
+            hint: None,
+        }
     }
 
     #[must_use]
@@ -59,7 +71,9 @@ impl fmt::Display for Problem {
             write!(f, ":{}:{}", self.line, self.column)?;
         }
         write!(f, ": {}", self.message)?;
-        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; hint: {hint}"))
+        self.hint
+            .as_ref()
+            .map_or(Ok(()), |hint| write!(f, "; hint: {hint}"))
     }
 }
 
@@ -97,7 +111,9 @@ impl Problems {
 
     /// Those that were found, in the order of their places.
     pub(super) fn sorted(mut self) -> Self {
-        self.list.sort_by(|one, other| (&one.file, one.line, one.column).cmp(&(&other.file, other.line, other.column)));
+        self.list.sort_by(|one, other| {
+            (&one.file, one.line, one.column).cmp(&(&other.file, other.line, other.column))
+        });
         self
     }
 
@@ -108,7 +124,10 @@ impl Problems {
 
 impl From<Problem> for Problems {
     fn from(problem: Problem) -> Self {
-        Self { list: vec![problem], untold: 0 }
+        Self {
+            list: vec![problem],
+            untold: 0,
+        }
     }
 }
 
@@ -117,7 +136,11 @@ impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<String> = self.list.iter().map(Problem::to_string).collect();
         f.write_str(&lines.join("\n"))?;
-        if self.untold > 0 { write!(f, "\nand {} more", self.untold) } else { Ok(()) }
+        if self.untold > 0 {
+            write!(f, "\nand {} more", self.untold)
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -30,7 +30,11 @@ impl Manifest {
             sandbox: &tool.sandbox,
             sha256: &mut tool.sha256,
         });
-        let servers = self.mcp.servers.iter_mut().filter(|(_, spec)| spec.program().is_some());
+        let servers = self
+            .mcp
+            .servers
+            .iter_mut()
+            .filter(|(_, spec)| spec.program().is_some());
         let servers = servers.filter_map(|(name, spec)| {
             Some(ProgramMut {
                 whose: format!("the server {name}"),

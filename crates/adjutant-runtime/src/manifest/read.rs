@@ -51,8 +51,13 @@ pub(super) fn all<T: de::DeserializeOwned>(
         if !is_follow_up(tree, &path, &fault.0.what) {
             let mut problem = fault.problem(&tree.mark);
             if let (What::Unknown(name), [_]) = (&fault.0.what, path.as_slice()) {
-                let near = near::nearest(name, fields.iter().copied()).map(|it| format!("the nearest is `{it}`"));
-                problem.hint = if name == IMAGE { Some(NO_IMAGE.to_owned()) } else { near };
+                let near = near::nearest(name, fields.iter().copied())
+                    .map(|it| format!("the nearest is `{it}`"));
+                problem.hint = if name == IMAGE {
+                    Some(NO_IMAGE.to_owned())
+                } else {
+                    near
+                };
             }
             problems.push(problem);
         }
@@ -65,19 +70,26 @@ pub(super) fn all<T: de::DeserializeOwned>(
 
 /// True if a field is missing because its value was wrong.
 fn is_follow_up(tree: &Node, path: &[PathStep], what: &What) -> bool {
-    let What::Missing(field) = what else { return false };
+    let What::Missing(field) = what else {
+        return false;
+    };
     let node = path.iter().try_fold(tree, |node, step| match step {
         PathStep::Key(at) => node.as_map()?.entries.get(*at).map(|(_, node)| node),
         PathStep::Item(at) => node.as_list()?.get(*at),
     });
-    node.and_then(Node::as_map).is_some_and(|map| map.spoiled.iter().any(|it| it == field))
+    node.and_then(Node::as_map)
+        .is_some_and(|map| map.spoiled.iter().any(|it| it == field))
 }
 
 /// Takes out what a fault is about; whether nothing else can refer to it. None if it is the whole.
 fn take_out(tree: &mut Node, path: &[PathStep], what: &What) -> Option<bool> {
     let (last, above) = path.split_last()?;
     let parent = above.iter().try_fold(tree, |node, step| match step {
-        PathStep::Key(at) => node.as_map_mut()?.entries.get_mut(*at).map(|(_, node)| node),
+        PathStep::Key(at) => node
+            .as_map_mut()?
+            .entries
+            .get_mut(*at)
+            .map(|(_, node)| node),
         PathStep::Item(at) => node.as_list_mut()?.get_mut(*at),
     })?;
     match last {

@@ -37,8 +37,14 @@ impl Manifest {
         match self.adjutant {
             None | Some(VERSION) => Ok(()),
             Some(other) => {
-                let hint = if other > VERSION { "; hint: a newer program reads it" } else { "" };
-                let message = format!("the manifest is of version {other}, and this program reads {VERSION}{hint}");
+                let hint = if other > VERSION {
+                    "; hint: a newer program reads it"
+                } else {
+                    ""
+                };
+                let message = format!(
+                    "the manifest is of version {other}, and this program reads {VERSION}{hint}"
+                );
                 Err(Error::new(ErrorKind::Config, message))
             }
         }
@@ -78,7 +84,12 @@ impl Resolved {
     /// A manifest that was made by an application, and not read from files: as it is.
     pub fn of(manifest: Manifest) -> Self {
         let needs = needs::of(&manifest);
-        Self { manifest, sources: Vec::new(), overrides: Overrides::default(), needs }
+        Self {
+            manifest,
+            sources: Vec::new(),
+            overrides: Overrides::default(),
+            needs,
+        }
     }
 
     /// As YAML, for people.

@@ -56,8 +56,12 @@ impl JsonSchema for File {
         for (field, schema) in FILE_FIELDS.into_iter().zip([extends, include]) {
             properties.insert(field.to_owned(), schema);
         }
-        let text = "A manifest: what an operator writes down about an agent, and the agents under it.";
-        let own: Vec<Value> = AGENT_FIELDS.iter().map(|field| json!({ "required": [field] })).collect();
+        let text =
+            "A manifest: what an operator writes down about an agent, and the agents under it.";
+        let own: Vec<Value> = AGENT_FIELDS
+            .iter()
+            .map(|field| json!({ "required": [field] }))
+            .collect();
         let schema = json!({
             "title": TITLE,
             "description": text,
@@ -81,7 +85,9 @@ fn take(schema: &mut Value, key: &str) -> Map<String, Value> {
 ///
 /// What is required is not, as far as a file goes: whatever it extends may have it.
 fn loosen(schema: &mut Value) {
-    let Some(map) = schema.as_object_mut() else { return };
+    let Some(map) = schema.as_object_mut() else {
+        return;
+    };
     map.remove("required");
     map.remove("default");
     if let Some(properties) = map.get_mut("properties").and_then(Value::as_object_mut) {
@@ -93,23 +99,41 @@ fn loosen(schema: &mut Value) {
     for key in ["items", "additionalProperties"] {
         map.get_mut(key).into_iter().for_each(loosen);
     }
-    map.get_mut("additionalProperties").into_iter().for_each(nullable);
+    map.get_mut("additionalProperties")
+        .into_iter()
+        .for_each(nullable);
     for key in ["anyOf", "oneOf"] {
-        map.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten().for_each(loosen);
+        map.get_mut(key)
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+            .for_each(loosen);
     }
     let kinds: Vec<String> = match map.get("type") {
         Some(Value::String(kind)) => vec![kind.clone()],
-        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::Array(kinds)) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
         _ => Vec::new(),
     };
-    if kinds.iter().any(|kind| matches!(kind.as_str(), "integer" | "number" | "boolean")) {
-        map.insert("type".to_owned(), kinds.into_iter().chain(["string".to_owned()]).collect());
+    if kinds
+        .iter()
+        .any(|kind| matches!(kind.as_str(), "integer" | "number" | "boolean"))
+    {
+        map.insert(
+            "type".to_owned(),
+            kinds.into_iter().chain(["string".to_owned()]).collect(),
+        );
         map.insert("pattern".to_owned(), VARIABLE.into());
     }
 }
 
 fn nullable(schema: &mut Value) {
-    let Some(map) = schema.as_object_mut() else { return };
+    let Some(map) = schema.as_object_mut() else {
+        return;
+    };
     match map.get_mut("type") {
         Some(Value::String(kind)) => {
             let kinds = json!([kind, "null"]);
@@ -119,7 +143,10 @@ fn nullable(schema: &mut Value) {
         Some(_) => {}
         None => {
             if let Some(reference) = map.remove("$ref") {
-                map.insert("anyOf".to_owned(), json!([{ "$ref": reference }, { "type": "null" }]));
+                map.insert(
+                    "anyOf".to_owned(),
+                    json!([{ "$ref": reference }, { "type": "null" }]),
+                );
             } else if let Some(any) = map.get_mut("anyOf").and_then(Value::as_array_mut)
                 && !any.contains(&json!({ "type": "null" }))
             {

@@ -109,13 +109,24 @@ pub(super) const LATE: [&str; 6] = ["command", "args", "env", "cwd", "url", "hea
 impl ServerSpec {
     /// The texts that variables are put into when it is reached.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
-        let paths = self.command.iter().chain(&self.cwd).filter_map(|path| path.to_str());
+        let paths = self
+            .command
+            .iter()
+            .chain(&self.cwd)
+            .filter_map(|path| path.to_str());
         let texts = self.args.iter().chain(&self.url).map(|text| &**text);
-        paths.chain(texts).chain(self.env.values().chain(self.headers.values()).map(String::as_str))
+        paths.chain(texts).chain(
+            self.env
+                .values()
+                .chain(self.headers.values())
+                .map(String::as_str),
+        )
     }
 
     /// Its program, if that is known before variables are put in.
     pub(crate) fn program(&self) -> Option<&PathBuf> {
-        self.command.as_ref().filter(|path| !vars::has_any(&path.to_string_lossy()))
+        self.command
+            .as_ref()
+            .filter(|path| !vars::has_any(&path.to_string_lossy()))
     }
 }

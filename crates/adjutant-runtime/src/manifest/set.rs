@@ -17,13 +17,19 @@ use super::{
 pub(super) fn overrides(root: &mut Node, overrides: &Overrides, problems: &mut Problems) {
     let folder = root.mark.source.folder.clone();
     let mark = |what: &str| {
-        let source = Source { shown: format!("override {what}").into(), folder: folder.clone() };
+        let source = Source {
+            shown: format!("override {what}").into(),
+            folder: folder.clone(),
+        };
         Mark::whole(&Arc::new(source))
     };
     if let Some(name) = &overrides.name {
         rename(root, name, &mark("name"));
     }
-    for (field, entries) in [("labels", &overrides.labels), ("environment", &overrides.environment)] {
+    for (field, entries) in [
+        ("labels", &overrides.labels),
+        ("environment", &overrides.environment),
+    ] {
         for (key, value) in entries {
             let mark = mark(&format!("{field}.{key}"));
             if let Err(problem) = into(root, &[field, key], &Value::from(value.as_str()), &mark) {
@@ -50,10 +56,21 @@ pub(super) fn overrides(root: &mut Node, overrides: &Overrides, problems: &mut P
 fn rename(root: &mut Node, name: &str, mark: &Mark) {
     let Some(map) = root.as_map_mut() else { return };
     let new = Node::text(mark, name);
-    let old = map.get("name").and_then(|node| node.as_text().map(str::to_owned));
+    let old = map
+        .get("name")
+        .and_then(|node| node.as_text().map(str::to_owned));
     map.set(Key::new(mark, "name"), new.clone());
-    let Some([Node { content: Content::Map(agent), .. }]) =
-        map.get_mut("agents").and_then(|it| it.as_list_mut()).map(Vec::as_mut_slice)
+    let Some(
+        [
+            Node {
+                content: Content::Map(agent),
+                ..
+            },
+        ],
+    ) = map
+        .get_mut("agents")
+        .and_then(|it| it.as_list_mut())
+        .map(Vec::as_mut_slice)
     else {
         return;
     };
@@ -67,12 +84,23 @@ fn rename(root: &mut Node, name: &str, mark: &Mark) {
 fn one(root: &mut Node, path: &[&str], value: &Value, mark: &Mark) -> Result<(), Problem> {
     let first = path.first().copied().unwrap_or_default();
     if AGENT_FIELDS.contains(&first) {
-        let entry = root.as_map().and_then(|map| map.get("entry_agent")?.as_text()).unwrap_or_default().to_owned();
-        let path: Vec<&str> = ["agents", &entry].into_iter().chain(path.iter().copied()).collect();
+        let entry = root
+            .as_map()
+            .and_then(|map| map.get("entry_agent")?.as_text())
+            .unwrap_or_default()
+            .to_owned();
+        let path: Vec<&str> = ["agents", &entry]
+            .into_iter()
+            .chain(path.iter().copied())
+            .collect();
         return into(root, &path, value, mark);
     }
     if !MANIFEST_FIELDS.contains(&first) {
-        let known: Vec<&str> = MANIFEST_FIELDS.iter().chain(&AGENT_FIELDS).copied().collect();
+        let known: Vec<&str> = MANIFEST_FIELDS
+            .iter()
+            .chain(&AGENT_FIELDS)
+            .copied()
+            .collect();
         let hint = near::nearest(first, known).map(|near| format!("the nearest is `{near}`"));
         return Err(Problem::new(mark, format!("there is no field {}", quoted(first))).hint(hint));
     }
@@ -86,26 +114,48 @@ fn into(node: &mut Node, path: &[&str], value: &Value, mark: &Mark) -> Result<()
         return Ok(());
     };
     if first.is_empty() {
-        return Err(Problem::new(mark, "a path is words with dots between them, as `budget.tokens`"));
+        return Err(Problem::new(
+            mark,
+            "a path is words with dots between them, as `budget.tokens`",
+        ));
     }
     if let Content::Scalar(_) = node.content {
         // A short form becomes a mapping with that one field.
         let short = (!node.is_null()).then(|| node.clone());
-        let entries = short.map(|it| (Key::new(mark, "name"), it)).into_iter().collect();
-        *node = Node::new(mark, Content::Map(Map { entries, spoiled: Vec::new() }));
+        let entries = short
+            .map(|it| (Key::new(mark, "name"), it))
+            .into_iter()
+            .collect();
+        *node = Node::new(
+            mark,
+            Content::Map(Map {
+                entries,
+                spoiled: Vec::new(),
+            }),
+        );
     }
     if let Content::List(_) = node.content {
-        return Err(Problem::new(mark, format!("{} is no element of a list here", quoted(first))));
+        return Err(Problem::new(
+            mark,
+            format!("{} is no element of a list here", quoted(first)),
+        ));
     }
-    let Some(map) = node.as_map_mut() else { return Ok(()) };
+    let Some(map) = node.as_map_mut() else {
+        return Ok(());
+    };
     if rest.is_empty() && value.is_null() {
         map.take(first);
         return Ok(());
     }
     if map.get(first).is_none_or(Node::is_null) {
-        map.set(Key::new(mark, *first), Node::new(mark, Content::Map(Map::default())));
+        map.set(
+            Key::new(mark, *first),
+            Node::new(mark, Content::Map(Map::default())),
+        );
     }
-    let Some(inner) = map.get_mut(first) else { return Ok(()) };
+    let Some(inner) = map.get_mut(first) else {
+        return Ok(());
+    };
     match rest.split_first() {
         Some((element, rest)) if inner.as_list().is_some() => {
             into(element_of(inner, first, element, mark)?, rest, value, mark)
@@ -115,15 +165,25 @@ fn into(node: &mut Node, path: &[&str], value: &Value, mark: &Mark) -> Result<()
 }
 
 /// An element of a list, by its name or its number from 0.
-fn element_of<'n>(list: &'n mut Node, field: &str, element: &str, mark: &Mark) -> Result<&'n mut Node, Problem> {
-    let by = NAMED.iter().find(|(name, _)| *name == field).map_or("name", |(_, by)| by);
+fn element_of<'n>(
+    list: &'n mut Node,
+    field: &str,
+    element: &str,
+    mark: &Mark,
+) -> Result<&'n mut Node, Problem> {
+    let by = NAMED
+        .iter()
+        .find(|(name, _)| *name == field)
+        .map_or("name", |(_, by)| by);
     let name = |node: &Node| match node.as_map() {
         Some(map) => map.get(by).and_then(Node::as_text).map(str::to_owned),
         None => node.as_text().map(str::to_owned),
     };
     let items = list.as_list().unwrap_or_default();
     let names: Vec<String> = items.iter().filter_map(name).collect();
-    let found = items.iter().position(|node| name(node).as_deref() == Some(element));
+    let found = items
+        .iter()
+        .position(|node| name(node).as_deref() == Some(element));
     let found = found.or_else(|| element.parse().ok().filter(|at| *at < items.len()));
     let known: Vec<&str> = names.iter().map(String::as_str).collect();
     let missing = || {
@@ -131,5 +191,7 @@ fn element_of<'n>(list: &'n mut Node, field: &str, element: &str, mark: &Mark) -
         Problem::new(mark, message).hint(near::hint(element, &known))
     };
     let at = found.ok_or_else(missing)?;
-    list.as_list_mut().and_then(|items| items.get_mut(at)).ok_or_else(missing)
+    list.as_list_mut()
+        .and_then(|items| items.get_mut(at))
+        .ok_or_else(missing)
 }

@@ -64,33 +64,58 @@ pub(super) const AGENT_FIELDS: [&str; 24] = [
 
 /// Every word that may stand at the top of a file.
 pub(super) fn fields() -> Vec<&'static str> {
-    FILE_FIELDS.iter().chain(&MANIFEST_FIELDS).chain(&AGENT_FIELDS).copied().collect()
+    FILE_FIELDS
+        .iter()
+        .chain(&MANIFEST_FIELDS)
+        .chain(&AGENT_FIELDS)
+        .copied()
+        .collect()
 }
 
 /// Brings a tree into the one form; files that are included are added to the sources.
 pub(super) fn normalise(root: &mut Node, sources: &mut Vec<PathBuf>, problems: &mut Problems) {
     let mark = root.mark.clone();
     let Some(map) = root.as_map_mut() else { return };
-    let include = map.take("include").map(|(_, node)| node).filter(|node| !node.is_null());
-    let included = include.map(|node| include::agents(&node, sources, problems)).unwrap_or_default();
+    let include = map
+        .take("include")
+        .map(|(_, node)| node)
+        .filter(|node| !node.is_null());
+    let included = include
+        .map(|node| include::agents(&node, sources, problems))
+        .unwrap_or_default();
     let own = shorthand(map);
     let listed = map.take("agents").filter(|(_, node)| !node.is_null());
     let (key, listed) = match (own, listed) {
         (Some(own), Some(_)) => {
-            let field = own.as_map().and_then(|own| own.entries.iter().find(|(key, _)| is_own(&key.text)));
+            let field = own
+                .as_map()
+                .and_then(|own| own.entries.iter().find(|(key, _)| is_own(&key.text)));
             let Some((field, _)) = field else { return };
-            let message = format!("`{}` is a field of an agent, and stands beside `agents`", field.text);
+            let message = format!(
+                "`{}` is a field of an agent, and stands beside `agents`",
+                field.text
+            );
             let hint = "move it to an agent, or leave `agents` out".to_owned();
             problems.push(Problem::new(&field.mark, message).hint(hint));
             return;
         }
-        (Some(own), None) => (Key::new(&mark, "agents"), Node::new(&mark, Content::List(vec![own]))),
+        (Some(own), None) => (
+            Key::new(&mark, "agents"),
+            Node::new(&mark, Content::List(vec![own])),
+        ),
         (None, Some((key, node))) => (key, node),
-        (None, None) => (Key::new(&mark, "agents"), Node::new(&mark, Content::List(Vec::new()))),
+        (None, None) => (
+            Key::new(&mark, "agents"),
+            Node::new(&mark, Content::List(Vec::new())),
+        ),
     };
     let agents = joined(listed, included);
-    let names: Vec<&Node> =
-        agents.as_list().unwrap_or_default().iter().filter_map(|it| it.as_map()?.get("name")).collect();
+    let names: Vec<&Node> = agents
+        .as_list()
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|it| it.as_map()?.get("name"))
+        .collect();
     if map.get("entry_agent").is_none_or(Node::is_null)
         && let [name] = names.as_slice()
     {
@@ -109,8 +134,9 @@ pub(super) fn normalise(root: &mut Node, sources: &mut Vec<PathBuf>, problems: &
 
 /// Takes the fields of an agent out of those of a manifest. Its name and description are those of the whole.
 fn shorthand(map: &mut Map) -> Option<Node> {
-    let (own, rest): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut map.entries).into_iter().partition(|(key, _)| is_own(&key.text));
+    let (own, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut map.entries)
+        .into_iter()
+        .partition(|(key, _)| is_own(&key.text));
     map.entries = rest;
     let (first, _) = own.first()?;
     let mark = first.mark.clone();
@@ -119,11 +145,20 @@ fn shorthand(map: &mut Map) -> Option<Node> {
         Some((key.clone(), node.clone()))
     });
     let entries: Vec<_> = shared.chain(own).collect();
-    let name = entries.first().filter(|(key, _)| key.text == "name").map(|(_, node)| node.clone());
+    let name = entries
+        .first()
+        .filter(|(key, _)| key.text == "name")
+        .map(|(_, node)| node.clone());
     if let Some(name) = name.filter(|_| map.get("entry_agent").is_none_or(Node::is_null)) {
         map.set(Key::new(&name.mark, "entry_agent"), name);
     }
-    Some(Node { mark, content: Content::Map(Map { entries, spoiled: Vec::new() }) })
+    Some(Node {
+        mark,
+        content: Content::Map(Map {
+            entries,
+            spoiled: Vec::new(),
+        }),
+    })
 }
 
 fn is_own(field: &str) -> bool {
@@ -134,15 +169,22 @@ fn is_own(field: &str) -> bool {
 fn meant(field: &str) -> bool {
     let known = fields();
     !known.contains(&field)
-        && near::nearest(field, known).is_some_and(|near| is_own(near) || near == "agents" || near == "include")
+        && near::nearest(field, known)
+            .is_some_and(|near| is_own(near) || near == "agents" || near == "include")
 }
 
 /// Agents with those that are included; what is listed under a name of those is said over them.
 fn joined(mut listed: Node, included: Vec<Node>) -> Node {
-    let Some(list) = listed.as_list_mut() else { return listed };
+    let Some(list) = listed.as_list_mut() else {
+        return listed;
+    };
     for agent in included {
-        let name = agent.as_map().and_then(|map| map.get("name")?.as_text()).unwrap_or_default();
-        let same = |it: &&mut Node| it.as_map().and_then(|map| map.get("name")?.as_text()) == Some(name);
+        let name = agent
+            .as_map()
+            .and_then(|map| map.get("name")?.as_text())
+            .unwrap_or_default();
+        let same =
+            |it: &&mut Node| it.as_map().and_then(|map| map.get("name")?.as_text()) == Some(name);
         match list.iter_mut().find(same) {
             Some(own) => *own = merge::agent(agent, own.clone()),
             None => list.push(agent),
@@ -161,7 +203,10 @@ mod tests {
     use crate::manifest::{AgentSpec, Manifest};
 
     fn fields(schema: &Schema) -> BTreeSet<&str> {
-        let fields = schema.get("properties").and_then(|it| it.as_object()).expect("it has fields");
+        let fields = schema
+            .get("properties")
+            .and_then(|it| it.as_object())
+            .expect("it has fields");
         fields.keys().map(String::as_str).collect()
     }
 
@@ -170,6 +215,9 @@ mod tests {
         let (manifest, agent) = (schema_for!(Manifest), schema_for!(AgentSpec));
         assert_eq!(fields(&manifest), MANIFEST_FIELDS.into_iter().collect());
         let shared = ["name", "description", "budget"];
-        assert_eq!(fields(&agent), AGENT_FIELDS.into_iter().chain(shared).collect());
+        assert_eq!(
+            fields(&agent),
+            AGENT_FIELDS.into_iter().chain(shared).collect()
+        );
     }
 }

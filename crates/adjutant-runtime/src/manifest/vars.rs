@@ -47,7 +47,11 @@ fn fill(node: &mut Node, level: Level, lookup: Lookup<'_>, problems: &mut Proble
         Content::Scalar(scalar) if scalar.text.contains('$') => {
             match expanded(&scalar.text, Credentials::Refused, lookup) {
                 Ok(text) => {
-                    let form = if scalar.form == Form::Plain { Form::Expanded } else { Form::Filled };
+                    let form = if scalar.form == Form::Plain {
+                        Form::Expanded
+                    } else {
+                        Form::Filled
+                    };
                     *scalar = Scalar { text, form };
                 }
                 Err(Wrong { at, message, hint }) => {
@@ -59,7 +63,9 @@ fn fill(node: &mut Node, level: Level, lookup: Lookup<'_>, problems: &mut Proble
         Content::Scalar(_) => {}
         Content::List(items) => items.retain_mut(|item| fill(item, Level::Below, lookup, problems)),
         Content::Map(Map { entries, spoiled }) => entries.retain_mut(|(key, value)| {
-            let stays = level.below(&key.text).is_none_or(|level| fill(value, level, lookup, problems));
+            let stays = level
+                .below(&key.text)
+                .is_none_or(|level| fill(value, level, lookup, problems));
             spoiled.extend((!stays).then(|| key.text.clone()));
             stays
         }),
@@ -105,15 +111,22 @@ enum Credentials {
 pub(crate) fn is_credential(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let name = name.strip_suffix('S').unwrap_or(&name);
-    let ends = ["KEY", "TOKEN", "SECRET"]
-        .iter()
-        .any(|word| name.strip_suffix(word).is_some_and(|rest| rest.is_empty() || rest.ends_with('_')));
+    let ends = ["KEY", "TOKEN", "SECRET"].iter().any(|word| {
+        name.strip_suffix(word)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('_'))
+    });
     // The address of a database mostly has a password in it.
-    let is_place = ["DATABASE_URL", "DB_URL", "REDIS_URL", "DSN"].iter().any(|it| name.ends_with(it));
-    let is_word = ["PAT", "PASS", "PWD", "AUTH"].iter().any(|it| name.split('_').any(|part| part == *it));
+    let is_place = ["DATABASE_URL", "DB_URL", "REDIS_URL", "DSN"]
+        .iter()
+        .any(|it| name.ends_with(it));
+    let is_word = ["PAT", "PASS", "PWD", "AUTH"]
+        .iter()
+        .any(|it| name.split('_').any(|part| part == *it));
     ends || is_place
         || is_word && name != "PWD"
-        || ["APIKEY", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|part| name.contains(part))
+        || ["APIKEY", "PASSWORD", "PASSWD", "CREDENTIAL"]
+            .iter()
+            .any(|part| name.contains(part))
 }
 
 /// True if a variable of the environment may have this name.
@@ -143,9 +156,19 @@ fn expanded(text: &str, credentials: Credentials, lookup: Lookup<'_>) -> Result<
         } else if let Some(inner) = after.strip_prefix('{') {
             let Some((inner, after)) = inner.split_once('}') else {
                 let hint = Some("`$$` stands for a dollar sign".to_owned());
-                return Err(Wrong { at, message: "a variable does not end: `}` is missing".to_owned(), hint });
+                return Err(Wrong {
+                    at,
+                    message: "a variable does not end: `}` is missing".to_owned(),
+                    hint,
+                });
             };
-            out.push_str(&value(inner, credentials, lookup).map_err(|(message, hint)| Wrong { at, message, hint })?);
+            out.push_str(
+                &value(inner, credentials, lookup).map_err(|(message, hint)| Wrong {
+                    at,
+                    message,
+                    hint,
+                })?,
+            );
             rest = after;
         } else {
             out.push('$');
@@ -157,18 +180,31 @@ fn expanded(text: &str, credentials: Credentials, lookup: Lookup<'_>) -> Result<
 }
 
 /// The value of what stands between the braces.
-fn value(inner: &str, credentials: Credentials, lookup: Lookup<'_>) -> Result<String, (String, Option<String>)> {
+fn value(
+    inner: &str,
+    credentials: Credentials,
+    lookup: Lookup<'_>,
+) -> Result<String, (String, Option<String>)> {
     let (name, default) = match inner.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inner, None),
     };
     if !is_variable(name) {
-        let hint = "the forms are `${NAME}` and `${NAME:-default}`; `$$` stands for a dollar sign".to_owned();
-        return Err((format!("no variable can be called {}", quoted(name)), Some(hint)));
+        let hint = "the forms are `${NAME}` and `${NAME:-default}`; `$$` stands for a dollar sign"
+            .to_owned();
+        return Err((
+            format!("no variable can be called {}", quoted(name)),
+            Some(hint),
+        ));
     }
     if credentials == Credentials::Refused && is_credential(name) {
-        let hint = "name the variable in `key_variables` of a provider, or as `url_variable` of a store".to_owned();
-        return Err((format!("a manifest holds no credentials, and the variable {name} is called as one"), Some(hint)));
+        let hint =
+            "name the variable in `key_variables` of a provider, or as `url_variable` of a store"
+                .to_owned();
+        return Err((
+            format!("a manifest holds no credentials, and the variable {name} is called as one"),
+            Some(hint),
+        ));
     }
     // As in a shell, a variable without text counts as one that is not set where there is a default.
     match (lookup(name), default) {
@@ -187,7 +223,19 @@ fn inside(mark: &Mark, scalar: &Scalar, at: usize) -> Mark {
     if scalar.form != Form::Block {
         return mark.clone();
     }
-    let lines = scalar.text.get(..at).unwrap_or_default().matches('\n').count();
-    let line = mark.line.saturating_add(1).saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
-    Mark { line, column: 1, ..mark.clone() }
+    let lines = scalar
+        .text
+        .get(..at)
+        .unwrap_or_default()
+        .matches('\n')
+        .count();
+    let line = mark
+        .line
+        .saturating_add(1)
+        .saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
+    Mark {
+        line,
+        column: 1,
+        ..mark.clone()
+    }
 }

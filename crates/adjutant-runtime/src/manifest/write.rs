@@ -96,17 +96,26 @@ fn is_literal(text: &str) -> bool {
         && !text.starts_with([' ', '\n', '\t'])
         && !text.ends_with("\n\n")
         && text.len() > 1
-        && !text.split('\n').any(|line| blank(line) || line.starts_with('\t') || line.ends_with(' '))
+        && !text
+            .split('\n')
+            .any(|line| blank(line) || line.starts_with('\t') || line.ends_with(' '))
 }
 
 /// A text in one line: without quotes if it can be nothing but a text.
 fn word(text: &str) -> String {
-    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '@');
+    let is_inner =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '@');
     let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '/')
-        && text.split(' ').all(|part| !part.is_empty() && part.chars().all(is_inner))
+        && text
+            .split(' ')
+            .all(|part| !part.is_empty() && part.chars().all(is_inner))
         && !words.contains(&text.to_ascii_lowercase().as_str());
-    if is_plain { text.to_owned() } else { quoted(text) }
+    if is_plain {
+        text.to_owned()
+    } else {
+        quoted(text)
+    }
 }
 
 fn quoted(text: &str) -> String {
@@ -116,7 +125,9 @@ fn quoted(text: &str) -> String {
             '"' | '\\' => out.extend(['\\', c]),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            c if is_escaped(c) && u32::from(c) > 0xffff => out.push_str(&format!("\\U{:08x}", u32::from(c))),
+            c if is_escaped(c) && u32::from(c) > 0xffff => {
+                out.push_str(&format!("\\U{:08x}", u32::from(c)))
+            }
             c if is_escaped(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => out.push(c),
         }
@@ -128,5 +139,8 @@ fn quoted(text: &str) -> String {
 /// Characters that YAML does not keep as they are, or that steer a terminal.
 fn is_escaped(c: char) -> bool {
     let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') || u32::from(c) & 0xfffe == 0xfffe
+    c.is_control()
+        || turns
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
+        || u32::from(c) & 0xfffe == 0xfffe
 }

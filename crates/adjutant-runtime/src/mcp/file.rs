@@ -34,8 +34,8 @@ const SERVERS: [&str; 2] = ["mcpServers", "servers"];
 const SILENT: [&str; 5] = ["type", "disabled", "description", "$schema", "inputs"];
 /// The fields of a server.
 const FIELDS: [&str; 14] = [
-    "command", "args", "env", "cwd", "sandbox", "sha256", "url", "headers", "auth", "trusted", "prefix", "tools",
-    "revision", "timeout",
+    "command", "args", "env", "cwd", "sandbox", "sha256", "url", "headers", "auth", "trusted",
+    "prefix", "tools", "revision", "timeout",
 ];
 
 /// A file of servers that was read: `.mcp.json` of a folder, or the user's own.
@@ -61,15 +61,22 @@ impl McpFile {
     /// that form; `Storage` if it cannot be read.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
         match fs::symlink_metadata(path) {
-            Ok(found) if found.is_dir() => return Err(invalid(path, "it is a directory, and no file of servers")),
+            Ok(found) if found.is_dir() => {
+                return Err(invalid(path, "it is a directory, and no file of servers"));
+            }
             Ok(found) if !found.is_file() => {
                 return Err(invalid(path, "it is no plain file, and a link is none"));
             }
             Ok(found) if is_strange(&found) => {
-                return Err(invalid(path, "it belongs to another user, and is not believed"));
+                return Err(invalid(
+                    path,
+                    "it belongs to another user, and is not believed",
+                ));
             }
             Ok(_) => {}
-            Err(error) if matches!(error.kind(), IoKind::NotFound | IoKind::NotADirectory) => return Ok(None),
+            Err(error) if matches!(error.kind(), IoKind::NotFound | IoKind::NotADirectory) => {
+                return Ok(None);
+            }
             Err(error) => return Err(storage("read", path, error)),
         }
         let bytes = read_capped(path, MAX_BYTES)?;
@@ -83,23 +90,40 @@ impl McpFile {
     /// `Invalid` if it is no JSON of that form.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
         let text = text.trim_start_matches('\u{feff}');
-        let root: Value =
-            serde_json::from_str(text).map_err(|error| invalid(path, &format!("it is no JSON: {error}")))?;
+        let root: Value = serde_json::from_str(text)
+            .map_err(|error| invalid(path, &format!("it is no JSON: {error}")))?;
         // Readers differ on which of the two counts: what is trusted here would be something else elsewhere.
         if let Some(field) = edit::twice(text, DEPTH) {
-            return Err(invalid(path, &format!("it says `{field}` twice in one object; hint: take one out")));
+            return Err(invalid(
+                path,
+                &format!("it says `{field}` twice in one object; hint: take one out"),
+            ));
         }
-        let mut file = Self { path: path.to_owned(), servers: Vec::new(), findings: Vec::new() };
-        let root = root.as_object().ok_or_else(|| invalid(path, "it holds no object"))?;
-        let Some((field, servers)) = SERVERS.iter().find_map(|field| Some((*field, root.get(*field)?))) else {
+        let mut file = Self {
+            path: path.to_owned(),
+            servers: Vec::new(),
+            findings: Vec::new(),
+        };
+        let root = root
+            .as_object()
+            .ok_or_else(|| invalid(path, "it holds no object"))?;
+        let Some((field, servers)) = SERVERS
+            .iter()
+            .find_map(|field| Some((*field, root.get(*field)?)))
+        else {
             let hint = "hint: it has the form {\"mcpServers\": {\"NAME\": {\"command\": …}}}";
             file.findings.push(format!("it names no servers; {hint}"));
             return Ok(file);
         };
         file.unknown(None, root.keys(), |key| key == field);
-        let servers = servers.as_object().ok_or_else(|| invalid(path, &format!("`{field}` is no object")))?;
+        let servers = servers
+            .as_object()
+            .ok_or_else(|| invalid(path, &format!("`{field}` is no object")))?;
         if servers.len() > MAX_SERVERS {
-            return Err(invalid(path, &format!("it names more than {MAX_SERVERS} servers")));
+            return Err(invalid(
+                path,
+                &format!("it names more than {MAX_SERVERS} servers"),
+            ));
         }
         for (name, value) in servers {
             match file.server(name, value) {
@@ -119,7 +143,9 @@ impl McpFile {
     pub fn wants(&self) -> Result<Wants, Error> {
         let manifest = Manifest {
             name: self.path.to_string_lossy().into(),
-            mcp: McpSpec { servers: self.servers.iter().cloned().collect() },
+            mcp: McpSpec {
+                servers: self.servers.iter().cloned().collect(),
+            },
             ..Manifest::default()
         };
         Wants::of(&manifest, self.folder())
@@ -138,13 +164,28 @@ impl McpFile {
             None => String::new(),
         };
         let mut value = server.clone();
-        if let Some(map) = value.as_object_mut().filter(|map| map.contains_key("url") && !map.contains_key("type")) {
+        if let Some(map) = value
+            .as_object_mut()
+            .filter(|map| map.contains_key("url") && !map.contains_key("type"))
+        {
             map.shift_insert(0, "type".to_owned(), "http".into());
         }
-        let empty = Self { path: path.to_owned(), servers: Vec::new(), findings: Vec::new() };
+        let empty = Self {
+            path: path.to_owned(),
+            servers: Vec::new(),
+            findings: Vec::new(),
+        };
         let told = known.unwrap_or(empty).server(name, &value);
-        told.map_err(|why| Error::new(ErrorKind::Invalid, format!("no server can be added as {name:?}: {why}")))?;
-        edit::write(path, &edit::added(&text, name, &value).map_err(|why| why.error(path, name))?)
+        told.map_err(|why| {
+            Error::new(
+                ErrorKind::Invalid,
+                format!("no server can be added as {name:?}: {why}"),
+            )
+        })?;
+        edit::write(
+            path,
+            &edit::added(&text, name, &value).map_err(|why| why.error(path, name))?,
+        )
     }
 
     /// Takes a server out of a file; nothing else of it is changed.
@@ -156,30 +197,49 @@ impl McpFile {
             Some(_) => fs::read_to_string(path).map_err(|error| storage("read", path, error))?,
             None => String::new(),
         };
-        edit::write(path, &edit::removed(&text, name).map_err(|why| why.error(path, name))?)
+        edit::write(
+            path,
+            &edit::removed(&text, name).map_err(|why| why.error(path, name))?,
+        )
     }
 
     /// The folder that its paths are relative to.
     fn folder(&self) -> &Path {
-        self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+        self.path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."))
     }
 
     /// A server; none if it is disabled.
     fn server(&mut self, name: &str, value: &Value) -> Result<Option<ServerSpec>, String> {
         if !is_line(name, MAX_NAME) || name.len() > MAX_NAME || name.contains(is_hidden) {
-            return Err(format!("a name is one line of {MAX_NAME} bytes at most, all of which show"));
+            return Err(format!(
+                "a name is one line of {MAX_NAME} bytes at most, all of which show"
+            ));
         }
         let fields = value.as_object().ok_or("it is no object")?;
         if fields.get("disabled") == Some(&Value::Bool(true)) {
             return Ok(None);
         }
-        match fields.get("type").map(|kind| kind.as_str().unwrap_or_default()) {
-            None | Some("stdio" | "http" | "streamable-http" | "streamableHttp" | "streamable_http") => {}
+        match fields
+            .get("type")
+            .map(|kind| kind.as_str().unwrap_or_default())
+        {
+            None
+            | Some("stdio" | "http" | "streamable-http" | "streamableHttp" | "streamable_http") => {
+            }
             Some("sse") => {
                 let hint = "most servers have one of type `http` too, often at `/mcp`";
-                return Err(format!("the type `sse` of older revisions is not spoken here, hint: {hint}"));
+                return Err(format!(
+                    "the type `sse` of older revisions is not spoken here, hint: {hint}"
+                ));
             }
-            Some(kind) => return Err(format!("there is no type {kind:?}: there are `stdio` and `http`")),
+            Some(kind) => {
+                return Err(format!(
+                    "there is no type {kind:?}: there are `stdio` and `http`"
+                ));
+            }
         }
         self.unknown(Some(name), fields.keys(), |key| FIELDS.contains(&key));
         let mut own: Map<String, Value> = fields
@@ -189,12 +249,20 @@ impl McpFile {
             .collect();
         if own.get("timeout").is_some_and(Value::is_number) {
             own.remove("timeout");
-            self.findings.push(format!("{name}: `timeout` is not heeded: here it is a time, as \"30s\""));
+            self.findings.push(format!(
+                "{name}: `timeout` is not heeded: here it is a time, as \"30s\""
+            ));
         }
-        if own.get("tools").is_some_and(|tools| *tools == serde_json::json!(["*"])) {
+        if own
+            .get("tools")
+            .is_some_and(|tools| *tools == serde_json::json!(["*"]))
+        {
             own.remove("tools");
         }
-        let folder = self.folder().canonicalize().unwrap_or_else(|_| self.folder().to_owned());
+        let folder = self
+            .folder()
+            .canonicalize()
+            .unwrap_or_else(|_| self.folder().to_owned());
         for value in own.values_mut() {
             translated(value, &folder)?;
         }
@@ -206,19 +274,29 @@ impl McpFile {
         // The first start of many fetches them from the network.
         own.entry("timeout").or_insert_with(|| "60s".into());
         let has_sandbox = own.contains_key("sandbox");
-        let mut spec: ServerSpec = serde_json::from_value(Value::Object(own)).map_err(|error| error.to_string())?;
+        let mut spec: ServerSpec =
+            serde_json::from_value(Value::Object(own)).map_err(|error| error.to_string())?;
         for text in spec.texts() {
             vars::names(text).map_err(|(message, _)| message)?;
         }
         match (&spec.command, &spec.url) {
             (Some(_), None) => {}
             (None, Some(url)) => {
-                let is_web = ["https://", "http://", "${"].iter().any(|start| url.trim().starts_with(start));
+                let is_web = ["https://", "http://", "${"]
+                    .iter()
+                    .any(|start| url.trim().starts_with(start));
                 let place = url.split_once("://").map_or(&**url, |(_, rest)| rest);
-                return match (is_web, place.split(['/', '?', '#']).next().is_some_and(|host| host.contains('@'))) {
-                    (_, true) => {
-                        Err("its address holds a user or a password, hint: they belong into `headers`".to_owned())
-                    }
+                return match (
+                    is_web,
+                    place
+                        .split(['/', '?', '#'])
+                        .next()
+                        .is_some_and(|host| host.contains('@')),
+                ) {
+                    (_, true) => Err(
+                        "its address holds a user or a password, hint: they belong into `headers`"
+                            .to_owned(),
+                    ),
                     (true, false) => Ok(Some(spec)),
                     (false, false) => Err(format!("this is no address of a server: {url:?}")),
                 };
@@ -230,7 +308,10 @@ impl McpFile {
                 *path = folder.join(&*path).components().collect();
             }
         };
-        spec.command.as_mut().filter(|command| command.components().count() > 1).map(absolute);
+        spec.command
+            .as_mut()
+            .filter(|command| command.components().count() > 1)
+            .map(absolute);
         spec.cwd.as_mut().map(absolute);
         // That of a user belongs to no folder. In one of a folder, words that are relative mean files there: it is part of what is trusted.
         if self.path.file_name().is_some_and(|name| name == FILE_NAME) {
@@ -239,8 +320,11 @@ impl McpFile {
         let SandboxSpec { read, write, .. } = &mut spec.sandbox;
         read.iter_mut().chain(write).for_each(absolute);
         if !has_sandbox {
-            let named =
-                spec.args.iter().map(|word| Path::new(&**word)).filter(|path| path.is_absolute() && path.is_dir());
+            let named = spec
+                .args
+                .iter()
+                .map(|word| Path::new(&**word))
+                .filter(|path| path.is_absolute() && path.is_dir());
             spec.sandbox.write = named.map(Path::to_owned).collect();
             spec.sandbox.network = true;
         }
@@ -256,9 +340,12 @@ impl McpFile {
     ) {
         let whose = server.map(|name| format!("{name}: ")).unwrap_or_default();
         for key in keys.filter(|key| !is_known(key) && !SILENT.contains(&key.as_str())) {
-            let near =
-                nearest(key, FIELDS.into_iter().chain(SERVERS)).map(|near| format!("; hint: the nearest is `{near}`"));
-            self.findings.push(format!("{whose}the field `{key}` is not heeded{}", near.unwrap_or_default()));
+            let near = nearest(key, FIELDS.into_iter().chain(SERVERS))
+                .map(|near| format!("; hint: the nearest is `{near}`"));
+            self.findings.push(format!(
+                "{whose}the field `{key}` is not heeded{}",
+                near.unwrap_or_default()
+            ));
         }
     }
 }
@@ -270,11 +357,17 @@ fn translated(value: &mut Value, folder: &Path) -> Result<(), String> {
             if text.contains("${input:") {
                 return Err("it asks for an input, as only VS Code does, hint: name a variable of the environment, as `${NAME}`".to_owned());
             }
-            *text = text.replace("${env:", "${").replace("${workspaceFolder}", &folder.to_string_lossy());
+            *text = text
+                .replace("${env:", "${")
+                .replace("${workspaceFolder}", &folder.to_string_lossy());
             Ok(())
         }
-        Value::Array(items) => items.iter_mut().try_for_each(|item| translated(item, folder)),
-        Value::Object(map) => map.values_mut().try_for_each(|item| translated(item, folder)),
+        Value::Array(items) => items
+            .iter_mut()
+            .try_for_each(|item| translated(item, folder)),
+        Value::Object(map) => map
+            .values_mut()
+            .try_for_each(|item| translated(item, folder)),
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
     }
 }

@@ -4,7 +4,9 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use adjutant_agent::Digest;
 use adjutant_llm::{CallResult, Schema};
-use adjutant_protocols::a2a::{HEARS_ONCE, Message, Part, SendMessage, SendOptions, Task, TaskState, TaskStatus};
+use adjutant_protocols::a2a::{
+    HEARS_ONCE, Message, Part, SendMessage, SendOptions, Task, TaskState, TaskStatus,
+};
 use adjutant_tool::{Answer, Ask, AskKind, CallContext, Cancel, Noted, ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -33,7 +35,12 @@ const BEGIN: Duration = Duration::from_secs(600);
 #[serde(rename_all = "snake_case")]
 enum Begun {
     /// A task, at this endpoint.
-    Task { endpoint: String, once: bool, id: String, context: String },
+    Task {
+        endpoint: String,
+        once: bool,
+        id: String,
+        context: String,
+    },
     /// The answer itself.
     Answer(String),
 }
@@ -58,7 +65,12 @@ pub(super) async fn call(
         if step == Noted::Unknown && !once {
             return Err(unknown(name, "it was asked before a crash"));
         }
-        let begun = begin(&remote, once, Message::user(&message, vec![Part::text(prompt)])).await?;
+        let begun = begin(
+            &remote,
+            once,
+            Message::user(&message, vec![Part::text(prompt)]),
+        )
+        .await?;
         cx.backend.finish("task", json!(begun)).await?;
         Ok(begun)
     };
@@ -72,11 +84,23 @@ pub(super) async fn call(
     };
     let followed = match begun {
         Begun::Answer(text) => return Ok(CallResult::ok(text)),
-        Begun::Task { endpoint, once, id, context } => {
-            RemoteTask { remote: Remote::at(name, &endpoint, token)?, once, message, id, context }
-        }
+        Begun::Task {
+            endpoint,
+            once,
+            id,
+            context,
+        } => RemoteTask {
+            remote: Remote::at(name, &endpoint, token)?,
+            once,
+            message,
+            id,
+            context,
+        },
     };
-    let mut left = LeftTask { task: Some((followed.remote.clone(), followed.id.clone())), cancel: cx.cancel.clone() };
+    let mut left = LeftTask {
+        task: Some((followed.remote.clone(), followed.id.clone())),
+        cancel: cx.cancel.clone(),
+    };
     let ended = tokio::select! {
         biased;
         ended = followed.follow(cx) => ended,
@@ -85,13 +109,22 @@ pub(super) async fn call(
     match (ended, left.task.take()) {
         (Ok(ended), _) => ended,
         // The run is gone, and whoever goes on with it follows the task again.
-        (Err(error), _) if error.kind == ToolErrorKind::Cancelled && !cx.cancel.is_cancelled() => Err(error),
+        (Err(error), _) if error.kind == ToolErrorKind::Cancelled && !cx.cancel.is_cancelled() => {
+            Err(error)
+        }
         (Err(mut error), task) => {
             let stopped = match &task {
-                Some((remote, id)) => remote.ask("CancelTask", json!({"id": id}), STOP).await.is_ok(),
+                Some((remote, id)) => remote
+                    .ask("CancelTask", json!({"id": id}), STOP)
+                    .await
+                    .is_ok(),
                 None => false,
             };
-            let said = if stopped { "was told to stop" } else { "has not said that it stops" };
+            let said = if stopped {
+                "was told to stop"
+            } else {
+                "has not said that it stops"
+            };
             error.message = format!("{}; {name} {said}", error.message).into();
             Err(error)
         }
@@ -128,9 +161,17 @@ async fn begin(remote: &Remote, once: bool, message: Message) -> Result<Begun, T
     }
     let task: Task = read(told["task"].take()).map_err(unread)?;
     if task.id.is_empty() || task.id.len().max(task.context_id.len()) > MAX_NAME {
-        return Err(unknown(name, "it answered with a task that has no id, or one that is too long"));
+        return Err(unknown(
+            name,
+            "it answered with a task that has no id, or one that is too long",
+        ));
     }
-    Ok(Begun::Task { endpoint: remote.endpoint.to_string(), once, id: task.id, context: task.context_id })
+    Ok(Begun::Task {
+        endpoint: remote.endpoint.to_string(),
+        once,
+        id: task.id,
+        context: task.context_id,
+    })
 }
 
 async fn send(remote: &Remote, once: bool, message: Message) -> Result<Value, ToolError> {
@@ -147,7 +188,10 @@ async fn send(remote: &Remote, once: bool, message: Message) -> Result<Value, To
             Err(Lost::Refused(error)) => return Err(error),
             Err(Lost::Unsent(error)) if since.elapsed() > RESTART => return Err(error),
             Err(Lost::Unheard(why)) if !once || since.elapsed() > RESTART => {
-                return Err(unknown(&remote.name, &format!("it was asked, and its answer was lost: {why}")));
+                return Err(unknown(
+                    &remote.name,
+                    &format!("it was asked, and its answer was lost: {why}"),
+                ));
             }
             Err(Lost::Unsent(_) | Lost::Unheard(_)) => {}
         }
@@ -207,7 +251,10 @@ impl RemoteTask {
             }
             heard.push(question.id);
         }
-        Err(ToolError::failed(format!("{} has asked {MAX_PAUSES} times, and asks on", self.remote.name)))
+        Err(ToolError::failed(format!(
+            "{} has asked {MAX_PAUSES} times, and asks on",
+            self.remote.name
+        )))
     }
 
     /// Waits until it is over, or asks what was not heard so far.
@@ -220,8 +267,12 @@ impl RemoteTask {
                     if let Some(ended) = ended(name, &task) {
                         return Ok(Waited::Ended(ended));
                     }
-                    let question =
-                        task.status.state.waits().then(|| RemoteQuestion::of(name, &task.status)).transpose()?;
+                    let question = task
+                        .status
+                        .state
+                        .waits()
+                        .then(|| RemoteQuestion::of(name, &task.status))
+                        .transpose()?;
                     if let Some(question) = question.filter(|it| !heard.contains(&it.id)) {
                         return Ok(Waited::Asks(question));
                     }
@@ -233,7 +284,10 @@ impl RemoteTask {
             };
             if heard_at.elapsed() > RESTART {
                 let seconds = RESTART.as_secs();
-                return Err(unknown(name, &format!("it was lost, and did not come back in {seconds} s: {why}")));
+                return Err(unknown(
+                    name,
+                    &format!("it was lost, and did not come back in {seconds} s: {why}"),
+                ));
             }
             sleep(pause).await;
             pause = PAUSE.min(pause * 2);
@@ -241,8 +295,12 @@ impl RemoteTask {
     }
 
     async fn look(&self) -> Result<Task, Lost> {
-        let told = self.remote.ask("GetTask", json!({"id": self.id, "historyLength": 0}), QUICK).await?;
-        let wrong = |why: &str| Lost::Refused(ToolError::failed(format!("{} {why}", self.remote.name)));
+        let told = self
+            .remote
+            .ask("GetTask", json!({"id": self.id, "historyLength": 0}), QUICK)
+            .await?;
+        let wrong =
+            |why: &str| Lost::Refused(ToolError::failed(format!("{} {why}", self.remote.name)));
         let task: Task = read(told).map_err(|why| wrong(&why))?;
         if task.id != self.id {
             return Err(wrong("answered with another task"));
@@ -265,7 +323,9 @@ impl RemoteTask {
         let step = format!("answer {at}");
         match cx.backend.begin(&step).await? {
             Noted::Done(_) => return Ok(None),
-            Noted::Unknown if !self.once => return Err(unknown(&self.remote.name, "it was answered before a crash")),
+            Noted::Unknown if !self.once => {
+                return Err(unknown(&self.remote.name, "it was answered before a crash"));
+            }
             _ => {}
         }
         // Access that was given elsewhere is noticed there.
@@ -273,7 +333,11 @@ impl RemoteTask {
             let mut said = Message::user(format!("{}-{at}", self.message), answers);
             (said.task_id, said.context_id) = (self.id.clone(), self.context.clone());
             if let Err(error) = send(&self.remote, self.once, said).await {
-                let over = self.look().await.ok().and_then(|task| ended(&self.remote.name, &task));
+                let over = self
+                    .look()
+                    .await
+                    .ok()
+                    .and_then(|task| ended(&self.remote.name, &task));
                 return over.map(Some).ok_or(error);
             }
         }
@@ -287,36 +351,73 @@ impl RemoteQuestion {
     /// If that is too much at once.
     fn of(name: &str, status: &TaskStatus) -> Result<Self, ToolError> {
         let message = status.message.clone().unwrap_or_default();
-        let id = if message.message_id.is_empty() { json!(status).to_string() } else { message.message_id };
-        let id = if id.len() > MAX_NAME { Digest::of(id.as_bytes()).to_string() } else { id };
-        let kind = if status.state == TaskState::AuthRequired { AskKind::Authorisation } else { AskKind::Question };
+        let id = if message.message_id.is_empty() {
+            json!(status).to_string()
+        } else {
+            message.message_id
+        };
+        let id = if id.len() > MAX_NAME {
+            Digest::of(id.as_bytes()).to_string()
+        } else {
+            id
+        };
+        let kind = if status.state == TaskState::AuthRequired {
+            AskKind::Authorisation
+        } else {
+            AskKind::Question
+        };
         let prompt: String = match text(message.parts.iter()).trim() {
             "" => format!("{name} waits for an answer, and does not say what it asks"),
-            texts => format!("{name} asks: {texts}").chars().take(MAX_QUESTION).collect(),
+            texts => format!("{name} asks: {texts}")
+                .chars()
+                .take(MAX_QUESTION)
+                .collect(),
         };
         let named = |part: &Part| {
-            let is_named = part.data.as_ref()?["pause"].as_str().is_some_and(|it| it.len() <= MAX_NAME);
+            let is_named = part.data.as_ref()?["pause"]
+                .as_str()
+                .is_some_and(|it| it.len() <= MAX_NAME);
             part.data.clone().filter(|_| is_named)
         };
-        let pauses: Vec<Value> = message.parts.iter().filter_map(named).take(MAX_PAUSES + 1).collect();
+        let pauses: Vec<Value> = message
+            .parts
+            .iter()
+            .filter_map(named)
+            .take(MAX_PAUSES + 1)
+            .collect();
         if pauses.len() > MAX_PAUSES {
-            return Err(ToolError::failed(format!("{name} asks more than {MAX_PAUSES} things at once")));
+            return Err(ToolError::failed(format!(
+                "{name} asks more than {MAX_PAUSES} things at once"
+            )));
         }
         if pauses.is_empty() {
-            return Ok(Self { id, asks: vec![(Value::Null, Ask::new(kind, prompt))] });
+            return Ok(Self {
+                id,
+                asks: vec![(Value::Null, Ask::new(kind, prompt))],
+            });
         }
         let asks = pauses.into_iter().map(|mut data| {
             let mut small = |key: &str| {
                 let value = data[key].take();
-                if value.to_string().len() <= MAX_SCHEMA { value } else { Value::Null }
+                if value.to_string().len() <= MAX_SCHEMA {
+                    value
+                } else {
+                    Value::Null
+                }
             };
             let (pause, schema, call) = (small("pause"), small("schema"), small("call"));
             let is_schema = !schema.is_null() && Schema::compile(Arc::new(schema.clone())).is_ok();
             let mut ask = Ask::new(kind, prompt.clone());
-            (ask.schema, ask.data) = (if is_schema { schema } else { Value::Null }, json!({"call": call}));
+            (ask.schema, ask.data) = (
+                if is_schema { schema } else { Value::Null },
+                json!({"call": call}),
+            );
             (pause, ask)
         });
-        Ok(Self { id, asks: asks.collect() })
+        Ok(Self {
+            id,
+            asks: asks.collect(),
+        })
     }
 }
 
@@ -324,11 +425,16 @@ impl RemoteQuestion {
 fn given(pause: Value, answer: Answer) -> Option<Part> {
     let (value, words) = match answer {
         Answer::Give { value } => {
-            let words = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let words = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
             (value, Some(words))
         }
         Answer::Approve { .. } => (json!({"approved": true}), None),
-        Answer::Deny { reason } => (json!({"approved": false, "reason": reason}), Some(format!("no: {reason}"))),
+        Answer::Deny { reason } => (
+            json!({"approved": false, "reason": reason}),
+            Some(format!("no: {reason}")),
+        ),
         _ => (Value::Null, Some("no answer is given".to_owned())),
     };
     match pause {
@@ -339,11 +445,24 @@ fn given(pause: Value, answer: Answer) -> Option<Part> {
 
 /// The result of a task that is over.
 fn ended(name: &str, task: &Task) -> Option<CallEnd> {
-    let why = task.status.message.as_ref().map(|message| text(message.parts.iter())).unwrap_or_default();
+    let why = task
+        .status
+        .message
+        .as_ref()
+        .map(|message| text(message.parts.iter()))
+        .unwrap_or_default();
     let said = text(task.artifacts.iter().flat_map(|artifact| &artifact.parts));
     let failed = |what: &str| {
-        let said = if said.is_empty() { String::new() } else { format!(" It said: {said}") };
-        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+        let said = if said.is_empty() {
+            String::new()
+        } else {
+            format!(" It said: {said}")
+        };
+        let why = if why.is_empty() {
+            String::new()
+        } else {
+            format!(": {why}")
+        };
         Some(Err(ToolError::failed(format!("{name} {what}{why}.{said}"))))
     };
     match task.status.state {
@@ -363,7 +482,13 @@ fn text<'a>(parts: impl Iterator<Item = &'a Part>) -> String {
         (_, Some(data), _) if data["pause"].is_string() => None,
         (_, Some(data), _) => Some(data.to_string().into()),
         (.., Some(url)) => Some(Cow::from(url)),
-        _ => Some(format!("[a file of the type {:?}, which is not shown]", part.media_type).into()),
+        _ => Some(
+            format!(
+                "[a file of the type {:?}, which is not shown]",
+                part.media_type
+            )
+            .into(),
+        ),
     });
     let mut whole = String::new();
     for (at, text) in texts.enumerate() {
@@ -387,9 +512,13 @@ fn read<T: serde::de::DeserializeOwned>(told: Value) -> Result<T, String> {
 
 /// A step as it stands in the log.
 fn noted<T: serde::de::DeserializeOwned>(step: Value) -> Result<T, ToolError> {
-    serde_json::from_value(step).map_err(|error| ToolError::failed("the step cannot be read").with_source(error))
+    serde_json::from_value(step)
+        .map_err(|error| ToolError::failed("the step cannot be read").with_source(error))
 }
 
 fn unknown(name: &str, why: &str) -> ToolError {
-    ToolError::new(ToolErrorKind::OutcomeUnknown, format!("outcome unknown: {name}: {why}"))
+    ToolError::new(
+        ToolErrorKind::OutcomeUnknown,
+        format!("outcome unknown: {name}: {why}"),
+    )
 }

@@ -4,7 +4,9 @@ use std::{fmt::Write, sync::Arc, time::Duration};
 
 use adjutant_agent::{CancelBy, Caps, Limit, Outcome, RunLine};
 use adjutant_llm::{CallResult, NanoUsd, World};
-use adjutant_tool::{CallContext, Cancel, Identity, Noted, Replay, Tool, ToolError, ToolErrorKind, ToolSpec};
+use adjutant_tool::{
+    CallContext, Cancel, Identity, Noted, Replay, Tool, ToolError, ToolErrorKind, ToolSpec,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
@@ -55,7 +57,12 @@ struct Told {
 }
 
 impl PeerTool {
-    pub(super) fn new(own: Arc<str>, peers: Vec<Peer>, is_limited: bool, world: Arc<dyn World>) -> Self {
+    pub(super) fn new(
+        own: Arc<str>,
+        peers: Vec<Peer>,
+        is_limited: bool,
+        world: Arc<dyn World>,
+    ) -> Self {
         let names: Vec<&str> = peers.iter().map(|peer| &*peer.name).collect();
         let schema = json!({
             "type": "object",
@@ -74,7 +81,9 @@ impl PeerTool {
             "required": ["peer"],
             "additionalProperties": false,
         });
-        let mut text = "Asks another agent, which works by itself, and gives its answer. The agents are:".to_owned();
+        let mut text =
+            "Asks another agent, which works by itself, and gives its answer. The agents are:"
+                .to_owned();
         for peer in &peers {
             // A string takes everything.
             let _ = write!(text, "\n- {}: {}", peer.name, peer.description);
@@ -85,13 +94,26 @@ impl PeerTool {
             sequential: is_limited,
             ..ToolSpec::new("peer", text, schema)
         };
-        Self { own, peers: peers.into_iter().map(Arc::new).collect(), world, spec }
+        Self {
+            own,
+            peers: peers.into_iter().map(Arc::new).collect(),
+            world,
+            spec,
+        }
     }
 
     /// Returns the names of the agents that led to this one, and its own.
     fn path(&self, who: &Identity) -> Vec<Arc<str>> {
-        let above = who.path.rsplit_once(CALLED).map(|(above, _)| above.split(CALLED));
-        above.into_iter().flatten().map(Arc::from).chain([Arc::clone(&self.own)]).collect()
+        let above = who
+            .path
+            .rsplit_once(CALLED)
+            .map(|(above, _)| above.split(CALLED));
+        above
+            .into_iter()
+            .flatten()
+            .map(Arc::from)
+            .chain([Arc::clone(&self.own)])
+            .collect()
     }
 }
 
@@ -118,13 +140,22 @@ impl Tool for PeerTool {
                 return Err(wrong(format!("{} is asked with a prompt alone", peer.name)));
             }
             let admitted = admit(peer, &path, &left).map(|()| format!("{:032x}", self.world.id()));
-            return far::call(&peer.name, (url, token.as_deref()), &args.prompt, admitted, &cx).await;
+            return far::call(
+                &peer.name,
+                (url, token.as_deref()),
+                &args.prompt,
+                admitted,
+                &cx,
+            )
+            .await;
         }
         let mut is_new = false;
         let session = match args.session {
             Some(session) if session.starts_with(SESSION) => session,
             Some(session) => return Err(wrong(format!("no call has the session {session:?}"))),
-            None if args.prompt.trim().is_empty() => return Err(wrong("the prompt is empty".to_owned())),
+            None if args.prompt.trim().is_empty() => {
+                return Err(wrong("the prompt is empty".to_owned()));
+            }
             None => {
                 let (id, is_new) = (self.world.id(), &mut is_new);
                 cx.once("session", || {
@@ -138,15 +169,29 @@ impl Tool for PeerTool {
         // Unknown is as good as new: whoever asks in the same session is given what came of it.
         if let Noted::Done(told) = cx.backend.begin("answer").await? {
             let told = serde_json::from_value::<Told>(told);
-            return told.map_err(|error| ToolError::failed("the answer cannot be read").with_source(error))?.result();
+            return told
+                .map_err(|error| ToolError::failed("the answer cannot be read").with_source(error))?
+                .result();
         }
-        let call = PeerCall { caps: below(left), again: !is_new, ..PeerCall::new(path) };
-        let time = left.wall_ms.map_or(TIMEOUT, |left| TIMEOUT.min(Duration::from_millis(left)));
-        let request = PromptRequest::new(args.prompt).session(session).timeout(time).call(call);
+        let call = PeerCall {
+            caps: below(left),
+            again: !is_new,
+            ..PeerCall::new(path)
+        };
+        let time = left
+            .wall_ms
+            .map_or(TIMEOUT, |left| TIMEOUT.min(Duration::from_millis(left)));
+        let request = PromptRequest::new(args.prompt)
+            .session(session)
+            .timeout(time)
+            .call(call);
         let reply = answer(peer, request, is_new, &cx.cancel).await?;
         let told = Told::of(&peer.name, &reply);
         // One that waits is asked for again, and counted when it has ended.
-        if let Some(used) = reply.used.filter(|_| !matches!(reply.result.outcome, Outcome::Paused { .. })) {
+        if let Some(used) = reply
+            .used
+            .filter(|_| !matches!(reply.result.outcome, Outcome::Paused { .. }))
+        {
             line.spent(used);
         }
         cx.backend.finish("answer", json!(told)).await?;
@@ -156,9 +201,17 @@ impl Tool for PeerTool {
 
 /// Refuses what the peer would refuse, and what nothing is left for.
 fn admit(peer: &Peer, path: &[Arc<str>], left: &Caps) -> Result<(), ToolError> {
-    let refuse = |why: String| Err(ToolError::new(ToolErrorKind::Denied, format!("{} is not asked: {why}", peer.name)));
+    let refuse = |why: String| {
+        Err(ToolError::new(
+            ToolErrorKind::Denied,
+            format!("{} is not asked: {why}", peer.name),
+        ))
+    };
     if path.len() > MAX_PEER_DEPTH {
-        return refuse(format!("{MAX_PEER_DEPTH} agents have called one another: {}", path.join(" > ")));
+        return refuse(format!(
+            "{MAX_PEER_DEPTH} agents have called one another: {}",
+            path.join(" > ")
+        ));
     }
     let over = [
         (left.tokens == Some(0), Limit::Tokens),
@@ -176,7 +229,12 @@ fn admit(peer: &Peer, path: &[Arc<str>], left: &Caps) -> Result<(), ToolError> {
 /// Returns the caps of an agent one level below; how many agents work at a time is counted in each process by itself.
 fn below(left: Caps) -> Caps {
     let depth = left.depth.map(|depth| depth.saturating_sub(1));
-    Caps { depth, wall_ms: None, agents: None, ..left }
+    Caps {
+        depth,
+        wall_ms: None,
+        agents: None,
+        ..left
+    }
 }
 
 /// Asks until there is an answer; a call that is cancelled stops the run of the peer.
@@ -186,7 +244,11 @@ async fn answer(
     is_new: bool,
     cancel: &Cancel,
 ) -> Result<PromptReply, ToolError> {
-    let mut left = LeftCall { peer: Arc::clone(peer), request: Some(request.clone()), cancel: cancel.clone() };
+    let mut left = LeftCall {
+        peer: Arc::clone(peer),
+        request: Some(request.clone()),
+        cancel: cancel.clone(),
+    };
     let reply = tokio::select! {
         biased;
         reply = insist(peer, request, is_new) => reply,
@@ -220,10 +282,18 @@ impl LeftCall {
         Some(async move {
             loop {
                 if let Ok(found) = peer.find(false).await {
-                    let stopped = found.control(request.session.as_deref(), Control::Stop {}).await;
+                    let stopped = found
+                        .control(request.session.as_deref(), Control::Stop {})
+                        .await;
                     // It may have ended, or be just about to begin: then it is stopped the next time.
-                    let is_there = matches!(stopped.map_err(|error| error.kind()), Ok(()) | Err(ErrorKind::Conflict));
-                    if is_there && let Ok(Ok(reply)) = timeout(LOOK * 4, found.prompt(request.clone())).await {
+                    let is_there = matches!(
+                        stopped.map_err(|error| error.kind()),
+                        Ok(()) | Err(ErrorKind::Conflict)
+                    );
+                    if is_there
+                        && let Ok(Ok(reply)) =
+                            timeout(LOOK * 4, found.prompt(request.clone())).await
+                    {
                         return reply;
                     }
                 }
@@ -235,7 +305,11 @@ impl LeftCall {
 
 impl Drop for LeftCall {
     fn drop(&mut self) {
-        let stop = if self.cancel.is_cancelled() { self.stop() } else { None };
+        let stop = if self.cancel.is_cancelled() {
+            self.stop()
+        } else {
+            None
+        };
         if let (Some(stop), Ok(runtime)) = (stop, tokio::runtime::Handle::try_current()) {
             runtime.spawn(timeout(STOP, stop));
         }
@@ -244,12 +318,19 @@ impl Drop for LeftCall {
 
 /// The same request, of which it is not known whether it was heard.
 fn again(mut request: PromptRequest) -> PromptRequest {
-    request.call = request.call.map(|call| PeerCall { again: true, ..call });
+    request.call = request.call.map(|call| PeerCall {
+        again: true,
+        ..call
+    });
     request
 }
 
 /// Asks, and again if the peer was lost meanwhile: it may be begun again, and has noted what it came to.
-async fn insist(peer: &Peer, mut request: PromptRequest, mut is_new: bool) -> Result<PromptReply, ToolError> {
+async fn insist(
+    peer: &Peer,
+    mut request: PromptRequest,
+    mut is_new: bool,
+) -> Result<PromptReply, ToolError> {
     let (mut since, mut pause) = (Instant::now(), LOOK);
     loop {
         let asked_at = Instant::now();
@@ -259,12 +340,19 @@ async fn insist(peer: &Peer, mut request: PromptRequest, mut is_new: bool) -> Re
                 Err(error) => error,
             },
             Err(error) if is_new => {
-                let message = format!("{} cannot be reached, and was not asked: {}", peer.name, error.message());
+                let message = format!(
+                    "{} cannot be reached, and was not asked: {}",
+                    peer.name,
+                    error.message()
+                );
                 return Err(ToolError::failed(message).with_source(error));
             }
             Err(error) => error,
         };
-        if !matches!(error.kind(), ErrorKind::Connection | ErrorKind::Closed | ErrorKind::Busy) {
+        if !matches!(
+            error.kind(),
+            ErrorKind::Connection | ErrorKind::Closed | ErrorKind::Busy
+        ) {
             return Err(told(peer, &request, error));
         }
         if asked_at.elapsed() > PAUSE {
@@ -298,13 +386,23 @@ fn unknown(peer: &Peer, request: &PromptRequest, why: &str) -> ToolError {
 fn told(peer: &Peer, request: &PromptRequest, error: Error) -> ToolError {
     let (name, why) = (&peer.name, error.message());
     let (kind, message) = match error.kind() {
-        ErrorKind::Denied => {
-            (ToolErrorKind::Denied, format!("{name} was not asked, because it refused the token: {why}"))
-        }
-        ErrorKind::Invalid => (ToolErrorKind::Denied, format!("{name} refuses the call: {why}")),
+        ErrorKind::Denied => (
+            ToolErrorKind::Denied,
+            format!("{name} was not asked, because it refused the token: {why}"),
+        ),
+        ErrorKind::Invalid => (
+            ToolErrorKind::Denied,
+            format!("{name} refuses the call: {why}"),
+        ),
         ErrorKind::Conflict => return unknown(peer, request, why),
-        ErrorKind::Missing => (ToolErrorKind::OutcomeUnknown, format!("outcome unknown: {name} lost the call: {why}")),
-        _ => (ToolErrorKind::Failed, format!("{name} could not answer: {why}")),
+        ErrorKind::Missing => (
+            ToolErrorKind::OutcomeUnknown,
+            format!("outcome unknown: {name} lost the call: {why}"),
+        ),
+        _ => (
+            ToolErrorKind::Failed,
+            format!("{name} could not answer: {why}"),
+        ),
     };
     ToolError::new(kind, message).with_source(error)
 }
@@ -315,19 +413,34 @@ fn wrong(why: String) -> ToolError {
 
 impl Told {
     fn of(peer: &str, reply: &PromptReply) -> Self {
-        let said = if reply.text.is_empty() { String::new() } else { format!(" It said: {}", reply.text) };
+        let said = if reply.text.is_empty() {
+            String::new()
+        } else {
+            format!(" It said: {}", reply.text)
+        };
         let (text, is_error) = match &reply.result.outcome {
             Outcome::Finished { .. } => (reply.text.clone(), false),
-            Outcome::Limit { limit } => {
-                (format!("{peer} reached its limit of {limit} and did not finish.{said}"), true)
-            }
+            Outcome::Limit { limit } => (
+                format!("{peer} reached its limit of {limit} and did not finish.{said}"),
+                true,
+            ),
             Outcome::Failed { failure } => (format!("{peer} failed: {failure}.{said}"), true),
-            Outcome::Cancelled { by: CancelBy::Shutdown } => {
-                (format!("{peer} was stopped by its operator while it worked, and did not finish.{said}"), true)
-            }
-            Outcome::Cancelled { by } => (format!("the run of {peer} was cancelled by {by}.{said}"), true),
+            Outcome::Cancelled {
+                by: CancelBy::Shutdown,
+            } => (
+                format!(
+                    "{peer} was stopped by its operator while it worked, and did not finish.{said}"
+                ),
+                true,
+            ),
+            Outcome::Cancelled { by } => (
+                format!("the run of {peer} was cancelled by {by}.{said}"),
+                true,
+            ),
             Outcome::Paused { pauses } => {
-                let asks = pauses.iter().map(|pause| format!("{} asks: {}", pause.path, pause.ask.prompt));
+                let asks = pauses
+                    .iter()
+                    .map(|pause| format!("{} asks: {}", pause.path, pause.ask.prompt));
                 let asks = asks.collect::<Vec<_>>().join("; ");
                 let text = format!(
                     "{peer} has no answer yet, because it waits for somebody: {asks}. It is answered where {peer} runs, as by `adjutant agent approve`. \
@@ -341,7 +454,11 @@ impl Told {
     }
 
     fn result(self) -> Result<CallResult, ToolError> {
-        if self.is_error { Err(ToolError::failed(self.text)) } else { Ok(CallResult::ok(self.text)) }
+        if self.is_error {
+            Err(ToolError::failed(self.text))
+        } else {
+            Ok(CallResult::ok(self.text))
+        }
     }
 }
 
@@ -357,6 +474,8 @@ mod far {
         _: Result<String, ToolError>,
         _: &CallContext,
     ) -> Result<CallResult, ToolError> {
-        Err(ToolError::failed(format!("{name} is reached with the feature `http` alone")))
+        Err(ToolError::failed(format!(
+            "{name} is reached with the feature `http` alone"
+        )))
     }
 }

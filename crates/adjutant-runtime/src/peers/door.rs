@@ -29,9 +29,15 @@ pub(super) enum Door {
     /// The agent of this name in a folder of agents.
     Named { home: Home, agent: Arc<str> },
     /// The agent that listens there.
-    At { address: SocketAddr, token: Arc<str> },
+    At {
+        address: SocketAddr,
+        token: Arc<str>,
+    },
     /// The agent anywhere that speaks A2A.
-    A2a { url: Arc<str>, token: Option<Arc<str>> },
+    A2a {
+        url: Arc<str>,
+        token: Option<Arc<str>>,
+    },
 }
 
 /// The part of `host.json` that leads to its agent.
@@ -67,11 +73,19 @@ impl Peer {
     pub(super) async fn find(&self, first: bool) -> Result<Arc<dyn Prompter>, Error> {
         let (address, token) = match &self.door {
             Door::At { address, token } => (*address, Arc::clone(token)),
-            Door::A2a { .. } => return Err(Error::new(ErrorKind::Config, "an agent that speaks A2A is not prompted")),
+            Door::A2a { .. } => {
+                return Err(Error::new(
+                    ErrorKind::Config,
+                    "an agent that speaks A2A is not prompted",
+                ));
+            }
             Door::Named { home, agent } => {
                 let (home, agent) = (home.clone(), Arc::clone(agent));
                 let found = tokio::task::spawn_blocking(move || listens(&home, &agent)).await;
-                let lost = |error| Error::new(ErrorKind::Storage, "the agents could not be read").with_source(error);
+                let lost = |error| {
+                    Error::new(ErrorKind::Storage, "the agents could not be read")
+                        .with_source(error)
+                };
                 match found.map_err(lost)?? {
                     Found::Here(prompter) => return Ok(Arc::new(prompter)),
                     Found::There(Listens { address, token }) => (address, token),
@@ -90,7 +104,10 @@ enum Found {
 fn listens(home: &Home, agent: &str) -> Result<Found, Error> {
     let entries = home.entries()?;
     let Some(entry) = entries.all.into_iter().find(|entry| *entry.name == *agent) else {
-        return Err(Error::new(ErrorKind::Missing, format!("there is no agent {agent} in {}", home.root().display())));
+        return Err(Error::new(
+            ErrorKind::Missing,
+            format!("there is no agent {agent} in {}", home.root().display()),
+        ));
     };
     if let Some(prompter) = present().get(entry.workspace.root()) {
         return Ok(Found::Here(prompter.clone()));
@@ -102,13 +119,24 @@ fn listens(home: &Home, agent: &str) -> Result<Found, Error> {
     if !entry.workspace.is_hosted()? {
         return Err(down());
     }
-    read_json(&entry.workspace.file("host.json")).map(Found::There).map_err(|_| down())
+    read_json(&entry.workspace.file("host.json"))
+        .map(Found::There)
+        .map_err(|_| down())
 }
 
 #[cfg(feature = "http")]
-async fn over_http(address: SocketAddr, token: Arc<str>, first: bool) -> Result<Arc<dyn Prompter>, Error> {
+async fn over_http(
+    address: SocketAddr,
+    token: Arc<str>,
+    first: bool,
+) -> Result<Arc<dyn Prompter>, Error> {
     let client = crate::http::Client::new(address, token)?;
-    let down = |why: &str| Error::new(ErrorKind::Connection, format!("the agent at {address} {why}"));
+    let down = |why: &str| {
+        Error::new(
+            ErrorKind::Connection,
+            format!("the agent at {address} {why}"),
+        )
+    };
     if first {
         match client.ready().await {
             Ok(true) => {}
@@ -121,5 +149,8 @@ async fn over_http(address: SocketAddr, token: Arc<str>, first: bool) -> Result<
 
 #[cfg(not(feature = "http"))]
 async fn over_http(address: SocketAddr, _: Arc<str>, _: bool) -> Result<Arc<dyn Prompter>, Error> {
-    Err(Error::new(ErrorKind::Config, format!("the agent at {address} is reached with the feature `http` alone")))
+    Err(Error::new(
+        ErrorKind::Config,
+        format!("the agent at {address} is reached with the feature `http` alone"),
+    ))
 }

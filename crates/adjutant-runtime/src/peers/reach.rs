@@ -46,31 +46,68 @@ impl Remote {
     ///
     /// # Errors
     /// `Failed` if there is no card, or it names no endpoint that is spoken with: nothing was asked.
-    pub(super) async fn find(name: &str, url: &str, token: Option<&str>) -> Result<Self, ToolError> {
+    pub(super) async fn find(
+        name: &str,
+        url: &str,
+        token: Option<&str>,
+    ) -> Result<Self, ToolError> {
         let mut remote = Self::at(name, url, token)?;
         let given = remote.endpoint.clone();
-        let at = if given.path().ends_with(".json") { Ok(given.clone()) } else { given.join(CARD) };
+        let at = if given.path().ends_with(".json") {
+            Ok(given.clone())
+        } else {
+            given.join(CARD)
+        };
         let wrong = |why: String| ToolError::failed(format!("{name} was not asked: {why}"));
-        let asked = remote.http.get(at.map_err(|error| wrong(error.to_string()))?).timeout(QUICK);
-        let asked =
-            remote.token.iter().fold(asked.header("A2A-Version", VERSION), |asked, token| asked.bearer_auth(token));
-        let answer = asked.send().await.map_err(|error| wrong(format!("its card: {}", cause(error))))?;
+        let asked = remote
+            .http
+            .get(at.map_err(|error| wrong(error.to_string()))?)
+            .timeout(QUICK);
+        let asked = remote
+            .token
+            .iter()
+            .fold(asked.header("A2A-Version", VERSION), |asked, token| {
+                asked.bearer_auth(token)
+            });
+        let answer = asked
+            .send()
+            .await
+            .map_err(|error| wrong(format!("its card: {}", cause(error))))?;
         if !answer.status().is_success() {
             return Err(wrong(format!("its card: status {}", answer.status())));
         }
-        let card = whole(answer).await.map_err(|why| wrong(format!("its card: {why}")))?;
-        let interfaces = card["supportedInterfaces"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let card = whole(answer)
+            .await
+            .map_err(|why| wrong(format!("its card: {why}")))?;
+        let interfaces = card["supportedInterfaces"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let speaks = |it: &&Value| {
             let version = it["protocolVersion"].as_str().unwrap_or_default();
-            let is_known = version == VERSION || version.strip_prefix(VERSION).is_some_and(|it| it.starts_with('.'));
-            it["protocolBinding"].as_str().is_some_and(|it| it.eq_ignore_ascii_case("JSONRPC")) && is_known
+            let is_known = version == VERSION
+                || version
+                    .strip_prefix(VERSION)
+                    .is_some_and(|it| it.starts_with('.'));
+            it["protocolBinding"]
+                .as_str()
+                .is_some_and(|it| it.eq_ignore_ascii_case("JSONRPC"))
+                && is_known
         };
-        let found = interfaces.iter().find(speaks).and_then(|it| it["url"].as_str());
+        let found = interfaces
+            .iter()
+            .find(speaks)
+            .and_then(|it| it["url"].as_str());
         let found = found.ok_or_else(|| wrong("it speaks no A2A 1.0 over JSON-RPC".to_owned()))?;
-        let endpoint = given.join(found).map_err(|error| wrong(error.to_string()))?;
+        let endpoint = given
+            .join(found)
+            .map_err(|error| wrong(error.to_string()))?;
         if endpoint.origin() != given.origin() {
             // Whoever writes a card does not say where else a token goes, nor which address of a network is asked.
-            return Err(wrong(format!("its card names another host, {:?}", endpoint.host_str().unwrap_or_default())));
+            return Err(wrong(format!(
+                "its card names another host, {:?}",
+                endpoint.host_str().unwrap_or_default()
+            )));
         }
         (remote.endpoint, remote.card) = (endpoint, card);
         Ok(remote)
@@ -80,43 +117,85 @@ impl Remote {
     pub(super) fn at(name: &str, url: &str, token: Option<&str>) -> Result<Self, ToolError> {
         let wrong = |why: String| ToolError::failed(format!("{name} cannot be asked: {why}"));
         let endpoint = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
-        let http = reach::builder().and_then(|it| reach::direct(it, &endpoint).build().map_err(Cause::from));
-        let http = http.map_err(|cause| wrong("there is no HTTP client".to_owned()).with_source(cause))?;
-        Ok(Self { name: name.into(), endpoint, card: Value::Null, token: token.map(Arc::from), http })
+        let http = reach::builder()
+            .and_then(|it| reach::direct(it, &endpoint).build().map_err(Cause::from));
+        let http =
+            http.map_err(|cause| wrong("there is no HTTP client".to_owned()).with_source(cause))?;
+        Ok(Self {
+            name: name.into(),
+            endpoint,
+            card: Value::Null,
+            token: token.map(Arc::from),
+            http,
+        })
     }
 
     /// Asks for something; an error of the agent is a refusal.
-    pub(super) async fn ask(&self, method: &str, params: Value, within: Duration) -> Result<Value, Lost> {
+    pub(super) async fn ask(
+        &self,
+        method: &str,
+        params: Value,
+        within: Duration,
+    ) -> Result<Value, Lost> {
         let name = &self.name;
-        let asked = self.http.post(self.endpoint.clone()).timeout(within).header("A2A-Version", VERSION);
-        let asked = self.token.iter().fold(asked, |asked, token| asked.bearer_auth(token));
+        let asked = self
+            .http
+            .post(self.endpoint.clone())
+            .timeout(within)
+            .header("A2A-Version", VERSION);
+        let asked = self
+            .token
+            .iter()
+            .fold(asked, |asked, token| asked.bearer_auth(token));
         let body = json!({"jsonrpc": "2.0", "id": ID, "method": method, "params": params});
         let answer = match asked.json(&body).send().await {
             Ok(answer) => answer,
             Err(error) if error.is_connect() => {
-                return Err(Lost::Unsent(ToolError::failed(format!("{name} was not asked: {}", cause(error)))));
+                return Err(Lost::Unsent(ToolError::failed(format!(
+                    "{name} was not asked: {}",
+                    cause(error)
+                ))));
             }
             Err(error) => return Err(Lost::Unheard(cause(error))),
         };
         let status = answer.status();
         let told = whole(answer).await;
-        let refused = |why: &str| Lost::Refused(ToolError::failed(format!("{name} refuses: {why}")));
+        let refused =
+            |why: &str| Lost::Refused(ToolError::failed(format!("{name} refuses: {why}")));
         if let Ok(told) = &told
             && !told["error"].is_null()
         {
-            let said = [&told["error"]["message"], &told["error"]].into_iter().find_map(Value::as_str);
-            let said = said.unwrap_or("it does not say why").chars().take(MAX_REASON);
-            return Err(refused(&said.map(|c| if is_hidden(c) { ' ' } else { c }).collect::<String>()));
+            let said = [&told["error"]["message"], &told["error"]]
+                .into_iter()
+                .find_map(Value::as_str);
+            let said = said
+                .unwrap_or("it does not say why")
+                .chars()
+                .take(MAX_REASON);
+            return Err(refused(
+                &said
+                    .map(|c| if is_hidden(c) { ' ' } else { c })
+                    .collect::<String>(),
+            ));
         }
         match (status.as_u16(), told) {
             (401 | 403, _) => {
                 let message = format!("{name} refuses the token: status {status}");
-                Err(Lost::Refused(ToolError::new(ToolErrorKind::Denied, message)))
+                Err(Lost::Refused(ToolError::new(
+                    ToolErrorKind::Denied,
+                    message,
+                )))
             }
-            (429, _) => Err(Lost::Unsent(ToolError::failed(format!("{name} takes no more requests: status {status}")))),
+            (429, _) => Err(Lost::Unsent(ToolError::failed(format!(
+                "{name} takes no more requests: status {status}"
+            )))),
             (500..=599, _) => Err(Lost::Unheard(format!("status {status}"))),
-            (200..=299, Ok(told)) if told["id"] != ID => Err(Lost::Unheard("it answers another request".to_owned())),
-            (200..=299, told) => told.map(|mut told| told["result"].take()).map_err(Lost::Unheard),
+            (200..=299, Ok(told)) if told["id"] != ID => {
+                Err(Lost::Unheard("it answers another request".to_owned()))
+            }
+            (200..=299, told) => told
+                .map(|mut told| told["result"].take())
+                .map_err(Lost::Unheard),
             _ => Err(refused(&format!("status {status}"))),
         }
     }
@@ -126,7 +205,10 @@ impl Remote {
 async fn whole(mut answer: Response) -> Result<Value, String> {
     let mut bytes = Vec::new();
     // What is too long by its own word is not waited for.
-    if answer.content_length().is_some_and(|long| long > MAX_ANSWER as u64) {
+    if answer
+        .content_length()
+        .is_some_and(|long| long > MAX_ANSWER as u64)
+    {
         return Err(format!("it has more than {MAX_ANSWER} bytes"));
     }
     while let Some(part) = answer.chunk().await.map_err(cause)? {
@@ -142,5 +224,7 @@ async fn whole(mut answer: Response) -> Result<Value, String> {
 fn cause(error: reqwest::Error) -> String {
     let error = error.without_url();
     let causes = std::iter::successors(std::error::Error::source(&error), |error| error.source());
-    causes.last().map_or_else(|| error.to_string(), ToString::to_string)
+    causes
+        .last()
+        .map_or_else(|| error.to_string(), ToString::to_string)
 }

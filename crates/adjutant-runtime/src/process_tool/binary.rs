@@ -47,13 +47,23 @@ impl Binary {
     /// # Errors
     /// `Config` if it is missing, cannot be executed, or is not what was pinned.
     pub(super) fn find(binary: &Path, sha256: Option<&str>) -> Result<Self, Error> {
-        let path = if is_bare(binary) { in_path(binary)? } else { binary.to_owned() };
+        let path = if is_bare(binary) {
+            in_path(binary)?
+        } else {
+            binary.to_owned()
+        };
         let about = look(&path).map_err(wrong)?;
         let pin = sha256.map(|sha256| {
-            let pin = Pin { sha256: sha256.to_ascii_lowercase(), seen: Mutex::new(FileStamp::of(&about)) };
+            let pin = Pin {
+                sha256: sha256.to_ascii_lowercase(),
+                seen: Mutex::new(FileStamp::of(&about)),
+            };
             pin.verify(&path).map(|()| pin)
         });
-        Ok(Self { pin: pin.transpose().map_err(wrong)?, path })
+        Ok(Self {
+            pin: pin.transpose().map_err(wrong)?,
+            path,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -79,12 +89,15 @@ impl Binary {
 
 impl Pin {
     fn verify(&self, path: &Path) -> Result<(), String> {
-        let is = digest(path).map_err(|error| format!("the program cannot be read: {}: {error}", path.display()))?;
+        let is = digest(path)
+            .map_err(|error| format!("the program cannot be read: {}: {error}", path.display()))?;
         if is == self.sha256 {
             return Ok(());
         }
         let (pinned, shown) = (&self.sha256, path.display());
-        Err(format!("the program is not the one that was pinned: {shown} has sha256 {is}, and not {pinned}"))
+        Err(format!(
+            "the program is not the one that was pinned: {shown} has sha256 {is}, and not {pinned}"
+        ))
     }
 }
 
@@ -94,7 +107,12 @@ impl FileStamp {
             device: about.dev(),
             inode: about.ino(),
             size: about.size(),
-            changed: [about.mtime(), about.mtime_nsec(), about.ctime(), about.ctime_nsec()],
+            changed: [
+                about.mtime(),
+                about.mtime_nsec(),
+                about.ctime(),
+                about.ctime_nsec(),
+            ],
         }
     }
 }
@@ -108,7 +126,9 @@ fn look(path: &Path) -> Result<Metadata, String> {
     })?;
     match (about.is_file(), about.mode() & 0o111) {
         (false, _) => Err(format!("the program is no file: {shown}")),
-        (true, 0) => Err(format!("the program may not be executed: {shown}; hint: chmod +x")),
+        (true, 0) => Err(format!(
+            "the program may not be executed: {shown}; hint: chmod +x"
+        )),
         (true, _) => Ok(about),
     }
 }
@@ -119,10 +139,15 @@ fn is_bare(path: &Path) -> bool {
 
 fn in_path(name: &Path) -> Result<PathBuf, Error> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    let mut found = std::env::split_paths(&folders).filter(|it| it.is_absolute()).map(|folder| folder.join(name));
-    found
-        .find(|path| look(path).is_ok())
-        .ok_or_else(|| wrong(format!("no folder of PATH has a program of this name: {}", name.display())))
+    let mut found = std::env::split_paths(&folders)
+        .filter(|it| it.is_absolute())
+        .map(|folder| folder.join(name));
+    found.find(|path| look(path).is_ok()).ok_or_else(|| {
+        wrong(format!(
+            "no folder of PATH has a program of this name: {}",
+            name.display()
+        ))
+    })
 }
 
 /// The sha256 of a file, in hexadecimal digits.
@@ -135,7 +160,11 @@ fn digest(path: &Path) -> io::Result<String> {
             _ => break,
         }
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 fn wrong(message: String) -> Error {

@@ -49,7 +49,9 @@ impl ProgramHolder {
     }
 
     pub(super) fn of(&self, _: &Path, tool: &ProcessTool) -> Hold {
-        Hold { is_free: tool.sandbox.danger_without_any }
+        Hold {
+            is_free: tool.sandbox.danger_without_any,
+        }
     }
 }
 
@@ -69,10 +71,15 @@ pub(super) async fn run(
     if !hold.is_free {
         let why = "no program runs without a sandbox, and there is none here";
         let cure = "use Linux with the feature `shell`, or say `sandbox: {danger_without_any: true}` of this tool";
-        return Err(ToolError::new(ToolErrorKind::Denied, format!("{why}; hint: {cure}")));
+        return Err(ToolError::new(
+            ToolErrorKind::Denied,
+            format!("{why}; hint: {cure}"),
+        ));
     }
     let started = Started::new(plan, words).await?;
-    Ok(started.finish(line, plan.timeout, cancel, plan.max_output).await)
+    Ok(started
+        .finish(line, plan.timeout, cancel, plan.max_output)
+        .await)
 }
 
 /// A program that runs.
@@ -110,15 +117,32 @@ impl Started {
         };
         // It has no id only once it was waited for.
         let id = child.id().unwrap_or_default();
-        Ok(Self { child, group: Group { id, mark: Mark::of(CALL_VARIABLE, call), is_gone: false } })
+        Ok(Self {
+            child,
+            group: Group {
+                id,
+                mark: Mark::of(CALL_VARIABLE, call),
+                is_gone: false,
+            },
+        })
     }
 
     /// Feeds it, reads it to its end, and kills what it leaves behind.
     ///
     /// Cancel: everything is killed at once.
-    async fn finish(mut self, line: Vec<u8>, within: Duration, cancel: &Cancel, max: usize) -> Done {
+    async fn finish(
+        mut self,
+        line: Vec<u8>,
+        within: Duration,
+        cancel: &Cancel,
+        max: usize,
+    ) -> Done {
         let (mut output, mut errors) = (TrimmedOutput::both(max), TrimmedOutput::end(MAX_ERRORS));
-        let pipes = (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take());
+        let pipes = (
+            self.child.stdin.take(),
+            self.child.stdout.take(),
+            self.child.stderr.take(),
+        );
         let ended = {
             let talk = async {
                 let (stdin, stdout, stderr) = pipes;
@@ -134,7 +158,8 @@ impl Started {
                 };
                 tokio::join!(feed(stdin, &line), read, fail);
             };
-            let (mut talk, mut is_told, late) = (pin!(talk), false, Instant::now() + within.min(FOREVER));
+            let (mut talk, mut is_told, late) =
+                (pin!(talk), false, Instant::now() + within.min(FOREVER));
             let ended = loop {
                 tokio::select! {
                     status = self.child.wait() => break status.map_or(ProgramEnd::Lost, ProgramEnd::Exit),
@@ -157,7 +182,11 @@ impl Started {
             tokio::join!(self.end(grace), listen);
             ended
         };
-        Done { ended, output, errors }
+        Done {
+            ended,
+            output,
+            errors,
+        }
     }
 
     /// Ends every process of the call.
@@ -181,8 +210,14 @@ impl Started {
 fn command(plan: &ProgramPlan, words: &[String], call: Uuid) -> Command {
     let mut command = Command::new(plan.binary.path());
     command.args(words).env_clear().envs(plan.variables(call));
-    command.current_dir(&plan.around.work).process_group(0).kill_on_drop(true);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .current_dir(&plan.around.work)
+        .process_group(0)
+        .kill_on_drop(true);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -190,10 +225,14 @@ fn cannot_start(plan: &ProgramPlan, error: &io::Error) -> ToolError {
     let shown = plan.binary.path().display();
     ToolError::failed(match error.kind() {
         io::ErrorKind::NotFound => {
-            format!("the program, the interpreter that it names, or its working folder is not there: {shown}")
+            format!(
+                "the program, the interpreter that it names, or its working folder is not there: {shown}"
+            )
         }
         io::ErrorKind::PermissionDenied => format!("the program may not be executed: {shown}"),
-        io::ErrorKind::ArgumentListTooLong => "the arguments are longer than a command line can be".to_owned(),
+        io::ErrorKind::ArgumentListTooLong => {
+            "the arguments are longer than a command line can be".to_owned()
+        }
         _ => format!("the program cannot be started: {shown}: {error}"),
     })
 }

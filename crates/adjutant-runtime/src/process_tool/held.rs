@@ -75,11 +75,21 @@ fn is_busy(plan: &ProgramPlan, done: &Done) -> bool {
     let said = || done.errors.text();
     is_unfit
         && done.output.is_empty()
-        && said().trim_end().ends_with(&format!("{}: Text file busy", plan.binary.path().display()))
+        && said()
+            .trim_end()
+            .ends_with(&format!("{}: Text file busy", plan.binary.path().display()))
 }
 
-async fn once(plan: &ProgramPlan, hold: &Hold, job: CommandJob, cancel: &Cancel) -> Result<Done, ToolError> {
-    let kept = Arc::new(Mutex::new((TrimmedOutput::both(plan.max_output), TrimmedOutput::end(MAX_ERRORS))));
+async fn once(
+    plan: &ProgramPlan,
+    hold: &Hold,
+    job: CommandJob,
+    cancel: &Cancel,
+) -> Result<Done, ToolError> {
+    let kept = Arc::new(Mutex::new((
+        TrimmedOutput::both(plan.max_output),
+        TrimmedOutput::end(MAX_ERRORS),
+    )));
     let sink = {
         let kept = Arc::clone(&kept);
         Box::new(move |from, bytes: &[u8]| {
@@ -106,14 +116,22 @@ async fn once(plan: &ProgramPlan, hold: &Hold, job: CommandJob, cancel: &Cancel)
         CommandEnd::Exited(status) => ProgramEnd::Exit(status),
         CommandEnd::Late => ProgramEnd::Late,
         CommandEnd::Stopped => why.unwrap_or(ProgramEnd::Lost),
-        CommandEnd::Flooded => return Err(ToolError::failed("the program was killed: it had too many processes")),
+        CommandEnd::Flooded => {
+            return Err(ToolError::failed(
+                "the program was killed: it had too many processes",
+            ));
+        }
         CommandEnd::Lost => ProgramEnd::Lost,
     };
     let (output, errors) = {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *kept, (TrimmedOutput::end(0), TrimmedOutput::end(0)))
     };
-    Ok(Done { ended, output, errors })
+    Ok(Done {
+        ended,
+        output,
+        errors,
+    })
 }
 
 /// The refusal with the cure that a manifest has.
@@ -131,7 +149,10 @@ fn job(plan: &ProgramPlan, words: &[String], line: Vec<u8>) -> CommandJob {
     let around = &plan.around;
     let program = plan.binary.path().as_os_str().to_owned();
     CommandJob {
-        words: [program].into_iter().chain(words.iter().map(Into::into)).collect(),
+        words: [program]
+            .into_iter()
+            .chain(words.iter().map(Into::into))
+            .collect(),
         root: around.work.clone(),
         access: Access::Write,
         cwd: around.work.clone(),

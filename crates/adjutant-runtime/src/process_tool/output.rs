@@ -73,14 +73,22 @@ impl TrimmedOutput {
     }
 
     fn new(max_head: usize, max_tail: usize) -> Self {
-        Self { head: Vec::new(), tail: VecDeque::new(), max_head, max_tail, total: 0 }
+        Self {
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            max_head,
+            max_tail,
+            total: 0,
+        }
     }
 
     pub(super) fn add(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let (head, rest) = bytes.split_at(bytes.len().min(self.max_head - self.head.len()));
         self.head.extend_from_slice(head);
-        let rest = rest.get(rest.len().saturating_sub(self.max_tail)..).unwrap_or_default();
+        let rest = rest
+            .get(rest.len().saturating_sub(self.max_tail)..)
+            .unwrap_or_default();
         let over = (self.tail.len() + rest.len()).saturating_sub(self.max_tail);
         self.tail.drain(..over);
         self.tail.extend(rest);
@@ -103,7 +111,10 @@ impl TrimmedOutput {
                 let dropped = self.total - head.len() as u64 - tail.len() as u64;
                 let ((head, one), (tail, other)) = (lossy(head), lossy(tail));
                 let gap = if head.is_empty() { "" } else { "\n" };
-                (format!("{head}{gap}[{dropped} bytes left out]\n{tail}"), one && other)
+                (
+                    format!("{head}{gap}[{dropped} bytes left out]\n{tail}"),
+                    one && other,
+                )
             }
         };
         if is_exact {
@@ -125,7 +136,9 @@ fn lossy(bytes: &[u8]) -> (String, bool) {
 fn without_cut_end(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         // No length of an error means that the text ends within a character.
-        Err(error) if error.error_len().is_none() => bytes.get(..error.valid_up_to()).unwrap_or(bytes),
+        Err(error) if error.error_len().is_none() => {
+            bytes.get(..error.valid_up_to()).unwrap_or(bytes)
+        }
         _ => bytes,
     }
 }
@@ -158,25 +171,45 @@ mod tests {
 
     #[test]
     fn output_keeps_beginning_and_end_and_tells_what_was_dropped() {
-        check(TrimmedOutput::both(8), &[b"abcdefghijkl"], "abcd\n[4 bytes left out]\nijkl");
+        check(
+            TrimmedOutput::both(8),
+            &[b"abcdefghijkl"],
+            "abcd\n[4 bytes left out]\nijkl",
+        );
         check(
             TrimmedOutput::both(8),
             &[b"a", b"bcdefg", b"hijklmnopqrstuv", b"wxyz"],
             "abcd\n[18 bytes left out]\nwxyz",
         );
-        check(TrimmedOutput::end(3), &[b"abc", b"defg"], "[4 bytes left out]\nefg");
+        check(
+            TrimmedOutput::end(3),
+            &[b"abc", b"defg"],
+            "[4 bytes left out]\nefg",
+        );
     }
 
     #[test]
     fn character_that_was_cut_is_dropped_whole() {
-        check(TrimmedOutput::both(6), &["aäöüß".as_bytes()], "aä\n[4 bytes left out]\nß");
-        check(TrimmedOutput::both(7), &["äöüäöü".as_bytes()], "ä\n[6 bytes left out]\nöü");
+        check(
+            TrimmedOutput::both(6),
+            &["aäöüß".as_bytes()],
+            "aä\n[4 bytes left out]\nß",
+        );
+        check(
+            TrimmedOutput::both(7),
+            &["äöüäöü".as_bytes()],
+            "ä\n[6 bytes left out]\nöü",
+        );
     }
 
     #[test]
     fn bytes_that_are_no_text_are_shown_and_told() {
         let note = "\n[it was not all UTF-8: \u{fffd} stands for what could not be read]";
-        check(TrimmedOutput::both(8), &[b"a\xffb"], &format!("a\u{fffd}b{note}"));
+        check(
+            TrimmedOutput::both(8),
+            &[b"a\xffb"],
+            &format!("a\u{fffd}b{note}"),
+        );
         check(
             TrimmedOutput::both(4),
             &[b"\xff\xfe\xfdabc\xff"],

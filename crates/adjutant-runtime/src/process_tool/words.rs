@@ -16,8 +16,14 @@ pub(super) struct Words {
 impl Words {
     pub(super) fn new(words: &[Arc<str>], parameters: &Value) -> Self {
         let properties = parameters.get("properties").and_then(Value::as_object);
-        let known = properties.into_iter().flat_map(|it| it.keys().cloned()).collect();
-        Self { words: words.to_vec(), known }
+        let known = properties
+            .into_iter()
+            .flat_map(|it| it.keys().cloned())
+            .collect();
+        Self {
+            words: words.to_vec(),
+            known,
+        }
     }
 
     /// The words of a call. A word is left out if the call lacks an argument that it places.
@@ -25,7 +31,11 @@ impl Words {
     /// # Errors
     /// `InvalidArguments` if a word would hold a zero byte, which ends one.
     pub(super) fn with(&self, args: &Value) -> Result<Vec<String>, ToolError> {
-        let words: Vec<String> = self.words.iter().filter_map(|word| self.word(word, args)).collect();
+        let words: Vec<String> = self
+            .words
+            .iter()
+            .filter_map(|word| self.word(word, args))
+            .collect();
         match words.iter().find(|word| word.contains('\0')) {
             Some(_) => {
                 let message = "an argument that stands in a command line cannot hold a zero byte";
@@ -76,39 +86,67 @@ mod tests {
     #[track_caller]
     fn check(words: &[&str], args: Value, expect: &[&str]) {
         let words: Vec<Arc<str>> = words.iter().map(|word| Arc::from(*word)).collect();
-        let parameters = json!({ "type": "object", "properties": { "city": {}, "days": {}, "all": {} } });
-        assert_eq!(Words::new(&words, &parameters).with(&args).expect("no zero byte"), expect);
+        let parameters =
+            json!({ "type": "object", "properties": { "city": {}, "days": {}, "all": {} } });
+        assert_eq!(
+            Words::new(&words, &parameters)
+                .with(&args)
+                .expect("no zero byte"),
+            expect
+        );
     }
 
     #[test]
     fn words_hold_arguments_in_their_places() {
-        check(&["--city={city}", "{days}"], json!({"city": "Ulm", "days": 3}), &["--city=Ulm", "3"]);
-        check(&["{city}{days}"], json!({"city": "a b", "days": [1, "x"]}), &[r#"a b[1,"x"]"#]);
+        check(
+            &["--city={city}", "{days}"],
+            json!({"city": "Ulm", "days": 3}),
+            &["--city=Ulm", "3"],
+        );
+        check(
+            &["{city}{days}"],
+            json!({"city": "a b", "days": [1, "x"]}),
+            &[r#"a b[1,"x"]"#],
+        );
         check(&["{all}"], json!({"all": true}), &["true"]);
     }
 
     #[test]
     fn word_is_left_out_when_its_argument_is_missing() {
-        check(&["-v", "--city={city}", "{days}"], json!({"days": 1}), &["-v", "1"]);
+        check(
+            &["-v", "--city={city}", "{days}"],
+            json!({"days": 1}),
+            &["-v", "1"],
+        );
         check(&["{city}"], json!({"city": null}), &[]);
         check(&["{city}"], json!({"city": ""}), &[""]);
     }
 
     #[test]
     fn argument_is_never_more_than_one_word_and_never_a_place() {
-        check(&["{city}"], json!({"city": "x; rm -rf / $(id) {days}", "days": 1}), &["x; rm -rf / $(id) {days}"]);
+        check(
+            &["{city}"],
+            json!({"city": "x; rm -rf / $(id) {days}", "days": 1}),
+            &["x; rm -rf / $(id) {days}"],
+        );
         check(&["{city}"], json!({"city": "-o"}), &["-o"]);
     }
 
     #[test]
     fn braces_that_name_no_argument_stay() {
-        check(&["{print $1}", "{", "}{", "{}", "{nobody}"], json!({}), &["{print $1}", "{", "}{", "{}", "{nobody}"]);
+        check(
+            &["{print $1}", "{", "}{", "{}", "{nobody}"],
+            json!({}),
+            &["{print $1}", "{", "}{", "{}", "{nobody}"],
+        );
     }
 
     #[test]
     fn zero_byte_is_refused() {
         let words = Words::new(&["{city}".into()], &json!({ "properties": { "city": {} } }));
-        let error = words.with(&json!({"city": "a\0b"})).expect_err("it ends a word");
+        let error = words
+            .with(&json!({"city": "a\0b"}))
+            .expect_err("it ends a word");
         assert_eq!(error.kind, ToolErrorKind::InvalidArguments);
     }
 }

@@ -12,8 +12,8 @@ use adjutant_tool::Identity;
 use tokio::sync::watch;
 
 use super::{
-    LocalPrompter, MAX_PEER_DEPTH, PeerCall, PromptReply, PromptRequest, local::left_behind, session, told,
-    work::RunStream,
+    LocalPrompter, MAX_PEER_DEPTH, PeerCall, PromptReply, PromptRequest, local::left_behind,
+    session, told, work::RunStream,
 };
 use crate::error::{Error, ErrorKind};
 
@@ -30,14 +30,24 @@ impl LocalPrompter {
     /// Performs a call, or waits for the one of this session that is at work or has ended.
     ///
     /// Cancel: the call goes on.
-    pub(super) async fn answer(&self, request: PromptRequest, call: PeerCall) -> Result<PromptReply, Error> {
+    pub(super) async fn answer(
+        &self,
+        request: PromptRequest,
+        call: PeerCall,
+    ) -> Result<PromptReply, Error> {
         let Some(session) = request.session.clone() else {
-            return Err(Error::new(ErrorKind::Invalid, "a call of another agent needs a session of its own"));
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "a call of another agent needs a session of its own",
+            ));
         };
         session::check(&session)?;
         self.admit(&call.path)?;
         let mut ended = self.live(&session, request, &call)?;
-        let ended = ended.wait_for(Option::is_some).await.map(|ended| ended.clone());
+        let ended = ended
+            .wait_for(Option::is_some)
+            .await
+            .map(|ended| ended.clone());
         ended.ok().flatten().unwrap_or_else(|| Err(told::stopped()))
     }
 
@@ -45,27 +55,50 @@ impl LocalPrompter {
     fn admit(&self, path: &[Arc<str>]) -> Result<(), Error> {
         let refuse = |why: String| Err(Error::new(ErrorKind::Invalid, why));
         let own = &self.asked().name;
-        let is_path = |name: &Arc<str>| !name.is_empty() && name.chars().all(|c| !c.is_control() && !"/>".contains(c));
+        let is_path = |name: &Arc<str>| {
+            !name.is_empty() && name.chars().all(|c| !c.is_control() && !"/>".contains(c))
+        };
         if path.is_empty() || !path.iter().all(is_path) {
-            return refuse("a call names the agents that led to it, the one that asks last".to_owned());
+            return refuse(
+                "a call names the agents that led to it, the one that asks last".to_owned(),
+            );
         }
         if path.contains(own) {
-            return refuse(format!("the agent {own} is on the path of the call already: {} > {own}", path.join(" > ")));
+            return refuse(format!(
+                "the agent {own} is on the path of the call already: {} > {own}",
+                path.join(" > ")
+            ));
         }
         if path.len() > MAX_PEER_DEPTH {
-            return refuse(format!("{} agents have called one another, and {MAX_PEER_DEPTH} may", path.len()));
+            return refuse(format!(
+                "{} agents have called one another, and {MAX_PEER_DEPTH} may",
+                path.len()
+            ));
         }
         Ok(())
     }
 
     /// The call at work in a session, which begins if there is none.
-    fn live(&self, session: &Arc<str>, request: PromptRequest, call: &PeerCall) -> Result<Ended, Error> {
-        let mut calls = self.asked().calls.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn live(
+        &self,
+        session: &Arc<str>,
+        request: PromptRequest,
+        call: &PeerCall,
+    ) -> Result<Ended, Error> {
+        let mut calls = self
+            .asked()
+            .calls
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(ended) = calls.get(session) {
             return Ok(ended.clone());
         }
         if calls.len() >= MAX_CALLS {
-            return Err(Error::new(ErrorKind::Busy, format!("{MAX_CALLS} calls of other agents are at work")));
+            return Err(Error::new(
+                ErrorKind::Busy,
+                format!("{MAX_CALLS} calls of other agents are at work"),
+            ));
         }
         let (sender, ended) = watch::channel(None);
         calls.insert(Arc::clone(session), ended.clone());
@@ -91,7 +124,8 @@ impl LocalPrompter {
             runs.mark_unchanged();
             let known = self.read(&log).await?;
             if known.as_ref().is_some_and(|run| !is_call(run)) {
-                let message = format!("the session {session:?} was not begun by a call of another agent");
+                let message =
+                    format!("the session {session:?} was not begun by a call of another agent");
                 return Err(Error::new(ErrorKind::Conflict, message));
             }
             if let Some(reply) = known.as_ref().and_then(|run| self.reply(session, run)) {
@@ -113,7 +147,8 @@ impl LocalPrompter {
         let time = request.timeout_ms.map(Duration::from_millis);
         let run = match known {
             None if call.again && !self.asked().lasts => {
-                let message = format!("the call {session} is not known any more: nothing is kept here");
+                let message =
+                    format!("the call {session} is not known any more: nothing is kept here");
                 return Err(Error::new(ErrorKind::Missing, message));
             }
             None => lead.called(&request.prompt, call, time)?,
@@ -132,7 +167,10 @@ impl LocalPrompter {
 
     /// Returns what a call has come to by now.
     async fn ended(&self, log: &LogId, session: &Arc<str>) -> Result<Option<PromptReply>, Error> {
-        Ok(self.read(log).await?.and_then(|run| self.reply(session, &run)))
+        Ok(self
+            .read(log)
+            .await?
+            .and_then(|run| self.reply(session, &run)))
     }
 
     /// Returns what the log of a call holds, if it ever began.
@@ -149,9 +187,16 @@ impl LocalPrompter {
         let name = &self.asked().name;
         let who = Identity::root("".into(), "", Arc::clone(name));
         let result = run.result(&Arc::new(who))?;
-        let result = RunResult { entries: Vec::new(), calls: Vec::new(), ..result };
+        let result = RunResult {
+            entries: Vec::new(),
+            calls: Vec::new(),
+            ..result
+        };
         let used = Some(run.request().tally());
-        Some(PromptReply { used, ..PromptReply::new(Arc::clone(session), Arc::new(result)) })
+        Some(PromptReply {
+            used,
+            ..PromptReply::new(Arc::clone(session), Arc::new(result))
+        })
     }
 }
 
@@ -169,7 +214,13 @@ struct CallPlace {
 
 impl Drop for CallPlace {
     fn drop(&mut self) {
-        let mut calls = self.prompter.asked().calls.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self
+            .prompter
+            .asked()
+            .calls
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         calls.remove(&self.session);
     }
 }

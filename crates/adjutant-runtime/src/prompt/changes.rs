@@ -39,11 +39,15 @@ impl FileHistory {
                     wished.extend(commands.map(|call| (stamped.thread.clone(), call.id)));
                 }
                 Record::Launched { calls } => {
-                    let begun = calls.iter().filter(|call| wished.remove(&(stamped.thread.clone(), **call)));
+                    let begun = calls
+                        .iter()
+                        .filter(|call| wished.remove(&(stamped.thread.clone(), **call)));
                     history.commands.extend(begun.map(|_| stamped.seq));
                 }
                 Record::App { kind, data, .. } => {
-                    history.changes.extend(FileChange::of_note(kind, data).map(|change| (stamped.seq, change)));
+                    history.changes.extend(
+                        FileChange::of_note(kind, data).map(|change| (stamped.seq, change)),
+                    );
                 }
                 _ => {}
             }
@@ -61,8 +65,11 @@ impl FileHistory {
 
     /// Returns the changes up to a record, and those after it.
     pub fn parted(&self, at: Seq) -> (Vec<FileChange>, Vec<FileChange>) {
-        let (until, since) = self.changes.split_at(self.changes.partition_point(|(seq, _)| *seq <= at));
-        let changes = |part: &[(Seq, FileChange)]| part.iter().map(|(_, change)| change.clone()).collect();
+        let (until, since) = self
+            .changes
+            .split_at(self.changes.partition_point(|(seq, _)| *seq <= at));
+        let changes =
+            |part: &[(Seq, FileChange)]| part.iter().map(|(_, change)| change.clone()).collect();
         (changes(until), changes(since))
     }
 
@@ -75,7 +82,9 @@ impl FileHistory {
     pub fn uncovered(&self, at: Seq) -> Option<String> {
         match self.commands_since(at) {
             0 => None,
-            count => Some(format!("not put back: what commands changed; {count} ran since then")),
+            count => Some(format!(
+                "not put back: what commands changed; {count} ran since then"
+            )),
         }
     }
 }

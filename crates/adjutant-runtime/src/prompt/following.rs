@@ -31,7 +31,12 @@ pub(crate) fn follow(
     session: Option<Arc<str>>,
     (events, after): (EventStream, u64),
 ) -> EventStream {
-    let following = Following { prompter, session, events: Some(events), after };
+    let following = Following {
+        prompter,
+        session,
+        events: Some(events),
+        after,
+    };
     Box::pin(stream::unfold(Some(following), |following| async move {
         let mut following = following?;
         loop {
@@ -47,7 +52,11 @@ pub(crate) fn follow(
                         sleep(LOOK_EVERY).await;
                     }
                 },
-                None => match following.prompter.attach(following.session.as_deref(), Some(following.after)).await {
+                None => match following
+                    .prompter
+                    .attach(following.session.as_deref(), Some(following.after))
+                    .await
+                {
                     Ok(events) => following.events = Some(events),
                     Err(error) => return Some((Err(error), None)),
                 },
@@ -62,7 +71,10 @@ pub(crate) fn until_end(events: EventStream) -> EventStream {
         let mut events = events?;
         let event = events.next().await?;
         let is_end = event.as_ref().map_or(true, |event| {
-            let ends = matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. });
+            let ends = matches!(
+                event.kind,
+                EventKind::RunFinished { .. } | EventKind::RunPaused { .. }
+            );
             ends && event.who.depth == 0
         });
         Some((event, (!is_end).then_some(events)))
@@ -72,16 +84,42 @@ pub(crate) fn until_end(events: EventStream) -> EventStream {
 /// The end that the events of a run have which waits for a word whether it goes on: its log holds none. `newest` is their last.
 #[cfg(feature = "http")]
 pub(crate) fn asks(newest: &Event, pauses: Vec<Arc<Pause>>) -> Vec<Event> {
-    let asked: Vec<_> = pauses.iter().map(|pause| EventKind::Paused { pause: Arc::clone(pause) }).collect();
-    let result = RunResult { run: newest.run, ..RunResult::never(&newest.who, Outcome::Paused { pauses }) };
-    let ends = asked.into_iter().chain([EventKind::RunPaused { result: Arc::new(result) }]);
-    ends.map(|kind| Event { kind, ..newest.clone() }).collect()
+    let asked: Vec<_> = pauses
+        .iter()
+        .map(|pause| EventKind::Paused {
+            pause: Arc::clone(pause),
+        })
+        .collect();
+    let result = RunResult {
+        run: newest.run,
+        ..RunResult::never(&newest.who, Outcome::Paused { pauses })
+    };
+    let ends = asked.into_iter().chain([EventKind::RunPaused {
+        result: Arc::new(result),
+    }]);
+    ends.map(|kind| Event {
+        kind,
+        ..newest.clone()
+    })
+    .collect()
 }
 
 /// The end that the events of a run have which nobody goes on with: as its log would tell if it was closed. `newest` is their last.
 #[cfg(feature = "http")]
 pub(crate) fn cut(newest: &Event) -> Event {
-    let result =
-        RunResult { run: newest.run, ..RunResult::never(&newest.who, Outcome::Cancelled { by: CancelBy::Crash }) };
-    Event { kind: EventKind::RunFinished { result: Arc::new(result) }, ..newest.clone() }
+    let result = RunResult {
+        run: newest.run,
+        ..RunResult::never(
+            &newest.who,
+            Outcome::Cancelled {
+                by: CancelBy::Crash,
+            },
+        )
+    };
+    Event {
+        kind: EventKind::RunFinished {
+            result: Arc::new(result),
+        },
+        ..newest.clone()
+    }
 }

@@ -10,12 +10,24 @@ use super::{EditedResult, ForkRequest, session, told};
 use crate::{Error, ErrorKind};
 
 /// Makes a session that begins as another one was. Its run is not gone on with.
-pub(super) async fn fork(sessions: &Sessions, from: &str, request: &ForkRequest) -> Result<LogInfo, Error> {
+pub(super) async fn fork(
+    sessions: &Sessions,
+    from: &str,
+    request: &ForkRequest,
+) -> Result<LogInfo, Error> {
     let (from, to) = (session::check(from)?, session::check(&request.to)?);
-    let head = sessions.journal().info(&from).await.map_err(told::of_journal)?.head;
+    let head = sessions
+        .journal()
+        .info(&from)
+        .await
+        .map_err(told::of_journal)?
+        .head;
     let mut at = request.at.map(Seq);
     if let Some(at) = at.filter(|at| *at > head) {
-        let message = format!("the session {:?} has no record {at}: the newest is {head}", from.0);
+        let message = format!(
+            "the session {:?} has no record {at}: the newest is {head}",
+            from.0
+        );
         return Err(Error::new(ErrorKind::Invalid, message));
     }
     let edited = match &request.result {
@@ -26,8 +38,13 @@ pub(super) async fn fork(sessions: &Sessions, from: &str, request: &ForkRequest)
             Some(returned)
         }
     };
-    let made = sessions.fork(&from, at, &to).await.map_err(told::of_journal)?;
-    let Some(edited) = edited else { return Ok(made) };
+    let made = sessions
+        .fork(&from, at, &to)
+        .await
+        .map_err(told::of_journal)?;
+    let Some(edited) = edited else {
+        return Ok(made);
+    };
     let journal = sessions.journal();
     let appended = async {
         let mut log = journal.own(&to, &Owner::default()).await?;
@@ -47,7 +64,12 @@ pub(super) async fn fork(sessions: &Sessions, from: &str, request: &ForkRequest)
 }
 
 /// The record of a call's result, the newest up to a place, with another text: that of a call that ended in this way.
-async fn edit(sessions: &Sessions, from: &LogId, at: Option<Seq>, edited: &EditedResult) -> Result<Stamped, Error> {
+async fn edit(
+    sessions: &Sessions,
+    from: &LogId,
+    at: Option<Seq>,
+    edited: &EditedResult,
+) -> Result<Stamped, Error> {
     let mut found = None;
     let mut records = sessions.journal().read(from, Seq(0));
     while let Some(stamped) = records.next().await {
@@ -60,12 +82,29 @@ async fn edit(sessions: &Sessions, from: &LogId, at: Option<Seq>, edited: &Edite
         }
     }
     let missing = || {
-        let message = format!("the call {} has no result in the session {:?}", edited.call, from.0);
+        let message = format!(
+            "the call {} has no result in the session {:?}",
+            edited.call, from.0
+        );
         Error::new(ErrorKind::Invalid, message)
     };
     let stamped = found.ok_or_else(missing)?;
-    let Record::Returned { call, result, .. } = &stamped.record else { return Err(missing()) };
-    let result = CallResult { content: vec![Content::text(&*edited.text)], ..CallResult::clone(result) };
-    let record = Record::Returned { call: *call, result: Arc::new(result), shown: None };
-    Ok(Stamped::new(stamped.seq, stamped.at_ms, stamped.thread.clone(), record))
+    let Record::Returned { call, result, .. } = &stamped.record else {
+        return Err(missing());
+    };
+    let result = CallResult {
+        content: vec![Content::text(&*edited.text)],
+        ..CallResult::clone(result)
+    };
+    let record = Record::Returned {
+        call: *call,
+        result: Arc::new(result),
+        shown: None,
+    };
+    Ok(Stamped::new(
+        stamped.seq,
+        stamped.at_ms,
+        stamped.thread.clone(),
+        record,
+    ))
 }

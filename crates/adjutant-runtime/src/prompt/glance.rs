@@ -64,13 +64,23 @@ struct Glance {
 impl Glances {
     /// Of sessions in which those of this table work.
     pub(crate) fn of(table: &Arc<SessionTable>) -> Self {
-        Self { table: Some(Arc::clone(table)), ..Self::default() }
+        Self {
+            table: Some(Arc::clone(table)),
+            ..Self::default()
+        }
     }
 
     /// Looks at a session; at most so many records are read, and taken from their number.
-    pub(super) async fn at(&self, sessions: &Sessions, info: LogInfo, most: &mut u64) -> Result<SessionInfo, Error> {
+    pub(super) async fn at(
+        &self,
+        sessions: &Sessions,
+        info: LogInfo,
+        most: &mut u64,
+    ) -> Result<SessionInfo, Error> {
         let known = self.kept(|kept| kept.get(&info.log).cloned());
-        let mut glance = known.filter(|it| it.created_ms == info.created_ms && it.at <= info.head).unwrap_or_default();
+        let mut glance = known
+            .filter(|it| it.created_ms == info.created_ms && it.at <= info.head)
+            .unwrap_or_default();
         glance.created_ms = info.created_ms;
         let until = Seq(info.head.0.min(glance.at.0.saturating_add(*most)));
         if glance.at < until {
@@ -114,13 +124,19 @@ impl Glance {
         let is_first = *self.first.get_or_insert_with(|| stamped.thread.clone()) == stamped.thread;
         // What agents under the first one used stands in their own records.
         let (usage, cost) = match &stamped.record {
-            Record::Replied { reply, original, cost, .. } => (original.as_ref().unwrap_or(reply).usage, *cost),
+            Record::Replied {
+                reply,
+                original,
+                cost,
+                ..
+            } => (original.as_ref().unwrap_or(reply).usage, *cost),
             Record::Retracted { usage, cost, .. }
             | Record::Spent { usage, cost, .. }
             | Record::Billed { usage, cost, .. } => (*usage, *cost),
             Record::Prepared { spent, cost, .. } => (*spent, *cost),
             Record::Ended { outcome, .. } | Record::Overruled { outcome, .. } if is_first => {
-                (self.is_open, self.has_failed) = (false, matches!(outcome, Outcome::Failed { .. }));
+                (self.is_open, self.has_failed) =
+                    (false, matches!(outcome, Outcome::Failed { .. }));
                 return;
             }
             Record::Began { .. } if is_first => {
@@ -134,9 +150,21 @@ impl Glance {
     }
 }
 
-async fn state(sessions: &Sessions, info: &LogInfo, glance: &Glance) -> Result<SessionState, Error> {
-    let ended = if glance.has_failed { SessionState::Failed } else { SessionState::Done };
-    let at_work = if info.is_owned { SessionState::Working } else { SessionState::Open };
+async fn state(
+    sessions: &Sessions,
+    info: &LogInfo,
+    glance: &Glance,
+) -> Result<SessionState, Error> {
+    let ended = if glance.has_failed {
+        SessionState::Failed
+    } else {
+        SessionState::Done
+    };
+    let at_work = if info.is_owned {
+        SessionState::Working
+    } else {
+        SessionState::Open
+    };
     Ok(match &info.work {
         _ if info.head == Seq(0) => SessionState::New,
         Some(Work::Idle) if glance.is_open && glance.at == info.head => SessionState::Open,

@@ -6,15 +6,16 @@ use std::{
 };
 
 use adjutant_agent::{
-    Event, EventKind, Events, Journal, LogId, LogInfo, LogQuery, PageMark, Record, Seq, Stamped, sessions::Sessions,
+    Event, EventKind, Events, Journal, LogId, LogInfo, LogQuery, PageMark, Record, Seq, Stamped,
+    sessions::Sessions,
 };
 use adjutant_llm::{Entry, Origin, ThreadId};
 use adjutant_tool::Identity;
 use futures_util::StreamExt;
 
 use super::{
-    Glances, MessagePage, MessagesRequest, SessionMessage, SessionPage, SessionsRequest, glance::MAX_READ, session,
-    told,
+    Glances, MessagePage, MessagesRequest, SessionMessage, SessionPage, SessionsRequest,
+    glance::MAX_READ, session, told,
 };
 use crate::{Error, ErrorKind};
 
@@ -36,8 +37,15 @@ pub(super) async fn messages(
 ) -> Result<MessagePage, Error> {
     let limit = session::page(request.limit)?;
     let head = journal.info(log).await.map_err(told::of_journal)?.head.0;
-    let first = journal.read(log, Seq(0)).next().await.transpose().map_err(told::of_journal)?;
-    let Some(first) = first else { return Ok(MessagePage::default()) };
+    let first = journal
+        .read(log, Seq(0))
+        .next()
+        .await
+        .transpose()
+        .map_err(told::of_journal)?;
+    let Some(first) = first else {
+        return Ok(MessagePage::default());
+    };
     // A mark is the number of a record, and that of a message in it.
     let until = request.before.unwrap_or(u64::MAX);
     let last = head.min(until / WITHIN);
@@ -45,8 +53,12 @@ pub(super) async fn messages(
     loop {
         let after = last.saturating_sub(span);
         let found = read(journal, log, &first.thread, (after, last)).await?;
-        let mut page: VecDeque<(u64, SessionMessage)> =
-            found.iter().flatten().filter(|(mark, _)| *mark < until).cloned().collect();
+        let mut page: VecDeque<(u64, SessionMessage)> = found
+            .iter()
+            .flatten()
+            .filter(|(mark, _)| *mark < until)
+            .cloned()
+            .collect();
         if after > 0 && (found.is_none() || page.len() <= limit) {
             span = span.saturating_mul(4);
             continue;
@@ -54,7 +66,10 @@ pub(super) async fn messages(
         let more = page.len() > limit;
         page.drain(..page.len().saturating_sub(limit));
         let before = page.front().filter(|_| more).map(|(mark, _)| *mark);
-        return Ok(MessagePage { messages: page.into_iter().map(|(_, message)| message).collect(), before });
+        return Ok(MessagePage {
+            messages: page.into_iter().map(|(_, message)| message).collect(),
+            before,
+        });
     }
 }
 
@@ -81,14 +96,20 @@ async fn read(
         match &stamped.record {
             Record::Queued { item, .. } => drop(queued.insert(*item)),
             // What it says stands where it was queued.
-            Record::Placed { items, .. } if after > 0 && has_begun && !items.iter().all(|it| queued.contains(it)) => {
+            Record::Placed { items, .. }
+                if after > 0 && has_begun && !items.iter().all(|it| queued.contains(it)) =>
+            {
                 return Ok(None);
             }
             _ => {}
         }
         let told = reader.read(&stamped);
         if has_begun {
-            all.extend((0..).zip(told).map(|(at, message)| (stamped.seq.0 * WITHIN + at, message)));
+            all.extend(
+                (0..)
+                    .zip(told)
+                    .map(|(at, message)| (stamped.seq.0 * WITHIN + at, message)),
+            );
         }
     }
     Ok(has_begun.then_some(all))
@@ -102,7 +123,11 @@ pub(super) async fn sessions(
 ) -> Result<SessionPage, Error> {
     let limit = session::page(request.limit)?;
     let after = request.after.as_deref().map(mark).transpose()?;
-    let mut query = LogQuery { limit, after, ..LogQuery::default() };
+    let mut query = LogQuery {
+        limit,
+        after,
+        ..LogQuery::default()
+    };
     let wanted = request.search.as_ref().map(|text| text.to_lowercase());
     let is_choice = wanted.is_some() || request.state.is_some();
     let (mut page, mut looked, mut most) = (SessionPage::default(), 0, MAX_READ);
@@ -110,7 +135,10 @@ pub(super) async fn sessions(
         let found = sessions.list(&query).await.map_err(told::of_journal)?;
         for info in found.logs {
             looked += 1;
-            if wanted.as_ref().is_some_and(|wanted| !is_about(&info, wanted)) {
+            if wanted
+                .as_ref()
+                .is_some_and(|wanted| !is_about(&info, wanted))
+            {
                 continue;
             }
             let here = mark_of(&info);
@@ -136,8 +164,14 @@ pub(super) async fn sessions(
 /// True if a text without capitals stands in what is known of a session.
 fn is_about(info: &LogInfo, wanted: &str) -> bool {
     let about = &info.about;
-    let mut texts =
-        [Some(&info.log.0), about.title.as_ref(), about.agent.as_ref()].into_iter().flatten().chain(&about.labels);
+    let mut texts = [
+        Some(&info.log.0),
+        about.title.as_ref(),
+        about.agent.as_ref(),
+    ]
+    .into_iter()
+    .flatten()
+    .chain(&about.labels);
     texts.any(|text| text.to_lowercase().contains(wanted))
 }
 
@@ -147,14 +181,22 @@ pub(super) fn of_mark(mark: &PageMark) -> String {
 
 /// The mark behind a session.
 pub(super) fn mark_of(info: &LogInfo) -> String {
-    of_mark(&PageMark { updated_ms: info.updated_ms, log: info.log.clone() })
+    of_mark(&PageMark {
+        updated_ms: info.updated_ms,
+        log: info.log.clone(),
+    })
 }
 
 pub(super) fn mark(text: &str) -> Result<PageMark, Error> {
-    let parts = text.split_once(':').and_then(|(at, log)| Some((at.parse().ok()?, session::check(log).ok()?)));
+    let parts = text
+        .split_once(':')
+        .and_then(|(at, log)| Some((at.parse().ok()?, session::check(log).ok()?)));
     match parts {
         Some((updated_ms, log)) => Ok(PageMark { updated_ms, log }),
-        None => Err(Error::new(ErrorKind::Invalid, "the mark is none that a page has given")),
+        None => Err(Error::new(
+            ErrorKind::Invalid,
+            "the mark is none that a page has given",
+        )),
     }
 }
 
@@ -167,7 +209,10 @@ struct HistoryReader {
 impl HistoryReader {
     fn new(thread: &ThreadId) -> Self {
         let who = Arc::new(Identity::root(thread.clone(), "", ""));
-        Self { thread: thread.clone(), events: Events::of(who) }
+        Self {
+            thread: thread.clone(),
+            events: Events::of(who),
+        }
     }
 
     fn read(&mut self, stamped: &Stamped) -> Vec<SessionMessage> {
@@ -176,9 +221,12 @@ impl HistoryReader {
             return messages;
         }
         if let Record::Seeded { entries } = &stamped.record {
-            entries.iter().for_each(|entry| of_entry(entry, stamped.at_ms, &mut messages));
+            entries
+                .iter()
+                .for_each(|entry| of_entry(entry, stamped.at_ms, &mut messages));
         }
-        self.events.fold(stamped, |event| of_event(&event, &mut messages));
+        self.events
+            .fold(stamped, |event| of_event(&event, &mut messages));
         messages
     }
 }
@@ -186,7 +234,9 @@ impl HistoryReader {
 fn of_event(event: &Event, messages: &mut Vec<SessionMessage>) {
     match &event.kind {
         EventKind::EntryAdded { content } => of_entry(content, event.at_ms, messages),
-        EventKind::ReplyFinished { reply, .. } => add("assistant", reply.text(), event.at_ms, messages),
+        EventKind::ReplyFinished { reply, .. } => {
+            add("assistant", reply.text(), event.at_ms, messages)
+        }
         EventKind::ToolFinished { result, .. } => add("tool", result.text(), event.at_ms, messages),
         _ => {}
     }
@@ -196,12 +246,17 @@ fn of_entry(entry: &Entry, at_ms: u64, messages: &mut Vec<SessionMessage>) {
     match entry {
         // A reminder is for the model: nobody said it.
         Entry::User(message) if !matches!(message.origin, Origin::Reminder { .. }) => {
-            let texts: Vec<&str> = message.content.iter().filter_map(|it| it.as_text()).collect();
+            let texts: Vec<&str> = message
+                .content
+                .iter()
+                .filter_map(|it| it.as_text())
+                .collect();
             add("user", texts.join("\n"), at_ms, messages);
         }
         Entry::Turn(turn) => {
             add("assistant", turn.reply().text(), at_ms, messages);
-            turn.pairs().for_each(|(_, result)| add("tool", result.text(), at_ms, messages));
+            turn.pairs()
+                .for_each(|(_, result)| add("tool", result.text(), at_ms, messages));
         }
         _ => {}
     }
@@ -210,6 +265,10 @@ fn of_entry(entry: &Entry, at_ms: u64, messages: &mut Vec<SessionMessage>) {
 /// A reply that only calls tools has no text, and is no message.
 fn add(role: &str, text: String, at_ms: u64, messages: &mut Vec<SessionMessage>) {
     if !text.is_empty() {
-        messages.push(SessionMessage { role: role.into(), text, at_ms });
+        messages.push(SessionMessage {
+            role: role.into(),
+            text,
+            at_ms,
+        });
     }
 }

@@ -8,7 +8,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, Answered, CancelBy, Event, EventKind, Output, Pause, Prompt, RunBuilder, RunResult, Running,
+    Agent, Answered, CancelBy, Event, EventKind, Output, Pause, Prompt, RunBuilder, RunResult,
+    Running,
 };
 use adjutant_llm::{CallId, Entry, Model, Origin, ThreadId, UserMessage};
 use adjutant_orchestration::{HandoffChain, HandoffChainRun};
@@ -48,7 +49,11 @@ enum Kind {
 
 impl Lead {
     /// Begins a run on a prompt, with this model if one is given.
-    pub(super) fn prompt(&self, prompt: impl Into<Prompt>, model: Option<Arc<dyn Model>>) -> Result<LeadRun, Error> {
+    pub(super) fn prompt(
+        &self,
+        prompt: impl Into<Prompt>,
+        model: Option<Arc<dyn Model>>,
+    ) -> Result<LeadRun, Error> {
         Ok(LeadRun::new(match self {
             Lead::Agent(agent) => {
                 let run = model.into_iter().fold(agent.run(prompt), RunBuilder::model);
@@ -60,23 +65,35 @@ impl Lead {
     }
 
     /// Begins a run on what another agent asks, within its limits.
-    pub(super) fn called(&self, prompt: &str, call: &PeerCall, time: Option<Duration>) -> Result<LeadRun, Error> {
+    pub(super) fn called(
+        &self,
+        prompt: &str,
+        call: &PeerCall,
+        time: Option<Duration>,
+    ) -> Result<LeadRun, Error> {
         let from = call.path.join(CALLED);
         let lead = self.below(&from).each(|agent| agent.cap(call.caps));
-        let message = UserMessage { origin: Origin::Peer { from: from.into() }, ..UserMessage::text(prompt) };
+        let message = UserMessage {
+            origin: Origin::Peer { from: from.into() },
+            ..UserMessage::text(prompt)
+        };
         Ok(LeadRun::new(match lead {
             Lead::Agent(agent) => {
                 let run = agent.run(message);
                 let run = time.into_iter().fold(run, RunBuilder::deadline);
                 Kind::Agent(Box::new(run.stream().map_err(told::of_agent)?.saved()))
             }
-            Lead::HandoffChain(chain) => Kind::HandoffChain(Box::new(chain.stream(message).saved())),
+            Lead::HandoffChain(chain) => {
+                Kind::HandoffChain(Box::new(chain.stream(message).saved()))
+            }
         }))
     }
 
     /// The same agents, where a call from agent to agent has led.
     fn below(&self, from: &str) -> Self {
-        self.each(|agent| agent.identify(|who| who.path = format!("{from}{CALLED}{}", who.name).into()))
+        self.each(|agent| {
+            agent.identify(|who| who.path = format!("{from}{CALLED}{}", who.name).into())
+        })
     }
 
     fn each(&self, change: impl Fn(Agent) -> Agent) -> Self {
@@ -93,7 +110,10 @@ impl Lead {
             Lead::HandoffChain(chain) => chain.transcript(),
         };
         match &said.iter().next()?.entry {
-            Entry::User(UserMessage { origin: Origin::Peer { from }, .. }) => Some(from.clone()),
+            Entry::User(UserMessage {
+                origin: Origin::Peer { from },
+                ..
+            }) => Some(from.clone()),
             _ => None,
         }
     }
@@ -110,18 +130,29 @@ impl Lead {
     }
 
     /// Goes on with the run that waits, with this model if one is given.
-    pub(super) async fn resume(&self, answers: Vec<Answered>, model: Option<Arc<dyn Model>>) -> Result<LeadRun, Error> {
+    pub(super) async fn resume(
+        &self,
+        answers: Vec<Answered>,
+        model: Option<Arc<dyn Model>>,
+    ) -> Result<LeadRun, Error> {
         if !self.waits(&answers).await? {
-            return Err(Error::new(ErrorKind::Conflict, "no run of the session waits for an answer"));
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "no run of the session waits for an answer",
+            ));
         }
         let called = self.from().map(|from| self.below(from.as_str()));
         Ok(LeadRun::new(match called.as_ref().unwrap_or(self) {
             Lead::Agent(agent) => {
-                let run = model.into_iter().fold(agent.resume(answers), RunBuilder::model);
+                let run = model
+                    .into_iter()
+                    .fold(agent.resume(answers), RunBuilder::model);
                 Kind::Agent(Box::new(run.stream().map_err(told::of_agent)?.saved()))
             }
             Lead::HandoffChain(_) if model.is_some() => return Err(several()),
-            Lead::HandoffChain(chain) => Kind::HandoffChain(Box::new(chain.resume_stream(answers).saved())),
+            Lead::HandoffChain(chain) => {
+                Kind::HandoffChain(Box::new(chain.resume_stream(answers).saved()))
+            }
         }))
     }
 
@@ -129,7 +160,9 @@ impl Lead {
     pub(super) async fn active(&self) -> Result<Option<&Agent>, Error> {
         Ok(match self {
             Lead::Agent(agent) => Some(agent),
-            Lead::HandoffChain(chain) => chain.agent(&chain.active().await.map_err(told::of_chain)?),
+            Lead::HandoffChain(chain) => {
+                chain.agent(&chain.active().await.map_err(told::of_chain)?)
+            }
         })
     }
 
@@ -151,9 +184,15 @@ impl Lead {
 
     /// Returns what the run of the session waits for.
     pub(super) async fn pauses(&self) -> Result<Vec<Arc<Pause>>, Error> {
-        let Some(agent) = self.active().await? else { return Ok(Vec::new()) };
+        let Some(agent) = self.active().await? else {
+            return Ok(Vec::new());
+        };
         let is_open = opened(agent).await?;
-        Ok(if is_open { agent.log().pauses() } else { Vec::new() })
+        Ok(if is_open {
+            agent.log().pauses()
+        } else {
+            Vec::new()
+        })
     }
 
     /// True if there is a run to go on with: one that waits, or one that a crash has cut off.
@@ -174,7 +213,10 @@ impl Lead {
 
 /// No model can be chosen for agents that hand a conversation over: each has its own.
 fn several() -> Error {
-    Error::new(ErrorKind::Invalid, "agents that hand a conversation over go on with their own models")
+    Error::new(
+        ErrorKind::Invalid,
+        "agents that hand a conversation over go on with their own models",
+    )
 }
 
 /// True if a run of the session has not ended.
@@ -185,7 +227,11 @@ async fn opened(agent: &Agent) -> Result<bool, Error> {
 
 impl LeadRun {
     fn new(run: Kind) -> Self {
-        Self { run, result: None, failure: None }
+        Self {
+            run,
+            result: None,
+            failure: None,
+        }
     }
 
     /// Wishes to stop it; the events tell.
@@ -217,7 +263,10 @@ impl LeadRun {
         match &self.run {
             Kind::Agent(running) => running.stopper().stop_call(call),
             Kind::HandoffChain(chain) => {
-                chain.running().into_iter().for_each(|running| running.stopper().stop_call(call));
+                chain
+                    .running()
+                    .into_iter()
+                    .for_each(|running| running.stopper().stop_call(call));
             }
             Kind::Ended => {}
         }
@@ -243,16 +292,23 @@ impl LeadRun {
         match (&self.failure, &self.result) {
             (Some(error), _) => Err(error.clone()),
             (None, Some(result)) => Ok(Arc::clone(result)),
-            (None, None) => Err(Error::new(ErrorKind::Agent, "the run ended without a result")),
+            (None, None) => Err(Error::new(
+                ErrorKind::Agent,
+                "the run ended without a result",
+            )),
         }
     }
 
     fn note(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::RunFinished { result } | EventKind::RunPaused { result } if event.who.depth == 0 => {
+            EventKind::RunFinished { result } | EventKind::RunPaused { result }
+                if event.who.depth == 0 =>
+            {
                 self.result = Some(Arc::clone(result));
             }
-            EventKind::RunStarted | EventKind::RunResumed if event.who.depth == 0 => self.result = None,
+            EventKind::RunStarted | EventKind::RunResumed if event.who.depth == 0 => {
+                self.result = None
+            }
             _ => {}
         }
     }
@@ -261,10 +317,16 @@ impl LeadRun {
     /// lost.
     fn end(&mut self) {
         self.failure = match std::mem::replace(&mut self.run, Kind::Ended) {
-            Kind::Agent(running) => running.result().and_then(Result::err).cloned().map(told::of_agent),
-            Kind::HandoffChain(chain) => {
-                chain.finish().now_or_never().and_then(Result::err).and_then(told::of_unfinished)
-            }
+            Kind::Agent(running) => running
+                .result()
+                .and_then(Result::err)
+                .cloned()
+                .map(told::of_agent),
+            Kind::HandoffChain(chain) => chain
+                .finish()
+                .now_or_never()
+                .and_then(Result::err)
+                .and_then(told::of_unfinished),
             Kind::Ended => self.failure.take(),
         };
     }

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, Answered, DueWork, Journal, LogId, Pause, PauseId, Post, Prompt, Seq, Sessions};
+use adjutant_agent::{
+    Agent, Answered, DueWork, Journal, LogId, Pause, PauseId, Post, Prompt, Seq, Sessions,
+};
 use adjutant_llm::{Model, Options, ThreadId};
 use adjutant_tool::{Answer, Ask};
 use adjutant_toolkit::Rules;
@@ -12,9 +14,10 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    Control, EventStream, ForkRequest, Glances, Lead, Look, MAX_PROMPT_BYTES, MessagePage, MessagesRequest,
-    ObjectRequest, PausePage, PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo,
-    SessionPage, SessionTable, SessionsRequest, UndoRequest, Undone, WaitingPause,
+    Control, EventStream, ForkRequest, Glances, Lead, Look, MAX_PROMPT_BYTES, MessagePage,
+    MessagesRequest, ObjectRequest, PausePage, PausesRequest, PromptReply, PromptRequest, Prompter,
+    ResumeRequest, SessionInfo, SessionPage, SessionTable, SessionsRequest, UndoRequest, Undone,
+    WaitingPause,
     call::Calls,
     history, object, resuming, session, told,
     work::{Observer, RunStream, SessionSlot},
@@ -76,14 +79,23 @@ type ModelOf = dyn Fn(&str) -> Result<Arc<dyn Model>, Error> + Send + Sync;
 impl LocalPrompter {
     /// Returns a prompter for one agent: each session is a log of this journal, and objects are asked of this model.
     pub fn new(agent: Agent, model: Arc<dyn Model>, journal: Arc<dyn Journal>) -> Self {
-        let agent = agent.model(Arc::clone(&model)).journal(Arc::clone(&journal));
-        let (name, known, table) = (Arc::clone(&agent.identity().name), Arc::clone(&model), SessionTable::new());
+        let agent = agent
+            .model(Arc::clone(&model))
+            .journal(Arc::clone(&journal));
+        let (name, known, table) = (
+            Arc::clone(&agent.identity().name),
+            Arc::clone(&model),
+            SessionTable::new(),
+        );
         Self::over(Asked {
             lead: Box::new(move |session| Ok(Lead::Agent(agent.session(LogId::from(session))))),
             forget: Box::new(|_| {}),
             models: Box::new(move |name| match known.info().id.as_str() == name {
                 true => Ok(Arc::clone(&known)),
-                false => Err(Error::new(ErrorKind::Model, format!("the agent knows no model {name:?}"))),
+                false => Err(Error::new(
+                    ErrorKind::Model,
+                    format!("the agent knows no model {name:?}"),
+                )),
             }),
             model,
             options: Options::default(),
@@ -154,7 +166,9 @@ impl LocalPrompter {
                 match ended {
                     Ok(()) => {}
                     // It had ended, and that was not noted.
-                    Err(error) if error.kind() == ErrorKind::Conflict => prompter.0.table.open().set(&session, None),
+                    Err(error) if error.kind() == ErrorKind::Conflict => {
+                        prompter.0.table.open().set(&session, None)
+                    }
                     Err(error) => {
                         prompter.0.table.open().leave(&session);
                         tracing::warn!(%session, %error, "a run that a crash has cut off did not go on");
@@ -169,7 +183,10 @@ impl LocalPrompter {
     async fn look_again(&self, session: &Arc<str>) -> Result<(), Error> {
         let table = &self.0.table;
         let _looking = table.looking.lock().await;
-        let has_run = table.lead(session, |name| (self.0.lead)(name))?.waits(&[]).await;
+        let has_run = table
+            .lead(session, |name| (self.0.lead)(name))?
+            .waits(&[])
+            .await;
         table.forget();
         if !has_run? && self.is_left(session) {
             table.open().set(session, None);
@@ -178,11 +195,18 @@ impl LocalPrompter {
     }
 
     /// Goes on with a run that a crash has cut off, to its end; or ends it.
-    async fn again(&self, session: &Arc<str>, sat: (SessionSlot, Lead), cancels: bool) -> Result<(), Error> {
+    async fn again(
+        &self,
+        session: &Arc<str>,
+        sat: (SessionSlot, Lead),
+        cancels: bool,
+    ) -> Result<(), Error> {
         let (mut slot, lead) = sat;
         if cancels {
             let closed = async { lead.close().await.and(lead.pauses().await) };
-            let pauses = closed.await.inspect_err(|error| slot.end(Err(error.clone())))?;
+            let pauses = closed
+                .await
+                .inspect_err(|error| slot.end(Err(error.clone())))?;
             let mut open = self.0.table.open();
             match open.get(session).filter(|_| !pauses.is_empty()) {
                 // It had begun to wait, and that was not noted.
@@ -191,8 +215,15 @@ impl LocalPrompter {
             }
             return Ok(());
         }
-        let run = lead.resume(Vec::new(), None).await.inspect_err(|error| slot.end(Err(error.clone())))?;
-        RunStream::begin(run, slot, None).await?.finish().await.map(drop)
+        let run = lead
+            .resume(Vec::new(), None)
+            .await
+            .inspect_err(|error| slot.end(Err(error.clone())))?;
+        RunStream::begin(run, slot, None)
+            .await?
+            .finish()
+            .await
+            .map(drop)
     }
 
     /// True if a crash has cut off the run of a session, and nobody has said whether it goes on.
@@ -217,12 +248,24 @@ impl LocalPrompter {
         name.map_or_else(|| self.session_of(None), Arc::from)
     }
 
-    pub(super) async fn begin(&self, request: &PromptRequest, session: &Arc<str>) -> Result<RunStream, Error> {
+    pub(super) async fn begin(
+        &self,
+        request: &PromptRequest,
+        session: &Arc<str>,
+    ) -> Result<RunStream, Error> {
         check_prompt(&request.prompt)?;
         if request.call.is_some() {
-            return Err(Error::new(ErrorKind::Invalid, "what another agent asks is no stream of events"));
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "what another agent asks is no stream of events",
+            ));
         }
-        self.begin_on(&*request.prompt, session, request.timeout_ms.map(Duration::from_millis)).await
+        self.begin_on(
+            &*request.prompt,
+            session,
+            request.timeout_ms.map(Duration::from_millis),
+        )
+        .await
     }
 
     pub(super) async fn begin_on(
@@ -232,7 +275,9 @@ impl LocalPrompter {
         timeout: Option<Duration>,
     ) -> Result<RunStream, Error> {
         let (mut slot, lead) = self.sit_anew(session)?;
-        let run = lead.prompt(prompt, None).inspect_err(|error| slot.end(Err(error.clone())))?;
+        let run = lead
+            .prompt(prompt, None)
+            .inspect_err(|error| slot.end(Err(error.clone())))?;
         RunStream::begin(run, slot, timeout).await
     }
 
@@ -241,13 +286,19 @@ impl LocalPrompter {
         let prompt = Arc::clone(&request.prompt);
         let output = object::output(request)?;
         let (mut slot, lead) = self.sit_anew(session)?;
-        let run = lead.object(&prompt, output).inspect_err(|error| slot.end(Err(error.clone())))?;
+        let run = lead
+            .object(&prompt, output)
+            .inspect_err(|error| slot.end(Err(error.clone())))?;
         object::of_result(&RunStream::begin(run, slot, None).await?.finish().await?)
     }
 
     /// Takes a session for a new run.
     fn sit_anew(&self, session: &Arc<str>) -> Result<(SessionSlot, Lead), Error> {
-        if self.is_left(session) { Err(left_behind(session)) } else { self.sit(session) }
+        if self.is_left(session) {
+            Err(left_behind(session))
+        } else {
+            self.sit(session)
+        }
     }
 
     /// Returns what a session waits for.
@@ -258,13 +309,22 @@ impl LocalPrompter {
             let since_ms = table.open().get(session).map_or(0, |run| run.since_ms);
             let pause = Arc::new(left(session));
             let session = Arc::clone(session);
-            return Ok(vec![WaitingPause { session, since_ms, digest: pause.digest(), pause }]);
+            return Ok(vec![WaitingPause {
+                session,
+                since_ms,
+                digest: pause.digest(),
+                pause,
+            }]);
         }
         let lead = table.lead(session, |name| (self.0.lead)(name))?;
         let pauses = match lead.pauses().await {
             // What cannot be written, as on a full disk, can be read.
             Err(error) if error.kind() == ErrorKind::Storage => {
-                let run = self.0.sessions.transcript(&LogId::from(&**session), Seq(u64::MAX)).await;
+                let run = self
+                    .0
+                    .sessions
+                    .transcript(&LogId::from(&**session), Seq(u64::MAX))
+                    .await;
                 run.map_err(told::of_journal)?.pauses().cloned().collect()
             }
             pauses => pauses?,
@@ -273,7 +333,12 @@ impl LocalPrompter {
         let since_ms = table.open().get(session).map_or(0, |run| run.since_ms);
         let one = |pause: Arc<Pause>| {
             let session = Arc::clone(session);
-            WaitingPause { session, since_ms, digest: pause.digest(), pause }
+            WaitingPause {
+                session,
+                since_ms,
+                digest: pause.digest(),
+                pause,
+            }
         };
         Ok(pauses.into_iter().map(one).collect())
     }
@@ -281,7 +346,9 @@ impl LocalPrompter {
     pub(super) fn sit(&self, session: &Arc<str>) -> Result<(SessionSlot, Lead), Error> {
         session::check(session)?;
         let mut slot = self.0.table.sit(Some(session))?;
-        let lead = slot.lead(|name| (self.0.lead)(name)).inspect_err(|error| slot.end(Err(error.clone())))?;
+        let lead = slot
+            .lead(|name| (self.0.lead)(name))
+            .inspect_err(|error| slot.end(Err(error.clone())))?;
         Ok((slot, lead))
     }
 }
@@ -315,39 +382,71 @@ impl LocalPrompter {
     /// A run that was answered goes on whoever follows it: who answers from elsewhere need not stay.
     fn resumed(&self, request: ResumeRequest) -> BoxFuture<'_, Result<EventStream, Error>> {
         let prompter = self.clone();
-        let begun = tokio::spawn(async move { prompter.going_on(request).await.map(RunStream::on_its_own) });
+        let begun =
+            tokio::spawn(
+                async move { prompter.going_on(request).await.map(RunStream::on_its_own) },
+            );
         Box::pin(async move {
-            let broken = |error| Error::new(ErrorKind::Agent, "the run broke off").with_source(error);
+            let broken =
+                |error| Error::new(ErrorKind::Agent, "the run broke off").with_source(error);
             Ok(Box::pin(begun.await.map_err(broken)??) as EventStream)
         })
     }
 
-    pub(super) fn going_on(&self, mut request: ResumeRequest) -> BoxFuture<'_, Result<RunStream, Error>> {
+    pub(super) fn going_on(
+        &self,
+        mut request: ResumeRequest,
+    ) -> BoxFuture<'_, Result<RunStream, Error>> {
         Box::pin(async move {
             let session = self.session_of(request.session.as_ref());
             // One that is not there is not made by an answer.
-            self.0.sessions.journal().info(&session::check(&session)?).await.map_err(told::of_journal)?;
+            self.0
+                .sessions
+                .journal()
+                .info(&session::check(&session)?)
+                .await
+                .map_err(told::of_journal)?;
             let looking = self.0.table.looking.lock().await;
             let (mut slot, lead) = self.sit(&session)?;
             drop(looking);
             if self.is_left(&session) {
-                let goes_on = goes_on(&session, &request.answers).inspect_err(|error| slot.end(Err(error.clone())))?;
+                let goes_on = goes_on(&session, &request.answers)
+                    .inspect_err(|error| slot.end(Err(error.clone())))?;
                 request.answers.clear();
                 if !goes_on {
-                    let posted = self.0.sessions.journal().post(&LogId::from(&*session), Post::Cancel).await;
-                    posted.map_err(told::of_journal).inspect_err(|error| slot.end(Err(error.clone())))?;
+                    let posted = self
+                        .0
+                        .sessions
+                        .journal()
+                        .post(&LogId::from(&*session), Post::Cancel)
+                        .await;
+                    posted
+                        .map_err(told::of_journal)
+                        .inspect_err(|error| slot.end(Err(error.clone())))?;
                 }
             }
             if !request.answers.is_empty() {
-                let fit = lead.pauses().await.and_then(|pauses| match pauses.is_empty() {
-                    true => Err(Error::new(ErrorKind::Conflict, "no run of the session waits for an answer")),
-                    false => resuming::fit(&pauses, &[], &request.answers),
-                });
+                let fit = lead
+                    .pauses()
+                    .await
+                    .and_then(|pauses| match pauses.is_empty() {
+                        true => Err(Error::new(
+                            ErrorKind::Conflict,
+                            "no run of the session waits for an answer",
+                        )),
+                        false => resuming::fit(&pauses, &[], &request.answers),
+                    });
                 fit.inspect_err(|error| slot.end(Err(error.clone())))?;
             }
-            let answers = self.ruled(&lead, request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
+            let answers = self
+                .ruled(&lead, request.answers)
+                .await
+                .inspect_err(|error| slot.end(Err(error.clone())))?;
             slot.answers(lead.pauses().await.unwrap_or_default());
-            let run = lead.resume(answers, None).await.inspect_err(|error| slot.end(Err(error.clone())))?;
+            let run = lead
+                .resume(answers, None)
+                .await
+                .inspect_err(|error| slot.end(Err(error.clone())))?;
             RunStream::begin(run, slot, None).await
         })
     }
@@ -372,10 +471,22 @@ impl Prompter for LocalPrompter {
         let table = &self.0.table;
         if let Some(session) = &request.session {
             let log = session::check(session)?;
-            self.0.sessions.journal().info(&log).await.map_err(told::of_journal)?;
-            return Ok(PausePage { pauses: self.waiting(session).await?, after: None });
+            self.0
+                .sessions
+                .journal()
+                .info(&log)
+                .await
+                .map_err(told::of_journal)?;
+            return Ok(PausePage {
+                pauses: self.waiting(session).await?,
+                after: None,
+            });
         }
-        let mut sessions: Vec<_> = table.open().waiting(request.after.as_deref()).take(limit + 1).collect();
+        let mut sessions: Vec<_> = table
+            .open()
+            .waiting(request.after.as_deref())
+            .take(limit + 1)
+            .collect();
         let more = sessions.len() > limit;
         sessions.truncate(limit);
         let mut page = PausePage::default();
@@ -421,11 +532,19 @@ impl Prompter for LocalPrompter {
         self.hear(self.named(session), control).await
     }
 
-    async fn attach(&self, session: Option<&str>, after: Option<u64>) -> Result<EventStream, Error> {
+    async fn attach(
+        &self,
+        session: Option<&str>,
+        after: Option<u64>,
+    ) -> Result<EventStream, Error> {
         self.attached(&self.named(session), after).await
     }
 
-    async fn fork(&self, session: Option<&str>, request: ForkRequest) -> Result<SessionInfo, Error> {
+    async fn fork(
+        &self,
+        session: Option<&str>,
+        request: ForkRequest,
+    ) -> Result<SessionInfo, Error> {
         self.forked(&self.named(session), &request).await
     }
 
@@ -445,7 +564,11 @@ impl Prompter for LocalPrompter {
 /// What is asked about a run that a crash has cut off.
 pub(super) fn left(session: &str) -> Pause {
     let ask = Ask::approval("a crash has cut off the run; may it go on?");
-    Pause::of_run(PauseId(format!("crash/{session}").into()), ThreadId::from(session), ask)
+    Pause::of_run(
+        PauseId(format!("crash/{session}").into()),
+        ThreadId::from(session),
+        ask,
+    )
 }
 
 /// Reads the answer to that: whether it goes on, or is cancelled.
@@ -453,22 +576,39 @@ fn goes_on(session: &str, answers: &[Answered]) -> Result<bool, Error> {
     let pause = left(session);
     resuming::fit(&[Arc::new(pause.clone())], &[], answers)?;
     match answers {
-        [Answered { answer: Answer::Approve { args: None, .. }, .. }] => Ok(true),
-        [Answered { answer: Answer::Deny { .. }, .. }] => Ok(false),
-        _ => Err(Error::new(ErrorKind::Invalid, format!("what waits is {} alone: an approval or a denial", pause.id))),
+        [
+            Answered {
+                answer: Answer::Approve { args: None, .. },
+                ..
+            },
+        ] => Ok(true),
+        [
+            Answered {
+                answer: Answer::Deny { .. },
+                ..
+            },
+        ] => Ok(false),
+        _ => Err(Error::new(
+            ErrorKind::Invalid,
+            format!("what waits is {} alone: an approval or a denial", pause.id),
+        )),
     }
 }
 
 /// Nothing happens in a session before somebody has said what becomes of its run.
 pub(super) fn left_behind(session: &str) -> Error {
-    let message =
-        format!("a crash has cut off the run of the session {session:?}; hint: approve or deny first that it goes on");
+    let message = format!(
+        "a crash has cut off the run of the session {session:?}; hint: approve or deny first that it goes on"
+    );
     Error::new(ErrorKind::Conflict, message)
 }
 
 pub(super) fn check_prompt(prompt: &str) -> Result<(), Error> {
     if prompt.len() > MAX_PROMPT_BYTES {
-        let message = format!("the prompt has {} bytes; it may have {MAX_PROMPT_BYTES}", prompt.len());
+        let message = format!(
+            "the prompt has {} bytes; it may have {MAX_PROMPT_BYTES}",
+            prompt.len()
+        );
         return Err(Error::new(ErrorKind::Full, message));
     }
     Ok(())
@@ -476,6 +616,8 @@ pub(super) fn check_prompt(prompt: &str) -> Result<(), Error> {
 
 impl fmt::Debug for LocalPrompter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalPrompter").field("table", &self.0.table).finish_non_exhaustive()
+        f.debug_struct("LocalPrompter")
+            .field("table", &self.0.table)
+            .finish_non_exhaustive()
     }
 }

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_agent::{Config, DueWork, LogId, LogInfo, LogQuery, PostNo, Record, ResumeItem, Seq, Sessions, Work};
+use adjutant_agent::{
+    Config, DueWork, LogId, LogInfo, LogQuery, PostNo, Record, ResumeItem, Seq, Sessions, Work,
+};
 use adjutant_llm::{Entry, Request, ToolName};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
@@ -62,7 +64,13 @@ impl Look {
             Self::Request { seq } => ("/request", vec![("seq", seq.to_string())]),
             Self::Context { after, limit } => {
                 let limit = limit.map(|limit| ("limit", limit.to_string()));
-                ("/context", [("after", after.to_string())].into_iter().chain(limit).collect())
+                (
+                    "/context",
+                    [("after", after.to_string())]
+                        .into_iter()
+                        .chain(limit)
+                        .collect(),
+                )
             }
             Self::Run => ("/run", Vec::new()),
             Self::Heard { messages } => ("/run", vec![("messages", json!(messages).to_string())]),
@@ -80,11 +88,20 @@ pub(super) async fn look(
     look: &Look,
 ) -> Result<Value, Error> {
     if let Look::Fleet = look {
-        let due = due.ok_or_else(|| Error::new(ErrorKind::Invalid, "the store does not know what of it is due"))?;
+        let due = due.ok_or_else(|| {
+            Error::new(
+                ErrorKind::Invalid,
+                "the store does not know what of it is due",
+            )
+        })?;
         return fleet(&**due).await;
     }
     let log = session::check(name)?;
-    let info = sessions.journal().info(&log).await.map_err(told::of_journal)?;
+    let info = sessions
+        .journal()
+        .info(&log)
+        .await
+        .map_err(told::of_journal)?;
     Ok(match look {
         Look::Run | Look::Heard { .. } => {
             let began = began(sessions, &info).await?;
@@ -95,9 +112,12 @@ pub(super) async fn look(
             let is_due = match &info.work {
                 Some(_) => info.due_ms == Some(0),
                 // What is posted to a session without a record waits for somebody who begins it.
-                None if info.head == Seq(0) => {
-                    !sessions.journal().posted(&log, PostNo::default()).await.map_err(told::of_journal)?.is_empty()
-                }
+                None if info.head == Seq(0) => !sessions
+                    .journal()
+                    .posted(&log, PostNo::default())
+                    .await
+                    .map_err(told::of_journal)?
+                    .is_empty(),
                 None => is_driven(&info),
             };
             // Whether a run has ended in a copy is known from its records alone.
@@ -136,7 +156,12 @@ pub(super) async fn look(
 /// The record that the newest run of the first agent began with. The log is read back to it and no further.
 async fn began(sessions: &Sessions, info: &LogInfo) -> Result<Option<Seq>, Error> {
     let journal = sessions.journal();
-    let first = journal.read(&info.log, Seq(0)).next().await.transpose().map_err(told::of_journal)?;
+    let first = journal
+        .read(&info.log, Seq(0))
+        .next()
+        .await
+        .transpose()
+        .map_err(told::of_journal)?;
     let Some(first) = first else { return Ok(None) };
     let mut most = TAIL;
     loop {
@@ -159,9 +184,16 @@ async fn began(sessions: &Sessions, info: &LogInfo) -> Result<Option<Seq>, Error
 }
 
 /// The messages of these that the log names as heard, each with the record that its run began with.
-async fn heard(sessions: &Sessions, info: &LogInfo, messages: &[Arc<str>]) -> Result<BTreeMap<Arc<str>, Seq>, Error> {
+async fn heard(
+    sessions: &Sessions,
+    info: &LogInfo,
+    messages: &[Arc<str>],
+) -> Result<BTreeMap<Arc<str>, Seq>, Error> {
     if messages.len() > MAX_HEARD {
-        return Err(Error::new(ErrorKind::Invalid, format!("{MAX_HEARD} messages at most are looked for")));
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            format!("{MAX_HEARD} messages at most are looked for"),
+        ));
     }
     // Of the first agent: the run that is open, or the newest, and what was said before it began.
     let (mut heard, mut first, mut began, mut is_open) = (BTreeMap::new(), None, Seq(0), false);
@@ -181,7 +213,9 @@ async fn heard(sessions: &Sessions, info: &LogInfo, messages: &[Arc<str>]) -> Re
                 heard.extend(ids.map(|id| (id, began)));
             }
             Record::Ended { .. } => is_open = false,
-            Record::Queued { content, .. } if is_open => heard.extend(named(content).map(|id| (id, began))),
+            Record::Queued { content, .. } if is_open => {
+                heard.extend(named(content).map(|id| (id, began)))
+            }
             Record::Queued { content, .. } => early.extend(named(content)),
             _ => {}
         }
@@ -201,11 +235,18 @@ fn named(entry: &Entry) -> impl Iterator<Item = Arc<str>> {
 
 /// Adds to the tools of a request what they are, as far as they are the same today.
 pub(super) fn declare(told: &mut Value, request: &Request, now: &Config) {
-    for tool in told.get_mut("tools").and_then(Value::as_array_mut).into_iter().flatten() {
+    for tool in told
+        .get_mut("tools")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
         let declared = request.tools.iter().find(|it| it.name.as_str() == name);
         let Some(declared) = declared else { continue };
-        let is_same = |name: &ToolName| now.tools.get(name).map(|it| json!(it)) == tool.get("digest").cloned();
+        let is_same = |name: &ToolName| {
+            now.tools.get(name).map(|it| json!(it)) == tool.get("digest").cloned()
+        };
         if is_same(&declared.name)
             && let Some(tool) = tool.as_object_mut()
         {
@@ -220,7 +261,9 @@ async fn again(sessions: &Sessions, log: &LogId) -> Result<Vec<Value>, Error> {
     let one = |item: &ResumeItem| {
         let mut told = json!(item);
         let text = json!(item.redo.to_string());
-        told.as_object_mut().into_iter().for_each(|told| drop(told.insert("text".to_owned(), text.clone())));
+        told.as_object_mut()
+            .into_iter()
+            .for_each(|told| drop(told.insert("text".to_owned(), text.clone())));
         told
     };
     Ok(again.iter().map(one).collect())
@@ -229,7 +272,14 @@ async fn again(sessions: &Sessions, log: &LogId) -> Result<Vec<Value>, Error> {
 /// The work of a journal in numbers, and the sessions that somebody works in, that wait, or that nobody drives.
 async fn fleet(due: &dyn DueWork) -> Result<Value, Error> {
     let told = due.backlog().await.map_err(told::of_journal)?;
-    let (mut shown, mut query, mut looked) = (Vec::new(), LogQuery { limit: 1_000, ..LogQuery::default() }, 0);
+    let (mut shown, mut query, mut looked) = (
+        Vec::new(),
+        LogQuery {
+            limit: 1_000,
+            ..LogQuery::default()
+        },
+        0,
+    );
     loop {
         let page = due.list(&query).await.map_err(told::of_journal)?;
         looked += page.logs.len();

@@ -13,16 +13,34 @@ use crate::{Error, ErrorKind};
 const NAME: &str = "answer";
 
 /// Asks the model.
-pub(super) async fn object(model: &dyn Model, options: Options, request: ObjectRequest) -> Result<Value, Error> {
-    let format = format(request.schema, request.schema_name, request.schema_description)?;
+pub(super) async fn object(
+    model: &dyn Model,
+    options: Options,
+    request: ObjectRequest,
+) -> Result<Value, Error> {
+    let format = format(
+        request.schema,
+        request.schema_name,
+        request.schema_description,
+    )?;
     let shape = Shape::<Value>::of(format).map_err(unusable)?;
-    let asked = Request::new().user(request.prompt.to_string()).options(options);
-    shape.ask(model, asked).await.map(|shaped| shaped.value).map_err(told::of_object)
+    let asked = Request::new()
+        .user(request.prompt.to_string())
+        .options(options);
+    shape
+        .ask(model, asked)
+        .await
+        .map(|shaped| shaped.value)
+        .map_err(told::of_object)
 }
 
 /// The object as a run is wanted to come to it.
 pub(super) fn output(request: ObjectRequest) -> Result<Output<Value>, Error> {
-    let format = format(request.schema, request.schema_name, request.schema_description)?;
+    let format = format(
+        request.schema,
+        request.schema_name,
+        request.schema_description,
+    )?;
     Output::of(format).map_err(told::of_agent)
 }
 
@@ -33,7 +51,10 @@ pub(super) fn of_result(result: &Arc<RunResult>) -> Result<Value, Error> {
         return Ok(Value::clone(object));
     }
     adjutant_agent::Error::of_result(RunResult::clone(result)).map_err(told::of_agent)?;
-    Err(Error::new(ErrorKind::Agent, format!("no object: the run is {}", result.outcome.kind())))
+    Err(Error::new(
+        ErrorKind::Agent,
+        format!("no object: the run is {}", result.outcome.kind()),
+    ))
 }
 
 fn invalid(message: String) -> Error {
@@ -44,18 +65,29 @@ fn unusable(error: adjutant_llm::Error) -> Error {
     invalid(format!("the schema cannot be used: {error}"))
 }
 
-fn format(mut schema: Value, name: Option<Arc<str>>, description: Option<Arc<str>>) -> Result<Format, Error> {
+fn format(
+    mut schema: Value,
+    name: Option<Arc<str>>,
+    description: Option<Arc<str>>,
+) -> Result<Format, Error> {
     if schema.is_null() {
         return Err(invalid("a schema is required".into()));
     }
     let Some(fields) = schema.as_object_mut() else {
         return Err(invalid("the schema must be a JSON object".into()));
     };
-    if !fields.get("type").is_some_and(|it| it.is_string() || it.is_array()) {
-        return Err(invalid("the schema must declare a `type` at its top".into()));
+    if !fields
+        .get("type")
+        .is_some_and(|it| it.is_string() || it.is_array())
+    {
+        return Err(invalid(
+            "the schema must declare a `type` at its top".into(),
+        ));
     }
     if let Some(description) = description {
-        fields.entry("description").or_insert_with(|| Value::String(description.to_string()));
+        fields
+            .entry("description")
+            .or_insert_with(|| Value::String(description.to_string()));
     }
     let schema = Arc::new(schema);
     Schema::compile(Arc::clone(&schema)).map_err(unusable)?;

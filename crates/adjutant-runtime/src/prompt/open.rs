@@ -61,7 +61,9 @@ impl OpenRuns {
 
     /// True if an update of the agent waits for its next start.
     pub(super) fn is_updated(&self) -> bool {
-        self.workspace.as_ref().is_some_and(|it| it.update().is_some())
+        self.workspace
+            .as_ref()
+            .is_some_and(|it| it.update().is_some())
     }
 
     pub(super) fn get(&self, session: &str) -> Option<OpenRun> {
@@ -70,15 +72,26 @@ impl OpenRuns {
 
     /// Returns the sessions whose runs wait, after this one, and since when.
     pub(super) fn waiting(&self, after: Option<&str>) -> impl Iterator<Item = (Arc<str>, u64)> {
-        let waits =
-            self.runs.iter().filter(move |(session, run)| run.waits() && after.is_none_or(|it| &***session > it));
+        let waits = self
+            .runs
+            .iter()
+            .filter(move |(session, run)| run.waits() && after.is_none_or(|it| &***session > it));
         waits.map(|(session, run)| (Arc::clone(session), run.since_ms))
     }
 
     /// A run of the session is at work, for the first time or again.
     pub(super) fn work(&mut self, session: &Arc<str>, since_ms: u64) {
-        let resumed = self.get(session).map_or(0, |run| run.resumed + u32::from(run.state == OpenState::Left));
-        self.set(session, Some(OpenRun { since_ms, state: OpenState::Working, resumed }));
+        let resumed = self.get(session).map_or(0, |run| {
+            run.resumed + u32::from(run.state == OpenState::Left)
+        });
+        self.set(
+            session,
+            Some(OpenRun {
+                since_ms,
+                state: OpenState::Working,
+                resumed,
+            }),
+        );
     }
 
     /// The run of the session, which a crash has cut off, is dealt with: nobody is asked about it.
@@ -86,20 +99,40 @@ impl OpenRuns {
         let run = self.get(session).filter(|run| run.state == OpenState::Left);
         if let Some(run) = run {
             let resumed = run.resumed + 1;
-            self.set(session, Some(OpenRun { state: OpenState::Working, resumed, ..run }));
+            self.set(
+                session,
+                Some(OpenRun {
+                    state: OpenState::Working,
+                    resumed,
+                    ..run
+                }),
+            );
         }
     }
 
     /// The run of the session was not dealt with: somebody is to say whether it goes on.
     pub(super) fn leave(&mut self, session: &Arc<str>) {
         if let Some(run) = self.get(session) {
-            self.set(session, Some(OpenRun { state: OpenState::Left, ..run }));
+            self.set(
+                session,
+                Some(OpenRun {
+                    state: OpenState::Left,
+                    ..run
+                }),
+            );
         }
     }
 
     /// The run of the session waits.
     pub(super) fn wait(&mut self, session: &Arc<str>, since_ms: u64) {
-        self.set(session, Some(OpenRun { since_ms, state: OpenState::Waiting, resumed: 0 }));
+        self.set(
+            session,
+            Some(OpenRun {
+                since_ms,
+                state: OpenState::Waiting,
+                resumed: 0,
+            }),
+        );
     }
 
     /// The run of the session stands so, or has ended.
@@ -111,7 +144,9 @@ impl OpenRuns {
         if before == run {
             return;
         }
-        let Some(file) = self.workspace.as_ref().map(|it| it.file(FILE)) else { return };
+        let Some(file) = self.workspace.as_ref().map(|it| it.file(FILE)) else {
+            return;
+        };
         // A run goes on if that cannot be written: after a crash it is closed by the next prompt.
         if let Err(error) = files::write_json(&file, &self.runs, Sync::Program) {
             tracing::warn!(%error, "the runs that are open were not written");
@@ -131,7 +166,11 @@ impl OpenRun {
 /// # Errors
 /// `Storage` if that cannot be read.
 pub fn waiting_sessions(workspace: &Workspace) -> Result<Vec<Arc<str>>, Error> {
-    Ok(read(workspace)?.into_iter().filter(|(_, run)| run.waits()).map(|(session, _)| session).collect())
+    Ok(read(workspace)?
+        .into_iter()
+        .filter(|(_, run)| run.waits())
+        .map(|(session, _)| session)
+        .collect())
 }
 
 fn read(workspace: &Workspace) -> Result<BTreeMap<Arc<str>, OpenRun>, Error> {

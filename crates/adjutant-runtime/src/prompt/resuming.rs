@@ -56,7 +56,11 @@ struct GivenValue(Answer);
 /// # Errors
 /// `Invalid` if one has not the form that its question wants, or if one pause is answered twice; `Conflict` if it is for
 /// something that does not wait, or waits otherwise by now, or was answered otherwise.
-pub(super) fn fit(pauses: &[Arc<Pause>], posted: &[Answered], answers: &[Answered]) -> Result<(), Error> {
+pub(super) fn fit(
+    pauses: &[Arc<Pause>],
+    posted: &[Answered],
+    answers: &[Answered],
+) -> Result<(), Error> {
     let invalid = |why: String| Err(Error::new(ErrorKind::Invalid, why));
     let conflict = |why: String| Err(Error::new(ErrorKind::Conflict, why));
     for (at, given) in answers.iter().enumerate() {
@@ -70,7 +74,9 @@ pub(super) fn fit(pauses: &[Arc<Pause>], posted: &[Answered], answers: &[Answere
         if let Err(error) = given.answer.fits(&pause.ask) {
             return invalid(format!("{id}: {error}"));
         }
-        if let Answer::Approve { args: Some(args), .. } = &given.answer
+        if let Answer::Approve {
+            args: Some(args), ..
+        } = &given.answer
             && !adjutant_llm::json::from_str(args).is_ok_and(|args| args.is_object())
         {
             return invalid(format!("{id}: the arguments of a call are a JSON object"));
@@ -79,7 +85,9 @@ pub(super) fn fit(pauses: &[Arc<Pause>], posted: &[Answered], answers: &[Answere
             return invalid(format!("{id} is answered twice"));
         }
         if heard(posted, pause).is_some_and(|other| other.answer != given.answer) {
-            return conflict(format!("{id} was answered otherwise; whoever goes on with the run hears that"));
+            return conflict(format!(
+                "{id} was answered otherwise; whoever goes on with the run hears that"
+            ));
         }
     }
     Ok(())
@@ -87,9 +95,11 @@ pub(super) fn fit(pauses: &[Arc<Pause>], posted: &[Answered], answers: &[Answere
 
 /// The posted answer that will be heard of a pause: the first one that is for it as it is.
 pub(super) fn heard<'a>(posted: &'a [Answered], pause: &Pause) -> Option<&'a Answered> {
-    posted
-        .iter()
-        .find(|it| it.pause == pause.id && pause.differs(it.shown).is_none() && it.answer.fits(&pause.ask).is_ok())
+    posted.iter().find(|it| {
+        it.pause == pause.id
+            && pause.differs(it.shown).is_none()
+            && it.answer.fits(&pause.ask).is_ok()
+    })
 }
 
 /// Answers, as they come.
@@ -100,7 +110,11 @@ pub(super) fn answers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Answered
 
 impl GivenAnswer {
     fn answered(self) -> Answered {
-        Answered { pause: self.pause, answer: self.answer.0, shown: self.shown }
+        Answered {
+            pause: self.pause,
+            answer: self.answer.0,
+            shown: self.shown,
+        }
     }
 }
 
@@ -108,14 +122,23 @@ impl TryFrom<Value> for GivenValue {
     type Error = String;
 
     fn try_from(value: Value) -> Result<Self, String> {
-        let name = value.get("answer").and_then(Value::as_str).unwrap_or_default();
+        let name = value
+            .get("answer")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let known = ANSWERS.iter().find(|(known, _)| *known == name);
         let Some((_, fields)) = known else {
-            return Err(format!("there is no such answer: {:?}", name.chars().take(40).collect::<String>()));
+            return Err(format!(
+                "there is no such answer: {:?}",
+                name.chars().take(40).collect::<String>()
+            ));
         };
         let mut keys = value.as_object().into_iter().flat_map(|it| it.keys());
         if let Some(other) = keys.find(|key| *key != "answer" && !fields.contains(&key.as_str())) {
-            return Err(format!("the answer {name:?} has no field {:?}", other.chars().take(40).collect::<String>()));
+            return Err(format!(
+                "the answer {name:?} has no field {:?}",
+                other.chars().take(40).collect::<String>()
+            ));
         }
         let name = name.to_owned();
         serde_json::from_value(value)
@@ -128,10 +151,23 @@ impl TryFrom<Given> for ResumeRequest {
     type Error = &'static str;
 
     fn try_from(given: Given) -> Result<Self, &'static str> {
-        let Given { session, answers, pause, answer, shown } = given;
+        let Given {
+            session,
+            answers,
+            pause,
+            answer,
+            shown,
+        } = given;
         let answers = match (answers, pause, answer, shown) {
             (Some(all), None, None, None) => all.into_iter().map(GivenAnswer::answered).collect(),
-            (None, Some(pause), Some(answer), shown) => vec![GivenAnswer { pause, answer, shown }.answered()],
+            (None, Some(pause), Some(answer), shown) => vec![
+                GivenAnswer {
+                    pause,
+                    answer,
+                    shown,
+                }
+                .answered(),
+            ],
             (Some(_), ..) => return Err("it has `answers`, and one beside them"),
             (None, ..) => return Err("it has no `answers`, nor `pause` and `answer`"),
         };

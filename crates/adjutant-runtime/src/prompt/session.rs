@@ -15,14 +15,22 @@ const RESERVED: &str = "adjutant:";
 /// # Errors
 /// `Invalid` if it cannot.
 pub fn check(name: &str) -> Result<LogId, Error> {
-    let refuse = |why: &str| Err(Error::new(ErrorKind::Invalid, format!("a session cannot have this name: {why}")));
+    let refuse = |why: &str| {
+        Err(Error::new(
+            ErrorKind::Invalid,
+            format!("a session cannot have this name: {why}"),
+        ))
+    };
     if name.is_empty() {
         return refuse("it is empty");
     }
     if name.len() > 4 * MAX_SESSION_CHARS || name.chars().count() > MAX_SESSION_CHARS {
         return refuse(&format!("it has more than {MAX_SESSION_CHARS} characters"));
     }
-    if name.chars().any(|it| it.is_control() || matches!(it, '\u{2028}' | '\u{2029}')) {
+    if name
+        .chars()
+        .any(|it| it.is_control() || matches!(it, '\u{2028}' | '\u{2029}'))
+    {
         return refuse("it has a control character");
     }
     if name.starts_with(RESERVED) {
@@ -48,15 +56,40 @@ mod tests {
 
     #[test]
     fn check_takes_any_text_but_empty_long_reserved_and_with_controls() {
-        for name in ["a", "../../etc/passwd", "日本語", "a b", ".", "..", "CON", "a/b\\c", "%2e%2e", &"ü".repeat(128)]
-        {
+        for name in [
+            "a",
+            "../../etc/passwd",
+            "日本語",
+            "a b",
+            ".",
+            "..",
+            "CON",
+            "a/b\\c",
+            "%2e%2e",
+            &"ü".repeat(128),
+        ] {
             assert_eq!(
-                check(name).map(|log| log.0.to_string()).map_err(|error| error.to_string()),
+                check(name)
+                    .map(|log| log.0.to_string())
+                    .map_err(|error| error.to_string()),
                 Ok(name.to_owned())
             );
         }
-        for name in ["", "a\0", "a\nb", "\u{1b}[31m", "\u{85}", "a\u{2028}", "adjutant:half-made/1", &"a".repeat(129)] {
-            assert_eq!(check(name).map_err(|error| error.kind()), Err(ErrorKind::Invalid), "{name:?}");
+        for name in [
+            "",
+            "a\0",
+            "a\nb",
+            "\u{1b}[31m",
+            "\u{85}",
+            "a\u{2028}",
+            "adjutant:half-made/1",
+            &"a".repeat(129),
+        ] {
+            assert_eq!(
+                check(name).map_err(|error| error.kind()),
+                Err(ErrorKind::Invalid),
+                "{name:?}"
+            );
         }
     }
 

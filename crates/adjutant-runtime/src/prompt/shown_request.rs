@@ -60,7 +60,9 @@ pub(super) async fn context(
         let run = runs.entry(stamped.thread.clone()).or_default();
         apply(run, &stamped)?;
         match &stamped.record {
-            Record::Prepared { model, stop: None, .. } if stamped.seq > after => {
+            Record::Prepared {
+                model, stop: None, ..
+            } if stamped.seq > after => {
                 if rows.len() == most {
                     let last = rows.last().map(|row| row.seq);
                     return Ok((rows, last));
@@ -68,9 +70,14 @@ pub(super) async fn context(
                 asked.insert(stamped.thread.clone(), rows.len());
                 rows.push(ContextRow::of(run, &stamped, model));
             }
-            Record::Replied { reply, original, .. } => {
-                let row = asked.remove(&stamped.thread).and_then(|at| rows.get_mut(at));
-                row.into_iter().for_each(|row| row.count(original.as_ref().unwrap_or(reply)));
+            Record::Replied {
+                reply, original, ..
+            } => {
+                let row = asked
+                    .remove(&stamped.thread)
+                    .and_then(|at| rows.get_mut(at));
+                row.into_iter()
+                    .for_each(|row| row.count(original.as_ref().unwrap_or(reply)));
             }
             _ => {}
         }
@@ -84,9 +91,19 @@ pub(super) async fn context(
 /// Those of a journal; `Missing` if there is no such record, or no request for it; `Storage` if the log does not fold.
 pub(super) async fn request(sessions: &Sessions, log: &LogId, seq: Seq) -> Result<Value, Error> {
     let journal = sessions.journal();
-    let missing = |what: &str| Error::new(ErrorKind::Missing, format!("the session {:?} has no {what} {seq}", log.0));
+    let missing = |what: &str| {
+        Error::new(
+            ErrorKind::Missing,
+            format!("the session {:?} has no {what} {seq}", log.0),
+        )
+    };
     let before = Seq(seq.0.checked_sub(1).ok_or_else(|| missing("record"))?);
-    let wanted = journal.read(log, before).next().await.transpose().map_err(told::of_journal)?;
+    let wanted = journal
+        .read(log, before)
+        .next()
+        .await
+        .transpose()
+        .map_err(told::of_journal)?;
     let thread = wanted.ok_or_else(|| missing("record"))?.thread.clone();
     // The newest request up to the record, or the first behind it.
     let (mut run, mut found): (Run, Option<(ContextRow, Run)>) = (Run::default(), None);
@@ -101,19 +118,32 @@ pub(super) async fn request(sessions: &Sessions, log: &LogId, seq: Seq) -> Resul
         if stamped.seq >= seq {
             turn.get_or_insert(run.turn());
         }
-        let is_own = found.as_ref().is_some_and(|(row, _)| turn.is_some_and(|turn| row.seq > seq || row.turn == turn));
+        let is_own = found
+            .as_ref()
+            .is_some_and(|(row, _)| turn.is_some_and(|turn| row.seq > seq || row.turn == turn));
         match &stamped.record {
-            Record::Prepared { model, stop: None, .. } if !is_own || stamped.seq <= seq => {
+            Record::Prepared {
+                model, stop: None, ..
+            } if !is_own || stamped.seq <= seq => {
                 found = Some((ContextRow::of(&run, &stamped, model), run.clone()));
             }
-            Record::Replied { reply, original, turn, .. } => {
+            Record::Replied {
+                reply,
+                original,
+                turn,
+                ..
+            } => {
                 let row = found.as_mut().filter(|(row, _)| row.turn == *turn);
-                row.into_iter().for_each(|(row, _)| row.count(original.as_ref().unwrap_or(reply)));
+                row.into_iter()
+                    .for_each(|(row, _)| row.count(original.as_ref().unwrap_or(reply)));
             }
             Record::Opened { .. } if is_own && stamped.seq > seq => break,
             _ => {}
         }
-        if is_own && stamped.seq >= seq && found.as_ref().is_some_and(|(row, _)| row.counted.is_some()) {
+        if is_own
+            && stamped.seq >= seq
+            && found.as_ref().is_some_and(|(row, _)| row.counted.is_some())
+        {
             break;
         }
     }
@@ -123,17 +153,28 @@ pub(super) async fn request(sessions: &Sessions, log: &LogId, seq: Seq) -> Resul
 
 /// A request with its texts.
 fn whole(row: &ContextRow, run: &Run) -> Value {
-    let entries: Vec<Value> =
-        run.request().shown().iter().map(|stored| json!({"id": stored.id, "entry": stored.entry})).collect();
+    let entries: Vec<Value> = run
+        .request()
+        .shown()
+        .iter()
+        .map(|stored| json!({"id": stored.id, "entry": stored.entry}))
+        .collect();
     let config = run.config();
     let tools = config.into_iter().flat_map(|config| &config.tools);
-    let tools: Vec<Value> = tools.map(|(name, digest)| json!({"name": name, "digest": digest})).collect();
+    let tools: Vec<Value> = tools
+        .map(|(name, digest)| json!({"name": name, "digest": digest}))
+        .collect();
     let mut told = serde_json::to_value(row).unwrap_or_default();
     if let Some(told) = told.as_object_mut() {
         told.insert("system".to_owned(), json!(system(run)));
         told.insert("entries".to_owned(), Value::Array(entries));
         told.insert("tools".to_owned(), Value::Array(tools));
-        told.insert("options".to_owned(), config.map(|config| config.options.clone()).unwrap_or_default());
+        told.insert(
+            "options".to_owned(),
+            config
+                .map(|config| config.options.clone())
+                .unwrap_or_default(),
+        );
     }
     told
 }
@@ -143,16 +184,32 @@ fn system(run: &Run) -> Option<&Arc<str>> {
 }
 
 fn apply(run: &mut Run, stamped: &Stamped) -> Result<(), Error> {
-    run.apply(stamped).map_err(|error| Error::new(ErrorKind::Storage, "the log does not fold").with_source(error))
+    run.apply(stamped)
+        .map_err(|error| Error::new(ErrorKind::Storage, "the log does not fold").with_source(error))
 }
 
 impl ContextRow {
     fn of(run: &Run, stamped: &Stamped, model: &ModelId) -> Self {
-        let mut tokens = RequestTokens { system: system(run).map_or(0, |it| Estimate.count(it)), ..Default::default() };
-        run.request().shown().iter().for_each(|stored| tokens.add(&stored.entry));
+        let mut tokens = RequestTokens {
+            system: system(run).map_or(0, |it| Estimate.count(it)),
+            ..Default::default()
+        };
+        run.request()
+            .shown()
+            .iter()
+            .for_each(|stored| tokens.add(&stored.entry));
         let (seq, thread, model) = (stamped.seq, stamped.thread.clone(), model.clone());
         let estimated = tokens.sum();
-        Self { seq, thread, run: run.run(), turn: run.turn(), model, tokens, estimated, counted: None }
+        Self {
+            seq,
+            thread,
+            run: run.run(),
+            turn: run.turn(),
+            model,
+            tokens,
+            estimated,
+            counted: None,
+        }
     }
 
     fn count(&mut self, reply: &Reply) {
@@ -170,19 +227,27 @@ impl RequestTokens {
             Entry::User(message) => {
                 let is_reminder = matches!(message.origin, Origin::Reminder { .. });
                 let said = self.contents(&message.content);
-                *(if is_reminder { &mut self.reminders } else { &mut self.user }) += said;
+                *(if is_reminder {
+                    &mut self.reminders
+                } else {
+                    &mut self.user
+                }) += said;
             }
             Entry::Summary(summary) => self.summaries += Estimate.count(&summary.text),
             Entry::Turn(turn) => {
                 for block in &turn.reply().blocks {
                     match &**block {
                         Block::Text(said) => self.replies += Estimate.count(&said.text),
-                        Block::Thinking(thinking) => self.thinking += Estimate.count(&thinking.text),
+                        Block::Thinking(thinking) => {
+                            self.thinking += Estimate.count(&thinking.text)
+                        }
                         Block::Call(call) => {
-                            self.calls += Estimate.count(call.name.as_str()) + Estimate.count(&call.args);
+                            self.calls +=
+                                Estimate.count(call.name.as_str()) + Estimate.count(&call.args);
                         }
                         other => {
-                            self.replies += serde_json::to_string(other).map_or(0, |text| Estimate.count(&text));
+                            self.replies += serde_json::to_string(other)
+                                .map_or(0, |text| Estimate.count(&text));
                         }
                     }
                 }
@@ -196,13 +261,25 @@ impl RequestTokens {
 
     /// The tokens of texts; those of pictures and the like are added where they belong.
     fn contents(&mut self, contents: &[Content]) -> u64 {
-        let (texts, media): (Vec<_>, Vec<_>) = contents.iter().partition(|it| it.as_text().is_some());
+        let (texts, media): (Vec<_>, Vec<_>) =
+            contents.iter().partition(|it| it.as_text().is_some());
         self.media += media.into_iter().map(Estimate::content).sum::<u64>();
         texts.into_iter().map(Estimate::content).sum()
     }
 
     fn sum(&self) -> u64 {
-        let Self { system, tools, user, reminders, summaries, replies, thinking, calls, results, media } = *self;
+        let Self {
+            system,
+            tools,
+            user,
+            reminders,
+            summaries,
+            replies,
+            thinking,
+            calls,
+            results,
+            media,
+        } = *self;
         system + tools + user + reminders + summaries + replies + thinking + calls + results + media
     }
 }

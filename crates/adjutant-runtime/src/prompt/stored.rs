@@ -7,8 +7,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Answered, DueWork, Event, EventFold, EventKind, Journal, JournalErrorKind, Lane, LogId, LogInfo, LogQuery, Pause,
-    Post, PostNo, RecordStream, Seq, SessionMeta, Sessions, Work,
+    Answered, DueWork, Event, EventFold, EventKind, Journal, JournalErrorKind, Lane, LogId,
+    LogInfo, LogQuery, Pause, Post, PostNo, RecordStream, Seq, SessionMeta, Sessions, Work,
 };
 use adjutant_llm::UserMessage;
 use adjutant_tool::Identity;
@@ -19,10 +19,10 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use super::{
-    Control, EventStream, FileHistory, ForkRequest, Glances, Look, MessagePage, MessagesRequest, ObjectRequest,
-    PausePage, PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage,
-    SessionsRequest, UndoRequest, Undone, WaitingPause, following, forking, glance::is_driven, history, live, look,
-    resuming, session, told,
+    Control, EventStream, FileHistory, ForkRequest, Glances, Look, MessagePage, MessagesRequest,
+    ObjectRequest, PausePage, PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest,
+    SessionInfo, SessionPage, SessionsRequest, UndoRequest, Undone, WaitingPause, following,
+    forking, glance::is_driven, history, live, look, resuming, session, told,
 };
 use crate::{Error, ErrorKind};
 
@@ -54,9 +54,17 @@ struct Stored {
 impl StoredPrompter {
     /// A prompter over the sessions of this journal.
     pub fn new(journal: Arc<dyn Journal>) -> Self {
-        let (sessions, glances, folds) = (Sessions::new(journal), Glances::default(), Mutex::default());
+        let (sessions, glances, folds) =
+            (Sessions::new(journal), Glances::default(), Mutex::default());
         let answering = tokio::sync::Mutex::default();
-        Self(Arc::new(Stored { sessions, due: None, restoring: None, glances, answering, folds }))
+        Self(Arc::new(Stored {
+            sessions,
+            due: None,
+            restoring: None,
+            glances,
+            answering,
+            folds,
+        }))
     }
 
     /// The same, of a journal that knows what of it is due.
@@ -70,7 +78,10 @@ impl StoredPrompter {
 
     /// Sets who finds the files of a session, and what keeps them as they were; before it is cloned.
     #[must_use]
-    pub fn undo(mut self, of: impl Fn(&LogInfo) -> Result<(Undo, Files), Error> + Send + Sync + 'static) -> Self {
+    pub fn undo(
+        mut self,
+        of: impl Fn(&LogInfo) -> Result<(Undo, Files), Error> + Send + Sync + 'static,
+    ) -> Self {
         if let Some(stored) = Arc::get_mut(&mut self.0) {
             stored.restoring = Some(Box::new(of));
         }
@@ -83,21 +94,38 @@ impl StoredPrompter {
 
     /// Returns the facts about a session.
     async fn info(&self, name: Option<&str>) -> Result<LogInfo, Error> {
-        let name = name.ok_or_else(|| Error::new(ErrorKind::Invalid, "a session of a store is named"))?;
-        self.journal().info(&session::check(name)?).await.map_err(told::of_journal)
+        let name =
+            name.ok_or_else(|| Error::new(ErrorKind::Invalid, "a session of a store is named"))?;
+        self.journal()
+            .info(&session::check(name)?)
+            .await
+            .map_err(told::of_journal)
     }
 
     async fn post(&self, log: &LogId, post: Post) -> Result<(), Error> {
-        self.journal().post(log, post).await.map(drop).map_err(told::of_journal)
+        self.journal()
+            .post(log, post)
+            .await
+            .map(drop)
+            .map_err(told::of_journal)
     }
 
     /// Posts a prompt, to a session that is made if there is none; returns its newest record before that.
     async fn say(&self, name: &str, text: &str, messages: &[Arc<str>]) -> Result<Seq, Error> {
         let log = session::check(name)?;
         // Its names come with it: it is one post.
-        let said = live::message(Lane::FollowUp, UserMessage { ids: messages.to_vec(), ..UserMessage::from(text) })?;
+        let said = live::message(
+            Lane::FollowUp,
+            UserMessage {
+                ids: messages.to_vec(),
+                ..UserMessage::from(text)
+            },
+        )?;
         let head = match self.journal().info(&log).await {
-            Ok(LogInfo { work: Some(Work::Aside { why }), .. }) => {
+            Ok(LogInfo {
+                work: Some(Work::Aside { why }),
+                ..
+            }) => {
                 let message = format!(
                     "no worker hears it: {why}; hint: `adjutant fleet retry {name}` has the session driven again"
                 );
@@ -107,7 +135,9 @@ impl StoredPrompter {
             Err(error) if error.kind == JournalErrorKind::Missing => {
                 match self.0.sessions.create(&log, SessionMeta::default()).await {
                     // Somebody else may make it at the same time.
-                    Err(error) if error.kind != JournalErrorKind::Exists => return Err(told::of_journal(error)),
+                    Err(error) if error.kind != JournalErrorKind::Exists => {
+                        return Err(told::of_journal(error));
+                    }
                     _ => Seq(0),
                 }
             }
@@ -120,10 +150,18 @@ impl StoredPrompter {
     /// Posts answers to what the run of a session waits for.
     async fn answer(&self, info: &LogInfo, answers: &[Answered]) -> Result<(), Error> {
         let _alone = self.0.answering.lock().await;
-        let open = self.0.sessions.open_run(info).await.map_err(told::of_journal)?;
+        let open = self
+            .0
+            .sessions
+            .open_run(info)
+            .await
+            .map_err(told::of_journal)?;
         let pauses = open.map(|open| open.pauses).unwrap_or_default();
         if pauses.is_empty() {
-            return Err(Error::new(ErrorKind::Conflict, "no run of the session waits for an answer"));
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "no run of the session waits for an answer",
+            ));
         }
         if answers.is_empty() {
             return Err(Error::new(ErrorKind::Invalid, "there are no answers"));
@@ -131,12 +169,26 @@ impl StoredPrompter {
         let posted = self.answered(&info.log, None).await?;
         resuming::fit(&pauses, &posted, answers)?;
         let is_heard = |it: &&Answered| {
-            pauses.iter().any(|pause| pause.id == it.pause && resuming::heard(&posted, pause).is_some())
+            pauses
+                .iter()
+                .any(|pause| pause.id == it.pause && resuming::heard(&posted, pause).is_some())
         };
         for given in answers.iter().filter(|it| !is_heard(it)) {
             let (pause, answer, shown) = (given.pause.clone(), given.answer.clone(), given.shown);
-            let posted = self.journal().post(&info.log, Post::Answer { pause, answer, shown }).await;
-            let before = self.answered(&info.log, Some(posted.map_err(told::of_journal)?)).await?;
+            let posted = self
+                .journal()
+                .post(
+                    &info.log,
+                    Post::Answer {
+                        pause,
+                        answer,
+                        shown,
+                    },
+                )
+                .await;
+            let before = self
+                .answered(&info.log, Some(posted.map_err(told::of_journal)?))
+                .await?;
             // Another program may have been faster: of two, the first is heard.
             resuming::fit(&pauses, &before, std::slice::from_ref(given))?;
         }
@@ -145,10 +197,24 @@ impl StoredPrompter {
 
     /// The answers that nobody has heard yet, up to a post.
     async fn answered(&self, log: &LogId, before: Option<PostNo>) -> Result<Vec<Answered>, Error> {
-        let posted = self.journal().posted(log, PostNo(0)).await.map_err(told::of_journal)?;
-        let earlier = posted.into_iter().filter(|it| before.is_none_or(|before| it.no < before));
+        let posted = self
+            .journal()
+            .posted(log, PostNo(0))
+            .await
+            .map_err(told::of_journal)?;
+        let earlier = posted
+            .into_iter()
+            .filter(|it| before.is_none_or(|before| it.no < before));
         let answers = earlier.filter_map(|it| match it.post {
-            Post::Answer { pause, answer, shown } => Some(Answered { pause, answer, shown }),
+            Post::Answer {
+                pause,
+                answer,
+                shown,
+            } => Some(Answered {
+                pause,
+                answer,
+                shown,
+            }),
             _ => None,
         });
         Ok(answers.collect())
@@ -158,7 +224,11 @@ impl StoredPrompter {
     async fn until_end(&self, name: &Arc<str>, after: Seq) -> Result<EventStream, Error> {
         let events = self.attach(Some(name), Some(after.0)).await?;
         let me: Arc<dyn Prompter> = Arc::new(self.clone());
-        Ok(following::until_end(following::follow(me, Some(Arc::clone(name)), (events, after.0))))
+        Ok(following::until_end(following::follow(
+            me,
+            Some(Arc::clone(name)),
+            (events, after.0),
+        )))
     }
 
     fn waiting(info: &LogInfo, pauses: Vec<Arc<Pause>>) -> impl Iterator<Item = WaitingPause> {
@@ -178,10 +248,17 @@ impl StoredPrompter {
             let info = self.info(request.session.as_deref()).await?;
             let open = sessions.open_run(&info).await.map_err(told::of_journal)?;
             let pauses = open.map(|open| open.pauses).unwrap_or_default();
-            return Ok(PausePage { pauses: Self::waiting(&info, pauses).collect(), after: None });
+            return Ok(PausePage {
+                pauses: Self::waiting(&info, pauses).collect(),
+                after: None,
+            });
         }
         let after = request.after.as_deref().map(history::mark).transpose()?;
-        let mut query = LogQuery { limit: history::MAX_LOOKED, after, ..LogQuery::default() };
+        let mut query = LogQuery {
+            limit: history::MAX_LOOKED,
+            after,
+            ..LogQuery::default()
+        };
         let (mut page, mut found) = (PausePage::default(), 0);
         let listed = sessions.list(&query).await.map_err(told::of_journal)?;
         query.after = listed.next;
@@ -198,7 +275,10 @@ impl StoredPrompter {
                 return Ok(page);
             }
         }
-        page.after = query.after.as_ref().map(|mark| history::of_mark(mark).into());
+        page.after = query
+            .after
+            .as_ref()
+            .map(|mark| history::of_mark(mark).into());
         Ok(page)
     }
 }
@@ -212,28 +292,47 @@ impl Prompter for StoredPrompter {
             let mut events = self.stream(request).await?;
             while let Some(event) = events.next().await {
                 let event = event?;
-                if let EventKind::RunFinished { result } | EventKind::RunPaused { result } = &event.kind
+                if let EventKind::RunFinished { result } | EventKind::RunPaused { result } =
+                    &event.kind
                     && event.who.depth == 0
                 {
-                    return Ok(PromptReply::new(session.unwrap_or_default(), Arc::clone(result)));
+                    return Ok(PromptReply::new(
+                        session.unwrap_or_default(),
+                        Arc::clone(result),
+                    ));
                 }
             }
-            Err(Error::new(ErrorKind::Agent, "the run ended without a result"))
+            Err(Error::new(
+                ErrorKind::Agent,
+                "the run ended without a result",
+            ))
         };
         match within {
             None => ended.await,
             Some(within) => timeout(within, ended).await.unwrap_or_else(|_| {
-                Err(Error::new(ErrorKind::TimedOut, "nobody has answered in that time; what was said stays posted"))
+                Err(Error::new(
+                    ErrorKind::TimedOut,
+                    "nobody has answered in that time; what was said stays posted",
+                ))
             }),
         }
     }
 
     async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error> {
-        let PromptRequest { prompt, session, call, .. } = request;
+        let PromptRequest {
+            prompt,
+            session,
+            call,
+            ..
+        } = request;
         if call.is_some() {
-            return Err(Error::new(ErrorKind::Invalid, "a store has no agent that another one could ask"));
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "a store has no agent that another one could ask",
+            ));
         }
-        let session = session.ok_or_else(|| Error::new(ErrorKind::Invalid, "a session of a store is named"))?;
+        let session = session
+            .ok_or_else(|| Error::new(ErrorKind::Invalid, "a session of a store is named"))?;
         let after = self.say(&session, &prompt, &[]).await?;
         self.until_end(&session, after).await
     }
@@ -249,7 +348,10 @@ impl Prompter for StoredPrompter {
     }
 
     async fn object(&self, _: ObjectRequest) -> Result<Value, Error> {
-        Err(Error::new(ErrorKind::Invalid, "a store has no model that an object could be asked of"))
+        Err(Error::new(
+            ErrorKind::Invalid,
+            "a store has no model that an object could be asked of",
+        ))
     }
 
     async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error> {
@@ -263,47 +365,75 @@ impl Prompter for StoredPrompter {
 
     async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error> {
         if let Control::Prompt { text, messages } = &control {
-            let name = session.ok_or_else(|| Error::new(ErrorKind::Invalid, "a session of a store is named"))?;
+            let name = session
+                .ok_or_else(|| Error::new(ErrorKind::Invalid, "a session of a store is named"))?;
             return self.say(name, text, messages).await.map(drop);
         }
         let info = self.info(session).await?;
         let post = match control {
             Control::Steer { text } => live::message(Lane::Steering, &*text)?,
-            Control::FollowUp { text } | Control::Prompt { text, .. } => live::message(Lane::FollowUp, &*text)?,
+            Control::FollowUp { text } | Control::Prompt { text, .. } => {
+                live::message(Lane::FollowUp, &*text)?
+            }
             Control::Answer { answers } => return self.answer(&info, &answers).await,
             Control::Stop {} => {
-                let open = self.0.sessions.open_run(&info).await.map_err(told::of_journal)?;
+                let open = self
+                    .0
+                    .sessions
+                    .open_run(&info)
+                    .await
+                    .map_err(told::of_journal)?;
                 if open.is_none() {
                     return Err(live::idle(&info.log.0));
                 }
                 Post::Cancel
             }
             Control::StopCall { .. } => {
-                return Err(Error::new(ErrorKind::Invalid, "a call is stopped where its run is performed"));
+                return Err(Error::new(
+                    ErrorKind::Invalid,
+                    "a call is stopped where its run is performed",
+                ));
             }
         };
         self.post(&info.log, post).await
     }
 
-    async fn attach(&self, session: Option<&str>, after: Option<u64>) -> Result<EventStream, Error> {
+    async fn attach(
+        &self,
+        session: Option<&str>,
+        after: Option<u64>,
+    ) -> Result<EventStream, Error> {
         let info = self.info(session).await?;
         let after = live::after(&info, after)?;
         if after == info.head && !is_driven(&info) {
             return Ok(Box::pin(stream::empty()));
         }
         let (stored, fold) = (Arc::clone(&self.0), self.0.taken(&info, after));
-        let following = LogFollower { stored, fold, info, records: None, was_fresh: false };
-        Ok(Box::pin(stream::unfold(Some((following, after)), |state| async move {
-            let (mut following, after) = state?;
-            match following.next(after).await {
-                Ok(Some(event)) => Some((Ok(event), Some((following, after)))),
-                Ok(None) => None,
-                Err(error) => Some((Err(error), None)),
-            }
-        })))
+        let following = LogFollower {
+            stored,
+            fold,
+            info,
+            records: None,
+            was_fresh: false,
+        };
+        Ok(Box::pin(stream::unfold(
+            Some((following, after)),
+            |state| async move {
+                let (mut following, after) = state?;
+                match following.next(after).await {
+                    Ok(Some(event)) => Some((Ok(event), Some((following, after)))),
+                    Ok(None) => None,
+                    Err(error) => Some((Err(error), None)),
+                }
+            },
+        )))
     }
 
-    async fn fork(&self, session: Option<&str>, request: ForkRequest) -> Result<SessionInfo, Error> {
+    async fn fork(
+        &self,
+        session: Option<&str>,
+        request: ForkRequest,
+    ) -> Result<SessionInfo, Error> {
         let info = self.info(session).await?;
         if let Some(model) = &request.model {
             let message = format!(
@@ -312,43 +442,81 @@ impl Prompter for StoredPrompter {
             );
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        let said = request.prompt.as_deref().map(|text| live::message(Lane::FollowUp, text)).transpose()?;
+        let said = request
+            .prompt
+            .as_deref()
+            .map(|text| live::message(Lane::FollowUp, text))
+            .transpose()?;
         let made = forking::fork(&self.0.sessions, &info.log.0, &request).await?;
         if let Some(said) = said {
             self.post(&made.log, said).await?;
         }
         // Whether its run has ended is known from its records alone.
-        self.0.glances.at(&self.0.sessions, made, &mut u64::MAX.clone()).await
+        self.0
+            .glances
+            .at(&self.0.sessions, made, &mut u64::MAX.clone())
+            .await
     }
 
     async fn delete(&self, session: &str) -> Result<(), Error> {
-        self.0.sessions.delete(&session::check(session)?).await.map_err(told::of_journal)
+        self.0
+            .sessions
+            .delete(&session::check(session)?)
+            .await
+            .map_err(told::of_journal)
     }
 
     async fn look(&self, session: Option<&str>, look: Look) -> Result<Value, Error> {
-        let Stored { sessions, glances, due, .. } = &*self.0;
-        look::look(sessions, glances, due.as_ref(), session.unwrap_or_default(), &look).await
+        let Stored {
+            sessions,
+            glances,
+            due,
+            ..
+        } = &*self.0;
+        look::look(
+            sessions,
+            glances,
+            due.as_ref(),
+            session.unwrap_or_default(),
+            &look,
+        )
+        .await
     }
 
     async fn undo(&self, session: Option<&str>, request: UndoRequest) -> Result<Undone, Error> {
         let info = self.info(session).await?;
-        let Some(restoring) = &self.0.restoring else { return Err(told::unkept()) };
+        let Some(restoring) = &self.0.restoring else {
+            return Err(told::unkept());
+        };
         if info.is_owned {
             let message = format!("an agent works in the session {:?}", info.log.0);
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         let (undo, files) = restoring(&info)?;
-        let history = FileHistory::read(&**self.journal(), &info.log).await.map_err(told::of_journal)?;
-        let to = request.to.map(|to| live::after(&info, Some(to))).transpose()?;
+        let history = FileHistory::read(&**self.journal(), &info.log)
+            .await
+            .map_err(told::of_journal)?;
+        let to = request
+            .to
+            .map(|to| live::after(&info, Some(to)))
+            .transpose()?;
         let to = to.unwrap_or_else(|| history.before(None).unwrap_or_default());
         let since = history.parted(to).1;
         let restored = tokio::task::spawn_blocking(move || undo.restore(&files, &since)).await;
-        let restored =
-            restored.map_err(|error| Error::new(ErrorKind::Storage, "the undo broke down").with_source(error))?;
-        let restored =
-            restored.map_err(|error| Error::new(ErrorKind::Conflict, error.to_string()).with_source(error))?;
-        let files = restored.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        Ok(Undone { files, uncovered: history.uncovered(to) })
+        let restored = restored.map_err(|error| {
+            Error::new(ErrorKind::Storage, "the undo broke down").with_source(error)
+        })?;
+        let restored = restored.map_err(|error| {
+            Error::new(ErrorKind::Conflict, error.to_string()).with_source(error)
+        })?;
+        let files = restored
+            .iter()
+            .map(|path| path.to_string_lossy().into_owned())
+            .collect();
+        Ok(Undone {
+            files,
+            uncovered: history.uncovered(to),
+        })
     }
 }
 
@@ -398,8 +566,16 @@ impl LogFollower {
                     Some(stamped) => {
                         let stamped = stamped.map_err(told::of_journal)?;
                         let fold = self.fold.get_or_insert_with(|| {
-                            let name = self.info.about.agent.clone().unwrap_or_else(|| "agent".into());
-                            EventFold::new(Arc::new(Identity::root(stamped.thread.clone(), "", name)), after)
+                            let name = self
+                                .info
+                                .about
+                                .agent
+                                .clone()
+                                .unwrap_or_else(|| "agent".into());
+                            EventFold::new(
+                                Arc::new(Identity::root(stamped.thread.clone(), "", name)),
+                                after,
+                            )
                         });
                         fold.push(&stamped).map_err(told::of_agent)?;
                         self.was_fresh = false;
@@ -409,17 +585,24 @@ impl LogFollower {
                 continue;
             }
             let journal = self.stored.sessions.journal();
-            self.info = journal.info(&self.info.log).await.map_err(told::of_journal)?;
+            self.info = journal
+                .info(&self.info.log)
+                .await
+                .map_err(told::of_journal)?;
             let at = self.fold.as_ref().map_or(Seq(0), |fold| fold.at);
             if self.info.head > at {
                 self.records = Some(journal.read(&self.info.log, at));
                 continue;
             }
-            let Some(fold) = &mut self.fold else { return Ok(None) };
+            let Some(fold) = &mut self.fold else {
+                return Ok(None);
+            };
             if fold.tell_said() {
                 continue;
             }
-            let is_fresh = fold.ended.is_some() && self.info.is_owned && !mem::replace(&mut self.was_fresh, true);
+            let is_fresh = fold.ended.is_some()
+                && self.info.is_owned
+                && !mem::replace(&mut self.was_fresh, true);
             // A run that nobody drives, as in a copy of its log, is told as far as it came.
             if (fold.is_at_work() && is_driven(&self.info)) || is_fresh {
                 sleep(LOOK_EVERY).await;
@@ -441,6 +624,8 @@ impl LogFollower {
 
 impl fmt::Debug for StoredPrompter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoredPrompter").field("sessions", &self.0.sessions).finish_non_exhaustive()
+        f.debug_struct("StoredPrompter")
+            .field("sessions", &self.0.sessions)
+            .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use tokio::time::{sleep, timeout};
 
-use super::{Control, EventStream, LocalPrompter, ResumeRequest, following, live, local::left, session, told};
+use super::{
+    Control, EventStream, LocalPrompter, ResumeRequest, following, live, local::left, session, told,
+};
 use crate::{Error, ErrorKind};
 
 /// The time in which a run that has ended lets go of its session, or the next agent begins.
@@ -17,18 +19,40 @@ const LET_GO: Duration = Duration::from_secs(2);
 
 #[async_trait]
 impl Desk for LocalPrompter {
-    async fn events(&self, session: &str, after: Seq, until: Until) -> Result<Events, adjutant_protocols::Error> {
-        let events = self.told_of(session, after, until).await.map_err(|error| refused(&error))?;
-        Ok(Box::pin(events.map(|event| event.map_err(|error| refused(&error)))))
+    async fn events(
+        &self,
+        session: &str,
+        after: Seq,
+        until: Until,
+    ) -> Result<Events, adjutant_protocols::Error> {
+        let events = self
+            .told_of(session, after, until)
+            .await
+            .map_err(|error| refused(&error))?;
+        Ok(Box::pin(
+            events.map(|event| event.map_err(|error| refused(&error))),
+        ))
     }
 
     async fn mark(&self, session: &str) -> Option<(u64, Seq)> {
-        let info = self.asked().sessions.journal().info(&session::check(session).ok()?).await.ok()?;
+        let info = self
+            .asked()
+            .sessions
+            .journal()
+            .info(&session::check(session).ok()?)
+            .await
+            .ok()?;
         Some((info.created_ms, info.head))
     }
 
-    async fn perform(&self, session: &str, wish: DeskWish) -> Result<(), adjutant_protocols::Error> {
-        self.done(session.into(), wish).await.map_err(|error| refused(&error))
+    async fn perform(
+        &self,
+        session: &str,
+        wish: DeskWish,
+    ) -> Result<(), adjutant_protocols::Error> {
+        self.done(session.into(), wish)
+            .await
+            .map_err(|error| refused(&error))
     }
 }
 
@@ -37,7 +61,9 @@ impl LocalPrompter {
         let (log, asked) = (session::check(session)?, self.asked());
         let info = match asked.sessions.journal().info(&log).await {
             Ok(info) => info,
-            Err(error) if error.kind == JournalErrorKind::Missing => return Ok(Box::pin(stream::empty())),
+            Err(error) if error.kind == JournalErrorKind::Missing => {
+                return Ok(Box::pin(stream::empty()));
+            }
             Err(error) => return Err(told::of_journal(error)),
         };
         if until != Until::Now {
@@ -45,9 +71,16 @@ impl LocalPrompter {
         }
         let after = live::after(&info, Some(after.0))?;
         let was_at_work = asked.table.is_at_work(session);
-        let lead = asked.table.lead(&session.into(), |name| (asked.lead)(name))?;
+        let lead = asked
+            .table
+            .lead(&session.into(), |name| (asked.lead)(name))?;
         let events: EventStream = match lead.active().await? {
-            Some(agent) => Box::pin(agent.log().events_after(after).map(|event| event.map_err(told::of_agent))),
+            Some(agent) => Box::pin(
+                agent
+                    .log()
+                    .events_after(after)
+                    .map(|event| event.map_err(told::of_agent)),
+            ),
             None => Box::pin(stream::empty()),
         };
         asked.table.forget();
@@ -56,15 +89,31 @@ impl LocalPrompter {
             return Ok(events);
         }
         let mut events: Vec<_> = events.collect().await;
-        let newest = events.iter().rev().filter_map(|it| it.as_ref().ok()).find(|event| event.who.depth == 0);
-        let is_end = |event: &Event| matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. });
+        let newest = events
+            .iter()
+            .rev()
+            .filter_map(|it| it.as_ref().ok())
+            .find(|event| event.who.depth == 0);
+        let is_end = |event: &Event| {
+            matches!(
+                event.kind,
+                EventKind::RunFinished { .. } | EventKind::RunPaused { .. }
+            )
+        };
         let ends = match newest {
             // Whoever follows the task is asked too whether it goes on.
             Some(event) if is_left => following::asks(event, vec![Arc::new(left(session))]),
             // As in a fork: nobody goes on with it, unless somebody has begun meanwhile.
             Some(event) if !is_end(event) && !asked.table.is_at_work(session) => {
-                let open = asked.sessions.open_run(&info).await.map_err(told::of_journal)?;
-                match open.map(|open| open.pauses).filter(|pauses| !pauses.is_empty()) {
+                let open = asked
+                    .sessions
+                    .open_run(&info)
+                    .await
+                    .map_err(told::of_journal)?;
+                match open
+                    .map(|open| open.pauses)
+                    .filter(|pauses| !pauses.is_empty())
+                {
                     Some(pauses) => following::asks(event, pauses),
                     // The next prompt closes it.
                     None => vec![following::cut(event)],
@@ -88,7 +137,10 @@ impl LocalPrompter {
                 match events.next().await {
                     Some(Ok(event)) => {
                         after = after.max(event.seq);
-                        return Some((Ok(event), Some((prompter, session, events, after, at_work))));
+                        return Some((
+                            Ok(event),
+                            Some((prompter, session, events, after, at_work)),
+                        ));
                     }
                     Some(Err(error)) => return Some((Err(error), None)),
                     None if !at_work => return None,
@@ -126,9 +178,19 @@ impl LocalPrompter {
             DeskWish::Answers { answers, note } => {
                 let place = table.place()?;
                 self.freed(&session).await;
-                let post = Post::Message { lane: Lane::Steering, content: note };
-                self.asked().sessions.journal().post(&log, post).await.map_err(told::of_journal)?;
-                self.going_on(ResumeRequest::new(answers).session(session)).await?.detach(place);
+                let post = Post::Message {
+                    lane: Lane::Steering,
+                    content: note,
+                };
+                self.asked()
+                    .sessions
+                    .journal()
+                    .post(&log, post)
+                    .await
+                    .map_err(told::of_journal)?;
+                self.going_on(ResumeRequest::new(answers).session(session))
+                    .await?
+                    .detach(place);
             }
             DeskWish::Stop => self.hear(session, Control::Stop {}).await?,
             // The manifest says what becomes of a run that a crash has cut off.
@@ -140,8 +202,12 @@ impl LocalPrompter {
 
 fn refused(error: &Error) -> adjutant_protocols::Error {
     let kind = match error.kind() {
-        ErrorKind::Conflict | ErrorKind::Busy | ErrorKind::Closed => adjutant_protocols::ErrorKind::Stale,
-        ErrorKind::Invalid | ErrorKind::Full | ErrorKind::Missing => adjutant_protocols::ErrorKind::Invalid,
+        ErrorKind::Conflict | ErrorKind::Busy | ErrorKind::Closed => {
+            adjutant_protocols::ErrorKind::Stale
+        }
+        ErrorKind::Invalid | ErrorKind::Full | ErrorKind::Missing => {
+            adjutant_protocols::ErrorKind::Invalid
+        }
         _ => adjutant_protocols::ErrorKind::Agent,
     };
     adjutant_protocols::Error::new(kind, error.message())

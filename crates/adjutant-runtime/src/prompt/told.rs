@@ -11,7 +11,9 @@ pub(super) fn of_agent(error: adjutant_agent::Error) -> Error {
         Kind::Busy | Kind::Paused => ErrorKind::Conflict,
         Kind::Full => ErrorKind::Full,
         Kind::Prompt | Kind::Answers => ErrorKind::Invalid,
-        Kind::Journal => error.journal_error().map_or(ErrorKind::Storage, of_journal_kind),
+        Kind::Journal => error
+            .journal_error()
+            .map_or(ErrorKind::Storage, of_journal_kind),
         _ => ErrorKind::Agent,
     };
     Error::new(kind, error.to_string()).behind(error)
@@ -27,7 +29,9 @@ pub(super) fn of_chain(error: adjutant_orchestration::Error) -> Error {
 
 /// The same, unless a run of one of its agents failed, as its last event has told.
 pub(super) fn of_unfinished(error: adjutant_orchestration::Error) -> Option<Error> {
-    let is_told = error.agent_error().is_some_and(|agent| agent.result().is_some());
+    let is_told = error
+        .agent_error()
+        .is_some_and(|agent| agent.result().is_some());
     (!is_told).then(|| of_chain(error))
 }
 
@@ -45,10 +49,15 @@ pub(super) fn of_object(error: adjutant_llm::Error) -> Error {
 /// over.
 pub(super) fn of_outcome(outcome: &Outcome) -> Result<(), Error> {
     match outcome {
-        Outcome::Cancelled { by: CancelBy::Shutdown } => Err(stopped()),
-        Outcome::Cancelled { by: CancelBy::Deadline } => {
-            Err(Error::new(ErrorKind::TimedOut, "the run took longer than it may"))
-        }
+        Outcome::Cancelled {
+            by: CancelBy::Shutdown,
+        } => Err(stopped()),
+        Outcome::Cancelled {
+            by: CancelBy::Deadline,
+        } => Err(Error::new(
+            ErrorKind::TimedOut,
+            "the run took longer than it may",
+        )),
         _ => Ok(()),
     }
 }
@@ -60,12 +69,18 @@ pub(super) fn stopped() -> Error {
 
 /// The agent ends for a moment.
 pub(super) fn updated() -> Error {
-    Error::new(ErrorKind::Closed, "the agent begins anew with an update; its run goes on then")
+    Error::new(
+        ErrorKind::Closed,
+        "the agent begins anew with an update; its run goes on then",
+    )
 }
 
 /// Nobody keeps what agents change in files.
 pub(super) fn unkept() -> Error {
-    Error::new(ErrorKind::Invalid, "what agents change in files is not kept here")
+    Error::new(
+        ErrorKind::Invalid,
+        "what agents change in files is not kept here",
+    )
 }
 
 fn of_journal_kind(error: &JournalError) -> ErrorKind {

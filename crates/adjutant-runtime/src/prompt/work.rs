@@ -176,14 +176,17 @@ impl SessionTable {
             let used = sessions.uses;
             let open = sessions.open.entry(Arc::clone(name)).or_default();
             if open.at_work {
-                let message =
-                    format!("a run of the session {name:?} is at work; hint: wait for it, or name another session");
+                let message = format!(
+                    "a run of the session {name:?} is at work; hint: wait for it, or name another session"
+                );
                 return Err(Error::new(ErrorKind::Conflict, message));
             }
             (open.at_work, open.used) = (true, used);
         }
         self.runs.send_modify(|runs| *runs += 1);
-        self.tell(&Work::Began { session: session.map(|name| &**name) });
+        self.tell(&Work::Began {
+            session: session.map(|name| &**name),
+        });
         Ok(SessionSlot {
             table: Arc::clone(self),
             session: session.cloned(),
@@ -197,7 +200,9 @@ impl SessionTable {
     /// Closes the sessions that nobody works in, but for those that were used last.
     fn tidy(sessions: &mut Sessions) {
         let idle = sessions.open.iter().filter(|(_, open)| !open.at_work);
-        let mut idle: Vec<(u64, Arc<str>)> = idle.map(|(name, open)| (open.used, Arc::clone(name))).collect();
+        let mut idle: Vec<(u64, Arc<str>)> = idle
+            .map(|(name, open)| (open.used, Arc::clone(name)))
+            .collect();
         idle.sort();
         let many = idle.len().saturating_sub(MAX_IDLE);
         for (_, name) in idle.into_iter().take(many) {
@@ -206,13 +211,25 @@ impl SessionTable {
     }
 
     fn tell(&self, work: &Work<'_>) {
-        let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let observer = self
+            .observer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         observer.iter().for_each(|observer| observer(work));
     }
 
     /// Returns the lead of a session: as it was kept, or made anew.
-    pub(super) fn lead(&self, name: &Arc<str>, make: impl FnOnce(&str) -> Result<Lead, Error>) -> Result<Lead, Error> {
-        let kept = self.sessions().open.get(name).and_then(|open| open.lead.clone());
+    pub(super) fn lead(
+        &self,
+        name: &Arc<str>,
+        make: impl FnOnce(&str) -> Result<Lead, Error>,
+    ) -> Result<Lead, Error> {
+        let kept = self
+            .sessions()
+            .open
+            .get(name)
+            .and_then(|open| open.lead.clone());
         if let Some(lead) = kept {
             return Ok(lead);
         }
@@ -226,24 +243,33 @@ impl SessionTable {
     pub(super) fn wish(&self, session: &str, wish: Wish) -> bool {
         let sessions = self.sessions();
         let open = sessions.open.get(session).filter(|open| open.at_work);
-        open.and_then(|open| open.wishes.as_ref()).is_some_and(|wishes| wishes.send(wish).is_ok())
+        open.and_then(|open| open.wishes.as_ref())
+            .is_some_and(|wishes| wishes.send(wish).is_ok())
     }
 
     /// A place among the runs that nobody waits for.
     pub(super) fn place(&self) -> Result<OwnedSemaphorePermit, Error> {
         Arc::clone(&self.detached).try_acquire_owned().map_err(|_| {
-            Error::new(ErrorKind::Busy, format!("{MAX_DETACHED} runs are at work already; hint: ask again later"))
+            Error::new(
+                ErrorKind::Busy,
+                format!("{MAX_DETACHED} runs are at work already; hint: ask again later"),
+            )
         })
     }
 
     /// True if a run is at work in a session.
     pub(super) fn is_at_work(&self, session: &str) -> bool {
-        self.sessions().open.get(session).is_some_and(|open| open.at_work)
+        self.sessions()
+            .open
+            .get(session)
+            .is_some_and(|open| open.at_work)
     }
 
     /// True if a crash has cut off the run of a session, and nobody has said whether it goes on.
     pub(super) fn is_left(&self, session: &str) -> bool {
-        self.open().get(session).is_some_and(|run| run.state == OpenState::Left)
+        self.open()
+            .get(session)
+            .is_some_and(|run| run.state == OpenState::Left)
     }
 
     /// Returns the runs that have not ended.
@@ -263,7 +289,10 @@ impl SessionTable {
 
 impl SessionSlot {
     /// Returns the lead of the session: as it was kept, or made anew.
-    pub(super) fn lead(&self, make: impl FnOnce(&str) -> Result<Lead, Error>) -> Result<Lead, Error> {
+    pub(super) fn lead(
+        &self,
+        make: impl FnOnce(&str) -> Result<Lead, Error>,
+    ) -> Result<Lead, Error> {
         match &self.session {
             Some(name) => self.table.lead(name, make),
             None => Err(Error::new(ErrorKind::Invalid, "no session is named")),
@@ -273,7 +302,10 @@ impl SessionSlot {
     /// Takes wishes about the run from now on.
     fn listen(&self) -> mpsc::UnboundedReceiver<Wish> {
         let (wishes, heard) = mpsc::unbounded_channel();
-        let open = self.session.as_ref().map(|name| (self.table.sessions(), name));
+        let open = self
+            .session
+            .as_ref()
+            .map(|name| (self.table.sessions(), name));
         if let Some((mut sessions, name)) = open
             && let Some(open) = sessions.open.get_mut(name)
         {
@@ -303,16 +335,29 @@ impl SessionSlot {
     pub(super) fn answers(&mut self, waited: Vec<Arc<Pause>>) {
         let Some(session) = &self.session else { return };
         let mut open = self.table.open();
-        if let Some(run) = open.get(session).filter(|run| run.state == OpenState::Waiting) {
-            open.set(session, Some(OpenRun { state: OpenState::Working, ..run }));
+        if let Some(run) = open
+            .get(session)
+            .filter(|run| run.state == OpenState::Waiting)
+        {
+            open.set(
+                session,
+                Some(OpenRun {
+                    state: OpenState::Working,
+                    ..run
+                }),
+            );
             (self.former, self.waited) = (Some(run), waited);
         }
     }
 
     /// Since when it waits, if for nothing but what it waited for before.
     fn waits_since(&self, result: &RunResult) -> Option<u64> {
-        let Outcome::Paused { pauses } = &result.outcome else { return None };
-        let is_old = pauses.iter().all(|pause| self.waited.iter().any(|it| it.id == pause.id));
+        let Outcome::Paused { pauses } = &result.outcome else {
+            return None;
+        };
+        let is_old = pauses
+            .iter()
+            .all(|pause| self.waited.iter().any(|it| it.id == pause.id));
         self.former.filter(|_| is_old).map(|run| run.since_ms)
     }
 
@@ -342,7 +387,11 @@ impl Drop for SessionSlot {
                 (None, None)
             }
         };
-        self.table.tell(&Work::Ended { session: self.session.as_deref(), result, error });
+        self.table.tell(&Work::Ended {
+            session: self.session.as_deref(),
+            result,
+            error,
+        });
         if let Some(name) = &self.session {
             let mut sessions = self.table.sessions();
             if let Some(open) = sessions.open.get_mut(name) {
@@ -350,7 +399,9 @@ impl Drop for SessionSlot {
             }
             SessionTable::tidy(&mut sessions);
         }
-        self.table.runs.send_modify(|runs| *runs = runs.saturating_sub(1));
+        self.table
+            .runs
+            .send_modify(|runs| *runs = runs.saturating_sub(1));
     }
 }
 
@@ -359,7 +410,11 @@ impl RunStream {
     ///
     /// # Errors
     /// Why it could not begin.
-    pub(super) async fn begin(run: LeadRun, slot: SessionSlot, timeout: Option<Duration>) -> Result<Self, Error> {
+    pub(super) async fn begin(
+        run: LeadRun,
+        slot: SessionSlot,
+        timeout: Option<Duration>,
+    ) -> Result<Self, Error> {
         let (stopping, leaving) = (slot.table.stopping.clone(), slot.table.leaving.clone());
         let wishes = slot.listen();
         let mut stream = Self {
@@ -374,13 +429,22 @@ impl RunStream {
         let first = stream.next().await.transpose()?;
         // A run that cannot begin says so by its end, and then why.
         let is_over = first.as_ref().is_some_and(is_end);
-        let second = if is_over { stream.next().await.transpose()? } else { None };
+        let second = if is_over {
+            stream.next().await.transpose()?
+        } else {
+            None
+        };
         let Some(begun) = &first else {
-            return Err(Error::new(ErrorKind::Agent, "the run ended without a result"));
+            return Err(Error::new(
+                ErrorKind::Agent,
+                "the run ended without a result",
+            ));
         };
         if !is_over {
             stream.slot.has_begun = true;
-            stream.slot.note(|open, session| open.work(session, begun.at_ms));
+            stream
+                .slot
+                .note(|open, session| open.work(session, begun.at_ms));
         }
         stream.first.extend(first.into_iter().chain(second));
         Ok(stream)
@@ -402,12 +466,17 @@ impl RunStream {
         }
         match self.slot.ended.clone() {
             Some(ended) => ended,
-            None => Err(Error::new(ErrorKind::Agent, "the run ended without a result")),
+            None => Err(Error::new(
+                ErrorKind::Agent,
+                "the run ended without a result",
+            )),
         }
     }
 
     /// Performs the run on a task of its own, to its end, whether its events are read or not.
-    pub(super) fn on_its_own(mut self) -> impl Stream<Item = Result<Event, Error>> + Send + 'static {
+    pub(super) fn on_its_own(
+        mut self,
+    ) -> impl Stream<Item = Result<Event, Error>> + Send + 'static {
         let (sender, mut heard) = mpsc::channel(1);
         tokio::spawn(async move {
             while let Some(item) = self.next().await {
@@ -422,15 +491,25 @@ impl RunStream {
         if let Some(first) = self.first.pop_front() {
             return Poll::Ready(Some(Ok(first)));
         }
-        let Some(run) = &mut self.run else { return Poll::Ready(None) };
+        let Some(run) = &mut self.run else {
+            return Poll::Ready(None);
+        };
         if self.leaving.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Some(Err(self.leave())));
         }
-        if self.stopping.as_mut().is_some_and(|stopping| stopping.as_mut().poll(cx).is_ready()) {
+        if self
+            .stopping
+            .as_mut()
+            .is_some_and(|stopping| stopping.as_mut().poll(cx).is_ready())
+        {
             self.stopping = None;
             run.stop(CancelBy::Shutdown);
         }
-        if self.deadline.as_mut().is_some_and(|deadline| deadline.as_mut().poll(cx).is_ready()) {
+        if self
+            .deadline
+            .as_mut()
+            .is_some_and(|deadline| deadline.as_mut().poll(cx).is_ready())
+        {
             self.deadline = None;
             run.stop(CancelBy::Deadline);
         }
@@ -489,11 +568,16 @@ impl Stream for RunStream {
 }
 
 fn is_end(event: &Event) -> bool {
-    matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. })
+    matches!(
+        event.kind,
+        EventKind::RunFinished { .. } | EventKind::RunPaused { .. }
+    )
 }
 
 impl fmt::Debug for SessionTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionTable").field("runs", &*self.runs.borrow()).finish_non_exhaustive()
+        f.debug_struct("SessionTable")
+            .field("runs", &*self.runs.borrow())
+            .finish_non_exhaustive()
     }
 }

@@ -33,13 +33,23 @@ pub(crate) fn digest_of(path: &Path) -> Result<(String, u64), Error> {
 
 fn digest(mut file: File, path: &Path) -> Result<(String, u64), Error> {
     let (mut hash, mut bytes, mut chunk) = (Sha256::new(), 0, vec![0; CHUNK]);
-    let length = file.metadata().map_err(|error| storage("read", path, error))?.len();
+    let length = file
+        .metadata()
+        .map_err(|error| storage("read", path, error))?
+        .len();
     loop {
         if length.max(bytes) > MAX_BYTES {
-            return Err(Error::new(ErrorKind::Full, format!("{} is longer than {MAX_BYTES} bytes", path.display())));
+            return Err(Error::new(
+                ErrorKind::Full,
+                format!("{} is longer than {MAX_BYTES} bytes", path.display()),
+            ));
         }
-        let read = file.read(&mut chunk).map_err(|error| storage("read", path, error))?;
-        let Some(part) = chunk.get(..read).filter(|part| !part.is_empty()) else { break };
+        let read = file
+            .read(&mut chunk)
+            .map_err(|error| storage("read", path, error))?;
+        let Some(part) = chunk.get(..read).filter(|part| !part.is_empty()) else {
+            break;
+        };
         hash.update(part);
         bytes += part.len() as u64;
     }
@@ -56,10 +66,18 @@ pub(crate) fn pin_program(kind: FileKind, path: &Path) -> Result<PinnedFile, Err
     let real = fs::canonicalize(&path).map_err(|error| gone(storage("find", &path, error)))?;
     let file = open_regular(&real).map_err(gone)?;
     if !is_executable(&file) {
-        return Err(Error::new(ErrorKind::Config, format!("{} cannot be executed", path.display())));
+        return Err(Error::new(
+            ErrorKind::Config,
+            format!("{} cannot be executed", path.display()),
+        ));
     }
     let (sha256, bytes) = remembered(file, &real)?;
-    Ok(PinnedFile { kind, path, sha256, bytes })
+    Ok(PinnedFile {
+        kind,
+        path,
+        sha256,
+        bytes,
+    })
 }
 
 fn find_program(path: &Path) -> PathBuf {
@@ -67,7 +85,9 @@ fn find_program(path: &Path) -> PathBuf {
         return path.to_owned();
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&folders).map(|folder| folder.join(path)).find(|file| file.is_file());
+    let found = std::env::split_paths(&folders)
+        .map(|folder| folder.join(path))
+        .find(|file| file.is_file());
     found.unwrap_or_else(|| path.to_owned())
 }
 
@@ -81,7 +101,8 @@ struct FileVersion {
     changed: (i64, i64),
 }
 
-static REMEMBERED: LazyLock<Mutex<HashMap<PathBuf, (FileVersion, String)>>> = LazyLock::new(Mutex::default);
+static REMEMBERED: LazyLock<Mutex<HashMap<PathBuf, (FileVersion, String)>>> =
+    LazyLock::new(Mutex::default);
 
 /// The digest of a program. It is remembered if the file was last touched long enough ago for its stamp to tell of each write
 /// since: hosts are large, and many agents start with the same one.
@@ -106,7 +127,9 @@ fn remembered(file: File, path: &Path) -> Result<(String, u64), Error> {
 
 impl FileVersion {
     fn is_settled(&self) -> bool {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default();
         i64::try_from(now.as_secs()).is_ok_and(|now| self.changed.0 + 2 < now)
     }
 }
@@ -132,9 +155,11 @@ fn stamp(_: &File) -> Option<FileVersion> {
 /// Bytes in hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _written = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            // Writing to a string does not fail.
+            let _written = write!(text, "{byte:02x}");
+            text
+        })
 }

@@ -33,7 +33,12 @@ struct TrackedStatus {
 impl StatusTracker {
     /// Begins at a status.
     pub fn new(status: Status) -> Self {
-        Self { sender: watch::Sender::new(TrackedStatus { status, address: None }) }
+        Self {
+            sender: watch::Sender::new(TrackedStatus {
+                status,
+                address: None,
+            }),
+        }
     }
 
     /// Returns its current status.
@@ -65,7 +70,10 @@ impl StatusTracker {
         });
         match refused {
             None => Ok(()),
-            Some(word) => Err(Error::new(ErrorKind::Conflict, format!("{word} cannot become {}", status.word()))),
+            Some(word) => Err(Error::new(
+                ErrorKind::Conflict,
+                format!("{word} cannot become {}", status.word()),
+            )),
         }
     }
 
@@ -97,7 +105,10 @@ impl StatusTracker {
 
     /// Watches: the first change that it tells of is one after this call.
     pub fn subscribe(&self) -> StatusWatch {
-        StatusWatch { receiver: self.sender.subscribe(), over: false }
+        StatusWatch {
+            receiver: self.sender.subscribe(),
+            over: false,
+        }
     }
 
     /// Returns the number of watches.
@@ -157,14 +168,24 @@ impl StatusWatch {
     ///
     /// # Errors
     /// `TimedOut` if the time is over, and as `wait_for`.
-    pub async fn wait_for_within(&mut self, time: Duration, fits: impl Fn(&Status) -> bool) -> Result<Status, Error> {
+    pub async fn wait_for_within(
+        &mut self,
+        time: Duration,
+        fits: impl Fn(&Status) -> bool,
+    ) -> Result<Status, Error> {
         let watch = self.clone();
-        tokio::time::timeout(time, self.wait_for(fits)).await.unwrap_or_else(|_| {
-            let word = watch.current();
-            Err(Error::new(
-                ErrorKind::TimedOut,
-                format!("waited {} ms, and the agent is {}", time.as_millis(), word.word()),
-            ))
-        })
+        tokio::time::timeout(time, self.wait_for(fits))
+            .await
+            .unwrap_or_else(|_| {
+                let word = watch.current();
+                Err(Error::new(
+                    ErrorKind::TimedOut,
+                    format!(
+                        "waited {} ms, and the agent is {}",
+                        time.as_millis(),
+                        word.word()
+                    ),
+                ))
+            })
     }
 }

@@ -63,7 +63,12 @@ impl Course {
             return false;
         }
         let restart = desired.restart || (self.restart && desired.goal == Goal::Running);
-        *self = Self { order: desired.order, up_since: self.up_since, restart, ..Self::default() };
+        *self = Self {
+            order: desired.order,
+            up_since: self.up_since,
+            restart,
+            ..Self::default()
+        };
         true
     }
 
@@ -98,7 +103,11 @@ impl Course {
 
     /// It could not be started, or came to an end that nobody had asked for.
     pub(super) fn fail(&mut self, fault: DownReason, message: &str, now_ms: u64, unit: f64) {
-        if self.up_since.take().is_some_and(|since| is_over(since, now_ms, SETTLED)) {
+        if self
+            .up_since
+            .take()
+            .is_some_and(|since| is_over(since, now_ms, SETTLED))
+        {
             (self.attempts, self.crashes) = (0, VecDeque::new());
         }
         self.attempts = self.attempts.saturating_add(1);
@@ -109,10 +118,14 @@ impl Course {
             DownReason::Crash => {
                 self.crashes.push_back(now_ms);
                 // One that lies ahead was before the clock was set back: when, nobody knows.
-                self.crashes.retain(|at| *at <= now_ms && !is_over(*at, now_ms, CRASHES_WITHIN));
-                self.crashes.drain(..self.crashes.len().saturating_sub(CRASHES));
+                self.crashes
+                    .retain(|at| *at <= now_ms && !is_over(*at, now_ms, CRASHES_WITHIN));
+                self.crashes
+                    .drain(..self.crashes.len().saturating_sub(CRASHES));
                 if self.crashes.len() >= CRASHES {
-                    self.give_up(format!("it crashed {CRASHES} times within 5 minutes, the last time so: {message}"));
+                    self.give_up(format!(
+                        "it crashed {CRASHES} times within 5 minutes, the last time so: {message}"
+                    ));
                 }
             }
         }
@@ -166,7 +179,9 @@ impl Course {
             Goal::Running => SupervisorStep::Start,
         };
         // A pause that is longer than any can be was begun before the clock was set back: it is over.
-        let next_ms = self.next_ms.filter(|next| *next > now_ms && *next - now_ms <= millis(LONGEST_PAUSE));
+        let next_ms = self
+            .next_ms
+            .filter(|next| *next > now_ms && *next - now_ms <= millis(LONGEST_PAUSE));
         match (wanted, next_ms) {
             (SupervisorStep::Rest, _) => SupervisorStep::Rest,
             (_, Some(until_ms)) => SupervisorStep::Pause { until_ms },
@@ -198,13 +213,23 @@ impl DownReason {
 
 /// True if an agent of this status runs, or is about to.
 pub(super) fn is_up(status: &Status) -> bool {
-    matches!(status, Status::Preparing | Status::Starting | Status::Ready | Status::Working)
+    matches!(
+        status,
+        Status::Preparing | Status::Starting | Status::Ready | Status::Working
+    )
 }
 
 /// The pause after so many failures in a row: 1 s, twice as long each time, at most 30 s, and up to a quarter less or more.
 fn pause(attempts: u32, unit: f64) -> Duration {
-    let doubled = FIRST_PAUSE.saturating_mul(1_u32.checked_shl(attempts.saturating_sub(1)).unwrap_or(u32::MAX));
-    doubled.min(LONGEST_PAUSE).mul_f64(0.75 + 0.5 * unit.clamp(0.0, 1.0)).min(LONGEST_PAUSE)
+    let doubled = FIRST_PAUSE.saturating_mul(
+        1_u32
+            .checked_shl(attempts.saturating_sub(1))
+            .unwrap_or(u32::MAX),
+    );
+    doubled
+        .min(LONGEST_PAUSE)
+        .mul_f64(0.75 + 0.5 * unit.clamp(0.0, 1.0))
+        .min(LONGEST_PAUSE)
 }
 
 fn is_over(since_ms: u64, now_ms: u64, time: Duration) -> bool {

@@ -135,9 +135,16 @@ impl Drive {
             self.read_desired(id, &mut cared);
             self.agents.insert(id, cared);
         }
-        self.is_held = loaded.problems.iter().any(|problem| problem.kind() == ErrorKind::Busy);
+        self.is_held = loaded
+            .problems
+            .iter()
+            .any(|problem| problem.kind() == ErrorKind::Busy);
         // One that is wrong is told once, not at every look.
-        let new = loaded.problems.iter().map(ToString::to_string).filter(|text| !self.problems.contains(text));
+        let new = loaded
+            .problems
+            .iter()
+            .map(ToString::to_string)
+            .filter(|text| !self.problems.contains(text));
         let new: Vec<String> = new.collect();
         new.iter().for_each(|text| self.problem(None, text));
         self.problems = loaded.problems.iter().map(ToString::to_string).collect();
@@ -185,15 +192,24 @@ impl Drive {
     /// Reads where those should stand that fit.
     fn read_all(&mut self, fits: impl Fn(&Cared) -> bool) {
         let mut agents = std::mem::take(&mut self.agents);
-        agents.iter_mut().filter(|(_, cared)| fits(cared)).for_each(|(id, cared)| self.read_desired(*id, cared));
+        agents
+            .iter_mut()
+            .filter(|(_, cared)| fits(cared))
+            .for_each(|(id, cared)| self.read_desired(*id, cared));
         self.agents = agents;
     }
 
     fn rotate(&self) {
         let told = self.told.clone();
-        let logs: Vec<(Uuid, Logs)> = self.agents.iter().map(|(id, cared)| (*id, cared.instance.logs())).collect();
+        let logs: Vec<(Uuid, Logs)> = self
+            .agents
+            .iter()
+            .map(|(id, cared)| (*id, cared.instance.logs()))
+            .collect();
         tokio::task::spawn_blocking(move || {
-            let rotated = logs.into_iter().filter_map(|(id, logs)| Some((id, logs.rotate().err()?)));
+            let rotated = logs
+                .into_iter()
+                .filter_map(|(id, logs)| Some((id, logs.rotate().err()?)));
             let _ = told.send(Done::Rotated(rotated.collect()));
         });
     }
@@ -202,9 +218,16 @@ impl Drive {
         let (now, settings) = (time::Instant::now(), &self.by.settings);
         for cared in self.agents.values_mut() {
             let is_idle = cared.flight == Flight::default() && !cared.is_probed;
-            if is_idle && cared.probe_at <= now && matches!(cared.status, Some(Status::Ready | Status::Working)) {
+            if is_idle
+                && cared.probe_at <= now
+                && matches!(cared.status, Some(Status::Ready | Status::Working))
+            {
                 cared.is_probed = true;
-                work::probe(Arc::clone(&cared.instance), settings.probe_within, self.told.clone());
+                work::probe(
+                    Arc::clone(&cared.instance),
+                    settings.probe_within,
+                    self.told.clone(),
+                );
             }
         }
     }
@@ -235,25 +258,35 @@ impl Drive {
 
     fn started(&mut self, id: Uuid, ended: Result<(), Error>) {
         let (now, unit) = (self.by.world.now_ms(), self.by.world.unit());
-        let Some(cared) = self.agents.get_mut(&id) else { return };
+        let Some(cared) = self.agents.get_mut(&id) else {
+            return;
+        };
         cared.flight.starting = false;
         let delay = self.by.settings.probe_every;
         (cared.probe_at, cared.misses) = (time::Instant::now() + delay, 0);
-        let is_wished = !cared.flight.ending && cared.desired.goal == Goal::Running && !cared.course.restart;
+        let is_wished =
+            !cared.flight.ending && cared.desired.goal == Goal::Running && !cared.course.restart;
         match ended {
             Ok(()) => {
                 // It was up, whatever has become of it since.
                 cared.course.see(&Status::Ready, now, || unit);
                 let last = cared.instance.workspace().last_update().ok().flatten();
-                let last = last.filter(|told| told.at_ms >= cared.begun_ms).and_then(|told| told.failed);
+                let last = last
+                    .filter(|told| told.at_ms >= cared.begun_ms)
+                    .and_then(|told| told.failed);
                 if let Some(why) = last {
                     let name = cared.instance.name();
-                    self.problem(Some(name), &format!("its update failed, and what ran before runs: {why}"));
+                    self.problem(
+                        Some(name),
+                        &format!("its update failed, and what ran before runs: {why}"),
+                    );
                 }
             }
             Err(error) if is_wished => {
                 let (fault, message) = match cared.instance.status() {
-                    Status::Failed { reason, message } => (DownReason::of(reason), message.to_string()),
+                    Status::Failed { reason, message } => {
+                        (DownReason::of(reason), message.to_string())
+                    }
                     _ => (DownReason::of_kind(error.kind()), chain(&error)),
                 };
                 cared.course.fail(fault, &message, now, unit);
@@ -266,7 +299,9 @@ impl Drive {
 
     fn stopped(&mut self, id: Uuid, ended: Result<(), Error>, why: Option<Arc<str>>) {
         let (now, unit) = (self.by.world.now_ms(), self.by.world.unit());
-        let Some(cared) = self.agents.get_mut(&id) else { return };
+        let Some(cared) = self.agents.get_mut(&id) else {
+            return;
+        };
         cared.flight.ending = false;
         match ended {
             Ok(()) => {
@@ -279,31 +314,45 @@ impl Drive {
             Err(error) => {
                 cared.course.hindered(now, unit);
                 let name = cared.instance.name();
-                self.problem(Some(name), &format!("it could not be stopped: {}", chain(&error)));
+                self.problem(
+                    Some(name),
+                    &format!("it could not be stopped: {}", chain(&error)),
+                );
             }
         }
     }
 
     fn removed(&mut self, id: Uuid, ended: Result<(), Error>) {
         let (now, unit) = (self.by.world.now_ms(), self.by.world.unit());
-        let Some(cared) = self.agents.get_mut(&id) else { return };
+        let Some(cared) = self.agents.get_mut(&id) else {
+            return;
+        };
         (cared.flight.ending, cared.is_leaving) = (false, false);
         match ended {
             Ok(()) => {
                 let agent = cared.instance.name();
                 self.agents.remove(&id);
-                self.tell(Notice::Status { agent, id, status: Status::Removed });
+                self.tell(Notice::Status {
+                    agent,
+                    id,
+                    status: Status::Removed,
+                });
             }
             Err(error) => {
                 cared.course.hindered(now, unit);
                 let name = cared.instance.name();
-                self.problem(Some(name), &format!("it could not be removed: {}", chain(&error)));
+                self.problem(
+                    Some(name),
+                    &format!("it could not be removed: {}", chain(&error)),
+                );
             }
         }
     }
 
     fn probed(&mut self, id: Uuid, answered: bool) {
-        let Some(cared) = self.agents.get_mut(&id) else { return };
+        let Some(cared) = self.agents.get_mut(&id) else {
+            return;
+        };
         cared.is_probed = false;
         cared.probe_at = time::Instant::now() + self.by.settings.probe_every;
         cared.misses = if answered { 0 } else { cared.misses + 1 };
@@ -312,18 +361,30 @@ impl Drive {
             cared.misses = 0;
             cared.flight.ending = true;
             let why = format!("it did not answer, {MISSES} times");
-            work::stop(Arc::clone(&cared.instance), Some(why.into()), self.told.clone());
+            work::stop(
+                Arc::clone(&cared.instance),
+                Some(why.into()),
+                self.told.clone(),
+            );
         }
     }
 
     /// Does for every agent what is to be done now. Those that wait for a place come first, the longest first.
     fn advance(&mut self) {
         let mut order: Vec<(u64, Arc<str>, Uuid)> = Vec::with_capacity(self.agents.len());
-        order.extend(self.agents.iter().map(|(id, it)| (it.queued.unwrap_or(u64::MAX), it.instance.name(), *id)));
+        order.extend(
+            self.agents
+                .iter()
+                .map(|(id, it)| (it.queued.unwrap_or(u64::MAX), it.instance.name(), *id)),
+        );
         order.sort_unstable();
         let takes = |it: &&Cared| it.flight.starting || is_up(&it.instance.status());
         let taken = self.agents.values().filter(takes).count();
-        let mut places = self.by.settings.max_running.map(|most| most.saturating_sub(taken));
+        let mut places = self
+            .by
+            .settings
+            .max_running
+            .map(|most| most.saturating_sub(taken));
         for (_, _, id) in order {
             self.advance_one(id, &mut places);
         }
@@ -332,15 +393,25 @@ impl Drive {
 
     fn advance_one(&mut self, id: Uuid, places: &mut Option<usize>) {
         let now = self.by.world.now_ms();
-        let Some(cared) = self.agents.get_mut(&id) else { return };
+        let Some(cared) = self.agents.get_mut(&id) else {
+            return;
+        };
         let status = cared.instance.status();
         let mut failed = None;
-        if cared.flight == Flight::default() && cared.course.see(&status, now, || self.by.world.unit()) {
+        if cared.flight == Flight::default()
+            && cared.course.see(&status, now, || self.by.world.unit())
+        {
             failed = Some(message(&status));
         }
         let step = match cared.is_unread {
             true => SupervisorStep::Rest,
-            false => cared.course.step(cared.desired.goal, &status, cared.flight, *places != Some(0), now),
+            false => cared.course.step(
+                cared.desired.goal,
+                &status,
+                cared.flight,
+                *places != Some(0),
+                now,
+            ),
         };
         let (instance, told) = (Arc::clone(&cared.instance), self.told.clone());
         let mut waits = None;
@@ -373,20 +444,30 @@ impl Drive {
         let agent = cared.instance.name();
         if cared.status.as_ref() != Some(&status) {
             cared.status = Some(status.clone());
-            self.tell(Notice::Status { agent: Arc::clone(&agent), id, status });
+            self.tell(Notice::Status {
+                agent: Arc::clone(&agent),
+                id,
+                status,
+            });
         }
         if let Some(why) = failed {
             self.tell_failure(id, &why);
         }
         if let Some(max_running) = waits {
-            self.tell(Notice::Waiting { agent, id, max_running });
+            self.tell(Notice::Waiting {
+                agent,
+                id,
+                max_running,
+            });
         }
         self.keep(id);
     }
 
     /// Writes its course down, unless its folder is being deleted.
     fn keep(&mut self, id: Uuid) {
-        let Some(cared) = self.agents.get_mut(&id) else { return };
+        let Some(cared) = self.agents.get_mut(&id) else {
+            return;
+        };
         if cared.is_leaving || cared.kept.as_ref() == Some(&cared.course) {
             return;
         }
@@ -399,28 +480,53 @@ impl Drive {
     }
 
     fn tell_failure(&self, id: Uuid, why: &str) {
-        let Some(Cared { instance, course, .. }) = self.agents.get(&id) else { return };
+        let Some(Cared {
+            instance, course, ..
+        }) = self.agents.get(&id)
+        else {
+            return;
+        };
         let (agent, now) = (instance.name(), self.by.world.now_ms());
         self.tell(match &course.given_up {
-            Some(why) => Notice::GivenUp { agent, id, why: Arc::clone(why) },
+            Some(why) => Notice::GivenUp {
+                agent,
+                id,
+                why: Arc::clone(why),
+            },
             None => {
                 let pause_ms = course.next_ms.unwrap_or(now).saturating_sub(now);
-                Notice::Pause { agent, id, attempts: course.attempts, pause_ms, why: why.into() }
+                Notice::Pause {
+                    agent,
+                    id,
+                    attempts: course.attempts,
+                    pause_ms,
+                    why: why.into(),
+                }
             }
         });
     }
 
     fn problem(&self, agent: Option<Arc<str>>, message: &str) {
-        self.tell(Notice::Problem { agent, message: message.into() });
+        self.tell(Notice::Problem {
+            agent,
+            message: message.into(),
+        });
     }
 
     fn tell(&self, notice: Notice) {
-        self.untold.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        self.untold
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(notice);
     }
 
     /// Shows where all agents stand, if that has changed, and tells what happened: whoever hears of it may look.
     fn publish(&self) {
-        let mut rows: Vec<AgentRow> = self.agents.iter().map(|(id, cared)| cared.row(*id)).collect();
+        let mut rows: Vec<AgentRow> = self
+            .agents
+            .iter()
+            .map(|(id, cared)| cared.row(*id))
+            .collect();
         rows.sort_by(|one, other| (&one.agent, one.id).cmp(&(&other.agent, other.id)));
         self.by.table.send_if_modified(|table| {
             let is_new = **table != *rows;
@@ -432,11 +538,18 @@ impl Drive {
         self.by.agents.send_if_modified(|known| {
             let is_new = !known.keys().eq(self.agents.keys());
             if is_new {
-                *known = Arc::new(self.agents.iter().map(|(id, it)| (*id, Arc::clone(&it.instance))).collect());
+                *known = Arc::new(
+                    self.agents
+                        .iter()
+                        .map(|(id, it)| (*id, Arc::clone(&it.instance)))
+                        .collect(),
+                );
             }
             is_new
         });
-        for notice in std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner)) {
+        for notice in
+            std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner))
+        {
             // There need not be anybody who listens.
             let _ = self.by.notices.send(notice);
         }
@@ -478,7 +591,11 @@ impl Drive {
             }
             self.show();
         }
-        report.left.extend(ending.into_values().map(|name| (name, "it had not ended in time".into())));
+        report.left.extend(
+            ending
+                .into_values()
+                .map(|name| (name, "it had not ended in time".into())),
+        );
         self.show();
         report
     }
@@ -490,7 +607,11 @@ impl Drive {
             let status = cared.instance.status();
             if cared.status.as_ref() != Some(&status) {
                 cared.status = Some(status.clone());
-                told.push(Notice::Status { agent: cared.instance.name(), id: *id, status });
+                told.push(Notice::Status {
+                    agent: cared.instance.name(),
+                    id: *id,
+                    status,
+                });
             }
         }
         told.into_iter().for_each(|notice| self.tell(notice));
@@ -500,9 +621,28 @@ impl Drive {
 
 impl Cared {
     fn row(&self, id: Uuid) -> AgentRow {
-        let Course { restarts, is_waiting, next_ms, given_up, .. } = self.course.clone();
-        let (agent, goal, status) = (self.instance.name(), self.desired.goal, self.instance.status());
-        AgentRow { agent, id, status, goal, restarts, is_waiting, next_ms, given_up }
+        let Course {
+            restarts,
+            is_waiting,
+            next_ms,
+            given_up,
+            ..
+        } = self.course.clone();
+        let (agent, goal, status) = (
+            self.instance.name(),
+            self.desired.goal,
+            self.instance.status(),
+        );
+        AgentRow {
+            agent,
+            id,
+            status,
+            goal,
+            restarts,
+            is_waiting,
+            next_ms,
+            given_up,
+        }
     }
 }
 

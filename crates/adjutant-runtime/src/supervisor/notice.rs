@@ -130,7 +130,10 @@ impl Notices {
 }
 
 impl Table {
-    pub(super) fn of(from: watch::Receiver<Arc<[AgentRow]>>, agents: watch::Receiver<Agents>) -> Self {
+    pub(super) fn of(
+        from: watch::Receiver<Arc<[AgentRow]>>,
+        agents: watch::Receiver<Agents>,
+    ) -> Self {
         Self { from, agents }
     }
 
@@ -138,7 +141,9 @@ impl Table {
     pub fn agent(&self, word: &str) -> Option<Arc<dyn Instance>> {
         let agents = Arc::clone(&self.agents.borrow());
         let named = agents.values().find(|agent| *agent.name() == *word);
-        named.or_else(|| agents.get(&Uuid::try_parse(word).ok()?)).cloned()
+        named
+            .or_else(|| agents.get(&Uuid::try_parse(word).ok()?))
+            .cloned()
     }
 
     /// The agents, sorted by their names.
@@ -156,6 +161,8 @@ impl Table {
 
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table").field("rows", &*self.from.borrow()).finish_non_exhaustive()
+        f.debug_struct("Table")
+            .field("rows", &*self.from.borrow())
+            .finish_non_exhaustive()
     }
 }

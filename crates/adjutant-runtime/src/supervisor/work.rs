@@ -64,7 +64,11 @@ pub(super) fn stop(instance: Arc<dyn Instance>, why: Option<Arc<str>>, told: Don
     tokio::spawn(async move {
         let id = instance.id();
         let ended = tokio::spawn(async move { instance.stop().await }).await;
-        let _ = told.send(Done::Stopped(id, ended.unwrap_or_else(|error| Err(broken(&error))), why));
+        let _ = told.send(Done::Stopped(
+            id,
+            ended.unwrap_or_else(|error| Err(broken(&error))),
+            why,
+        ));
     });
 }
 
@@ -72,7 +76,10 @@ pub(super) fn remove(instance: Arc<dyn Instance>, told: DoneSender) {
     tokio::spawn(async move {
         let id = instance.id();
         let ended = tokio::spawn(async move { instance.remove().await }).await;
-        let _ = told.send(Done::Removed(id, ended.unwrap_or_else(|error| Err(broken(&error)))));
+        let _ = told.send(Done::Removed(
+            id,
+            ended.unwrap_or_else(|error| Err(broken(&error))),
+        ));
     });
 }
 

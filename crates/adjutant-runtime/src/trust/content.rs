@@ -50,7 +50,9 @@ pub(super) fn digest(
         if let Some(Instructions::File { file }) = &mut agent.instructions {
             *file = hashed.content(file)?;
         }
-        let told = std::mem::take(&mut agent.context).into_iter().filter_map(|it| hashed.told(it).transpose());
+        let told = std::mem::take(&mut agent.context)
+            .into_iter()
+            .filter_map(|it| hashed.told(it).transpose());
         agent.context = told.collect::<Result<_, _>>()?;
     }
     for folder in &mut meant.skill_folders {
@@ -58,8 +60,13 @@ pub(super) fn digest(
     }
     for data in &mut meant.data {
         // A workspace is made with its place written out.
-        data.to = data.to.take().or_else(|| data.file.file_name().map(PathBuf::from));
-        data.file = pinned(&data.file).map_or_else(|| hashed.file(&data.file), Ok)?.into();
+        data.to = data
+            .to
+            .take()
+            .or_else(|| data.file.file_name().map(PathBuf::from));
+        data.file = pinned(&data.file)
+            .map_or_else(|| hashed.file(&data.file), Ok)?
+            .into();
     }
     let mut scripts = Vec::new();
     for program in meant.programs_mut() {
@@ -72,13 +79,17 @@ pub(super) fn digest(
             scripts.extend(hashed.word(word)?);
         }
     }
-    let text = serde_json::to_string(&(of, meant, scripts)).unwrap_or_else(|error| format!("no text: {error}"));
+    let text = serde_json::to_string(&(of, meant, scripts))
+        .unwrap_or_else(|error| format!("no text: {error}"));
     Ok(hex(&Sha256::digest(text)))
 }
 
 /// Where a program lies in the folder of its agent, if it was carried along with it.
 pub(super) fn carried<'a>(binary: &'a Path, own: &Path) -> Option<&'a Path> {
-    binary.strip_prefix(own).ok().filter(|inner| is_carried(inner))
+    binary
+        .strip_prefix(own)
+        .ok()
+        .filter(|inner| is_carried(inner))
 }
 
 /// The digest of a content with something beside it.
@@ -101,7 +112,9 @@ impl Hashed {
         };
         self.bytes += bytes;
         if self.bytes > MAX_BYTES {
-            let text = format!("a manifest may name files of {MAX_BYTES} bytes in all, and this one names more");
+            let text = format!(
+                "a manifest may name files of {MAX_BYTES} bytes in all, and this one names more"
+            );
             return Err(Error::new(ErrorKind::Full, text));
         }
         Ok(sha256)
@@ -117,8 +130,12 @@ impl Hashed {
     /// that begin with no slash mean files of the working folder, which the agent may change.
     fn word(&mut self, word: &str) -> Result<Option<String>, Error> {
         let behind = word.split_once('=').map_or(word, |(_, behind)| behind);
-        let mut paths = [word, behind].into_iter().map(Path::new).filter(|path| path.is_absolute());
-        let found = paths.find_map(|path| Some((path, fs::metadata(path).ok().filter(fs::Metadata::is_file)?)));
+        let mut paths = [word, behind]
+            .into_iter()
+            .map(Path::new)
+            .filter(|path| path.is_absolute());
+        let found = paths
+            .find_map(|path| Some((path, fs::metadata(path).ok().filter(fs::Metadata::is_file)?)));
         Ok(match found {
             None => None,
             // Nobody waits for a model or a database to be hashed: their stamp changes with each write.
@@ -133,12 +150,20 @@ impl Hashed {
     fn told(&mut self, context: ContextSpec) -> Result<Option<ContextSpec>, Error> {
         let (file, name, optional) = match context {
             ContextSpec::File(file) => (file, None, false),
-            ContextSpec::Named(NamedContext { file, name, optional }) => (file, name, optional),
+            ContextSpec::Named(NamedContext {
+                file,
+                name,
+                optional,
+            }) => (file, name, optional),
         };
         if optional && fs::symlink_metadata(&file).is_err() {
             return Ok(None);
         }
-        Ok(Some(ContextSpec::Named(NamedContext { file: self.content(&file)?, name, optional: false })))
+        Ok(Some(ContextSpec::Named(NamedContext {
+            file: self.content(&file)?,
+            name,
+            optional: false,
+        })))
     }
 
     /// The name of a file or a folder, and the digest of what it holds, in the place of its path.
@@ -150,7 +175,13 @@ impl Hashed {
         Ok(format!("{name} {}", hex(&Sha256::digest(files.join("\n")))).into())
     }
 
-    fn walk(&mut self, root: &Path, below: &Path, depth: usize, files: &mut Vec<String>) -> Result<(), Error> {
+    fn walk(
+        &mut self,
+        root: &Path,
+        below: &Path,
+        depth: usize,
+        files: &mut Vec<String>,
+    ) -> Result<(), Error> {
         let path = root.join(below);
         if depth > MAX_DEPTH || files.len() > MAX_FILES {
             // A file that is not looked at may be anything: it is never the content that was trusted.

@@ -8,9 +8,9 @@ use serde_json::Value;
 use crate::{
     Manifest,
     manifest::{
-        AgentSpec, BoardSpec, ContextSpec, DataSpec, Instructions, McpSpec, MemorySpec, NamedContext, NotesSpec,
-        OptionsSpec, PeerSpec, ProcessTool, ReflectionSpec, RulesSpec, ServerSpec, SessionSpec, StoreSpec, TeamSpec,
-        ToolboxChoice, ToolboxSpec,
+        AgentSpec, BoardSpec, ContextSpec, DataSpec, Instructions, McpSpec, MemorySpec,
+        NamedContext, NotesSpec, OptionsSpec, PeerSpec, ProcessTool, ReflectionSpec, RulesSpec,
+        ServerSpec, SessionSpec, StoreSpec, TeamSpec, ToolboxChoice, ToolboxSpec,
     },
 };
 
@@ -59,7 +59,17 @@ pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
         // Callers say where, and they hold the agent's token.
         a2a_push: _,
         data,
-        sessions: SessionSpec { store: StoreSpec { kind: _, path, url_variable }, durability: _, default_session: _ },
+        sessions:
+            SessionSpec {
+                store:
+                    StoreSpec {
+                        kind: _,
+                        path,
+                        url_variable,
+                    },
+                durability: _,
+                default_session: _,
+            },
         on_restart: _,
         memory,
         board,
@@ -68,10 +78,23 @@ pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
         environment: _,
         budget: _,
     } = manifest;
-    if let Some(MemorySpec { owner: _, extract: _, limit: _ }) = memory {}
+    if let Some(MemorySpec {
+        owner: _,
+        extract: _,
+        limit: _,
+    }) = memory
+    {}
     if let (Some(BoardSpec { name: _ }), Some(NotesSpec { name: _ })) = (board, notes) {}
-    let mut all: Vec<Reach<'_>> = skill_folders.iter().map(|folder| Reach::Copied(folder)).collect();
-    for DataSpec { file, to, description: _ } in data {
+    let mut all: Vec<Reach<'_>> = skill_folders
+        .iter()
+        .map(|folder| Reach::Copied(folder))
+        .collect();
+    for DataSpec {
+        file,
+        to,
+        description: _,
+    } in data
+    {
         all.push(Reach::Copied(file));
         all.extend(to.as_deref().map(Reach::Inside));
     }
@@ -119,7 +142,14 @@ fn agent<'a>(agent: &'a AgentSpec, all: &mut Vec<Reach<'a>>) {
         max_concurrency: _,
         prefix: _,
     } = agent;
-    if let Some(TeamSpec { members: _, size: _, member_timeout: _, coordinator: _, member_budget: _ }) = team {}
+    if let Some(TeamSpec {
+        members: _,
+        size: _,
+        member_timeout: _,
+        coordinator: _,
+        member_budget: _,
+    }) = team
+    {}
     if !options.headers.is_empty() || !options.extra.is_empty() {
         all.push(Reach::Options(name, options));
     }
@@ -129,7 +159,12 @@ fn agent<'a>(agent: &'a AgentSpec, all: &mut Vec<Reach<'a>>) {
     }
     for context in context {
         all.push(Reach::Copied(match context {
-            ContextSpec::File(file) | ContextSpec::Named(NamedContext { file, name: _, optional: _ }) => file,
+            ContextSpec::File(file)
+            | ContextSpec::Named(NamedContext {
+                file,
+                name: _,
+                optional: _,
+            }) => file,
         }));
     }
     for toolbox in toolboxes {
@@ -141,7 +176,15 @@ fn agent<'a>(agent: &'a AgentSpec, all: &mut Vec<Reach<'a>>) {
         match toolbox {
             ToolboxChoice::Name(_) => {}
             ToolboxChoice::Spec(spec) => {
-                let ToolboxSpec { name: _, only: _, except: _, prefix: _, timeout: _, max_output: _, root } = spec;
+                let ToolboxSpec {
+                    name: _,
+                    only: _,
+                    except: _,
+                    prefix: _,
+                    timeout: _,
+                    max_output: _,
+                    root,
+                } = spec;
                 all.extend(root.as_deref().map(Reach::Root));
             }
         }

@@ -30,16 +30,27 @@ pub struct TrustStore {
 impl TrustStore {
     /// The store in this folder. It need not be there yet.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: Some(folder.into()), held: Arc::default() }
+        Self {
+            folder: Some(folder.into()),
+            held: Arc::default(),
+        }
     }
 
     /// The user's own: `adjutant/trust` in `XDG_STATE_HOME`, else in `~/.local/state`.
     ///
     /// Without either variable, it holds what is trusted for as long as the process lives.
     pub fn of_user() -> Self {
-        let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-        let state = of("XDG_STATE_HOME").or_else(|| of("HOME").map(|home| home.join(".local/state")));
-        Self { folder: state.map(|state| state.join("adjutant/trust")), held: Arc::default() }
+        let of = |variable: &str| {
+            env::var_os(variable)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        let state =
+            of("XDG_STATE_HOME").or_else(|| of("HOME").map(|home| home.join(".local/state")));
+        Self {
+            folder: state.map(|state| state.join("adjutant/trust")),
+            held: Arc::default(),
+        }
     }
 
     /// The folder, if what is trusted outlives the process.
@@ -52,10 +63,17 @@ impl TrustStore {
     /// # Errors
     /// `Storage` if that cannot be told.
     pub fn holds(&self, digest: &str) -> Result<bool, Error> {
-        if self.held.lock().unwrap_or_else(PoisonError::into_inner).contains(digest) {
+        if self
+            .held
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(digest)
+        {
             return Ok(true);
         }
-        let Some(path) = self.folder.as_ref().map(|folder| folder.join(digest)) else { return Ok(false) };
+        let Some(path) = self.folder.as_ref().map(|folder| folder.join(digest)) else {
+            return Ok(false);
+        };
         match path.symlink_metadata() {
             Ok(found) => Ok(found.is_file()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -68,8 +86,15 @@ impl TrustStore {
     /// # Errors
     /// `Storage` if that cannot be written down; it holds in this process all the same.
     pub fn trust(&self, wants: &Wants) -> Result<(), Error> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(wants.digest().to_owned());
-        let Some(folder) = self.folder.as_ref().filter(|folder| !folder.join(wants.digest()).is_file()) else {
+        self.held
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(wants.digest().to_owned());
+        let Some(folder) = self
+            .folder
+            .as_ref()
+            .filter(|folder| !folder.join(wants.digest()).is_file())
+        else {
             return Ok(());
         };
         make_folder(folder)?;

@@ -49,13 +49,25 @@ impl Wants {
     ) -> Result<Self, Error> {
         // Copies lie elsewhere once they are made: those of an agent are told by what they hold.
         let is_by_path = |it: &Reach<'_>| of == Of::Manifest || !matches!(it, Reach::Copied(_));
-        let sorted = |reach: Vec<Reach<'_>>| reach.into_iter().filter_map(|it| want(it, manifest, own)).collect();
+        let sorted = |reach: Vec<Reach<'_>>| {
+            reach
+                .into_iter()
+                .filter_map(|it| want(it, manifest, own))
+                .collect()
+        };
         let all: BTreeSet<Want> = sorted(reach(manifest));
-        let by_path: BTreeSet<Want> = sorted(reach(manifest).into_iter().filter(is_by_path).collect());
+        let by_path: BTreeSet<Want> =
+            sorted(reach(manifest).into_iter().filter(is_by_path).collect());
         // The target of a path is no part of the manifest, and may change without it.
         let digest = content::digest(manifest, (of, own), pinned)?;
-        let digest = by_path.iter().fold(digest, |digest, it| content::also(&digest, &it.to_string()));
-        Ok(Self { name: Arc::clone(&manifest.name), all: all.into_iter().collect(), digest })
+        let digest = by_path
+            .iter()
+            .fold(digest, |digest, it| content::also(&digest, &it.to_string()));
+        Ok(Self {
+            name: Arc::clone(&manifest.name),
+            all: all.into_iter().collect(),
+            digest,
+        })
     }
 
     /// Returns the wants of an agent that was written down in this folder, no matter by whom. It reads files, and
@@ -79,27 +91,47 @@ impl Wants {
     ) -> Result<Self, Error> {
         let pinned = |path: &Path| {
             // A file that lies elsewhere is no copy, whatever is written of it.
-            let files = if is_within(workspace.root(), path) { files } else { &[] };
-            let is_it = |file: &&PinnedFile| file.kind == FileKind::Data && workspace.root().join(&file.path) == path;
+            let files = if is_within(workspace.root(), path) {
+                files
+            } else {
+                &[]
+            };
+            let is_it = |file: &&PinnedFile| {
+                file.kind == FileKind::Data && workspace.root().join(&file.path) == path
+            };
             files.iter().find(is_it).map(|file| file.sha256.clone())
         };
         let mut wants = Self::sorted(manifest, workspace.root(), Of::Agent, pinned)?;
         let mut links = Vec::new();
         let (root, mut seen) = (workspace.root(), 0);
         let mut is_whole = find_links(root, root, 0, &mut seen, &mut links);
-        let reflections = manifest.agents.iter().filter_map(|agent| agent.reflections.as_ref()?.folder.as_deref());
+        let reflections = manifest
+            .agents
+            .iter()
+            .filter_map(|agent| agent.reflections.as_ref()?.folder.as_deref());
         for folder in reflections.filter(|folder| is_plain(folder)) {
             let above = links.len();
-            links
-                .extend(folder.ancestors().map(|it| root.join(it)).filter(|it| it.is_symlink() && leads_out(root, it)));
-            is_whole &= links.len() > above || find_links(root, &root.join(folder), 1, &mut seen, &mut links);
+            links.extend(
+                folder
+                    .ancestors()
+                    .map(|it| root.join(it))
+                    .filter(|it| it.is_symlink() && leads_out(root, it)),
+            );
+            is_whole &= links.len() > above
+                || find_links(root, &root.join(folder), 1, &mut seen, &mut links);
         }
         links.sort();
         links.dedup();
-        let links =
-            links.iter().map(|path| Want::new(WantKind::Folder, format!("{}, for what an agent keeps", shown(path))));
+        let links = links.iter().map(|path| {
+            Want::new(
+                WantKind::Folder,
+                format!("{}, for what an agent keeps", shown(path)),
+            )
+        });
         let unseen = format!("more than {MAX_FILES} files of its own, not looked at");
-        let links = links.chain((!is_whole).then(|| Want::new(WantKind::Folder, unseen))).collect::<Vec<_>>();
+        let links = links
+            .chain((!is_whole).then(|| Want::new(WantKind::Folder, unseen)))
+            .collect::<Vec<_>>();
         for link in links {
             // It is no part of the manifest, whose content may be trusted without it.
             wants.digest = content::also(&wants.digest, &link.to_string());
@@ -107,14 +139,20 @@ impl Wants {
         }
         if wants.all.iter().any(|want| want.kind == WantKind::Program) {
             // They are the agent's to change, so they are listed with what is wanted and are no part of the digest.
-            for (folder, name) in [(workspace.work(), "its working folder"), (workspace.file("home"), "its home")] {
+            for (folder, name) in [
+                (workspace.work(), "its working folder"),
+                (workspace.file("home"), "its home"),
+            ] {
                 let count = match count(&folder, 0, 0) {
                     0 => continue,
                     1 => "1 file".to_owned(),
                     all if all > MAX_COUNTED => format!("more than {MAX_COUNTED} files"),
                     all => format!("{all} files"),
                 };
-                wants.all.push(Want::new(WantKind::Folder, format!("{count} in {name}, which its programs may use")));
+                wants.all.push(Want::new(
+                    WantKind::Folder,
+                    format!("{count} in {name}, which its programs may use"),
+                ));
             }
         }
         wants.all.sort();
@@ -133,18 +171,33 @@ fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
         Reach::Copied(path) | Reach::Inside(path) if is_within(own, path) => None,
         Reach::Root(path) if is_within(own, path) => None,
         Reach::Inside(path) if path.is_relative() && is_plain(path) => None,
-        Reach::Copied(path) if path.is_dir() => {
-            Some(Want::new(WantKind::Folder, format!("{}, for agents", shown(path))))
-        }
-        Reach::Copied(path) | Reach::Inside(path) => {
-            Some(Want::new(WantKind::File, format!("{}, for agents", shown(path))))
-        }
-        Reach::Root(path) => Some(Want::new(WantKind::Folder, format!("{}, for file tools", shown(path)))),
+        Reach::Copied(path) if path.is_dir() => Some(Want::new(
+            WantKind::Folder,
+            format!("{}, for agents", shown(path)),
+        )),
+        Reach::Copied(path) | Reach::Inside(path) => Some(Want::new(
+            WantKind::File,
+            format!("{}, for agents", shown(path)),
+        )),
+        Reach::Root(path) => Some(Want::new(
+            WantKind::Folder,
+            format!("{}, for file tools", shown(path)),
+        )),
         Reach::Program(tool) => {
-            let ProcessTool { name, binary, args, environment, sandbox, .. } = tool;
+            let ProcessTool {
+                name,
+                binary,
+                args,
+                environment,
+                sandbox,
+                ..
+            } = tool;
             let variables = manifest.environment.iter().chain(environment).collect();
             let whose = format!("tool {name}");
-            Some(Want::new(WantKind::Program, command((binary, args), &whose, sandbox, variables, own)))
+            Some(Want::new(
+                WantKind::Program,
+                command((binary, args), &whose, sandbox, variables, own),
+            ))
         }
         Reach::Server(name, spec) => Some(server(name, spec, own)),
         Reach::Commands(agent, rules) => {
@@ -155,9 +208,10 @@ fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
             let text = format!("any command, in the sandbox, of the agent {agent}, {rules}");
             Some(Want::new(WantKind::Program, text))
         }
-        Reach::Pages(agent) => {
-            Some(Want::new(WantKind::Address, format!("any public page of the web, for the agent {agent}")))
-        }
+        Reach::Pages(agent) => Some(Want::new(
+            WantKind::Address,
+            format!("any public page of the web, for the agent {agent}"),
+        )),
         Reach::Provider(value) => address(value).map(|what| Want::new(WantKind::Address, what)),
         Reach::Options(agent, options) => {
             let OptionsSpec { headers, extra, .. } = options;
@@ -168,27 +222,65 @@ fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
             );
             Some(Want::new(WantKind::Address, text))
         }
-        Reach::Peer(PeerSpec { name, description: _, agent, address, a2a, token_variable }) => {
-            let with = |token: &Option<String>| format!("with the token in {}", token.as_deref().unwrap_or("none"));
+        Reach::Peer(PeerSpec {
+            name,
+            description: _,
+            agent,
+            address,
+            a2a,
+            token_variable,
+        }) => {
+            let with = |token: &Option<String>| {
+                format!("with the token in {}", token.as_deref().unwrap_or("none"))
+            };
             let place = match (address, token_variable) {
                 (None, token) if a2a.is_some() => {
-                    format!("{}, {}", plain(a2a.as_deref().unwrap_or_default()), with(token))
+                    format!(
+                        "{}, {}",
+                        plain(a2a.as_deref().unwrap_or_default()),
+                        with(token)
+                    )
                 }
                 (Some(address), token) => {
-                    format!("{address}, with the token in {}", token.as_deref().unwrap_or("none"))
+                    format!(
+                        "{address}, with the token in {}",
+                        token.as_deref().unwrap_or("none")
+                    )
                 }
                 (None, _) => format!("the agent {} beside it", agent.as_ref().unwrap_or(name)),
             };
-            Some(Want::new(WantKind::Address, format!("{place}, as the peer {name}")))
+            Some(Want::new(
+                WantKind::Address,
+                format!("{place}, as the peer {name}"),
+            ))
         }
-        Reach::Database(variable) => Some(Want::new(WantKind::Database, format!("at the address in {variable}"))),
+        Reach::Database(variable) => Some(Want::new(
+            WantKind::Database,
+            format!("at the address in {variable}"),
+        )),
     }
 }
 
 /// A server with all that is said of it; variables stand as they are named.
 fn server(name: &str, spec: &ServerSpec, own: &Path) -> Want {
-    let ServerSpec { command: program, args, env, cwd, sandbox, sha256: _, url, headers, auth, trusted, .. } = spec;
-    let believed = if *trusted { ", whose word on its tools is taken" } else { "" };
+    let ServerSpec {
+        command: program,
+        args,
+        env,
+        cwd,
+        sandbox,
+        sha256: _,
+        url,
+        headers,
+        auth,
+        trusted,
+        ..
+    } = spec;
+    let believed = if *trusted {
+        ", whose word on its tools is taken"
+    } else {
+        ""
+    };
     match (program, url) {
         (Some(program), _) => {
             let whose = match cwd {
@@ -199,12 +291,18 @@ fn server(name: &str, spec: &ServerSpec, own: &Path) -> Want {
             Want::new(WantKind::Program, text + believed)
         }
         (None, url) => {
-            let mut text = format!("{}, as the server {name}", plain(url.as_deref().unwrap_or_default()));
+            let mut text = format!(
+                "{}, as the server {name}",
+                plain(url.as_deref().unwrap_or_default())
+            );
             if !headers.is_empty() {
                 text += &format!(", with the headers {}", json!(headers));
             }
             if !auth.token_command.is_empty() {
-                text += &format!(", with the token that the program {} prints", json!(auth.token_command));
+                text += &format!(
+                    ", with the token that the program {} prints",
+                    json!(auth.token_command)
+                );
             }
             Want::new(WantKind::Address, text + believed)
         }
@@ -221,11 +319,19 @@ fn command(
 ) -> String {
     // One that was carried along is the same wherever its agent is kept.
     let mut text = quoted(content::carried(program, own).unwrap_or(program));
-    args.iter().for_each(|word| text += &format!(" {}", Value::from(&**word)));
+    args.iter()
+        .for_each(|word| text += &format!(" {}", Value::from(&**word)));
     text += &format!(", as the {whose}");
-    let SandboxSpec { read, write, network, danger_without_any } = sandbox;
+    let SandboxSpec {
+        read,
+        write,
+        network,
+        danger_without_any,
+    } = sandbox;
     for (may, paths) in [("reads", read), ("changes", write)] {
-        paths.iter().for_each(|path| text += &format!(", which {may} {}", shown(path)));
+        paths
+            .iter()
+            .for_each(|path| text += &format!(", which {may} {}", shown(path)));
     }
     if *network {
         text += ", with the network";
@@ -234,7 +340,11 @@ fn command(
         text += ", without a sandbox";
     }
     for (n, (name, value)) in variables.into_iter().enumerate() {
-        text += &format!("{}{name}={}", if n == 0 { ", with " } else { " " }, Value::from(&**value));
+        text += &format!(
+            "{}{name}={}",
+            if n == 0 { ", with " } else { " " },
+            Value::from(&**value)
+        );
     }
     text
 }
@@ -242,7 +352,9 @@ fn command(
 /// Returns where a provider is, and whose keys go there; nothing if that is what is known of a provider anyway.
 fn address(value: &Value) -> Option<String> {
     // A provider that cannot be read is never used, and shown as it is.
-    let Ok(provider) = serde_json::from_value::<Provider>(value.clone()) else { return Some(value.to_string()) };
+    let Ok(provider) = serde_json::from_value::<Provider>(value.clone()) else {
+        return Some(value.to_string());
+    };
     if provider.is_usual() {
         return None;
     }
@@ -259,7 +371,10 @@ fn address(value: &Value) -> Option<String> {
         variables => text += &format!(", with the key in {}", variables.join(" or ")),
     }
     if let Some(command) = &provider.key_command {
-        text += &format!(", with the key that the program {} prints", Value::from(command.argv.as_slice()));
+        text += &format!(
+            ", with the key that the program {} prints",
+            Value::from(command.argv.as_slice())
+        );
     }
     if !provider.headers.is_empty() {
         let names: Vec<&str> = provider.headers.keys().map(String::as_str).collect();
@@ -270,11 +385,26 @@ fn address(value: &Value) -> Option<String> {
 
 /// An address: a letter of another script looks like one of a known host.
 fn plain(address: &str) -> String {
-    address.chars().flat_map(|c| if c.is_ascii() { vec![c] } else { c.escape_unicode().collect() }).collect()
+    address
+        .chars()
+        .flat_map(|c| {
+            if c.is_ascii() {
+                vec![c]
+            } else {
+                c.escape_unicode().collect()
+            }
+        })
+        .collect()
 }
 
 /// The links of a workspace that lead out of it, or nowhere; says whether all of it was looked at.
-fn find_links(root: &Path, folder: &Path, depth: usize, seen: &mut usize, links: &mut Vec<PathBuf>) -> bool {
+fn find_links(
+    root: &Path,
+    folder: &Path,
+    depth: usize,
+    seen: &mut usize,
+    links: &mut Vec<PathBuf>,
+) -> bool {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         *seen += 1;
         if *seen > MAX_FILES || depth > MAX_DEPTH {
@@ -285,7 +415,8 @@ fn find_links(root: &Path, folder: &Path, depth: usize, seen: &mut usize, links:
             links.extend(leads_out(root, &path).then_some(path));
             continue;
         }
-        let is_ours = kind.is_ok_and(|kind| kind.is_dir()) && (depth > 0 || entry.file_name() != WORK);
+        let is_ours =
+            kind.is_ok_and(|kind| kind.is_dir()) && (depth > 0 || entry.file_name() != WORK);
         if is_ours && !find_links(root, &path, depth + 1, seen, links) {
             return false;
         }
@@ -334,5 +465,6 @@ fn is_within(own: &Path, path: &Path) -> bool {
 }
 
 fn is_plain(path: &Path) -> bool {
-    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+    path.components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }

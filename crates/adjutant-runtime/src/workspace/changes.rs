@@ -27,23 +27,46 @@ pub struct Changes {
 }
 
 impl Changes {
-    pub(super) fn of(old: &Resolved, new: &Resolved, before: &[PinnedFile], after: &[PinnedFile]) -> Self {
+    pub(super) fn of(
+        old: &Resolved,
+        new: &Resolved,
+        before: &[PinnedFile],
+        after: &[PinnedFile],
+    ) -> Self {
         let mut changes = Self::default();
         let json = |manifest: &Manifest| serde_json::to_value(manifest).unwrap_or_default();
-        compare(String::new(), Some(&json(&old.manifest)), Some(&json(&new.manifest)), &mut changes.fields);
+        compare(
+            String::new(),
+            Some(&json(&old.manifest)),
+            Some(&json(&new.manifest)),
+            &mut changes.fields,
+        );
         let named = |file: &PinnedFile| (file.kind, file.path.clone());
         // The program that an agent runs in is that of whoever starts it.
-        let told = before.iter().chain(after).filter(|file| file.kind != FileKind::Host);
+        let told = before
+            .iter()
+            .chain(after)
+            .filter(|file| file.kind != FileKind::Host);
         let names: BTreeSet<_> = told.map(named).collect();
         for (kind, path) in names {
-            let find = |files: &'_ [PinnedFile]| files.iter().find(|it| it.kind == kind && it.path == path).cloned();
+            let find = |files: &'_ [PinnedFile]| {
+                files
+                    .iter()
+                    .find(|it| it.kind == kind && it.path == path)
+                    .cloned()
+            };
             let (old, new) = (find(before), find(after));
             if old.as_ref().map(|it| &it.sha256) != new.as_ref().map(|it| &it.sha256) {
-                changes.files.push((kind, path, old.map(|it| it.bytes), new.map(|it| it.bytes)));
+                changes
+                    .files
+                    .push((kind, path, old.map(|it| it.bytes), new.map(|it| it.bytes)));
             }
         }
         let (old, new) = (tools(&old.manifest), tools(&new.manifest));
-        changes.tools = [new.difference(&old).cloned().collect(), old.difference(&new).cloned().collect()];
+        changes.tools = [
+            new.difference(&old).cloned().collect(),
+            old.difference(&new).cloned().collect(),
+        ];
         changes
     }
 
@@ -61,7 +84,11 @@ fn tools(manifest: &Manifest) -> BTreeSet<(Arc<str>, Arc<str>)> {
             ToolboxChoice::Name(name) => name,
             ToolboxChoice::Spec(spec) => &spec.name,
         });
-        tools.extend(boxes.chain(&agent.tools).map(|name| (Arc::clone(&agent.name), Arc::clone(name))));
+        tools.extend(
+            boxes
+                .chain(&agent.tools)
+                .map(|name| (Arc::clone(&agent.name), Arc::clone(name))),
+        );
     }
     tools
 }
@@ -76,17 +103,29 @@ fn compare(
     if old == new {
         return;
     }
-    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    let below = |key: &str| {
+        if path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{path}.{key}")
+        }
+    };
     match (old, new) {
         (Some(Value::Object(old)), Some(Value::Object(new))) => {
             let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-            keys.into_iter().for_each(|key| compare(below(key), old.get(key), new.get(key), into));
+            keys.into_iter()
+                .for_each(|key| compare(below(key), old.get(key), new.get(key), into));
         }
-        (Some(Value::Array(before)), Some(Value::Array(after))) if is_named(before) && is_named(after) => {
+        (Some(Value::Array(before)), Some(Value::Array(after)))
+            if is_named(before) && is_named(after) =>
+        {
             let names: BTreeSet<&str> = before.iter().chain(after).filter_map(name).collect();
             for it in names {
                 let find = |all: &'_ [Value]| all.iter().position(|value| name(value) == Some(it));
-                let (old, new) = (find(before).map(|at| &before[at]), find(after).map(|at| &after[at]));
+                let (old, new) = (
+                    find(before).map(|at| &before[at]),
+                    find(after).map(|at| &after[at]),
+                );
                 compare(below(it), old, new, into);
             }
         }
@@ -107,7 +146,9 @@ impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (path, old, new) in &self.fields {
             match (old, new) {
-                (Some(old), Some(new)) => writeln!(f, "field {path}: {} -> {}", shown(old), shown(new))?,
+                (Some(old), Some(new)) => {
+                    writeln!(f, "field {path}: {} -> {}", shown(old), shown(new))?
+                }
                 (None, Some(new)) => writeln!(f, "field {path}: {} is new", shown(new))?,
                 (Some(old), None) => writeln!(f, "field {path}: {} is gone", shown(old))?,
                 (None, None) => {}
@@ -116,15 +157,20 @@ impl fmt::Display for Changes {
         for (kind, path, old, new) in &self.files {
             let (kind, path) = (kind.word(), hidden::whole(&path.to_string_lossy()));
             match (old, new) {
-                (Some(old), Some(new)) => writeln!(f, "{kind} file {path}: other bytes, {old} -> {new}")?,
+                (Some(old), Some(new)) => {
+                    writeln!(f, "{kind} file {path}: other bytes, {old} -> {new}")?
+                }
                 (None, Some(new)) => writeln!(f, "{kind} file {path}: is new, {new} bytes")?,
                 (Some(old), None) => writeln!(f, "{kind} file {path}: is gone, {old} bytes")?,
                 (None, None) => {}
             }
         }
         let [added, gone] = &self.tools;
-        added.iter().try_for_each(|(agent, tool)| writeln!(f, "tool {tool} of {agent}: is new"))?;
-        gone.iter().try_for_each(|(agent, tool)| writeln!(f, "tool {tool} of {agent}: is gone"))
+        added
+            .iter()
+            .try_for_each(|(agent, tool)| writeln!(f, "tool {tool} of {agent}: is new"))?;
+        gone.iter()
+            .try_for_each(|(agent, tool)| writeln!(f, "tool {tool} of {agent}: is gone"))
     }
 }
 

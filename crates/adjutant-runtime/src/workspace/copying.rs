@@ -58,7 +58,10 @@ impl Copier<'_> {
     pub(super) fn folder(&self, from: &Path, to: &Path) -> Result<Vec<(PathBuf, Copied)>, Error> {
         let real = self.real(from)?;
         if !real.is_dir() {
-            return Err(Error::new(ErrorKind::Pull, format!("{} is no folder", from.display())));
+            return Err(Error::new(
+                ErrorKind::Pull,
+                format!("{} is no folder", from.display()),
+            ));
         }
         let mut found = Vec::new();
         list(&real, Path::new(""), 0, &mut found)?;
@@ -74,7 +77,10 @@ impl Copier<'_> {
     /// Fails if somebody asked to stop.
     pub(super) fn go_on(&self) -> Result<(), Error> {
         if self.cancel.is_cancelled() {
-            return Err(Error::new(ErrorKind::Closed, "stopped while its workspace was made"));
+            return Err(Error::new(
+                ErrorKind::Closed,
+                "stopped while its workspace was made",
+            ));
         }
         Ok(())
     }
@@ -89,7 +95,10 @@ impl Copier<'_> {
         if self.within.is_empty() || self.within.iter().any(|folder| real.starts_with(folder)) {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Pull, format!("{} lies outside the folder of its manifest", path.display())))
+        Err(Error::new(
+            ErrorKind::Pull,
+            format!("{} lies outside the folder of its manifest", path.display()),
+        ))
     }
 
     /// Looks where an opened file lies: a folder above it may have become a link since its path was freed of them.
@@ -107,7 +116,14 @@ impl Copier<'_> {
         self.real(path).map(drop)
     }
 
-    fn copy(&self, mut source: File, from: &Path, to: &Path, cap: u64, executable: bool) -> Result<Copied, Error> {
+    fn copy(
+        &self,
+        mut source: File,
+        from: &Path,
+        to: &Path,
+        cap: u64,
+        executable: bool,
+    ) -> Result<Copied, Error> {
         if let Some(folder) = to.parent() {
             files::make_folder(folder)?;
         }
@@ -115,22 +131,35 @@ impl Copier<'_> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, if executable { 0o700 } else { 0o600 });
+        std::os::unix::fs::OpenOptionsExt::mode(
+            &mut options,
+            if executable { 0o700 } else { 0o600 },
+        );
         let mut target = options.open(to).map_err(failed)?;
         let (mut hash, mut bytes, mut chunk) = (Sha256::new(), 0, vec![0; CHUNK]);
         loop {
             self.go_on()?;
-            let read = source.read(&mut chunk).map_err(|error| storage("read", from, error))?;
-            let Some(part) = chunk.get(..read).filter(|part| !part.is_empty()) else { break };
+            let read = source
+                .read(&mut chunk)
+                .map_err(|error| storage("read", from, error))?;
+            let Some(part) = chunk.get(..read).filter(|part| !part.is_empty()) else {
+                break;
+            };
             bytes += part.len() as u64;
             if bytes > cap {
-                return Err(Error::new(ErrorKind::Pull, format!("{} is longer than {cap} bytes", from.display())));
+                return Err(Error::new(
+                    ErrorKind::Pull,
+                    format!("{} is longer than {cap} bytes", from.display()),
+                ));
             }
             hash.update(part);
             target.write_all(part).map_err(failed)?;
         }
         target.sync_all().map_err(failed)?;
-        Ok(Copied { sha256: hex(&hash.finalize()), bytes })
+        Ok(Copied {
+            sha256: hex(&hash.finalize()),
+            bytes,
+        })
     }
 }
 
@@ -139,21 +168,32 @@ fn list(root: &Path, below: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Re
     let folder = root.join(below);
     let refuse = |what: String| Err(Error::new(ErrorKind::Pull, what));
     if depth > MAX_SKILL_DEPTH {
-        return refuse(format!("{} lies more than {MAX_SKILL_DEPTH} folders deep", folder.display()));
+        return refuse(format!(
+            "{} lies more than {MAX_SKILL_DEPTH} folders deep",
+            folder.display()
+        ));
     }
     for entry in fs::read_dir(&folder).map_err(|error| pull(storage("read", &folder, error)))? {
         let entry = entry.map_err(|error| storage("read", &folder, error))?;
-        let kind = entry.file_type().map_err(|error| storage("read", &entry.path(), error))?;
+        let kind = entry
+            .file_type()
+            .map_err(|error| storage("read", &entry.path(), error))?;
         let path = below.join(entry.file_name());
         if kind.is_dir() {
             list(root, &path, depth + 1, found)?;
         } else if kind.is_file() {
             found.push(path);
         } else {
-            return refuse(format!("{} is not a regular file", root.join(path).display()));
+            return refuse(format!(
+                "{} is not a regular file",
+                root.join(path).display()
+            ));
         }
         if found.len() > MAX_SKILL_FILES {
-            return refuse(format!("{} holds more than {MAX_SKILL_FILES} files", root.display()));
+            return refuse(format!(
+                "{} holds more than {MAX_SKILL_FILES} files",
+                root.display()
+            ));
         }
     }
     Ok(())
@@ -162,7 +202,9 @@ fn list(root: &Path, below: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Re
 /// A source that is missing, or is not what it should be, could not be pulled.
 pub(super) fn pull(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::Missing | ErrorKind::Invalid => Error::new(ErrorKind::Pull, error.message()).with_source(error),
+        ErrorKind::Missing | ErrorKind::Invalid => {
+            Error::new(ErrorKind::Pull, error.message()).with_source(error)
+        }
         _ => error,
     }
 }

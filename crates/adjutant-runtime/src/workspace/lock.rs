@@ -36,7 +36,10 @@ impl Lock {
                 Err(TryLockError::Error(error)) => return Err(storage("lock", path, error)),
             }
         }
-        Err(Error::new(ErrorKind::Busy, format!("another process holds {}", path.display())))
+        Err(Error::new(
+            ErrorKind::Busy,
+            format!("another process holds {}", path.display()),
+        ))
     }
 
     /// Takes a lock, and waits for it as long as it takes. Blocks.
@@ -78,7 +81,13 @@ impl Drop for Lock {
 }
 
 fn open(path: &Path) -> Result<File, Error> {
-    private(OpenOptions::new().read(true).write(true).create(true).truncate(false))
-        .open(path)
-        .map_err(|error| storage("open", path, error))
+    private(
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false),
+    )
+    .open(path)
+    .map_err(|error| storage("open", path, error))
 }

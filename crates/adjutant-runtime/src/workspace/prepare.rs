@@ -49,7 +49,8 @@ pub(crate) fn clear(workspace: &Workspace) -> Result<(), Error> {
     if workspace.is_prepared() {
         return Ok(());
     }
-    MADE.iter().try_for_each(|name| files::remove_folder(&workspace.file(name)))
+    MADE.iter()
+        .try_for_each(|name| files::remove_folder(&workspace.file(name)))
 }
 
 /// Makes everything in a folder of its own, in which nothing is written yet of what it is.
@@ -62,14 +63,27 @@ pub(super) fn make(
 ) -> Result<(Workspace, Prepared), Error> {
     clear(workspace)?;
     let making = Workspace::at(workspace.file(MAKING));
-    for folder in
-        [workspace.state(), workspace.tmp(), workspace.logs(), making.context(), making.skills(), making.work()]
-    {
+    for folder in [
+        workspace.state(),
+        workspace.tmp(),
+        workspace.logs(),
+        making.context(),
+        making.skills(),
+        making.work(),
+    ] {
         files::make_folder(&folder)?;
     }
     let within = folders_of(&resolved.sources)?;
-    let copier = Copier { within: &within, cancel };
-    let mut making = Making { copier, into: making, files: Vec::new(), copies: BTreeMap::new() };
+    let copier = Copier {
+        within: &within,
+        cancel,
+    };
+    let mut making = Making {
+        copier,
+        into: making,
+        files: Vec::new(),
+        copies: BTreeMap::new(),
+    };
     let mut resolved = resolved.clone();
     making.sources(&resolved.sources)?;
     making.told(&mut resolved.manifest)?;
@@ -78,18 +92,31 @@ pub(super) fn make(
     making.programs(&mut resolved.manifest, host)?;
     let provenance = Provenance::new(making.files);
     making.copier.go_on()?;
-    Ok((making.into, Prepared { resolved, provenance, prepared_ms: now_ms }))
+    Ok((
+        making.into,
+        Prepared {
+            resolved,
+            provenance,
+            prepared_ms: now_ms,
+        },
+    ))
 }
 
 /// Moves what was made to its place.
-fn put(workspace: &Workspace, making: &Workspace, mut prepared: Prepared) -> Result<Prepared, Error> {
+fn put(
+    workspace: &Workspace,
+    making: &Workspace,
+    mut prepared: Prepared,
+) -> Result<Prepared, Error> {
     for name in MADE {
         let (from, to) = (making.file(name), workspace.file(name));
         fs::rename(&from, &to).map_err(|error| storage("make", &to, error))?;
     }
     files::write_json(&workspace.file("prepared.json"), &prepared, Sync::Disk)?;
     files::remove_folder(making.root())?;
-    for_each_copy(&mut prepared.resolved.manifest, |path| *path = workspace.file("").join(&*path));
+    for_each_copy(&mut prepared.resolved.manifest, |path| {
+        *path = workspace.file("").join(&*path)
+    });
     Ok(prepared)
 }
 
@@ -124,9 +151,14 @@ pub(crate) fn for_each_copy(manifest: &mut Manifest, mut change: impl FnMut(&mut
         }
     }
     manifest.skill_folders.iter_mut().for_each(&mut change);
-    manifest.data.iter_mut().for_each(|data| change(&mut data.file));
+    manifest
+        .data
+        .iter_mut()
+        .for_each(|data| change(&mut data.file));
     // Programs stay where they are, but for those that were carried along in a file.
-    let programs = manifest.programs_mut().filter(|program| is_carried(program.path));
+    let programs = manifest
+        .programs_mut()
+        .filter(|program| is_carried(program.path));
     programs.for_each(|program| change(program.path));
 }
 
@@ -134,9 +166,14 @@ pub(crate) fn for_each_copy(manifest: &mut Manifest, mut change: impl FnMut(&mut
 pub(crate) fn is_same(one: &Manifest, other: &Manifest) -> bool {
     let meant = |manifest: &Manifest| {
         let mut manifest = manifest.clone();
-        manifest.agents.iter_mut().for_each(|agent| agent.context.clear());
+        manifest
+            .agents
+            .iter_mut()
+            .for_each(|agent| agent.context.clear());
         manifest.data.iter_mut().for_each(|data| data.to = None);
-        manifest.programs_mut().for_each(|program| *program.sha256 = None);
+        manifest
+            .programs_mut()
+            .for_each(|program| *program.sha256 = None);
         for_each_copy(&mut manifest, |path| {
             if !is_carried(path) {
                 *path = PathBuf::new();
@@ -162,7 +199,12 @@ impl Making<'_> {
         for source in sources {
             self.copier.go_on()?;
             let (sha256, bytes) = digest_of(source).map_err(pull)?;
-            self.files.push(PinnedFile { kind: FileKind::Manifest, path: source.clone(), sha256, bytes });
+            self.files.push(PinnedFile {
+                kind: FileKind::Manifest,
+                path: source.clone(),
+                sha256,
+                bytes,
+            });
         }
         Ok(())
     }
@@ -176,17 +218,26 @@ impl Making<'_> {
             for context in std::mem::take(&mut agent.context) {
                 let (file, name, optional) = match context {
                     ContextSpec::File(file) => (file, None, false),
-                    ContextSpec::Named(NamedContext { file, name, optional }) => (file, name, optional),
+                    ContextSpec::Named(NamedContext {
+                        file,
+                        name,
+                        optional,
+                    }) => (file, name, optional),
                 };
                 if optional
-                    && fs::symlink_metadata(&file).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+                    && fs::symlink_metadata(&file)
+                        .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
                 {
                     continue;
                 }
                 let file = self.tell(FileKind::Context, &file)?;
                 let told = match name {
                     None => ContextSpec::File(file),
-                    name => ContextSpec::Named(NamedContext { file, name, optional: false }),
+                    name => ContextSpec::Named(NamedContext {
+                        file,
+                        name,
+                        optional: false,
+                    }),
                 };
                 agent.context.push(told);
             }
@@ -199,8 +250,12 @@ impl Making<'_> {
         if let Some(copy) = self.copies.get(from) {
             return Ok(copy.clone());
         }
-        let copy = Path::new("context").join(self.copies.len().to_string()).join(name_of(from)?);
-        let copied = self.copier.file(from, &self.into.file("").join(&copy), MAX_CONTEXT)?;
+        let copy = Path::new("context")
+            .join(self.copies.len().to_string())
+            .join(name_of(from)?);
+        let copied = self
+            .copier
+            .file(from, &self.into.file("").join(&copy), MAX_CONTEXT)?;
         self.pin(kind, copy.clone(), copied);
         self.copies.insert(from.to_owned(), copy.clone());
         Ok(copy)
@@ -209,10 +264,19 @@ impl Making<'_> {
     /// Copies folders of skills, each under its own name, which is part of a skill.
     fn skills(&mut self, manifest: &mut Manifest) -> Result<(), Error> {
         for (number, folder) in manifest.skill_folders.iter_mut().enumerate() {
-            let copy = Path::new("skills").join(number.to_string()).join(name_of(folder)?);
-            let copied = self.copier.folder(folder, &self.into.file("").join(&copy))?;
+            let copy = Path::new("skills")
+                .join(number.to_string())
+                .join(name_of(folder)?);
+            let copied = self
+                .copier
+                .folder(folder, &self.into.file("").join(&copy))?;
             for (path, copied) in copied {
-                self.files.push(PinnedFile::copied(FileKind::Skill, copy.join(path), copied.sha256, copied.bytes));
+                self.files.push(PinnedFile::copied(
+                    FileKind::Skill,
+                    copy.join(path),
+                    copied.sha256,
+                    copied.bytes,
+                ));
             }
             *folder = copy;
         }
@@ -226,14 +290,20 @@ impl Making<'_> {
                 Some(to) => to.clone(),
                 None => PathBuf::from(name_of(&data.file)?),
             };
-            if to.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
+            if to
+                .components()
+                .any(|part| !matches!(part, Component::Normal(_) | Component::CurDir))
+            {
                 let message = format!("{} would lie outside the working folder", to.display());
                 return Err(Error::new(ErrorKind::Config, message));
             }
             let copy = Path::new("work").join(&to);
             let target = self.into.file("").join(&copy);
             if fs::symlink_metadata(&target).is_ok() {
-                return Err(Error::new(ErrorKind::Config, format!("two files of data are laid to {}", to.display())));
+                return Err(Error::new(
+                    ErrorKind::Config,
+                    format!("two files of data are laid to {}", to.display()),
+                ));
             }
             let copied = self.copier.file(&data.file, &target, MAX_DATA)?;
             self.pin(FileKind::Data, copy.clone(), copied);
@@ -247,10 +317,16 @@ impl Making<'_> {
         for program in manifest.programs_mut() {
             self.copier.go_on()?;
             let pinned = pin_program(FileKind::Tool, program.path)?;
-            let wanted = program.sha256.as_deref().filter(|wanted| !wanted.eq_ignore_ascii_case(&pinned.sha256));
+            let wanted = program
+                .sha256
+                .as_deref()
+                .filter(|wanted| !wanted.eq_ignore_ascii_case(&pinned.sha256));
             if let Some(wanted) = wanted {
                 let path = program.path.display();
-                let message = format!("{path} is not what was pinned for {}: {wanted}", program.whose);
+                let message = format!(
+                    "{path} is not what was pinned for {}: {wanted}",
+                    program.whose
+                );
                 return Err(Error::new(ErrorKind::Pull, message));
             }
             // So whoever calls it holds it to the same bytes.
@@ -265,10 +341,16 @@ impl Making<'_> {
     }
 
     fn pin(&mut self, kind: FileKind, path: PathBuf, copied: Copied) {
-        self.files.push(PinnedFile::copied(kind, path, copied.sha256, copied.bytes));
+        self.files
+            .push(PinnedFile::copied(kind, path, copied.sha256, copied.bytes));
     }
 }
 
 fn name_of(path: &Path) -> Result<&std::ffi::OsStr, Error> {
-    path.file_name().ok_or_else(|| Error::new(ErrorKind::Invalid, format!("{} names no file", path.display())))
+    path.file_name().ok_or_else(|| {
+        Error::new(
+            ErrorKind::Invalid,
+            format!("{} names no file", path.display()),
+        )
+    })
 }

@@ -94,7 +94,12 @@ impl Workspace {
     /// # Errors
     /// `Invalid` if it has another name, `Busy` if somebody prepares or starts the agent now, and as a workspace is made:
     /// nothing has changed then.
-    pub fn make_update(&self, resolved: &Resolved, host: &Path, now_ms: u64) -> Result<MadeUpdate, Error> {
+    pub fn make_update(
+        &self,
+        resolved: &Resolved,
+        host: &Path,
+        now_ms: u64,
+    ) -> Result<MadeUpdate, Error> {
         let life = Lock::take(&self.file("life.lock"))?;
         if self.is_on_trial() && !self.is_hosted()? {
             self.put_update()?;
@@ -105,21 +110,41 @@ impl Workspace {
             let message = format!("an update keeps the name of an agent: {old}, not {new}");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        let agent = AgentFile { resolved: Arc::new(resolved.clone()), ..before.clone() };
+        let agent = AgentFile {
+            resolved: Arc::new(resolved.clone()),
+            ..before.clone()
+        };
         let changes = Changes::of(&before.resolved, resolved, &[], &[]);
-        let mut made = MadeUpdate { workspace: self.clone(), agent, changes, making: None, _life: life };
+        let mut made = MadeUpdate {
+            workspace: self.clone(),
+            agent,
+            changes,
+            making: None,
+            _life: life,
+        };
         if !self.is_prepared() {
             return Ok(made);
         }
         let (making, prepared) = make(self, resolved, host, now_ms, &Cancel::new())?;
         let known = self.prepared()?.provenance.files;
         // A file of data that is the same is the agent's, whatever it has made of it since.
-        for file in prepared.provenance.files.iter().filter(|it| it.kind == FileKind::Data && known.contains(it)) {
-            fs::remove_file(making.file("").join(&file.path)).map_err(|error| storage("delete", &file.path, error))?;
+        for file in prepared
+            .provenance
+            .files
+            .iter()
+            .filter(|it| it.kind == FileKind::Data && known.contains(it))
+        {
+            fs::remove_file(making.file("").join(&file.path))
+                .map_err(|error| storage("delete", &file.path, error))?;
         }
         files::write_json(&making.file("prepared.json"), &prepared, Sync::Disk)?;
         files::write_json(&making.file("agent.json"), &made.agent, Sync::Disk)?;
-        made.changes = Changes::of(&before.resolved, resolved, &known, &prepared.provenance.files);
+        made.changes = Changes::of(
+            &before.resolved,
+            resolved,
+            &known,
+            &prepared.provenance.files,
+        );
         made.making = Some(making);
         Ok(made)
     }
@@ -159,10 +184,16 @@ impl Workspace {
         if former.file(BACK).exists() {
             self.put_back()?;
         }
-        let Some(staged) = self.update() else { return Ok(false) };
+        let Some(staged) = self.update() else {
+            return Ok(false);
+        };
         files::make_folder(former.root())?;
         for item in items(&staged)? {
-            let (new, now, old) = (staged.file("").join(&item), self.file("").join(&item), former.file("").join(&item));
+            let (new, now, old) = (
+                staged.file("").join(&item),
+                self.file("").join(&item),
+                former.file("").join(&item),
+            );
             // Programs that came along in a file have no place in an update: it names those that lie elsewhere.
             let goes = there(&new) || item == Path::new(TOOLS);
             // What is proven is kept, not what was put over it and never started.
@@ -185,13 +216,23 @@ impl Workspace {
 
     /// An update has proven itself.
     pub(crate) fn keep_update(&self, now_ms: u64) -> Result<(), Error> {
-        files::write_json(&self.file(TOLD), &UpdateFile { at_ms: now_ms, failed: None }, Sync::Program)?;
+        files::write_json(
+            &self.file(TOLD),
+            &UpdateFile {
+                at_ms: now_ms,
+                failed: None,
+            },
+            Sync::Program,
+        )?;
         files::remove_folder(&self.file(FORMER))
     }
 
     /// An update has failed: what was there before is put back.
     pub(crate) fn take_back(&self, why: &str, now_ms: u64) -> Result<(), Error> {
-        let told = UpdateFile { at_ms: now_ms, failed: Some(why.into()) };
+        let told = UpdateFile {
+            at_ms: now_ms,
+            failed: Some(why.into()),
+        };
         files::write_json(&self.file(TOLD), &told, Sync::Program)?;
         files::write_bytes(&self.file(FORMER).join(BACK), b"", Sync::Disk)?;
         self.put_back()
@@ -218,9 +259,16 @@ fn items(of: &Workspace) -> Result<Vec<PathBuf>, Error> {
         if !path.is_dir() {
             continue;
         }
-        for entry in fs::read_dir(&path).map_err(|error| storage("read", &path, error))?.flatten() {
+        for entry in fs::read_dir(&path)
+            .map_err(|error| storage("read", &path, error))?
+            .flatten()
+        {
             let item = folder.join(entry.file_name());
-            if entry.file_type().is_ok_and(|it| it.is_dir()) { folders.push(item) } else { items.push(item) }
+            if entry.file_type().is_ok_and(|it| it.is_dir()) {
+                folders.push(item)
+            } else {
+                items.push(item)
+            }
         }
     }
     items.extend(["prepared.json", "agent.json"].map(PathBuf::from));
@@ -236,7 +284,9 @@ fn kept(now: &Path, old: &Path) -> Result<(), Error> {
     if let Some(folder) = old.parent() {
         files::make_folder(folder)?;
     }
-    fs::hard_link(now, old).or_else(|_| fs::rename(now, old)).map_err(|error| storage("keep", now, error))
+    fs::hard_link(now, old)
+        .or_else(|_| fs::rename(now, old))
+        .map_err(|error| storage("keep", now, error))
 }
 
 /// Puts a folder where another one may be, which is then in its place or gone: where the system can, in one step.

@@ -6,7 +6,9 @@ use super::{Prepared, TOOLS, Workspace, is_same};
 use crate::{
     error::{Error, ErrorKind},
     files,
-    provenance::{Difference, FileKind, Finding, PREPARED, PinnedFile, Provenance, digest_of, pin_program},
+    provenance::{
+        Difference, FileKind, Finding, PREPARED, PinnedFile, Provenance, digest_of, pin_program,
+    },
 };
 
 impl Provenance {
@@ -15,17 +17,29 @@ impl Provenance {
     /// # Errors
     /// `Missing` if it is not made, `Storage` if it cannot be read.
     pub fn collect(workspace: &Workspace) -> Result<Self, Error> {
-        workspace.prepared().map(|prepared: Prepared| prepared.provenance)
+        workspace
+            .prepared()
+            .map(|prepared: Prepared| prepared.provenance)
     }
 
     /// Returns everything that is not as it was pinned, in the order of the files; nothing if all is. What runs is compared with
     /// the manifest that it was made of. It reads every file, and blocks.
     pub fn verify(&self, workspace: &Workspace) -> Vec<Finding> {
-        let mut findings: Vec<Finding> = self.files.iter().filter_map(|file| file.verify(workspace)).collect();
+        let mut findings: Vec<Finding> = self
+            .files
+            .iter()
+            .filter_map(|file| file.verify(workspace))
+            .collect();
         let made = files::read_json::<Prepared>(&workspace.file(PREPARED));
-        let told = workspace.agent().and_then(|agent| Ok((agent.resolved, made?.resolved)));
+        let told = workspace
+            .agent()
+            .and_then(|agent| Ok((agent.resolved, made?.resolved)));
         if told.is_ok_and(|(agent, made)| !is_same(&agent.manifest, &made.manifest)) {
-            findings.push(Finding { kind: FileKind::Manifest, path: PREPARED.into(), what: Difference::Changed });
+            findings.push(Finding {
+                kind: FileKind::Manifest,
+                path: PREPARED.into(),
+                what: Difference::Changed,
+            });
         }
         for folder in ["context", "skills", TOOLS] {
             self.extra(workspace, Path::new(folder), &mut findings);
@@ -35,7 +49,11 @@ impl Provenance {
 
     /// Files of the copies that were not there, or cannot be looked at.
     fn extra(&self, workspace: &Workspace, below: &Path, findings: &mut Vec<Finding>) {
-        for entry in fs::read_dir(workspace.file("").join(below)).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(workspace.file("").join(below))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             let path = below.join(entry.file_name());
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 self.extra(workspace, &path, findings);
@@ -45,7 +63,11 @@ impl Provenance {
                     Some(first) if first == TOOLS => FileKind::Tool,
                     _ => FileKind::Context,
                 };
-                findings.push(Finding { kind, path, what: Difference::Extra });
+                findings.push(Finding {
+                    kind,
+                    path,
+                    what: Difference::Extra,
+                });
             }
         }
     }
@@ -54,12 +76,22 @@ impl Provenance {
 impl PinnedFile {
     fn verify(&self, workspace: &Workspace) -> Option<Finding> {
         let path = workspace.file("").join(&self.path);
-        let finding = |what| Some(Finding { kind: self.kind, path: self.path.clone(), what });
+        let finding = |what| {
+            Some(Finding {
+                kind: self.kind,
+                path: self.path.clone(),
+                what,
+            })
+        };
         let found = match self.kind {
-            FileKind::Tool | FileKind::Host => pin_program(self.kind, &path).map(|found| (found.sha256, found.bytes)),
-            FileKind::Manifest | FileKind::Context | FileKind::Instructions | FileKind::Data | FileKind::Skill => {
-                digest_of(&path)
+            FileKind::Tool | FileKind::Host => {
+                pin_program(self.kind, &path).map(|found| (found.sha256, found.bytes))
             }
+            FileKind::Manifest
+            | FileKind::Context
+            | FileKind::Instructions
+            | FileKind::Data
+            | FileKind::Skill => digest_of(&path),
         };
         match found {
             Ok((sha256, bytes)) if sha256 == self.sha256 && bytes == self.bytes => None,

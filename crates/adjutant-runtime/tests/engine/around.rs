@@ -20,9 +20,17 @@ fn said(text: &str) -> Script {
 async fn habits_are_told_when_the_agent_says_so() {
     for (behavior, expect) in [(json!(true), true), (json!(false), false)] {
         let stage = Stage::new([]);
-        let engine = stage.engine(one(json!({ "instructions": "Be brief.", "behavior": behavior }))).await;
+        let engine = stage
+            .engine(one(
+                json!({ "instructions": "Be brief.", "behavior": behavior }),
+            ))
+            .await;
         let system = preview(&engine).await.system;
-        assert_eq!(system.contains("<behavioral_constraints>\n- When a path was not found"), expect, "{system}");
+        assert_eq!(
+            system.contains("<behavioral_constraints>\n- When a path was not found"),
+            expect,
+            "{system}"
+        );
     }
 }
 
@@ -36,7 +44,12 @@ async fn middleware_surrounds_runs_by_its_name() {
     });
     let stage = Stage::new([said("Yes.")]);
     let manifest = || one(json!({ "middleware": ["logger", "recovery", "audit"] }));
-    let engine = stage.builder(manifest()).middleware("audit", audit).build().await.expect("all are there");
+    let engine = stage
+        .builder(manifest())
+        .middleware("audit", audit)
+        .build()
+        .await
+        .expect("all are there");
     run(&engine).await;
     assert_eq!(count.load(Ordering::Relaxed), 1);
     let error = stage.wrong(manifest()).await;
@@ -51,29 +64,66 @@ async fn old_turns_are_summarised_as_the_agent_says() {
     // (what the manifest says, the tokens of the two prompts, the requests, what the last one shows, and what not)
     let table: [(Value, [usize; 2], usize, &str, &str); 5] = [
         (json!({}), [10_000, 4_000], 3, "Notes.", NOTE),
-        (json!({ "compaction": false }), [10_000, 4_000], 2, NOTE, "Notes."),
+        (
+            json!({ "compaction": false }),
+            [10_000, 4_000],
+            2,
+            NOTE,
+            "Notes.",
+        ),
         (json!({}), [6_000, 1_000], 2, "word", NOTE),
-        (json!({ "compaction": early }), [6_000, 1_000], 2, NOTE, "Notes."),
+        (
+            json!({ "compaction": early }),
+            [6_000, 1_000],
+            2,
+            NOTE,
+            "Notes.",
+        ),
         (json!({ "floor": false }), [10_000, 4_000], 2, "word", NOTE),
     ];
     for (fields, [first, second], requests, shown, hidden) in table {
         let stage = Stage::new([]);
-        let info = ModelInfo { context_window: 20_000, ..ModelInfo::new(MODEL) };
+        let info = ModelInfo {
+            context_window: 20_000,
+            ..ModelInfo::new(MODEL)
+        };
         let summarises = requests == 3;
-        let scripts = [said("One."), said(if summarises { "Notes." } else { "Two." }), said("Two.")];
+        let scripts = [
+            said("One."),
+            said(if summarises { "Notes." } else { "Two." }),
+            said("Two."),
+        ];
         let model = Arc::new(ScriptedModel::new(scripts).info(info));
-        let engine = stage.builder(still(one(fields.clone()))).model(MODEL, Arc::clone(&model)).build().await;
+        let engine = stage
+            .builder(still(one(fields.clone())))
+            .model(MODEL, Arc::clone(&model))
+            .build()
+            .await;
         let engine = engine.expect("the manifest is right");
         for tokens in [first, second] {
-            lead(&engine).run("word".repeat(tokens)).await.expect("the run finishes");
+            lead(&engine)
+                .run("word".repeat(tokens))
+                .await
+                .expect("the run finishes");
         }
         let last = seen(&model);
         assert_eq!(
-            (model.requests().len(), last.contains(shown), last.contains(hidden)),
+            (
+                model.requests().len(),
+                last.contains(shown),
+                last.contains(hidden)
+            ),
             (requests, true, false),
             "{fields}"
         );
     }
-    let error = Stage::new([]).wrong(one(json!({ "compaction": { "treshold": 1 } }))).await;
-    assert!(error.message().contains("the agent solo cannot have the effect compact"), "{error}");
+    let error = Stage::new([])
+        .wrong(one(json!({ "compaction": { "treshold": 1 } })))
+        .await;
+    assert!(
+        error
+            .message()
+            .contains("the agent solo cannot have the effect compact"),
+        "{error}"
+    );
 }

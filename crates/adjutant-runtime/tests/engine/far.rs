@@ -54,16 +54,25 @@ struct Far {
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
 
 fn task(state: &str, more: Value) -> Value {
-    with(json!({"id": "t", "contextId": "c", "status": {"state": format!("TASK_STATE_{state}")}}), more)
+    with(
+        json!({"id": "t", "contextId": "c", "status": {"state": format!("TASK_STATE_{state}")}}),
+        more,
+    )
 }
 
 fn asks(id: &str, parts: Value) -> Value {
     let message = json!({"messageId": id, "role": "ROLE_AGENT", "parts": parts});
-    task("", json!({"status": {"state": "TASK_STATE_INPUT_REQUIRED", "message": message}}))
+    task(
+        "",
+        json!({"status": {"state": "TASK_STATE_INPUT_REQUIRED", "message": message}}),
+    )
 }
 
 fn said(text: &str) -> Value {
-    task("COMPLETED", json!({"artifacts": [{"artifactId": "a", "parts": [{"text": text}]}]}))
+    task(
+        "COMPLETED",
+        json!({"artifacts": [{"artifactId": "a", "parts": [{"text": text}]}]}),
+    )
 }
 
 fn card(url: &str) -> Value {
@@ -74,13 +83,26 @@ fn card(url: &str) -> Value {
 async fn far(does: Does) -> Far {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let far = Far { url, heard: Arc::default(), told: Arc::default(), took: Arc::default() };
-    let (heard, told, took, does) =
-        (Arc::clone(&far.heard), Arc::clone(&far.told), Arc::clone(&far.took), Arc::new(does));
+    let far = Far {
+        url,
+        heard: Arc::default(),
+        told: Arc::default(),
+        took: Arc::default(),
+    };
+    let (heard, told, took, does) = (
+        Arc::clone(&far.heard),
+        Arc::clone(&far.told),
+        Arc::clone(&far.took),
+        Arc::new(does),
+    );
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let (heard, told, took, does) =
-                (Arc::clone(&heard), Arc::clone(&told), Arc::clone(&took), Arc::clone(&does));
+            let (heard, told, took, does) = (
+                Arc::clone(&heard),
+                Arc::clone(&told),
+                Arc::clone(&took),
+                Arc::clone(&does),
+            );
             tokio::spawn(async move {
                 let request = request(&mut stream).await?;
                 let method = request["method"].as_str().unwrap_or("card").to_owned();
@@ -116,7 +138,9 @@ async fn request(stream: &mut TcpStream) -> Option<Value> {
             return None;
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
         if head.starts_with("GET") {
             return Some(Value::Null);
         }
@@ -135,7 +159,10 @@ async fn act_out(stream: &mut TcpStream, act: Act, request: &Value) -> usize {
         Raw(bytes) => return send(stream, bytes.as_bytes()).await,
         Say(status, value) => {
             let body = value.to_string();
-            let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            let head = format!(
+                "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                body.len()
+            );
             return send(stream, (head + &body).as_bytes()).await;
         }
         Give(result) => {
@@ -143,9 +170,16 @@ async fn act_out(stream: &mut TcpStream, act: Act, request: &Value) -> usize {
             return Box::pin(act_out(stream, Say(200, told), request)).await;
         }
     };
-    let (mut taken, bytes) = (send(stream, format!("{head}\r\n").as_bytes()).await, vec![b' '; 1 << 16]);
+    let (mut taken, bytes) = (
+        send(stream, format!("{head}\r\n").as_bytes()).await,
+        vec![b' '; 1 << 16],
+    );
     loop {
-        let bytes = if pause.is_some() { &bytes[..1] } else { &bytes[..] };
+        let bytes = if pause.is_some() {
+            &bytes[..1]
+        } else {
+            &bytes[..]
+        };
         if stream.write_all(bytes).await.is_err() {
             return taken;
         }
@@ -168,7 +202,12 @@ async fn caller(far: &Far, scripts: impl IntoIterator<Item = Script>) -> (Stage,
     let stage = Stage::new(scripts);
     let toolboxes = json!([{"name": "peers", "timeout": "1000s"}]);
     let peers = json!([{"name": "far", "description": "Far.", "a2a": far.url}]);
-    let engine = stage.engine(still(with(one(json!({"toolboxes": toolboxes})), json!({"peers": peers})))).await;
+    let engine = stage
+        .engine(still(with(
+            one(json!({"toolboxes": toolboxes})),
+            json!({"peers": peers}),
+        )))
+        .await;
     (stage, engine)
 }
 
@@ -180,20 +219,37 @@ fn ask() -> [Script; 2] {
 fn came(ran: &RunResult) -> String {
     match ran.calls.first() {
         _ if !ran.pauses().is_empty() => {
-            let asked: Vec<String> = ran.pauses().iter().map(|pause| format!("{:?}", pause.ask.prompt)).collect();
+            let asked: Vec<String> = ran
+                .pauses()
+                .iter()
+                .map(|pause| format!("{:?}", pause.ask.prompt))
+                .collect();
             format!("waits: {}", asked.join(", "))
         }
         Some(call) => {
             let (status, text) = (call.result.status, call.result.text());
-            let short = if text.len() < 300 { text } else { format!("{}…{}", &text[..24], &text[text.len() - 60..]) };
+            let short = if text.len() < 300 {
+                text
+            } else {
+                format!("{}…{}", &text[..24], &text[text.len() - 60..])
+            };
             format!("{status:?}: {short}")
         }
         None => format!("no call: {:?}", ran.outcome),
     }
 }
 
-fn on(method: &'static str, act: impl Fn(&Value, usize) -> Option<Act> + Send + Sync + 'static) -> Does {
-    Box::new(move |asked, request, before| if asked == method { act(request, before) } else { None })
+fn on(
+    method: &'static str,
+    act: impl Fn(&Value, usize) -> Option<Act> + Send + Sync + 'static,
+) -> Does {
+    Box::new(move |asked, request, before| {
+        if asked == method {
+            act(request, before)
+        } else {
+            None
+        }
+    })
 }
 
 fn always(method: &'static str, act: fn() -> Act) -> Does {
@@ -207,9 +263,23 @@ fn cards() -> Vec<Row> {
     let older = json!([{"url": "/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}]);
     let none = "Failed: far was not asked: it speaks no A2A 1.0 over JSON-RPC";
     vec![
-        ("a card that says nothing", always("card", || Say(200, json!({}))), none),
-        ("an older version", on("card", move |_, _| Some(Say(200, json!({"supportedInterfaces": older})))), none),
-        ("silence at the card", always("card", || Hold), "Failed: far was not asked: its card: operation timed out"),
+        (
+            "a card that says nothing",
+            always("card", || Say(200, json!({}))),
+            none,
+        ),
+        (
+            "an older version",
+            on("card", move |_, _| {
+                Some(Say(200, json!({"supportedInterfaces": older})))
+            }),
+            none,
+        ),
+        (
+            "silence at the card",
+            always("card", || Hold),
+            "Failed: far was not asked: its card: operation timed out",
+        ),
         (
             "a card without end",
             always("card", || Flood(OK)),
@@ -217,12 +287,19 @@ fn cards() -> Vec<Row> {
         ),
         (
             "a card that is a page",
-            always("card", || Raw(format!("{OK}connection: close\r\n\r\n<html>"))),
+            always("card", || {
+                Raw(format!("{OK}connection: close\r\n\r\n<html>"))
+            }),
             "Failed: far was not asked: its card: no JSON: expected value at line 1 column 1",
         ),
         (
             "a card elsewhere",
-            always("card", || Raw("HTTP/1.1 302 X\r\nlocation: http://10.0.0.1/\r\ncontent-length: 0\r\n\r\n".into())),
+            always("card", || {
+                Raw(
+                    "HTTP/1.1 302 X\r\nlocation: http://10.0.0.1/\r\ncontent-length: 0\r\n\r\n"
+                        .into(),
+                )
+            }),
             "Failed: far was not asked: its card: status 302 Found",
         ),
         (
@@ -250,12 +327,16 @@ fn answers() -> Vec<Row> {
         ),
         (
             "events without end",
-            always("SendMessage", || Flood("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n")),
+            always("SendMessage", || {
+                Flood("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n")
+            }),
             "OutcomeUnknown: outcome unknown: far: it was asked, and its answer was lost: it has more than 16777216 bytes",
         ),
         (
             "a gigabyte by its own word",
-            always("SendMessage", || Drip("HTTP/1.1 200 OK\r\ncontent-length: 1073741824\r\n")),
+            always("SendMessage", || {
+                Drip("HTTP/1.1 200 OK\r\ncontent-length: 1073741824\r\n")
+            }),
             "OutcomeUnknown: outcome unknown: far: it was asked, and its answer was lost: it has more than 16777216 bytes",
         ),
         (
@@ -270,12 +351,19 @@ fn answers() -> Vec<Row> {
         ),
         (
             "an answer that is cut off",
-            always("SendMessage", || Raw(format!("{OK}content-length: 100\r\n\r\n{{\"jsonrpc\""))),
+            always("SendMessage", || {
+                Raw(format!("{OK}content-length: 100\r\n\r\n{{\"jsonrpc\""))
+            }),
             "OutcomeUnknown: outcome unknown: far: it was asked, and its answer was lost: end of file before message length reached",
         ),
         (
             "an answer to another request",
-            always("SendMessage", || Say(200, json!({"jsonrpc": "2.0", "id": 4_711, "result": {"task": {"id": "t"}}}))),
+            always("SendMessage", || {
+                Say(
+                    200,
+                    json!({"jsonrpc": "2.0", "id": 4_711, "result": {"task": {"id": "t"}}}),
+                )
+            }),
             "OutcomeUnknown: outcome unknown: far: it was asked, and its answer was lost: it answers another request",
         ),
     ]
@@ -296,13 +384,21 @@ fn refusals() -> Vec<Row> {
         ),
         (
             "a task with a long name",
-            always("SendMessage", || Give(json!({"task": {"id": "t".repeat(1_001)}}))),
+            always("SendMessage", || {
+                Give(json!({"task": {"id": "t".repeat(1_001)}}))
+            }),
             "OutcomeUnknown: outcome unknown: far: it answered with a task that has no id, or one that is too long",
         ),
-        ("nothing there", always("SendMessage", || Say(404, json!({}))), "Failed: far refuses: status 404 Not Found"),
+        (
+            "nothing there",
+            always("SendMessage", || Say(404, json!({}))),
+            "Failed: far refuses: status 404 Not Found",
+        ),
         (
             "an answer at once",
-            always("SendMessage", || Give(json!({"message": {"parts": [{"text": "So."}]}}))),
+            always("SendMessage", || {
+                Give(json!({"message": {"parts": [{"text": "So."}]}}))
+            }),
             "Ok: So.",
         ),
         (
@@ -317,7 +413,9 @@ fn refusals() -> Vec<Row> {
         ),
         (
             "too many requests, for a while",
-            on("SendMessage", |_, before| (before < 3).then(|| Say(429, json!({})))),
+            on("SendMessage", |_, before| {
+                (before < 3).then(|| Say(429, json!({})))
+            }),
             "Ok: fine",
         ),
         (
@@ -327,7 +425,9 @@ fn refusals() -> Vec<Row> {
         ),
         (
             "an error without a code",
-            always("SendMessage", || Say(200, json!({"error": {"message": "no\u{1b}[2J"}}))),
+            always("SendMessage", || {
+                Say(200, json!({"error": {"message": "no\u{1b}[2J"}}))
+            }),
             "Failed: far refuses: no [2J",
         ),
         (
@@ -342,7 +442,9 @@ fn refusals() -> Vec<Row> {
         ),
         (
             "a huge answer",
-            always("SendMessage", || Give(json!({"message": {"parts": [{"text": "x".repeat(9 << 20)}]}}))),
+            always("SendMessage", || {
+                Give(json!({"message": {"parts": [{"text": "x".repeat(9 << 20)}]}}))
+            }),
             "Ok: xxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[cut: what follows is too long]",
         ),
     ]
@@ -351,12 +453,16 @@ fn refusals() -> Vec<Row> {
 /// A server whose task is odd.
 fn tasks() -> Vec<Row> {
     let odd = |states: &'static [&str]| {
-        on("GetTask", move |_, before| states.get(before).map(|state| Give(task(state, json!({})))))
+        on("GetTask", move |_, before| {
+            states.get(before).map(|state| Give(task(state, json!({}))))
+        })
     };
     vec![
         (
             "another task",
-            always("GetTask", || Give(json!({"id": "u", "status": {"state": "TASK_STATE_COMPLETED"}}))),
+            always("GetTask", || {
+                Give(json!({"id": "u", "status": {"state": "TASK_STATE_COMPLETED"}}))
+            }),
             "Failed: far answered with another task; far was told to stop",
         ),
         (
@@ -383,9 +489,16 @@ fn tasks() -> Vec<Row> {
             "looks that fail for a while",
             on("GetTask", |_, before| {
                 let cut = || Raw(format!("{OK}content-length: 100\r\n\r\n{{"));
-                [cut(), Say(503, json!({})), Say(429, json!({})), Flood(OK), Raw(String::new()), Hold]
-                    .into_iter()
-                    .nth(before)
+                [
+                    cut(),
+                    Say(503, json!({})),
+                    Say(429, json!({})),
+                    Flood(OK),
+                    Raw(String::new()),
+                    Hold,
+                ]
+                .into_iter()
+                .nth(before)
             }),
             "Ok: fine",
         ),
@@ -396,7 +509,11 @@ fn tasks() -> Vec<Row> {
         ),
         (
             "no access at a look, nor at the end",
-            Box::new(|method, _, _| ["GetTask", "CancelTask"].contains(&method).then(|| Say(401, json!({})))),
+            Box::new(|method, _, _| {
+                ["GetTask", "CancelTask"]
+                    .contains(&method)
+                    .then(|| Say(401, json!({})))
+            }),
             "Denied: far refuses the token: status 401 Unauthorized; far has not said that it stops",
         ),
         (
@@ -411,12 +528,22 @@ fn tasks() -> Vec<Row> {
         ),
         (
             "a huge question",
-            always("GetTask", || Give(asks(&"q".repeat(9 << 20), json!([{"data": {"pause": "p".repeat(9_000)}}])))),
+            always("GetTask", || {
+                Give(asks(
+                    &"q".repeat(9 << 20),
+                    json!([{"data": {"pause": "p".repeat(9_000)}}]),
+                ))
+            }),
             "waits: \"far waits for an answer, and does not say what it asks\"",
         ),
         (
             "many questions at once",
-            always("GetTask", || Give(asks("q", Value::from(vec![json!({"data": {"pause": ""}}); 100_000])))),
+            always("GetTask", || {
+                Give(asks(
+                    "q",
+                    Value::from(vec![json!({"data": {"pause": ""}}); 100_000]),
+                ))
+            }),
             "Failed: far asks more than 100 things at once; far was told to stop",
         ),
     ]
@@ -428,13 +555,22 @@ const LONGEST: Duration = Duration::from_secs(10_000);
 #[tokio::test(start_paused = true)]
 async fn peer_far_away_that_is_hostile_is_an_error_in_words() {
     let mut wrong = Vec::new();
-    for (what, does, expect) in [cards(), answers(), refusals(), tasks()].into_iter().flatten() {
+    for (what, does, expect) in [cards(), answers(), refusals(), tasks()]
+        .into_iter()
+        .flatten()
+    {
         let far = far(does).await;
         let (_stage, engine) = caller(&far, ask()).await;
         let ran = timeout(LONGEST, lead(&engine).run("Hello.")).await;
-        let came = ran.map_or_else(|_| "no end".to_owned(), |ran| came(&ran.expect("the run finishes")));
+        let came = ran.map_or_else(
+            |_| "no end".to_owned(),
+            |ran| came(&ran.expect("the run finishes")),
+        );
         // What a model is shown is less.
-        let came = came.replace("\n[output cut: the first 100000 of 4194235 bytes are shown]", "");
+        let came = came.replace(
+            "\n[output cut: the first 100000 of 4194235 bytes are shown]",
+            "",
+        );
         if came != expect {
             wrong.push(format!("{what}\n  came:   {came:?}\n  expect: {expect:?}"));
         }
@@ -451,8 +587,16 @@ async fn cancel_is_heard_whatever_a_peer_far_away_does() {
         ("card", always("card", || Hold), false),
         ("SendMessage", always("SendMessage", || Drip(OK)), false),
         ("GetTask", always("GetTask", || Hold), true),
-        ("GetTask", always("GetTask", || Give(task("WORKING", json!({})))), true),
-        ("GetTask", always("GetTask", || Give(asks("q", json!([{"text": "Which?"}])))), true),
+        (
+            "GetTask",
+            always("GetTask", || Give(task("WORKING", json!({})))),
+            true,
+        ),
+        (
+            "GetTask",
+            always("GetTask", || Give(asks("q", json!([{"text": "Which?"}])))),
+            true,
+        ),
     ];
     for (at, (method, does, is_told)) in rows.into_iter().enumerate() {
         let far = far(does).await;
@@ -461,33 +605,65 @@ async fn cancel_is_heard_whatever_a_peer_far_away_does() {
         let agent = lead(&engine).responder(|_, _| std::future::pending());
         let cancel = Cancel::new();
         let running = tokio::spawn(agent.run("Hello.").cancel(cancel.clone()).into_future());
-        while !far.heard.lock().expect("nobody panicked").iter().any(|(it, _)| *it == method) {
+        while !far
+            .heard
+            .lock()
+            .expect("nobody panicked")
+            .iter()
+            .any(|(it, _)| *it == method)
+        {
             far.told.notified().await;
         }
         sleep(Duration::from_millis(10)).await;
         let since = Instant::now();
         cancel.cancel();
         let ran = running.await.expect("no panic").expect("the run ends");
-        assert!(matches!(ran.outcome, Outcome::Cancelled { .. }), "{at}: {:?}", ran.outcome);
-        assert!(since.elapsed() < Duration::from_secs(2), "{at}: {:?}", since.elapsed());
-        let heard = far.heard.lock().expect("nobody panicked").iter().any(|(it, _)| it == "CancelTask");
+        assert!(
+            matches!(ran.outcome, Outcome::Cancelled { .. }),
+            "{at}: {:?}",
+            ran.outcome
+        );
+        assert!(
+            since.elapsed() < Duration::from_secs(2),
+            "{at}: {:?}",
+            since.elapsed()
+        );
+        let heard = far
+            .heard
+            .lock()
+            .expect("nobody panicked")
+            .iter()
+            .any(|(it, _)| it == "CancelTask");
         assert_eq!(heard, is_told, "{at}: {}", came(&ran));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn peer_far_away_that_asks_without_end_is_answered_a_hundred_times() {
-    let does = on("GetTask", |_, before| Some(Give(asks(&format!("q{before}"), json!([{"text": "Which?"}])))));
+    let does = on("GetTask", |_, before| {
+        Some(Give(asks(
+            &format!("q{before}"),
+            json!([{"text": "Which?"}]),
+        )))
+    });
     let far = far(does).await;
     let (_stage, engine) = caller(&far, ask()).await;
     let agent = lead(&engine).responder(async |_, _| Some(Answer::give(json!("red"))));
     let ran = agent.run("Hello.").await.expect("the run finishes");
-    assert_eq!(came(&ran), "Failed: far has asked 100 times, and asks on; far was told to stop");
+    assert_eq!(
+        came(&ran),
+        "Failed: far has asked 100 times, and asks on; far was told to stop"
+    );
 }
 
 /// Answers what waits.
 async fn answered(agent: &Agent, with: &str) -> RunResult {
-    let answers = agent.log().pauses().iter().map(|pause| pause.answer(with)).collect::<Vec<_>>();
+    let answers = agent
+        .log()
+        .pauses()
+        .iter()
+        .map(|pause| pause.answer(with))
+        .collect::<Vec<_>>();
     agent.resume(answers).await.expect("it goes on")
 }
 
@@ -498,7 +674,10 @@ async fn questions_of_a_peer_far_away_are_asked_here_whatever_its_task_is_by_the
         // The first one is told once more behind its answer.
         ("GetTask", 0 | 1) => Some(Give(asks("q", json!([{"text": "Which?"}])))),
         ("GetTask", 2) => Some(Give(asks("r", json!([{"text": "Why?"}])))),
-        ("SendMessage", 2) => Some(Say(200, json!({"error": {"code": -32004, "message": "the task is over"}}))),
+        ("SendMessage", 2) => Some(Say(
+            200,
+            json!({"error": {"code": -32004, "message": "the task is over"}}),
+        )),
         _ => None,
     }))
     .await;
@@ -506,28 +685,49 @@ async fn questions_of_a_peer_far_away_are_asked_here_whatever_its_task_is_by_the
     let agent = lead(&engine);
     let ran = agent.run("Hello.").await.expect("it waits");
     assert_eq!(came(&ran), "waits: \"far asks: Which?\"");
-    assert_eq!(came(&answered(&agent, "red").await), "waits: \"far asks: Why?\"");
+    assert_eq!(
+        came(&answered(&agent, "red").await),
+        "waits: \"far asks: Why?\""
+    );
     assert_eq!(came(&answered(&agent, "so").await), "Ok: fine");
     let heard = far.heard.lock().expect("nobody panicked");
-    let sent: Vec<&str> = heard.iter().filter_map(|(_, message)| message["parts"][0]["text"].as_str()).collect();
+    let sent: Vec<&str> = heard
+        .iter()
+        .filter_map(|(_, message)| message["parts"][0]["text"].as_str())
+        .collect();
     assert_eq!(sent, ["which", "red", "so"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn task_far_away_goes_on_when_somebody_else_takes_the_run() {
-    let far = far(on("GetTask", |_, before| (before < 40).then(|| Give(task("WORKING", json!({})))))).await;
+    let far = far(on("GetTask", |_, before| {
+        (before < 40).then(|| Give(task("WORKING", json!({}))))
+    }))
+    .await;
     let (_stage, engine) = caller(&far, ask()).await;
     let agent = lead(&engine);
     let running = tokio::spawn(agent.run("Hello.").into_future());
-    while !far.heard.lock().expect("nobody panicked").iter().any(|(it, _)| it == "GetTask") {
+    while !far
+        .heard
+        .lock()
+        .expect("nobody panicked")
+        .iter()
+        .any(|(it, _)| it == "GetTask")
+    {
         far.told.notified().await;
     }
     let other = agent.take_over();
     other.log().open().await.expect("it is taken");
     // What is to be recorded shows the first one that it has lost its log.
     agent.queue().steer("And quickly.").expect("it is heard");
-    running.await.expect("no panic").expect_err("its log is another's");
-    assert_eq!(came(&other.resume(Vec::new()).await.expect("it goes on")), "Ok: fine");
+    running
+        .await
+        .expect("no panic")
+        .expect_err("its log is another's");
+    assert_eq!(
+        came(&other.resume(Vec::new()).await.expect("it goes on")),
+        "Ok: fine"
+    );
     let heard = far.heard.lock().expect("nobody panicked");
     let count = |method| heard.iter().filter(|(it, _)| it == method).count();
     assert_eq!((count("SendMessage"), count("CancelTask")), (1, 0));

@@ -21,10 +21,19 @@ async fn engine_of_a_file_works_beside_it() {
     stage.file("prices.txt", "apple 3\n");
     let path = stage.file("adjutant.yaml", MANIFEST);
     let engine = Engine::from_file(&path).await.expect("it is right");
-    let reply = engine.prompt(PromptRequest::new("Where does `apple` occur?")).await.expect("it answers");
+    let reply = engine
+        .prompt(PromptRequest::new("Where does `apple` occur?"))
+        .await
+        .expect("it answers");
     assert!(reply.text.contains("tables/prices.txt"), "{}", reply.text);
     drop(engine);
-    assert!(stage.folder.path().join(".adjutant/state/agent.db").exists());
+    assert!(
+        stage
+            .folder
+            .path()
+            .join(".adjutant/state/agent.db")
+            .exists()
+    );
     let laid = stage.folder.path().join(".adjutant/work/tables/prices.txt");
     std::fs::write(&laid, "apple 4\n").expect("it is ours");
     drop(Engine::from_file(&path).await.expect("it is right"));
@@ -38,6 +47,8 @@ async fn file_that_is_wrong_is_told_with_its_place() {
     let error = Engine::from_file(&path).await.expect_err("it is wrong");
     assert_eq!(error.kind(), ErrorKind::Manifest);
     assert!(error.message().contains("adjutant.yaml:2:1"), "{error}");
-    let missing = Engine::from_file(stage.folder.path().join("none.yaml")).await.expect_err("it is not there");
+    let missing = Engine::from_file(stage.folder.path().join("none.yaml"))
+        .await
+        .expect_err("it is not there");
     assert_eq!(missing.kind(), ErrorKind::Manifest);
 }

@@ -9,14 +9,19 @@ use adjutant_tool::ToolError;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use crate::stage::{MODEL, OTHER, Stage, agents, calls, lead, preview, result, run, seen, still, tools, with};
+use crate::stage::{
+    MODEL, OTHER, Stage, agents, calls, lead, preview, result, run, seen, still, tools, with,
+};
 
 fn chief(fields: Value) -> Value {
     with(json!({ "name": "chief", "model": MODEL }), fields)
 }
 
 fn helper(fields: Value) -> Value {
-    with(json!({ "name": "helper", "description": "Helps.", "model": OTHER }), fields)
+    with(
+        json!({ "name": "helper", "description": "Helps.", "model": OTHER }),
+        fields,
+    )
 }
 
 fn task(agent: &str) -> Value {
@@ -24,17 +29,26 @@ fn task(agent: &str) -> Value {
 }
 
 fn done() -> Script {
-    Script::new().call("task_complete", json!({ "status": "completed", "summary": "It is fixed." }))
+    Script::new().call(
+        "task_complete",
+        json!({ "status": "completed", "summary": "It is fixed." }),
+    )
 }
 
 #[tokio::test]
 async fn tasks_are_given_to_agents_of_the_manifest() {
     let stage = Stage::with(calls("delegate", task("helper")), [done()]);
-    let manifest =
-        agents([chief(json!({ "delegation": { "depth": 1 } })), helper(json!({ "instructions": "Be quick." }))]);
+    let manifest = agents([
+        chief(json!({ "delegation": { "depth": 1 } })),
+        helper(json!({ "instructions": "Be quick." })),
+    ]);
     let engine = stage.engine(manifest).await;
     let ran = run(&engine).await;
-    assert!(result(&ran, 0).contains("It is fixed."), "{}", result(&ran, 0));
+    assert!(
+        result(&ran, 0).contains("It is fixed."),
+        "{}",
+        result(&ran, 0)
+    );
     assert!(stage.other.requests()[0].system.contains("Be quick."));
 }
 
@@ -58,41 +72,88 @@ impl Placement for Orders {
 async fn tasks_go_to_a_fleet_where_one_runs_the_manifest() {
     let stage = Stage::with(calls("delegate", task("helper")), [done()]);
     let chief = chief(json!({ "delegation": { "depth": 1, "on": "fleet" } }));
-    let manifest = agents([chief, helper(json!({ "instructions": "Be quick.", "model": null }))]);
+    let manifest = agents([
+        chief,
+        helper(json!({ "instructions": "Be quick.", "model": null })),
+    ]);
     let wrong = stage.wrong(manifest.clone()).await.to_string();
-    assert!(wrong.contains("chief gives tasks `on: fleet`") && wrong.contains("adjutant worker"), "{wrong}");
+    assert!(
+        wrong.contains("chief gives tasks `on: fleet`") && wrong.contains("adjutant worker"),
+        "{wrong}"
+    );
     let orders = Orders::default();
     let ordered = Arc::clone(&orders.0);
-    let engine = stage.builder(manifest).placement(orders).build().await.expect("a fleet runs it");
+    let engine = stage
+        .builder(manifest)
+        .placement(orders)
+        .build()
+        .await
+        .expect("a fleet runs it");
     assert!(matches!(run(&engine).await.outcome, Outcome::Paused { .. }));
     let order = ordered.lock().expect("no panic").remove(0);
     let mut info = LogInfo::new(order.session, 0);
     assert!(engine.child(&info).is_none());
     info.about = (&order.role).into();
     let child = engine.child(&info).expect("it is one").expect("it is made");
-    assert_eq!((&*child.identity().name, &*child.identity().config_name), ("helper-fix-1", "helper"));
+    assert_eq!(
+        (&*child.identity().name, &*child.identity().config_name),
+        ("helper-fix-1", "helper")
+    );
     stage.model.push(done());
-    let result = child.new_session().run(order.prompts).await.expect("it has the model of the first one");
-    assert!(result.is_finished() && stage.model.requests().pop().expect("it was asked").system.contains("Be quick."));
-    info.about = (&ChildRole { agent: "stranger".into(), ..order.role }).into();
-    assert!(engine.child(&info).expect("it is one").expect_err("nobody").to_string().contains("no such agent"));
+    let result = child
+        .new_session()
+        .run(order.prompts)
+        .await
+        .expect("it has the model of the first one");
+    assert!(
+        result.is_finished()
+            && stage
+                .model
+                .requests()
+                .pop()
+                .expect("it was asked")
+                .system
+                .contains("Be quick.")
+    );
+    info.about = (&ChildRole {
+        agent: "stranger".into(),
+        ..order.role
+    })
+        .into();
+    assert!(
+        engine
+            .child(&info)
+            .expect("it is one")
+            .expect_err("nobody")
+            .to_string()
+            .contains("no such agent")
+    );
 }
 
 #[tokio::test]
 async fn nobody_is_given_tasks_without_depth() {
     let stage = Stage::new([]);
-    let engine = stage.engine(agents([chief(json!({})), helper(json!({}))])).await;
+    let engine = stage
+        .engine(agents([chief(json!({})), helper(json!({}))]))
+        .await;
     assert!(tools(&preview(&engine).await).is_empty());
 }
 
 #[tokio::test]
 async fn profiles_tell_what_others_are_good_for() {
-    let profile = json!({ "expertise": ["parsers"], "estimated_cost": "cheap", "max_concurrency": 2 });
-    let manifest = agents([chief(json!({ "delegation": { "depth": 1 } })), helper(profile)]);
+    let profile =
+        json!({ "expertise": ["parsers"], "estimated_cost": "cheap", "max_concurrency": 2 });
+    let manifest = agents([
+        chief(json!({ "delegation": { "depth": 1 } })),
+        helper(profile),
+    ]);
     let stage = Stage::new(calls("list_agents", json!({})));
     let engine = stage.engine(manifest).await;
     let system = preview(&engine).await.system;
-    assert!(system.contains("helper") && system.contains("Helps."), "{system}");
+    assert!(
+        system.contains("helper") && system.contains("Helps."),
+        "{system}"
+    );
     let listed: Value = serde_json::from_str(&result(&run(&engine).await, 0)).expect("a list");
     let known = json!([{
         "name": "helper", "description": "Helps.", "skills": ["parsers"], "estimated_cost": "cheap", "max_concurrency": 2,
@@ -107,8 +168,10 @@ async fn so_many_work_at_a_time_as_the_agent_says() {
         let gate = adjutant_llm::Gate::default();
         let waits = || done().wait_at(0, &gate);
         let stage = Stage::with(calls("delegate", tasks), [waits(), waits()]);
-        let manifest =
-            agents([chief(json!({ "delegation": { "depth": 1 } })), helper(json!({ "max_concurrency": most }))]);
+        let manifest = agents([
+            chief(json!({ "delegation": { "depth": 1 } })),
+            helper(json!({ "max_concurrency": most })),
+        ]);
         let engine = stage.engine(still(manifest)).await;
         let agent = lead(&engine);
         let run = agent.run("Hello.");
@@ -127,12 +190,19 @@ async fn so_many_work_at_a_time_as_the_agent_says() {
 
 #[tokio::test]
 async fn tasks_are_given_to_those_that_the_agent_names() {
-    let (named, third) =
-        (json!({ "delegation": { "depth": 1, "agents": ["helper"] } }), json!({ "name": "third", "model": OTHER }));
+    let (named, third) = (
+        json!({ "delegation": { "depth": 1, "agents": ["helper"] } }),
+        json!({ "name": "third", "model": OTHER }),
+    );
     let stage = Stage::new([]);
-    let engine = stage.engine(agents([chief(named), helper(json!({})), third])).await;
+    let engine = stage
+        .engine(agents([chief(named), helper(json!({})), third]))
+        .await;
     let system = preview(&engine).await.system;
-    assert!(system.contains("helper") && !system.contains("third"), "{system}");
+    assert!(
+        system.contains("helper") && !system.contains("third"),
+        "{system}"
+    );
 }
 
 /// Whether the agent two levels down is offered, and whom it may ask.
@@ -149,23 +219,46 @@ async fn below(chief_rules: Value, helper_rules: Value) -> String {
     let engine = stage.engine(manifest).await;
     run(&engine).await;
     let request = stage.other.requests().swap_remove(0);
-    let lines = request.system.split("<available_agents>").nth(1).unwrap_or_default().to_owned();
+    let lines = request
+        .system
+        .split("<available_agents>")
+        .nth(1)
+        .unwrap_or_default()
+        .to_owned();
     assert_eq!(tools(&request).contains(&"delegate"), !lines.is_empty());
     lines
 }
 
 #[tokio::test]
 async fn depth_bounds_the_levels_below() {
-    assert_eq!(below(json!({ "depth": 1 }), json!({ "depth": 1 })).await, "");
-    assert_eq!(below(json!({ "depth": 2 }), json!({ "depth": 0 })).await, "");
-    assert!(below(json!({ "depth": 2 }), json!({ "depth": 1 })).await.contains("third"));
+    assert_eq!(
+        below(json!({ "depth": 1 }), json!({ "depth": 1 })).await,
+        ""
+    );
+    assert_eq!(
+        below(json!({ "depth": 2 }), json!({ "depth": 0 })).await,
+        ""
+    );
+    assert!(
+        below(json!({ "depth": 2 }), json!({ "depth": 1 }))
+            .await
+            .contains("third")
+    );
 }
 
 #[tokio::test]
 async fn each_agent_gives_tasks_to_those_that_it_names_itself() {
-    let own = below(json!({ "depth": 2, "agents": ["helper"] }), json!({ "depth": 1, "agents": ["fourth"] })).await;
+    let own = below(
+        json!({ "depth": 2, "agents": ["helper"] }),
+        json!({ "depth": 1, "agents": ["fourth"] }),
+    )
+    .await;
     assert!(own.contains("fourth") && !own.contains("third"), "{own}");
-    let bounded = below(json!({ "depth": 1, "agents": ["helper"] }), json!({ "depth": 1, "agents": ["fourth"] })).await;
+    let bounded = below(
+        json!({ "depth": 1, "agents": ["helper"] }),
+        json!({ "depth": 1, "agents": ["fourth"] }),
+    )
+    .await;
     assert_eq!(bounded, "");
 }
 
@@ -175,19 +268,32 @@ async fn task_may_be_handed_on_as_often_as_the_agent_says() {
         let stage = Stage::with(calls("delegate", task("helper")), [done()]);
         let rules = json!({ "delegation": { "depth": 1, "handoffs": handoffs } });
         let third = json!({ "name": "third", "description": "Thinks.", "model": OTHER });
-        let engine = stage.engine(agents([chief(rules), helper(json!({})), third])).await;
+        let engine = stage
+            .engine(agents([chief(rules), helper(json!({})), third]))
+            .await;
         run(&engine).await;
         let request = stage.other.requests().swap_remove(0);
-        assert_eq!(tools(&request).iter().any(|tool| tool.contains("handoff")), may, "{:?}", tools(&request));
+        assert_eq!(
+            tools(&request).iter().any(|tool| tool.contains("handoff")),
+            may,
+            "{:?}",
+            tools(&request)
+        );
     }
 }
 
 #[tokio::test]
 async fn agent_below_without_a_model_has_that_of_whoever_gives_it_a_task() {
-    let scripts = [Script::new().call("delegate", task("helper")), done(), Script::new().text("Done.")];
+    let scripts = [
+        Script::new().call("delegate", task("helper")),
+        done(),
+        Script::new().text("Done."),
+    ];
     let stage = Stage::new(scripts);
-    let manifest =
-        agents([chief(json!({ "delegation": { "depth": 1 } })), json!({ "name": "helper", "description": "Helps." })]);
+    let manifest = agents([
+        chief(json!({ "delegation": { "depth": 1 } })),
+        json!({ "name": "helper", "description": "Helps." }),
+    ]);
     let engine = stage.engine(manifest).await;
     assert_eq!(run(&engine).await.text(), "Done.");
     stage.model.assert_done();
@@ -198,7 +304,11 @@ async fn agents_below_have_rules_of_their_own() {
     let denies = json!({ "rules": [{ "tools": ["list_files"], "then": "deny" }] });
     let list = || Script::new().call("list_files", json!({}));
     let stage = Stage::with(
-        [list(), Script::new().call("delegate", task("helper")), Script::new().text("Done.")],
+        [
+            list(),
+            Script::new().call("delegate", task("helper")),
+            Script::new().text("Done."),
+        ],
         [list(), done()],
     );
     let manifest = agents([
@@ -209,8 +319,17 @@ async fn agents_below_have_rules_of_their_own() {
     ]);
     let engine = stage.engine(manifest).await;
     let ran = run(&engine).await;
-    assert_ne!(ran.calls[0].result.status, Status::Ok, "{}", result(&ran, 0));
-    assert!(result(&ran, 1).contains("It is fixed."), "{}", result(&ran, 1));
+    assert_ne!(
+        ran.calls[0].result.status,
+        Status::Ok,
+        "{}",
+        result(&ran, 0)
+    );
+    assert!(
+        result(&ran, 1).contains("It is fixed."),
+        "{}",
+        result(&ran, 1)
+    );
     let seen = seen(&stage.other);
     assert!(!seen.contains("may not call"), "{seen}");
 }
@@ -219,30 +338,65 @@ async fn agents_below_have_rules_of_their_own() {
 async fn levels_and_agents_are_limited_by_the_budget() {
     for budget in [json!({ "depth": 0 }), json!({ "agents": 1 })] {
         let stage = Stage::with(calls("delegate", task("helper")), [done()]);
-        let manifest = agents([chief(json!({ "delegation": { "depth": 1 } })), helper(json!({}))]);
-        let engine = stage.engine(with(manifest, json!({ "budget": budget }))).await;
+        let manifest = agents([
+            chief(json!({ "delegation": { "depth": 1 } })),
+            helper(json!({})),
+        ]);
+        let engine = stage
+            .engine(with(manifest, json!({ "budget": budget })))
+            .await;
         let ran = run(&engine).await;
         assert!(stage.other.requests().is_empty(), "{budget}");
-        assert!(!result(&ran, 0).contains("It is fixed."), "{}", result(&ran, 0));
+        assert!(
+            !result(&ran, 0).contains("It is fixed."),
+            "{}",
+            result(&ran, 0)
+        );
     }
 }
 
 #[tokio::test]
 async fn conversation_is_handed_to_those_that_the_agent_names() {
     let stage = Stage::with(
-        [Script::new().call("transfer_to_helper", json!({ "reason": "It is about help." }))],
-        [Script::new().text("I help."), Script::new().text("Still I.")],
+        [Script::new().call(
+            "transfer_to_helper",
+            json!({ "reason": "It is about help." }),
+        )],
+        [
+            Script::new().text("I help."),
+            Script::new().text("Still I."),
+        ],
     );
     let third = json!({ "name": "third", "description": "Thinks.", "model": OTHER });
-    let manifest = agents([chief(json!({ "transfers": ["helper"] })), helper(json!({})), third]);
+    let manifest = agents([
+        chief(json!({ "transfers": ["helper"] })),
+        helper(json!({})),
+        third,
+    ]);
     let engine = stage.engine(manifest).await;
-    let Lead::HandoffChain(relay) = engine.lead("main").expect("a name") else { panic!("it hands over") };
-    assert_eq!(relay.run("Hello.").await.expect("it finishes").text(), "I help.");
+    let Lead::HandoffChain(relay) = engine.lead("main").expect("a name") else {
+        panic!("it hands over")
+    };
+    assert_eq!(
+        relay.run("Hello.").await.expect("it finishes").text(),
+        "I help."
+    );
     assert_eq!(tools(&stage.model.requests()[0]), ["transfer_to_helper"]);
     assert!(relay.agent("third").is_none());
     drop(relay);
-    let Lead::HandoffChain(again) = engine.lead("main").expect("a name") else { panic!("it hands over") };
-    assert_eq!(&*again.run("And now?").await.expect("it finishes").last.agent.name, "helper");
+    let Lead::HandoffChain(again) = engine.lead("main").expect("a name") else {
+        panic!("it hands over")
+    };
+    assert_eq!(
+        &*again
+            .run("And now?")
+            .await
+            .expect("it finishes")
+            .last
+            .agent
+            .name,
+        "helper"
+    );
 }
 
 #[tokio::test]
@@ -255,7 +409,12 @@ async fn team_is_made_of_the_members_that_the_agent_names() {
         Script::new().text("Done."),
     ];
     let stage = Stage::with(scripts, [Script::new().text("A poem.")]);
-    let engine = stage.engine(agents([chief(json!({ "team": { "members": ["helper"] } })), helper(json!({}))])).await;
+    let engine = stage
+        .engine(agents([
+            chief(json!({ "team": { "members": ["helper"] } })),
+            helper(json!({})),
+        ]))
+        .await;
     let ran = run(&engine).await;
     assert!(result(&ran, 2).contains("A poem."), "{}", result(&ran, 2));
 }
@@ -265,11 +424,16 @@ async fn coordinator_keeps_the_tools_of_the_team_and_the_board() {
     let rules = json!({ "toolboxes": ["files", "board"], "team": { "members": ["helper"], "coordinator": true } });
     let board = json!({ "board": { "name": "work" } });
     let stage = Stage::new([Script::new().text("Done.")]);
-    let engine = stage.engine(with(agents([chief(rules), helper(json!({}))]), board)).await;
+    let engine = stage
+        .engine(with(agents([chief(rules), helper(json!({}))]), board))
+        .await;
     run(&engine).await;
     let request = stage.model.requests().swap_remove(0);
     let shown = tools(&request);
-    assert!(shown.contains(&"spawn_teammate") && shown.contains(&"create_task"), "{shown:?}");
+    assert!(
+        shown.contains(&"spawn_teammate") && shown.contains(&"create_task"),
+        "{shown:?}"
+    );
     assert!(!shown.contains(&"read_file"), "{shown:?}");
 }
 
@@ -306,22 +470,34 @@ async fn team_has_its_size() {
 async fn team_member_has_its_time() {
     let gate = adjutant_llm::Gate::default();
     let scripts = [
-        Script::new().call("spawn_teammate", json!({ "name": "helper", "task": "Write a poem." })),
+        Script::new().call(
+            "spawn_teammate",
+            json!({ "name": "helper", "task": "Write a poem." }),
+        ),
         Script::new().call("wait_for_team", json!({})),
         Script::new().text("Done."),
     ];
     let stage = Stage::with(scripts, [Script::new().text("A poem.").wait_at(0, &gate)]);
     let team = json!({ "team": { "members": ["helper"], "member_timeout": "20s" } });
-    let engine = stage.engine(still(agents([chief(team), helper(json!({}))]))).await;
+    let engine = stage
+        .engine(still(agents([chief(team), helper(json!({}))])))
+        .await;
     let began = tokio::time::Instant::now();
     lead(&engine).run("Hello.").await.expect("it finishes");
-    assert!((20..30).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    assert!(
+        (20..30).contains(&began.elapsed().as_secs()),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test]
 async fn team_member_has_its_budget() {
     let scripts = [
-        Script::new().call("spawn_teammate", json!({ "name": "helper", "task": "Look around." })),
+        Script::new().call(
+            "spawn_teammate",
+            json!({ "name": "helper", "task": "Look around." }),
+        ),
         Script::new().call("wait_for_team", json!({})),
         Script::new().text("Done."),
         Script::new().text("Done."),
@@ -329,7 +505,12 @@ async fn team_member_has_its_budget() {
     let look = || Script::new().call("list_files", json!({}));
     let stage = Stage::with(scripts, [look(), look(), Script::new().text("Seen.")]);
     let team = json!({ "team": { "members": ["helper"], "member_budget": { "requests": 2 } } });
-    let engine = stage.engine(agents([chief(team), helper(json!({ "toolboxes": ["files"] }))])).await;
+    let engine = stage
+        .engine(agents([
+            chief(team),
+            helper(json!({ "toolboxes": ["files"] })),
+        ]))
+        .await;
     run(&engine).await;
     assert_eq!(stage.other.requests().len(), 2);
 }
@@ -344,8 +525,18 @@ async fn others_can_be_launched_in_the_background() {
         Script::new().text("Done."),
     ];
     let stage = Stage::with(scripts, [Script::new().text("Three.")]);
-    let engine = stage.engine(agents([chief(json!({ "toolboxes": ["background"] })), helper(json!({}))])).await;
+    let engine = stage
+        .engine(agents([
+            chief(json!({ "toolboxes": ["background"] })),
+            helper(json!({})),
+        ]))
+        .await;
     let ran = run(&engine).await;
-    assert_eq!(ran.calls[0].result.status, Status::Ok, "{}", result(&ran, 0));
+    assert_eq!(
+        ran.calls[0].result.status,
+        Status::Ok,
+        "{}",
+        result(&ran, 0)
+    );
     assert!(matches!(ran.outcome, Outcome::Finished { .. }));
 }

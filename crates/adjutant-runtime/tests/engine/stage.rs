@@ -30,9 +30,16 @@ impl Stage {
         Self::with(scripts, [])
     }
 
-    pub(crate) fn with(scripts: impl IntoIterator<Item = Script>, others: impl IntoIterator<Item = Script>) -> Self {
+    pub(crate) fn with(
+        scripts: impl IntoIterator<Item = Script>,
+        others: impl IntoIterator<Item = Script>,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        Self { folder, model: Arc::new(ScriptedModel::new(scripts)), other: Arc::new(ScriptedModel::new(others)) }
+        Self {
+            folder,
+            model: Arc::new(ScriptedModel::new(scripts)),
+            other: Arc::new(ScriptedModel::new(others)),
+        }
     }
 
     pub(crate) fn workspace(&self) -> Workspace {
@@ -41,15 +48,23 @@ impl Stage {
 
     pub(crate) fn builder(&self, manifest: Value) -> EngineBuilder {
         let builder = Engine::builder(resolved(manifest)).workspace(self.workspace());
-        builder.model(MODEL, Arc::clone(&self.model)).model(OTHER, Arc::clone(&self.other))
+        builder
+            .model(MODEL, Arc::clone(&self.model))
+            .model(OTHER, Arc::clone(&self.other))
     }
 
     pub(crate) async fn engine(&self, manifest: Value) -> Engine {
-        self.builder(manifest).build().await.expect("the manifest is right")
+        self.builder(manifest)
+            .build()
+            .await
+            .expect("the manifest is right")
     }
 
     pub(crate) async fn wrong(&self, manifest: Value) -> Error {
-        self.builder(manifest).build().await.expect_err("the manifest is wrong")
+        self.builder(manifest)
+            .build()
+            .await
+            .expect_err("the manifest is wrong")
     }
 
     /// Writes a file into the folder of the manifest.
@@ -74,7 +89,8 @@ impl Stage {
 }
 
 pub(crate) fn resolved(manifest: Value) -> Resolved {
-    serde_json::from_value(json!({ "manifest": manifest, "sources": [] })).expect("the manifest has this form")
+    serde_json::from_value(json!({ "manifest": manifest, "sources": [] }))
+        .expect("the manifest has this form")
 }
 
 /// A manifest of one agent with these fields.
@@ -90,7 +106,10 @@ pub(crate) fn agents<const N: usize>(agents: [Value; N]) -> Value {
 
 /// The manifest with a store that has no thread: a clock that stands still would run on while one works.
 pub(crate) fn still(manifest: Value) -> Value {
-    with(manifest, json!({ "sessions": { "store": { "kind": "memory" } } }))
+    with(
+        manifest,
+        json!({ "sessions": { "store": { "kind": "memory" } } }),
+    )
 }
 
 /// An object with more fields.
@@ -117,7 +136,11 @@ pub(crate) fn alone(engine: &Engine, session: &str) -> Agent {
 
 /// What the agent would ask its model.
 pub(crate) async fn preview(engine: &Engine) -> Request {
-    lead(engine).log().preview("Hello.").await.expect("it can be previewed")
+    lead(engine)
+        .log()
+        .preview("Hello.")
+        .await
+        .expect("it can be previewed")
 }
 
 pub(crate) async fn run(engine: &Engine) -> RunResult {
@@ -126,7 +149,11 @@ pub(crate) async fn run(engine: &Engine) -> RunResult {
 
 /// The names of the tools that a model is shown.
 pub(crate) fn tools(request: &Request) -> Vec<&str> {
-    request.tools.iter().map(|tool| tool.name.as_str()).collect()
+    request
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect()
 }
 
 /// The text of the result of a call.
@@ -146,5 +173,8 @@ pub(crate) fn text(path: &Path) -> String {
 
 /// The conversation that a model was shown last.
 pub(crate) fn seen(model: &ScriptedModel) -> String {
-    format!("{:?}", model.requests().pop().expect("it was asked").entries)
+    format!(
+        "{:?}",
+        model.requests().pop().expect("it was asked").entries
+    )
 }

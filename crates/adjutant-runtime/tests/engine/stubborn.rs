@@ -26,7 +26,9 @@ const FORKED: &str = "setsid sh -c '(trap \"\" TERM HUP; echo $$ > pids; echo up
 /// Whether a process is there and has not ended.
 fn lives(id: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with(['Z', 'X']))
+    stat.rsplit(')')
+        .next()
+        .is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with(['Z', 'X']))
 }
 
 /// Waits for something that another process does.
@@ -47,9 +49,13 @@ async fn there(path: &Path) {
 /// The processes whose working folder this is.
 pub(crate) fn at_work(folder: &Path) -> Vec<String> {
     let folder = folder.canonicalize().expect("the folder is there");
-    let all = std::fs::read_dir("/proc").expect("there are processes").filter_map(Result::ok);
-    let here = all.filter(|it| std::fs::read_link(it.path().join("cwd")).is_ok_and(|cwd| cwd == folder));
-    here.map(|it| it.file_name().to_string_lossy().into_owned()).collect()
+    let all = std::fs::read_dir("/proc")
+        .expect("there are processes")
+        .filter_map(Result::ok);
+    let here =
+        all.filter(|it| std::fs::read_link(it.path().join("cwd")).is_ok_and(|cwd| cwd == folder));
+    here.map(|it| it.file_name().to_string_lossy().into_owned())
+        .collect()
 }
 
 /// Nothing of the processes is left that the script has noted.
@@ -83,7 +89,10 @@ async fn program_that_takes_too_long_is_killed_with_its_children() {
     let stage = Stage::new(calls("tool", json!({})));
     let (text, status) = overdue(&stage, DEAF).await;
     assert_ne!(status, Status::Ok);
-    assert_eq!(text, "the program took longer than 10m and was killed\nstandard error:\nchild");
+    assert_eq!(
+        text,
+        "the program took longer than 10m and was killed\nstandard error:\nchild"
+    );
     nothing_left(&stage);
 }
 
@@ -115,7 +124,13 @@ async fn program_is_killed_when_its_run_is_cancelled() {
 #[tokio::test]
 async fn program_is_killed_when_its_run_is_dropped() {
     let stage = Stage::new(calls("tool", json!({})));
-    let engine = stage.engine(program(&stage, &format!("{FORKED} rm up; {DEAF}"), json!({}))).await;
+    let engine = stage
+        .engine(program(
+            &stage,
+            &format!("{FORKED} rm up; {DEAF}"),
+            json!({}),
+        ))
+        .await;
     let up = stage.work("up");
     {
         let agent = lead(&engine);
@@ -127,7 +142,10 @@ async fn program_is_killed_when_its_run_is_dropped() {
     }
     // The turn of a run that was dropped is closed in the background.
     let noted = text(&stage.work("pids"));
-    until("the end of the processes", || !noted.split_whitespace().any(lives)).await;
+    until("the end of the processes", || {
+        !noted.split_whitespace().any(lives)
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -141,14 +159,19 @@ async fn program_is_killed_when_the_runtime_ends() {
         runtime.block_on(async {
             let engine = builder.build().await.expect("it is right");
             tokio::spawn(async move { lead(&engine).run("Hello.").await });
-            tokio::time::timeout(Duration::from_secs(20), there(&up)).await.expect("it is up");
+            tokio::time::timeout(Duration::from_secs(20), there(&up))
+                .await
+                .expect("it is up");
         });
     })
     .join()
     .expect("it ends");
     // Nobody waits for what is ended then.
     let noted = text(&gone);
-    until("the end of the processes", || !noted.split_whitespace().any(lives)).await;
+    until("the end of the processes", || {
+        !noted.split_whitespace().any(lives)
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -165,7 +188,11 @@ async fn process_in_the_background_that_holds_the_pipe_does_not_hold_the_call() 
     let began = Instant::now();
     let (text, status) = called(&stage, "(sleep 600) & echo $! > pids; echo done", json!({})).await;
     assert_eq!((text.as_str(), status), ("done\n", Status::Ok));
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        began.elapsed()
+    );
     nothing_left(&stage);
 }
 
@@ -176,17 +203,25 @@ async fn process_outside_the_group_that_holds_the_pipe_does_not_hold_the_call() 
     let began = Instant::now();
     let (text, _) = called(&stage, script, json!({})).await;
     assert_eq!(text, "done\n");
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        began.elapsed()
+    );
     nothing_left(&stage);
 }
 
 #[tokio::test]
 async fn program_that_floods_without_end_is_killed_in_its_time() {
     let stage = Stage::new(calls("tool", json!({})));
-    let script = "echo $$ > pids; trap '' TERM; touch up; while :; do echo flood; echo flood >&2; done";
+    let script =
+        "echo $$ > pids; trap '' TERM; touch up; while :; do echo flood; echo flood >&2; done";
     let (text, status) = overdue(&stage, script).await;
     assert_ne!(status, Status::Ok);
-    assert!(text.contains("bytes left out]") || text.contains("flood"), "{text}");
+    assert!(
+        text.contains("bytes left out]") || text.contains("flood"),
+        "{text}"
+    );
     assert!(text.len() < 100_000);
     nothing_left(&stage);
 }
@@ -209,10 +244,18 @@ async fn program_that_forks_without_end_is_killed() {
 
 #[tokio::test]
 async fn calls_at_the_same_time_do_not_kill_each_other() {
-    let script = adjutant_llm::Script::new().call("tool", json!({})).call("tool", json!({})).call("tool", json!({}));
+    let script = adjutant_llm::Script::new()
+        .call("tool", json!({}))
+        .call("tool", json!({}))
+        .call("tool", json!({}));
     let stage = Stage::new([script, adjutant_llm::Script::new().text("Done.")]);
-    let engine =
-        stage.engine(program(&stage, "mkdir first 2>/dev/null && exit 0; sleep 0.3; echo done", json!({}))).await;
+    let engine = stage
+        .engine(program(
+            &stage,
+            "mkdir first 2>/dev/null && exit 0; sleep 0.3; echo done",
+            json!({}),
+        ))
+        .await;
     let ran = lead(&engine).run("Hello.").await.expect("the run finishes");
     let mut texts: Vec<String> = (0..3).map(|at| result(&ran, at)).collect();
     texts.sort_unstable();

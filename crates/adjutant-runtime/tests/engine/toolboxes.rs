@@ -12,23 +12,38 @@ use crate::stage::{Stage, calls, one, preview, result, run, seen, still, tools};
 async fn shown(toolbox: Value) -> Vec<String> {
     let stage = Stage::new([]);
     let engine = stage.engine(one(json!({ "toolboxes": [toolbox] }))).await;
-    tools(&preview(&engine).await).into_iter().map(str::to_owned).collect()
+    tools(&preview(&engine).await)
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[tokio::test]
 async fn toolbox_is_the_one_that_is_named() {
-    assert_eq!(shown(json!("files")).await, ["list_files", "read_file", "search_text"]);
-    assert_eq!(shown(json!({ "name": "files" })).await, ["list_files", "read_file", "search_text"]);
+    assert_eq!(
+        shown(json!("files")).await,
+        ["list_files", "read_file", "search_text"]
+    );
+    assert_eq!(
+        shown(json!({ "name": "files" })).await,
+        ["list_files", "read_file", "search_text"]
+    );
 }
 
 #[tokio::test]
 async fn toolbox_has_only_the_tools_that_are_named() {
-    assert_eq!(shown(json!({ "name": "files", "only": ["*_file", "search_*"] })).await, ["read_file", "search_text"]);
+    assert_eq!(
+        shown(json!({ "name": "files", "only": ["*_file", "search_*"] })).await,
+        ["read_file", "search_text"]
+    );
 }
 
 #[tokio::test]
 async fn toolbox_lacks_the_tools_that_are_excepted() {
-    assert_eq!(shown(json!({ "name": "files", "except": ["*_files"] })).await, ["read_file", "search_text"]);
+    assert_eq!(
+        shown(json!({ "name": "files", "except": ["*_files"] })).await,
+        ["read_file", "search_text"]
+    );
 }
 
 #[tokio::test]
@@ -52,7 +67,11 @@ async fn files_are_those_of_the_working_folder_without_a_root() {
     stage.file("agent/work/here.txt", "x");
     stage.file("agent/state/hidden.txt", "x");
     let ran = run(&stage.engine(one(json!({ "toolboxes": ["files"] }))).await).await;
-    assert!(result(&ran, 0).contains("here.txt") && !result(&ran, 0).contains("hidden"), "{}", result(&ran, 0));
+    assert!(
+        result(&ran, 0).contains("here.txt") && !result(&ran, 0).contains("hidden"),
+        "{}",
+        result(&ran, 0)
+    );
 }
 
 #[tokio::test]
@@ -63,36 +82,61 @@ async fn result_of_a_toolbox_has_its_size() {
     let ran = run(&stage.engine(one(json!({ "toolboxes": [toolbox] }))).await).await;
     assert_eq!(ran.calls[0].result.status, adjutant_llm::Status::Ok);
     let shown = seen(&stage.model);
-    assert!(shown.contains("a word on a line") && shown.len() < 3_000, "{}", shown.len());
+    assert!(
+        shown.contains("a word on a line") && shown.len() < 3_000,
+        "{}",
+        shown.len()
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn call_of_a_toolbox_has_its_time() {
-    let spec = ToolSpec::new("wait", "Waits.", json!({ "type": "object", "properties": {} }));
+    let spec = ToolSpec::new(
+        "wait",
+        "Waits.",
+        json!({ "type": "object", "properties": {} }),
+    );
     let waits = tool_fn(spec, |_: Value, _: CallContext| async {
         tokio::time::sleep(Duration::from_secs(60)).await;
         Ok(CallResult::ok("waited"))
     });
     let stage = Stage::new(calls("wait", json!({})));
-    let builder = stage.builder(still(one(json!({ "toolboxes": [{ "name": "mine", "timeout": "5s" }] }))));
-    let engine = builder.toolbox("mine", Tools::new("mine").tool(waits)).build().await.expect("it is right");
+    let builder = stage.builder(still(one(
+        json!({ "toolboxes": [{ "name": "mine", "timeout": "5s" }] }),
+    )));
+    let engine = builder
+        .toolbox("mine", Tools::new("mine").tool(waits))
+        .build()
+        .await
+        .expect("it is right");
     let ran = run(&engine).await;
     assert_ne!(result(&ran, 0), "waited");
 }
 
 #[tokio::test]
 async fn each_toolbox_is_there_with_what_it_stands_on() {
-    let mut manifest = one(json!({ "toolboxes": ["files", "board", "notes", "memory", "reflections", "background"] }));
-    for (field, spec) in
-        [("board", json!({ "name": "b" })), ("notes", json!({ "name": "n" })), ("memory", json!({ "owner": "o" }))]
-    {
+    let mut manifest = one(
+        json!({ "toolboxes": ["files", "board", "notes", "memory", "reflections", "background"] }),
+    );
+    for (field, spec) in [
+        ("board", json!({ "name": "b" })),
+        ("notes", json!({ "name": "n" })),
+        ("memory", json!({ "owner": "o" })),
+    ] {
         manifest[field] = spec;
     }
     let stage = Stage::new([]);
     let engine = stage.engine(manifest).await;
     let request = preview(&engine).await;
     let shown = tools(&request);
-    for tool in ["read_file", "claim_task", "list_notes", "store_memory", "recall_reflections", "list_tasks"] {
+    for tool in [
+        "read_file",
+        "claim_task",
+        "list_notes",
+        "store_memory",
+        "recall_reflections",
+        "list_tasks",
+    ] {
         assert!(shown.contains(&tool), "{tool}: {shown:?}");
     }
 }
@@ -104,14 +148,24 @@ async fn changed_toolboxes_keep_their_names_apart() {
         { "name": "memory", "except": ["delete_memory", "replace_memory", "recall_memories"] },
         { "name": "background", "only": ["list_tasks"], "prefix": "bg_" },
     ] }));
-    for (field, spec) in
-        [("board", json!({ "name": "b" })), ("notes", json!({ "name": "n" })), ("memory", json!({ "owner": "o" }))]
-    {
+    for (field, spec) in [
+        ("board", json!({ "name": "b" })),
+        ("notes", json!({ "name": "n" })),
+        ("memory", json!({ "owner": "o" })),
+    ] {
         manifest[field] = spec;
     }
     let stage = Stage::new([]);
     let engine = stage.engine(manifest).await;
-    assert_eq!(tools(&preview(&engine).await), ["create_task", "wall_list_notes", "store_memory", "bg_list_tasks"]);
+    assert_eq!(
+        tools(&preview(&engine).await),
+        [
+            "create_task",
+            "wall_list_notes",
+            "store_memory",
+            "bg_list_tasks"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -120,7 +174,10 @@ async fn workspace_is_not_among_the_files_of_a_root_above_it() {
     stage.file("agent/host.json", "the token");
     let toolbox = json!({ "name": "files", "root": stage.folder.path() });
     let ran = run(&stage.engine(one(json!({ "toolboxes": [toolbox] }))).await).await;
-    assert_eq!(result(&ran, 0), "`agent/host.json` is not shown: agents are kept there");
+    assert_eq!(
+        result(&ran, 0),
+        "`agent/host.json` is not shown: agents are kept there"
+    );
 }
 
 #[tokio::test]

@@ -16,7 +16,9 @@ mod in_this_process {
 
     use super::*;
 
-    adjutant_testing::lifecycle_suite!(lab_fn(|home| Arc::new(in_process(home))).without_processes());
+    adjutant_testing::lifecycle_suite!(
+        lab_fn(|home| Arc::new(in_process(home))).without_processes()
+    );
 }
 
 mod in_processes {
@@ -29,7 +31,11 @@ mod in_processes {
         lab_fn(move |home| {
             // The host is there for as long as backends are opened.
             let _folder = &folder;
-            Arc::new(desk::process_with(home, &host, desk::options().grace(GRACE)))
+            Arc::new(desk::process_with(
+                home,
+                &host,
+                desk::options().grace(GRACE),
+            ))
         })
     });
 }
@@ -43,11 +49,21 @@ async fn agent_in_this_process_ends_when_nobody_holds_it() {
     let workspace = agent.workspace();
     assert!(workspace.is_hosted().expect("it can be found out"));
     drop((agent, backend));
-    super::desk::until("it lets go of its lock", || !workspace.is_hosted().expect("it can be found out")).await;
+    super::desk::until("it lets go of its lock", || {
+        !workspace.is_hosted().expect("it can be found out")
+    })
+    .await;
     let again = in_process(folder.path());
-    let loaded = adjutant_runtime::Backend::load(&again).await.expect("it can be read");
-    let [agent] = &loaded.instances[..] else { panic!("one agent") };
-    assert_eq!(agent.status().to_string(), "failed (crashed): its process ended while nobody followed it");
+    let loaded = adjutant_runtime::Backend::load(&again)
+        .await
+        .expect("it can be read");
+    let [agent] = &loaded.instances[..] else {
+        panic!("one agent")
+    };
+    assert_eq!(
+        agent.status().to_string(),
+        "failed (crashed): its process ended while nobody followed it"
+    );
     Instance::start(&**agent).await.expect("it begins again");
 }
 
@@ -57,17 +73,36 @@ async fn missing_key_is_a_failure_of_the_model_and_is_looked_up_again() {
     let key = Arc::new(std::sync::Mutex::new(None));
     let lookup = {
         let key = Arc::clone(&key);
-        move |name: &str| (name == "ANTHROPIC_API_KEY").then(|| key.lock().expect("not poisoned").clone()).flatten()
+        move |name: &str| {
+            (name == "ANTHROPIC_API_KEY")
+                .then(|| key.lock().expect("not poisoned").clone())
+                .flatten()
+        }
     };
-    let backend = InProcess::new(folder.path().join("home"), InProcessOptions::new().credentials(lookup));
+    let backend = InProcess::new(
+        folder.path().join("home"),
+        InProcessOptions::new().credentials(lookup),
+    );
     let agent = json!({"name": "clerk", "model": "anthropic/claude-sonnet-5"});
-    let mut resolved = resolved(json!({"name": "clerk", "entry_agent": "clerk", "agents": [agent]}), &[]);
+    let mut resolved = resolved(
+        json!({"name": "clerk", "entry_agent": "clerk", "agents": [agent]}),
+        &[],
+    );
     resolved.needs = vec!["ANTHROPIC_API_KEY".to_owned()];
-    let agent = backend.create(Uuid::new_v4(), resolved).await.expect("it is created");
+    let agent = backend
+        .create(Uuid::new_v4(), resolved)
+        .await
+        .expect("it is created");
     let error = agent.start().await.expect_err("there is no key");
     assert_eq!(error.kind(), ErrorKind::Model, "{error}");
-    let Status::Failed { reason, message } = agent.status() else { panic!("{}", agent.status()) };
-    assert_eq!((reason.word(), message.contains("ANTHROPIC_API_KEY")), ("model", true), "{message}");
+    let Status::Failed { reason, message } = agent.status() else {
+        panic!("{}", agent.status())
+    };
+    assert_eq!(
+        (reason.word(), message.contains("ANTHROPIC_API_KEY")),
+        ("model", true),
+        "{message}"
+    );
     *key.lock().expect("not poisoned") = Some("a-key".to_owned());
     agent.start().await.expect("there is one now");
     agent.remove().await.expect("it goes");

@@ -22,13 +22,17 @@ pub(super) const LONG: Duration = Duration::from_secs(30);
 
 /// What is resolved of a manifest, in JSON.
 pub(super) fn resolved(manifest: Value, sources: &[&Path]) -> Resolved {
-    serde_json::from_value(json!({"manifest": manifest, "sources": sources})).expect("it is a manifest")
+    serde_json::from_value(json!({"manifest": manifest, "sources": sources}))
+        .expect("it is a manifest")
 }
 
 /// The simplest agent.
 pub(super) fn clerk(name: &str) -> Resolved {
     let agent = json!({"name": name, "model": "offline/planner"});
-    resolved(json!({"name": name, "entry_agent": name, "agents": [agent]}), &[])
+    resolved(
+        json!({"name": name, "entry_agent": name, "agents": [agent]}),
+        &[],
+    )
 }
 
 pub(super) fn in_process(home: &Path) -> InProcess {
@@ -43,7 +47,10 @@ pub(super) struct Manner {
     pub(super) does: &'static str,
 }
 
-pub(super) const GOOD: Manner = Manner { before: "", does: "serve" };
+pub(super) const GOOD: Manner = Manner {
+    before: "",
+    does: "serve",
+};
 
 /// A folder of a test. What it started is killed with it, also when it failed.
 pub(super) struct Place(TempDir);
@@ -61,7 +68,9 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mark = format!("LIFE_HOST_WORKSPACE={}/", self.path().display());
-        carrying(|entry| entry.starts_with(mark.as_bytes())).into_iter().for_each(kill_if_there);
+        carrying(|entry| entry.starts_with(mark.as_bytes()))
+            .into_iter()
+            .for_each(kill_if_there);
     }
 }
 
@@ -90,7 +99,10 @@ pub(super) fn write_host(host: &Path, manner: &Manner) {
 }
 
 pub(super) fn options() -> ProcessOptions {
-    ProcessOptions::new().readiness(LONG).grace(Duration::from_secs(10)).credentials(|_| None)
+    ProcessOptions::new()
+        .readiness(LONG)
+        .grace(Duration::from_secs(10))
+        .credentials(|_| None)
 }
 
 pub(super) fn process(home: &Path, host: &Path) -> Process {
@@ -114,7 +126,10 @@ pub(super) fn both() -> Vec<(Place, PathBuf, Arc<dyn Backend>)> {
 
 /// An agent of this name.
 pub(super) async fn created(backend: &dyn Backend, name: &str) -> Arc<dyn Instance> {
-    backend.create(Uuid::new_v4(), clerk(name)).await.expect("it is created")
+    backend
+        .create(Uuid::new_v4(), clerk(name))
+        .await
+        .expect("it is created")
 }
 
 /// Processes that carry the mark of an agent.
@@ -130,13 +145,17 @@ fn carrying(fits: impl Fn(&[u8]) -> bool) -> Vec<u32> {
         environment.split(|byte| *byte == 0).any(&fits)
     };
     let entries = fs::read_dir("/proc").expect("it is there").flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(carries).collect()
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(carries)
+        .collect()
 }
 
 /// The process of an agent.
 pub(super) fn pid(workspace: &Workspace) -> u32 {
     let host: Value =
-        serde_json::from_slice(&fs::read(workspace.file("host.json")).expect("there is one")).expect("JSON");
+        serde_json::from_slice(&fs::read(workspace.file("host.json")).expect("there is one"))
+            .expect("JSON");
     u32::try_from(host["pid"].as_u64().expect("a number")).expect("an id")
 }
 
@@ -160,5 +179,7 @@ pub(super) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     });
-    waited.await.unwrap_or_else(|_| panic!("waited in vain: {what}"));
+    waited
+        .await
+        .unwrap_or_else(|_| panic!("waited in vain: {what}"));
 }

@@ -14,11 +14,16 @@ async fn acts_as_a_host_when_started_as_one() {
         return;
     };
     let workspace = Workspace::at(folder);
-    let code = match std::env::var("LIFE_HOST_DOES").expect("it is given").as_str() {
+    let code = match std::env::var("LIFE_HOST_DOES")
+        .expect("it is given")
+        .as_str()
+    {
         "serve" => lifecycle_suite::act(&workspace).await,
         "engine" => {
             let options = HostOptions::new().parts(super::peers::parts(&workspace));
-            host::run(workspace, options).await.expect("it ends when it is asked to");
+            host::run(workspace, options)
+                .await
+                .expect("it ends when it is asked to");
             0
         }
         "fail" => {
@@ -26,8 +31,16 @@ async fn acts_as_a_host_when_started_as_one() {
             7
         }
         "tell" => {
-            let start = std::env::var("ADJUTANT_AGENT_START").expect("it is given").parse().expect("it is an id");
-            workspace.tell_end(start, Status::failed(Reason::Model, "the variable NO_KEY is not set")).expect("told");
+            let start = std::env::var("ADJUTANT_AGENT_START")
+                .expect("it is given")
+                .parse()
+                .expect("it is an id");
+            workspace
+                .tell_end(
+                    start,
+                    Status::failed(Reason::Model, "the variable NO_KEY is not set"),
+                )
+                .expect("told");
             1
         }
         other => panic!("unknown: {other}"),

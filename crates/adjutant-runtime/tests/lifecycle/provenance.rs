@@ -19,7 +19,10 @@ async fn every_change_of_a_file_is_found() {
         ("guide.md", "Be brief."),
         ("role.md", "You are a clerk."),
         ("table.csv", "a,b"),
-        ("skills/sums/SKILL.md", "---\nname: sums\ndescription: Adds.\n---\n"),
+        (
+            "skills/sums/SKILL.md",
+            "---\nname: sums\ndescription: Adds.\n---\n",
+        ),
         ("skills/sums/scripts/add.sh", "#!/bin/sh"),
     ] {
         fs::write(at(name), text).expect("it can be written");
@@ -33,12 +36,19 @@ async fn every_change_of_a_file_is_found() {
     });
     let source = at("adjutant.yaml");
     let backend = in_process(&at("home"));
-    let agent = backend.create(Uuid::new_v4(), resolved(manifest, &[&source])).await.expect("it is created");
+    let agent = backend
+        .create(Uuid::new_v4(), resolved(manifest, &[&source]))
+        .await
+        .expect("it is created");
     agent.prepare().await.expect("it is made");
     let workspace = agent.workspace();
     let provenance = Provenance::collect(&workspace).expect("it is made");
     assert_eq!(provenance.verify(&workspace), []);
-    let known: Vec<(FileKind, u64)> = provenance.files.iter().map(|file| (file.kind, file.bytes)).collect();
+    let known: Vec<(FileKind, u64)> = provenance
+        .files
+        .iter()
+        .map(|file| (file.kind, file.bytes))
+        .collect();
     assert_eq!(
         known[..6],
         [
@@ -50,21 +60,40 @@ async fn every_change_of_a_file_is_found() {
             (FileKind::Data, 3),
         ]
     );
-    assert_eq!(known[6..].iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [FileKind::Tool, FileKind::Host]);
+    assert_eq!(
+        known[6..].iter().map(|(kind, _)| *kind).collect::<Vec<_>>(),
+        [FileKind::Tool, FileKind::Host]
+    );
     // The digest of `a,b`, by another program.
     let digest = "1eb7c54d52831bbfe8942af0b1c56b7409523a59ed6ca99c1174fef7eb32c1b5";
     assert_eq!(provenance.files[5].sha256, digest);
-    for file in provenance.files.iter().filter(|file| file.kind != FileKind::Host) {
+    for file in provenance
+        .files
+        .iter()
+        .filter(|file| file.kind != FileKind::Host)
+    {
         let path = workspace.file("").join(&file.path);
-        let (before, mode) =
-            (fs::read(&path).expect("it is there"), fs::metadata(&path).expect("it is there").permissions());
+        let (before, mode) = (
+            fs::read(&path).expect("it is there"),
+            fs::metadata(&path).expect("it is there").permissions(),
+        );
         let found = || {
             let findings = provenance.verify(&workspace);
-            findings.iter().map(|finding| (finding.to_string(), finding.forbids_start())).collect::<Vec<_>>()
+            findings
+                .iter()
+                .map(|finding| (finding.to_string(), finding.forbids_start()))
+                .collect::<Vec<_>>()
         };
         let told = |what: &str| {
             let forbids = !matches!(file.kind, FileKind::Manifest | FileKind::Data);
-            vec![(format!("the {} file {} {what}", file.kind.word(), file.path.display()), forbids)]
+            vec![(
+                format!(
+                    "the {} file {} {what}",
+                    file.kind.word(),
+                    file.path.display()
+                ),
+                forbids,
+            )]
         };
         // The same length, other bytes.
         let changed: Vec<u8> = before.iter().map(|byte| byte ^ 1).collect();
@@ -85,10 +114,23 @@ async fn every_change_of_a_file_is_found() {
     let before = fs::read_to_string(&made).expect("it is there");
     fs::write(&made, before.replacen("Looks.", "Looks!", 1)).expect("it can be written");
     let found = provenance.verify(&workspace).pop().expect("it is found");
-    assert_eq!((&*found.to_string(), found.forbids_start()), ("the manifest file prepared.json was changed", true));
+    assert_eq!(
+        (&*found.to_string(), found.forbids_start()),
+        ("the manifest file prepared.json was changed", true)
+    );
     fs::write(&made, before).expect("it can be written");
     fs::write(workspace.skills().join("0/skills/sums/more.md"), "more").expect("it can be written");
-    let found: Vec<String> = provenance.verify(&workspace).iter().map(ToString::to_string).collect();
-    assert_eq!(found, ["the skill file skills/0/skills/sums/more.md was added"]);
-    assert_eq!(agent.start().await.expect_err("a file was added").kind(), ErrorKind::Config);
+    let found: Vec<String> = provenance
+        .verify(&workspace)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        found,
+        ["the skill file skills/0/skills/sums/more.md was added"]
+    );
+    assert_eq!(
+        agent.start().await.expect_err("a file was added").kind(),
+        ErrorKind::Config
+    );
 }

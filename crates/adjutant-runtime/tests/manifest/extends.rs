@@ -10,7 +10,10 @@ use crate::folder::Folder;
 fn child(parent: &str, child: &str) -> Manifest {
     let folder = Folder::new();
     folder.write("base.yaml", parent);
-    folder.read(&format!("extends: base.yaml\n{child}")).expect("it is right").manifest
+    folder
+        .read(&format!("extends: base.yaml\n{child}"))
+        .expect("it is right")
+        .manifest
 }
 
 fn names<'a>(names: impl IntoIterator<Item = &'a Arc<str>>) -> Vec<&'a str> {
@@ -19,8 +22,14 @@ fn names<'a>(names: impl IntoIterator<Item = &'a Arc<str>>) -> Vec<&'a str> {
 
 #[test]
 fn scalars_of_the_child_win() {
-    let it = child("name: base\ndescription: old\nmodel: offline/planner\nmax_turns: 3\n", "name: new\nmax_turns: 4\n");
-    assert_eq!((&*it.name, &*it.description, it.agents[0].max_turns), ("new", "old", Some(4)));
+    let it = child(
+        "name: base\ndescription: old\nmodel: offline/planner\nmax_turns: 3\n",
+        "name: new\nmax_turns: 4\n",
+    );
+    assert_eq!(
+        (&*it.name, &*it.description, it.agents[0].max_turns),
+        ("new", "old", Some(4))
+    );
     assert_eq!((&*it.agents[0].name, &*it.entry_agent), ("new", "new"));
 }
 
@@ -30,14 +39,24 @@ fn maps_are_merged_by_key() {
         "name: a\nlabels: {x: '1', y: '2'}\nlimits: {timeout: 1m, grace: 1s}\noptions: {extra: {deep: {a: 1, b: 2}}}\n",
         "labels: {y: '3', z: '4'}\nlimits: {grace: 2s}\noptions: {extra: {deep: {b: 3}}}\n",
     );
-    let labels: Vec<(&str, &str)> = it.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let labels: Vec<(&str, &str)> = it
+        .labels
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect();
     assert_eq!(labels, [("x", "1"), ("y", "3"), ("z", "4")]);
     let limits = &it.agents[0].limits;
     assert_eq!(
-        (limits.timeout.map(|it| it.to_string()), limits.grace.map(|it| it.to_string())),
+        (
+            limits.timeout.map(|it| it.to_string()),
+            limits.grace.map(|it| it.to_string())
+        ),
         (Some("1m".into()), Some("2s".into()))
     );
-    assert_eq!(it.agents[0].options.extra["deep"], serde_json::json!({"a": 1, "b": 3}));
+    assert_eq!(
+        it.agents[0].options.extra["deep"],
+        serde_json::json!({"a": 1, "b": 3})
+    );
 }
 
 #[test]
@@ -46,9 +65,15 @@ fn agents_are_merged_by_name_and_field() {
         "name: a\nentry_agent: lead\nagents:\n  - {name: lead, prefix: L, max_turns: 3}\n  - {name: other, prefix: O}\n",
         "agents:\n  - {name: other, max_turns: 9}\n  - {name: third}\n  - {name: lead, max_turns: 5}\n",
     );
-    assert_eq!(names(it.agents.iter().map(|agent| &agent.name)), ["lead", "other", "third"]);
+    assert_eq!(
+        names(it.agents.iter().map(|agent| &agent.name)),
+        ["lead", "other", "third"]
+    );
     let of = |n: usize| (it.agents[n].prefix.as_deref(), it.agents[n].max_turns);
-    assert_eq!([of(0), of(1), of(2)], [(Some("L"), Some(5)), (Some("O"), Some(9)), (None, None)]);
+    assert_eq!(
+        [of(0), of(1), of(2)],
+        [(Some("L"), Some(5)), (Some("O"), Some(9)), (None, None)]
+    );
 }
 
 #[test]
@@ -60,11 +85,20 @@ fn tools_and_toolboxes_are_merged_by_name() {
          {type: object, properties: {b: {}}}}, {name: more, description: More., binary: bin/count}]\n",
     );
     let boxes = serde_json::to_value(&it.agents[0].toolboxes).expect("it can be written");
-    assert_eq!(boxes, serde_json::json!([{"name": "files", "prefix": "f_"}, {"name": "background", "timeout": "1s"}]));
-    assert_eq!(names(it.process_tools.iter().map(|tool| &tool.name)), ["count", "more"]);
+    assert_eq!(
+        boxes,
+        serde_json::json!([{"name": "files", "prefix": "f_"}, {"name": "background", "timeout": "1s"}])
+    );
+    assert_eq!(
+        names(it.process_tools.iter().map(|tool| &tool.name)),
+        ["count", "more"]
+    );
     let count = &it.process_tools[0];
     assert_eq!(&*count.description, "New.");
-    assert_eq!(count.parameters, Some(serde_json::json!({"type": "object", "properties": {"b": {}}})));
+    assert_eq!(
+        count.parameters,
+        Some(serde_json::json!({"type": "object", "properties": {"b": {}}}))
+    );
 }
 
 #[test]
@@ -75,7 +109,10 @@ fn other_lists_are_replaced() {
     );
     let agent = &it.agents[0];
     assert_eq!(names(&agent.expertise), ["z"]);
-    assert_eq!(names(agent.effects.iter().map(|effect| &effect.kind)), ["loop_detect", "progress"]);
+    assert_eq!(
+        names(agent.effects.iter().map(|effect| &effect.kind)),
+        ["loop_detect", "progress"]
+    );
     assert_eq!(agent.context.len(), 1);
 }
 
@@ -87,7 +124,11 @@ fn null_takes_a_field_away() {
     );
     assert_eq!(it.labels.keys().collect::<Vec<_>>(), ["y"]);
     assert_eq!(
-        (it.agents[0].model.clone(), it.agents[0].toolboxes.clone(), it.board),
+        (
+            it.agents[0].model.clone(),
+            it.agents[0].toolboxes.clone(),
+            it.board
+        ),
         (None, Vec::<ToolboxChoice>::new(), None)
     );
 }
@@ -95,22 +136,41 @@ fn null_takes_a_field_away() {
 #[test]
 fn model_in_short_takes_on_what_the_child_says_about_it() {
     let it = child("name: a\nmodel: offline/planner\n", "model: {retries: 5}\n");
-    let Some(ModelChoice::Spec(spec)) = &it.agents[0].model else { panic!("{:?}", it.agents[0].model) };
+    let Some(ModelChoice::Spec(spec)) = &it.agents[0].model else {
+        panic!("{:?}", it.agents[0].model)
+    };
     assert_eq!((&*spec.name, spec.retries), ("offline/planner", Some(5)));
-    let it = child("name: a\nmodel: {name: ollama/x, retries: 5}\n", "model: offline/planner\n");
-    assert_eq!(it.agents[0].model, Some(ModelChoice::Name("offline/planner".into())));
+    let it = child(
+        "name: a\nmodel: {name: ollama/x, retries: 5}\n",
+        "model: offline/planner\n",
+    );
+    assert_eq!(
+        it.agents[0].model,
+        Some(ModelChoice::Name("offline/planner".into()))
+    );
 }
 
 #[test]
 fn grandparent_is_merged_once() {
     let folder = Folder::new();
-    folder.write("base.yaml", "name: base\nentry_agent: a\nagents: [{name: a}]\nlabels: {x: '1'}\n");
-    folder.write("middle.yaml", "extends: base.yaml\nagents: [{name: b}]\nlabels: {x: null}\n");
-    let loaded = folder.read("extends: middle.yaml\nagents: [{name: c}]\n").expect("it is right");
-    assert_eq!(names(loaded.manifest.agents.iter().map(|agent| &agent.name)), ["a", "b", "c"]);
+    folder.write(
+        "base.yaml",
+        "name: base\nentry_agent: a\nagents: [{name: a}]\nlabels: {x: '1'}\n",
+    );
+    folder.write(
+        "middle.yaml",
+        "extends: base.yaml\nagents: [{name: b}]\nlabels: {x: null}\n",
+    );
+    let loaded = folder
+        .read("extends: middle.yaml\nagents: [{name: c}]\n")
+        .expect("it is right");
+    assert_eq!(
+        names(loaded.manifest.agents.iter().map(|agent| &agent.name)),
+        ["a", "b", "c"]
+    );
     assert!(loaded.manifest.labels.is_empty());
-    let files =
-        ["adjutant.yaml", "middle.yaml", "base.yaml"].map(|it| folder.path(it).canonicalize().expect("it is there"));
+    let files = ["adjutant.yaml", "middle.yaml", "base.yaml"]
+        .map(|it| folder.path(it).canonicalize().expect("it is there"));
     assert_eq!(loaded.sources, files);
 }
 
@@ -119,10 +179,17 @@ fn paths_of_a_parent_are_relative_to_the_parent() {
     let folder = Folder::new();
     folder.write("shared/base.yaml", "name: base\ncontext: [note.md]\n");
     folder.write("shared/note.md", "Note.\n");
-    folder.write("mine/adjutant.yaml", "extends: ../shared/base.yaml\nname: mine\n");
+    folder.write(
+        "mine/adjutant.yaml",
+        "extends: ../shared/base.yaml\nname: mine\n",
+    );
     let loaded = folder.load("mine/adjutant.yaml").expect("it is right");
-    let note = folder.path("shared/note.md").canonicalize().expect("it is there");
-    let context = serde_json::to_value(&loaded.manifest.agents[0].context).expect("it can be written");
+    let note = folder
+        .path("shared/note.md")
+        .canonicalize()
+        .expect("it is there");
+    let context =
+        serde_json::to_value(&loaded.manifest.agents[0].context).expect("it can be written");
     assert_eq!(context, serde_json::json!([note]));
 }
 
@@ -131,11 +198,23 @@ fn chain_of_parents_is_followed_ten_deep_and_no_deeper() {
     let folder = Folder::new();
     folder.write("p0.yaml", "name: oldest\nprefix: x\n");
     for n in 1..=11 {
-        folder.write(&format!("p{n}.yaml"), &format!("extends: p{}.yaml\n", n - 1));
+        folder.write(
+            &format!("p{n}.yaml"),
+            &format!("extends: p{}.yaml\n", n - 1),
+        );
     }
-    assert_eq!(&*folder.load("p10.yaml").expect("it is right").manifest.name, "oldest");
-    let error = folder.load("p11.yaml").expect_err("it is too deep").to_string();
-    assert_eq!(folder.plain(&error), "p1.yaml:1:10: \"p0.yaml\": more than 10 manifests extend one another");
+    assert_eq!(
+        &*folder.load("p10.yaml").expect("it is right").manifest.name,
+        "oldest"
+    );
+    let error = folder
+        .load("p11.yaml")
+        .expect_err("it is too deep")
+        .to_string();
+    assert_eq!(
+        folder.plain(&error),
+        "p1.yaml:1:10: \"p0.yaml\": more than 10 manifests extend one another"
+    );
 }
 
 #[test]

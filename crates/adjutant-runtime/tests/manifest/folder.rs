@@ -24,13 +24,21 @@ pub(crate) struct Folder {
 impl Folder {
     /// With files that manifests of these tests name.
     pub(crate) fn new() -> Self {
-        let it = Self { folder: tempfile::tempdir().expect("a temporary folder") };
+        let it = Self {
+            folder: tempfile::tempdir().expect("a temporary folder"),
+        };
         it.write("docs/style.md", "Be brief.\n");
         it.write("docs/terms.md", "A heron is a bird.\n");
         it.write("prompts/lead.md", "You lead.\n");
         it.write("data/birds.csv", "name\nheron\n");
-        it.write("skills/counting/SKILL.md", "---\nname: counting\ndescription: Counts birds.\n---\nOne, two.\n");
-        it.write(".adjutant/agents/scout.md", "---\ndescription: Looks around.\ntoolboxes: [files]\n---\nYou look.\n");
+        it.write(
+            "skills/counting/SKILL.md",
+            "---\nname: counting\ndescription: Counts birds.\n---\nOne, two.\n",
+        );
+        it.write(
+            ".adjutant/agents/scout.md",
+            "---\ndescription: Looks around.\ntoolboxes: [files]\n---\nYou look.\n",
+        );
         it.write("bin/count", "#!/bin/sh\nwc -l\n");
         executable(&it.path("bin/count"));
         it

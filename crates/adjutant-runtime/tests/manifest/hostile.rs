@@ -16,7 +16,8 @@ fn first(text: &str) -> String {
 
 #[test]
 fn yaml_bombs_are_refused() {
-    let mut bomb = "name: a\noptions:\n  extra:\n    a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    let mut bomb =
+        "name: a\noptions:\n  extra:\n    a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for n in 1..12 {
         let before = vec![format!("*a{}", n - 1); 10].join(", ");
         bomb += &format!("    a{n}: &a{n} [{before}]\n");
@@ -26,7 +27,10 @@ fn yaml_bombs_are_refused() {
         "adjutant.yaml:8:24: there are more than 50000 values, those that anchors and aliases repeat included"
     );
     let deep = format!("name: {}{}", "[".repeat(100), "]".repeat(100));
-    assert_eq!(first(&deep), "adjutant.yaml:1:39: values stand in each other more than 32 levels deep");
+    assert_eq!(
+        first(&deep),
+        "adjutant.yaml:1:39: values stand in each other more than 32 levels deep"
+    );
     let anchors: String = (0..200).map(|n| format!("    a{n}: &a{n} x\n")).collect();
     assert_eq!(
         first(&format!("name: a\noptions:\n  extra:\n{anchors}")),
@@ -34,13 +38,27 @@ fn yaml_bombs_are_refused() {
     );
     let aliases: String = (0..600).map(|n| format!("    b{n}: *a\n")).collect();
     let text = format!("name: a\noptions:\n  extra:\n    a: &a x\n{aliases}");
-    assert_eq!(first(&text), "adjutant.yaml:517:11: there are more than 512 aliases");
-    let long = format!("name: a\noptions: {{extra: [&a {}, {}]}}\n", "x".repeat(1 << 19), "*a, ".repeat(500));
-    assert!(first(&long).ends_with("there are more than 50000 values, those that anchors and aliases repeat included"));
+    assert_eq!(
+        first(&text),
+        "adjutant.yaml:517:11: there are more than 512 aliases"
+    );
+    let long = format!(
+        "name: a\noptions: {{extra: [&a {}, {}]}}\n",
+        "x".repeat(1 << 19),
+        "*a, ".repeat(500)
+    );
+    assert!(first(&long).ends_with(
+        "there are more than 50000 values, those that anchors and aliases repeat included"
+    ));
     let itself = "name: a\noptions: {extra: &x {y: *x}}\n";
-    assert_eq!(first(itself), "adjutant.yaml:2:25: an alias cannot stand for the value that it is in");
+    assert_eq!(
+        first(itself),
+        "adjutant.yaml:2:25: an alias cannot stand for the value that it is in"
+    );
     let many = format!("name: a\nexpertise: [{}]\n", "x, ".repeat(60_000));
-    assert!(first(&many).ends_with("there are more than 50000 values, those that anchors and aliases repeat included"));
+    assert!(first(&many).ends_with(
+        "there are more than 50000 values, those that anchors and aliases repeat included"
+    ));
 }
 
 #[test]
@@ -55,7 +73,9 @@ fn huge_file_is_refused() {
 fn problems_are_told_up_to_a_number() {
     let folder = Folder::new();
     let fields: String = (0..80).map(|n| format!("field{n}: 1\n")).collect();
-    let problems = folder.read(&format!("name: a\nmodel: offline/planner\n{fields}")).expect_err("it is wrong");
+    let problems = folder
+        .read(&format!("name: a\nmodel: offline/planner\n{fields}"))
+        .expect_err("it is wrong");
     assert_eq!(problems.iter().len(), 50);
 }
 
@@ -69,7 +89,10 @@ fn paths_are_refused_when_they_lead_elsewhere() {
     symlink("..", folder.path("up")).expect("a link");
     symlink("docs/style.md", folder.path("inner.md")).expect("a link");
     symlink("/dev/zero", folder.path("zero.md")).expect("a link");
-    let made = std::process::Command::new("mkfifo").arg(folder.path("pipe.md")).status().expect("it is there");
+    let made = std::process::Command::new("mkfifo")
+        .arg(folder.path("pipe.md"))
+        .status()
+        .expect("it is there");
     assert!(made.success());
     fs::write(folder.path("huge.md"), vec![b'x'; (1 << 20) + 1]).expect("a file");
     let paths = [
@@ -134,10 +157,14 @@ fn paths_are_refused_when_they_lead_elsewhere() {
     adjutant.yaml:18:40: "./docs": it is no file
     adjutant.yaml:19:40: "": it is no path of a program
     "#);
-    let loaded =
-        folder.read("name: a\ncontext: [inner.md]\ndata: [{file: inner.md}]\n").expect("a link inside is no harm");
-    let context = folder.plain(&serde_json::to_string(&loaded.manifest.agents[0].context).expect("it can be written"));
-    let data = folder.plain(&serde_json::to_string(&loaded.manifest.data).expect("it can be written"));
+    let loaded = folder
+        .read("name: a\ncontext: [inner.md]\ndata: [{file: inner.md}]\n")
+        .expect("a link inside is no harm");
+    let context = folder.plain(
+        &serde_json::to_string(&loaded.manifest.agents[0].context).expect("it can be written"),
+    );
+    let data =
+        folder.plain(&serde_json::to_string(&loaded.manifest.data).expect("it can be written"));
     assert_eq!(context, r#"[{"file":"docs/style.md","name":"inner.md"}]"#);
     assert_eq!(data, r#"[{"file":"docs/style.md","to":"inner.md"}]"#);
 }
@@ -149,12 +176,17 @@ fn manifest_is_refused_when_it_is_no_file() {
     let says = |name: &str| folder.plain(&folder.load(name).expect_err("it is none").to_string());
     assert_eq!(says("none.yaml"), "none.yaml: there is no such file");
     assert_eq!(says("docs"), "docs: it is no file");
-    let made = std::process::Command::new("mkfifo").arg(folder.path("pipe.yaml")).status().expect("it is there");
+    let made = std::process::Command::new("mkfifo")
+        .arg(folder.path("pipe.yaml"))
+        .status()
+        .expect("it is there");
     assert!(made.success());
     assert_eq!(says("pipe.yaml"), "pipe.yaml: it is no file");
     fs::write(folder.path("bytes.yaml"), b"name: \xff\n").expect("a file");
     assert_eq!(says("bytes.yaml"), "bytes.yaml: it is no UTF-8");
-    let error = Manifest::load("/dev/zero", lookup).expect_err("it is none").to_string();
+    let error = Manifest::load("/dev/zero", lookup)
+        .expect_err("it is none")
+        .to_string();
     assert_eq!(error, "/dev/zero: it is no file");
 }
 
@@ -163,8 +195,12 @@ fn manifest_cannot_extend_itself() {
     let folder = Folder::new();
     folder.write("a.yaml", "name: a\nextends: b.yaml\n");
     folder.write("b.yaml", "extends: ./a.yaml\n");
-    let error = folder.load("a.yaml").expect_err("it is a circle").to_string();
-    let expect = "b.yaml:1:10: \"./a.yaml\": a manifest cannot extend itself, not by way of others either";
+    let error = folder
+        .load("a.yaml")
+        .expect_err("it is a circle")
+        .to_string();
+    let expect =
+        "b.yaml:1:10: \"./a.yaml\": a manifest cannot extend itself, not by way of others either";
     assert_eq!(folder.plain(&error), expect);
 }
 
@@ -177,14 +213,20 @@ fn mutated(text: &str, changes: &[(prop::sample::Index, u8, String)]) -> String 
             break;
         }
         let place = places[at.index(places.len())];
-        let end = text[place..].chars().next().map_or(place, |c| place + c.len_utf8());
+        let end = text[place..]
+            .chars()
+            .next()
+            .map_or(place, |c| place + c.len_utf8());
         match how % 4 {
             0 => text.replace_range(place..end, ""),
             1 => text.replace_range(place..end, what),
             2 => text.insert_str(place, what),
             _ => {
                 let lines: Vec<&str> = text.lines().collect();
-                let (from, to) = (at.index(lines.len().max(1)), usize::from(*how) % lines.len().max(1));
+                let (from, to) = (
+                    at.index(lines.len().max(1)),
+                    usize::from(*how) % lines.len().max(1),
+                );
                 let mut lines: Vec<String> = lines.into_iter().map(str::to_owned).collect();
                 if !lines.is_empty() {
                     lines.swap(from, to);

@@ -10,7 +10,10 @@ use crate::folder::{FULL, Folder, SHORT};
 
 fn set(entries: &[(&str, Value)]) -> Overrides {
     let mut overrides = Overrides::default();
-    overrides.set = entries.iter().map(|(path, value)| ((*path).to_owned(), value.clone())).collect();
+    overrides.set = entries
+        .iter()
+        .map(|(path, value)| ((*path).to_owned(), value.clone()))
+        .collect();
     overrides
 }
 
@@ -18,22 +21,32 @@ fn set(entries: &[(&str, Value)]) -> Overrides {
 fn resolved_reads_back_equal_when_it_is_written() {
     let folder = Folder::new();
     for text in [FULL, SHORT] {
-        let resolved = folder
-            .read(text)
-            .expect("it is right")
-            .resolve(set(&[("max_turns", json!(3)), ("limits.max_turns", Value::Null)]));
+        let resolved = folder.read(text).expect("it is right").resolve(set(&[
+            ("max_turns", json!(3)),
+            ("limits.max_turns", Value::Null),
+        ]));
         let resolved = resolved.unwrap_or_else(|problems| panic!("{problems}"));
         let yaml = resolved.to_yaml().expect("it can be written");
-        assert_eq!(Resolved::from_yaml(&yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}")), resolved);
+        assert_eq!(
+            Resolved::from_yaml(&yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}")),
+            resolved
+        );
         let json = serde_json::to_string(&resolved).expect("it can be written");
-        assert_eq!(serde_json::from_str::<Resolved>(&json).expect("it can be read"), resolved);
+        assert_eq!(
+            serde_json::from_str::<Resolved>(&json).expect("it can be read"),
+            resolved
+        );
     }
 }
 
 #[test]
 fn resolved_is_written_for_people() {
     let folder = Folder::new();
-    let resolved = folder.read(SHORT).expect("it is right").resolve(Overrides::default()).expect("it is right");
+    let resolved = folder
+        .read(SHORT)
+        .expect("it is right")
+        .resolve(Overrides::default())
+        .expect("it is right");
     let yaml = folder.plain(&resolved.to_yaml().expect("it can be written"));
     insta::assert_snapshot!(yaml, @r#"
     manifest:
@@ -72,21 +85,42 @@ fn overrides_change_what_they_name() {
     overrides.model = Some("offline/planner".into());
     overrides.labels = BTreeMap::from([("tier".to_owned(), "12".to_owned())]);
     overrides.environment = BTreeMap::from([("REGION".to_owned(), "south".to_owned())]);
-    let resolved = loaded.resolve(overrides.clone()).unwrap_or_else(|problems| panic!("{problems}"));
+    let resolved = loaded
+        .resolve(overrides.clone())
+        .unwrap_or_else(|problems| panic!("{problems}"));
     let it = &resolved.manifest;
-    assert_eq!((&*it.name, &*it.entry_agent, &*it.agents[0].name), ("renamed", "lead", "lead"));
-    assert_eq!(it.agents[0].model, Some(ModelChoice::Name("offline/planner".into())));
     assert_eq!(
-        (it.labels["tier"].as_str(), it.labels["team"].as_str(), it.environment["REGION"].as_str()),
+        (&*it.name, &*it.entry_agent, &*it.agents[0].name),
+        ("renamed", "lead", "lead")
+    );
+    assert_eq!(
+        it.agents[0].model,
+        Some(ModelChoice::Name("offline/planner".into()))
+    );
+    assert_eq!(
+        (
+            it.labels["tier"].as_str(),
+            it.labels["team"].as_str(),
+            it.environment["REGION"].as_str()
+        ),
         ("12", "birds", "south")
     );
-    assert_eq!((it.agents[1].max_turns, it.budget.tokens, it.budget.cost_usd), (Some(2), Some(99), Some(10.0)));
-    assert_eq!(it.process_tools[0].timeout.map(|it| it.to_string()), Some("9s".to_owned()));
+    assert_eq!(
+        (it.agents[1].max_turns, it.budget.tokens, it.budget.cost_usd),
+        (Some(2), Some(99), Some(10.0))
+    );
+    assert_eq!(
+        it.process_tools[0].timeout.map(|it| it.to_string()),
+        Some("9s".to_owned())
+    );
     assert_eq!(it.agents[0].delegation.handoffs, 5);
     let boxes = serde_json::to_value(&it.agents[0].toolboxes[0]).expect("it can be written");
     assert_eq!(boxes, json!({"name": "files", "timeout": "3s"}));
     assert_eq!(resolved.overrides, overrides);
-    assert_eq!(resolved.needs, ["ACCOUNTS_TOKEN", "DOCS_TOKEN", "ISSUES_TOKEN", "LEVEL"]);
+    assert_eq!(
+        resolved.needs,
+        ["ACCOUNTS_TOKEN", "DOCS_TOKEN", "ISSUES_TOKEN", "LEVEL"]
+    );
 }
 
 #[test]
@@ -94,8 +128,16 @@ fn name_of_the_only_agent_is_that_of_the_whole() {
     let folder = Folder::new();
     let mut overrides = Overrides::default();
     overrides.name = Some("second".into());
-    let it = folder.read(SHORT).expect("it is right").resolve(overrides).expect("it is right").manifest;
-    assert_eq!((&*it.name, &*it.entry_agent, &*it.agents[0].name), ("second", "second", "second"));
+    let it = folder
+        .read(SHORT)
+        .expect("it is right")
+        .resolve(overrides)
+        .expect("it is right")
+        .manifest;
+    assert_eq!(
+        (&*it.name, &*it.entry_agent, &*it.agents[0].name),
+        ("second", "second", "second")
+    );
 }
 
 #[test]
@@ -112,7 +154,10 @@ fn overrides_are_refused_when_the_manifest_would_be_wrong() {
         ("agents.writer.prefix", json!(5)),
     ]);
     overrides.environment = BTreeMap::from([("PATH".to_owned(), "/".to_owned())]);
-    let error = loaded.resolve(overrides).expect_err("it is wrong").to_string();
+    let error = loaded
+        .resolve(overrides)
+        .expect_err("it is wrong")
+        .to_string();
     insta::assert_snapshot!(error, @r#"
     override agents.writer.prefix: expected a text, found 5; hint: put it in quotes: "5"
     override agents.writr.max_turns: `agents` has no "writr"; hint: the nearest is `writer`
@@ -127,7 +172,10 @@ fn overrides_are_refused_when_the_manifest_would_be_wrong() {
     let mut overrides = set(&[("max_turns", json!(0))]);
     overrides.environment = BTreeMap::from([("PATH".to_owned(), "/".to_owned())]);
     overrides.model = Some("offline/none".into());
-    let error = loaded.resolve(overrides).expect_err("it is wrong").to_string();
+    let error = loaded
+        .resolve(overrides)
+        .expect_err("it is wrong")
+        .to_string();
     insta::assert_snapshot!(error, @r#"
     override environment.PATH: the variable PATH is set by the runtime
     override max_turns: `max_turns` and `limits.max_turns` are the same: one of them is enough
@@ -139,8 +187,14 @@ fn overrides_are_refused_when_the_manifest_would_be_wrong() {
 #[test]
 fn needs_name_the_variables_of_models_and_stores() {
     let folder = Folder::new();
-    let needs =
-        |text: &str| folder.read(text).expect("it is right").resolve(Overrides::default()).expect("it is right").needs;
+    let needs = |text: &str| {
+        folder
+            .read(text)
+            .expect("it is right")
+            .resolve(Overrides::default())
+            .expect("it is right")
+            .needs
+    };
     let full = needs(FULL);
     assert_eq!(
         full,
@@ -158,7 +212,9 @@ fn needs_name_the_variables_of_models_and_stores() {
     assert_eq!(needs(store), ["BIRDS_URL"]);
     let any = needs("name: a\nprefix: x\n");
     assert!(
-        ["ADJUTANT_MODEL", "OPENAI_API_KEY", "OLLAMA_BASE_URL"].iter().all(|it| any.contains(&(*it).to_owned())),
+        ["ADJUTANT_MODEL", "OPENAI_API_KEY", "OLLAMA_BASE_URL"]
+            .iter()
+            .all(|it| any.contains(&(*it).to_owned())),
         "{any:?}"
     );
     let own = "name: a\nmodel: openai/gpt-5\nproviders: [{name: openai, base_url: 'https://x.example/v1', key_variables: [MINE]}]\n";
@@ -195,7 +251,9 @@ fn any_value() -> impl Strategy<Value = Value> {
 
 /// What is resolved of hardly anything.
 static PLAIN: LazyLock<Resolved> = LazyLock::new(|| {
-    let loaded = Folder::new().read("name: a\nprefix: x\n").expect("it is right");
+    let loaded = Folder::new()
+        .read("name: a\nprefix: x\n")
+        .expect("it is right");
     loaded.resolve(Overrides::default()).expect("it is right")
 });
 

@@ -25,7 +25,11 @@ fn check(yaml: &str) {
 fn schema_takes_every_example() {
     let documents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/manifest.md");
     let text = fs::read_to_string(documents).expect("the document is there");
-    let examples: Vec<&str> = text.split("```yaml\n").skip(1).filter_map(|part| part.split("```").next()).collect();
+    let examples: Vec<&str> = text
+        .split("```yaml\n")
+        .skip(1)
+        .filter_map(|part| part.split("```").next())
+        .collect();
     assert!(examples.len() >= 3, "{}", examples.len());
     for example in examples.iter().chain(&[FULL, SHORT, manifest::EXAMPLE]) {
         check(example);

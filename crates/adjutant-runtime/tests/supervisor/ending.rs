@@ -10,8 +10,15 @@ use super::fake::{Begin, End, Place, lock};
 #[tokio::test(start_paused = true)]
 async fn every_agent_is_accounted_for_when_the_supervisor_ends() {
     let place = Place::new();
-    let (well, fails, hangs) = (place.running("well", []), place.running("fails", []), place.running("hangs", []));
-    let (begins, idle) = (place.running("begins", [Begin::Hangs]), place.agent("idle", []));
+    let (well, fails, hangs) = (
+        place.running("well", []),
+        place.running("fails", []),
+        place.running("hangs", []),
+    );
+    let (begins, idle) = (
+        place.running("begins", [Begin::Hangs]),
+        place.agent("idle", []),
+    );
     *lock(&fails.end) = End::Fails;
     *lock(&hangs.end) = End::Hangs;
     let working = place.supervise(Settings::new().end_within(Duration::from_secs(9)));
@@ -25,9 +32,15 @@ async fn every_agent_is_accounted_for_when_the_supervisor_ends() {
     let names: Vec<&str> = report.left.iter().map(|(name, _)| &**name).collect();
     assert_eq!(names, ["fails", "hangs"]);
     assert_eq!(&*report.left[1].1, "it had not ended in time");
-    assert_eq!([well.status(), begins.status(), idle.status()], [Status::Stopped, Status::Stopped, Status::Created]);
+    assert_eq!(
+        [well.status(), begins.status(), idle.status()],
+        [Status::Stopped, Status::Stopped, Status::Created]
+    );
     // Where they should stand is as it was.
-    assert_eq!(place.home.desired(well.id()).expect("it is there").goal, Goal::Running);
+    assert_eq!(
+        place.home.desired(well.id()).expect("it is there").goal,
+        Goal::Running
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,7 +55,10 @@ async fn supervisor_ends_at_once_when_it_is_told_twice() {
     sleep(Duration::from_secs(1)).await;
     working.at_once.cancel();
     let report = working.ended().await;
-    assert_eq!((began.elapsed(), report.left.len()), (Duration::from_secs(1), 1));
+    assert_eq!(
+        (began.elapsed(), report.left.len()),
+        (Duration::from_secs(1), 1)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,5 +72,8 @@ async fn next_supervisor_starts_what_should_run_when_one_has_ended() {
         assert_eq!(agent.status(), Status::Stopped);
     }
     // Ends that were asked for are no failures.
-    assert_eq!(place.home.course(agent.id()).expect("it is kept").restarts, 0);
+    assert_eq!(
+        place.home.course(agent.id()).expect("it is kept").restarts,
+        0
+    );
 }

@@ -13,8 +13,8 @@ use std::{
 
 use adjutant_llm::World;
 use adjutant_runtime::{
-    Backend, Changes, Error, ErrorKind, Goal, Home, Instance, Loaded, Lock, Logs, Prompter, Reason, Resolved, Status,
-    StatusTracker, StatusWatch, Workspace,
+    Backend, Changes, Error, ErrorKind, Goal, Home, Instance, Loaded, Lock, Logs, Prompter, Reason,
+    Resolved, Status, StatusTracker, StatusWatch, Workspace,
     backend::LogLimits,
     supervisor::{Notice, Notices, Settings, Supervisor, SupervisorReport, Table},
 };
@@ -108,7 +108,8 @@ pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn resolved(name: &str) -> Resolved {
     let agents = json!([{"name": name, "model": "offline/planner"}]);
     let manifest = json!({"name": name, "entry_agent": name, "agents": agents});
-    serde_json::from_value(json!({"manifest": manifest, "sources": []})).expect("it is a resolved manifest")
+    serde_json::from_value(json!({"manifest": manifest, "sources": []}))
+        .expect("it is a resolved manifest")
 }
 
 /// Writes an agent down as a backend does.
@@ -123,7 +124,12 @@ impl Place {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let home = Home::at(folder.path().join("run"));
-        Self { _folder: folder, home, fakes: Arc::default(), began: Instant::now() }
+        Self {
+            _folder: folder,
+            home,
+            fakes: Arc::default(),
+            began: Instant::now(),
+        }
     }
 
     /// An agent whose starts come to this, one after the other; after them, it becomes ready.
@@ -150,7 +156,9 @@ impl Place {
     /// The same, and it should run.
     pub(crate) fn running(&self, name: &str, begins: impl IntoIterator<Item = Begin>) -> Arc<Fake> {
         let fake = self.agent(name, begins);
-        self.home.desire(fake.id, Goal::Running).expect("it is written");
+        self.home
+            .desire(fake.id, Goal::Running)
+            .expect("it is written");
         fake
     }
 
@@ -162,7 +170,13 @@ impl Place {
         let (end, at_once) = (Cancel::new(), Cancel::new());
         let (notices, table) = (supervisor.notices(), supervisor.table());
         let done = tokio::spawn(supervisor.run(end.clone(), at_once.clone()));
-        Working { notices, table, end, at_once, done }
+        Working {
+            notices,
+            table,
+            end,
+            at_once,
+            done,
+        }
     }
 }
 
@@ -191,14 +205,19 @@ impl Working {
     }
 
     pub(crate) async fn ended(self) -> SupervisorReport {
-        self.done.await.expect("it does not panic").expect("it works")
+        self.done
+            .await
+            .expect("it does not panic")
+            .expect("it works")
     }
 }
 
 impl Fake {
     /// Its process ends, and nobody had asked it to.
     pub(crate) fn crash(&self) {
-        self.tracker.set(Status::failed(Reason::Crashed, "killed")).expect("it runs");
+        self.tracker
+            .set(Status::failed(Reason::Crashed, "killed"))
+            .expect("it runs");
     }
 
     pub(crate) fn seconds(&self) -> Vec<u64> {
@@ -212,7 +231,9 @@ impl Fake {
     fn error(kind: ErrorKind) -> Error {
         // Errors are made by the crate alone: one of the right kind is provoked.
         let home = Home::at(std::env::temp_dir().join(Uuid::now_v7().to_string()));
-        let missing = home.desire(Uuid::nil(), Goal::Running).expect_err("there is none");
+        let missing = home
+            .desire(Uuid::nil(), Goal::Running)
+            .expect_err("there is none");
         assert_eq!(missing.kind(), ErrorKind::Missing, "{kind:?}");
         missing
     }

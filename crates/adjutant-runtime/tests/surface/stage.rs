@@ -72,7 +72,13 @@ pub(crate) use both;
 
 /// An agent whose model answers with these, one after the other.
 pub(crate) async fn stage(over: Over, scripts: impl IntoIterator<Item = Script>) -> Stage {
-    kept(over, scripts, MemoryJournal::default(), Durability::default()).await
+    kept(
+        over,
+        scripts,
+        MemoryJournal::default(),
+        Durability::default(),
+    )
+    .await
 }
 
 /// The same, with a journal that others have too.
@@ -83,28 +89,46 @@ pub(crate) async fn kept(
     durability: Durability,
 ) -> Stage {
     let model = Arc::new(ScriptedModel::new(scripts));
-    let agent =
-        Agent::new(Arc::clone(&model)).name("tester").tool(add).tool(delete).tool(linger).durability(durability);
+    let agent = Agent::new(Arc::clone(&model))
+        .name("tester")
+        .tool(add)
+        .tool(delete)
+        .tool(linger)
+        .durability(durability);
     let asked: Arc<dyn Model> = Arc::clone(&model) as Arc<dyn Model>;
     let local = LocalPrompter::new(agent, asked, Arc::new(journal));
-    let options = ServerOptions::new("tester").token(TOKEN).grace(Duration::from_secs(5));
-    let server = Server::bind(local.clone(), options).await.expect("it listens");
+    let options = ServerOptions::new("tester")
+        .token(TOKEN)
+        .grace(Duration::from_secs(5));
+    let server = Server::bind(local.clone(), options)
+        .await
+        .expect("it listens");
     let client = Client::new(server.address(), TOKEN).expect("a client");
     let server = tokio::spawn(server.serve(future::pending()));
     let prompter: Arc<dyn Prompter> = match over {
         Over::Local => Arc::new(local.clone()),
         Over::Http => Arc::new(client.clone()),
     };
-    Stage { prompter, local, model, client, server }
+    Stage {
+        prompter,
+        local,
+        model,
+        client,
+        server,
+    }
 }
 
 impl Stage {
     pub(crate) async fn prompt(&self, session: &str, text: &str) -> Result<PromptReply, Error> {
-        self.prompter.prompt(PromptRequest::new(text).session(session)).await
+        self.prompter
+            .prompt(PromptRequest::new(text).session(session))
+            .await
     }
 
     pub(crate) async fn stream(&self, session: &str, text: &str) -> Result<EventStream, Error> {
-        self.prompter.stream(PromptRequest::new(text).session(session)).await
+        self.prompter
+            .stream(PromptRequest::new(text).session(session))
+            .await
     }
 
     /// Waits until no run is at work: a caller that goes away is noticed by its connection.
@@ -122,12 +146,19 @@ impl Stage {
 /// The names of events, without deltas.
 pub(crate) fn name(event: &Event) -> String {
     let value = serde_json::to_value(event).expect("an event is written");
-    value.get("event").and_then(Value::as_str).expect("an event has a name").to_owned()
+    value
+        .get("event")
+        .and_then(Value::as_str)
+        .expect("an event has a name")
+        .to_owned()
 }
 
 /// All events of a stream.
 pub(crate) async fn all(stream: EventStream) -> Vec<Event> {
-    stream.map(|event| event.expect("the stream goes on")).collect().await
+    stream
+        .map(|event| event.expect("the stream goes on"))
+        .collect()
+        .await
 }
 
 /// What the last event says that the run came to.

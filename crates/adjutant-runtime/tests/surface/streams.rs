@@ -25,7 +25,11 @@ enum Of {
 
 impl Of {
     fn path(self) -> &'static str {
-        if self == Self::AgUi { "/v1/ag-ui" } else { "/v1/ai-sdk" }
+        if self == Self::AgUi {
+            "/v1/ag-ui"
+        } else {
+            "/v1/ai-sdk"
+        }
     }
 
     /// A request with one message, or with an answer in the form of the protocol.
@@ -57,7 +61,10 @@ impl Of {
     /// A request of a page that comes back to the session `talk`.
     fn back(self) -> Asked<'static> {
         match self {
-            Self::AgUi => Asked { path: "/v1/ag-ui/connect", ..self.asks("talk", Ok("Never read.")) },
+            Self::AgUi => Asked {
+                path: "/v1/ag-ui/connect",
+                ..self.asks("talk", Ok("Never read."))
+            },
             Self::AiSdk => Asked::new("GET", "/v1/ai-sdk/talk/stream"),
         }
     }
@@ -66,7 +73,11 @@ impl Of {
     fn question(self, frames: &[Value]) -> Value {
         match self {
             Self::AgUi => frames.last().expect("an end")["outcome"]["interrupts"][0].clone(),
-            Self::AiSdk => frames.iter().find(|it| it["type"] == "tool-approval-request").cloned().unwrap_or_default(),
+            Self::AiSdk => frames
+                .iter()
+                .find(|it| it["type"] == "tool-approval-request")
+                .cloned()
+                .unwrap_or_default(),
         }
     }
 }
@@ -81,17 +92,34 @@ fn named<'a>(asked: Asked<'a>, id: &str) -> Asked<'a> {
 /// The contents of the frames, but for a mark behind the last one.
 fn told(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{}", answer.body);
-    let data = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
-    data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).expect("it is JSON")).collect()
+    let data = answer
+        .body
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "));
+    data.filter(|data| *data != "[DONE]")
+        .map(|data| serde_json::from_str(data).expect("it is JSON"))
+        .collect()
 }
 
 fn text(frames: &[Value]) -> String {
-    let is_text = |it: &&Value| ["TEXT_MESSAGE_CONTENT", "text-delta"].iter().any(|name| it["type"] == *name);
-    frames.iter().filter(is_text).filter_map(|it| it["delta"].as_str()).collect()
+    let is_text = |it: &&Value| {
+        ["TEXT_MESSAGE_CONTENT", "text-delta"]
+            .iter()
+            .any(|name| it["type"] == *name)
+    };
+    frames
+        .iter()
+        .filter(is_text)
+        .filter_map(|it| it["delta"].as_str())
+        .collect()
 }
 
 async fn said(stage: &Stage, session: &str) -> Vec<String> {
-    let page = stage.prompter.messages(MessagesRequest::new().session(session)).await.expect("it is there");
+    let page = stage
+        .prompter
+        .messages(MessagesRequest::new().session(session))
+        .await
+        .expect("it is there");
     page.messages.into_iter().map(|it| it.text).collect()
 }
 
@@ -99,14 +127,31 @@ async fn said(stage: &Stage, session: &str) -> Vec<String> {
 async fn run_goes_on_when_its_page_goes_away_and_is_told_whole_to_one_that_comes_back() {
     for of in [Of::AgUi, Of::AiSdk] {
         let gate = Gate::default();
-        let stage = stage(Over::Http, [Script::new().text("Hello there.").delta_chars(5).wait_at(1, &gate)]).await;
-        assert_eq!(ask(&stage, of.back()).await.status, if of == Of::AgUi { 404 } else { 204 });
-        let mut page = TcpStream::connect(stage.client.address()).await.expect("it listens");
+        let stage = stage(
+            Over::Http,
+            [Script::new()
+                .text("Hello there.")
+                .delta_chars(5)
+                .wait_at(1, &gate)],
+        )
+        .await;
+        assert_eq!(
+            ask(&stage, of.back()).await.status,
+            if of == Of::AgUi { 404 } else { 204 }
+        );
+        let mut page = TcpStream::connect(stage.client.address())
+            .await
+            .expect("it listens");
         let asked = of.asks("talk", Ok("Hi."));
-        page.write_all(asked.text(stage.client.address()).as_bytes()).await.expect("it is sent");
+        page.write_all(asked.text(stage.client.address()).as_bytes())
+            .await
+            .expect("it is sent");
         gate.reached().await;
         drop(page);
-        assert_eq!(ask(&stage, of.asks("talk", Ok("Another."))).await.status, 409);
+        assert_eq!(
+            ask(&stage, of.asks("talk", Ok("Another."))).await.status,
+            409
+        );
         let answer = ask_then(&stage, of.back(), || gate.open()).await;
         assert_eq!(text(&told(&answer)), "Hello there.", "{of:?}");
         assert_eq!(said(&stage, "talk").await, ["Hi.", "Hello there."]);
@@ -125,13 +170,20 @@ async fn run_that_waits_is_answered_and_told_as_one_afterwards() {
     for of in [Of::AgUi, Of::AiSdk] {
         let gate = Gate::default();
         let asks = Script::new().call("delete", json!({"what": "it"}));
-        let stage = stage(Over::Http, [asks, Script::new().text("Done.").wait_at(0, &gate)]).await;
+        let stage = stage(
+            Over::Http,
+            [asks, Script::new().text("Done.").wait_at(0, &gate)],
+        )
+        .await;
         let waits = told(&ask(&stage, of.asks("talk", Ok("Delete it."))).await);
         let question = of.question(&waits);
         assert!(question.is_object(), "{of:?}: {waits:?}");
         // A page that is loaded anew is asked as well.
         assert_eq!(of.question(&told(&ask(&stage, of.back()).await)), question);
-        assert_eq!(ask(&stage, of.asks("talk", Ok("Another."))).await.status, 409);
+        assert_eq!(
+            ask(&stage, of.asks("talk", Ok("Another."))).await.status,
+            409
+        );
         let other = json!({"id": "0", "approvalId": "0", "toolCallId": "c1_0_0"});
         assert_eq!(ask(&stage, of.asks("talk", Err(other))).await.status, 400);
         let answered = ask(&stage, of.asks("talk", Err(question)));
@@ -141,13 +193,27 @@ async fn run_that_waits_is_answered_and_told_as_one_afterwards() {
         };
         let (answered, whole) = tokio::join!(answered, watched);
         let answered = told(&answered);
-        assert_eq!((text(&answered), text(&whole)), ("Done.".into(), "Done.".into()), "{of:?}");
+        assert_eq!(
+            (text(&answered), text(&whole)),
+            ("Done.".into(), "Done.".into()),
+            "{of:?}"
+        );
         let calls = |frames: &[Value]| {
             let begun = ["TOOL_CALL_START", "tool-input-start"];
-            frames.iter().filter(|it| begun.iter().any(|name| it["type"] == *name)).count()
+            frames
+                .iter()
+                .filter(|it| begun.iter().any(|name| it["type"] == *name))
+                .count()
         };
-        assert_eq!((calls(&answered), calls(&whole)), (0, 1), "{of:?}: {whole:?}");
-        assert_eq!(said(&stage, "talk").await, ["Delete it.", "it is deleted", "Done."]);
+        assert_eq!(
+            (calls(&answered), calls(&whole)),
+            (0, 1),
+            "{of:?}: {whole:?}"
+        );
+        assert_eq!(
+            said(&stage, "talk").await,
+            ["Delete it.", "it is deleted", "Done."]
+        );
     }
 }
 
@@ -155,7 +221,10 @@ async fn run_that_waits_is_answered_and_told_as_one_afterwards() {
 async fn message_is_heard_once_and_what_came_of_it_is_told_to_whoever_sends_it_again() {
     for of in [Of::AgUi, Of::AiSdk] {
         let gate = Gate::default();
-        let scripts = [Script::new().text("One.").wait_at(0, &gate), Script::new().text("Two.")];
+        let scripts = [
+            Script::new().text("One.").wait_at(0, &gate),
+            Script::new().text("Two."),
+        ];
         let stage = stage(Over::Http, scripts).await;
         let sent = |id: &str| named(of.asks("talk", Ok("Hi.")), id);
         let first = ask(&stage, sent("u1"));
@@ -164,13 +233,21 @@ async fn message_is_heard_once_and_what_came_of_it_is_told_to_whoever_sends_it_a
             ask_then(&stage, sent("u1"), || gate.open()).await
         };
         let (first, again) = tokio::join!(first, again);
-        assert_eq!((text(&told(&first)), text(&told(&again))), ("One.".into(), "One.".into()), "{of:?}");
+        assert_eq!(
+            (text(&told(&first)), text(&told(&again))),
+            ("One.".into(), "One.".into()),
+            "{of:?}"
+        );
         stage.idle().await;
         let next = ask(&stage, sent("u2")).await;
         assert_eq!(text(&told(&next)), "Two.");
         stage.idle().await;
         let (one, two) = tokio::join!(ask(&stage, sent("u1")), ask(&stage, sent("u2")));
-        assert_eq!((text(&told(&one)), text(&told(&two))), ("One.".into(), "Two.".into()), "{of:?}");
+        assert_eq!(
+            (text(&told(&one)), text(&told(&two))),
+            ("One.".into(), "Two.".into()),
+            "{of:?}"
+        );
         assert_eq!(stage.model.requests().len(), 2, "{of:?}");
     }
 }
@@ -183,19 +260,37 @@ async fn words_beside_an_answer_are_refused_before_anything_runs() {
         let waits = told(&ask(&stage, named(of.asks("talk", Ok("Delete it.")), "u1")).await);
         let question = of.question(&waits);
         let answers = |id: &str| {
-            let mut body: Value = serde_json::from_str(&of.asks("talk", Err(question.clone())).body).expect("JSON");
+            let mut body: Value =
+                serde_json::from_str(&of.asks("talk", Err(question.clone())).body).expect("JSON");
             let parts = json!([{"type": "text", "text": "No, stop!"}]);
-            body["messages"] = json!([{"role": "user", "id": id, "content": "No, stop!", "parts": parts}]);
+            body["messages"] =
+                json!([{"role": "user", "id": id, "content": "No, stop!", "parts": parts}]);
             if of == Of::AiSdk {
-                body["answers"] = json!([{"id": question["approvalId"], "payload": {"approved": true}}]);
+                body["answers"] =
+                    json!([{"id": question["approvalId"], "payload": {"approved": true}}]);
             }
             Asked::new("POST", of.path()).json(body)
         };
         let refused = ask(&stage, answers("u2")).await;
-        assert!(refused.status == 400 && refused.body.contains("words beside an answer"), "{}", refused.body);
-        assert_eq!((stage.model.requests().len(), said(&stage, "talk").await.len()), (1, 1), "{of:?}");
+        assert!(
+            refused.status == 400 && refused.body.contains("words beside an answer"),
+            "{}",
+            refused.body
+        );
+        assert_eq!(
+            (
+                stage.model.requests().len(),
+                said(&stage, "talk").await.len()
+            ),
+            (1, 1),
+            "{of:?}"
+        );
         // What it holds of before is nothing new.
-        assert_eq!(text(&told(&ask(&stage, answers("u1")).await)), "Done.", "{of:?}");
+        assert_eq!(
+            text(&told(&ask(&stage, answers("u1")).await)),
+            "Done.",
+            "{of:?}"
+        );
     }
 }
 
@@ -204,32 +299,71 @@ async fn copy_of_a_run_in_its_middle_is_open_and_told_as_far_as_it_came() {
     let asks = Script::new().call("delete", json!({"what": "it"}));
     let journal = MemoryJournal::default();
     let fine = || Script::new().text("Fine.");
-    let stage = stage::kept(Over::Http, [asks, fine(), fine()], journal.clone(), Durability::default()).await;
+    let stage = stage::kept(
+        Over::Http,
+        [asks, fine(), fine()],
+        journal.clone(),
+        Durability::default(),
+    )
+    .await;
     let events = stage::all(stage.stream("talk", "Delete it.").await.expect("it begins")).await;
-    let opened = events.iter().find(|it| stage::name(it) == "turn_started").expect("a turn").seq;
+    let opened = events
+        .iter()
+        .find(|it| stage::name(it) == "turn_started")
+        .expect("a turn")
+        .seq;
     for copy in ["copy", "other"] {
         let mut fork = ForkRequest::new(copy);
         fork.at = Some(opened.0);
-        stage.prompter.fork(Some("talk"), fork).await.expect("it is made");
+        stage
+            .prompter
+            .fork(Some("talk"), fork)
+            .await
+            .expect("it is made");
     }
     let stored: Arc<dyn Prompter> = Arc::new(StoredPrompter::new(Arc::new(journal)));
     for prompter in [&stage.prompter, &stored] {
-        let stands = prompter.look(Some("copy"), Look::Run).await.expect("it is there");
-        assert_eq!((&stands["state"], stands.get("due")), (&json!("open"), None));
+        let stands = prompter
+            .look(Some("copy"), Look::Run)
+            .await
+            .expect("it is there");
+        assert_eq!(
+            (&stands["state"], stands.get("due")),
+            (&json!("open"), None)
+        );
         let told = timeout(
             Duration::from_secs(60),
-            stage::all(prompter.attach(Some("copy"), Some(0)).await.expect("it is there")),
+            stage::all(
+                prompter
+                    .attach(Some("copy"), Some(0))
+                    .await
+                    .expect("it is there"),
+            ),
         );
-        assert_eq!(told.await.expect("it ends").last().map(|it| it.seq), Some(opened));
+        assert_eq!(
+            told.await.expect("it ends").last().map(|it| it.seq),
+            Some(opened)
+        );
     }
-    let back = Asked { path: "/v1/ag-ui/connect", ..Of::AgUi.asks("copy", Ok("Never read.")) };
+    let back = Asked {
+        path: "/v1/ag-ui/connect",
+        ..Of::AgUi.asks("copy", Ok("Never read."))
+    };
     let told = told(&ask(&stage, back).await);
     let end = told.last().expect("an end");
     assert!(
-        end["type"] == "RUN_ERROR" && end["message"].as_str().is_some_and(|it| it.contains("nobody goes on")),
+        end["type"] == "RUN_ERROR"
+            && end["message"]
+                .as_str()
+                .is_some_and(|it| it.contains("nobody goes on")),
         "{end}"
     );
-    assert_eq!(ask(&stage, Asked::new("GET", "/v1/ai-sdk/copy/stream")).await.status, 204);
+    assert_eq!(
+        ask(&stage, Asked::new("GET", "/v1/ai-sdk/copy/stream"))
+            .await
+            .status,
+        204
+    );
     // A prompt ends what was cut off, and is told what comes of itself.
     for (of, copy) in [(Of::AgUi, "copy"), (Of::AiSdk, "other")] {
         let frames = self::told(&ask(&stage, of.asks(copy, Ok("Rather tell me."))).await);
@@ -241,14 +375,38 @@ async fn copy_of_a_run_in_its_middle_is_open_and_told_as_far_as_it_came() {
 async fn what_a_page_cannot_ask_for_is_told_to_it() {
     let stage = stage(Over::Http, []).await;
     let picture = json!([{"type": "image", "source": {"type": "data", "value": "AAAA", "mimeType": "image/png"}}]);
-    let file = json!([{"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA"}]);
+    let file =
+        json!([{"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA"}]);
     let of = |path: &'static str, body: Value| Asked::new("POST", path).json(body);
     for (asked, status, why) in [
-        (of("/v1/ag-ui", json!({"threadId": "talk"})), 400, "AG-UI's `RunAgentInput`"),
-        (of("/v1/ai-sdk", json!({"messages": []})), 400, "what `useChat` of the AI SDK sends"),
-        (of("/v1/ag-ui", json!({"threadId": "talk", "runId": "r"})), 400, "neither a message nor an answer"),
-        (of("/v1/ag-ui", json!({"threadId": "a\nb", "runId": "r"})), 400, "a control character"),
-        (of("/v1/ag-ui/connect", json!({"threadId": "talk", "runId": "r"})), 404, "talk"),
+        (
+            of("/v1/ag-ui", json!({"threadId": "talk"})),
+            400,
+            "AG-UI's `RunAgentInput`",
+        ),
+        (
+            of("/v1/ai-sdk", json!({"messages": []})),
+            400,
+            "what `useChat` of the AI SDK sends",
+        ),
+        (
+            of("/v1/ag-ui", json!({"threadId": "talk", "runId": "r"})),
+            400,
+            "neither a message nor an answer",
+        ),
+        (
+            of("/v1/ag-ui", json!({"threadId": "a\nb", "runId": "r"})),
+            400,
+            "a control character",
+        ),
+        (
+            of(
+                "/v1/ag-ui/connect",
+                json!({"threadId": "talk", "runId": "r"}),
+            ),
+            404,
+            "talk",
+        ),
         (
             of(
                 "/v1/ag-ui",
@@ -258,15 +416,30 @@ async fn what_a_page_cannot_ask_for_is_told_to_it() {
             "pictures and files are not taken",
         ),
         (
-            of("/v1/ai-sdk", json!({"id": "talk", "messages": [{"role": "user", "parts": file}]})),
+            of(
+                "/v1/ai-sdk",
+                json!({"id": "talk", "messages": [{"role": "user", "parts": file}]}),
+            ),
             400,
             "pictures and files are not taken",
         ),
-        (Asked { media: "text/plain", ..Of::AgUi.asks("talk", Ok("Hi.")) }, 415, "application/json"),
+        (
+            Asked {
+                media: "text/plain",
+                ..Of::AgUi.asks("talk", Ok("Hi."))
+            },
+            415,
+            "application/json",
+        ),
         (Of::AiSdk.asks("talk", Ok(" ")), 400, "empty"),
     ] {
         let told = ask(&stage, asked).await;
-        assert!(told.status == status && told.body.contains(why), "{} {}", told.status, told.body);
+        assert!(
+            told.status == status && told.body.contains(why),
+            "{} {}",
+            told.status,
+            told.body
+        );
     }
     assert_eq!(stage.model.requests().len(), 0);
 }

@@ -25,37 +25,68 @@ struct TextExcerpt {
 /// Shows a file of a skill from a line on.
 pub(super) fn read(skill: &Skill, path: &str, first: u64) -> Result<CallResult, ToolError> {
     let asked = name::quoted(path);
-    let (file, total) = skill.folder.file(path.trim()).map_err(|refused| told(&refused, &asked))?;
+    let (file, total) = skill
+        .folder
+        .file(path.trim())
+        .map_err(|refused| told(&refused, &asked))?;
     let bytes = bytes(file, MAX_READ_BYTES)
         .map_err(|error| ToolError::failed(format!("cannot read {asked}: {}", error.kind())))?;
     let is_whole = bytes.len() as u64 >= total;
-    let text = text(&bytes, is_whole)
-        .ok_or_else(|| ToolError::failed(format!("{asked} is a binary file of {}, not text", size(total))))?;
+    let text = text(&bytes, is_whole).ok_or_else(|| {
+        ToolError::failed(format!(
+            "{asked} is a binary file of {}, not text",
+            size(total)
+        ))
+    })?;
     let first = first.max(1);
     let part = TextExcerpt::of(text, first);
     if part.lines == 0 && first > 1 {
         return Err(ToolError::failed(format!("{asked} has no line {first}")));
     }
-    let (last, lines, is_cut) = (first + part.lines.saturating_sub(1), part.lines, part.next.is_some() || !is_whole);
+    let (last, lines, is_cut) = (
+        first + part.lines.saturating_sub(1),
+        part.lines,
+        part.next.is_some() || !is_whole,
+    );
     let footer = match part.next {
         Some(next) if part.is_line_cut => {
-            format!("[line {first} is cut: it is longer than {MAX_SHOWN_BYTES} bytes; read on with start_line={next}]")
+            format!(
+                "[line {first} is cut: it is longer than {MAX_SHOWN_BYTES} bytes; read on with start_line={next}]"
+            )
         }
-        Some(next) => format!("[cut after line {last}, of {}; read on with start_line={next}]", size(total)),
+        Some(next) => format!(
+            "[cut after line {last}, of {}; read on with start_line={next}]",
+            size(total)
+        ),
         None if !is_whole => {
-            format!("[cut after line {last}: a file of {} is read up to {}]", size(total), size(MAX_READ_BYTES))
+            format!(
+                "[cut after line {last}: a file of {} is read up to {}]",
+                size(total),
+                size(MAX_READ_BYTES)
+            )
         }
         None => format!("[end of {asked}, {}]", size(total)),
     };
     let details = json!({"file": path, "of": skill.name(), "first_line": first, "lines": lines, "cut": is_cut});
-    Ok(CallResult { details, ..CallResult::ok(part.shown + &footer) })
+    Ok(CallResult {
+        details,
+        ..CallResult::ok(part.shown + &footer)
+    })
 }
 
 impl TextExcerpt {
     /// The lines from the first on, as many as there is room for.
     fn of(text: &str, first: u64) -> Self {
-        let mut part = Self { shown: String::new(), lines: 0, next: None, is_line_cut: false };
-        for (at, line) in (1_u64..).zip(text.split_inclusive('\n')).skip_while(|(at, _)| *at < first) {
+        let mut part = Self {
+            shown: String::new(),
+            lines: 0,
+            next: None,
+            is_line_cut: false,
+        };
+        for (at, line) in (1_u64..)
+            .zip(text.split_inclusive('\n'))
+            .skip_while(|(at, _)| *at < first)
+        {
             if part.shown.len() + line.len() <= MAX_SHOWN_BYTES {
                 part.shown.push_str(line);
                 part.lines += 1;
@@ -84,9 +115,9 @@ fn text(bytes: &[u8], is_whole: bool) -> Option<&str> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     match std::str::from_utf8(bytes) {
         Ok(text) => Some(text),
-        Err(error) if !is_whole && error.error_len().is_none() => {
-            bytes.get(..error.valid_up_to()).and_then(|bytes| std::str::from_utf8(bytes).ok())
-        }
+        Err(error) if !is_whole && error.error_len().is_none() => bytes
+            .get(..error.valid_up_to())
+            .and_then(|bytes| std::str::from_utf8(bytes).ok()),
         Err(_) => None,
     }
 }
@@ -105,10 +136,14 @@ fn told(refused: &Refused, asked: &str) -> ToolError {
     match refused {
         Refused::Missing => ToolError::failed(format!("the skill has no file {asked}")),
         Refused::Outside => {
-            let message = format!("{asked} is not in the skill's folder; paths are relative to it and stay inside");
+            let message = format!(
+                "{asked} is not in the skill's folder; paths are relative to it and stay inside"
+            );
             ToolError::new(ToolErrorKind::Denied, message)
         }
-        Refused::NotAFile => ToolError::failed(format!("{asked} is no regular file, so it is not opened")),
+        Refused::NotAFile => {
+            ToolError::failed(format!("{asked} is no regular file, so it is not opened"))
+        }
         Refused::IsFolder => ToolError::failed(format!("{asked} is a folder; name a file in it")),
         Refused::Io(error) => ToolError::failed(format!("cannot open {asked}: {}", error.kind())),
     }

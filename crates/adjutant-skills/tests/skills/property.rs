@@ -16,7 +16,8 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
         Just(b"metadata:\n  a: &a [*a, {b: *a}]\n".to_vec()),
         Just(b"allowed-tools: [1, ~, {a: b}]\n".to_vec()),
         Just(b"? [a]\n: !!binary x\n<<: *a\n".to_vec()),
-        "[-:&*!|>'\"%@`{}\\[\\],#?~ \t\n\r0-9a-zé\u{0}\u{feff}\u{2028}\u{1f600}]{0,40}".prop_map(String::into_bytes),
+        "[-:&*!|>'\"%@`{}\\[\\],#?~ \t\n\r0-9a-zé\u{0}\u{feff}\u{2028}\u{1f600}]{0,40}"
+            .prop_map(String::into_bytes),
         prop::collection::vec(any::<u8>(), 0..20),
     ];
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())

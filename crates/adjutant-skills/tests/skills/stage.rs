@@ -15,7 +15,9 @@ pub(crate) struct Den {
 
 impl Den {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a temporary directory") }
+        Self {
+            folder: tempfile::tempdir().expect("a temporary directory"),
+        }
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {
@@ -25,7 +27,8 @@ impl Den {
     /// Writes a file and the folders above it.
     pub(crate) fn file(self, path: &str, bytes: impl AsRef<[u8]>) -> Self {
         let path = self.path(path);
-        fs::create_dir_all(path.parent().expect("it has a folder")).expect("the folder can be made");
+        fs::create_dir_all(path.parent().expect("it has a folder"))
+            .expect("the folder can be made");
         fs::write(path, bytes).expect("the file can be written");
         self
     }
@@ -38,7 +41,10 @@ impl Den {
     /// A skill with a description and this body.
     pub(crate) fn plain(self, folder: &str, body: &str) -> Self {
         let name = folder.rsplit('/').next().unwrap_or(folder).to_owned();
-        self.skill(folder, format!("---\nname: {name}\ndescription: About {name}.\n---\n{body}\n"))
+        self.skill(
+            folder,
+            format!("---\nname: {name}\ndescription: About {name}.\n---\n{body}\n"),
+        )
     }
 
     /// The skills of `skills/`, as a user's.
@@ -48,7 +54,11 @@ impl Den {
 
     /// The findings of a load, in short: where below `skills/`, and what.
     pub(crate) fn told(&self, skills: &Skills) -> Vec<(String, Severity, FindingKind)> {
-        skills.findings().iter().map(|finding| (self.at(finding), finding.severity, finding.kind)).collect()
+        skills
+            .findings()
+            .iter()
+            .map(|finding| (self.at(finding), finding.severity, finding.kind))
+            .collect()
     }
 
     /// Where a finding is, relative to the den.
@@ -64,10 +74,24 @@ pub(crate) fn names(skills: &Skills) -> Vec<&str> {
 }
 
 /// What calls of an agent with these skills come to, one turn each, and what the model was asked.
-pub(crate) async fn run(skills: &Skills, calls: &[(&str, Value)]) -> (Vec<CallResult>, Vec<Request>) {
-    let scripts = calls.iter().map(|(tool, args)| Script::new().call(*tool, args.clone()));
-    let model = Arc::new(ScriptedModel::new(scripts.chain([Script::new().text("Done.")])));
+pub(crate) async fn run(
+    skills: &Skills,
+    calls: &[(&str, Value)],
+) -> (Vec<CallResult>, Vec<Request>) {
+    let scripts = calls
+        .iter()
+        .map(|(tool, args)| Script::new().call(*tool, args.clone()));
+    let model = Arc::new(ScriptedModel::new(
+        scripts.chain([Script::new().text("Done.")]),
+    ));
     let agent = skills.install(Agent::new(Arc::clone(&model)));
     let result = agent.run("Go.").await.expect("it answers");
-    (result.calls.iter().map(|call| CallResult::clone(&call.result)).collect(), model.requests())
+    (
+        result
+            .calls
+            .iter()
+            .map(|call| CallResult::clone(&call.result))
+            .collect(),
+        model.requests(),
+    )
 }

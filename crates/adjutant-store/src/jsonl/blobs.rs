@@ -11,7 +11,10 @@ use super::{
 };
 
 /// Writes the attachments of records that are not there yet; they survive a crash of the machine.
-pub(super) fn keep<'a>(place: &JournalFolder, records: impl Iterator<Item = &'a Stamped>) -> Result<(), JournalError> {
+pub(super) fn keep<'a>(
+    place: &JournalFolder,
+    records: impl Iterator<Item = &'a Stamped>,
+) -> Result<(), JournalError> {
     let folder = place.blobs();
     let mut is_new = false;
     for stamped in records {
@@ -30,13 +33,22 @@ pub(super) fn keep<'a>(place: &JournalFolder, records: impl Iterator<Item = &'a 
 }
 
 /// The attachments with these digests.
-pub(super) fn read(place: &JournalFolder, digests: Vec<Digest>) -> Result<Vec<Attachment>, JournalError> {
+pub(super) fn read(
+    place: &JournalFolder,
+    digests: Vec<Digest>,
+) -> Result<Vec<Attachment>, JournalError> {
     let read = |digest: Digest| {
         let path = place.blobs().join(digest.to_string());
         let bytes = contents(&path)?.ok_or_else(|| {
-            JournalError::new(JournalErrorKind::Corrupt, format!("attachment {} is missing", path.display()))
+            JournalError::new(
+                JournalErrorKind::Corrupt,
+                format!("attachment {} is missing", path.display()),
+            )
         })?;
-        Ok(Attachment { digest, bytes: bytes.into() })
+        Ok(Attachment {
+            digest,
+            bytes: bytes.into(),
+        })
     };
     digests.into_iter().map(read).collect()
 }
@@ -59,7 +71,12 @@ pub(super) fn sweep(place: &JournalFolder) -> Result<GcReport, JournalError> {
             if batch.is_empty() {
                 break;
             }
-            needed.extend(batch.into_iter().flat_map(|kept| kept.attached).map(|digest| digest.to_string()));
+            needed.extend(
+                batch
+                    .into_iter()
+                    .flat_map(|kept| kept.attached)
+                    .map(|digest| digest.to_string()),
+            );
         }
     }
     let mut swept = GcReport::default();
@@ -69,10 +86,16 @@ pub(super) fn sweep(place: &JournalFolder) -> Result<GcReport, JournalError> {
             continue;
         }
         let path = blob.path();
-        let bytes = blob.metadata().map_err(|error| failed("read", &path, error))?.len();
+        let bytes = blob
+            .metadata()
+            .map_err(|error| failed("read", &path, error))?
+            .len();
         fs::remove_file(&path).map_err(|error| failed("remove", &path, error))?;
         // A temporary file is one that a crash left: nobody else writes while this lock is held.
-        if name.to_str().is_some_and(|name| name.parse::<Digest>().is_ok()) {
+        if name
+            .to_str()
+            .is_some_and(|name| name.parse::<Digest>().is_ok())
+        {
             swept.attachments += 1;
             swept.bytes += bytes;
         }

@@ -53,7 +53,13 @@ impl Flushed {
     }
 
     /// Fails if the records behind this end, where a batch ends, are not those that were flushed.
-    pub(super) fn check(&self, records: &Path, LogEnd { seq, link, length, .. }: &LogEnd) -> Result<(), JournalError> {
+    pub(super) fn check(
+        &self,
+        records: &Path,
+        LogEnd {
+            seq, link, length, ..
+        }: &LogEnd,
+    ) -> Result<(), JournalError> {
         if *seq != self.seq || (*link, *length) == (self.link, self.length) {
             return Ok(());
         }
@@ -81,13 +87,19 @@ impl Flushed {
             _ => format!("; hint: a fork at {seq} keeps what is left"),
         };
         let (path, gone) = (records.display(), self.seq);
-        let message = format!("record {} in {path} is missing: it was cut off, with all up to {gone}{cure}", seq + 1);
+        let message = format!(
+            "record {} in {path} is missing: it was cut off, with all up to {gone}{cure}",
+            seq + 1
+        );
         Err(JournalError::new(JournalErrorKind::Corrupt, message))
     }
 }
 
 fn other(records: &Path, seq: u64) -> JournalError {
-    let message = format!("record {seq} in {} is not the one that was flushed", records.display());
+    let message = format!(
+        "record {seq} in {} is not the one that was flushed",
+        records.display()
+    );
     JournalError::new(JournalErrorKind::Corrupt, message)
 }
 
@@ -99,7 +111,10 @@ pub(super) fn make(log: &LogFolder, end: &LogEnd) -> Result<(), JournalError> {
 /// Opens the file to write: what is written later goes into the file of this log, whatever became of its name.
 pub(super) fn open(log: &LogFolder) -> Result<File, JournalError> {
     let path = log.file(FILE);
-    OpenOptions::new().write(true).open(&path).map_err(|error| failed("open", &path, error))
+    OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .map_err(|error| failed("open", &path, error))
 }
 
 /// Writes the end of records that have been flushed.
@@ -109,7 +124,11 @@ pub(super) fn write(mut file: &File, end: &LogEnd) -> io::Result<()> {
     written.and(file.unlock())
 }
 
-fn text(LogEnd { seq, length, link, .. }: &LogEnd) -> Vec<u8> {
+fn text(
+    LogEnd {
+        seq, length, link, ..
+    }: &LogEnd,
+) -> Vec<u8> {
     let json = format!("{{\"seq\":{seq},\"length\":{length},\"link\":\"{link}\"}}");
     format!("{json:159}\n").into_bytes()
 }

@@ -35,27 +35,50 @@ struct FoldHeader {
 /// Keeps a fold of the records up to this end in place of the one before; they are on the disk before it is.
 ///
 /// A crash of the machine that took them would leave a fold that others could grow into.
-pub(super) fn keep(log: &LogFolder, LogEnd { link, length, .. }: &LogEnd, folded: &Folded) -> Result<(), JournalError> {
+pub(super) fn keep(
+    log: &LogFolder,
+    LogEnd { link, length, .. }: &LogEnd,
+    folded: &Folded,
+) -> Result<(), JournalError> {
     let path = log.file("fold");
     let Folded { seq, format, bytes } = folded;
     let (format, digest) = (Arc::clone(format), Digest::of(bytes));
-    let header = FoldHeader { seq: *seq, link: *link, length: *length, format, digest };
-    let mut text = serde_json::to_vec(&header).map_err(|error| failed("write", &path, error.into()))?;
+    let header = FoldHeader {
+        seq: *seq,
+        link: *link,
+        length: *length,
+        format,
+        digest,
+    };
+    let mut text =
+        serde_json::to_vec(&header).map_err(|error| failed("write", &path, error.into()))?;
     text.push(b'\n');
     text.extend_from_slice(bytes);
     let records = log.records();
-    File::open(&records).and_then(|file| file.sync_data()).map_err(|error| failed("flush", &records, error))?;
+    File::open(&records)
+        .and_then(|file| file.sync_data())
+        .map_err(|error| failed("flush", &records, error))?;
     replace(&path, &text)
 }
 
 /// The fold that was kept last; what is damaged, or of records that are not those of the log, is none.
 pub(super) fn read(log: &LogFolder) -> Result<Option<Folded>, JournalError> {
-    let Some(text) = contents(&log.file("fold"))? else { return Ok(None) };
-    let Some(at) = text.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
-    let Ok(header) = serde_json::from_slice::<FoldHeader>(&text[..at]) else { return Ok(None) };
+    let Some(text) = contents(&log.file("fold"))? else {
+        return Ok(None);
+    };
+    let Some(at) = text.iter().position(|byte| *byte == b'\n') else {
+        return Ok(None);
+    };
+    let Ok(header) = serde_json::from_slice::<FoldHeader>(&text[..at]) else {
+        return Ok(None);
+    };
     let bytes = Bytes::from(text).slice(at + 1..);
     let stands = Digest::of(&bytes) == header.digest && header.end(log)?.is_some();
-    Ok(stands.then_some(Folded { seq: header.seq, format: header.format, bytes }))
+    Ok(stands.then_some(Folded {
+        seq: header.seq,
+        format: header.format,
+        bytes,
+    }))
 }
 
 /// An end from which the records behind this one can be read: that of the fold, if it is not of later ones.
@@ -68,9 +91,10 @@ pub(super) fn before(log: &LogFolder, seq: u64) -> Result<LogEnd, JournalError> 
         .and_then(|file| BufReader::new(file.take(MAX_HEADER)).read_until(b'\n', &mut text));
     match serde_json::from_slice::<FoldHeader>(&text) {
         // A batch is there whole or not at all: its middle is no end.
-        Ok(header) if read.is_ok() && header.seq.0 <= seq => {
-            Ok(header.end(log)?.filter(|(_, rest)| *rest == 0).map_or(BEGINNING, |(end, _)| end))
-        }
+        Ok(header) if read.is_ok() && header.seq.0 <= seq => Ok(header
+            .end(log)?
+            .filter(|(_, rest)| *rest == 0)
+            .map_or(BEGINNING, |(end, _)| end)),
         _ => Ok(BEGINNING),
     }
 }

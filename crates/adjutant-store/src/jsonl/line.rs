@@ -52,12 +52,20 @@ const CHECK: &[u8] = b",\"check\":\"";
 const STORED: &[u8] = b"\",\"stored\":";
 
 /// The beginning of every log.
-pub(super) const BEGINNING: LogEnd = LogEnd { seq: 0, changed_ms: 0, bytes: 0, link: Digest::GENESIS, length: 0 };
+pub(super) const BEGINNING: LogEnd = LogEnd {
+    seq: 0,
+    changed_ms: 0,
+    bytes: 0,
+    link: Digest::GENESIS,
+    length: 0,
+};
 
 impl<'a> Line<'a> {
     /// Reads a line, without its line feed.
     pub(super) fn read(line: &'a [u8]) -> Option<Self> {
-        let at = line.windows(CHECK.len()).position(|window| window == CHECK)?;
+        let at = line
+            .windows(CHECK.len())
+            .position(|window| window == CHECK)?;
         let (head, rest) = line.split_at(at);
         let (check, rest) = rest.get(CHECK.len()..)?.split_at_checked(16)?;
         let stored = rest.strip_prefix(STORED)?.strip_suffix(b"}")?;
@@ -75,18 +83,35 @@ impl<'a> Line<'a> {
 
     /// The end of the log behind this line, which begins where the log ended before.
     pub(super) fn end(&self, end: &LogEnd, line_length: usize) -> LogEnd {
-        let Header { seq, changed_ms, bytes, link, .. } = self.header;
-        LogEnd { seq, changed_ms, bytes, link, length: end.length + line_length as u64 + 1 }
+        let Header {
+            seq,
+            changed_ms,
+            bytes,
+            link,
+            ..
+        } = self.header;
+        LogEnd {
+            seq,
+            changed_ms,
+            bytes,
+            link,
+            length: end.length + line_length as u64 + 1,
+        }
     }
 }
 
 fn check_of(head: &[u8]) -> String {
     let Digest(bytes) = Digest::of(head);
-    bytes.first_chunk().map_or_else(String::new, |first| format!("{:016x}", u64::from_be_bytes(*first)))
+    bytes.first_chunk().map_or_else(String::new, |first| {
+        format!("{:016x}", u64::from_be_bytes(*first))
+    })
 }
 
 /// The lines of a batch behind an end, and the end behind them.
-pub(super) fn lines(mut end: LogEnd, batch: &[Arc<Stamped>]) -> Result<(Vec<u8>, LogEnd), JournalError> {
+pub(super) fn lines(
+    mut end: LogEnd,
+    batch: &[Arc<Stamped>],
+) -> Result<(Vec<u8>, LogEnd), JournalError> {
     let mut text = Vec::new();
     for (stamped, rest) in batch.iter().zip((0..batch.len() as u64).rev()) {
         let stored = stamped.bytes()?;
@@ -99,11 +124,19 @@ pub(super) fn lines(mut end: LogEnd, batch: &[Arc<Stamped>]) -> Result<(Vec<u8>,
             rest,
             changed_ms: end.changed_ms.max(stamped.at_ms),
             bytes: end.bytes + stored.len() as u64,
-            attached: stamped.attachments()?.iter().map(|attachment| attachment.digest).collect(),
+            attached: stamped
+                .attachments()?
+                .iter()
+                .map(|attachment| attachment.digest)
+                .collect(),
             link: end.link.then(stored),
         };
         let mut head = serde_json::to_vec(&header).map_err(|error| {
-            JournalError::new(JournalErrorKind::Invalid, "a line cannot be written as JSON").with_source(error)
+            JournalError::new(
+                JournalErrorKind::Invalid,
+                "a line cannot be written as JSON",
+            )
+            .with_source(error)
         })?;
         // Without the brace: the rest of the line belongs to the same object.
         head.pop();
@@ -113,11 +146,26 @@ pub(super) fn lines(mut end: LogEnd, batch: &[Arc<Stamped>]) -> Result<(Vec<u8>,
             text.extend_from_slice(part);
         }
         if text.len() - before > MAX_LINE {
-            let message = format!("record {} would be longer than {MAX_LINE} bytes", stamped.seq);
+            let message = format!(
+                "record {} would be longer than {MAX_LINE} bytes",
+                stamped.seq
+            );
             return Err(JournalError::new(JournalErrorKind::Invalid, message));
         }
-        let Header { seq, changed_ms, bytes, link, .. } = header;
-        end = LogEnd { seq, changed_ms, bytes, link, length: end.length + (text.len() - before) as u64 };
+        let Header {
+            seq,
+            changed_ms,
+            bytes,
+            link,
+            ..
+        } = header;
+        end = LogEnd {
+            seq,
+            changed_ms,
+            bytes,
+            link,
+            length: end.length + (text.len() - before) as u64,
+        };
     }
     Ok((text, end))
 }

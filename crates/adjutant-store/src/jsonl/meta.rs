@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use adjutant_core::{JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, SessionMeta};
+use adjutant_core::{
+    JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, SessionMeta,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -10,7 +12,9 @@ use super::{
     flushed::{self, Flushed},
     line::BEGINNING,
     name, owner,
-    place::{JournalFolder, LogFolder, failed, json, make_folder, new_file, replace_json, sync_folder},
+    place::{
+        JournalFolder, LogFolder, failed, json, make_folder, new_file, replace_json, sync_folder,
+    },
     scan,
 };
 
@@ -41,7 +45,8 @@ impl Meta {
     /// Reads what is written of a log; fails if there is none.
     pub(super) fn read(log: &LogFolder) -> Result<Self, JournalError> {
         check_version(log)?;
-        json(&log.file("meta.json"))?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, &log.log))
+        json(&log.file("meta.json"))?
+            .ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, &log.log))
     }
 
     pub(super) fn write(&self, log: &LogFolder) -> Result<(), JournalError> {
@@ -73,30 +78,43 @@ impl Meta {
 
 /// Fails if a newer program wrote the log, or its kept end is gone.
 pub(super) fn check_version(log: &LogFolder) -> Result<(), JournalError> {
-    json::<Versioned>(&log.file("meta.json"))?.map_or(Ok(()), |it| check(it.v, it.has_head, log).map(drop))
+    json::<Versioned>(&log.file("meta.json"))?
+        .map_or(Ok(()), |it| check(it.v, it.has_head, log).map(drop))
 }
 
 /// The kept end; fails like [`check_version`].
 fn check(v: u32, has_head: bool, log: &LogFolder) -> Result<Option<Flushed>, JournalError> {
     if v > VERSION {
-        let message = format!("log {:?} has version {v}; this program reads up to {VERSION}", log.log.0);
+        let message = format!(
+            "log {:?} has version {v}; this program reads up to {VERSION}",
+            log.log.0
+        );
         return Err(JournalError::new(JournalErrorKind::Version, message));
     }
     let flushed = Flushed::read(&log.records())?;
     if has_head && flushed.is_none() && log.exists()? {
-        let message = format!("the head of log {:?} is missing: nobody knows where it should end", log.log.0);
+        let message = format!(
+            "the head of log {:?} is missing: nobody knows where it should end",
+            log.log.0
+        );
         return Err(JournalError::new(JournalErrorKind::Corrupt, message));
     }
     Ok(flushed)
 }
 
 /// Makes a log without records; after a crash there is the whole of it or nothing.
-pub(super) fn make(place: &JournalFolder, log: &LogFolder, now_ms: u64) -> Result<(), JournalError> {
+pub(super) fn make(
+    place: &JournalFolder,
+    log: &LogFolder,
+    now_ms: u64,
+) -> Result<(), JournalError> {
     let _kept = place.keep_trash()?;
     let temporary = log.at(place.trash()?);
     make_folder(&temporary.folder)?;
     let records = temporary.records();
-    new_file(&records).and_then(|file| file.sync_all()).map_err(|error| failed("make", &records, error))?;
+    new_file(&records)
+        .and_then(|file| file.sync_all())
+        .map_err(|error| failed("make", &records, error))?;
     flushed::make(&temporary, &BEGINNING)?;
     let meta = Meta {
         v: VERSION,
@@ -107,7 +125,8 @@ pub(super) fn make(place: &JournalFolder, log: &LogFolder, now_ms: u64) -> Resul
     };
     meta.write(&temporary)?;
     make_folder(&place.logs())?;
-    fs::rename(&temporary.folder, &log.folder).map_err(|error| failed("make", &log.folder, error))?;
+    fs::rename(&temporary.folder, &log.folder)
+        .map_err(|error| failed("make", &log.folder, error))?;
     sync_folder(&place.logs())
 }
 
@@ -128,7 +147,11 @@ pub(super) fn info(place: &JournalFolder, log: &LogId) -> Result<LogInfo, Journa
     Meta::read(&log)?.info(&log)
 }
 
-pub(super) fn describe(place: &JournalFolder, log: &LogId, about: SessionMeta) -> Result<(), JournalError> {
+pub(super) fn describe(
+    place: &JournalFolder,
+    log: &LogId,
+    about: SessionMeta,
+) -> Result<(), JournalError> {
     let log = place.log(log);
     let _locked = log.lock()?;
     log.needed()?;
@@ -146,7 +169,12 @@ pub(super) fn list(place: &JournalFolder, query: &LogQuery) -> Result<LogPage, J
             // It went away meanwhile.
             Err(_) if !log.exists()? => {}
             // Like one whose name cannot be read: the others are listed all the same.
-            Err(error) if matches!(error.kind, JournalErrorKind::Corrupt | JournalErrorKind::Version) => {
+            Err(error)
+                if matches!(
+                    error.kind,
+                    JournalErrorKind::Corrupt | JournalErrorKind::Version
+                ) =>
+            {
                 tracing::warn!(path = %log.folder.display(), %error, "a log is not listed: it cannot be read");
             }
             Err(error) => return Err(error),

@@ -38,7 +38,14 @@ mod tests {
             ("../A b", "%2e%2e%2f%41%20b".to_owned()),
             (".", "%2e".to_owned()),
             ("a\0~%", "a%00%7e%25".to_owned()),
-            (&long, format!("{}~{}", "%c3%a9".repeat(10), adjutant_core::Digest::of(long.as_bytes()))),
+            (
+                &long,
+                format!(
+                    "{}~{}",
+                    "%c3%a9".repeat(10),
+                    adjutant_core::Digest::of(long.as_bytes())
+                ),
+            ),
         ] {
             assert_eq!(folder(&id.into()), expect);
         }

@@ -49,7 +49,10 @@ impl Owned {
 
     /// The log is not free.
     fn refusal(&self, place: &LogFolder) -> JournalError {
-        let mut holder = Holder { owner: self.owner.as_str().into(), ..Holder::default() };
+        let mut holder = Holder {
+            owner: self.owner.as_str().into(),
+            ..Holder::default()
+        };
         // The file is written when the log is taken.
         let taken = fs::metadata(place.file("owner.json")).and_then(|file| file.modified());
         holder.since = taken.ok().and_then(|taken| taken.elapsed().ok());
@@ -76,7 +79,9 @@ impl Owned {
 /// Whoever has the log now.
 pub(super) fn now(place: &LogFolder) -> Result<Option<Owned>, JournalError> {
     loop {
-        let Some(owned) = Owned::read(place)? else { return Ok(None) };
+        let Some(owned) = Owned::read(place)? else {
+            return Ok(None);
+        };
         let is_alive = owned.is_alive(place)?;
         // If another owner has followed meanwhile, the answer about the earlier one says nothing.
         if is_alive || Owned::read(place)?.as_ref() == Some(&owned) {
@@ -104,16 +109,31 @@ pub(super) fn before(place: &LogFolder, owner: &Owner) -> Result<Option<Owned>, 
 }
 
 /// Takes a log; under its lock. `Corrupt` if nobody could have had it as often as its file says.
-pub(super) fn take(place: &LogFolder, owner: &Owner, before: Option<Owned>) -> Result<HeldOwnership, JournalError> {
-    let epoch = before.as_ref().map_or(0, |before| before.epoch).checked_add(1).ok_or_else(|| {
-        let message = format!("log {:?} had more owners than can be counted", place.log.0);
-        JournalError::new(JournalErrorKind::Corrupt, message)
-    })?;
-    let owned = Owned { epoch, owner: owner.id.to_string(), token: Uuid::new_v4().as_u128() };
+pub(super) fn take(
+    place: &LogFolder,
+    owner: &Owner,
+    before: Option<Owned>,
+) -> Result<HeldOwnership, JournalError> {
+    let epoch = before
+        .as_ref()
+        .map_or(0, |before| before.epoch)
+        .checked_add(1)
+        .ok_or_else(|| {
+            let message = format!("log {:?} had more owners than can be counted", place.log.0);
+            JournalError::new(JournalErrorKind::Corrupt, message)
+        })?;
+    let owned = Owned {
+        epoch,
+        owner: owner.id.to_string(),
+        token: Uuid::new_v4().as_u128(),
+    };
     let path = place.file(&owned.held());
-    let alive = private::file(OpenOptions::new().create(true).truncate(false).write(true)).open(&path);
+    let alive =
+        private::file(OpenOptions::new().create(true).truncate(false).write(true)).open(&path);
     let alive = alive.map_err(|error| failed("open", &path, error))?;
-    alive.try_lock().map_err(|error| failed("lock", &path, error.into()))?;
+    alive
+        .try_lock()
+        .map_err(|error| failed("lock", &path, error.into()))?;
     replace_json(&place.file("owner.json"), &owned)?;
     if let Some(before) = before {
         // It tells nobody anything any more.
@@ -126,6 +146,10 @@ impl HeldOwnership {
     /// Fails if somebody has taken over; under the lock of the log.
     pub(super) fn check(&self, place: &LogFolder) -> Result<(), JournalError> {
         let is_last = Owned::read(place)?.as_ref() == Some(&self.owned);
-        if is_last { Ok(()) } else { Err(JournalError::of_log(JournalErrorKind::Fenced, &place.log)) }
+        if is_last {
+            Ok(())
+        } else {
+            Err(JournalError::of_log(JournalErrorKind::Fenced, &place.log))
+        }
     }
 }

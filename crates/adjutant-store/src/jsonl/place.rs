@@ -69,17 +69,27 @@ impl JournalFolder {
     /// Removes what a crash left in the trash, unless somebody makes something there.
     pub(super) fn empty_trash(&self) {
         let alone = File::open(self.root.join("locks").join("trash"));
-        let Ok(_locked) = alone.and_then(|file| file.try_lock().map(|()| file).map_err(Into::into)) else { return };
-        let Ok(left) = fs::read_dir(self.root.join("trash")) else { return };
+        let Ok(_locked) = alone.and_then(|file| file.try_lock().map(|()| file).map_err(Into::into))
+        else {
+            return;
+        };
+        let Ok(left) = fs::read_dir(self.root.join("trash")) else {
+            return;
+        };
         // An entry that cannot be removed is in nobody's way.
-        left.flatten().for_each(|entry| drop(fs::remove_dir_all(entry.path())));
+        left.flatten()
+            .for_each(|entry| drop(fs::remove_dir_all(entry.path())));
     }
 
     pub(super) fn log(&self, log: &LogId) -> LogFolder {
         let name = name::folder(log);
         // Logs share a lock with few others: a lock of its own could not be removed with its log.
         let lock = format!("{:02x}", Digest::of(name.as_bytes()).0[0]);
-        LogFolder { log: log.clone(), folder: self.logs().join(name), lock: self.root.join("locks").join(lock) }
+        LogFolder {
+            log: log.clone(),
+            folder: self.logs().join(name),
+            lock: self.root.join("locks").join(lock),
+        }
     }
 
     /// Keeps blobs from being swept while it is held.
@@ -96,7 +106,10 @@ impl JournalFolder {
 impl LogFolder {
     /// The same log in another folder.
     pub(super) fn at(&self, folder: PathBuf) -> Self {
-        Self { folder, ..self.clone() }
+        Self {
+            folder,
+            ..self.clone()
+        }
     }
 
     pub(super) fn file(&self, name: &str) -> PathBuf {
@@ -109,12 +122,18 @@ impl LogFolder {
 
     /// True if there is such a log.
     pub(super) fn exists(&self) -> Result<bool, JournalError> {
-        self.folder.try_exists().map_err(|error| failed("look for", &self.folder, error))
+        self.folder
+            .try_exists()
+            .map_err(|error| failed("look for", &self.folder, error))
     }
 
     /// Fails if there is no such log.
     pub(super) fn needed(&self) -> Result<(), JournalError> {
-        if self.exists()? { Ok(()) } else { Err(JournalError::of_log(JournalErrorKind::Missing, &self.log)) }
+        if self.exists()? {
+            Ok(())
+        } else {
+            Err(JournalError::of_log(JournalErrorKind::Missing, &self.log))
+        }
     }
 
     /// Waits until nobody else changes the log, for as long as the value lives.
@@ -124,9 +143,17 @@ impl LogFolder {
 
     /// Both logs at once; two may do so the other way round at the same time.
     pub(super) fn lock_both(&self, other: &Self) -> Result<[Option<Locked>; 2], JournalError> {
-        let (first, second) = if self.lock <= other.lock { (self, other) } else { (other, self) };
+        let (first, second) = if self.lock <= other.lock {
+            (self, other)
+        } else {
+            (other, self)
+        };
         let one = first.lock()?;
-        let two = if first.lock == second.lock { None } else { Some(second.lock()?) };
+        let two = if first.lock == second.lock {
+            None
+        } else {
+            Some(second.lock()?)
+        };
         Ok([Some(one), two])
     }
 }
@@ -135,7 +162,8 @@ fn locked(path: &Path, lock: impl FnOnce(&File) -> io::Result<()>) -> Result<Loc
     if let Some(folder) = path.parent() {
         make_folder(folder)?;
     }
-    let file = private::file(OpenOptions::new().create(true).truncate(false).write(true)).open(path);
+    let file =
+        private::file(OpenOptions::new().create(true).truncate(false).write(true)).open(path);
     let file = file.map_err(|error| failed("open", path, error))?;
     lock(&file).map_err(|error| failed("lock", path, error))?;
     Ok(Locked { _file: file })
@@ -147,7 +175,13 @@ pub(super) fn make_folder(path: &Path) -> Result<(), JournalError> {
     }
     private::folder(path).map_err(|error| failed("make", path, error))?;
     // A name without a folder stands in the current folder.
-    let above = path.parent().map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
+    let above = path.parent().map(|above| {
+        if above.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            above
+        }
+    });
     above.map_or(Ok(()), sync_folder)
 }
 
@@ -208,7 +242,14 @@ pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Journa
 
 pub(super) fn failed(what: &str, path: &Path, error: io::Error) -> JournalError {
     if error.kind() == ErrorKind::ReadOnlyFilesystem {
-        return JournalError::read_only(&format!("could not {what} {}", path.display()), "its file system");
+        return JournalError::read_only(
+            &format!("could not {what} {}", path.display()),
+            "its file system",
+        );
     }
-    JournalError::new(JournalErrorKind::Io, format!("could not {what} {}", path.display())).with_source(error)
+    JournalError::new(
+        JournalErrorKind::Io,
+        format!("could not {what} {}", path.display()),
+    )
+    .with_source(error)
 }

@@ -42,17 +42,29 @@ struct InboxFile {
 
 impl InboxFile {
     fn read(log: &LogFolder) -> Result<Self, JournalError> {
-        let Some(text) = contents(&log.file("posts.jsonl"))? else { return Ok(Self::default()) };
+        let Some(text) = contents(&log.file("posts.jsonl"))? else {
+            return Ok(Self::default());
+        };
         let corrupt = |error| {
             let message = format!("the inbox of log {:?} is not what was written", log.log.0);
             JournalError::new(JournalErrorKind::Corrupt, message).with_source(error)
         };
-        let mut lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
-        let Some(first) = lines.next() else { return Ok(Self::default()) };
+        let mut lines = text
+            .split_inclusive(|byte| *byte == b'\n')
+            .filter(|line| line.ends_with(b"\n"));
+        let Some(first) = lines.next() else {
+            return Ok(Self::default());
+        };
         let InboxHeader { upto } = serde_json::from_slice(first).map_err(corrupt)?;
-        let mut inbox = Self { upto, posts: Vec::new(), length: first.len() as u64 };
+        let mut inbox = Self {
+            upto,
+            posts: Vec::new(),
+            length: first.len() as u64,
+        };
         for line in lines {
-            inbox.posts.push(serde_json::from_slice(line).map_err(corrupt)?);
+            inbox
+                .posts
+                .push(serde_json::from_slice(line).map_err(corrupt)?);
             inbox.length += line.len() as u64;
         }
         Ok(inbox)
@@ -73,7 +85,10 @@ pub(super) fn post(place: &JournalFolder, log: &LogId, post: Post) -> Result<Pos
         let message = format!("log {:?} takes no more posts: {MAX_POSTS} wait", log.log.0);
         return Err(JournalError::new(JournalErrorKind::Invalid, message));
     }
-    let posted = Posted { no: PostNo(inbox.newest().0 + 1), post };
+    let posted = Posted {
+        no: PostNo(inbox.newest().0 + 1),
+        post,
+    };
     let path = log.file("posts.jsonl");
     if inbox.length == 0 {
         replace(&path, &lines(inbox.upto, [&posted])?)?;
@@ -81,12 +96,16 @@ pub(super) fn post(place: &JournalFolder, log: &LogId, post: Post) -> Result<Pos
         return Ok(posted.no);
     }
     let text = line(&posted)?;
-    let written = OpenOptions::new().append(true).open(&path).and_then(|mut file| {
-        // A crash may have left the beginning of a line.
-        file.set_len(inbox.length)?;
-        file.write_all(&text).inspect_err(|_| drop(file.set_len(inbox.length)))?;
-        file.sync_data()
-    });
+    let written = OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .and_then(|mut file| {
+            // A crash may have left the beginning of a line.
+            file.set_len(inbox.length)?;
+            file.write_all(&text)
+                .inspect_err(|_| drop(file.set_len(inbox.length)))?;
+            file.sync_data()
+        });
     written.map_err(|error| failed("write", &path, error))?;
     Ok(posted.no)
 }
@@ -100,11 +119,19 @@ pub(super) fn forget(log: &LogFolder, upto: PostNo) -> Result<(), JournalError> 
     }
     let left = inbox.posts.iter().filter(|posted| posted.no > upto);
     replace(&log.file("posts.jsonl"), &lines(upto, left)?)?;
-    if inbox.length == 0 { sync_folder(&log.folder) } else { Ok(()) }
+    if inbox.length == 0 {
+        sync_folder(&log.folder)
+    } else {
+        Ok(())
+    }
 }
 
 /// The posts after a place that are there now.
-pub(super) fn posted(place: &JournalFolder, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+pub(super) fn posted(
+    place: &JournalFolder,
+    log: &LogId,
+    after: PostNo,
+) -> Result<Vec<Posted>, JournalError> {
     let log = place.log(log);
     log.needed()?;
     let mut posts = InboxFile::read(&log)?.posts;
@@ -114,7 +141,11 @@ pub(super) fn posted(place: &JournalFolder, log: &LogId, after: PostNo) -> Resul
 
 fn line(value: &impl Serialize) -> Result<Vec<u8>, JournalError> {
     let mut line = serde_json::to_vec(value).map_err(|error| {
-        JournalError::new(JournalErrorKind::Invalid, "a post cannot be written as JSON").with_source(error)
+        JournalError::new(
+            JournalErrorKind::Invalid,
+            "a post cannot be written as JSON",
+        )
+        .with_source(error)
     })?;
     if depth(&line) > MAX_DEPTH {
         let message = format!("a post is nested deeper than {MAX_DEPTH} levels");
@@ -124,7 +155,10 @@ fn line(value: &impl Serialize) -> Result<Vec<u8>, JournalError> {
     Ok(line)
 }
 
-fn lines<'a>(upto: PostNo, posts: impl IntoIterator<Item = &'a Posted>) -> Result<Vec<u8>, JournalError> {
+fn lines<'a>(
+    upto: PostNo,
+    posts: impl IntoIterator<Item = &'a Posted>,
+) -> Result<Vec<u8>, JournalError> {
     let mut text = line(&InboxHeader { upto })?;
     for posted in posts {
         text.extend(line(posted)?);
@@ -145,7 +179,14 @@ struct PostWaiter {
 
 /// The posts after a place, as they come.
 pub(super) fn watch(place: JournalFolder, log: LogId, after: PostNo) -> PostStream {
-    let waiting = PostWaiter { place, log, after, ready: VecDeque::new(), seen: None, is_first: true };
+    let waiting = PostWaiter {
+        place,
+        log,
+        after,
+        ready: VecDeque::new(),
+        seen: None,
+        is_first: true,
+    };
     Box::pin(stream::unfold(waiting, |mut waiting| async move {
         loop {
             if let Some(posted) = waiting.ready.pop_front() {
@@ -155,7 +196,12 @@ pub(super) fn watch(place: JournalFolder, log: LogId, after: PostNo) -> PostStre
             if !std::mem::take(&mut waiting.is_first) {
                 tokio::time::sleep(EVERY).await;
             }
-            let (place, log, seen, after) = (waiting.place.clone(), waiting.log.clone(), waiting.seen, waiting.after);
+            let (place, log, seen, after) = (
+                waiting.place.clone(),
+                waiting.log.clone(),
+                waiting.seen,
+                waiting.after,
+            );
             match off_thread(move || look(&place.log(&log), seen, after)).await {
                 Ok(None) => {}
                 Ok(Some((seen, posts))) => (waiting.seen, waiting.ready) = (Some(seen), posts),
@@ -174,11 +220,19 @@ fn look(
     after: PostNo,
 ) -> Result<Option<(FileStamp, VecDeque<Posted>)>, JournalError> {
     // Before it is read: what is written meanwhile is seen the next time.
-    let Ok(file) = std::fs::metadata(log.file("posts.jsonl")) else { return Ok(None) };
-    let now = (file.len(), file.modified().unwrap_or(SystemTime::UNIX_EPOCH));
+    let Ok(file) = std::fs::metadata(log.file("posts.jsonl")) else {
+        return Ok(None);
+    };
+    let now = (
+        file.len(),
+        file.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+    );
     if seen == Some(now) {
         return Ok(None);
     }
-    let posts = InboxFile::read(log)?.posts.into_iter().filter(|posted| posted.no > after);
+    let posts = InboxFile::read(log)?
+        .posts
+        .into_iter()
+        .filter(|posted| posted.no > after);
     Ok(Some((now, posts.collect())))
 }

@@ -15,7 +15,11 @@ const AHEAD: usize = 256;
 
 /// The records of a log, each checked against the link before it.
 pub(super) fn records(place: JournalFolder, log: LogId, after: Seq) -> RecordStream {
-    streamed(move |send| each(&place, &log, after, |before, stored| send(stored.open(before))))
+    streamed(move |send| {
+        each(&place, &log, after, |before, stored| {
+            send(stored.open(before))
+        })
+    })
 }
 
 /// The records of a log as they are stored.
@@ -40,13 +44,27 @@ fn each(
         if batch.is_empty() {
             return Ok(());
         }
-        for ScannedRecord { seq, bytes, link, attached } in batch {
+        for ScannedRecord {
+            seq,
+            bytes,
+            link,
+            attached,
+        } in batch
+        {
             let before = std::mem::replace(&mut before, link);
             if seq <= after {
                 continue;
             }
             let attachments = blobs::read(place, attached)?;
-            if !tell(&before, StoredRecord { seq, bytes, link, attachments }) {
+            if !tell(
+                &before,
+                StoredRecord {
+                    seq,
+                    bytes,
+                    link,
+                    attachments,
+                },
+            ) {
                 return Ok(());
             }
         }
@@ -57,7 +75,9 @@ fn each(
 fn batch(scan: &mut Scan, log: &LogFolder, after: Seq) -> Result<Vec<ScannedRecord>, JournalError> {
     let end = scan.end.clone();
     scan.batch().or_else(|error| {
-        let Ok(_locked) = log.lock() else { return Err(error) };
+        let Ok(_locked) = log.lock() else {
+            return Err(error);
+        };
         *scan = Scan::open(&log.records(), end, after.0)?;
         scan.batch()
     })
@@ -65,7 +85,9 @@ fn batch(scan: &mut Scan, log: &LogFolder, after: Seq) -> Result<Vec<ScannedReco
 
 /// A stream of what a thread tells, the error that ends it included.
 fn streamed<T: Send + 'static>(
-    read: impl FnOnce(&mut dyn FnMut(Result<T, JournalError>) -> bool) -> Result<(), JournalError> + Send + 'static,
+    read: impl FnOnce(&mut dyn FnMut(Result<T, JournalError>) -> bool) -> Result<(), JournalError>
+    + Send
+    + 'static,
 ) -> std::pin::Pin<Box<dyn futures_core::Stream<Item = Result<T, JournalError>> + Send>> {
     let start = move || {
         let (sender, receiver) = mpsc::channel(AHEAD);
@@ -83,9 +105,12 @@ fn streamed<T: Send + 'static>(
         receiver
     };
     // Nothing is read before somebody listens.
-    Box::pin(stream::unfold(Err(start), |state: Result<mpsc::Receiver<_>, _>| async move {
-        let mut receiver = state.unwrap_or_else(|start| start());
-        let item = receiver.recv().await?;
-        Some((item, Ok(receiver)))
-    }))
+    Box::pin(stream::unfold(
+        Err(start),
+        |state: Result<mpsc::Receiver<_>, _>| async move {
+            let mut receiver = state.unwrap_or_else(|start| start());
+            let item = receiver.recv().await?;
+            Some((item, Ok(receiver)))
+        },
+    ))
 }

@@ -53,10 +53,19 @@ impl Scan {
     pub(super) fn open(path: &Path, end: LogEnd, skip: u64) -> Result<Self, JournalError> {
         // Before the records are: those that are flushed meanwhile need not be met.
         let flushed = Flushed::read(path)?;
-        flushed.as_ref().map_or(Ok(()), |flushed| flushed.check_before(path, &end))?;
+        flushed
+            .as_ref()
+            .map_or(Ok(()), |flushed| flushed.check_before(path, &end))?;
         let mut file = File::open(path).map_err(|error| failed("open", path, error))?;
-        file.seek(SeekFrom::Start(end.length)).map_err(|error| failed("read", path, error))?;
-        Ok(Self { file: BufReader::with_capacity(64 * 1024, file), path: path.to_owned(), end, skip, flushed })
+        file.seek(SeekFrom::Start(end.length))
+            .map_err(|error| failed("read", path, error))?;
+        Ok(Self {
+            file: BufReader::with_capacity(64 * 1024, file),
+            path: path.to_owned(),
+            end,
+            skip,
+            flushed,
+        })
     }
 
     /// The next whole batch; empty at the end, whatever is torn there. After an error there is nothing more.
@@ -68,7 +77,9 @@ impl Scan {
         let mut expected = None;
         loop {
             let NextLine::Line(kept, next, rest) = self.line(&end)? else {
-                self.flushed.as_ref().map_or(Ok(()), |flushed| flushed.reached(&self.path, self.end.seq))?;
+                self.flushed
+                    .as_ref()
+                    .map_or(Ok(()), |flushed| flushed.reached(&self.path, self.end.seq))?;
                 return Ok(Vec::new());
             };
             if expected.is_some_and(|expected| expected != rest) {
@@ -77,7 +88,9 @@ impl Scan {
             batch.push(kept);
             end = next;
             if rest == 0 {
-                self.flushed.as_ref().map_or(Ok(()), |flushed| flushed.check(&self.path, &end))?;
+                self.flushed
+                    .as_ref()
+                    .map_or(Ok(()), |flushed| flushed.check(&self.path, &end))?;
                 self.end = end;
                 return Ok(batch);
             }
@@ -88,17 +101,26 @@ impl Scan {
     fn line(&mut self, end: &LogEnd) -> Result<NextLine, JournalError> {
         let mut text = Vec::new();
         let mut limited = Read::by_ref(&mut self.file).take(MAX_LINE as u64 + 1);
-        limited.read_until(b'\n', &mut text).map_err(|error| failed("read", &self.path, error))?;
+        limited
+            .read_until(b'\n', &mut text)
+            .map_err(|error| failed("read", &self.path, error))?;
         if text.len() > MAX_LINE {
             return Err(self.corrupt(end.seq + 1));
         }
         let is_whole = text.pop_if(|last| *last == b'\n').is_some();
         if !is_whole {
             // A byte that stands where the line feed was is damage: what is torn has no byte behind a whole line.
-            let is_damaged = text.pop().is_some() && Line::read(&text).is_some_and(|line| line.follows(end));
-            return if is_damaged { Err(self.corrupt(end.seq + 1)) } else { Ok(NextLine::End) };
+            let is_damaged =
+                text.pop().is_some() && Line::read(&text).is_some_and(|line| line.follows(end));
+            return if is_damaged {
+                Err(self.corrupt(end.seq + 1))
+            } else {
+                Ok(NextLine::End)
+            };
         }
-        let Some(line) = Line::read(&text) else { return Err(self.corrupt(end.seq + 1)) };
+        let Some(line) = Line::read(&text) else {
+            return Err(self.corrupt(end.seq + 1));
+        };
         let is_next = line.header.seq == end.seq + 1;
         if !is_next || (line.header.seq > self.skip && !line.follows(end)) {
             return Err(self.corrupt(end.seq + 1));
@@ -109,11 +131,23 @@ impl Scan {
         let attached = line.header.attached;
         let bytes = Bytes::from(text);
         let bytes = bytes.slice(start..bytes.len() - 1);
-        Ok(NextLine::Line(ScannedRecord { seq, bytes, link, attached }, next, rest))
+        Ok(NextLine::Line(
+            ScannedRecord {
+                seq,
+                bytes,
+                link,
+                attached,
+            },
+            next,
+            rest,
+        ))
     }
 
     fn corrupt(&self, seq: u64) -> JournalError {
-        let message = format!("record {seq} in {} is not what was written", self.path.display());
+        let message = format!(
+            "record {seq} in {} is not what was written",
+            self.path.display()
+        );
         JournalError::new(JournalErrorKind::Corrupt, message)
     }
 }
@@ -131,9 +165,16 @@ pub(super) fn tail(path: &Path) -> Result<LogEnd, JournalError> {
     loop {
         file.seek(SeekFrom::Start(from)).map_err(read)?;
         let mut text = Vec::new();
-        Read::by_ref(&mut file).take(length - from).read_to_end(&mut text).map_err(read)?;
+        Read::by_ref(&mut file)
+            .take(length - from)
+            .read_to_end(&mut text)
+            .map_err(read)?;
         let endless = || {
-            let message = format!("{} has no line in its last {} bytes", path.display(), length - from);
+            let message = format!(
+                "{} has no line in its last {} bytes",
+                path.display(),
+                length - from
+            );
             JournalError::new(JournalErrorKind::Corrupt, message)
         };
         if text.len() > MAX_LINE && !text.contains(&b'\n') {
@@ -142,14 +183,24 @@ pub(super) fn tail(path: &Path) -> Result<LogEnd, JournalError> {
         // The first line is whole only at the beginning of the file, the last one never.
         let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
         let torn = lines.pop().map_or(0, <[u8]>::len);
-        let whole = if from == 0 { &lines[..] } else { lines.get(1..).unwrap_or_default() };
+        let whole = if from == 0 {
+            &lines[..]
+        } else {
+            lines.get(1..).unwrap_or_default()
+        };
         let mut behind = length - torn as u64;
         for text in whole.iter().rev() {
             if let Some(Line { header, .. }) = Line::read(text)
                 && header.rest == 0
             {
                 let (changed_ms, bytes) = (header.changed_ms, header.bytes);
-                return Ok(LogEnd { seq: header.seq, changed_ms, bytes, link: header.link, length: behind });
+                return Ok(LogEnd {
+                    seq: header.seq,
+                    changed_ms,
+                    bytes,
+                    link: header.link,
+                    length: behind,
+                });
             }
             behind -= text.len() as u64 + 1;
         }
@@ -165,10 +216,16 @@ pub(super) fn tail(path: &Path) -> Result<LogEnd, JournalError> {
 
 /// The end behind a record, looked for from an end before it, whether its batch ends there or not; `None` if there is
 /// no such record.
-pub(super) fn end_of(path: &Path, seq: u64, mut end: LogEnd) -> Result<Option<LogEnd>, JournalError> {
+pub(super) fn end_of(
+    path: &Path,
+    seq: u64,
+    mut end: LogEnd,
+) -> Result<Option<LogEnd>, JournalError> {
     let mut scan = Scan::open(path, end.clone(), u64::MAX)?;
     while end.seq < seq {
-        let NextLine::Line(_, next, _) = scan.line(&end)? else { return Ok(None) };
+        let NextLine::Line(_, next, _) = scan.line(&end)? else {
+            return Ok(None);
+        };
         end = next;
     }
     Ok(Some(end))
@@ -191,15 +248,23 @@ pub(super) fn at(path: &Path, length: u64) -> Result<Option<(LogEnd, u64)>, Jour
         let from = length.saturating_sub(window);
         file.seek(SeekFrom::Start(from)).map_err(read)?;
         let mut text = Vec::new();
-        Read::by_ref(&mut file).take(length - from).read_to_end(&mut text).map_err(read)?;
+        Read::by_ref(&mut file)
+            .take(length - from)
+            .read_to_end(&mut text)
+            .map_err(read)?;
         if text.pop() != Some(b'\n') {
             return Ok(None);
         }
         let before = text.iter().rposition(|byte| *byte == b'\n');
         if before.is_some() || from == 0 {
             let text = &text[before.map_or(0, |before| before + 1)..];
-            let begins = LogEnd { length: length - text.len() as u64 - 1, ..BEGINNING };
-            return Ok(Line::read(text).map(|line| (line.end(&begins, text.len()), line.header.rest)));
+            let begins = LogEnd {
+                length: length - text.len() as u64 - 1,
+                ..BEGINNING
+            };
+            return Ok(
+                Line::read(text).map(|line| (line.end(&begins, text.len()), line.header.rest))
+            );
         }
         if window > MAX_LINE as u64 {
             return Ok(None);

@@ -24,17 +24,25 @@ pub(super) fn rename(place: &JournalFolder, from: &LogId, to: &LogId) -> Result<
         let mut meta = Meta::read(&source)?;
         meta.named(&[from, to]);
         meta.write(&source)?;
-        fs::rename(&source.folder, &target.folder).map_err(|error| failed("rename", &source.folder, error))?;
+        fs::rename(&source.folder, &target.folder)
+            .map_err(|error| failed("rename", &source.folder, error))?;
         sync_folder(&place.logs())?;
         meta.named(&[to]);
         meta.write(&target)?;
     }
-    meta::logs(place)?.iter().try_for_each(|child| follow(child, from, to))
+    meta::logs(place)?
+        .iter()
+        .try_for_each(|child| follow(child, from, to))
 }
 
 /// Tells a log that the one it was forked from has another name.
 fn follow(child: &LogFolder, from: &LogId, to: &LogId) -> Result<(), JournalError> {
-    let is_child = |meta: &mut Meta| meta.about().parent.as_ref().is_some_and(|(parent, _)| parent == from);
+    let is_child = |meta: &mut Meta| {
+        meta.about()
+            .parent
+            .as_ref()
+            .is_some_and(|(parent, _)| parent == from)
+    };
     let meta = Meta::read(child);
     if !meta.is_ok_and(|mut meta| is_child(&mut meta)) {
         return Ok(());
@@ -44,7 +52,12 @@ fn follow(child: &LogFolder, from: &LogId, to: &LogId) -> Result<(), JournalErro
         return Ok(());
     }
     let mut meta = Meta::read(child)?;
-    if let Some((parent, _)) = meta.about().parent.as_mut().filter(|(parent, _)| parent == from) {
+    if let Some((parent, _)) = meta
+        .about()
+        .parent
+        .as_mut()
+        .filter(|(parent, _)| parent == from)
+    {
         *parent = to.clone();
         meta.write(child)?;
     }

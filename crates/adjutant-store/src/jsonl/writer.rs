@@ -8,7 +8,8 @@ use std::{
 };
 
 use adjutant_core::{
-    Epoch, Flush, Folded, Head, JournalError, JournalErrorKind, Log, LogId, Owner, PostNo, Seq, Stamped,
+    Epoch, Flush, Folded, Head, JournalError, JournalErrorKind, Log, LogId, Owner, PostNo, Seq,
+    Stamped,
 };
 use async_trait::async_trait;
 
@@ -47,7 +48,12 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Takes a log, makes it if there is none, and cuts off what a crash left of a batch.
-    pub(super) fn own(place: &JournalFolder, log: &LogId, owner: &Owner, now_ms: u64) -> Result<Self, JournalError> {
+    pub(super) fn own(
+        place: &JournalFolder,
+        log: &LogId,
+        owner: &Owner,
+        now_ms: u64,
+    ) -> Result<Self, JournalError> {
         log.check()?;
         let at = place.log(log);
         let _locked = at.lock()?;
@@ -65,21 +71,39 @@ impl Writer {
         let records = cut(&at.records(), end.length)?;
         meta::keep_head(&at)?;
         let head = flushed::open(&at)?;
-        let mut own = Self { place: place.clone(), log: at, held, end, head, flushed };
+        let mut own = Self {
+            place: place.clone(),
+            log: at,
+            held,
+            end,
+            head,
+            flushed,
+        };
         own.flush(&records)?;
         Ok(own)
     }
 
     fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<(), JournalError> {
         // Makes the bytes before anybody has to wait, and takes the lock that keeps blobs before that of the log.
-        let large =
-            batch.iter().map(|stamped| Ok(stamped.attachments()?.len())).sum::<Result<usize, JournalError>>()?;
-        let _blobs = if large > 0 { Some(self.place.keep_blobs()?) } else { None };
+        let large = batch
+            .iter()
+            .map(|stamped| Ok(stamped.attachments()?.len()))
+            .sum::<Result<usize, JournalError>>()?;
+        let _blobs = if large > 0 {
+            Some(self.place.keep_blobs()?)
+        } else {
+            None
+        };
         let locked = self.log.lock()?;
         self.held.check(&self.log)?;
-        let follows = (self.end.seq + 1..).zip(batch).all(|(seq, stamped)| stamped.seq.0 == seq);
+        let follows = (self.end.seq + 1..)
+            .zip(batch)
+            .all(|(seq, stamped)| stamped.seq.0 == seq);
         if !follows {
-            let message = format!("a batch does not follow record {} of log {:?}", self.end.seq, self.log.log.0);
+            let message = format!(
+                "a batch does not follow record {} of log {:?}",
+                self.end.seq, self.log.log.0
+            );
             return Err(JournalError::new(JournalErrorKind::Corrupt, message));
         }
         let (text, end) = line::lines(self.end.clone(), batch)?;
@@ -100,11 +124,15 @@ impl Writer {
         if self.flushed == self.end.length {
             return Ok(());
         }
-        records.sync_data().map_err(|error| failed("flush", &self.log.records(), error))?;
+        records
+            .sync_data()
+            .map_err(|error| failed("flush", &self.log.records(), error))?;
         match flushed::write(&self.head, &self.end) {
             Ok(()) => self.flushed = self.end.length,
             // The records are safe; what is said of them is only older than it could be.
-            Err(error) => tracing::warn!(%error, log = %self.log.log, "the head of a log cannot be written"),
+            Err(error) => {
+                tracing::warn!(%error, log = %self.log.log, "the head of a log cannot be written")
+            }
         }
         Ok(())
     }
@@ -113,10 +141,20 @@ impl Writer {
     fn write(&self, path: &Path, text: &[u8]) -> Result<File, JournalError> {
         let file = OpenOptions::new().append(true).open(path);
         let mut file = file.map_err(|error| failed("open", path, error))?;
-        let length = file.metadata().map_err(|error| failed("read", path, error))?.len();
+        let length = file
+            .metadata()
+            .map_err(|error| failed("read", path, error))?
+            .len();
         if length != self.end.length {
-            let message = format!("{} has {length} bytes, not {}", path.display(), self.end.length);
-            return Err(JournalError::new(JournalErrorKind::Io, format!("{message}; hint: own the log again")));
+            let message = format!(
+                "{} has {length} bytes, not {}",
+                path.display(),
+                self.end.length
+            );
+            return Err(JournalError::new(
+                JournalErrorKind::Io,
+                format!("{message}; hint: own the log again"),
+            ));
         }
         if let Err(error) = file.write_all(text) {
             // If this fails too, the next owner does it.
@@ -134,7 +172,10 @@ impl Writer {
         }
         let before = fold::before(&self.log, folded.seq.0)?;
         let end = scan::end_of(&self.log.records(), folded.seq.0, before)?.ok_or_else(|| {
-            let message = format!("log {:?} has no record {} that could be folded", self.log.log.0, folded.seq);
+            let message = format!(
+                "log {:?} has no record {} that could be folded",
+                self.log.log.0, folded.seq
+            );
             JournalError::new(JournalErrorKind::Invalid, message)
         })?;
         fold::keep(&self.log, &end, folded)
@@ -149,19 +190,34 @@ impl Writer {
 
 /// Opens a file, and cuts it to this length if it is longer.
 fn cut(path: &Path, length: u64) -> Result<File, JournalError> {
-    let file = OpenOptions::new().write(true).open(path).map_err(|error| failed("open", path, error))?;
-    let has = file.metadata().map_err(|error| failed("read", path, error))?.len();
+    let file = OpenOptions::new()
+        .write(true)
+        .open(path)
+        .map_err(|error| failed("open", path, error))?;
+    let has = file
+        .metadata()
+        .map_err(|error| failed("read", path, error))?
+        .len();
     if has != length {
         tracing::warn!(path = %path.display(), bytes = has - length, "the end of a log was torn and is cut off");
-        file.set_len(length).and_then(|()| file.sync_all()).map_err(|error| failed("cut", path, error))?;
+        file.set_len(length)
+            .and_then(|()| file.sync_all())
+            .map_err(|error| failed("cut", path, error))?;
     }
     Ok(file)
 }
 
 impl JsonlLog {
     pub(super) fn new(writer: Writer) -> Self {
-        let head = Head { seq: Seq(writer.end.seq), epoch: Epoch(writer.held.owned.epoch) };
-        Self { head, is_unknown: false, writer: Arc::new(Mutex::new(writer)) }
+        let head = Head {
+            seq: Seq(writer.end.seq),
+            epoch: Epoch(writer.held.owned.epoch),
+        };
+        Self {
+            head,
+            is_unknown: false,
+            writer: Arc::new(Mutex::new(writer)),
+        }
     }
 
     /// Does something with the file on a thread that may wait; it is done whole even if nobody waits for it.
@@ -197,7 +253,9 @@ impl Log for JsonlLog {
             })
             .await;
         // Fenced stays fenced, and a batch that does not follow has changed nothing.
-        self.is_unknown = appended.as_ref().is_err_and(|error| error.kind == JournalErrorKind::Io);
+        self.is_unknown = appended
+            .as_ref()
+            .is_err_and(|error| error.kind == JournalErrorKind::Io);
         self.head.seq = Seq(appended?);
         Ok(self.head)
     }

@@ -5,7 +5,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use adjutant_core::{JournalError, JournalErrorKind};
 use adjutant_llm::World;
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
+};
 use tokio_postgres::{Config, NoTls, Row, config::SslMode, types::ToSql};
 
 use super::{fault::Fault, journal::Leases, wake::Wakes};
@@ -43,7 +45,9 @@ impl Database {
     ) -> Result<Self, JournalError> {
         check_schema(&schema)?;
         let config = config(url, &schema)?;
-        let fast = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let fast = ManagerConfig {
+            recycling_method: RecyclingMethod::Fast,
+        };
         let pool = Pool::builder(Manager::from_config(config.clone(), NoTls, fast))
             .runtime(Runtime::Tokio1)
             .max_size(connections)
@@ -51,9 +55,21 @@ impl Database {
             .create_timeout(Some(CONNECT))
             .build()
             .map_err(|error| {
-                JournalError::new(JournalErrorKind::Invalid, "no pool of connections can be made").with_source(error)
+                JournalError::new(
+                    JournalErrorKind::Invalid,
+                    "no pool of connections can be made",
+                )
+                .with_source(error)
             })?;
-        Ok(Self { schema, lease, world, leases: Leases::default(), wakes: Wakes::default(), config, pool })
+        Ok(Self {
+            schema,
+            lease,
+            world,
+            leases: Leases::default(),
+            wakes: Wakes::default(),
+            config,
+            pool,
+        })
     }
 
     /// A connection, whose transactions see what was committed before each statement.
@@ -83,11 +99,16 @@ impl Database {
     /// The rows that a statement gives, fetched on a task of its own, by what `work` does with this database.
     ///
     /// For streams: one that nobody looks at must not keep a connection from those who work.
-    pub(super) async fn apart<F>(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) -> F) -> Result<Vec<Row>, Fault>
+    pub(super) async fn apart<F>(
+        self: &Arc<Self>,
+        work: impl FnOnce(Arc<Self>) -> F,
+    ) -> Result<Vec<Row>, Fault>
     where
         F: Future<Output = Result<Vec<Row>, Fault>> + Send + 'static,
     {
-        tokio::spawn(work(Arc::clone(self))).await.unwrap_or(Err(Fault::Pool(PoolError::Closed)))
+        tokio::spawn(work(Arc::clone(self)))
+            .await
+            .unwrap_or(Err(Fault::Pool(PoolError::Closed)))
     }
 
     /// Returns the name of the channel that those who wait listen to.
@@ -98,7 +119,10 @@ impl Database {
 
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Database").field("schema", &self.schema).field("lease", &self.lease).finish_non_exhaustive()
+        f.debug_struct("Database")
+            .field("schema", &self.schema)
+            .field("lease", &self.lease)
+            .finish_non_exhaustive()
     }
 }
 
@@ -106,7 +130,12 @@ impl fmt::Debug for Database {
 /// for a server that is gone.
 fn config(url: &str, schema: &str) -> Result<Config, JournalError> {
     // The parser's own error may repeat parts of the URL.
-    let unread = |_| JournalError::new(JournalErrorKind::Invalid, "the URL of the database cannot be read");
+    let unread = |_| {
+        JournalError::new(
+            JournalErrorKind::Invalid,
+            "the URL of the database cannot be read",
+        )
+    };
     let mut config: Config = url.parse().map_err(unread)?;
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(CONNECT);
@@ -115,7 +144,10 @@ fn config(url: &str, schema: &str) -> Result<Config, JournalError> {
         config.application_name("adjutant");
     }
     if config.get_keepalives_interval().is_none() && config.get_keepalives_retries().is_none() {
-        config.keepalives_idle(SILENCE).keepalives_interval(CONNECT).keepalives_retries(3);
+        config
+            .keepalives_idle(SILENCE)
+            .keepalives_interval(CONNECT)
+            .keepalives_retries(3);
     }
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(SILENCE);
@@ -125,14 +157,18 @@ fn config(url: &str, schema: &str) -> Result<Config, JournalError> {
         return Err(JournalError::new(JournalErrorKind::Invalid, message));
     }
     let given = config.get_options().unwrap_or_default();
-    let options = format!("{given} -c search_path={schema} -c default_transaction_isolation=read\\ committed");
+    let options = format!(
+        "{given} -c search_path={schema} -c default_transaction_isolation=read\\ committed"
+    );
     config.options(options.trim_start());
     Ok(config)
 }
 
 fn check_schema(schema: &str) -> Result<(), JournalError> {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
-    let is_name = schema.bytes().all(|byte| is_letter(byte) || byte.is_ascii_digit())
+    let is_name = schema
+        .bytes()
+        .all(|byte| is_letter(byte) || byte.is_ascii_digit())
         && schema.bytes().next().is_some_and(is_letter)
         && schema.len() <= 40
         && !schema.starts_with("pg_");

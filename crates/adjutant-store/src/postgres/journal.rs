@@ -10,8 +10,9 @@ mod records;
 use std::{pin::pin, sync::Arc};
 
 use adjutant_core::{
-    Backlog, Digest, DueLog, DueWork, Epoch, Folded, GcReport, Journal, JournalError, JournalErrorKind, Log, LogId,
-    LogInfo, LogPage, LogQuery, Owner, Post, PostNo, PostStream, Posted, RecordStream, Seq, SessionMeta, StoredStream,
+    Backlog, Digest, DueLog, DueWork, Epoch, Folded, GcReport, Journal, JournalError,
+    JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post, PostNo, PostStream,
+    Posted, RecordStream, Seq, SessionMeta, StoredStream,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -38,7 +39,8 @@ const OWN: &str = concat!(
     " returning id, epoch, seq, link"
 );
 
-const HOLDER: &str = "select owner, extract(epoch from until - clock_timestamp())::float8 from logs where name = $1";
+const HOLDER: &str =
+    "select owner, extract(epoch from until - clock_timestamp())::float8 from logs where name = $1";
 
 const FOLDED: &str = "select folds.seq, folds.format, folds.bytes from folds join logs on logs.id = folds.log \
     join records on records.log = logs.id and records.seq = folds.seq and records.link = folds.link \
@@ -60,20 +62,51 @@ impl PostgresJournal {
 
     /// Takes the log; none if another owner has it.
     async fn take(&self, log: &LogId, owner: &Owner) -> Result<Option<PostgresLog>, Fault> {
-        let (name, owner_id, takes_over) = (log.0.as_bytes(), owner.id.as_bytes(), owner.takes_over);
-        let (lease, now) = (self.database.lease.as_secs_f64(), signed(self.database.world.now_ms()));
+        let (name, owner_id, takes_over) =
+            (log.0.as_bytes(), owner.id.as_bytes(), owner.takes_over);
+        let (lease, now) = (
+            self.database.lease.as_secs_f64(),
+            signed(self.database.world.now_ms()),
+        );
         let (genesis, about) = (&Digest::GENESIS.0[..], &b"{}"[..]);
-        let values = [&name as _, &owner_id as _, &lease as _, &genesis as _, &now as _, &about as _, &takes_over as _];
-        let Some(row) = self.database.row(OWN, &values).await? else { return Ok(None) };
-        let lease = Lease::new(&self.database, log, row.try_get(0)?, Epoch(unsigned(&row, 1)?));
-        Ok(Some(PostgresLog::new(lease, Seq(unsigned(&row, 2)?), digest(&row, 3)?)))
+        let values = [
+            &name as _,
+            &owner_id as _,
+            &lease as _,
+            &genesis as _,
+            &now as _,
+            &about as _,
+            &takes_over as _,
+        ];
+        let Some(row) = self.database.row(OWN, &values).await? else {
+            return Ok(None);
+        };
+        let lease = Lease::new(
+            &self.database,
+            log,
+            row.try_get(0)?,
+            Epoch(unsigned(&row, 1)?),
+        );
+        Ok(Some(PostgresLog::new(
+            lease,
+            Seq(unsigned(&row, 2)?),
+            digest(&row, 3)?,
+        )))
     }
 
     /// Sees that the newest record is there and can be read.
     async fn check_end(&self, log: &PostgresLog) -> Result<(), JournalError> {
-        let Some(before) = log.seq.0.checked_sub(1) else { return Ok(()) };
+        let Some(before) = log.seq.0.checked_sub(1) else {
+            return Ok(());
+        };
         let id = &log.lease.log;
-        let newest = pin!(records::linked(Arc::clone(&self.database), id.clone(), Seq(before))).try_next().await?;
+        let newest = pin!(records::linked(
+            Arc::clone(&self.database),
+            id.clone(),
+            Seq(before)
+        ))
+        .try_next()
+        .await?;
         match newest {
             Some((record, before)) if record.link == log.link => record.open(&before).map(|_| ()),
             _ => {
@@ -92,12 +125,21 @@ impl Journal for PostgresJournal {
         let failed = |fault: Fault| fault.journal(format_args!("own log {:?}", log.0));
         let (journal, id, claim) = (self.clone(), log.clone(), owner.clone());
         // On a task of its own: if nobody waits any more, the log that it takes is given up at once, not with its lease.
-        let taken = tokio::spawn(async move { journal.take(&id, &claim).await }).await.map_err(|error| {
-            let message = format!("cannot own log {:?}: the task that takes it ended early", log.0);
-            JournalError::new(JournalErrorKind::Io, message).with_source(error)
-        })?;
+        let taken = tokio::spawn(async move { journal.take(&id, &claim).await })
+            .await
+            .map_err(|error| {
+                let message = format!(
+                    "cannot own log {:?}: the task that takes it ended early",
+                    log.0
+                );
+                JournalError::new(JournalErrorKind::Io, message).with_source(error)
+            })?;
         let Some(owned) = taken.map_err(failed)? else {
-            let row = self.database.row(HOLDER, &[&log.0.as_bytes()]).await.map_err(failed)?;
+            let row = self
+                .database
+                .row(HOLDER, &[&log.0.as_bytes()])
+                .await
+                .map_err(failed)?;
             return Err(keeping::refusal(log, row.as_ref(), 0));
         };
         self.check_end(&owned).await?;
@@ -150,12 +192,20 @@ impl Journal for PostgresJournal {
 
     async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
         let folded = async {
-            let Some(row) = self.database.row(FOLDED, &[&log.0.as_bytes()]).await? else { return Ok(None) };
+            let Some(row) = self.database.row(FOLDED, &[&log.0.as_bytes()]).await? else {
+                return Ok(None);
+            };
             let bytes: &[u8] = row.try_get(2)?;
             let (seq, format) = (Seq(unsigned(&row, 0)?), text(&row, 1)?);
-            Ok(Some(Folded { seq, format, bytes: Bytes::copy_from_slice(bytes) }))
+            Ok(Some(Folded {
+                seq,
+                format,
+                bytes: Bytes::copy_from_slice(bytes),
+            }))
         };
-        folded.await.map_err(|fault: Fault| fault.journal(format_args!("read the fold of log {:?}", log.0)))
+        folded
+            .await
+            .map_err(|fault: Fault| fault.journal(format_args!("read the fold of log {:?}", log.0)))
     }
 }
 
@@ -164,10 +214,12 @@ impl DueWork for PostgresJournal {
     async fn due(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, JournalError> {
         let (journal, owner) = (self.clone(), owner.clone());
         // As in `own`: what it takes is given up at once if nobody waits any more.
-        let claimed = tokio::spawn(async move { journal.claim(&owner, most).await }).await.map_err(|error| {
-            let message = "cannot take due logs: the task that takes them ended early";
-            JournalError::new(JournalErrorKind::Io, message).with_source(error)
-        })?;
+        let claimed = tokio::spawn(async move { journal.claim(&owner, most).await })
+            .await
+            .map_err(|error| {
+                let message = "cannot take due logs: the task that takes them ended early";
+                JournalError::new(JournalErrorKind::Io, message).with_source(error)
+            })?;
         claimed.map_err(|fault| fault.journal("take due logs"))
     }
 
@@ -188,6 +240,8 @@ impl DueWork for PostgresJournal {
     }
 
     async fn backlog(&self) -> Result<Backlog, JournalError> {
-        self.numbers().await.map_err(|fault| fault.journal("count due logs"))
+        self.numbers()
+            .await
+            .map_err(|fault| fault.journal("count due logs"))
     }
 }

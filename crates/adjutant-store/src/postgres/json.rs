@@ -6,7 +6,9 @@ use serde_json::Value;
 
 /// The bytes of a value; none if it is so deep that it could not be read again.
 pub(super) fn bytes(value: &impl Serialize) -> Option<Vec<u8>> {
-    serde_json::to_vec(value).ok().filter(|bytes| depth(bytes) <= MAX_DEPTH)
+    serde_json::to_vec(value)
+        .ok()
+        .filter(|bytes| depth(bytes) <= MAX_DEPTH)
 }
 
 /// The value of these bytes.

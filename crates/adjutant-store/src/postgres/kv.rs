@@ -7,7 +7,8 @@ mod write;
 use std::sync::Arc;
 
 use adjutant_core::kv::{
-    Change, ChangeStream, Hit, Item, KvStore, KvStoreError, KvStoreErrorKind, MAX_KEY_BYTES, Scan, Version,
+    Change, ChangeStream, Hit, Item, KvStore, KvStoreError, KvStoreErrorKind, MAX_KEY_BYTES, Scan,
+    Version,
 };
 use async_trait::async_trait;
 use tokio_postgres::Row;
@@ -61,9 +62,9 @@ impl PostgresKvStore {
     fn check_name(&self) -> Result<(), KvStoreError> {
         match self.name.len() {
             1..=MAX_NAME => Ok(()),
-            bytes => {
-                Err(invalid(format!("the name of a key-value store has {bytes} bytes; it may have 1 to {MAX_NAME}")))
-            }
+            bytes => Err(invalid(format!(
+                "the name of a key-value store has {bytes} bytes; it may have 1 to {MAX_NAME}"
+            ))),
         }
     }
 
@@ -77,7 +78,10 @@ impl KvStore for PostgresKvStore {
     async fn get(&self, key: &str) -> Result<Option<Item>, KvStoreError> {
         self.check_name()?;
         check_key(key)?;
-        let row = self.database.row(GET, &[&self.name.as_bytes(), &key.as_bytes()]).await;
+        let row = self
+            .database
+            .row(GET, &[&self.name.as_bytes(), &key.as_bytes()])
+            .await;
         let found = row.and_then(|row| row.as_ref().map(item).transpose());
         found.map_err(|fault| self.failed("read", fault))
     }
@@ -92,7 +96,13 @@ impl KvStore for PostgresKvStore {
         let (prefix, end) = (scan.prefix.as_bytes(), behind(scan.prefix.as_bytes()));
         let after = scan.after.as_ref().map(|after| after.as_bytes());
         let limit = signed(scan.limit.map_or(u64::MAX, |limit| limit as u64));
-        let rows = self.database.rows(SCAN, &[&self.name.as_bytes(), &prefix, &end, &after, &limit]).await;
+        let rows = self
+            .database
+            .rows(
+                SCAN,
+                &[&self.name.as_bytes(), &prefix, &end, &after, &limit],
+            )
+            .await;
         let items = rows.and_then(|rows| rows.iter().map(item).collect());
         items.map_err(|fault| self.failed("scan", fault))
     }
@@ -101,23 +111,45 @@ impl KvStore for PostgresKvStore {
         self.check_name()?;
         let row = self.database.row(NEWEST, &[&self.name.as_bytes()]).await;
         let newest = row.and_then(|row| row.map_or(Ok(0), |row| unsigned(&row, 0)));
-        newest.map(Version).map_err(|fault| self.failed("read", fault))
+        newest
+            .map(Version)
+            .map_err(|fault| self.failed("read", fault))
     }
 
     fn watch(&self, prefix: &str, after: Version) -> ChangeStream {
         watch::watch(&self.database, &self.name, prefix, after)
     }
 
-    async fn search(&self, prefix: &str, query: &str, limit: usize) -> Result<Vec<Hit>, KvStoreError> {
+    async fn search(
+        &self,
+        prefix: &str,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Hit>, KvStoreError> {
         self.check_name()?;
         let asked = words::asked(query);
         if asked.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
         let (prefix, end) = (prefix.as_bytes(), behind(prefix.as_bytes()));
-        let values = [&asked as _, &self.name.as_bytes() as _, &prefix as _, &end as _, &signed(limit as u64) as _];
-        let hit = |row: &Row| Ok(Hit { item: item(row)?, score: row.try_get(5)? });
-        let hits = self.database.rows(SEARCH, &values).await.and_then(|rows| rows.iter().map(hit).collect());
+        let values = [
+            &asked as _,
+            &self.name.as_bytes() as _,
+            &prefix as _,
+            &end as _,
+            &signed(limit as u64) as _,
+        ];
+        let hit = |row: &Row| {
+            Ok(Hit {
+                item: item(row)?,
+                score: row.try_get(5)?,
+            })
+        };
+        let hits = self
+            .database
+            .rows(SEARCH, &values)
+            .await
+            .and_then(|rows| rows.iter().map(hit).collect());
         hits.map_err(|fault| self.failed("search", fault))
     }
 }
@@ -126,7 +158,9 @@ impl KvStore for PostgresKvStore {
 fn check_key(key: &str) -> Result<(), KvStoreError> {
     match key.len() {
         1..=MAX_KEY_BYTES => Ok(()),
-        bytes => Err(invalid(format!("a key has {bytes} bytes; it may have 1 to {MAX_KEY_BYTES}"))),
+        bytes => Err(invalid(format!(
+            "a key has {bytes} bytes; it may have 1 to {MAX_KEY_BYTES}"
+        ))),
     }
 }
 
@@ -138,5 +172,11 @@ fn invalid(message: String) -> KvStoreError {
 fn item(row: &Row) -> Result<Item, Fault> {
     let value = json::value(row.try_get(1)?).ok_or(Fault::Stored("a value"))?;
     let (key, text) = (text(row, 0)?, text(row, 2)?);
-    Ok(Item { key, value, text, version: Version(unsigned(row, 3)?), changed_ms: unsigned(row, 4)? })
+    Ok(Item {
+        key,
+        value,
+        text,
+        version: Version(unsigned(row, 3)?),
+        changed_ms: unsigned(row, 4)?,
+    })
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use adjutant_core::{
     Memory,
     memory::{
-        Fact, FactChange, FactId, MAX_FACT_BYTES, MAX_FACTS, MAX_METADATA_BYTES, MemoryError, MemoryErrorKind,
-        Metadata, NewFact, OwnerId, ScoredFact, Vector,
+        Fact, FactChange, FactId, MAX_FACT_BYTES, MAX_FACTS, MAX_METADATA_BYTES, MemoryError,
+        MemoryErrorKind, Metadata, NewFact, OwnerId, ScoredFact, Vector,
     },
 };
 use async_trait::async_trait;
@@ -43,7 +43,8 @@ const ADD: &str = "with room as ( \
             as new (id, text, words, metadata, model, vector, at) \
     ) select 1 from room";
 
-const GET: &str = "select id, text, metadata, created_ms, updated_ms from facts where owner = $1 and id = $2";
+const GET: &str =
+    "select id, text, metadata, created_ms, updated_ms from facts where owner = $1 and id = $2";
 
 const DELETE: &str = "with gone as (delete from facts where owner = $1 and id = $2 returning owner) \
     update owners set facts = facts - 1 where owner = $1 and exists (select 1 from gone)";
@@ -82,9 +83,19 @@ impl PostgresMemory {
     /// Facts as the database takes them, added.
     async fn put(&self, owner: &OwnerId, batch: &FactBatch<'_>) -> Result<bool, Fault> {
         let (count, most) = (signed(batch.ids.len() as u64), signed(MAX_FACTS as u64));
-        let FactBatch { ids, texts, words, metadata, models, vectors, times } = batch;
+        let FactBatch {
+            ids,
+            texts,
+            words,
+            metadata,
+            models,
+            vectors,
+            times,
+        } = batch;
         let owner = owner.0.as_bytes();
-        let values: Values<'_> = &[&owner, &count, &most, ids, texts, words, metadata, models, vectors, times];
+        let values: Values<'_> = &[
+            &owner, &count, &most, ids, texts, words, metadata, models, vectors, times,
+        ];
         Ok(self.database.row(ADD, values).await?.is_some())
     }
 }
@@ -96,79 +107,144 @@ impl Memory for PostgresMemory {
         if facts.is_empty() {
             return Ok(());
         }
-        let full = || MemoryError::new(MemoryErrorKind::Full, format!("an owner may have {MAX_FACTS} facts"));
+        let full = || {
+            MemoryError::new(
+                MemoryErrorKind::Full,
+                format!("an owner may have {MAX_FACTS} facts"),
+            )
+        };
         if facts.len() > MAX_FACTS {
             return Err(full());
         }
         match self.put(owner, &FactBatch::of(&facts)?).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(full()),
-            Err(fault) if fault.is(&SqlState::UNIQUE_VIOLATION) => {
-                Err(MemoryError::new(MemoryErrorKind::Exists, "the owner has a fact of one of these names"))
-            }
+            Err(fault) if fault.is(&SqlState::UNIQUE_VIOLATION) => Err(MemoryError::new(
+                MemoryErrorKind::Exists,
+                "the owner has a fact of one of these names",
+            )),
             Err(fault) => Err(fault.memory("add facts")),
         }
     }
 
     async fn get(&self, owner: &OwnerId, id: &FactId) -> Result<Option<Fact>, MemoryError> {
-        let row = self.database.row(GET, &[&owner.0.as_bytes(), &id.0.as_bytes()]).await;
+        let row = self
+            .database
+            .row(GET, &[&owner.0.as_bytes(), &id.0.as_bytes()])
+            .await;
         let found = row.and_then(|row| row.as_ref().map(fact).transpose());
         found.map_err(|fault| fault.memory("read a fact"))
     }
 
-    async fn update(&self, owner: &OwnerId, id: &FactId, change: FactChange) -> Result<Fact, MemoryError> {
+    async fn update(
+        &self,
+        owner: &OwnerId,
+        id: &FactId,
+        change: FactChange,
+    ) -> Result<Fact, MemoryError> {
         update::update(&self.database, owner, id, change).await
     }
 
     async fn delete(&self, owner: &OwnerId, id: &FactId) -> Result<(), MemoryError> {
-        match self.database.execute(DELETE, &[&owner.0.as_bytes(), &id.0.as_bytes()]).await {
+        match self
+            .database
+            .execute(DELETE, &[&owner.0.as_bytes(), &id.0.as_bytes()])
+            .await
+        {
             Ok(0) => Err(missing(id)),
             Ok(_) => Ok(()),
             Err(fault) => Err(fault.memory("delete a fact")),
         }
     }
 
-    async fn list(&self, owner: &OwnerId, after: Option<&FactId>, limit: usize) -> Result<Vec<Fact>, MemoryError> {
+    async fn list(
+        &self,
+        owner: &OwnerId,
+        after: Option<&FactId>,
+        limit: usize,
+    ) -> Result<Vec<Fact>, MemoryError> {
         let after = after.map(|after| after.0.as_bytes());
-        let rows = self.database.rows(LIST, &[&owner.0.as_bytes(), &after, &signed(limit as u64)]).await;
+        let rows = self
+            .database
+            .rows(LIST, &[&owner.0.as_bytes(), &after, &signed(limit as u64)])
+            .await;
         let facts = rows.and_then(|rows| rows.iter().map(fact).collect());
         facts.map_err(|fault| fault.memory("list facts"))
     }
 
-    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
+    async fn by_words(
+        &self,
+        owner: &OwnerId,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<ScoredFact>, MemoryError> {
         let asked = words::asked(query);
         if asked.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
-        let rows = self.database.rows(BY_WORDS, &[&asked, &owner.0.as_bytes(), &signed(limit as u64)]).await;
-        let found = |row: &Row| Ok(ScoredFact { fact: fact(row)?, score: row.try_get(5)? });
+        let rows = self
+            .database
+            .rows(
+                BY_WORDS,
+                &[&asked, &owner.0.as_bytes(), &signed(limit as u64)],
+            )
+            .await;
+        let found = |row: &Row| {
+            Ok(ScoredFact {
+                fact: fact(row)?,
+                score: row.try_get(5)?,
+            })
+        };
         let found = rows.and_then(|rows| rows.iter().map(found).collect());
         found.map_err(|fault| fault.memory("search facts"))
     }
 
-    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
+    async fn by_vector(
+        &self,
+        owner: &OwnerId,
+        vector: &Vector,
+        limit: usize,
+    ) -> Result<Vec<ScoredFact>, MemoryError> {
         nearest::nearest(&self.database, owner, vector, limit)
             .await
             .map_err(|fault| fault.memory("search facts by a vector"))
     }
 
     async fn marked(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {
-        let row = self.database.row(MARKED, &[&owner.0.as_bytes(), &source.as_bytes()]).await;
+        let row = self
+            .database
+            .row(MARKED, &[&owner.0.as_bytes(), &source.as_bytes()])
+            .await;
         // Marks are compared, never ordered: all 64 bits are theirs.
-        let marked = row.and_then(|row| row.map_or(Ok(0), |row| Ok(row.try_get::<_, i64>(0)?.cast_unsigned())));
+        let marked = row
+            .and_then(|row| row.map_or(Ok(0), |row| Ok(row.try_get::<_, i64>(0)?.cast_unsigned())));
         marked.map_err(|fault| fault.memory("read a mark"))
     }
 
-    async fn mark(&self, owner: &OwnerId, source: &str, from: u64, to: u64) -> Result<bool, MemoryError> {
+    async fn mark(
+        &self,
+        owner: &OwnerId,
+        source: &str,
+        from: u64,
+        to: u64,
+    ) -> Result<bool, MemoryError> {
         check_name("an owner", &owner.0)?;
         if source.len() > MAX_SOURCE {
-            let message = format!("the name of a source has {} bytes; it may have {MAX_SOURCE}", source.len());
+            let message = format!(
+                "the name of a source has {} bytes; it may have {MAX_SOURCE}",
+                source.len()
+            );
             return Err(invalid(message));
         }
         let sql = if from == 0 { MARK_FIRST } else { MARK };
         let (from, to) = (from.cast_signed(), to.cast_signed());
-        let marked = self.database.execute(sql, &[&owner.0.as_bytes(), &source.as_bytes(), &from, &to]).await;
-        marked.map(|rows| rows > 0).map_err(|fault| fault.memory("keep a mark"))
+        let marked = self
+            .database
+            .execute(sql, &[&owner.0.as_bytes(), &source.as_bytes(), &from, &to])
+            .await;
+        marked
+            .map(|rows| rows > 0)
+            .map_err(|fault| fault.memory("keep a mark"))
     }
 }
 
@@ -195,8 +271,14 @@ impl<'a> FactBatch<'a> {
             batch.texts.push(fact.text.as_bytes());
             batch.words.push(words::vector(&fact.text));
             batch.metadata.push(metadata(&fact.metadata)?);
-            batch.models.push(fact.vector.as_ref().map(|vector| vector.model.0.as_bytes()));
-            batch.vectors.push(fact.vector.as_ref().map(|vector| nearest::bytes(&vector.numbers)));
+            batch
+                .models
+                .push(fact.vector.as_ref().map(|vector| vector.model.0.as_bytes()));
+            batch.vectors.push(
+                fact.vector
+                    .as_ref()
+                    .map(|vector| nearest::bytes(&vector.numbers)),
+            );
             batch.times.push(signed(fact.now_ms));
         }
         Ok(batch)
@@ -206,21 +288,28 @@ impl<'a> FactBatch<'a> {
 fn check_name(what: &str, name: &str) -> Result<(), MemoryError> {
     match name.len() {
         1..=MAX_NAME => Ok(()),
-        bytes => Err(invalid(format!("the name of {what} has {bytes} bytes; it may have 1 to {MAX_NAME}"))),
+        bytes => Err(invalid(format!(
+            "the name of {what} has {bytes} bytes; it may have 1 to {MAX_NAME}"
+        ))),
     }
 }
 
 fn check_text(text: &str) -> Result<(), MemoryError> {
     match text.len() {
         1..=MAX_FACT_BYTES => Ok(()),
-        bytes => Err(invalid(format!("the text of a fact has {bytes} bytes; it may have 1 to {MAX_FACT_BYTES}"))),
+        bytes => Err(invalid(format!(
+            "the text of a fact has {bytes} bytes; it may have 1 to {MAX_FACT_BYTES}"
+        ))),
     }
 }
 
 fn check_vector(vector: Option<&Vector>) -> Result<(), MemoryError> {
     let Some(vector) = vector else { return Ok(()) };
-    if vector.numbers.len() > MAX_NUMBERS || vector.numbers.iter().any(|number| !number.is_finite()) {
-        return Err(invalid(format!("a vector has more than {MAX_NUMBERS} numbers, or one that is not finite")));
+    if vector.numbers.len() > MAX_NUMBERS || vector.numbers.iter().any(|number| !number.is_finite())
+    {
+        return Err(invalid(format!(
+            "a vector has more than {MAX_NUMBERS} numbers, or one that is not finite"
+        )));
     }
     Ok(())
 }
@@ -228,7 +317,11 @@ fn check_vector(vector: Option<&Vector>) -> Result<(), MemoryError> {
 /// The bytes of metadata that can be kept.
 fn metadata(metadata: &Metadata) -> Result<Vec<u8>, MemoryError> {
     let bytes = json::bytes(metadata).filter(|bytes| bytes.len() <= MAX_METADATA_BYTES);
-    let message = || format!("the metadata of a fact is nested too deeply, or larger than {MAX_METADATA_BYTES} bytes");
+    let message = || {
+        format!(
+            "the metadata of a fact is nested too deeply, or larger than {MAX_METADATA_BYTES} bytes"
+        )
+    };
     bytes.ok_or_else(|| invalid(message()))
 }
 
@@ -237,14 +330,23 @@ fn invalid(message: String) -> MemoryError {
 }
 
 fn missing(id: &FactId) -> MemoryError {
-    MemoryError::new(MemoryErrorKind::Missing, format!("the owner has no fact {:?}", id.0))
+    MemoryError::new(
+        MemoryErrorKind::Missing,
+        format!("the owner has no fact {:?}", id.0),
+    )
 }
 
 /// The fact of a row of name, text, metadata and two times.
 fn fact(row: &Row) -> Result<Fact, Fault> {
     let metadata: &[u8] = row.try_get(2)?;
-    let metadata = serde_json::from_slice(metadata).map_err(|_| Fault::Stored("the metadata of a fact"))?;
-    let mut fact = Fact::new(FactId(text(row, 0)?), text(row, 1)?, metadata, unsigned(row, 3)?);
+    let metadata =
+        serde_json::from_slice(metadata).map_err(|_| Fault::Stored("the metadata of a fact"))?;
+    let mut fact = Fact::new(
+        FactId(text(row, 0)?),
+        text(row, 1)?,
+        metadata,
+        unsigned(row, 3)?,
+    );
     fact.updated_ms = unsigned(row, 4)?;
     Ok(fact)
 }

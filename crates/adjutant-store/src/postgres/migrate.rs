@@ -14,7 +14,10 @@ const LOCK: i64 = 0x6164_6a75_7461_6e74;
 /// Makes the tables, or brings them up to date; any number of programs may do so at once.
 pub(super) async fn bring_up_to_date(database: &Database) -> Result<(), JournalError> {
     let failed = |fault: Fault| fault.journal("bring the tables of the database up to date");
-    let encoding = database.row("select current_setting('server_encoding')", &[]).await.map_err(failed)?;
+    let encoding = database
+        .row("select current_setting('server_encoding')", &[])
+        .await
+        .map_err(failed)?;
     let encoding: String = encoding.map(|row| row.get(0)).unwrap_or_default();
     if encoding != "UTF8" {
         let message = format!("the database is encoded in {encoding}; it must be UTF8");
@@ -26,16 +29,28 @@ pub(super) async fn bring_up_to_date(database: &Database) -> Result<(), JournalE
         Err(fault) if fault.is(&SqlState::UNDEFINED_TABLE) => 0,
         Err(fault) => return Err(failed(fault)),
     };
-    let known = if known < VERSIONS.len() { migrate(database).await.map_err(failed)? } else { known };
+    let known = if known < VERSIONS.len() {
+        migrate(database).await.map_err(failed)?
+    } else {
+        known
+    };
     if known > VERSIONS.len() {
-        let message = format!("the tables have version {known}; this program knows up to {}", VERSIONS.len());
+        let message = format!(
+            "the tables have version {known}; this program knows up to {}",
+            VERSIONS.len()
+        );
         return Err(JournalError::new(JournalErrorKind::Version, message));
     }
     Ok(())
 }
 
 async fn found(database: &Database) -> Result<usize, Fault> {
-    let row = database.row("select coalesce(max(version), 0) from adjutant_versions", &[]).await?;
+    let row = database
+        .row(
+            "select coalesce(max(version), 0) from adjutant_versions",
+            &[],
+        )
+        .await?;
     Ok(row.map_or(0, |row| version(row.get(0))))
 }
 
@@ -43,20 +58,39 @@ async fn found(database: &Database) -> Result<usize, Fault> {
 async fn migrate(database: &Database) -> Result<usize, Fault> {
     let mut client = database.client().await?;
     let change = client.transaction().await?;
-    change.execute("select pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    change
+        .execute("select pg_advisory_xact_lock($1)", &[&LOCK])
+        .await?;
     let schema = &database.schema;
     // One that exists already may belong to somebody else, who lets us use it.
-    let exists = change.query_opt("select 1 from pg_namespace where nspname = $1", &[&&**schema]).await?;
+    let exists = change
+        .query_opt(
+            "select 1 from pg_namespace where nspname = $1",
+            &[&&**schema],
+        )
+        .await?;
     if exists.is_none() {
-        change.batch_execute(&format!("create schema {schema}")).await?;
+        change
+            .batch_execute(&format!("create schema {schema}"))
+            .await?;
     }
     let versions = "create table if not exists adjutant_versions (version int primary key, since timestamptz not null)";
     change.batch_execute(versions).await?;
-    let newest = change.query_one("select coalesce(max(version), 0) from adjutant_versions", &[]).await?;
+    let newest = change
+        .query_one(
+            "select coalesce(max(version), 0) from adjutant_versions",
+            &[],
+        )
+        .await?;
     let known = version(newest.get(0));
     for (version, sql) in (1_i32..).zip(VERSIONS).skip(known) {
         change.batch_execute(sql).await?;
-        change.execute("insert into adjutant_versions values ($1, now())", &[&version]).await?;
+        change
+            .execute(
+                "insert into adjutant_versions values ($1, now())",
+                &[&version],
+            )
+            .await?;
     }
     change.commit().await?;
     Ok(known)

@@ -26,7 +26,10 @@ pub(super) fn text(row: &Row, column: usize) -> Result<Arc<str>, Fault> {
 /// A digest.
 pub(super) fn digest(row: &Row, column: usize) -> Result<Digest, Fault> {
     let bytes: &[u8] = row.try_get(column)?;
-    bytes.try_into().map(Digest).map_err(|_| Fault::Stored("a digest"))
+    bytes
+        .try_into()
+        .map(Digest)
+        .map_err(|_| Fault::Stored("a digest"))
 }
 
 /// The least bytes that are behind all that begin like this; none if there are no such.

@@ -72,11 +72,20 @@ impl Waiter {
         if !state.is_listening {
             state.is_listening = true;
             let alive = database.wakes.alive.subscribe();
-            let listening = listen(Arc::downgrade(&database), database.config.clone(), database.channel(), alive);
+            let listening = listen(
+                Arc::downgrade(&database),
+                database.config.clone(),
+                database.channel(),
+                alive,
+            );
             tokio::spawn(listening);
         }
         drop(state);
-        Self { database, topic, woken }
+        Self {
+            database,
+            topic,
+            woken,
+        }
     }
 
     /// Notes that the waiter is about to look at everything that happened up to now.
@@ -94,7 +103,11 @@ impl Waiter {
 impl Drop for Waiter {
     fn drop(&mut self) {
         let mut state = self.database.wakes.lock();
-        if state.topics.get(&self.topic).is_some_and(|topic| topic.receiver_count() == 1) {
+        if state
+            .topics
+            .get(&self.topic)
+            .is_some_and(|topic| topic.receiver_count() == 1)
+        {
             state.topics.remove(&self.topic);
         }
     }
@@ -125,7 +138,12 @@ impl fmt::Debug for Waiter {
 }
 
 /// Listens for as long as there is a database handle, over as many connections as it takes.
-async fn listen(database: Weak<Database>, config: Config, channel: String, mut alive: watch::Receiver<()>) {
+async fn listen(
+    database: Weak<Database>,
+    config: Config,
+    channel: String,
+    mut alive: watch::Receiver<()>,
+) {
     let _stopped = Stopped(Weak::clone(&database));
     let mut pause = PAUSES.0;
     loop {
@@ -147,12 +165,18 @@ async fn listen(database: Weak<Database>, config: Config, channel: String, mut a
 }
 
 /// Listens over one connection until it ends.
-async fn connection(database: &Weak<Database>, config: &Config, channel: &str) -> Result<(), tokio_postgres::Error> {
+async fn connection(
+    database: &Weak<Database>,
+    config: &Config,
+    channel: &str,
+) -> Result<(), tokio_postgres::Error> {
     let (client, mut connection) = config.connect(NoTls).await?;
     let mut messages = stream::poll_fn(move |cx| connection.poll_message(cx));
     let hear = async {
         while let Some(Ok(message)) = messages.next().await {
-            if let (AsyncMessage::Notification(note), Some(database)) = (message, database.upgrade()) {
+            if let (AsyncMessage::Notification(note), Some(database)) =
+                (message, database.upgrade())
+            {
                 database.wakes.wake(note.payload());
             }
         }

@@ -87,7 +87,9 @@ pub(super) fn asked(query: &str) -> Vec<String> {
 
 /// Neither quotes nor backslashes are in a word.
 fn words(text: &str) -> impl Iterator<Item = String> {
-    let runs = text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty());
+    let runs = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|run| !run.is_empty());
     runs.map(|run| {
         let mut word = run.to_lowercase();
         word.truncate(word.floor_char_boundary(MAX_WORD));

@@ -59,7 +59,12 @@ struct SeenChanges {
 impl Changes {
     /// Changes of the database in this file.
     pub(super) fn of(path: Option<PathBuf>) -> Self {
-        Self { posts: watch::Sender::new(()), kv_stores: watch::Sender::new(()), path, watching: Mutex::default() }
+        Self {
+            posts: watch::Sender::new(()),
+            kv_stores: watch::Sender::new(()),
+            path,
+            watching: Mutex::default(),
+        }
     }
 
     /// Something has changed.
@@ -74,14 +79,19 @@ impl Changes {
         watching.listeners += 1;
         if let Some(path) = self.path.clone().filter(|_| !watching.is_running) {
             let changes = Arc::clone(self);
-            let started = thread::Builder::new().name("sqlite-watcher".into()).spawn(move || changes.watch(&path));
+            let started = thread::Builder::new()
+                .name("sqlite-watcher".into())
+                .spawn(move || changes.watch(&path));
             watching.is_running = started.is_ok();
             if let Err(error) = started {
                 tracing::warn!(%error, "cannot watch a database for changes of other programs");
             }
         }
         drop(watching);
-        Listener { told, changes: Arc::clone(self) }
+        Listener {
+            told,
+            changes: Arc::clone(self),
+        }
     }
 
     /// Looks for what other programs change, until nobody listens.
@@ -151,7 +161,10 @@ impl Drop for Listener {
 
 /// Reads the progress, if anybody has committed since the last look.
 fn look(known: &mut Option<(Connection, i64)>, path: &Path) -> Result<Option<SeenChanges>, Fault> {
-    let version = |db: &Connection| db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get::<_, i64>(0));
+    let version = |db: &Connection| {
+        db.prepare_cached("PRAGMA data_version")?
+            .query_row([], |row| row.get::<_, i64>(0))
+    };
     if let Some((db, before)) = known {
         let now = version(db)?;
         if now == *before {
@@ -169,5 +182,10 @@ fn look(known: &mut Option<(Connection, i64)>, path: &Path) -> Result<Option<See
 fn seen(db: &Connection) -> rusqlite::Result<SeenChanges> {
     let sql = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'posts'), 0), \
                (SELECT coalesce(sum(newest), 0) FROM shelves)";
-    db.prepare_cached(sql)?.query_row([], |row| Ok(SeenChanges { posts: row.get(0)?, kv_stores: row.get(1)? }))
+    db.prepare_cached(sql)?.query_row([], |row| {
+        Ok(SeenChanges {
+            posts: row.get(0)?,
+            kv_stores: row.get(1)?,
+        })
+    })
 }

@@ -114,15 +114,20 @@ impl Fault {
             Self::Corrupt(_) => Sort::Corrupt,
             Self::Invalid(_) => Sort::Invalid,
             Self::Version(_) => Sort::Version,
-            Self::File(_) | Self::ReadOnly | Self::Gone | Self::Journal(_) | Self::KvStore(_) | Self::Memory(_) => {
-                Sort::Io
-            }
+            Self::File(_)
+            | Self::ReadOnly
+            | Self::Gone
+            | Self::Journal(_)
+            | Self::KvStore(_)
+            | Self::Memory(_) => Sort::Io,
         }
     }
 
     fn message(&self, attempt: impl FnOnce() -> String) -> String {
         match self {
-            Self::Corrupt(why) | Self::Invalid(why) | Self::Version(why) => format!("{}: {why}", attempt()),
+            Self::Corrupt(why) | Self::Invalid(why) | Self::Version(why) => {
+                format!("{}: {why}", attempt())
+            }
             Self::ReadOnly => JournalError::read_only(&attempt(), "the database").to_string(),
             Self::Gone => format!("{}: the database is closed", attempt()),
             _ => attempt(),

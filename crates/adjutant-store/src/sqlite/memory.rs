@@ -9,7 +9,8 @@ mod vectors;
 use std::sync::Arc;
 
 use adjutant_core::memory::{
-    Fact, FactChange, FactId, Memory, MemoryError, MemoryErrorKind, NewFact, OwnerId, ScoredFact, Vector,
+    Fact, FactChange, FactId, Memory, MemoryError, MemoryErrorKind, NewFact, OwnerId, ScoredFact,
+    Vector,
 };
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension};
@@ -27,19 +28,38 @@ impl Memory for SqliteMemory {
     async fn add(&self, owner: &OwnerId, facts: Vec<NewFact>) -> Result<(), MemoryError> {
         let failed = |fault: Fault| fault.memory(|| format!("cannot add facts of {:?}", owner.0));
         limits::check_owner(owner).map_err(failed)?;
-        let rows: Vec<_> = facts.into_iter().map(facts::FactRow::of).collect::<Result<_, _>>().map_err(failed)?;
+        let rows: Vec<_> = facts
+            .into_iter()
+            .map(facts::FactRow::of)
+            .collect::<Result<_, _>>()
+            .map_err(failed)?;
         let name = owner.clone();
-        self.store.write(Order::now(), move |db| facts::add(db, &name, &rows)).await.map_err(failed)
+        self.store
+            .write(Order::now(), move |db| facts::add(db, &name, &rows))
+            .await
+            .map_err(failed)
     }
 
     async fn get(&self, owner: &OwnerId, id: &FactId) -> Result<Option<Fact>, MemoryError> {
         let id = id.clone();
-        self.read(owner, "read a fact", move |db, owner| find::get(db, owner, &id)).await
+        self.read(owner, "read a fact", move |db, owner| {
+            find::get(db, owner, &id)
+        })
+        .await
     }
 
-    async fn update(&self, owner: &OwnerId, id: &FactId, change: FactChange) -> Result<Fact, MemoryError> {
-        let failed = |fault: Fault| fault.memory(|| format!("cannot change fact {:?} of {:?}", id.0, owner.0));
-        limits::check_owner(owner).and_then(|()| limits::check_change(&change)).map_err(failed)?;
+    async fn update(
+        &self,
+        owner: &OwnerId,
+        id: &FactId,
+        change: FactChange,
+    ) -> Result<Fact, MemoryError> {
+        let failed = |fault: Fault| {
+            fault.memory(|| format!("cannot change fact {:?} of {:?}", id.0, owner.0))
+        };
+        limits::check_owner(owner)
+            .and_then(|()| limits::check_change(&change))
+            .map_err(failed)?;
         let (name, fact) = (owner.clone(), id.clone());
         let done = self.store.write(Order::now(), move |db| {
             let key = key_of(db, &name)?.ok_or_else(|| missing(&name, &fact))?;
@@ -49,41 +69,84 @@ impl Memory for SqliteMemory {
     }
 
     async fn delete(&self, owner: &OwnerId, id: &FactId) -> Result<(), MemoryError> {
-        let failed = |fault: Fault| fault.memory(|| format!("cannot delete fact {:?} of {:?}", id.0, owner.0));
+        let failed = |fault: Fault| {
+            fault.memory(|| format!("cannot delete fact {:?} of {:?}", id.0, owner.0))
+        };
         limits::check_owner(owner).map_err(failed)?;
         let (name, fact) = (owner.clone(), id.clone());
         let done = self.store.write(Order::now(), move |db| {
             let key = key_of(db, &name)?.ok_or_else(|| missing(&name, &fact))?;
-            if facts::delete(db, key, &fact)? { Ok(()) } else { Err(missing(&name, &fact)) }
+            if facts::delete(db, key, &fact)? {
+                Ok(())
+            } else {
+                Err(missing(&name, &fact))
+            }
         });
         done.await.map_err(failed)
     }
 
-    async fn list(&self, owner: &OwnerId, after: Option<&FactId>, limit: usize) -> Result<Vec<Fact>, MemoryError> {
+    async fn list(
+        &self,
+        owner: &OwnerId,
+        after: Option<&FactId>,
+        limit: usize,
+    ) -> Result<Vec<Fact>, MemoryError> {
         let after = after.cloned();
-        self.read(owner, "list facts", move |db, owner| find::list(db, owner, after.as_ref(), limit)).await
+        self.read(owner, "list facts", move |db, owner| {
+            find::list(db, owner, after.as_ref(), limit)
+        })
+        .await
     }
 
-    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
+    async fn by_words(
+        &self,
+        owner: &OwnerId,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<ScoredFact>, MemoryError> {
         let query = query.to_owned();
-        self.read(owner, "search facts", move |db, owner| find::by_words(db, owner, &query, limit)).await
+        self.read(owner, "search facts", move |db, owner| {
+            find::by_words(db, owner, &query, limit)
+        })
+        .await
     }
 
-    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
-        let failed = |fault: Fault| fault.memory(|| format!("cannot search facts of {:?}", owner.0));
+    async fn by_vector(
+        &self,
+        owner: &OwnerId,
+        vector: &Vector,
+        limit: usize,
+    ) -> Result<Vec<ScoredFact>, MemoryError> {
+        let failed =
+            |fault: Fault| fault.memory(|| format!("cannot search facts of {:?}", owner.0));
         limits::check_vector(vector).map_err(failed)?;
         let vector = vector.clone();
-        self.read(owner, "search facts", move |db, owner| vectors::nearest(db, owner, &vector, limit)).await
+        self.read(owner, "search facts", move |db, owner| {
+            vectors::nearest(db, owner, &vector, limit)
+        })
+        .await
     }
 
     async fn marked(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {
         let source = source.to_owned();
-        self.read(owner, "read a mark", move |db, owner| marks::marked(db, owner, &source)).await
+        self.read(owner, "read a mark", move |db, owner| {
+            marks::marked(db, owner, &source)
+        })
+        .await
     }
 
-    async fn mark(&self, owner: &OwnerId, source: &str, from: u64, to: u64) -> Result<bool, MemoryError> {
-        let failed = |fault: Fault| fault.memory(|| format!("cannot mark {source:?} for {:?}", owner.0));
-        limits::check_owner(owner).and_then(|()| limits::check_source(source)).map_err(failed)?;
+    async fn mark(
+        &self,
+        owner: &OwnerId,
+        source: &str,
+        from: u64,
+        to: u64,
+    ) -> Result<bool, MemoryError> {
+        let failed =
+            |fault: Fault| fault.memory(|| format!("cannot mark {source:?} for {:?}", owner.0));
+        limits::check_owner(owner)
+            .and_then(|()| limits::check_source(source))
+            .map_err(failed)?;
         let (name, source) = (owner.clone(), source.to_owned());
         let done = self.store.write(Order::now(), move |db| {
             let owner = facts::owner(db, &name)?;

@@ -39,9 +39,17 @@ impl Owners {
     /// A new instance of the database in this file.
     pub(super) fn beside(path: Option<&Path>) -> Self {
         let folder = path.map(|path| schema::beside(path, "-owners"));
-        let (instance, live) = (Uuid::new_v4().as_simple().to_string(), Arc::<LiveTenures>::default());
+        let (instance, live) = (
+            Uuid::new_v4().as_simple().to_string(),
+            Arc::<LiveTenures>::default(),
+        );
         lock(&HERE).insert(instance.clone(), Arc::downgrade(&live));
-        Self { instance, folder, live, file: Mutex::default() }
+        Self {
+            instance,
+            folder,
+            live,
+            file: Mutex::default(),
+        }
     }
 
     /// The name of the instance.
@@ -62,7 +70,9 @@ impl Owners {
     /// True if an instance is there and has the log.
     pub(super) fn is_alive(&self, instance: &str, tenure: Tenure) -> Result<bool, Fault> {
         if let Some(live) = lock(&HERE).get(instance) {
-            return Ok(live.upgrade().is_some_and(|live| lock(&live).contains(&tenure)));
+            return Ok(live
+                .upgrade()
+                .is_some_and(|live| lock(&live).contains(&tenure)));
         }
         match &self.folder {
             Some(folder) => Ok(is_locked(&file_of(folder, instance))?),
@@ -72,7 +82,8 @@ impl Owners {
 
     /// For how long an instance has owned logs, if it has a file.
     pub(super) fn since(&self, instance: &str) -> Option<Duration> {
-        let made = fs::metadata(file_of(self.folder.as_deref()?, instance)).and_then(|file| file.modified());
+        let made = fs::metadata(file_of(self.folder.as_deref()?, instance))
+            .and_then(|file| file.modified());
         made.ok()?.elapsed().ok()
     }
 
@@ -81,16 +92,21 @@ impl Owners {
     /// Must be called in a transaction that writes: it keeps others out, so no file is taken for dead before it is locked.
     pub(super) fn enroll(&self, db: &Connection) -> Result<(), Fault> {
         let mut file = lock(&self.file);
-        let Some(folder) = self.folder.as_deref().filter(|_| file.is_none()) else { return Ok(()) };
+        let Some(folder) = self.folder.as_deref().filter(|_| file.is_none()) else {
+            return Ok(());
+        };
         private::folder(folder)?;
         // Behind a link, what is cleared away would be somebody's else.
         if fs::symlink_metadata(folder)?.is_symlink() {
-            let why = format!("{} is a link, not the folder of the owners; hint: remove it", folder.display());
+            let why = format!(
+                "{} is a link, not the folder of the owners; hint: remove it",
+                folder.display()
+            );
             return Err(Fault::Invalid(why));
         }
         bury(folder, db)?;
-        let own =
-            private::file(OpenOptions::new().write(true).create_new(true)).open(file_of(folder, &self.instance))?;
+        let own = private::file(OpenOptions::new().write(true).create_new(true))
+            .open(file_of(folder, &self.instance))?;
         own.lock()?;
         *file = Some(own);
         Ok(())
@@ -116,14 +132,18 @@ fn file_of(folder: &Path, instance: &str) -> PathBuf {
 fn bury(folder: &Path, db: &Connection) -> Result<(), Fault> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let is_lock = path.extension().is_some_and(|extension| extension == "lock");
-        let instance = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_lock);
+        let is_lock = path
+            .extension()
+            .is_some_and(|extension| extension == "lock");
+        let instance = path
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .filter(|_| is_lock);
         let Some(instance) = instance else { continue };
         if is_locked(&path)? {
             continue;
         }
-        let free =
-            "UPDATE logs SET owner = NULL, instance = NULL, lost = lost + (work = 1), rest_ms = 0 WHERE instance = ?1";
+        let free = "UPDATE logs SET owner = NULL, instance = NULL, lost = lost + (work = 1), rest_ms = 0 WHERE instance = ?1";
         db.execute(free, [instance])?;
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),

@@ -30,7 +30,12 @@ impl Readers {
     /// Readers of a database file; they open it when they are needed.
     pub(super) fn of(path: PathBuf, reading: Reading) -> Self {
         let free = Arc::new(Semaphore::new(MAX_READERS));
-        Self { path: Arc::new(path), reading, idle: Arc::default(), free }
+        Self {
+            path: Arc::new(path),
+            reading,
+            idle: Arc::default(),
+            free,
+        }
     }
 
     /// Reads what is there at one moment.
@@ -38,7 +43,10 @@ impl Readers {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Fault> {
-        let permit = Arc::clone(&self.free).acquire_owned().await.map_err(|_| Fault::Gone)?;
+        let permit = Arc::clone(&self.free)
+            .acquire_owned()
+            .await
+            .map_err(|_| Fault::Gone)?;
         let readers = self.clone();
         let read = spawn_blocking(move || {
             let done = readers.read_here(work);
@@ -58,7 +66,11 @@ impl Readers {
         db.prepare_cached("BEGIN")?.execute([])?;
         let done = work(&db);
         // A connection that cannot even end its transaction is not used again.
-        if db.prepare_cached("ROLLBACK").and_then(|mut rollback| rollback.execute([])).is_ok() {
+        if db
+            .prepare_cached("ROLLBACK")
+            .and_then(|mut rollback| rollback.execute([]))
+            .is_ok()
+        {
             idle().push(db);
         }
         done
@@ -67,6 +79,8 @@ impl Readers {
 
 impl fmt::Debug for Readers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Readers").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Readers")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }

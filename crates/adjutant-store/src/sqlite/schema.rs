@@ -50,7 +50,9 @@ pub(super) enum Reading {
 
 /// Opens a database to write, or to read if it cannot be written.
 pub(super) fn open(place: &DatabaseLocation) -> Result<(Option<Connection>, Reading), Fault> {
-    let DatabaseLocation::File(path) = place else { return Ok((Some(writer(place)?), Reading::Shared)) };
+    let DatabaseLocation::File(path) = place else {
+        return Ok((Some(writer(place)?), Reading::Shared));
+    };
     let fault = match writer(place) {
         // SQLite opens a file that it may not write only to read it.
         Ok(db) if db.is_readonly("main")? => Fault::ReadOnly,
@@ -65,7 +67,9 @@ pub(super) fn open(place: &DatabaseLocation) -> Result<(Option<Connection>, Read
         match reader(path, reading).and_then(|db| check(&db)) {
             Ok(version) if version == STEPS.len() => return Ok((None, reading)),
             Ok(version) => {
-                return Err(Fault::Version(format!("it has version {version}, and cannot be brought up to date")));
+                return Err(Fault::Version(format!(
+                    "it has version {version}, and cannot be brought up to date"
+                )));
             }
             Err(fault) if fault.is_unwritable() => {}
             Err(fault) => return Err(fault),
@@ -79,7 +83,9 @@ fn is_frozen(path: &Path) -> bool {
     let is_whole = fs::metadata(beside(path, "-wal")).map_or(true, |wal| wal.len() == 0);
     let probe = path.with_file_name(format!(".{}", Uuid::new_v4().simple()));
     let made = private::file(OpenOptions::new().write(true).create_new(true)).open(&probe);
-    let is_medium = made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ReadOnlyFilesystem);
+    let is_medium = made
+        .as_ref()
+        .is_err_and(|error| error.kind() == io::ErrorKind::ReadOnlyFilesystem);
     // It was only made to see whether it can be.
     let is_folder = made.map(|_| fs::remove_file(&probe)).is_err();
     let is_file = fs::metadata(path).is_ok_and(|file| file.permissions().readonly());
@@ -161,17 +167,23 @@ fn look(db: &Connection) -> Result<usize, Fault> {
     let (application, version) = (pragma("application_id")?, pragma("user_version")?);
     let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application != APPLICATION && tables + application + version != 0 {
-        return Err(Fault::Invalid("it is the database of another program".into()));
+        return Err(Fault::Invalid(
+            "it is the database of another program".into(),
+        ));
     }
     match usize::try_from(version) {
         Ok(version) if version <= STEPS.len() => Ok(version),
-        _ => Err(Fault::Version(format!("it has version {version}; this program reads up to {}", STEPS.len()))),
+        _ => Err(Fault::Version(format!(
+            "it has version {version}; this program reads up to {}",
+            STEPS.len()
+        ))),
     }
 }
 
 /// Readers go on beside the writer from now on, whichever program they are in.
 fn to_wal(db: &Connection) -> Result<(), Fault> {
-    let set = || db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+    let set =
+        || db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
     let mut mode = set();
     // Of several programs that make one file only one can change the mode; SQLite tells the others at once.
     for _ in 0..100 {
@@ -185,7 +197,9 @@ fn to_wal(db: &Connection) -> Result<(), Fault> {
     }
     match mode?.as_str() {
         "wal" => Ok(()),
-        other => Err(Fault::Invalid(format!("its file system allows only the journal mode {other:?}"))),
+        other => Err(Fault::Invalid(format!(
+            "its file system allows only the journal mode {other:?}"
+        ))),
     }
 }
 

@@ -49,12 +49,24 @@ impl Store {
         let changes = Arc::new(Changes::of(watched.map(Path::to_owned)));
         let start = |db| {
             let (queue, jobs) = mpsc::channel();
-            let writer = Writer { db, changes: Arc::clone(&changes), _owners: Arc::clone(&owners), flush: None };
-            let started = thread::Builder::new().name("sqlite-writer".into()).spawn(move || writer.run(&jobs));
+            let writer = Writer {
+                db,
+                changes: Arc::clone(&changes),
+                _owners: Arc::clone(&owners),
+                flush: None,
+            };
+            let started = thread::Builder::new()
+                .name("sqlite-writer".into())
+                .spawn(move || writer.run(&jobs));
             started.map(|_| queue)
         };
         let queue = db.map(start).transpose()?;
-        Ok(Self { queue, readers: path.map(|path| Readers::of(path, reading)), owners, changes })
+        Ok(Self {
+            queue,
+            readers: path.map(|path| Readers::of(path, reading)),
+            owners,
+            changes,
+        })
     }
 
     /// True if it can only be read.
@@ -81,7 +93,13 @@ impl Store {
         then: impl FnOnce(A) -> T + Send + 'static,
     ) -> Result<T, Fault> {
         let (reply, answer) = oneshot::channel();
-        let request = Request { order, work, done: None, then, reply };
+        let request = Request {
+            order,
+            work,
+            done: None,
+            then,
+            reply,
+        };
         let queue = self.queue.as_ref().ok_or(Fault::ReadOnly)?;
         queue.send(Box::new(request)).map_err(|_| Fault::Gone)?;
         answer.await.unwrap_or(Err(Fault::Gone))
@@ -90,9 +108,18 @@ impl Store {
     /// Does something some time soon; whether it succeeds is of no consequence.
     pub(super) fn send(&self, work: impl FnMut(&Connection) -> Result<(), Fault> + Send + 'static) {
         let (reply, _) = oneshot::channel();
-        let request = Request { order: Order::lazy(), work, done: None, then: |done| done, reply };
+        let request = Request {
+            order: Order::lazy(),
+            work,
+            done: None,
+            then: |done| done,
+            reply,
+        };
         // Without a writer there is nobody left to whom it matters.
-        let _ = self.queue.as_ref().map(|queue| queue.send(Box::new(request)));
+        let _ = self
+            .queue
+            .as_ref()
+            .map(|queue| queue.send(Box::new(request)));
     }
 
     /// Reads what is there at one moment.
@@ -110,17 +137,27 @@ impl Store {
 impl Order {
     /// Returns the order for a write that survives a crash of the program.
     pub(super) fn lazy() -> Self {
-        Self { flush: Flush::Lazy, bytes: 0, topic: None }
+        Self {
+            flush: Flush::Lazy,
+            bytes: 0,
+            topic: None,
+        }
     }
 
     /// Returns the order for a write that survives a crash of the machine.
     pub(super) fn now() -> Self {
-        Self { flush: Flush::Now, ..Self::lazy() }
+        Self {
+            flush: Flush::Now,
+            ..Self::lazy()
+        }
     }
 }
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").field("readers", &self.readers).field("owners", &self.owners).finish_non_exhaustive()
+        f.debug_struct("Store")
+            .field("readers", &self.readers)
+            .field("owners", &self.owners)
+            .finish_non_exhaustive()
     }
 }

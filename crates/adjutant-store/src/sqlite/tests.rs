@@ -7,7 +7,9 @@ use std::{
     sync::{Arc, mpsc},
 };
 
-use adjutant_core::{Flush, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, Seq, Stamped};
+use adjutant_core::{
+    Flush, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, Seq, Stamped,
+};
 use adjutant_llm::{Entry, UserMessage};
 use futures_util::{StreamExt, future::join_all, poll};
 use rusqlite::Connection;
@@ -46,7 +48,10 @@ impl Gate {
             assert!(poll!(job).is_pending());
         }
         self.go.send(()).expect("the writer waits");
-        self.held.await.expect("no panic").expect("nothing was done");
+        self.held
+            .await
+            .expect("no panic")
+            .expect("nothing was done");
         join_all(jobs).await
     }
 }
@@ -59,13 +64,21 @@ fn open() -> (tempfile::TempDir, Sqlite) {
 
 fn record(seq: u64, bytes: usize) -> Arc<Stamped> {
     let entries = vec![Entry::User(UserMessage::text("x".repeat(bytes)))];
-    Arc::new(Stamped::new(Seq(seq), seq, "main".into(), Record::Appended { entries }))
+    Arc::new(Stamped::new(
+        Seq(seq),
+        seq,
+        "main".into(),
+        Record::Appended { entries },
+    ))
 }
 
 async fn own(sqlite: &Sqlite, count: usize) -> Vec<Box<dyn Log>> {
     let mut logs = Vec::new();
     for number in 0..count {
-        let owned = sqlite.journal().own(&LogId::from(format!("log {number}")), &Owner::default()).await;
+        let owned = sqlite
+            .journal()
+            .own(&LogId::from(format!("log {number}")), &Owner::default())
+            .await;
         logs.push(owned.expect("owned"));
     }
     logs
@@ -74,21 +87,34 @@ async fn own(sqlite: &Sqlite, count: usize) -> Vec<Box<dyn Log>> {
 #[tokio::test]
 async fn jobs_that_wait_are_committed_as_one() {
     let (folder, sqlite) = open();
-    let heads = |db: &Connection| db.query_row("SELECT sum(head) FROM logs", [], |row| row.get::<_, i64>(0));
+    let heads = |db: &Connection| {
+        db.query_row("SELECT sum(head) FROM logs", [], |row| row.get::<_, i64>(0))
+    };
     let outside = Connection::open(folder.path().join("db")).expect("opens");
     let mut logs = own(&sqlite, 20).await;
     let gate = Gate::close(&sqlite).await;
     let (store, (seen, sight)) = (Arc::clone(&sqlite.store), mpsc::channel());
     // The last job of the group sees changes that nobody else sees before they are committed.
     let look = async move {
-        let work = move |db: &Connection| seen.send((heads(db)?, heads(&outside)?)).map_err(|_| Fault::Gone);
+        let work = move |db: &Connection| {
+            seen.send((heads(db)?, heads(&outside)?))
+                .map_err(|_| Fault::Gone)
+        };
         store.write(Order::lazy(), work).await.expect("seen");
         Ok(Seq(0))
     };
     let mut jobs: Vec<futures_util::future::BoxFuture<'_, Result<Seq, JournalError>>> = Vec::new();
-    jobs.extend(logs.iter_mut().map(|log| Box::pin(append(log, 10, Flush::Lazy)) as _));
+    jobs.extend(
+        logs.iter_mut()
+            .map(|log| Box::pin(append(log, 10, Flush::Lazy)) as _),
+    );
     jobs.push(Box::pin(look));
-    let done: Vec<_> = gate.together(jobs).await.into_iter().map(|seq| seq.expect("appended")).collect();
+    let done: Vec<_> = gate
+        .together(jobs)
+        .await
+        .into_iter()
+        .map(|seq| seq.expect("appended"))
+        .collect();
     assert_eq!(done, [vec![Seq(1); 20], vec![Seq(0)]].concat());
     assert_eq!(sight.recv(), Ok((20, 0)));
 }
@@ -107,9 +133,16 @@ async fn group_is_flushed_if_one_of_its_jobs_asks_for_it() {
         ([Order::lazy(), Order::lazy()], 1),
     ] {
         let gate = Gate::close(&sqlite).await;
-        let flush = |db: &Connection| Ok(db.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0))?);
+        let flush = |db: &Connection| {
+            Ok(db.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0))?)
+        };
         let jobs = orders.map(|order| sqlite.store.write(order, flush));
-        let found: Vec<_> = gate.together(jobs.into()).await.into_iter().map(|found| found.expect("read")).collect();
+        let found: Vec<_> = gate
+            .together(jobs.into())
+            .await
+            .into_iter()
+            .map(|found| found.expect("read"))
+            .collect();
         assert_eq!(found, [want, want]);
     }
 }
@@ -120,24 +153,50 @@ async fn full_disk_fails_the_append_that_does_not_fit_and_no_other() {
     let mut logs = own(&sqlite, 3).await;
     let limit = |pages: u32| {
         let work = move |db: &Connection| {
-            Ok(db.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |row| row.get::<_, i64>(0))?)
+            Ok(
+                db.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |row| {
+                    row.get::<_, i64>(0)
+                })?,
+            )
         };
         sqlite.store.write(Order::lazy(), work)
     };
     limit(200).await.expect("limited");
     let gate = Gate::close(&sqlite).await;
     let sizes = [1_000, 2_000_000, 1_000];
-    let jobs = logs.iter_mut().zip(sizes).map(|(log, bytes)| append(log, bytes, Flush::Now));
+    let jobs = logs
+        .iter_mut()
+        .zip(sizes)
+        .map(|(log, bytes)| append(log, bytes, Flush::Now));
     let mut done = gate.together(jobs.collect()).await;
     let error = done.remove(1).expect_err("full");
     assert_eq!(error.kind, JournalErrorKind::Io);
-    assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("database or disk is full"));
-    assert_eq!(done.into_iter().map(|seq| seq.expect("fits")).collect::<Vec<_>>(), [Seq(1), Seq(1)]);
+    assert_eq!(
+        error.source().map(ToString::to_string).as_deref(),
+        Some("database or disk is full")
+    );
+    assert_eq!(
+        done.into_iter()
+            .map(|seq| seq.expect("fits"))
+            .collect::<Vec<_>>(),
+        [Seq(1), Seq(1)]
+    );
     limit(100_000).await.expect("limited");
     // With space again, it goes on from where it was.
-    assert_eq!(logs[1].append(&[record(1, 2_000_000)], Flush::Now).await.expect("fits").seq, Seq(1));
+    assert_eq!(
+        logs[1]
+            .append(&[record(1, 2_000_000)], Flush::Now)
+            .await
+            .expect("fits")
+            .seq,
+        Seq(1)
+    );
     for number in 0..3 {
-        let read: Vec<_> = sqlite.journal().read(&format!("log {number}").into(), Seq(0)).collect().await;
+        let read: Vec<_> = sqlite
+            .journal()
+            .read(&format!("log {number}").into(), Seq(0))
+            .collect()
+            .await;
         assert_eq!(read.len(), 1);
         assert!(read.into_iter().all(|record| record.is_ok()));
     }
@@ -158,7 +217,11 @@ async fn owner_that_nobody_waited_for_lets_go() {
     }
     drop(wish);
     // A change behind the claim: once it is answered, the claim was, and found nobody.
-    let behind = gate.together(vec![sqlite.store.write(Order::lazy(), |_: &Connection| Ok(()))]).await;
+    let behind = gate
+        .together(vec![
+            sqlite.store.write(Order::lazy(), |_: &Connection| Ok(())),
+        ])
+        .await;
     assert!(behind.iter().all(Result::is_ok));
     drop(journal.own(&log, &Owner::default()).await.expect("free"));
 }

@@ -8,7 +8,10 @@ const MAX_WORDS: usize = 64;
 /// Returns a query for the texts of one owner that have one of the words; `None` if there are no words.
 pub(super) fn one_of(query: &str, owner: i64) -> Option<String> {
     let mut found: Vec<&str> = Vec::new();
-    for word in query.split(|letter| !is_of_word(letter)).filter(|word| !word.is_empty()) {
+    for word in query
+        .split(|letter| !is_of_word(letter))
+        .filter(|word| !word.is_empty())
+    {
         if found.len() < MAX_WORDS && !found.contains(&word) {
             found.push(word);
         }

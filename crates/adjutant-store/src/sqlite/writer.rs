@@ -85,7 +85,9 @@ where
     }
 
     fn finish(self: Box<Self>, lost: Option<&Fault>) {
-        let Self { done, then, reply, .. } = *self;
+        let Self {
+            done, then, reply, ..
+        } = *self;
         let done = match (done, lost) {
             (Some(Err(fault)), _) => Err(fault),
             (_, Some(fault)) => Err(fault.clone()),
@@ -121,7 +123,9 @@ impl Writer {
                     topic.into_iter().for_each(|topic| self.changes.tell(topic));
                 }
             }
-            Err(Lost::Together(_)) if group.len() > 1 => group.into_iter().for_each(|job| self.commit(vec![job])),
+            Err(Lost::Together(_)) if group.len() > 1 => {
+                group.into_iter().for_each(|job| self.commit(vec![job]))
+            }
             Err(Lost::Whole(fault) | Lost::Together(fault)) => {
                 group.into_iter().for_each(|job| job.finish(Some(&fault)));
             }
@@ -130,7 +134,8 @@ impl Writer {
 
     /// Does the jobs in one transaction; which of them were kept.
     fn attempt(&mut self, group: &mut [Box<dyn Job>]) -> Result<Vec<bool>, Lost> {
-        self.begin(group).map_err(|error| Lost::Whole(error.into()))?;
+        self.begin(group)
+            .map_err(|error| Lost::Whole(error.into()))?;
         let done = self.each(group);
         if done.is_err() && !self.db.is_autocommit() {
             // If even that fails, so does the next transaction, and says why.
@@ -141,13 +146,19 @@ impl Writer {
 
     fn begin(&mut self, group: &[Box<dyn Job>]) -> rusqlite::Result<()> {
         let is_now = group.iter().any(|job| job.order().flush == Flush::Now);
-        let (flush, sql) =
-            if is_now { (Flush::Now, "PRAGMA synchronous=FULL") } else { (Flush::Lazy, "PRAGMA synchronous=NORMAL") };
+        let (flush, sql) = if is_now {
+            (Flush::Now, "PRAGMA synchronous=FULL")
+        } else {
+            (Flush::Lazy, "PRAGMA synchronous=NORMAL")
+        };
         if self.flush != Some(flush) {
             self.db.execute_batch(sql)?;
             self.flush = Some(flush);
         }
-        self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([]).map(drop)
+        self.db
+            .prepare_cached("BEGIN IMMEDIATE")?
+            .execute([])
+            .map(drop)
     }
 
     fn each(&self, group: &mut [Box<dyn Job>]) -> Result<Vec<bool>, Lost> {
@@ -164,13 +175,19 @@ impl Writer {
             kept.push(is_kept);
             if db.is_autocommit() {
                 // SQLite gave the whole transaction up, as it does when the disk is full.
-                return if is_alone { Ok(kept) } else { Err(Lost::Together(Fault::Gone)) };
+                return if is_alone {
+                    Ok(kept)
+                } else {
+                    Err(Lost::Together(Fault::Gone))
+                };
             }
             match (is_alone, is_kept) {
                 (true, true) => {}
                 (true, false) => return run("ROLLBACK").map(|()| kept).map_err(lost),
                 (false, true) => run("RELEASE job").map_err(lost)?,
-                (false, false) => run("ROLLBACK TO job").and_then(|()| run("RELEASE job")).map_err(lost)?,
+                (false, false) => run("ROLLBACK TO job")
+                    .and_then(|()| run("RELEASE job"))
+                    .map_err(lost)?,
             }
         }
         run("COMMIT").map_err(lost)?;

@@ -16,14 +16,22 @@ fn about(agent: &str, labels: &[&str], parent: Option<&str>) -> SessionMeta {
 }
 
 async fn several(place: &Place) -> PostgresJournal {
-    let journal = place.connect().world(FixedWorld::at_ms(500)).await.expect("it opens").journal();
+    let journal = place
+        .connect()
+        .world(FixedWorld::at_ms(500))
+        .await
+        .expect("it opens")
+        .journal();
     for (number, name) in ["d", "b\0", "a", "c", "e", "日"].into_iter().enumerate() {
         // Two of them change at one time each.
         made(&journal, name, 1 + number as u64 / 2).await;
         let parent = (number % 3 == 0).then_some("a");
         let agent = ["writer", "reader\0"][number % 2];
         let said = about(agent, &["all", ["even\0", "odd"][number % 2]], parent);
-        journal.describe(&LogId::from(name), said).await.expect("it is there");
+        journal
+            .describe(&LogId::from(name), said)
+            .await
+            .expect("it is there");
     }
     journal
 }
@@ -40,7 +48,10 @@ async fn logs_are_listed_as_the_query_says() {
     assert_eq!(names(&all.logs), ["e", "日", "a", "c", "b\0", "d"]);
     assert_eq!(all.next, None);
     let first = journal.info(&LogId::from("e")).await.expect("it is there");
-    assert_eq!((first.created_ms, first.updated_ms, first.head), (500, 1_003, Seq(3)));
+    assert_eq!(
+        (first.created_ms, first.updated_ms, first.head),
+        (500, 1_003, Seq(3))
+    );
     assert_eq!(first.about, about("writer", &["all", "even\0"], None));
     type Set = fn(&mut LogQuery);
     let sets: [Set; 6] = [
@@ -66,7 +77,11 @@ async fn logs_are_listed_as_the_query_says() {
                 listed.extend(found.logs.clone());
             }
             (query.after, query.limit) = (None, 50);
-            assert_eq!(names(&listed), names(&query.page(all.logs.clone()).logs), "query {number}");
+            assert_eq!(
+                names(&listed),
+                names(&query.page(all.logs.clone()).logs),
+                "query {number}"
+            );
         }
     }
 }
@@ -77,7 +92,10 @@ async fn log_that_is_renamed_takes_its_forks_along() {
     let journal = several(&place).await;
     let (old, new) = (LogId::from("a"), LogId::from("new\0name"));
     let kind = async |from: &str, to: &str| {
-        let error = journal.rename(&LogId::from(from), &LogId::from(to)).await.expect_err("it cannot be renamed");
+        let error = journal
+            .rename(&LogId::from(from), &LogId::from(to))
+            .await
+            .expect_err("it cannot be renamed");
         error.kind
     };
     assert_eq!(kind("none", "other").await, JournalErrorKind::Missing);
@@ -88,12 +106,23 @@ async fn log_that_is_renamed_takes_its_forks_along() {
     assert_eq!(kind("a", "other").await, JournalErrorKind::Owned);
     drop(owned);
     journal.rename(&old, &new).await.expect("nobody owns it");
-    assert_eq!(journal.info(&old).await.expect_err("it is gone").kind, JournalErrorKind::Missing);
+    assert_eq!(
+        journal.info(&old).await.expect_err("it is gone").kind,
+        JournalErrorKind::Missing
+    );
     assert_eq!(journal.info(&new).await.expect("it is there").head, Seq(2));
-    let forks = LogQuery { parent: Some(new.clone()), ..LogQuery::default() };
+    let forks = LogQuery {
+        parent: Some(new.clone()),
+        ..LogQuery::default()
+    };
     let forks = journal.list(&forks).await.expect("a list");
     assert_eq!(names(&forks.logs), ["c", "d"]);
-    assert!(forks.logs.iter().all(|info| info.about.parent == Some((new.clone(), Seq(2)))));
+    assert!(
+        forks
+            .logs
+            .iter()
+            .all(|info| info.about.parent == Some((new.clone(), Seq(2))))
+    );
 }
 
 #[tokio::test]
@@ -107,9 +136,18 @@ async fn log_that_is_deleted_is_gone_unless_it_is_owned() {
     assert!(error.retry_after().is_some());
     drop(owned);
     journal.delete(&id).await.expect("nobody owns it");
-    assert_eq!(journal.delete(&id).await.expect_err("it is gone").kind, JournalErrorKind::Missing);
-    let error = journal.describe(&id, SessionMeta::default()).await.expect_err("it is gone");
+    assert_eq!(
+        journal.delete(&id).await.expect_err("it is gone").kind,
+        JournalErrorKind::Missing
+    );
+    let error = journal
+        .describe(&id, SessionMeta::default())
+        .await
+        .expect_err("it is gone");
     assert_eq!(error.kind, JournalErrorKind::Missing);
-    let fork = journal.info(&LogId::from("c")).await.expect("the fork is there");
+    let fork = journal
+        .info(&LogId::from("c"))
+        .await
+        .expect("the fork is there");
     assert_eq!(fork.about.parent, Some((id, Seq(2))));
 }

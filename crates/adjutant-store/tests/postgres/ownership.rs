@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, sync::Arc, thread, time::Duration};
 
-use adjutant_core::{Epoch, Flush, Journal, JournalErrorKind, Log, LogId, Owner, PostNo, Record, Stamped};
+use adjutant_core::{
+    Epoch, Flush, Journal, JournalErrorKind, Log, LogId, Owner, PostNo, Record, Stamped,
+};
 use adjutant_store::{Postgres, PostgresJournal};
 use futures_util::future;
 use tokio::{runtime::Runtime, time};
@@ -29,11 +31,24 @@ async fn log_belongs_to_one_owner_until_it_is_dropped() {
     let id = LogId::from("log");
     for _ in 0..20 {
         let log = own(&one, "log").await;
-        let error = one.own(&id, &Owner::default()).await.expect_err("it is owned");
+        let error = one
+            .own(&id, &Owner::default())
+            .await
+            .expect_err("it is owned");
         assert_eq!(error.kind, JournalErrorKind::Owned);
         let left = error.retry_after().expect("it is known");
-        assert!(left > Duration::from_secs(5) && left <= Duration::from_secs(15), "{left:?}");
-        assert_eq!(other.own(&id, &Owner::default()).await.expect_err("it is owned").kind, JournalErrorKind::Owned);
+        assert!(
+            left > Duration::from_secs(5) && left <= Duration::from_secs(15),
+            "{left:?}"
+        );
+        assert_eq!(
+            other
+                .own(&id, &Owner::default())
+                .await
+                .expect_err("it is owned")
+                .kind,
+            JournalErrorKind::Owned
+        );
         drop(log);
         // The same program sees at once that it is free.
         assert!(!one.info(&id).await.expect("it is there").is_owned);
@@ -44,20 +59,68 @@ async fn log_belongs_to_one_owner_until_it_is_dropped() {
 async fn owner_that_owns_again_fences_itself() {
     let place = place!("owner_that_owns_again_fences_itself");
     let (one, other) = (place.open().await.journal(), place.open().await.journal());
-    let (id, owner) = (LogId::from("log"), Owner { id: "me\0".into(), takes_over: false });
+    let (id, owner) = (
+        LogId::from("log"),
+        Owner {
+            id: "me\0".into(),
+            takes_over: false,
+        },
+    );
     let mut first = one.own(&id, &owner).await.expect("it is free");
-    first.append(&records(0, 2), Flush::Lazy).await.expect("they follow");
+    first
+        .append(&records(0, 2), Flush::Lazy)
+        .await
+        .expect("they follow");
     let mut second = other.own(&id, &owner).await.expect("it is mine");
-    assert_eq!((second.head().seq.0, second.head().epoch), (2, Epoch(first.head().epoch.0 + 1)));
-    assert_eq!(first.append(&records(2, 3), Flush::Now).await.expect_err("fenced").kind, JournalErrorKind::Fenced);
-    assert_eq!(first.heeded(PostNo(1)).await.expect_err("fenced").kind, JournalErrorKind::Fenced);
+    assert_eq!(
+        (second.head().seq.0, second.head().epoch),
+        (2, Epoch(first.head().epoch.0 + 1))
+    );
+    assert_eq!(
+        first
+            .append(&records(2, 3), Flush::Now)
+            .await
+            .expect_err("fenced")
+            .kind,
+        JournalErrorKind::Fenced
+    );
+    assert_eq!(
+        first.heeded(PostNo(1)).await.expect_err("fenced").kind,
+        JournalErrorKind::Fenced
+    );
     // Dropping a fenced value gives nothing up.
     drop(first);
-    assert!(one.own(&id, &Owner::default()).await.is_err_and(|error| error.kind == JournalErrorKind::Owned));
-    second.append(&records(2, 3), Flush::Now).await.expect("they follow");
-    let mut third = one.own(&id, &Owner { takes_over: true, ..Owner::default() }).await.expect("it is taken");
-    assert_eq!(second.append(&records(3, 4), Flush::Now).await.expect_err("fenced").kind, JournalErrorKind::Fenced);
-    third.append(&records(3, 4), Flush::Now).await.expect("they follow");
+    assert!(
+        one.own(&id, &Owner::default())
+            .await
+            .is_err_and(|error| error.kind == JournalErrorKind::Owned)
+    );
+    second
+        .append(&records(2, 3), Flush::Now)
+        .await
+        .expect("they follow");
+    let mut third = one
+        .own(
+            &id,
+            &Owner {
+                takes_over: true,
+                ..Owner::default()
+            },
+        )
+        .await
+        .expect("it is taken");
+    assert_eq!(
+        second
+            .append(&records(3, 4), Flush::Now)
+            .await
+            .expect_err("fenced")
+            .kind,
+        JournalErrorKind::Fenced
+    );
+    third
+        .append(&records(3, 4), Flush::Now)
+        .await
+        .expect("they follow");
     assert_eq!(read(&one, "log", 0).await.expect("all"), records(0, 4));
 }
 
@@ -67,9 +130,18 @@ async fn deleted_log_fences_who_owned_it_once() {
     let journal = place.open().await.journal();
     let mut old = own(&journal, "log").await;
     place.execute("update $.logs set owner = null");
-    journal.delete(&LogId::from("log")).await.expect("nobody owns it");
+    journal
+        .delete(&LogId::from("log"))
+        .await
+        .expect("nobody owns it");
     let _new = own(&journal, "log").await;
-    assert_eq!(old.append(&records(0, 1), Flush::Now).await.expect_err("fenced").kind, JournalErrorKind::Fenced);
+    assert_eq!(
+        old.append(&records(0, 1), Flush::Now)
+            .await
+            .expect_err("fenced")
+            .kind,
+        JournalErrorKind::Fenced
+    );
 }
 
 #[tokio::test]
@@ -80,9 +152,16 @@ async fn log_of_a_dead_process_is_free_when_its_lease_ends() {
     let dead = thread::spawn(move || {
         let runtime = Runtime::new().expect("a runtime");
         let log = runtime.block_on(async {
-            let journal = theirs.connect().lease(lease).await.expect("it opens").journal();
+            let journal = theirs
+                .connect()
+                .lease(lease)
+                .await
+                .expect("it opens")
+                .journal();
             let mut log = own(&journal, "log").await;
-            log.append(&records(0, 3), Flush::Lazy).await.expect("they follow");
+            log.append(&records(0, 3), Flush::Lazy)
+                .await
+                .expect("they follow");
             log
         });
         // Nobody renews the lease, nobody gives it up.
@@ -91,12 +170,21 @@ async fn log_of_a_dead_process_is_free_when_its_lease_ends() {
     });
     let mut old = dead.join().expect("it ends");
     let journal = place.open().await.journal();
-    let error = journal.own(&LogId::from("log"), &Owner::default()).await.expect_err("its lease goes on");
+    let error = journal
+        .own(&LogId::from("log"), &Owner::default())
+        .await
+        .expect_err("its lease goes on");
     assert_eq!(error.kind, JournalErrorKind::Owned);
-    assert!(error.retry_after().is_some_and(|left| left <= lease), "{:?}", error.retry_after());
+    assert!(
+        error.retry_after().is_some_and(|left| left <= lease),
+        "{:?}",
+        error.retry_after()
+    );
     place.execute("update $.logs set until = clock_timestamp() + interval '200 milliseconds'");
     let mut log = when_free(&journal, &LogId::from("log")).await;
-    log.append(&records(3, 4), Flush::Now).await.expect("they follow");
+    log.append(&records(3, 4), Flush::Now)
+        .await
+        .expect("they follow");
     // It comes back to life, too late.
     assert!(old.append(&records(3, 4), Flush::Now).await.is_err());
     assert_eq!(read(&journal, "log", 0).await.expect("all"), records(0, 4));
@@ -106,12 +194,20 @@ async fn log_of_a_dead_process_is_free_when_its_lease_ends() {
 async fn lease_is_renewed_while_the_log_is_owned() {
     let place = place!("lease_is_renewed_while_the_log_is_owned");
     let lease = Duration::from_secs(3);
-    let journal = place.connect().lease(lease).await.expect("it opens").journal();
+    let journal = place
+        .connect()
+        .lease(lease)
+        .await
+        .expect("it opens")
+        .journal();
     let other = place.open().await.journal();
     let mut log = own(&journal, "log").await;
     let (mut last, mut renewed) = (lease, 0);
     while renewed < 2 {
-        let error = other.own(&LogId::from("log"), &Owner::default()).await.expect_err("it is renewed");
+        let error = other
+            .own(&LogId::from("log"), &Owner::default())
+            .await
+            .expect_err("it is renewed");
         assert_eq!(error.kind, JournalErrorKind::Owned);
         // What is left of a lease only grows when it is renewed.
         let left = error.retry_after().expect("the lease has an end");
@@ -119,7 +215,9 @@ async fn lease_is_renewed_while_the_log_is_owned() {
         last = left;
         time::sleep(Duration::from_millis(20)).await;
     }
-    log.append(&records(0, 1), Flush::Now).await.expect("it is still mine");
+    log.append(&records(0, 1), Flush::Now)
+        .await
+        .expect("it is still mine");
 }
 
 #[tokio::test]
@@ -129,18 +227,30 @@ async fn lease_that_is_longer_than_it_can_be_has_ended() {
     let mut old = own(&journal, "log").await;
     place.execute("update $.logs set until = clock_timestamp() + interval '1 day'");
     let _new = own(&journal, "log").await;
-    assert_eq!(old.append(&records(0, 1), Flush::Now).await.expect_err("fenced").kind, JournalErrorKind::Fenced);
+    assert_eq!(
+        old.append(&records(0, 1), Flush::Now)
+            .await
+            .expect_err("fenced")
+            .kind,
+        JournalErrorKind::Fenced
+    );
 }
 
 /// Appends so many records to a log that another process wants as well; gives what was acknowledged.
 async fn contend(database: Postgres, log: LogId, who: u64, count: u64) -> BTreeSet<u64> {
     let journal = database.journal();
-    let owner = Owner { takes_over: true, ..Owner::default() };
+    let owner = Owner {
+        takes_over: true,
+        ..Owner::default()
+    };
     let mut acknowledged = BTreeSet::new();
     let mut owned = journal.own(&log, &owner).await.expect("it is taken");
     while (acknowledged.len() as u64) < count {
         let item = who * 1_000 + acknowledged.len() as u64;
-        match owned.append(&[record(owned.head().seq.0 + 1, item)], Flush::Lazy).await {
+        match owned
+            .append(&[record(owned.head().seq.0 + 1, item)], Flush::Lazy)
+            .await
+        {
             Ok(_) => {
                 acknowledged.insert(item);
             }
@@ -172,12 +282,20 @@ async fn two_processes_on_fifty_logs_lose_and_mix_nothing() {
     }
     let journal = processes[0].journal();
     for (number, wanted) in wanted.into_iter().enumerate() {
-        let found = read(&journal, &format!("log {number}"), 0).await.expect("the chain is whole");
+        let found = read(&journal, &format!("log {number}"), 0)
+            .await
+            .expect("the chain is whole");
         assert_eq!(found.len(), 12);
         let items: Vec<u64> = found.iter().filter_map(item).collect();
         assert_eq!(items.iter().copied().collect::<BTreeSet<_>>(), wanted);
         for who in [1, 2] {
-            assert!(items.iter().filter(|item| **item / 1_000 == who).is_sorted(), "{items:?}");
+            assert!(
+                items
+                    .iter()
+                    .filter(|item| **item / 1_000 == who)
+                    .is_sorted(),
+                "{items:?}"
+            );
         }
     }
 }
@@ -192,23 +310,37 @@ fn item(stamped: &Arc<Stamped>) -> Option<u64> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_sessions_at_once_share_few_connections() {
     let place = place!("two_hundred_sessions_at_once_share_few_connections");
-    let journal = place.connect().connections(4).await.expect("it opens").journal();
+    let journal = place
+        .connect()
+        .connections(4)
+        .await
+        .expect("it opens")
+        .journal();
     let session = async |number: u64| {
         let mut log = own(&journal, &format!("{number}")).await;
         for part in 0..5 {
-            log.append(&records(part * 4, part * 4 + 4), Flush::Lazy).await.expect("they follow");
+            log.append(&records(part * 4, part * 4 + 4), Flush::Lazy)
+                .await
+                .expect("they follow");
         }
     };
     future::join_all((0..200).map(session)).await;
     for number in 0..200 {
-        assert_eq!(read(&journal, &format!("{number}"), 0).await.expect("all"), records(0, 20));
+        assert_eq!(
+            read(&journal, &format!("{number}"), 0).await.expect("all"),
+            records(0, 20)
+        );
     }
 }
 
 #[tokio::test]
 async fn log_is_free_at_once_when_nobody_waits_for_its_ownership_any_more() {
     let place = place!("log_is_free_at_once_when_nobody_waits_for_its_ownership_any_more");
-    let database = place.connect().lease(Duration::from_secs(600)).await.expect("the database opens");
+    let database = place
+        .connect()
+        .lease(Duration::from_secs(600))
+        .await
+        .expect("the database opens");
     let journal = database.journal();
     for polls in 1..8 {
         let id = LogId::from(format!("log {polls}"));
@@ -231,6 +363,8 @@ async fn log_is_free_at_once_when_nobody_waits_for_its_ownership_any_more() {
                 tokio::task::yield_now().await;
             }
         };
-        time::timeout(Duration::from_secs(20), again).await.expect("long before the lease ends");
+        time::timeout(Duration::from_secs(20), again)
+            .await
+            .expect("long before the lease ends");
     }
 }

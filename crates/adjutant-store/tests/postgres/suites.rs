@@ -19,11 +19,17 @@ struct Lab(Option<Place>, Arc<FixedWorld>);
 
 impl Lab {
     fn new() -> Self {
-        Self(Place::of("conformance suite over PostgreSQL"), Arc::new(FixedWorld::at_ms(1_800_000_000_000)))
+        Self(
+            Place::of("conformance suite over PostgreSQL"),
+            Arc::new(FixedWorld::at_ms(1_800_000_000_000)),
+        )
     }
 
     fn connect(&self) -> Connect {
-        let place = self.0.as_ref().expect("checks without a server are skipped");
+        let place = self
+            .0
+            .as_ref()
+            .expect("checks without a server are skipped");
         place.connect().lease(LEASE).connections(CONNECTIONS)
     }
 
@@ -32,7 +38,9 @@ impl Lab {
     }
 
     fn why(&self) -> Option<String> {
-        self.0.is_none().then(|| "there is no PostgreSQL server".to_owned())
+        self.0
+            .is_none()
+            .then(|| "there is no PostgreSQL server".to_owned())
     }
 }
 
@@ -51,17 +59,27 @@ impl journal_suite::Lab for Lab {
 impl due_suite::DueLab for Lab {
     async fn open(&self) -> Arc<dyn DueWork> {
         let world = Arc::clone(&self.1);
-        Arc::new(self.connect().world(world).await.expect("the database opens").journal())
+        Arc::new(
+            self.connect()
+                .world(world)
+                .await
+                .expect("the database opens")
+                .journal(),
+        )
     }
 
     async fn pass(&self, time: Duration) {
-        self.1.advance_ms(u64::try_from(time.as_millis()).expect("a short time"));
+        self.1
+            .advance_ms(u64::try_from(time.as_millis()).expect("a short time"));
     }
 
     async fn crash(&self, log: Box<dyn Log>) {
         // Nobody gives it up, and its lease ends.
         std::mem::forget(log);
-        let place = self.0.as_ref().expect("checks without a server are skipped");
+        let place = self
+            .0
+            .as_ref()
+            .expect("checks without a server are skipped");
         // It ends at once, as one that a server gave before its clock went backwards: none of it is a rest.
         place.execute("update $.logs set lease = interval '0', until = now() + interval '1 h' where owner is not null");
     }

@@ -14,8 +14,14 @@ async fn two_hundred_logs_on_two_handles_lose_and_reorder_nothing() {
         writers.push(tokio::spawn(async move {
             let mut log = own(&journal, &format!("log {number}")).await;
             for turn in 0..10_u64 {
-                let flush = if (turn + number) % 5 == 0 { Flush::Now } else { Flush::Lazy };
-                log.append(&records(turn * 3 + 1, turn * 3 + 3), flush).await.expect("appended");
+                let flush = if (turn + number) % 5 == 0 {
+                    Flush::Now
+                } else {
+                    Flush::Lazy
+                };
+                log.append(&records(turn * 3 + 1, turn * 3 + 3), flush)
+                    .await
+                    .expect("appended");
             }
         }));
     }
@@ -24,7 +30,10 @@ async fn two_hundred_logs_on_two_handles_lose_and_reorder_nothing() {
     }
     let reader = place.open().journal();
     for number in 0..200 {
-        assert_eq!(whole(&reader, &format!("log {number}")).await, records(1, 30));
+        assert_eq!(
+            whole(&reader, &format!("log {number}")).await,
+            records(1, 30)
+        );
     }
 }
 
@@ -35,12 +44,23 @@ async fn append_that_fails_does_not_fail_the_others_of_its_group() {
     let mut late = Vec::new();
     for number in 0..20 {
         late.push(own(&journal, &format!("late {number}")).await);
-        let taken = Owner { takes_over: true, ..Owner::default() };
-        drop(journal.own(&format!("late {number}").into(), &taken).await.expect("taken over"));
+        let taken = Owner {
+            takes_over: true,
+            ..Owner::default()
+        };
+        drop(
+            journal
+                .own(&format!("late {number}").into(), &taken)
+                .await
+                .expect("taken over"),
+        );
     }
     let fenced = late.into_iter().map(|mut log| {
         tokio::spawn(async move {
-            check_kind(log.append(&records(1, 1), Flush::Now).await, JournalErrorKind::Fenced);
+            check_kind(
+                log.append(&records(1, 1), Flush::Now).await,
+                JournalErrorKind::Fenced,
+            );
         })
     });
     let fine = (0..20).map(|number| {
@@ -56,7 +76,10 @@ async fn append_that_fails_does_not_fail_the_others_of_its_group() {
         task.await.expect("no panic");
     }
     for number in 0..20 {
-        assert_eq!(whole(&place.open().journal(), &format!("fine {number}")).await, records(1, 20));
+        assert_eq!(
+            whole(&place.open().journal(), &format!("fine {number}")).await,
+            records(1, 20)
+        );
         assert_eq!(whole(&journal, &format!("late {number}")).await, []);
     }
 }
@@ -66,11 +89,17 @@ fn programs_that_make_one_file_at_once_all_can() {
     let place = Place::new();
     std::thread::scope(|scope| {
         let opening: Vec<_> = (0..8).map(|_| scope.spawn(|| place.open())).collect();
-        opening.into_iter().for_each(|opening| drop(opening.join().expect("no panic")));
+        opening
+            .into_iter()
+            .for_each(|opening| drop(opening.join().expect("no panic")));
     });
     let tables: i64 = place
         .raw()
-        .query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'logs'", [], |row| row.get(0))
+        .query_row(
+            "SELECT count(*) FROM sqlite_schema WHERE name = 'logs'",
+            [],
+            |row| row.get(0),
+        )
         .expect("read");
     assert_eq!(tables, 1);
 }

@@ -18,7 +18,13 @@ async fn written(place: &Place) -> Vec<Arc<Stamped>> {
 async fn upto(sqlite: &Sqlite) -> (Vec<Arc<Stamped>>, Option<JournalError>) {
     let mut items = read(&sqlite.journal(), "log").await;
     let error = items.pop_if(|last| last.is_err()).and_then(Result::err);
-    (items.into_iter().collect::<Result<_, _>>().expect("only the last item fails"), error)
+    (
+        items
+            .into_iter()
+            .collect::<Result<_, _>>()
+            .expect("only the last item fails"),
+        error,
+    )
 }
 
 #[tokio::test]
@@ -41,7 +47,10 @@ async fn changed_and_missing_rows_are_found_where_they_are() {
         let all = written(&place).await;
         place.raw().execute(&damage, []).expect("damaged");
         let (found, error) = upto(&place.open()).await;
-        check_kind(Err::<(), _>(error.expect("damage is found")), JournalErrorKind::Corrupt);
+        check_kind(
+            Err::<(), _>(error.expect("damage is found")),
+            JournalErrorKind::Corrupt,
+        );
         assert!(found.len() <= whole, "{damage}");
         assert_eq!(found, all[..found.len()], "{damage}");
     }
@@ -51,8 +60,18 @@ async fn changed_and_missing_rows_are_found_where_they_are() {
 async fn log_with_a_damaged_end_cannot_be_owned() {
     let place = Place::new();
     written(&place).await;
-    place.raw().execute("DELETE FROM attachments", []).expect("damaged");
-    check_kind(place.open().journal().own(&"log".into(), &Owner::default()).await, JournalErrorKind::Corrupt);
+    place
+        .raw()
+        .execute("DELETE FROM attachments", [])
+        .expect("damaged");
+    check_kind(
+        place
+            .open()
+            .journal()
+            .own(&"log".into(), &Owner::default())
+            .await,
+        JournalErrorKind::Corrupt,
+    );
     assert!(place.open().journal().info(&"log".into()).await.is_ok());
 }
 
@@ -60,9 +79,14 @@ async fn log_with_a_damaged_end_cannot_be_owned() {
 async fn file_that_was_cut_or_has_flipped_bytes_gives_nothing_but_what_was_written() {
     let place = Place::new();
     let all = written(&place).await;
-    place.raw().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("copied");
+    place
+        .raw()
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .expect("copied");
     let file = fs::read(place.path()).expect("readable");
-    let mut damaged: Vec<Vec<u8>> = (0..24).map(|part| file[..file.len() * part / 24].to_vec()).collect();
+    let mut damaged: Vec<Vec<u8>> = (0..24)
+        .map(|part| file[..file.len() * part / 24].to_vec())
+        .collect();
     damaged.extend((0..100).map(|number| {
         let mut flipped = file.clone();
         let at = number * 7_919 % file.len();
@@ -90,10 +114,16 @@ async fn log_goes_on_when_the_file_was_damaged_elsewhere() {
     let mut all = written(&place).await;
     let journal = place.open().journal();
     append(&mut *own(&journal, "other").await, &records(1, 3)).await;
-    place.raw().execute("DELETE FROM records WHERE place > (2 << 36)", []).expect("damaged");
+    place
+        .raw()
+        .execute("DELETE FROM records WHERE place > (2 << 36)", [])
+        .expect("damaged");
     let mut log = own(&journal, "log").await;
     all.push(record(101, "on"));
     log.append(&all[100..], Flush::Now).await.expect("appended");
     assert_eq!(whole(&journal, "log").await, all);
-    check_kind(read(&journal, "other").await.remove(0), JournalErrorKind::Corrupt);
+    check_kind(
+        read(&journal, "other").await.remove(0),
+        JournalErrorKind::Corrupt,
+    );
 }

@@ -10,7 +10,10 @@ fn post() -> Post {
 }
 
 fn posted(no: u64) -> Posted {
-    Posted { no: PostNo(no), post: post() }
+    Posted {
+        no: PostNo(no),
+        post: post(),
+    }
 }
 
 #[tokio::test]
@@ -26,28 +29,51 @@ async fn posts_reach_who_waits_on_any_handle_in_order() {
     assert!(futures_util::poll!(here.next()).is_pending());
     assert!(futures_util::poll!(there.next()).is_pending());
     for (no, journal) in (1..).zip([&one, &two, &two, &one]) {
-        assert_eq!(journal.post(&log, post()).await.expect("posted"), PostNo(no));
-        assert_eq!(here.next().await.expect("goes on").expect("read"), posted(no));
+        assert_eq!(
+            journal.post(&log, post()).await.expect("posted"),
+            PostNo(no)
+        );
+        assert_eq!(
+            here.next().await.expect("goes on").expect("read"),
+            posted(no)
+        );
         if no > 1 {
-            assert_eq!(there.next().await.expect("goes on").expect("read"), posted(no));
+            assert_eq!(
+                there.next().await.expect("goes on").expect("read"),
+                posted(no)
+            );
         }
     }
     held.heeded(PostNo(3)).await.expect("heeded");
-    let left: Vec<_> = two.posts(&log, PostNo(0)).expect("taken").take(1).try_collect().await.expect("read");
+    let left: Vec<_> = two
+        .posts(&log, PostNo(0))
+        .expect("taken")
+        .take(1)
+        .try_collect()
+        .await
+        .expect("read");
     assert_eq!(left, [posted(4)]);
     held.heeded(PostNo(4)).await.expect("heeded");
     assert_eq!(one.post(&log, post()).await.expect("posted"), PostNo(5));
-    assert_eq!(there.next().await.expect("goes on").expect("read"), posted(5));
+    assert_eq!(
+        there.next().await.expect("goes on").expect("read"),
+        posted(5)
+    );
 }
 
 #[tokio::test]
 async fn log_takes_no_more_posts_when_ten_thousand_wait() {
-    let journal = adjutant_store::Sqlite::in_memory().expect("opens").journal();
+    let journal = adjutant_store::Sqlite::in_memory()
+        .expect("opens")
+        .journal();
     let log = LogId::from("log");
     let mut held = own(&journal, "log").await;
     let all = join_all((0..10_000).map(|_| journal.post(&log, post()))).await;
     assert!(all.into_iter().all(|posted| posted.is_ok()));
     check_kind(journal.post(&log, post()).await, JournalErrorKind::Invalid);
     held.heeded(PostNo(1)).await.expect("heeded");
-    assert_eq!(journal.post(&log, post()).await.expect("posted"), PostNo(10_001));
+    assert_eq!(
+        journal.post(&log, post()).await.expect("posted"),
+        PostNo(10_001)
+    );
 }

@@ -17,10 +17,16 @@ const MAX_TOOLS: usize = 128;
 /// Reads the options for the answer.
 pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl]) -> Result<Options, Refusal> {
     let mut options = Options::default();
-    let (old, new) = (root.field("max_tokens"), root.field("max_completion_tokens"));
+    let (old, new) = (
+        root.field("max_tokens"),
+        root.field("max_completion_tokens"),
+    );
     if old.is_some() && new.is_some() {
-        let message = "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.";
-        return Err(Refusal::invalid(message).param("max_tokens").code("invalid_parameter_combination"));
+        let message =
+            "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.";
+        return Err(Refusal::invalid(message)
+            .param("max_tokens")
+            .code("invalid_parameter_combination"));
     }
     if let Some(tokens) = new.or(old) {
         options.max_output_tokens = Some(tokens.count()?);
@@ -36,14 +42,27 @@ pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl]) -> Result<Options, Re
         return Err(Refusal::invalid(message).param("parallel_tool_calls"));
     }
     options.tool_choice = choice(root, tools)?;
-    options.format = root.field("response_format").map(|it| format(&it)).transpose()?.flatten();
+    options.format = root
+        .field("response_format")
+        .map(|it| format(&it))
+        .transpose()?
+        .flatten();
     if let Some(temperature) = root.field("temperature") {
         options.temperature = Some(temperature.within(0.0, 2.0)?);
     }
-    options.top_p = root.field("top_p").map(|it| it.within(0.0, 1.0)).transpose()?;
+    options.top_p = root
+        .field("top_p")
+        .map(|it| it.within(0.0, 1.0))
+        .transpose()?;
     options.seed = root.field("seed").map(|it| it.count()).transpose()?;
-    let Some(stop) = root.field("stop") else { return Ok(options) };
-    let stops = if stop.value.is_string() { vec![stop.clone()] } else { stop.items()? };
+    let Some(stop) = root.field("stop") else {
+        return Ok(options);
+    };
+    let stops = if stop.value.is_string() {
+        vec![stop.clone()]
+    } else {
+        stop.items()?
+    };
     if stops.is_empty() || stops.len() > MAX_STOPS {
         return Err(stop.refuse("expected an array of 1 to 4 strings"));
     }
@@ -58,7 +77,9 @@ pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl]) -> Result<Options, Re
 
 /// The functions that may be called.
 pub(super) fn tools(root: &Node<'_>) -> Result<Vec<ToolDecl>, Refusal> {
-    let Some(list) = root.field("tools") else { return Ok(Vec::new()) };
+    let Some(list) = root.field("tools") else {
+        return Ok(Vec::new());
+    };
     let items = list.items()?;
     if items.is_empty() {
         return Err(list.refuse("[] is too short - 'tools'"));
@@ -74,11 +95,17 @@ fn tool(node: &Node<'_>) -> Result<ToolDecl, Refusal> {
         return Err(node.refuse("Invalid value. Supported values are: 'function'."));
     }
     let (name, description, schema) = strict::function(&node.need("function")?)?;
-    Ok(ToolDecl { name: name.into(), description: description.into(), schema: schema.into() })
+    Ok(ToolDecl {
+        name: name.into(),
+        description: description.into(),
+        schema: schema.into(),
+    })
 }
 
 fn choice(root: &Node<'_>, tools: &[ToolDecl]) -> Result<ToolChoice, Refusal> {
-    let Some(choice) = root.field("tool_choice") else { return Ok(ToolChoice::Auto) };
+    let Some(choice) = root.field("tool_choice") else {
+        return Ok(ToolChoice::Auto);
+    };
     if tools.is_empty() && choice.value != "none" {
         let message = "'tool_choice' is only allowed when 'tools' are specified.";
         return Err(Refusal::invalid(message).param("tool_choice"));

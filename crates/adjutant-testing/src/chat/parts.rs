@@ -27,7 +27,10 @@ fn part(part: &Node<'_>) -> Result<Content, Refusal> {
         "text" => Ok(Content::text(words(part)?)),
         "image_url" => {
             let (media_type, source) = source(&part.need("image_url")?.need("url")?, "image/*")?;
-            Ok(Content::Image(Image { media_type: media_type.into(), source }))
+            Ok(Content::Image(Image {
+                media_type: media_type.into(),
+                source,
+            }))
         }
         "input_audio" => {
             let audio = part.need("input_audio")?;
@@ -38,14 +41,24 @@ fn part(part: &Node<'_>) -> Result<Content, Refusal> {
             let media_type = format!("audio/{}", format.text()?).into();
             Ok(Content::Audio(Audio {
                 media_type,
-                source: Source::Base64 { data: audio.need("data")?.words()?.into() },
+                source: Source::Base64 {
+                    data: audio.need("data")?.words()?.into(),
+                },
             }))
         }
         "file" => {
             let file = part.need("file")?;
             let (media_type, source) = source(&file.need("file_data")?, "application/pdf")?;
-            let name = file.field("filename").map(|it| it.text()).transpose()?.map(Into::into);
-            Ok(Content::Document(Document { media_type: media_type.into(), name, source }))
+            let name = file
+                .field("filename")
+                .map(|it| it.text())
+                .transpose()?
+                .map(Into::into);
+            Ok(Content::Document(Document {
+                media_type: media_type.into(),
+                name,
+                source,
+            }))
         }
         other => Err(unexpected(part, other)),
     }
@@ -59,16 +72,26 @@ fn of_content<'a>(content: &Node<'a>) -> Result<Vec<Node<'a>>, Refusal> {
     if parts.is_empty() {
         return Err(content.refuse("empty array. Expected an array with minimum length 1"));
     }
-    parts.iter().try_for_each(|part| part.object().map(|_| ()))?;
+    parts
+        .iter()
+        .try_for_each(|part| part.object().map(|_| ()))?;
     Ok(parts)
 }
 
 fn kind<'a>(part: &Node<'a>) -> Result<&'a str, Refusal> {
-    if part.value.is_string() { Ok("text") } else { part.need("type")?.text() }
+    if part.value.is_string() {
+        Ok("text")
+    } else {
+        part.need("type")?.text()
+    }
 }
 
 fn words<'a>(part: &Node<'a>) -> Result<&'a str, Refusal> {
-    if part.value.is_string() { part.words() } else { part.need("text")?.words() }
+    if part.value.is_string() {
+        part.words()
+    } else {
+        part.need("text")?.words()
+    }
 }
 
 fn source(url: &Node<'_>, media_type: &str) -> Result<(String, Source), Refusal> {
@@ -76,8 +99,9 @@ fn source(url: &Node<'_>, media_type: &str) -> Result<(String, Source), Refusal>
     let Some(data) = text.strip_prefix("data:") else {
         return Ok((media_type.to_owned(), Source::Url { url: text.into() }));
     };
-    let (media_type, data) =
-        data.split_once(";base64,").ok_or_else(|| url.refuse("expected a base64-encoded data URL"))?;
+    let (media_type, data) = data
+        .split_once(";base64,")
+        .ok_or_else(|| url.refuse("expected a base64-encoded data URL"))?;
     Ok((media_type.to_owned(), Source::Base64 { data: data.into() }))
 }
 

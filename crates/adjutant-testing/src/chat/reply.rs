@@ -37,7 +37,13 @@ impl Encoder {
         prefix.extend_from_slice(head.trim_end_matches('}').as_bytes());
         prefix.extend_from_slice(b",\"choices\":[{\"index\":0,\"delta\":");
         let answer = Answer::new(asked, stamp);
-        Self { answer, usage: Usage::default(), prefix, begun: false, calls: BTreeMap::new() }
+        Self {
+            answer,
+            usage: Usage::default(),
+            prefix,
+            begun: false,
+            calls: BTreeMap::new(),
+        }
     }
 
     /// Sends the role, with the form of the content that comes first.
@@ -49,7 +55,10 @@ impl Encoder {
             Some(BlockKind::Call { .. } | BlockKind::Thinking) => Value::Null,
             _ => "".into(),
         };
-        self.delta(&json!({"role": "assistant", "content": content, "refusal": null}), body);
+        self.delta(
+            &json!({"role": "assistant", "content": content, "refusal": null}),
+            body,
+        );
     }
 
     fn delta(&self, delta: &Value, body: &mut Body) {
@@ -101,7 +110,8 @@ impl Encoder {
             BlockKind::Text => self.text("content", text, body),
             BlockKind::Thinking => self.text("reasoning_content", text, body),
             BlockKind::Call { .. } => {
-                let call = json!({"index": self.calls.get(&block), "function": {"arguments": text}});
+                let call =
+                    json!({"index": self.calls.get(&block), "function": {"arguments": text}});
                 self.delta(&json!({"tool_calls": [call]}), body);
             }
             _ => {}
@@ -116,7 +126,11 @@ impl Encoder {
             Block::Call(call) => &call.args,
             _ => "",
         };
-        let grown = self.answer.blocks.get(&block).is_some_and(|open| open.grown);
+        let grown = self
+            .answer
+            .blocks
+            .get(&block)
+            .is_some_and(|open| open.grown);
         if !grown && !whole.is_empty() {
             self.grow(block, whole, body)?;
         }
@@ -146,7 +160,9 @@ impl Encoder {
             chunk["usage"] = usage(&self.usage);
             body.frame(Frame::Usage, |to| push_data(&chunk, to));
         }
-        body.frame(Frame::Finish, |to| to.extend_from_slice(b"data: [DONE]\n\n"));
+        body.frame(Frame::Finish, |to| {
+            to.extend_from_slice(b"data: [DONE]\n\n")
+        });
     }
 }
 
@@ -193,7 +209,11 @@ fn end_choice(finish: Option<&str>, usage: bool, to: &mut Vec<u8>) {
         Some(finish) => push_json(finish, to),
         None => to.extend_from_slice(b"null"),
     }
-    to.extend_from_slice(if usage { b"}],\"usage\":null}\n\n" } else { b"}]}\n\n" });
+    to.extend_from_slice(if usage {
+        b"}],\"usage\":null}\n\n"
+    } else {
+        b"}]}\n\n"
+    });
 }
 
 /// Here the input contains what the cache served; what it stored is not told apart.

@@ -33,9 +33,15 @@ pub(crate) fn decode(body: &Value) -> Result<Asked, Refusal> {
     let (system, history) = conversation(model, &messages.items()?)?;
     request = request.system(system);
     request.entries = history.finish();
-    let include_usage = root.field("stream_options").and_then(|it| it.field("include_usage"));
+    let include_usage = root
+        .field("stream_options")
+        .and_then(|it| it.field("include_usage"));
     let include_usage = include_usage.is_some_and(|it| it.value == true);
-    Ok(Asked { request, model: model.to_owned(), include_usage })
+    Ok(Asked {
+        request,
+        model: model.to_owned(),
+        include_usage,
+    })
 }
 
 /// The system prompt before the first message, and the conversation.
@@ -52,12 +58,21 @@ fn conversation(model: &str, messages: &[Node<'_>]) -> Result<(String, History),
             answered(&mut history, message)?;
         }
         match role.text()? {
-            "system" | "developer" if !begun => system.push(parts::texts(&message.need("content")?)?),
-            "system" | "developer" => {
-                let origin = Origin::Reminder { by: "system".into() };
-                history.user(UserMessage { origin, ..UserMessage::text(parts::texts(&message.need("content")?)?) });
+            "system" | "developer" if !begun => {
+                system.push(parts::texts(&message.need("content")?)?)
             }
-            "user" => history.user(UserMessage::from(parts::contents(&message.need("content")?)?)),
+            "system" | "developer" => {
+                let origin = Origin::Reminder {
+                    by: "system".into(),
+                };
+                history.user(UserMessage {
+                    origin,
+                    ..UserMessage::text(parts::texts(&message.need("content")?)?)
+                });
+            }
+            "user" => history.user(UserMessage::from(parts::contents(
+                &message.need("content")?,
+            )?)),
             "assistant" => assistant(&mut history, message)?,
             "tool" => result(&mut history, message)?,
             other => {
@@ -89,7 +104,11 @@ fn answered(history: &mut History, message: &Node<'_>) -> Result<(), Refusal> {
 
 fn assistant(history: &mut History, message: &Node<'_>) -> Result<(), Refusal> {
     let mut said = Vec::new();
-    let reasoning = message.field("reasoning_content").map(|it| it.text()).transpose()?.unwrap_or_default();
+    let reasoning = message
+        .field("reasoning_content")
+        .map(|it| it.text())
+        .transpose()?
+        .unwrap_or_default();
     if !reasoning.is_empty() {
         said.push(Block::Thinking(Thinking {
             text: reasoning.into(),
@@ -98,7 +117,10 @@ fn assistant(history: &mut History, message: &Node<'_>) -> Result<(), Refusal> {
             extra: Default::default(),
         }));
     }
-    let calls = message.field("tool_calls").map(|it| it.items()).transpose()?;
+    let calls = message
+        .field("tool_calls")
+        .map(|it| it.items())
+        .transpose()?;
     if calls.as_ref().is_some_and(Vec::is_empty) {
         return Err(message.refuse("[] is too short - 'tool_calls'"));
     }
@@ -135,7 +157,12 @@ fn called(history: &History, at: usize, call: &Node<'_>, id: &str) -> Result<Blo
     let arguments = function.need("arguments")?;
     // The vendor itself takes any text; the servers that speak its wire parse the arguments of the history.
     match serde_json::from_str(arguments.text()?) {
-        Ok(Value::Object(_)) => Ok(history::call(history.call_id(at), id, name, arguments.text()?)),
+        Ok(Value::Object(_)) => Ok(history::call(
+            history.call_id(at),
+            id,
+            name,
+            arguments.text()?,
+        )),
         Ok(_) | Err(_) => Err(arguments.refuse("expected the text of a JSON object")),
     }
 }
@@ -143,7 +170,11 @@ fn called(history: &History, at: usize, call: &Node<'_>, id: &str) -> Result<Blo
 fn result(history: &mut History, message: &Node<'_>) -> Result<(), Refusal> {
     let id = message.need("tool_call_id")?;
     let content = message.need("content")?;
-    let text = if content.value == "" { String::new() } else { parts::texts(&content)? };
+    let text = if content.value == "" {
+        String::new()
+    } else {
+        parts::texts(&content)?
+    };
     let mut result = CallResult::new(Status::Ok, "");
     result.content = vec![Content::text(text)];
     history.result(id.word(MAX_CALL_ID)?, result).map_err(|misplaced| {

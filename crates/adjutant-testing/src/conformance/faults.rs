@@ -26,7 +26,8 @@ fn sentence() -> String {
 
 async fn broken(subject: &dyn Subject, limits: Limits, fault: Fault) -> Result<Heard, String> {
     let scripts = [Script::new().text(sentence())];
-    let stage = HazardStage::broken(subject, limits, scripts, |setup| setup.fault_all(fault)).await?;
+    let stage =
+        HazardStage::broken(subject, limits, scripts, |setup| setup.fault_all(fault)).await?;
     let heard = stage.ask(hello()).await;
     stage.asked()?;
     Ok(heard)
@@ -36,9 +37,10 @@ async fn broken(subject: &dyn Subject, limits: Limits, fault: Fault) -> Result<H
 fn part_of(heard: &Heard) -> Verdict {
     let text = heard.text();
     let sentence = sentence();
-    ensure(!text.is_empty() && sentence.starts_with(&text) && text != sentence, || {
-        format!("expected a beginning of what was said, got {text:?}")
-    })
+    ensure(
+        !text.is_empty() && sentence.starts_with(&text) && text != sentence,
+        || format!("expected a beginning of what was said, got {text:?}"),
+    )
 }
 
 pub(super) async fn error_after_200(subject: &dyn Subject) -> Verdict {
@@ -55,7 +57,8 @@ pub(super) async fn error_at_once(subject: &dyn Subject) -> Verdict {
 
 pub(super) async fn failed_reply(subject: &dyn Subject) -> Verdict {
     let failure = Error::new(ErrorKind::Overloaded, "the model has failed");
-    let stage = HazardStage::new(subject, [Script::new().text("Half an ans").fail(failure)]).await?;
+    let stage =
+        HazardStage::new(subject, [Script::new().text("Half an ans").fail(failure)]).await?;
     let heard = stage.ask(hello()).await;
     same("the text", heard.text().as_str(), "Half an ans")?;
     heard.error(&[ErrorKind::Overloaded]).map(|_| ())
@@ -69,7 +72,9 @@ pub(super) async fn reset_before_first_byte(subject: &dyn Subject) -> Verdict {
 pub(super) async fn reset_midway(subject: &dyn Subject) -> Verdict {
     let heard = broken(subject, Limits::patient(), Fault::CutAt(MIDDLE)).await?;
     part_of(&heard)?;
-    heard.error(&[ErrorKind::Network, ErrorKind::Protocol]).map(|_| ())
+    heard
+        .error(&[ErrorKind::Network, ErrorKind::Protocol])
+        .map(|_| ())
 }
 
 pub(super) async fn stall(subject: &dyn Subject) -> Verdict {
@@ -85,22 +90,43 @@ pub(super) async fn stall_midway(subject: &dyn Subject) -> Verdict {
 
 pub(super) async fn missing_finish(subject: &dyn Subject) -> Verdict {
     let heard = broken(subject, Limits::patient(), Fault::MissingFinish).await?;
-    heard.error(&[ErrorKind::Protocol, ErrorKind::Network, ErrorKind::Overloaded]).map(|_| ())
+    heard
+        .error(&[
+            ErrorKind::Protocol,
+            ErrorKind::Network,
+            ErrorKind::Overloaded,
+        ])
+        .map(|_| ())
 }
 
 pub(super) async fn garbage(subject: &dyn Subject) -> Verdict {
     let bytes = "data: {garbage\n\n".into();
-    let heard = broken(subject, Limits::patient(), Fault::Garbage { at: FaultPosition::Frame(9), bytes }).await?;
+    let heard = broken(
+        subject,
+        Limits::patient(),
+        Fault::Garbage {
+            at: FaultPosition::Frame(9),
+            bytes,
+        },
+    )
+    .await?;
     whole_or_protocol(heard)
 }
 
 pub(super) async fn invalid_utf8(subject: &dyn Subject) -> Verdict {
-    let heard = broken(subject, Limits::patient(), Fault::InvalidUtf8 { at: MIDDLE }).await?;
+    let heard = broken(
+        subject,
+        Limits::patient(),
+        Fault::InvalidUtf8 { at: MIDDLE },
+    )
+    .await?;
     match heard.reply() {
         // One letter of the text may be another one.
         Ok(reply) => {
             let (came, said) = (reply.text().chars().count(), sentence().chars().count());
-            ensure(came.abs_diff(said) <= 1, || format!("expected {said} letters, got {came}"))
+            ensure(came.abs_diff(said) <= 1, || {
+                format!("expected {said} letters, got {came}")
+            })
         }
         Err(why) => ensure(why.contains("Protocol"), || why),
     }
@@ -135,7 +161,9 @@ impl Stream for Letter {
     type Item = Result<Chunk, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.chunks.pop().map_or(Poll::Pending, |chunk| Poll::Ready(Some(Ok(chunk))))
+        self.chunks
+            .pop()
+            .map_or(Poll::Pending, |chunk| Poll::Ready(Some(Ok(chunk))))
     }
 }
 
@@ -155,9 +183,20 @@ pub(super) async fn abort(subject: &dyn Subject) -> Verdict {
     let id = info.id.clone();
     let served = model_fn(info, move |_| {
         let chunks = vec![
-            Chunk::Delta { block: 0, text: "a".into() },
-            Chunk::Open { block: 0, kind: BlockKind::Text },
-            Chunk::Start { attempt: 0, model: id.clone(), limits: Box::default(), warnings: Vec::new() },
+            Chunk::Delta {
+                block: 0,
+                text: "a".into(),
+            },
+            Chunk::Open {
+                block: 0,
+                kind: BlockKind::Text,
+            },
+            Chunk::Start {
+                attempt: 0,
+                model: id.clone(),
+                limits: Box::default(),
+                warnings: Vec::new(),
+            },
         ];
         let dropped = sender.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(Letter { chunks, dropped })
@@ -176,7 +215,11 @@ pub(super) async fn abort(subject: &dyn Subject) -> Verdict {
             None => return Err("expected a letter, got the end of the stream".into()),
         }
     }
-    ensure(server.request_count() > 0, || "the provider was never asked".into())?;
+    ensure(server.request_count() > 0, || {
+        "the provider was never asked".into()
+    })?;
     drop(stream);
-    dropped.await.map_err(|_| "the request was never made".to_owned())
+    dropped
+        .await
+        .map_err(|_| "the request was never made".to_owned())
 }

@@ -4,8 +4,8 @@
 use std::{fmt::Debug, sync::Arc};
 
 use adjutant_llm::{
-    Block, Call, CallResult, Chunk, Collector, Entry, Error, ErrorKind, FinishReason, Model, Reply, Request, Script,
-    ScriptedModel, Thinking, Turn, Warning,
+    Block, Call, CallResult, Chunk, Collector, Entry, Error, ErrorKind, FinishReason, Model, Reply,
+    Request, Script, ScriptedModel, Thinking, Turn, Warning,
 };
 use serde_json::{Value, json};
 
@@ -30,7 +30,10 @@ pub(super) struct Heard {
 
 impl HazardStage {
     /// A stage on which nothing breaks.
-    pub(super) async fn new(subject: &dyn Subject, scripts: impl IntoIterator<Item = Script>) -> Result<Self, String> {
+    pub(super) async fn new(
+        subject: &dyn Subject,
+        scripts: impl IntoIterator<Item = Script>,
+    ) -> Result<Self, String> {
         Self::broken(subject, Limits::patient(), scripts, |setup| setup).await
     }
 
@@ -42,10 +45,20 @@ impl HazardStage {
         breaks: impl FnOnce(Setup) -> Setup,
     ) -> Result<Self, String> {
         let scripted = Arc::new(ScriptedModel::new(scripts));
-        let setup = spoken(subject, Loopback::setup(Arc::clone(&scripted)).strict_signatures());
-        let server = breaks(setup).start().await.map_err(|error| format!("the server did not start: {error}"))?;
+        let setup = spoken(
+            subject,
+            Loopback::setup(Arc::clone(&scripted)).strict_signatures(),
+        );
+        let server = breaks(setup)
+            .start()
+            .await
+            .map_err(|error| format!("the server did not start: {error}"))?;
         let model = subject.model(&server, limits);
-        Ok(Self { server, scripted, model })
+        Ok(Self {
+            server,
+            scripted,
+            model,
+        })
     }
 
     /// Asks the model and listens to the end.
@@ -60,19 +73,27 @@ impl HazardStage {
 
     /// Checks that the provider was asked at all.
     pub(super) fn asked(&self) -> Verdict {
-        ensure(self.server.request_count() > 0, || "the provider was never asked".into())
+        ensure(self.server.request_count() > 0, || {
+            "the provider was never asked".into()
+        })
     }
 
     /// Returns a request as the provider understood it, by its number.
     pub(super) fn understood(&self, number: usize) -> Result<Request, String> {
         let requests = self.scripted.requests();
-        requests.into_iter().nth(number).ok_or_else(|| format!("request {number} never reached the provider's model"))
+        requests
+            .into_iter()
+            .nth(number)
+            .ok_or_else(|| format!("request {number} never reached the provider's model"))
     }
 
     /// The body of a request as it came over the wire, by its number.
     pub(super) fn sent(&self, number: usize) -> Result<Value, String> {
         let requests = self.server.requests();
-        requests.get(number).map(|it| it.json()).ok_or_else(|| format!("request {number} never reached the provider"))
+        requests
+            .get(number)
+            .map(|it| it.json())
+            .ok_or_else(|| format!("request {number} never reached the provider"))
     }
 
     /// An id of another model, of the same provider.
@@ -104,7 +125,11 @@ async fn listen(model: &dyn Model, request: Request) -> Heard {
                 if let Err(error) = collector.push(&chunk) {
                     broken.get_or_insert_with(|| error.message().to_owned());
                 }
-                let done = if let Chunk::Done(reply) = &chunk { Some(Arc::clone(reply)) } else { None };
+                let done = if let Chunk::Done(reply) = &chunk {
+                    Some(Arc::clone(reply))
+                } else {
+                    None
+                };
                 chunks.push(chunk);
                 if let Some(reply) = done {
                     break Ok(reply);
@@ -112,16 +137,30 @@ async fn listen(model: &dyn Model, request: Request) -> Heard {
             }
         }
     };
-    if std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await.is_some() {
+    if std::future::poll_fn(|cx| stream.as_mut().poll_next(cx))
+        .await
+        .is_some()
+    {
         broken.get_or_insert_with(|| "something followed the end of the stream".to_owned());
     }
-    let broken = broken.or_else(|| end.as_ref().ok().and_then(|reply| contradiction(&chunks, reply)));
-    Heard { chunks, end, broken }
+    let broken = broken.or_else(|| {
+        end.as_ref()
+            .ok()
+            .and_then(|reply| contradiction(&chunks, reply))
+    });
+    Heard {
+        chunks,
+        end,
+        broken,
+    }
 }
 
 /// Describes how the chunks contradict each other or the reply, if they do.
 fn contradiction(chunks: &[Chunk], reply: &Reply) -> Option<String> {
-    let last = chunks.iter().rposition(|chunk| matches!(chunk, Chunk::Start { .. })).unwrap_or_default();
+    let last = chunks
+        .iter()
+        .rposition(|chunk| matches!(chunk, Chunk::Start { .. }))
+        .unwrap_or_default();
     let mut closed: Vec<(u32, &Arc<Block>)> = Vec::new();
     for chunk in &chunks[last..] {
         if let Chunk::Close { block, content } = chunk {
@@ -143,7 +182,9 @@ fn contradiction(chunks: &[Chunk], reply: &Reply) -> Option<String> {
             _ => continue,
         };
         if !grown.is_empty() && grown != whole {
-            return Some(format!("the deltas of block {block} say {grown:?}, its end says {whole:?}"));
+            return Some(format!(
+                "the deltas of block {block} say {grown:?}, its end says {whole:?}"
+            ));
         }
     }
     closed.sort_by_key(|(block, _)| *block);
@@ -158,7 +199,11 @@ impl Heard {
         match (self.broken, self.end) {
             (Some(how), Ok(_)) => Err(how),
             (_, Ok(reply)) => Ok(reply),
-            (_, Err(error)) => Err(format!("expected a reply, got {:?}: {error}{}", error.kind(), body(&error))),
+            (_, Err(error)) => Err(format!(
+                "expected a reply, got {:?}: {error}{}",
+                error.kind(),
+                body(&error)
+            )),
         }
     }
 
@@ -166,9 +211,15 @@ impl Heard {
     pub(super) fn error(self, kinds: &[ErrorKind]) -> Result<Error, String> {
         match (self.broken, self.end) {
             (Some(how), _) => Err(how),
-            (None, Ok(reply)) => Err(format!("expected an error, got a reply that stops with {:?}", reply.stop)),
+            (None, Ok(reply)) => Err(format!(
+                "expected an error, got a reply that stops with {:?}",
+                reply.stop
+            )),
             (None, Err(error)) if kinds.is_empty() || kinds.contains(&error.kind()) => Ok(error),
-            (None, Err(error)) => Err(format!("expected {kinds:?}, got {:?}: {error}", error.kind())),
+            (None, Err(error)) => Err(format!(
+                "expected {kinds:?}, got {:?}: {error}",
+                error.kind()
+            )),
         }
     }
 
@@ -194,7 +245,12 @@ impl Heard {
 }
 
 fn body(error: &Error) -> String {
-    error.details().body.as_deref().map(|body| format!(" ({body})")).unwrap_or_default()
+    error
+        .details()
+        .body
+        .as_deref()
+        .map(|body| format!(" ({body})"))
+        .unwrap_or_default()
 }
 
 /// Checks a condition.
@@ -204,7 +260,9 @@ pub(super) fn ensure(holds: bool, why: impl FnOnce() -> String) -> Verdict {
 
 /// Checks that two things are the same.
 pub(super) fn same<T: PartialEq + Debug>(what: &str, came: T, expected: T) -> Verdict {
-    ensure(came == expected, || format!("{what}: expected {expected:?}, got {came:?}"))
+    ensure(came == expected, || {
+        format!("{what}: expected {expected:?}, got {came:?}")
+    })
 }
 
 /// The smallest request.
@@ -225,7 +283,10 @@ pub(super) fn with_tools() -> Request {
         description: description.into(),
         schema: Arc::new(schema.clone()),
     };
-    hello().tools([tool("look", "Looks at a city."), tool("find", "Finds a city.")])
+    hello().tools([
+        tool("look", "Looks at a city."),
+        tool("find", "Finds a city."),
+    ])
 }
 
 /// Thinking with this text and signature; the signature is base64, as one wire wants it.
@@ -236,13 +297,18 @@ pub(super) fn signed(text: &str, signature: &str) -> Thinking {
 }
 
 /// A reply with the result of each of its calls.
-pub(super) fn turn(reply: &Arc<Reply>, result: impl Fn(&Call) -> CallResult) -> Result<Entry, String> {
+pub(super) fn turn(
+    reply: &Arc<Reply>,
+    result: impl Fn(&Call) -> CallResult,
+) -> Result<Entry, String> {
     let mut open = Turn::open(Arc::clone(reply));
     for call in reply.calls() {
         // Each call is answered once; two of one id leave the turn open, which is told below.
         let _ = open.put(call.id, Arc::new(result(call)));
     }
-    let turn = open.close().map_err(|_| "two calls of one reply have the same id".to_owned())?;
+    let turn = open
+        .close()
+        .map_err(|_| "two calls of one reply have the same id".to_owned())?;
     Ok(Entry::Turn(turn))
 }
 
@@ -258,7 +324,10 @@ pub(super) fn results(request: &Request) -> Vec<(String, String)> {
     let mut results = Vec::new();
     for stored in request.entries.iter() {
         if let Entry::Turn(turn) = &stored.entry {
-            results.extend(turn.pairs().map(|(call, result)| (call.name.as_str().to_owned(), result.text())));
+            results.extend(
+                turn.pairs()
+                    .map(|(call, result)| (call.name.as_str().to_owned(), result.text())),
+            );
         }
     }
     results
@@ -269,7 +338,12 @@ pub(super) fn said_by_user(request: &Request) -> String {
     let mut texts = Vec::new();
     for stored in request.entries.iter() {
         if let Entry::User(message) = &stored.entry {
-            texts.extend(message.content.iter().filter_map(|content| content.as_text().map(str::to_owned)));
+            texts.extend(
+                message
+                    .content
+                    .iter()
+                    .filter_map(|content| content.as_text().map(str::to_owned)),
+            );
         }
     }
     texts.join("\n")

@@ -10,9 +10,16 @@ use super::{
 };
 use crate::Fault;
 
-async fn answered(subject: &dyn Subject, fault: Fault, kinds: &[ErrorKind]) -> Result<Error, String> {
+async fn answered(
+    subject: &dyn Subject,
+    fault: Fault,
+    kinds: &[ErrorKind],
+) -> Result<Error, String> {
     let scripts = [Script::new().text("Never said.")];
-    let stage = HazardStage::broken(subject, Limits::patient(), scripts, |setup| setup.fault_all(fault)).await?;
+    let stage = HazardStage::broken(subject, Limits::patient(), scripts, |setup| {
+        setup.fault_all(fault)
+    })
+    .await?;
     let heard = stage.ask(hello()).await;
     stage.asked()?;
     heard.error(kinds)
@@ -21,13 +28,21 @@ async fn answered(subject: &dyn Subject, fault: Fault, kinds: &[ErrorKind]) -> R
 pub(super) async fn rate_limited(subject: &dyn Subject) -> Verdict {
     let error = answered(subject, Fault::rate_limited(7), &[ErrorKind::RateLimited]).await?;
     same("the status", error.details().status, Some(429))?;
-    same("the wait", error.retry_after(), Some(Duration::from_secs(7)))?;
-    ensure(error.is_retryable(), || "it is not worth trying again".into())
+    same(
+        "the wait",
+        error.retry_after(),
+        Some(Duration::from_secs(7)),
+    )?;
+    ensure(error.is_retryable(), || {
+        "it is not worth trying again".into()
+    })
 }
 
 pub(super) async fn overloaded(subject: &dyn Subject) -> Verdict {
     let error = answered(subject, Fault::overloaded(), &[ErrorKind::Overloaded]).await?;
-    ensure(matches!(error.details().status, Some(503 | 529)), || format!("the status is {:?}", error.details().status))
+    ensure(matches!(error.details().status, Some(503 | 529)), || {
+        format!("the status is {:?}", error.details().status)
+    })
 }
 
 pub(super) async fn server_error(subject: &dyn Subject) -> Verdict {
@@ -37,21 +52,31 @@ pub(super) async fn server_error(subject: &dyn Subject) -> Verdict {
 
 pub(super) async fn unauthorized(subject: &dyn Subject) -> Verdict {
     let error = answered(subject, Fault::unauthorized(), &[ErrorKind::Auth]).await?;
-    ensure(!error.is_retryable(), || "a wrong key would be tried again".into())
+    ensure(!error.is_retryable(), || {
+        "a wrong key would be tried again".into()
+    })
 }
 
 pub(super) async fn not_found(subject: &dyn Subject) -> Verdict {
     let kinds = [ErrorKind::Config, ErrorKind::Invalid, ErrorKind::Auth];
-    answered(subject, Fault::not_found(), &kinds).await.map(|_| ())
+    answered(subject, Fault::not_found(), &kinds)
+        .await
+        .map(|_| ())
 }
 
 pub(super) async fn html(subject: &dyn Subject) -> Verdict {
-    answered(subject, Fault::Html, &[ErrorKind::Protocol]).await.map(|_| ())
+    answered(subject, Fault::Html, &[ErrorKind::Protocol])
+        .await
+        .map(|_| ())
 }
 
 pub(super) async fn overflow(subject: &dyn Subject) -> Verdict {
-    let script = Script::from_fn(|_| Script::new().fail(Error::new(ErrorKind::Overflow, "the input is too long")));
+    let script = Script::from_fn(|_| {
+        Script::new().fail(Error::new(ErrorKind::Overflow, "the input is too long"))
+    });
     let stage = HazardStage::new(subject, [script]).await?;
     let error = stage.ask(hello()).await.error(&[ErrorKind::Overflow])?;
-    ensure(!error.is_retryable(), || "the same request would be tried again".into())
+    ensure(!error.is_retryable(), || {
+        "the same request would be tried again".into()
+    })
 }

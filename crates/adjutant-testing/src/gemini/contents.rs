@@ -4,7 +4,9 @@
 //!
 //! Source: Gemini API guide "Thought signatures", section "Validation", August 2026.
 
-use adjutant_llm::{Audio, Block, CallResult, Content, Document, Image, Source, Status, Thinking, UserMessage};
+use adjutant_llm::{
+    Audio, Block, CallResult, Content, Document, Image, Source, Status, Thinking, UserMessage,
+};
 use serde_json::{Map, Value};
 
 use super::signs_calls;
@@ -22,8 +24,15 @@ const SENTINEL: &str = "skip_thought_signature_validator";
 const UNEQUAL: &str = "Please ensure that the number of function response parts is equal to the number of function \
                        call parts of the function call turn.";
 /// The fields of which a part may hold one.
-const DATA: [&str; 7] =
-    ["text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult"];
+const DATA: [&str; 7] = [
+    "text",
+    "inlineData",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+    "executableCode",
+    "codeExecutionResult",
+];
 
 /// The contents of a request, as far as they were read.
 pub(super) struct Reading<'a> {
@@ -37,13 +46,23 @@ pub(super) struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     pub(super) fn new(model: &'a str, issued: &'a Issued) -> Self {
-        Self { issued, model, history: History::new(model), waiting: Vec::new(), calls: 0 }
+        Self {
+            issued,
+            model,
+            history: History::new(model),
+            waiting: Vec::new(),
+            calls: 0,
+        }
     }
 
     pub(super) fn read(mut self, contents: &[Node<'a>]) -> Result<History, Refusal> {
         let current = contents.iter().rposition(is_prompt).unwrap_or_default();
         for (at, content) in contents.iter().enumerate() {
-            let parts = content.field("parts").map(|it| it.items()).transpose()?.unwrap_or_default();
+            let parts = content
+                .field("parts")
+                .map(|it| it.items())
+                .transpose()?
+                .unwrap_or_default();
             if parts.is_empty() {
                 return Err(Refusal::invalid(format!(
                     "* GenerateContentRequest.contents[{at}].parts: contents.parts must not be empty.\n"
@@ -53,10 +72,14 @@ impl<'a> Reading<'a> {
             match content.field("role").map(|it| it.text()).transpose()? {
                 Some("user") | None => self.user(&parts)?,
                 Some("model") if at == 0 => {
-                    return Err(Refusal::invalid("Please ensure that the first content has the role 'user'."));
+                    return Err(Refusal::invalid(
+                        "Please ensure that the first content has the role 'user'.",
+                    ));
                 }
                 Some("model") => {
-                    let after_user = contents.get(at - 1).is_some_and(|before| before.value["role"] != "model");
+                    let after_user = contents
+                        .get(at - 1)
+                        .is_some_and(|before| before.value["role"] != "model");
                     self.model(&parts, after_user, at > current)?;
                 }
                 Some(_) => return Err(Refusal::invalid("Please use a valid role: user, model.")),
@@ -69,7 +92,10 @@ impl<'a> Reading<'a> {
     }
 
     fn user(&mut self, parts: &[Node<'a>]) -> Result<(), Refusal> {
-        let responses: Vec<Node<'a>> = parts.iter().filter_map(|part| part.field("functionResponse")).collect();
+        let responses: Vec<Node<'a>> = parts
+            .iter()
+            .filter_map(|part| part.field("functionResponse"))
+            .collect();
         if responses.len() != self.waiting.len() {
             return Err(Refusal::invalid(if self.waiting.is_empty() {
                 "Please ensure that function response turn comes immediately after a function call turn."
@@ -77,12 +103,16 @@ impl<'a> Reading<'a> {
                 UNEQUAL
             }));
         }
-        for (response, (wire_id, id, name)) in responses.iter().zip(std::mem::take(&mut self.waiting)) {
+        for (response, (wire_id, id, name)) in
+            responses.iter().zip(std::mem::take(&mut self.waiting))
+        {
             self.response(response, &wire_id, id, name)?;
         }
         // Each call got its response above.
         let _ = self.history.close();
-        let rest = parts.iter().filter(|part| part.field("functionResponse").is_none());
+        let rest = parts
+            .iter()
+            .filter(|part| part.field("functionResponse").is_none());
         let content = rest.map(content).collect::<Result<Vec<_>, _>>()?;
         if !content.is_empty() {
             self.history.user(UserMessage::from(content));
@@ -90,7 +120,13 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn response(&mut self, node: &Node<'a>, wire_id: &str, id: Option<&str>, name: &str) -> Result<(), Refusal> {
+    fn response(
+        &mut self,
+        node: &Node<'a>,
+        wire_id: &str,
+        id: Option<&str>,
+        name: &str,
+    ) -> Result<(), Refusal> {
         let told = node.need("name")?.text()?;
         if told != name {
             let message = format!(
@@ -100,11 +136,18 @@ impl<'a> Reading<'a> {
         }
         let told = node.field("id").map(|it| it.text()).transpose()?;
         if told.is_some() && told != id {
-            return Err(node.refuse("the id of the function response is not that of its function call"));
+            return Err(
+                node.refuse("the id of the function response is not that of its function call")
+            );
         }
         let response = node.need("response")?;
         let mut result = result(response.object()?);
-        for part in node.field("parts").map(|it| it.items()).transpose()?.unwrap_or_default() {
+        for part in node
+            .field("parts")
+            .map(|it| it.items())
+            .transpose()?
+            .unwrap_or_default()
+        {
             result.content.push(content(&part)?);
         }
         // The id is one of those that wait, each once.
@@ -112,7 +155,12 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn model(&mut self, parts: &[Node<'a>], after_user: bool, current: bool) -> Result<(), Refusal> {
+    fn model(
+        &mut self,
+        parts: &[Node<'a>],
+        after_user: bool,
+        current: bool,
+    ) -> Result<(), Refusal> {
         if !self.waiting.is_empty() {
             return Err(Refusal::invalid(UNEQUAL));
         }
@@ -155,13 +203,18 @@ impl<'a> Reading<'a> {
 
     /// The signature of a part, checked.
     fn signature(&self, part: &Node<'a>) -> Result<Option<&'a str>, Refusal> {
-        let Some(node) = part.field("thoughtSignature") else { return Ok(None) };
+        let Some(node) = part.field("thoughtSignature") else {
+            return Ok(None);
+        };
         let signature = node.text()?;
         if signature == SENTINEL {
             return Ok(Some(signature));
         }
         if signature.is_empty() || !issued::is_base64(signature) {
-            let message = format!("Invalid value at '{}' (TYPE_BYTES), Base64 decoding failed", node.path);
+            let message = format!(
+                "Invalid value at '{}' (TYPE_BYTES), Base64 decoding failed",
+                node.path
+            );
             return Err(Refusal::invalid(message));
         }
         if !self.issued.accepts(Wire::Gemini, self.model, signature) {
@@ -175,7 +228,11 @@ impl<'a> Reading<'a> {
 fn is_prompt(content: &Node<'_>) -> bool {
     let parts = content.value["parts"].as_array();
     content.value["role"] != "model"
-        && parts.is_some_and(|parts| parts.iter().any(|part| part.get("functionResponse").is_none()))
+        && parts.is_some_and(|parts| {
+            parts
+                .iter()
+                .any(|part| part.get("functionResponse").is_none())
+        })
 }
 
 fn unsigned(name: &str, position: usize) -> Refusal {
@@ -190,7 +247,10 @@ fn unsigned(name: &str, position: usize) -> Refusal {
 /// Checks that a part holds one thing, and no text that is empty without a reason.
 fn check_part(part: &Node<'_>) -> Result<(), Refusal> {
     part.object()?;
-    let held = DATA.iter().filter(|name| part.field(name).is_some()).count();
+    let held = DATA
+        .iter()
+        .filter(|name| part.field(name).is_some())
+        .count();
     let empty = part.value["text"] == "" && part.field("thoughtSignature").is_none();
     if held == 1 && !empty {
         return Ok(());
@@ -200,9 +260,15 @@ fn check_part(part: &Node<'_>) -> Result<(), Refusal> {
 
 fn block(part: &Node<'_>, signature: Option<&str>) -> Result<Block, Refusal> {
     let Some(text) = part.field("text") else {
-        return match part.field("functionResponse").or_else(|| part.field("fileData")) {
+        return match part
+            .field("functionResponse")
+            .or_else(|| part.field("fileData"))
+        {
             Some(_) => Err(part.refuse("the role 'model' cannot say this")),
-            None => Ok(Block::Opaque { issuer: "google".into(), value: part.value.clone() }),
+            None => Ok(Block::Opaque {
+                issuer: "google".into(),
+                value: part.value.clone(),
+            }),
         };
     };
     if part.value["thought"] != true {
@@ -221,10 +287,18 @@ fn content(part: &Node<'_>) -> Result<Content, Refusal> {
         (Some(data), _) => {
             let node = data.need("data")?;
             if !issued::is_base64(node.words()?) {
-                let message = format!("Invalid value at '{}' (TYPE_BYTES), Base64 decoding failed", node.path);
+                let message = format!(
+                    "Invalid value at '{}' (TYPE_BYTES), Base64 decoding failed",
+                    node.path
+                );
                 return Err(Refusal::invalid(message));
             }
-            (data, Source::Base64 { data: node.text()?.into() })
+            (
+                data,
+                Source::Base64 {
+                    data: node.text()?.into(),
+                },
+            )
         }
         (None, Some(data)) => {
             let url = data.need("fileUri")?.words()?.into();
@@ -238,13 +312,27 @@ fn content(part: &Node<'_>) -> Result<Content, Refusal> {
         None => data.need("mimeType")?.words()?,
     };
     if media_type.starts_with("image/") {
-        return Ok(Content::Image(Image { media_type: media_type.into(), source }));
+        return Ok(Content::Image(Image {
+            media_type: media_type.into(),
+            source,
+        }));
     }
     if media_type.starts_with("audio/") {
-        return Ok(Content::Audio(Audio { media_type: media_type.into(), source }));
+        return Ok(Content::Audio(Audio {
+            media_type: media_type.into(),
+            source,
+        }));
     }
-    let name = data.field("displayName").map(|it| it.text()).transpose()?.map(Into::into);
-    Ok(Content::Document(Document { media_type: media_type.into(), name, source }))
+    let name = data
+        .field("displayName")
+        .map(|it| it.text())
+        .transpose()?
+        .map(Into::into);
+    Ok(Content::Document(Document {
+        media_type: media_type.into(),
+        name,
+        source,
+    }))
 }
 
 /// A result: `output` and `error` have a meaning, everything else is its own text.

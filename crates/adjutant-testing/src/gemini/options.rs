@@ -40,26 +40,54 @@ const SCHEMA: [&str; 22] = [
 /// The functions that may be called.
 pub(super) fn tools(root: &Node<'_>) -> Result<Vec<ToolDecl>, Refusal> {
     let mut tools: Vec<ToolDecl> = Vec::new();
-    for tool in root.field("tools").map(|it| it.items()).transpose()?.unwrap_or_default() {
+    for tool in root
+        .field("tools")
+        .map(|it| it.items())
+        .transpose()?
+        .unwrap_or_default()
+    {
         // A tool of another kind runs at the vendor.
-        let functions = tool.field("functionDeclarations").map(|it| it.items()).transpose()?.unwrap_or_default();
+        let functions = tool
+            .field("functionDeclarations")
+            .map(|it| it.items())
+            .transpose()?
+            .unwrap_or_default();
         for function in functions {
             let name = name(&function.need("name")?)?;
             if tools.iter().any(|tool| tool.name.as_str() == name) {
-                return Err(Refusal::invalid(format!("Duplicate function declaration found: {name}")));
+                return Err(Refusal::invalid(format!(
+                    "Duplicate function declaration found: {name}"
+                )));
             }
-            let description = function.field("description").map(|it| it.text()).transpose()?.unwrap_or_default();
+            let description = function
+                .field("description")
+                .map(|it| it.text())
+                .transpose()?
+                .unwrap_or_default();
             let schema = schema(&function)?;
-            tools.push(ToolDecl { name: name.into(), description: description.into(), schema: schema.into() });
+            tools.push(ToolDecl {
+                name: name.into(),
+                description: description.into(),
+                schema: schema.into(),
+            });
         }
     }
     Ok(tools)
 }
 
 /// Reads the options for the answer.
-pub(super) fn options(root: &Node<'_>, model: &str, tools: &[ToolDecl]) -> Result<Options, Refusal> {
-    let mut options = Options { tool_choice: choice(root, tools)?, ..Options::default() };
-    let Some(config) = root.field("generationConfig") else { return Ok(options) };
+pub(super) fn options(
+    root: &Node<'_>,
+    model: &str,
+    tools: &[ToolDecl],
+) -> Result<Options, Refusal> {
+    let mut options = Options {
+        tool_choice: choice(root, tools)?,
+        ..Options::default()
+    };
+    let Some(config) = root.field("generationConfig") else {
+        return Ok(options);
+    };
     config.object()?;
     if let Some(tokens) = config.field("maxOutputTokens") {
         options.max_output_tokens = Some(tokens.count()?);
@@ -67,11 +95,20 @@ pub(super) fn options(root: &Node<'_>, model: &str, tools: &[ToolDecl]) -> Resul
     if let Some(temperature) = config.field("temperature") {
         options.temperature = Some(temperature.within(0.0, 2.0)?);
     }
-    options.top_p = config.field("topP").map(|it| it.within(0.0, 1.0)).transpose()?;
+    options.top_p = config
+        .field("topP")
+        .map(|it| it.within(0.0, 1.0))
+        .transpose()?;
     options.seed = config.field("seed").map(|it| it.count()).transpose()?;
-    let stops = config.field("stopSequences").map(|it| it.items()).transpose()?.unwrap_or_default();
+    let stops = config
+        .field("stopSequences")
+        .map(|it| it.items())
+        .transpose()?
+        .unwrap_or_default();
     if stops.len() > MAX_STOPS {
-        return Err(Refusal::invalid("The number of stop_sequences must be at most 5."));
+        return Err(Refusal::invalid(
+            "The number of stop_sequences must be at most 5.",
+        ));
     }
     for stop in stops {
         if stop.text()?.is_empty() {
@@ -84,7 +121,8 @@ pub(super) fn options(root: &Node<'_>, model: &str, tools: &[ToolDecl]) -> Resul
     }
     options.format = format(&config)?;
     if options.format.is_some() && !tools.is_empty() && model.starts_with("gemini-2") {
-        let message = "Function calling with a response mime type: 'application/json' is unsupported";
+        let message =
+            "Function calling with a response mime type: 'application/json' is unsupported";
         return Err(Refusal::invalid(message));
     }
     Ok(options)
@@ -104,9 +142,14 @@ fn name<'a>(node: &Node<'a>) -> Result<&'a str, Refusal> {
 }
 
 fn schema(function: &Node<'_>) -> Result<Value, Refusal> {
-    let (old, new) = (function.field("parameters"), function.field("parametersJsonSchema"));
+    let (old, new) = (
+        function.field("parameters"),
+        function.field("parametersJsonSchema"),
+    );
     match (old, new) {
-        (Some(_), Some(_)) => Err(function.refuse("parameters and parameters_json_schema must not both be set")),
+        (Some(_), Some(_)) => {
+            Err(function.refuse("parameters and parameters_json_schema must not both be set"))
+        }
         (Some(schema), None) => check_schema(&schema).map(|()| schema.value.clone()),
         (None, Some(schema)) => schema.object().map(|_| schema.value.clone()),
         (None, None) => Ok(json!({"type": "object"})),
@@ -125,24 +168,48 @@ fn check_schema(schema: &Node<'_>) -> Result<(), Refusal> {
     }
     if let Some(properties) = schema.field("properties") {
         for name in properties.object()?.keys() {
-            properties.field(name).map_or(Ok(()), |below| check_schema(&below))?;
+            properties
+                .field(name)
+                .map_or(Ok(()), |below| check_schema(&below))?;
         }
     }
-    for below in schema.field("anyOf").map(|it| it.items()).transpose()?.unwrap_or_default() {
+    for below in schema
+        .field("anyOf")
+        .map(|it| it.items())
+        .transpose()?
+        .unwrap_or_default()
+    {
         check_schema(&below)?;
     }
-    schema.field("items").map_or(Ok(()), |below| check_schema(&below))
+    schema
+        .field("items")
+        .map_or(Ok(()), |below| check_schema(&below))
 }
 
 fn choice(root: &Node<'_>, tools: &[ToolDecl]) -> Result<ToolChoice, Refusal> {
-    let config = root.field("toolConfig").and_then(|it| it.field("functionCallingConfig"));
-    let Some(config) = config else { return Ok(ToolChoice::Auto) };
-    let mode = config.field("mode").map(|it| it.text()).transpose()?.unwrap_or("AUTO");
+    let config = root
+        .field("toolConfig")
+        .and_then(|it| it.field("functionCallingConfig"));
+    let Some(config) = config else {
+        return Ok(ToolChoice::Auto);
+    };
+    let mode = config
+        .field("mode")
+        .map(|it| it.text())
+        .transpose()?
+        .unwrap_or("AUTO");
     let mut allowed = Vec::new();
-    for name in config.field("allowedFunctionNames").map(|it| it.items()).transpose()?.unwrap_or_default() {
+    for name in config
+        .field("allowedFunctionNames")
+        .map(|it| it.items())
+        .transpose()?
+        .unwrap_or_default()
+    {
         let name = name.text()?;
         if !tools.iter().any(|tool| tool.name.as_str() == name) {
-            let message = format!("Function '{name}' in allowed_function_names is not declared in the tools.");
+            let message = format!(
+                "Function '{name}' in allowed_function_names is not declared in the tools."
+            );
             return Err(Refusal::invalid(message));
         }
         allowed.push(name);
@@ -154,9 +221,9 @@ fn choice(root: &Node<'_>, tools: &[ToolDecl]) -> Result<ToolChoice, Refusal> {
     match (mode, allowed.as_slice()) {
         ("AUTO" | "VALIDATED" | "MODE_UNSPECIFIED", _) => Ok(ToolChoice::Auto),
         ("NONE", _) => Ok(ToolChoice::None),
-        ("ANY", _) if tools.is_empty() => {
-            Err(Refusal::invalid("Function calling config is set without function_declarations."))
-        }
+        ("ANY", _) if tools.is_empty() => Err(Refusal::invalid(
+            "Function calling config is set without function_declarations.",
+        )),
         ("ANY", [name]) => Ok(ToolChoice::Named((*name).into())),
         ("ANY", _) => Ok(ToolChoice::Required),
         (other, _) => Err(Refusal::invalid(format!(
@@ -166,12 +233,17 @@ fn choice(root: &Node<'_>, tools: &[ToolDecl]) -> Result<ToolChoice, Refusal> {
 }
 
 fn effort(thinking: &Node<'_>, model: &str) -> Result<Option<Effort>, Refusal> {
-    let (level, budget) = (thinking.field("thinkingLevel"), thinking.field("thinkingBudget"));
+    let (level, budget) = (
+        thinking.field("thinkingLevel"),
+        thinking.field("thinkingBudget"),
+    );
     match (level, budget) {
-        (Some(_), Some(_)) => Err(Refusal::invalid("You can only set only one of thinking budget and thinking level.")),
-        (Some(_), None) if model.starts_with("gemini-2") => {
-            Err(Refusal::invalid("Thinking level is not supported for this model."))
-        }
+        (Some(_), Some(_)) => Err(Refusal::invalid(
+            "You can only set only one of thinking budget and thinking level.",
+        )),
+        (Some(_), None) if model.starts_with("gemini-2") => Err(Refusal::invalid(
+            "Thinking level is not supported for this model.",
+        )),
         (Some(level), None) => match level.text()?.to_ascii_lowercase().as_str() {
             "minimal" => Ok(Some(Effort::Minimal)),
             "low" => Ok(Some(Effort::Low)),
@@ -182,16 +254,23 @@ fn effort(thinking: &Node<'_>, model: &str) -> Result<Option<Effort>, Refusal> {
         (None, Some(budget)) => match budget.value.as_i64() {
             Some(0) => Ok(Some(Effort::Off)),
             Some(-1..=32_768) => Ok(None),
-            _ => Err(Refusal::invalid("The thinking budget is invalid. Please choose a value between -1 and 32768.")),
+            _ => Err(Refusal::invalid(
+                "The thinking budget is invalid. Please choose a value between -1 and 32768.",
+            )),
         },
         (None, None) => Ok(None),
     }
 }
 
 fn format(config: &Node<'_>) -> Result<Option<Format>, Refusal> {
-    let schema = match (config.field("responseSchema"), config.field("responseJsonSchema")) {
+    let schema = match (
+        config.field("responseSchema"),
+        config.field("responseJsonSchema"),
+    ) {
         (Some(_), Some(_)) => {
-            return Err(Refusal::invalid("Only one of response_schema and response_json_schema may be set."));
+            return Err(Refusal::invalid(
+                "Only one of response_schema and response_json_schema may be set.",
+            ));
         }
         (Some(schema), None) => {
             check_schema(&schema)?;
@@ -199,7 +278,11 @@ fn format(config: &Node<'_>) -> Result<Option<Format>, Refusal> {
         }
         (None, schema) => schema,
     };
-    let mime = config.field("responseMimeType").map(|it| it.text()).transpose()?.unwrap_or("text/plain");
+    let mime = config
+        .field("responseMimeType")
+        .map(|it| it.text())
+        .transpose()?
+        .unwrap_or("text/plain");
     if !matches!(mime, "text/plain" | "application/json" | "text/x.enum") {
         let message = format!(
             "* GenerateContentRequest.generation_config.response_mime_type: allowed mimetypes are `text/plain`, \
@@ -207,7 +290,9 @@ fn format(config: &Node<'_>) -> Result<Option<Format>, Refusal> {
         );
         return Err(Refusal::invalid(message));
     }
-    let Some(schema) = schema else { return Ok(None) };
+    let Some(schema) = schema else {
+        return Ok(None);
+    };
     if mime != "application/json" {
         let message = "* GenerateContentRequest.generation_config.response_schema: only allowed when the response mime \
                        type is `application/json`\n";

@@ -3,7 +3,9 @@
 //! The signature of a thinking block stands where the vendor puts it: on the first call, or on an empty text part at
 //! the end. A script chooses another place by the thinking's extra: `{"place": "thought" | "text"}`.
 
-use adjutant_llm::{Block, BlockKind, Call, Chunk, FinishReason, RateLimits, Reply, Thinking, Usage};
+use adjutant_llm::{
+    Block, BlockKind, Call, Chunk, FinishReason, RateLimits, Reply, Thinking, Usage,
+};
 use serde_json::{Value, json};
 
 use super::signs_calls;
@@ -36,8 +38,17 @@ struct Pending {
 impl Encoder {
     pub(crate) fn new(asked: Asked, stamp: Stamp) -> Self {
         // The size of the input is told from the beginning; the model may correct it later.
-        let usage = Usage { input_uncached: asked.request.entries.tokens(), ..Usage::default() };
-        Self { answer: Answer::new(asked, stamp), usage, pending: None, calls: 0, malformed: false }
+        let usage = Usage {
+            input_uncached: asked.request.entries.tokens(),
+            ..Usage::default()
+        };
+        Self {
+            answer: Answer::new(asked, stamp),
+            usage,
+            pending: None,
+            calls: 0,
+            malformed: false,
+        }
     }
 
     fn part(&self, part: Value, body: &mut Body) {
@@ -73,9 +84,15 @@ impl Encoder {
     }
 
     fn close(&mut self, block: u32, content: &Block, body: &mut Body) -> Result<(), Refusal> {
-        let grown = self.answer.blocks.get(&block).is_some_and(|open| open.grown);
+        let grown = self
+            .answer
+            .blocks
+            .get(&block)
+            .is_some_and(|open| open.grown);
         match content {
-            Block::Text(said) if !grown && !said.text.is_empty() => self.grow(block, &said.text, body)?,
+            Block::Text(said) if !grown && !said.text.is_empty() => {
+                self.grow(block, &said.text, body)?
+            }
             Block::Text(_) => {}
             Block::Thinking(thinking) => {
                 if !grown && !thinking.text.is_empty() && !thinking.redacted {
@@ -92,11 +109,21 @@ impl Encoder {
     }
 
     fn sign(&mut self, block: u32, thinking: &Thinking, body: &mut Body) {
-        let Some(given) = thinking.signature.as_deref() else { return };
+        let Some(given) = thinking.signature.as_deref() else {
+            return;
+        };
         let signature = self.answer.seal(Wire::Gemini, Some(given), block);
         match thinking.extra.get("place").and_then(Value::as_str) {
-            Some("thought") => self.part(json!({"text": "", "thought": true, "thoughtSignature": signature}), body),
-            place => self.pending = Some(Pending { signature, on_text: place == Some("text") }),
+            Some("thought") => self.part(
+                json!({"text": "", "thought": true, "thoughtSignature": signature}),
+                body,
+            ),
+            place => {
+                self.pending = Some(Pending {
+                    signature,
+                    on_text: place == Some("text"),
+                })
+            }
         }
     }
 
@@ -141,7 +168,8 @@ impl Encoder {
             _ if self.malformed => "MALFORMED_FUNCTION_CALL",
             _ => "STOP",
         };
-        let mut candidate = json!({"finishReason": reply.raw_stop.as_deref().unwrap_or(reason), "index": 0});
+        let mut candidate =
+            json!({"finishReason": reply.raw_stop.as_deref().unwrap_or(reason), "index": 0});
         let mut part = json!({"text": ""});
         if let Some(pending) = self.pending.take() {
             part["thoughtSignature"] = pending.signature.into();
@@ -149,7 +177,11 @@ impl Encoder {
         if reason != "MALFORMED_FUNCTION_CALL" {
             candidate["content"] = json!({"parts": [part], "role": "model"});
         }
-        self.respond(json!({"candidates": [candidate]}), Frame::UsageAndFinish, body);
+        self.respond(
+            json!({"candidates": [candidate]}),
+            Frame::UsageAndFinish,
+            body,
+        );
     }
 }
 

@@ -11,12 +11,22 @@ pub(super) async fn many_logs_at_once(stage: &JournalStage<'_>) -> Verdict {
     let handles = [stage.open().await, stage.open().await];
     let mut writing = Vec::new();
     for number in 0..50 {
-        let (journal, log) = (Arc::clone(&handles[number % 2]), stage.log(&format!("log {number}")));
+        let (journal, log) = (
+            Arc::clone(&handles[number % 2]),
+            stage.log(&format!("log {number}")),
+        );
         writing.push(tokio::spawn(async move {
             let mut held = own(&*journal, &log, &Owner::default()).await?;
             for seq in 0..20 {
-                let flush = if seq % 10 == 9 { Flush::Now } else { Flush::Lazy };
-                ok("appending", held.append(&batch(seq * 2 + 1, seq * 2 + 2), flush).await)?;
+                let flush = if seq % 10 == 9 {
+                    Flush::Now
+                } else {
+                    Flush::Lazy
+                };
+                ok(
+                    "appending",
+                    held.append(&batch(seq * 2 + 1, seq * 2 + 2), flush).await,
+                )?;
             }
             Ok(())
         }));
@@ -45,8 +55,14 @@ pub(super) async fn read_while_appending(stage: &JournalStage<'_>) -> Verdict {
     while seen < 180 && !writing.is_finished() {
         let records = read(&*other, &log, 0).await?;
         let count = records.len() as u64;
-        holds(&format!("nothing that was read goes away: {seen}, then {count}"), count >= seen)?;
-        holds(&format!("batches are read whole: {count}"), count.is_multiple_of(3))?;
+        holds(
+            &format!("nothing that was read goes away: {seen}, then {count}"),
+            count >= seen,
+        )?;
+        holds(
+            &format!("batches are read whole: {count}"),
+            count.is_multiple_of(3),
+        )?;
         equal("the beginning of the log", &records, &batch(1, count))?;
         seen = count;
     }

@@ -14,11 +14,16 @@ use crate::suite::{Verdict, equal, holds};
 /// Polls a future a few times, or until it is ready, and drops it.
 fn cut<T>(coming: impl Future<Output = T>, polls: usize) -> Option<T> {
     let mut coming = pin!(coming);
-    (0..polls).find_map(|_| match coming.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => Some(value),
-        Poll::Pending => {
-            std::thread::yield_now();
-            None
+    (0..polls).find_map(|_| {
+        match coming
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => {
+                std::thread::yield_now();
+                None
+            }
         }
     })
 }
@@ -36,11 +41,18 @@ pub(super) async fn append_dropped(stage: &JournalStage<'_>) -> Verdict {
         let mut held = own(&*journal, &log, &owner).await?;
         let head = held.head().seq.0;
         holds(
-            &format!("of 5 records after {} all or none are there: {head}", next - 1),
+            &format!(
+                "of 5 records after {} all or none are there: {head}",
+                next - 1
+            ),
             head == next - 1 || head == next + 4,
         )?;
         let there = read(&*journal, &log, 0).await?;
-        equal("the records after a dropped append", &there, &batch(1, head))?;
+        equal(
+            "the records after a dropped append",
+            &there,
+            &batch(1, head),
+        )?;
         append(&mut *held, &batch(head + 1, head + 1)).await?;
         next = head + 2;
     }

@@ -28,11 +28,25 @@ pub(super) async fn large_text(stage: &JournalStage<'_>) -> Verdict {
 }
 
 pub(super) async fn large_record(stage: &JournalStage<'_>) -> Verdict {
-    let entries = (0..100_000).map(|number| entry(&format!("part {number}"))).collect();
-    let record = Stamped::new(Seq(1), LATER_MS, ThreadId::from("main"), Record::Appended { entries });
+    let entries = (0..100_000)
+        .map(|number| entry(&format!("part {number}")))
+        .collect();
+    let record = Stamped::new(
+        Seq(1),
+        LATER_MS,
+        ThreadId::from("main"),
+        Record::Appended { entries },
+    );
     // Several large texts in one record, one of them twice: their order is that of the record.
     let texts = [3, 1, 2, 1].map(|times| entry(&long(stage, times * 100_000)));
-    let many = Stamped::new(Seq(2), LATER_MS, ThreadId::from("main"), Record::Appended { entries: texts.to_vec() });
+    let many = Stamped::new(
+        Seq(2),
+        LATER_MS,
+        ThreadId::from("main"),
+        Record::Appended {
+            entries: texts.to_vec(),
+        },
+    );
     let all = vec![Arc::new(record), Arc::new(many)];
     let (journal, log) = (stage.open().await, stage.log("log"));
     append(&mut *own(&*journal, &log, &Owner::default()).await?, &all).await?;
@@ -40,7 +54,10 @@ pub(super) async fn large_record(stage: &JournalStage<'_>) -> Verdict {
 }
 
 /// Two logs with one large text, the first of them twice, and what is in each.
-async fn sharing(stage: &JournalStage<'_>, journal: &dyn Journal) -> Result<([LogId; 2], Vec<Arc<Stamped>>), String> {
+async fn sharing(
+    stage: &JournalStage<'_>,
+    journal: &dyn Journal,
+) -> Result<([LogId; 2], Vec<Arc<Stamped>>), String> {
     let text = long(stage, 1024 * 1024);
     let all = vec![said(1, LATER_MS, &text), said(2, LATER_MS, &text)];
     let logs = [stage.log("one"), stage.log("two")];
@@ -70,14 +87,35 @@ pub(super) async fn attachments_swept(stage: &JournalStage<'_>) -> Verdict {
     // Attachments that others left are not part of this check.
     ok("sweeping", journal.sweep().await)?;
     let ([one, two], all) = sharing(stage, &*journal).await?;
-    equal("what a sweep finds while both are there", &ok("sweeping", journal.sweep().await)?, &GcReport::default())?;
+    equal(
+        "what a sweep finds while both are there",
+        &ok("sweeping", journal.sweep().await)?,
+        &GcReport::default(),
+    )?;
     is_log(&*journal, &one, &all).await?;
     delete(&*journal, &one).await?;
-    equal("what a sweep finds while one is there", &ok("sweeping", journal.sweep().await)?, &GcReport::default())?;
+    equal(
+        "what a sweep finds while one is there",
+        &ok("sweeping", journal.sweep().await)?,
+        &GcReport::default(),
+    )?;
     is_log(&*journal, &two, &all).await?;
     delete(&*journal, &two).await?;
-    let bytes = all[0].attachments().map_or(0, |attachments| attachments[0].bytes.len() as u64);
+    let bytes = all[0]
+        .attachments()
+        .map_or(0, |attachments| attachments[0].bytes.len() as u64);
     let swept = ok("sweeping", stage.open().await.sweep().await)?;
-    equal("what a sweep finds when none is there", &swept, &GcReport { attachments: 1, bytes })?;
-    equal("what a second sweep finds", &ok("sweeping", journal.sweep().await)?, &GcReport::default())
+    equal(
+        "what a sweep finds when none is there",
+        &swept,
+        &GcReport {
+            attachments: 1,
+            bytes,
+        },
+    )?;
+    equal(
+        "what a second sweep finds",
+        &ok("sweeping", journal.sweep().await)?,
+        &GcReport::default(),
+    )
 }

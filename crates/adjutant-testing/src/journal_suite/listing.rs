@@ -16,7 +16,11 @@ async fn made(
     about: SessionMeta,
 ) -> Result<LogId, String> {
     let log = stage.log(name);
-    append(&mut *own(journal, &log, &Owner::default()).await?, &[said(1, at_ms, name)]).await?;
+    append(
+        &mut *own(journal, &log, &Owner::default()).await?,
+        &[said(1, at_ms, name)],
+    )
+    .await?;
     let mut about = about;
     about.labels.insert(stage.prefix.as_str().into());
     ok("describing", journal.describe(&log, about).await)?;
@@ -25,7 +29,10 @@ async fn made(
 
 /// The logs of this play, 50 at a time.
 fn of(stage: &JournalStage<'_>) -> LogQuery {
-    LogQuery { label: Some(stage.prefix.as_str().into()), ..LogQuery::default() }
+    LogQuery {
+        label: Some(stage.prefix.as_str().into()),
+        ..LogQuery::default()
+    }
 }
 
 /// The names in a list without what they all begin with.
@@ -36,29 +43,63 @@ async fn listed(stage: &JournalStage<'_>, query: &LogQuery) -> Result<Vec<String
 }
 
 fn short(stage: &JournalStage<'_>, info: &LogInfo) -> String {
-    info.log.0.strip_prefix(&format!("{}-", stage.prefix)).unwrap_or(&info.log.0).to_owned()
+    info.log
+        .0
+        .strip_prefix(&format!("{}-", stage.prefix))
+        .unwrap_or(&info.log.0)
+        .to_owned()
 }
 
 pub(super) async fn newest_first(stage: &JournalStage<'_>) -> Verdict {
     let journal = stage.open().await;
-    equal("a list of nothing", &listed(stage, &of(stage)).await?, &Vec::new())?;
+    equal(
+        "a list of nothing",
+        &listed(stage, &of(stage)).await?,
+        &Vec::new(),
+    )?;
     for (name, at_ms) in [("b", 2), ("é", 3), ("z", 3), ("B", 3), ("a", 1), ("c", 4)] {
-        made(stage, &*journal, name, LATER_MS + at_ms, SessionMeta::default()).await?;
+        made(
+            stage,
+            &*journal,
+            name,
+            LATER_MS + at_ms,
+            SessionMeta::default(),
+        )
+        .await?;
     }
-    equal("the order", &listed(stage, &of(stage)).await?, &["c", "B", "z", "é", "b", "a"].map(str::to_owned).to_vec())?;
+    equal(
+        "the order",
+        &listed(stage, &of(stage)).await?,
+        &["c", "B", "z", "é", "b", "a"].map(str::to_owned).to_vec(),
+    )?;
     // A change brings a log to the front, a description does not.
     let a = stage.log("a");
     let mut held = own(&*journal, &a, &Owner::default()).await?;
     append(&mut *held, &[said(2, LATER_MS + 5, "again")]).await?;
     made_known(stage, &*journal, "b").await?;
-    equal("the order", &listed(stage, &of(stage)).await?, &["a", "c", "B", "z", "é", "b"].map(str::to_owned).to_vec())?;
+    equal(
+        "the order",
+        &listed(stage, &of(stage)).await?,
+        &["a", "c", "B", "z", "é", "b"].map(str::to_owned).to_vec(),
+    )?;
     let page = ok("listing", journal.list(&of(stage)).await)?;
     equal("the change", &page.logs[0].updated_ms, &(LATER_MS + 5))?;
     equal("the head", &page.logs[0].head, &Seq(2))?;
-    equal("who is owned", &page.logs.iter().take(2).map(|info| info.is_owned).collect(), &vec![true, false])?;
+    equal(
+        "who is owned",
+        &page.logs.iter().take(2).map(|info| info.is_owned).collect(),
+        &vec![true, false],
+    )?;
     for info in page.logs {
-        equal("what a list tells", &ok("info", journal.info(&info.log).await)?, &info)?;
-        holds("a log was made before it changed", info.created_ms > 0 && info.created_ms <= info.updated_ms)?;
+        equal(
+            "what a list tells",
+            &ok("info", journal.info(&info.log).await)?,
+            &info,
+        )?;
+        holds(
+            "a log was made before it changed",
+            info.created_ms > 0 && info.created_ms <= info.updated_ms,
+        )?;
     }
     Ok(())
 }
@@ -78,10 +119,38 @@ pub(super) async fn filters(stage: &JournalStage<'_>) -> Verdict {
         parent: parent.map(|parent| (parent, Seq(1))),
         ..SessionMeta::default()
     };
-    let root = made(stage, &*journal, "root", LATER_MS + 9, about("writer", &["x"], None)).await?;
-    let fork = made(stage, &*journal, "fork", LATER_MS + 8, about("Writer", &["x", "y"], Some(root.clone()))).await?;
-    made(stage, &*journal, "leaf", LATER_MS + 7, about("writer", &["y%_"], Some(fork.clone()))).await?;
-    made(stage, &*journal, "twig", LATER_MS + 6, about("", &[], Some(root.clone()))).await?;
+    let root = made(
+        stage,
+        &*journal,
+        "root",
+        LATER_MS + 9,
+        about("writer", &["x"], None),
+    )
+    .await?;
+    let fork = made(
+        stage,
+        &*journal,
+        "fork",
+        LATER_MS + 8,
+        about("Writer", &["x", "y"], Some(root.clone())),
+    )
+    .await?;
+    made(
+        stage,
+        &*journal,
+        "leaf",
+        LATER_MS + 7,
+        about("writer", &["y%_"], Some(fork.clone())),
+    )
+    .await?;
+    made(
+        stage,
+        &*journal,
+        "twig",
+        LATER_MS + 6,
+        about("", &[], Some(root.clone())),
+    )
+    .await?;
     let (mine, none) = (of(stage), Vec::<&str>::new());
     let asked = |set: &dyn Fn(&mut LogQuery)| {
         let mut query = mine.clone();
@@ -89,33 +158,77 @@ pub(super) async fn filters(stage: &JournalStage<'_>) -> Verdict {
         query
     };
     let table = [
-        ("those of an agent", asked(&|query| query.agent = Some("writer".into())), vec!["root", "leaf"]),
-        ("those of nobody", asked(&|query| query.agent = Some("nobody".into())), none.clone()),
-        ("the forks of a log", asked(&|query| query.parent = Some(root.clone())), vec!["fork", "twig"]),
-        ("since a time", asked(&|query| query.since_ms = Some(LATER_MS + 8)), vec!["root", "fork"]),
-        ("before a time", asked(&|query| query.before_ms = Some(LATER_MS + 8)), vec!["leaf", "twig"]),
+        (
+            "those of an agent",
+            asked(&|query| query.agent = Some("writer".into())),
+            vec!["root", "leaf"],
+        ),
+        (
+            "those of nobody",
+            asked(&|query| query.agent = Some("nobody".into())),
+            none.clone(),
+        ),
+        (
+            "the forks of a log",
+            asked(&|query| query.parent = Some(root.clone())),
+            vec!["fork", "twig"],
+        ),
+        (
+            "since a time",
+            asked(&|query| query.since_ms = Some(LATER_MS + 8)),
+            vec!["root", "fork"],
+        ),
+        (
+            "before a time",
+            asked(&|query| query.before_ms = Some(LATER_MS + 8)),
+            vec!["leaf", "twig"],
+        ),
         (
             "between two times",
-            asked(&|query| (query.since_ms, query.before_ms) = (Some(LATER_MS + 7), Some(LATER_MS + 9))),
+            asked(&|query| {
+                (query.since_ms, query.before_ms) = (Some(LATER_MS + 7), Some(LATER_MS + 9))
+            }),
             vec!["fork", "leaf"],
         ),
-        ("from the end of time", asked(&|query| query.since_ms = Some(u64::MAX)), none.clone()),
-        ("before all time", asked(&|query| query.before_ms = Some(0)), none),
+        (
+            "from the end of time",
+            asked(&|query| query.since_ms = Some(u64::MAX)),
+            none.clone(),
+        ),
+        (
+            "before all time",
+            asked(&|query| query.before_ms = Some(0)),
+            none,
+        ),
         (
             "those of an agent that were forked from a log",
-            asked(&|query| (query.agent, query.parent) = (Some("writer".into()), Some(fork.clone()))),
+            asked(&|query| {
+                (query.agent, query.parent) = (Some("writer".into()), Some(fork.clone()))
+            }),
             vec!["leaf"],
         ),
     ];
     for (what, query, want) in table {
-        equal(what, &listed(stage, &query).await?, &want.into_iter().map(str::to_owned).collect())?;
+        equal(
+            what,
+            &listed(stage, &query).await?,
+            &want.into_iter().map(str::to_owned).collect(),
+        )?;
     }
     // Labels hold for all logs of the storage: those of this play are told by their names.
-    for (label, want) in [("y", vec!["fork"]), ("x", vec!["root", "fork"]), ("y%_", vec!["leaf"]), ("%", vec![])] {
+    for (label, want) in [
+        ("y", vec!["fork"]),
+        ("x", vec!["root", "fork"]),
+        ("y%_", vec!["leaf"]),
+        ("%", vec![]),
+    ] {
         let mut query = LogQuery::default();
         (query.label, query.limit) = (Some(label.into()), 1_000);
         let page = ok("listing", journal.list(&query).await)?;
-        let mine = page.logs.iter().filter(|info| info.log.0.starts_with(&stage.prefix));
+        let mine = page
+            .logs
+            .iter()
+            .filter(|info| info.log.0.starts_with(&stage.prefix));
         equal(
             label,
             &mine.map(|info| short(stage, info)).collect::<Vec<_>>(),
@@ -130,7 +243,14 @@ pub(super) async fn pages(stage: &JournalStage<'_>) -> Verdict {
     let mut want = Vec::new();
     for number in 0..23u64 {
         let at_ms = LATER_MS + [0, 0, 0, 5, 5, 9][usize::try_from(number % 6).unwrap_or_default()];
-        let log = made(stage, &*journal, &format!("{number:02}/ü"), at_ms, SessionMeta::default()).await?;
+        let log = made(
+            stage,
+            &*journal,
+            &format!("{number:02}/ü"),
+            at_ms,
+            SessionMeta::default(),
+        )
+        .await?;
         want.push((u64::MAX - at_ms, log));
     }
     want.sort();
@@ -149,7 +269,11 @@ pub(super) async fn pages(stage: &JournalStage<'_>) -> Verdict {
             }
         }
         equal(&format!("all pages of {limit}"), &got, &want)?;
-        equal(&format!("how many pages of {limit}"), &sizes.len(), &23usize.div_ceil(limit))?;
+        equal(
+            &format!("how many pages of {limit}"),
+            &sizes.len(),
+            &23usize.div_ceil(limit),
+        )?;
     }
     Ok(())
 }
@@ -165,8 +289,16 @@ pub(super) async fn pages_hold_one(stage: &JournalStage<'_>) -> Verdict {
     equal("how many logs", &page.logs.len(), &1)?;
     query.after = page.next;
     let page = ok("listing", journal.list(&query).await)?;
-    equal("the second page", &page.logs.iter().map(|info| short(stage, info)).collect(), &vec!["b".to_owned()])?;
+    equal(
+        "the second page",
+        &page.logs.iter().map(|info| short(stage, info)).collect(),
+        &vec!["b".to_owned()],
+    )?;
     query.limit = usize::MAX;
     query.after = None;
-    equal("a page without end", &ok("listing", journal.list(&query).await)?.logs.len(), &2)
+    equal(
+        "a page without end",
+        &ok("listing", journal.list(&query).await)?.logs.len(),
+        &2,
+    )
 }

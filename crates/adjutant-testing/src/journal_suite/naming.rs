@@ -44,7 +44,10 @@ pub(super) async fn names_are_data(stage: &JournalStage<'_>) -> Verdict {
     .map(|name| format!("{}{name}", stage.prefix))
     .to_vec();
     let fill = |letter: &str| letter.repeat((MAX_ID_BYTES - stage.prefix.len()) / letter.len());
-    names.extend(["x", "/", "é", "日", "👩", "\0", "."].map(|letter| format!("{}{}", stage.prefix, fill(letter))));
+    names.extend(
+        ["x", "/", "é", "日", "👩", "\0", "."]
+            .map(|letter| format!("{}{}", stage.prefix, fill(letter))),
+    );
     names.push(format!("{}{}", fill("y"), stage.prefix));
     keeps_apart(stage, names).await
 }
@@ -86,7 +89,11 @@ pub(super) async fn names_are_distinct(stage: &JournalStage<'_>) -> Verdict {
         "a.lock",
     ];
     let mut names = names.map(|name| format!("{}{name}", stage.prefix)).to_vec();
-    let long = format!("{}{}", stage.prefix, "z".repeat(MAX_ID_BYTES - stage.prefix.len() - 1));
+    let long = format!(
+        "{}{}",
+        stage.prefix,
+        "z".repeat(MAX_ID_BYTES - stage.prefix.len() - 1)
+    );
     names.extend([format!("{long}1"), format!("{long}2"), long]);
     keeps_apart(stage, names).await
 }
@@ -96,7 +103,11 @@ async fn keeps_apart(stage: &JournalStage<'_>, names: Vec<String>) -> Verdict {
     let journal = stage.open().await;
     for name in &names {
         let log = LogId::from(name.as_str());
-        append(&mut *own(&*journal, &log, &Owner::default()).await?, &[said(1, 1, name)]).await?;
+        append(
+            &mut *own(&*journal, &log, &Owner::default()).await?,
+            &[said(1, 1, name)],
+        )
+        .await?;
         let mut about = SessionMeta::default();
         about.labels.insert(stage.prefix.as_str().into());
         about.title = Some(name.as_str().into());
@@ -108,12 +119,20 @@ async fn keeps_apart(stage: &JournalStage<'_>, names: Vec<String>) -> Verdict {
         is_log(&*reopened, &log, &[said(1, 1, name)]).await?;
         let info = ok("info", reopened.info(&log).await)?;
         equal("the name", &info.log, &log)?;
-        equal("the title", &info.about.title.as_deref(), &Some(name.as_str()))?;
+        equal(
+            "the title",
+            &info.about.title.as_deref(),
+            &Some(name.as_str()),
+        )?;
     }
     let mut query = LogQuery::default();
     (query.label, query.limit) = (Some(stage.prefix.as_str().into()), 1_000);
     let listed = ok("listing", reopened.list(&query).await)?;
-    let mut listed: Vec<String> = listed.logs.iter().map(|info| info.log.to_string()).collect();
+    let mut listed: Vec<String> = listed
+        .logs
+        .iter()
+        .map(|info| info.log.to_string())
+        .collect();
     let mut names = names;
     listed.sort();
     names.sort();
@@ -122,12 +141,25 @@ async fn keeps_apart(stage: &JournalStage<'_>, names: Vec<String>) -> Verdict {
 
 pub(super) async fn bad_names_refused(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 1).await?;
-    for name in [String::new(), "x".repeat(MAX_ID_BYTES + 1), "é".repeat(MAX_ID_BYTES / 2 + 1), "x".repeat(100_000)] {
+    for name in [
+        String::new(),
+        "x".repeat(MAX_ID_BYTES + 1),
+        "é".repeat(MAX_ID_BYTES / 2 + 1),
+        "x".repeat(100_000),
+    ] {
         let bad = LogId::from(name);
         let owned = journal.own(&bad, &Owner::default()).await;
-        refused("owning a log of a bad name", owned, JournalErrorKind::Invalid)?;
+        refused(
+            "owning a log of a bad name",
+            owned,
+            JournalErrorKind::Invalid,
+        )?;
         let renamed = journal.rename(&log, &bad).await;
-        refused("giving a log a bad name", renamed, JournalErrorKind::Invalid)?;
+        refused(
+            "giving a log a bad name",
+            renamed,
+            JournalErrorKind::Invalid,
+        )?;
     }
     Ok(())
 }

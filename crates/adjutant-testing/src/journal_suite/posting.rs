@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Journal, JournalErrorKind, Lane, LogId, Owner, PauseId, Post, PostNo, PostStream, Posted};
+use adjutant_agent::{
+    Journal, JournalErrorKind, Lane, LogId, Owner, PauseId, Post, PostNo, PostStream, Posted,
+};
 use adjutant_tool::Answer;
 use futures_util::StreamExt;
 use serde_json::Value;
@@ -11,21 +13,31 @@ use super::stage::{JournalStage, delete, entry, own, refused, when_free};
 use crate::suite::{Verdict, equal, holds, joined, ok, soon, waits};
 
 fn message(text: &str) -> Post {
-    Post::Message { lane: Lane::Steering, content: entry(text) }
+    Post::Message {
+        lane: Lane::Steering,
+        content: entry(text),
+    }
 }
 
 fn posts(journal: &dyn Journal, log: &LogId, after: PostNo) -> Result<PostStream, String> {
-    journal.posts(log, after).ok_or_else(|| "the journal takes posts, and tells none".to_owned())
+    journal
+        .posts(log, after)
+        .ok_or_else(|| "the journal takes posts, and tells none".to_owned())
 }
 
 async fn next(posts: &mut PostStream) -> Result<Posted, String> {
-    let posted = soon("a post", posts.next()).await?.ok_or("the stream of posts ended")?;
+    let posted = soon("a post", posts.next())
+        .await?
+        .ok_or("the stream of posts ended")?;
     ok("reading a post", posted)
 }
 
 async fn post(journal: &dyn Journal, log: &LogId, text: &str) -> Result<Posted, String> {
     let post = message(text);
-    Ok(Posted { no: ok("posting", journal.post(log, post.clone()).await)?, post })
+    Ok(Posted {
+        no: ok("posting", journal.post(log, post.clone()).await)?,
+        post,
+    })
 }
 
 async fn made(stage: &JournalStage<'_>, name: &str) -> Result<(Arc<dyn Journal>, LogId), String> {
@@ -40,10 +52,20 @@ pub(super) async fn posts_in_order(stage: &JournalStage<'_>) -> Verdict {
         let handle = if number % 2 == 0 { &journal } else { &other };
         sent.push(post(&**handle, &log, &format!("post {number}\n\0")).await?);
     }
-    holds("the first post has a number above 0", sent[0].no > PostNo(0))?;
-    holds("numbers grow", sent.is_sorted_by(|one, next| one.no < next.no))?;
+    holds(
+        "the first post has a number above 0",
+        sent[0].no > PostNo(0),
+    )?;
+    holds(
+        "numbers grow",
+        sent.is_sorted_by(|one, next| one.no < next.no),
+    )?;
     for after in 0..6 {
-        let from = if after == 0 { PostNo(0) } else { sent[after - 1].no };
+        let from = if after == 0 {
+            PostNo(0)
+        } else {
+            sent[after - 1].no
+        };
         let mut told = posts(&*stage.open().await, &log, from)?;
         for posted in &sent[after..] {
             equal("the next post", &next(&mut told).await?, posted)?;
@@ -56,14 +78,23 @@ pub(super) async fn posts_of_all_kinds(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = made(stage, "log").await?;
     let all = [
         message("👩‍👩‍👧‍👦 \0 \n \u{2028}"),
-        Post::Message { lane: Lane::FollowUp, content: entry(&"long ".repeat(40_000)) },
+        Post::Message {
+            lane: Lane::FollowUp,
+            content: entry(&"long ".repeat(40_000)),
+        },
         Post::Answer {
             pause: PauseId("main/1/a/b".into()),
-            answer: Answer::Approve { args: None, for_run: true },
+            answer: Answer::Approve {
+                args: None,
+                for_run: true,
+            },
             shown: None,
         },
         Post::Cancel,
-        Post::To { thread: "main/c1_0_0/a".into(), said: Box::new(Post::Cancel) },
+        Post::To {
+            thread: "main/c1_0_0/a".into(),
+            said: Box::new(Post::Cancel),
+        },
     ];
     for post in &all {
         ok("posting", journal.post(&log, post.clone()).await)?;
@@ -79,7 +110,11 @@ pub(super) async fn deep_post_hides_no_other(stage: &JournalStage<'_>) -> Verdic
     let (journal, log) = made(stage, "log").await?;
     let first = post(&*journal, &log, "first").await?;
     let value = (0..1_000).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
-    let deep = Post::Answer { pause: PauseId("main/1".into()), answer: Answer::Give { value }, shown: None };
+    let deep = Post::Answer {
+        pause: PauseId("main/1".into()),
+        answer: Answer::Give { value },
+        shown: None,
+    };
     let is_refused = match journal.post(&log, deep).await {
         Ok(_) => false,
         Err(error) if error.kind == JournalErrorKind::Invalid => true,
@@ -96,20 +131,35 @@ pub(super) async fn deep_post_hides_no_other(stage: &JournalStage<'_>) -> Verdic
 
 pub(super) async fn heeded_posts_forgotten(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = made(stage, "log").await?;
-    let (one, two) = (post(&*journal, &log, "one").await?, post(&*journal, &log, "two").await?);
+    let (one, two) = (
+        post(&*journal, &log, "one").await?,
+        post(&*journal, &log, "two").await?,
+    );
     let three = post(&*journal, &log, "three").await?;
     let mut held = own(&*journal, &log, &Owner::default()).await?;
     ok("heeding", held.heeded(two.no).await)?;
     let other = stage.open().await;
-    equal("the first post that waits", &next(&mut posts(&*other, &log, PostNo(0))?).await?, &three)?;
+    equal(
+        "the first post that waits",
+        &next(&mut posts(&*other, &log, PostNo(0))?).await?,
+        &three,
+    )?;
     // Not a step back: what was heeded stays so.
     ok("heeding", held.heeded(one.no).await)?;
-    equal("the first post that waits", &next(&mut posts(&*other, &log, one.no)?).await?, &three)?;
+    equal(
+        "the first post that waits",
+        &next(&mut posts(&*other, &log, one.no)?).await?,
+        &three,
+    )?;
     ok("heeding", held.heeded(three.no).await)?;
     drop(held);
     let four = post(&*stage.open().await, &log, "four").await?;
     holds("a number is not given again", four.no > three.no)?;
-    equal("the first post that waits", &next(&mut posts(&*journal, &log, PostNo(0))?).await?, &four)
+    equal(
+        "the first post that waits",
+        &next(&mut posts(&*journal, &log, PostNo(0))?).await?,
+        &four,
+    )
 }
 
 pub(super) async fn heeded_in_a_copy(stage: &JournalStage<'_>) -> Verdict {
@@ -124,8 +174,15 @@ pub(super) async fn heeded_in_a_copy(stage: &JournalStage<'_>) -> Verdict {
     drop(held);
     let second = post(&*stage.open().await, &log, "second").await?;
     holds("numbers grow", second.no > first.no)?;
-    let told = ok("posts that are there", stage.open().await.posted(&log, upto).await)?;
-    equal("the posts after those that were heeded", &told, &vec![first, second])
+    let told = ok(
+        "posts that are there",
+        stage.open().await.posted(&log, upto).await,
+    )?;
+    equal(
+        "the posts after those that were heeded",
+        &told,
+        &vec![first, second],
+    )
 }
 
 pub(super) async fn posts_told_at_once(stage: &JournalStage<'_>) -> Verdict {
@@ -135,23 +192,55 @@ pub(super) async fn posts_told_at_once(stage: &JournalStage<'_>) -> Verdict {
         let told = soon("the posts that are there", journal.posted(&log, after)).await?;
         ok("the posts that are there", told)
     };
-    equal("posts to a log without any", &told(&*journal, PostNo(0)).await?, &Vec::new())?;
+    equal(
+        "posts to a log without any",
+        &told(&*journal, PostNo(0)).await?,
+        &Vec::new(),
+    )?;
     let mut sent = Vec::new();
     for number in 0..120 {
-        let (one, another) = if number % 2 == 0 { (&journal, &other) } else { (&other, &journal) };
+        let (one, another) = if number % 2 == 0 {
+            (&journal, &other)
+        } else {
+            (&other, &journal)
+        };
         sent.push(post(&**one, &log, &format!("post {number}")).await?);
         if number < 4 || number == 119 {
-            equal("the posts that another handle tells", &told(&**another, PostNo(0)).await?, &sent)?;
-            equal("the posts that the same handle tells", &told(&**one, PostNo(0)).await?, &sent)?;
+            equal(
+                "the posts that another handle tells",
+                &told(&**another, PostNo(0)).await?,
+                &sent,
+            )?;
+            equal(
+                "the posts that the same handle tells",
+                &told(&**one, PostNo(0)).await?,
+                &sent,
+            )?;
         }
     }
-    equal("the posts after a place", &told(&*other, sent[9].no).await?, &sent[10..].to_vec())?;
-    equal("the posts after the last", &told(&*other, sent[119].no).await?, &Vec::new())?;
+    equal(
+        "the posts after a place",
+        &told(&*other, sent[9].no).await?,
+        &sent[10..].to_vec(),
+    )?;
+    equal(
+        "the posts after the last",
+        &told(&*other, sent[119].no).await?,
+        &Vec::new(),
+    )?;
     let mut held = own(&*journal, &log, &Owner::default()).await?;
     ok("heeding", held.heeded(sent[117].no).await)?;
-    equal("the posts that were not heeded", &told(&*other, PostNo(0)).await?, &sent[118..].to_vec())?;
+    equal(
+        "the posts that were not heeded",
+        &told(&*other, PostNo(0)).await?,
+        &sent[118..].to_vec(),
+    )?;
     let missing = other.posted(&stage.log("missing"), PostNo(0)).await;
-    refused("posts to a log that is missing", missing, JournalErrorKind::Missing)
+    refused(
+        "posts to a log that is missing",
+        missing,
+        JournalErrorKind::Missing,
+    )
 }
 
 pub(super) async fn waiting_is_woken(stage: &JournalStage<'_>) -> Verdict {
@@ -173,8 +262,16 @@ pub(super) async fn waiting_is_woken(stage: &JournalStage<'_>) -> Verdict {
 
 pub(super) async fn posts_need_a_log(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
-    refused("posting to a log that is missing", journal.post(&log, Post::Cancel).await, JournalErrorKind::Missing)?;
-    refused("info of a log that was posted to", journal.info(&log).await, JournalErrorKind::Missing)
+    refused(
+        "posting to a log that is missing",
+        journal.post(&log, Post::Cancel).await,
+        JournalErrorKind::Missing,
+    )?;
+    refused(
+        "info of a log that was posted to",
+        journal.info(&log).await,
+        JournalErrorKind::Missing,
+    )
 }
 
 pub(super) async fn posts_at_once(stage: &JournalStage<'_>) -> Verdict {
@@ -193,7 +290,10 @@ pub(super) async fn posts_at_once(stage: &JournalStage<'_>) -> Verdict {
     let mut sent = Vec::new();
     for posting in posting {
         let one = joined("who posts", posting).await?;
-        holds("the numbers of one that posts grow", one.is_sorted_by(|one, next| one.no < next.no))?;
+        holds(
+            "the numbers of one that posts grow",
+            one.is_sorted_by(|one, next| one.no < next.no),
+        )?;
         sent.extend(one);
     }
     sent.sort_by_key(|posted| posted.no);
@@ -209,10 +309,22 @@ pub(super) async fn posts_follow_the_log(stage: &JournalStage<'_>) -> Verdict {
     let renamed = stage.log("renamed");
     let one = post(&*journal, &log, "one").await?;
     when_free("renaming", || journal.rename(&log, &renamed)).await?;
-    equal("the post", &next(&mut posts(&*journal, &renamed, PostNo(0))?).await?, &one)?;
-    refused("posting to the name before", journal.post(&log, Post::Cancel).await, JournalErrorKind::Missing)?;
+    equal(
+        "the post",
+        &next(&mut posts(&*journal, &renamed, PostNo(0))?).await?,
+        &one,
+    )?;
+    refused(
+        "posting to the name before",
+        journal.post(&log, Post::Cancel).await,
+        JournalErrorKind::Missing,
+    )?;
     delete(&*journal, &renamed).await?;
     drop(own(&*journal, &renamed, &Owner::default()).await?);
     let two = post(&*journal, &renamed, "two").await?;
-    equal("the post", &next(&mut posts(&*stage.open().await, &renamed, PostNo(0))?).await?, &two)
+    equal(
+        "the post",
+        &next(&mut posts(&*stage.open().await, &renamed, PostNo(0))?).await?,
+        &two,
+    )
 }

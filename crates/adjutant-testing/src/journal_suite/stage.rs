@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Digest, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, Seq, Stamped, StoredRecord,
+    Digest, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, Seq,
+    Stamped, StoredRecord,
 };
 use adjutant_llm::{Entry, SystemWorld, ThreadId, UserMessage, World};
 use futures_util::{StreamExt, TryStreamExt};
@@ -23,7 +24,10 @@ pub(super) struct JournalStage<'a> {
 
 impl<'a> JournalStage<'a> {
     pub(super) fn new(lab: &'a (dyn Lab + 'static)) -> Self {
-        Self { lab, prefix: format!("{:x}", SystemWorld.id()) }
+        Self {
+            lab,
+            prefix: format!("{:x}", SystemWorld.id()),
+        }
     }
 
     /// A log of this play.
@@ -36,7 +40,11 @@ impl<'a> JournalStage<'a> {
     }
 
     /// A log that holds these records, and is owned by nobody; a journal to go on with.
-    pub(super) async fn filled(&self, name: &str, records: u64) -> Result<(Arc<dyn Journal>, LogId), String> {
+    pub(super) async fn filled(
+        &self,
+        name: &str,
+        records: u64,
+    ) -> Result<(Arc<dyn Journal>, LogId), String> {
         let (journal, log) = (self.open().await, self.log(name));
         let mut held = own(&*journal, &log, &Owner::default()).await?;
         append(&mut *held, &batch(1, records)).await?;
@@ -46,16 +54,28 @@ impl<'a> JournalStage<'a> {
 }
 
 /// Owns a log; who gave it up a moment ago may take a while to be gone.
-pub(crate) async fn own(journal: &dyn Journal, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, String> {
+pub(crate) async fn own(
+    journal: &dyn Journal,
+    log: &LogId,
+    owner: &Owner,
+) -> Result<Box<dyn Log>, String> {
     soon("owning a log that is free", async {
         loop {
             match journal.own(log, owner).await {
                 Ok(held) => return Ok(held),
                 Err(error) if error.kind == JournalErrorKind::Owned => {
-                    let wait = error.retry_after().unwrap_or_default().clamp(MOMENT, MOMENT * 50);
+                    let wait = error
+                        .retry_after()
+                        .unwrap_or_default()
+                        .clamp(MOMENT, MOMENT * 50);
                     tokio::time::sleep(wait).await;
                 }
-                Err(error) => return Err(format!("owning {log:?} failed: {}", adjutant_agent::chain(&error))),
+                Err(error) => {
+                    return Err(format!(
+                        "owning {log:?} failed: {}",
+                        adjutant_agent::chain(&error)
+                    ));
+                }
             }
         }
     })
@@ -72,7 +92,9 @@ where
     soon(what, async {
         loop {
             match attempt().await {
-                Err(error) if error.kind == JournalErrorKind::Owned => tokio::time::sleep(MOMENT).await,
+                Err(error) if error.kind == JournalErrorKind::Owned => {
+                    tokio::time::sleep(MOMENT).await
+                }
                 result => return ok(what, result),
             }
         }
@@ -95,8 +117,15 @@ pub(super) async fn append(log: &mut dyn Log, batch: &[Arc<Stamped>]) -> Result<
 
 /// A record that says this.
 pub(super) fn said(seq: u64, at_ms: u64, text: &str) -> Arc<Stamped> {
-    let record = Record::Appended { entries: vec![entry(text)] };
-    Arc::new(Stamped::new(Seq(seq), at_ms, ThreadId::from("main"), record))
+    let record = Record::Appended {
+        entries: vec![entry(text)],
+    };
+    Arc::new(Stamped::new(
+        Seq(seq),
+        at_ms,
+        ThreadId::from("main"),
+        record,
+    ))
 }
 
 pub(super) fn entry(text: &str) -> Entry {
@@ -105,24 +134,46 @@ pub(super) fn entry(text: &str) -> Entry {
 
 /// Records from one number to another, both included; each says its number.
 pub(super) fn batch(from: u64, to: u64) -> Vec<Arc<Stamped>> {
-    (from..=to).map(|seq| said(seq, LATER_MS + seq, &format!("this is record {seq}"))).collect()
+    (from..=to)
+        .map(|seq| said(seq, LATER_MS + seq, &format!("this is record {seq}")))
+        .collect()
 }
 
-pub(super) async fn read(journal: &dyn Journal, log: &LogId, after: u64) -> Result<Vec<Arc<Stamped>>, String> {
+pub(super) async fn read(
+    journal: &dyn Journal,
+    log: &LogId,
+    after: u64,
+) -> Result<Vec<Arc<Stamped>>, String> {
     ok("reading", journal.read(log, Seq(after)).try_collect().await)
 }
 
-pub(super) async fn stored(journal: &dyn Journal, log: &LogId, after: u64) -> Result<Vec<StoredRecord>, String> {
-    ok("reading what is stored", journal.stored(log, Seq(after)).try_collect().await)
+pub(super) async fn stored(
+    journal: &dyn Journal,
+    log: &LogId,
+    after: u64,
+) -> Result<Vec<StoredRecord>, String> {
+    ok(
+        "reading what is stored",
+        journal.stored(log, Seq(after)).try_collect().await,
+    )
 }
 
 /// Checks that a log holds these records and no others, by both ways to read it.
 pub(super) async fn is_log(journal: &dyn Journal, log: &LogId, want: &[Arc<Stamped>]) -> Verdict {
     let got = read(journal, log, 0).await?;
-    let seqs = |records: &[Arc<Stamped>]| records.iter().map(|stamped| stamped.seq).collect::<Vec<_>>();
+    let seqs = |records: &[Arc<Stamped>]| {
+        records
+            .iter()
+            .map(|stamped| stamped.seq)
+            .collect::<Vec<_>>()
+    };
     equal("the numbers of the records", &seqs(&got), &seqs(want))?;
     equal("the records", &got.as_slice(), &want)?;
-    equal("what is stored of the records", &stored(journal, log, 0).await?, &chained(want)?)?;
+    equal(
+        "what is stored of the records",
+        &stored(journal, log, 0).await?,
+        &chained(want)?,
+    )?;
     Ok(())
 }
 
@@ -133,21 +184,38 @@ pub(super) fn chained(records: &[Arc<Stamped>]) -> Result<Vec<StoredRecord>, Str
         let bytes = ok("making bytes", stamped.bytes())?.clone();
         link = link.then(&bytes);
         let attachments = ok("making bytes", stamped.attachments())?.to_vec();
-        Ok(StoredRecord { seq: stamped.seq, bytes, link, attachments })
+        Ok(StoredRecord {
+            seq: stamped.seq,
+            bytes,
+            link,
+            attachments,
+        })
     };
     records.iter().map(one).collect()
 }
 
 /// Checks that something fails in this way.
-pub(super) fn refused<T>(what: &str, result: Result<T, JournalError>, kind: JournalErrorKind) -> Verdict {
+pub(super) fn refused<T>(
+    what: &str,
+    result: Result<T, JournalError>,
+    kind: JournalErrorKind,
+) -> Verdict {
     let error = fails(what, result)?;
-    equal(&format!("the kind of error of {what} ({error})"), &error.kind, &kind)
+    equal(
+        &format!("the kind of error of {what} ({error})"),
+        &error.kind,
+        &kind,
+    )
 }
 
 /// Checks that a log cannot be read, because there is none.
 pub(super) async fn is_missing(journal: &dyn Journal, log: &LogId) -> Verdict {
     let read = journal.read(log, Seq(0)).next().await;
-    refused("reading a log that is missing", read.unwrap_or(Err(no_error())), JournalErrorKind::Missing)?;
+    refused(
+        "reading a log that is missing",
+        read.unwrap_or(Err(no_error())),
+        JournalErrorKind::Missing,
+    )?;
     let stored = journal.stored(log, Seq(0)).next().await;
     refused(
         "reading what is stored of a log that is missing",
@@ -157,5 +225,8 @@ pub(super) async fn is_missing(journal: &dyn Journal, log: &LogId) -> Verdict {
 }
 
 fn no_error() -> JournalError {
-    JournalError::new(JournalErrorKind::Unsupported, "the stream ended without an error")
+    JournalError::new(
+        JournalErrorKind::Unsupported,
+        "the stream ended without an error",
+    )
 }

@@ -12,7 +12,12 @@ use crate::suite::{Verdict, equal, joined, ok};
 /// The number that a key holds, and what must be true for a change that stands on it.
 async fn number(kv: &dyn KvStore, key: &str) -> Result<(i64, When), String> {
     let item = get(kv, key).await?;
-    Ok(item.map_or((0, When::Absent), |item| (item.value.as_i64().unwrap_or_default(), When::Is(item.version))))
+    Ok(item.map_or((0, When::Absent), |item| {
+        (
+            item.value.as_i64().unwrap_or_default(),
+            When::Is(item.version),
+        )
+    }))
 }
 
 /// Writes if all is as it was; says whether.
@@ -33,7 +38,15 @@ pub(super) async fn exact_sum(stage: &KvStage<'_>) -> Verdict {
             for _ in 0..20 {
                 loop {
                     let (value, when) = number(&*kv, &key).await?;
-                    if try_write(&*kv, vec![Change { when, ..Change::put(&*key, json!(value + 1)) }]).await? {
+                    if try_write(
+                        &*kv,
+                        vec![Change {
+                            when,
+                            ..Change::put(&*key, json!(value + 1))
+                        }],
+                    )
+                    .await?
+                    {
                         break;
                     }
                 }
@@ -44,7 +57,9 @@ pub(super) async fn exact_sum(stage: &KvStage<'_>) -> Verdict {
     for raising in raising {
         joined("who counts", raising).await?;
     }
-    has(&*stage.open().await, &key, &json!(120), "").await.map(drop)
+    has(&*stage.open().await, &key, &json!(120), "")
+        .await
+        .map(drop)
 }
 
 pub(super) async fn one_creates(stage: &KvStage<'_>) -> Verdict {
@@ -53,7 +68,10 @@ pub(super) async fn one_creates(stage: &KvStage<'_>) -> Verdict {
     for number in 0..8 {
         let (kv, key) = (stage.open().await, key.clone());
         creating.push(tokio::spawn(async move {
-            let changes = vec![Change { when: When::Absent, ..Change::put(&*key, json!(number)) }];
+            let changes = vec![Change {
+                when: When::Absent,
+                ..Change::put(&*key, json!(number))
+            }];
             Ok(try_write(&*kv, changes).await?.then_some(number))
         }));
     }
@@ -62,7 +80,9 @@ pub(super) async fn one_creates(stage: &KvStage<'_>) -> Verdict {
         winners.extend(joined("who creates", creating).await?);
     }
     equal("how many created it", &winners.len(), &1)?;
-    has(&*stage.open().await, &key, &json!(winners[0]), "").await.map(drop)
+    has(&*stage.open().await, &key, &json!(winners[0]), "")
+        .await
+        .map(drop)
 }
 
 pub(super) async fn transfers(stage: &KvStage<'_>) -> Verdict {
@@ -76,10 +96,17 @@ pub(super) async fn transfers(stage: &KvStage<'_>) -> Verdict {
             let (from, to) = (&keys[mover], &keys[(mover + 1) % 3]);
             let mut moved = 0;
             while moved < 15 {
-                let ((one, is_one), (other, is_other)) = (number(&*kv, from).await?, number(&*kv, to).await?);
+                let ((one, is_one), (other, is_other)) =
+                    (number(&*kv, from).await?, number(&*kv, to).await?);
                 let changes = vec![
-                    Change { when: is_one, ..Change::put(&**from, json!(one - 1)) },
-                    Change { when: is_other, ..Change::put(&**to, json!(other + 1)) },
+                    Change {
+                        when: is_one,
+                        ..Change::put(&**from, json!(one - 1))
+                    },
+                    Change {
+                        when: is_other,
+                        ..Change::put(&**to, json!(other + 1))
+                    },
                 ];
                 moved += i32::from(try_write(&*kv, changes).await?);
             }

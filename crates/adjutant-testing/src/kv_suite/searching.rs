@@ -8,15 +8,31 @@ use crate::suite::{Verdict, equal, holds, ok};
 
 /// Puts a value by each of these names that is found by the text beside it.
 async fn put(stage: &KvStage<'_>, kv: &dyn KvStore, texts: &[(&str, &str)]) -> Verdict {
-    write(kv, texts.iter().map(|(name, text)| Change::put(stage.key(name), json!(name)).text(*text))).await.map(drop)
+    write(
+        kv,
+        texts
+            .iter()
+            .map(|(name, text)| Change::put(stage.key(name), json!(name)).text(*text)),
+    )
+    .await
+    .map(drop)
 }
 
 /// The names that a search finds, best first.
 async fn found(stage: &KvStage<'_>, kv: &dyn KvStore, query: &str) -> Result<Vec<String>, String> {
-    let hits = ok(&format!("searching for {query:?}"), kv.search(&stage.prefix, query, 100).await)?;
+    let hits = ok(
+        &format!("searching for {query:?}"),
+        kv.search(&stage.prefix, query, 100).await,
+    )?;
     let scores: Vec<f64> = hits.iter().map(|hit| hit.score).collect();
-    holds(&format!("scores are above 0, best first: {scores:?}"), scores.is_sorted_by(|one, next| one >= next))?;
-    holds(&format!("scores are above 0: {scores:?}"), scores.iter().all(|score| *score > 0.0 && score.is_finite()))?;
+    holds(
+        &format!("scores are above 0, best first: {scores:?}"),
+        scores.is_sorted_by(|one, next| one >= next),
+    )?;
+    holds(
+        &format!("scores are above 0: {scores:?}"),
+        scores.iter().all(|score| *score > 0.0 && score.is_finite()),
+    )?;
     Ok(hits.iter().map(|hit| stage.short(&hit.item.key)).collect())
 }
 
@@ -24,7 +40,11 @@ async fn found(stage: &KvStage<'_>, kv: &dyn KvStore, query: &str) -> Result<Vec
 async fn finds(stage: &KvStage<'_>, kv: &dyn KvStore, query: &str, want: &[&str]) -> Verdict {
     let mut got = found(stage, kv, query).await?;
     got.sort();
-    equal(&format!("what is found by {query:?}"), &got, &want.iter().map(|name| (*name).to_owned()).collect())
+    equal(
+        &format!("what is found by {query:?}"),
+        &got,
+        &want.iter().map(|name| (*name).to_owned()).collect(),
+    )
 }
 
 pub(super) async fn any_word(stage: &KvStage<'_>) -> Verdict {
@@ -41,8 +61,16 @@ pub(super) async fn any_word(stage: &KvStage<'_>) -> Verdict {
     finds(stage, &*kv, "brown", &["a", "b"]).await?;
     finds(stage, &*kv, "fox sleeps unicorn", &["a", "b"]).await?;
     finds(stage, &*kv, "unicorn", &[]).await?;
-    equal("the best one", &found(stage, &*kv, "brown fox").await?, &vec!["a".to_owned(), "b".to_owned()])?;
-    equal("the best one", &found(stage, &*kv, "bear brown").await?, &vec!["b".to_owned(), "a".to_owned()])
+    equal(
+        "the best one",
+        &found(stage, &*kv, "brown fox").await?,
+        &vec!["a".to_owned(), "b".to_owned()],
+    )?;
+    equal(
+        "the best one",
+        &found(stage, &*kv, "bear brown").await?,
+        &vec!["b".to_owned(), "a".to_owned()],
+    )
 }
 
 pub(super) async fn case_and_scripts(stage: &KvStage<'_>) -> Verdict {
@@ -73,10 +101,19 @@ pub(super) async fn case_and_scripts(stage: &KvStage<'_>) -> Verdict {
 
 pub(super) async fn syntax_is_text(stage: &KvStage<'_>) -> Verdict {
     let kv = stage.open().await;
-    put(stage, &*kv, &[("a", "alpha beta"), ("b", "gamma near delta"), ("c", "and or not")]).await?;
+    put(
+        stage,
+        &*kv,
+        &[
+            ("a", "alpha beta"),
+            ("b", "gamma near delta"),
+            ("c", "and or not"),
+        ],
+    )
+    .await?;
     for query in [
-        "", " ", "\"", "'", "*", "(", ")", "-", "--", "^", ":", "\\", "\0", "%", "!", "&", "|", "<->", "{}", "\"\"",
-        "a*", "alph*",
+        "", " ", "\"", "'", "*", "(", ")", "-", "--", "^", ":", "\\", "\0", "%", "!", "&", "|",
+        "<->", "{}", "\"\"", "a*", "alph*",
     ] {
         finds(stage, &*kv, query, &[]).await?;
     }
@@ -105,16 +142,43 @@ pub(super) async fn within_prefix(stage: &KvStage<'_>) -> Verdict {
     let kv = stage.open().await;
     let texts = ["x/1", "x/2", "x%3", "X/4", "y/5"].map(|name| (name, "needle in hay"));
     put(stage, &*kv, &texts).await?;
-    for (prefix, limit, want) in
-        [("x/", 10, 2), ("x%", 10, 1), ("", 10, 5), ("", 3, 3), ("x/", 1, 1), ("z", 10, 0), ("", 0, 0)]
-    {
-        let hits = ok("searching", kv.search(&stage.key(prefix), "needle", limit).await)?;
-        equal(&format!("how many of {limit} are found in {prefix:?}"), &hits.len(), &want)?;
-        holds("they have the prefix", hits.iter().all(|hit| hit.item.key.starts_with(&stage.key(prefix))))?;
+    for (prefix, limit, want) in [
+        ("x/", 10, 2),
+        ("x%", 10, 1),
+        ("", 10, 5),
+        ("", 3, 3),
+        ("x/", 1, 1),
+        ("z", 10, 0),
+        ("", 0, 0),
+    ] {
+        let hits = ok(
+            "searching",
+            kv.search(&stage.key(prefix), "needle", limit).await,
+        )?;
+        equal(
+            &format!("how many of {limit} are found in {prefix:?}"),
+            &hits.len(),
+            &want,
+        )?;
+        holds(
+            "they have the prefix",
+            hits.iter()
+                .all(|hit| hit.item.key.starts_with(&stage.key(prefix))),
+        )?;
     }
     // A limit cuts what is worse, in other prefixes or in this one.
-    put(stage, &*kv, &[("y/best", "needle needle"), ("y/worse", "one needle among so very many other words of hay")])
-        .await?;
+    put(
+        stage,
+        &*kv,
+        &[
+            ("y/best", "needle needle"),
+            (
+                "y/worse",
+                "one needle among so very many other words of hay",
+            ),
+        ],
+    )
+    .await?;
     let hits = ok("searching", kv.search(&stage.key("y/w"), "needle", 1).await)?;
     equal("what is found in a narrow prefix", &hits.len(), &1)
 }
@@ -130,5 +194,9 @@ pub(super) async fn follows_changes(stage: &KvStage<'_>) -> Verdict {
     finds(stage, &*other, "cherry banana", &["b"]).await?;
     let hits = ok("searching", other.search(&stage.prefix, "banana", 1).await)?;
     let item = ok("reading", kv.get(&stage.key("b")).await)?;
-    equal("what a search gives", &hits.into_iter().map(|hit| hit.item).next(), &item)
+    equal(
+        "what a search gives",
+        &hits.into_iter().map(|hit| hit.item).next(),
+        &item,
+    )
 }

@@ -21,7 +21,10 @@ pub(super) struct KvStage<'a> {
 
 impl<'a> KvStage<'a> {
     pub(super) fn new(lab: &'a (dyn Lab + 'static)) -> Self {
-        Self { lab, prefix: format!("{:x}/", SystemWorld.id()) }
+        Self {
+            lab,
+            prefix: format!("{:x}/", SystemWorld.id()),
+        }
     }
 
     /// A key of this play.
@@ -44,7 +47,10 @@ impl<'a> KvStage<'a> {
     }
 }
 
-pub(super) async fn write(kv: &dyn KvStore, changes: impl IntoIterator<Item = Change>) -> Result<Version, String> {
+pub(super) async fn write(
+    kv: &dyn KvStore,
+    changes: impl IntoIterator<Item = Change>,
+) -> Result<Version, String> {
     ok("writing", kv.write(changes.into_iter().collect()).await)
 }
 
@@ -53,26 +59,52 @@ pub(super) async fn get(kv: &dyn KvStore, key: &str) -> Result<Option<Item>, Str
 }
 
 /// Checks the value of a key; gives its version.
-pub(super) async fn has(kv: &dyn KvStore, key: &str, value: &Value, text: &str) -> Result<Version, String> {
-    let item = get(kv, key).await?.ok_or_else(|| format!("key {key:?} has no value"))?;
+pub(super) async fn has(
+    kv: &dyn KvStore,
+    key: &str,
+    value: &Value,
+    text: &str,
+) -> Result<Version, String> {
+    let item = get(kv, key)
+        .await?
+        .ok_or_else(|| format!("key {key:?} has no value"))?;
     equal("the key", &&*item.key, &key)?;
     // Also the order of the fields, which comparing values does not see.
-    equal(&format!("the value of {key:?}"), &item.value.to_string(), &value.to_string())?;
+    equal(
+        &format!("the value of {key:?}"),
+        &item.value.to_string(),
+        &value.to_string(),
+    )?;
     equal(&format!("the text of {key:?}"), &&*item.text, &text)?;
     Ok(item.version)
 }
 
 pub(super) async fn has_none(kv: &dyn KvStore, key: &str) -> Verdict {
-    equal(&format!("the value of {key:?}"), &get(kv, key).await?, &None)
+    equal(
+        &format!("the value of {key:?}"),
+        &get(kv, key).await?,
+        &None,
+    )
 }
 
 /// Checks that something fails in this way.
-pub(super) fn refused<T>(what: &str, result: Result<T, KvStoreError>, kind: &KvStoreErrorKind) -> Verdict {
+pub(super) fn refused<T>(
+    what: &str,
+    result: Result<T, KvStoreError>,
+    kind: &KvStoreErrorKind,
+) -> Verdict {
     let error = fails(what, result)?;
-    equal(&format!("the kind of error of {what} ({error})"), &error.kind, kind)
+    equal(
+        &format!("the kind of error of {what} ({error})"),
+        &error.kind,
+        kind,
+    )
 }
 
 /// Makes the error for a condition on a key that is not true.
 pub(super) fn conflict(key: &str, found: Option<Version>) -> KvStoreErrorKind {
-    KvStoreErrorKind::Conflict { key: key.into(), found }
+    KvStoreErrorKind::Conflict {
+        key: key.into(),
+        found,
+    }
 }

@@ -8,12 +8,19 @@ use super::stage::{KvStage, write};
 use crate::suite::{Verdict, equal, holds, joined, ok, soon, waits};
 
 async fn next(changes: &mut ChangeStream) -> Result<Changed, String> {
-    let changed = soon("a change", changes.next()).await?.ok_or("the stream of changes ended")?;
+    let changed = soon("a change", changes.next())
+        .await?
+        .ok_or("the stream of changes ended")?;
     ok("reading a change", changed)
 }
 
 /// Checks that this is what happens next.
-async fn is_next(changes: &mut ChangeStream, key: &str, version: Version, value: Option<Value>) -> Verdict {
+async fn is_next(
+    changes: &mut ChangeStream,
+    key: &str,
+    version: Version,
+    value: Option<Value>,
+) -> Verdict {
     let changed = next(changes).await?;
     equal("the key that changed", &&*changed.key, &key)?;
     equal("the version of the change", &changed.version, &version)?;
@@ -33,11 +40,19 @@ pub(super) async fn sees_later_changes(stage: &KvStage<'_>) -> Verdict {
         Ok((changed, changes))
     });
     let waiting = waiting.await?;
-    let one = write(&*stage.open().await, [Change::put(&*key, json!(1)).text("found by")]).await?;
+    let one = write(
+        &*stage.open().await,
+        [Change::put(&*key, json!(1)).text("found by")],
+    )
+    .await?;
     let (changed, mut changes) = joined("who watches", waiting).await?;
     equal("the version", &changed.version, &one)?;
     let item = changed.item.ok_or("the value is missing")?;
-    equal("the value", &(item.value, &*item.text), &(json!(1), "found by"))?;
+    equal(
+        "the value",
+        &(item.value, &*item.text),
+        &(json!(1), "found by"),
+    )?;
     let two = write(&*stage.open().await, [Change::remove(&*key)]).await?;
     is_next(&mut changes, &key, two, None).await?;
     let three = write(&*kv, [Change::put(&*key, json!(3))]).await?;
@@ -65,10 +80,17 @@ pub(super) async fn begins_at_a_version(stage: &KvStage<'_>) -> Verdict {
     let mut before = versions[2];
     loop {
         let changed = next(&mut changes).await?;
-        holds("changes are told in the order of versions", changed.version > before)?;
+        holds(
+            "changes are told in the order of versions",
+            changed.version > before,
+        )?;
         before = changed.version;
         if before == versions[7] {
-            return equal("the newest value", &changed.item.map(|item| item.value), &Some(json!(4)));
+            return equal(
+                "the newest value",
+                &changed.item.map(|item| item.value),
+                &Some(json!(4)),
+            );
         }
     }
 }
@@ -80,7 +102,14 @@ pub(super) async fn watches_a_prefix(stage: &KvStage<'_>) -> Verdict {
         write(&*kv, [Change::put(stage.key(name), json!(name))]).await?;
     }
     let (in_it, beside) = (stage.key("a%1"), stage.key("b"));
-    let one = write(&*kv, [Change::remove(&*beside), Change::put(&*in_it, json!("in it"))]).await?;
+    let one = write(
+        &*kv,
+        [
+            Change::remove(&*beside),
+            Change::put(&*in_it, json!("in it")),
+        ],
+    )
+    .await?;
     is_next(&mut changes, &in_it, one, Some(json!("in it"))).await?;
     write(&*kv, [Change::put(&*beside, json!("beside"))]).await?;
     let two = write(&*kv, [Change::remove(&*in_it)]).await?;

@@ -36,8 +36,12 @@ pub fn host() -> Option<ExitCode> {
     if word != "agent-host" {
         return None;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    Some(runtime.map_or(ExitCode::FAILURE, |runtime| runtime.block_on(act(&Workspace::at(folder))).into()))
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    Some(runtime.map_or(ExitCode::FAILURE, |runtime| {
+        runtime.block_on(act(&Workspace::at(folder))).into()
+    }))
 }
 
 /// Acts as the host of a workspace until it is asked to end, and gives the exit code: what [`host`] does, for a test that is
@@ -53,12 +57,21 @@ pub async fn act(workspace: &Workspace) -> u8 {
 ///
 /// # Errors
 /// None.
-pub async fn build(prepared: Arc<Prepared>, workspace: Workspace, _: Credentials) -> Result<LocalPrompter, Error> {
+pub async fn build(
+    prepared: Arc<Prepared>,
+    workspace: Workspace,
+    _: Credentials,
+) -> Result<LocalPrompter, Error> {
     Ok(prompter(does(&prepared), &workspace))
 }
 
 fn does(prepared: &Prepared) -> &str {
-    prepared.resolved.manifest.labels.get(DOES).map_or("serve", String::as_str)
+    prepared
+        .resolved
+        .manifest
+        .labels
+        .get(DOES)
+        .map_or("serve", String::as_str)
 }
 
 fn prompter(does: &str, workspace: &Workspace) -> LocalPrompter {
@@ -77,13 +90,20 @@ fn prompter(does: &str, workspace: &Workspace) -> LocalPrompter {
         _ => ANSWERS.map(|text| Script::new().text(text)).into(),
     };
     let model: Arc<dyn Model> = Arc::new(ScriptedModel::new(scripts));
-    LocalPrompter::new(Agent::new(Arc::clone(&model)).name("clerk"), model, Arc::new(MemoryJournal::default()))
+    LocalPrompter::new(
+        Agent::new(Arc::clone(&model)).name("clerk"),
+        model,
+        Arc::new(MemoryJournal::default()),
+    )
 }
 
 async fn acted(workspace: &Workspace) -> Result<u8, Error> {
     let prepared = workspace.prepared()?;
-    let start = std::env::var("ADJUTANT_AGENT_START").ok().and_then(|start| start.parse().ok());
-    let start = start.ok_or_else(|| Error::new(ErrorKind::Config, "ADJUTANT_AGENT_START is no id"))?;
+    let start = std::env::var("ADJUTANT_AGENT_START")
+        .ok()
+        .and_then(|start| start.parse().ok());
+    let start =
+        start.ok_or_else(|| Error::new(ErrorKind::Config, "ADJUTANT_AGENT_START is no id"))?;
     let does = does(&prepared);
     match does {
         "fail" => {
@@ -91,13 +111,20 @@ async fn acted(workspace: &Workspace) -> Result<u8, Error> {
             return Ok(7);
         }
         "tell" => {
-            workspace.tell_end(start, Status::failed(Reason::Model, "the variable NO_KEY is not set"))?;
+            workspace.tell_end(
+                start,
+                Status::failed(Reason::Model, "the variable NO_KEY is not set"),
+            )?;
             return Ok(1);
         }
         "fork" | "deaf" => {
             for words in [["setsid", "sleep", "600"].as_slice(), &["sleep", "600"]] {
                 let mut command = Command::new(words[0]);
-                command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+                command
+                    .args(&words[1..])
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null());
                 command.spawn().map_err(storage)?;
             }
         }
@@ -112,25 +139,45 @@ async fn acted(workspace: &Workspace) -> Result<u8, Error> {
 }
 
 /// Serves as a host does, until it is asked to end.
-async fn serve(workspace: &Workspace, start: uuid::Uuid, prompter: LocalPrompter) -> Result<(), Error> {
+async fn serve(
+    workspace: &Workspace,
+    start: uuid::Uuid,
+    prompter: LocalPrompter,
+) -> Result<(), Error> {
     let lock = workspace.lock_host()?;
-    let environment: Vec<String> = std::env::vars().map(|(name, value)| format!("{name}={value}")).collect();
-    told(&format!("environment: {}", environment.join(" ").replace(|c: char| c.is_control(), " ")));
+    let environment: Vec<String> = std::env::vars()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    told(&format!(
+        "environment: {}",
+        environment.join(" ").replace(|c: char| c.is_control(), " ")
+    ));
     let former = fs::read(workspace.file("host.json")).ok();
     let former: Option<Value> = former.and_then(|text| serde_json::from_slice(&text).ok());
     let address = former.and_then(|host| host["address"].as_str()?.parse::<SocketAddr>().ok());
-    let wanted = std::env::var(PORT_VARIABLE).ok().and_then(|port| port.parse().ok());
-    let options = ServerOptions::new("clerk").port(wanted.or(address.map(|it| it.port())).unwrap_or_default());
+    let wanted = std::env::var(PORT_VARIABLE)
+        .ok()
+        .and_then(|port| port.parse().ok());
+    let options = ServerOptions::new("clerk")
+        .port(wanted.or(address.map(|it| it.port())).unwrap_or_default());
     let server = Server::bind(prompter, options).await?;
     let mut asked = signal(SignalKind::terminate()).map_err(storage)?;
     let host = json!({
         "pid": std::process::id(), "start": start, "address": server.address(), "token": server.token(),
     });
     let beside = workspace.file(".host.json.new");
-    let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside);
-    file.and_then(|mut file| file.write_all(host.to_string().as_bytes())).map_err(storage)?;
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&beside);
+    file.and_then(|mut file| file.write_all(host.to_string().as_bytes()))
+        .map_err(storage)?;
     fs::rename(&beside, workspace.file("host.json")).map_err(storage)?;
-    server.serve(async move { asked.recv().await.unwrap_or_default() }).await;
+    server
+        .serve(async move { asked.recv().await.unwrap_or_default() })
+        .await;
     // It is held until the process is gone.
     std::mem::forget(lock);
     Ok(())

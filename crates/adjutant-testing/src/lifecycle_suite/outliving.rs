@@ -15,14 +15,21 @@ pub(super) async fn environment_arrives(stage: &LifeStage<'_>) -> Verdict {
     let (_backend, agent) = stage.agent("serve").await?;
     start(&*agent).await?;
     let lines = ok("reading the log", agent.logs().tail(1_000))?;
-    let line = lines.iter().rfind(|line| line.starts_with("environment: ")).cloned().unwrap_or_default();
+    let line = lines
+        .iter()
+        .rfind(|line| line.starts_with("environment: "))
+        .cloned()
+        .unwrap_or_default();
     let (workspace, id) = (agent.workspace(), agent.id());
     for (name, value) in [
         ("ADJUTANT_AGENT", id.to_string()),
         ("HOME", workspace.work().display().to_string()),
         ("TMPDIR", workspace.tmp().display().to_string()),
     ] {
-        holds(&format!("{name}={value} is in {line}"), line.contains(&format!(" {name}={value}")))?;
+        holds(
+            &format!("{name}={value} is in {line}"),
+            line.contains(&format!(" {name}={value}")),
+        )?;
     }
     holds("nothing of the operator is there", !line.contains(" CARGO"))?;
     ok("removing", agent.remove().await)
@@ -36,14 +43,25 @@ pub(super) async fn outlives_its_operator(stage: &LifeStage<'_>) -> Verdict {
     ok("asking", prompter.prompt(PromptRequest::new("One?")).await)?;
     drop((agent, backend, prompter));
     let (_backend, agent) = stage.only().await?;
-    equal("the agent", &(agent.id(), agent.status(), agent.address()), &(id, Status::Ready, address))?;
+    equal(
+        "the agent",
+        &(agent.id(), agent.status(), agent.address()),
+        &(id, Status::Ready, address),
+    )?;
     equal("the processes", &marked(id), &processes)?;
     let prompter = ok("the prompter", agent.prompter().await)?;
     let reply = ok("asking", prompter.prompt(PromptRequest::new("Two?")).await)?;
     equal("the answer", &reply.text.as_str(), &ANSWERS[1])?;
-    let page = ok("reading the session", prompter.messages(MessagesRequest::default()).await)?;
+    let page = ok(
+        "reading the session",
+        prompter.messages(MessagesRequest::default()).await,
+    )?;
     equal("the messages", &page.messages.len(), &4)?;
-    equal("the kind", &fails("starting", agent.start().await)?.kind(), &ErrorKind::Conflict)?;
+    equal(
+        "the kind",
+        &fails("starting", agent.start().await)?.kind(),
+        &ErrorKind::Conflict,
+    )?;
     ok("stopping", agent.stop().await)?;
     stands(&*agent, &Status::Stopped)?;
     is_gone(id)?;
@@ -83,9 +101,16 @@ pub(super) async fn death_unseen_is_told(stage: &LifeStage<'_>) -> Verdict {
     let (id, workspace) = (agent.id(), agent.workspace());
     drop((agent, backend));
     kill_host(id);
-    until("it lets go of its lock", || workspace.is_hosted().is_ok_and(|is_hosted| !is_hosted)).await?;
+    until("it lets go of its lock", || {
+        workspace.is_hosted().is_ok_and(|is_hosted| !is_hosted)
+    })
+    .await?;
     let (_backend, agent) = stage.only().await?;
-    equal("the reason", &agent.status().reason(), &Some(Reason::Crashed))?;
+    equal(
+        "the reason",
+        &agent.status().reason(),
+        &Some(Reason::Crashed),
+    )?;
     stands(&*agent, &agent.status())?;
     is_gone(id)?;
     start(&*agent).await?;
@@ -97,15 +122,30 @@ pub(super) async fn early_end_is_told(stage: &LifeStage<'_>) -> Verdict {
     let error = fails("starting", agent.start().await)?;
     equal("the kind", &error.kind(), &ErrorKind::Crashed)?;
     for words in ["exit code 7", "no luck today"] {
-        holds(&format!("{words:?} is in {error}"), error.message().contains(words))?;
+        holds(
+            &format!("{words:?} is in {error}"),
+            error.message().contains(words),
+        )?;
     }
-    equal("the reason", &agent.status().reason(), &Some(Reason::Crashed))
+    equal(
+        "the reason",
+        &agent.status().reason(),
+        &Some(Reason::Crashed),
+    )
 }
 
 pub(super) async fn end_is_told_by_itself(stage: &LifeStage<'_>) -> Verdict {
     let (_backend, agent) = stage.agent("tell").await?;
-    equal("the kind", &fails("starting", agent.start().await)?.kind(), &ErrorKind::Model)?;
-    equal("the status", &agent.status(), &Status::failed(Reason::Model, "the variable NO_KEY is not set"))
+    equal(
+        "the kind",
+        &fails("starting", agent.start().await)?.kind(),
+        &ErrorKind::Model,
+    )?;
+    equal(
+        "the status",
+        &agent.status(),
+        &Status::failed(Reason::Model, "the variable NO_KEY is not set"),
+    )
 }
 
 pub(super) async fn deaf_is_killed(stage: &LifeStage<'_>) -> Verdict {

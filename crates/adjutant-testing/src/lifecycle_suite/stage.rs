@@ -32,7 +32,10 @@ impl<'a> LifeStage<'a> {
     }
 
     /// A backend, and an agent of it that does this.
-    pub(super) async fn agent(&self, does: &str) -> Result<(Arc<dyn Backend>, Arc<dyn Instance>), String> {
+    pub(super) async fn agent(
+        &self,
+        does: &str,
+    ) -> Result<(Arc<dyn Backend>, Arc<dyn Instance>), String> {
         let backend = self.open().await?;
         let agent = create(&*backend, "clerk", does).await?;
         Ok((backend, agent))
@@ -52,7 +55,9 @@ impl<'a> LifeStage<'a> {
 impl Drop for LifeStage<'_> {
     fn drop(&mut self) {
         let mark = format!("HOME={}/", self.home.display());
-        carrying(|entry| entry.starts_with(mark.as_bytes())).into_iter().for_each(signal);
+        carrying(|entry| entry.starts_with(mark.as_bytes()))
+            .into_iter()
+            .for_each(signal);
         // A folder of a test that failed may stay.
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -60,31 +65,53 @@ impl Drop for LifeStage<'_> {
 
 /// What is resolved of a manifest, in JSON.
 pub(super) fn resolved(manifest: Value, sources: &[PathBuf]) -> Result<Resolved, String> {
-    ok("reading a manifest", serde_json::from_value(json!({"manifest": manifest, "sources": sources})))
+    ok(
+        "reading a manifest",
+        serde_json::from_value(json!({"manifest": manifest, "sources": sources})),
+    )
 }
 
 pub(super) fn clerk(name: &str, does: &str) -> Result<Resolved, String> {
     let agents = [json!({"name": name, "model": "offline/planner"})];
-    resolved(json!({"name": name, "entry_agent": name, "agents": agents, "labels": {DOES: does}}), &[])
+    resolved(
+        json!({"name": name, "entry_agent": name, "agents": agents, "labels": {DOES: does}}),
+        &[],
+    )
 }
 
 /// A new agent of this name that does this.
-pub(super) async fn create(backend: &dyn Backend, name: &str, does: &str) -> Result<Arc<dyn Instance>, String> {
-    ok("creating", backend.create(Uuid::new_v4(), clerk(name, does)?).await)
+pub(super) async fn create(
+    backend: &dyn Backend,
+    name: &str,
+    does: &str,
+) -> Result<Arc<dyn Instance>, String> {
+    ok(
+        "creating",
+        backend.create(Uuid::new_v4(), clerk(name, does)?).await,
+    )
 }
 
 pub(super) async fn start(agent: &dyn Instance) -> Verdict {
     let told = agent.start().await;
     // What the host wrote says most about why.
-    let log = if told.is_err() { agent.logs().tail(5).unwrap_or_default() } else { Vec::new() };
+    let log = if told.is_err() {
+        agent.logs().tail(5).unwrap_or_default()
+    } else {
+        Vec::new()
+    };
     ok("starting", told).map_err(|why| format!("{why} {log:?}"))
 }
 
 /// Waits for a status, and gives the one that came.
-pub(super) async fn becomes(agent: &dyn Instance, what: &str, is: fn(&Status) -> bool) -> Result<Status, String> {
+pub(super) async fn becomes(
+    agent: &dyn Instance,
+    what: &str,
+    is: fn(&Status) -> bool,
+) -> Result<Status, String> {
     let mut watch = agent.watch();
     let waited = tokio::time::timeout(PATIENCE / 2, watch.wait_for(is)).await;
-    let came = waited.map_err(|_| format!("the agent is {} and did not become {what}", agent.status()))?;
+    let came =
+        waited.map_err(|_| format!("the agent is {} and did not become {what}", agent.status()))?;
     ok("watching", came)
 }
 
@@ -118,9 +145,13 @@ pub(super) fn is_gone(id: Uuid) -> Verdict {
 
 /// Kills the host of an agent with what holds it, but not what it started: that has a group of its own, or is found by its name.
 pub(super) fn kill_host(id: Uuid) {
-    let is_started =
-        |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"sleep\0"));
-    marked(id).into_iter().filter(|pid| !is_started(pid)).for_each(signal);
+    let is_started = |pid: &u32| {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"sleep\0"))
+    };
+    marked(id)
+        .into_iter()
+        .filter(|pid| !is_started(pid))
+        .for_each(signal);
 }
 
 /// Asks the group of a start to end, as a shell does.
@@ -138,13 +169,17 @@ fn carrying(fits: impl Fn(&[u8]) -> bool) -> Vec<u32> {
         environment.split(|byte| *byte == 0).any(&fits)
     };
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(carries).collect()
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(carries)
+        .collect()
 }
 
 fn signal(pid: u32) {
     let pid = rustix::process::Pid::from_raw(pid.cast_signed());
-    let killed =
-        pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL).map_err(io::Error::from));
+    let killed = pid.map(|pid| {
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).map_err(io::Error::from)
+    });
     // One that is gone already is what was wanted.
     drop(killed);
 }

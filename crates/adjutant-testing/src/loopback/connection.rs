@@ -48,18 +48,34 @@ pub(crate) async fn serve(socket: TcpStream, shared: Arc<Shared>) {
 }
 
 async fn converse(mut peer: Peer, shared: &Shared) -> io::Result<()> {
-    let body = if shared.reads_bodies() { BodyUse::Keep } else { BodyUse::Discard };
+    let body = if shared.reads_bodies() {
+        BodyUse::Keep
+    } else {
+        BodyUse::Discard
+    };
     for on_connection in 0.. {
         let received = match peer.receive(body).await? {
             Incoming::Request(received) => received,
             Incoming::End => return Ok(()),
             Incoming::Malformed(status, why) => {
-                let body = serde_json::json!({"error": {"message": why, "type": "invalid_request_error"}});
-                return send_json(&mut peer, status, &[("connection".into(), "close".into())], &body).await;
+                let body =
+                    serde_json::json!({"error": {"message": why, "type": "invalid_request_error"}});
+                return send_json(
+                    &mut peer,
+                    status,
+                    &[("connection".into(), "close".into())],
+                    &body,
+                )
+                .await;
             }
         };
         let number = shared.note(&received);
-        let exchange = Exchange { received: &received, number, on_connection, shared };
+        let exchange = Exchange {
+            received: &received,
+            number,
+            on_connection,
+            shared,
+        };
         let after = exchange.answer(&mut peer).await?;
         if after == After::Close || received.wants_close() {
             return Ok(());
@@ -89,11 +105,14 @@ impl Exchange<'_> {
             return self.answer_instead(peer, &instead).await;
         }
         match self.shared.source() {
-            Source::Canned { bodies, answers } => self.answer_canned(peer, plan, bodies, answers).await,
+            Source::Canned { bodies, answers } => {
+                self.answer_canned(peer, plan, bodies, answers).await
+            }
             Source::Model(model) => match self.route(|| model.info().name().to_owned()) {
                 Ok(Routed::Whole(body)) => self.send(peer, 200, &[], &body).await,
                 Ok(Routed::Ask(encoder, request)) => {
-                    self.answer_model(peer, plan, encoder, model.stream(request)).await
+                    self.answer_model(peer, plan, encoder, model.stream(request))
+                        .await
                 }
                 Err(refusal) => self.refuse(peer, &refusal).await,
             },
@@ -106,8 +125,15 @@ impl Exchange<'_> {
 
     fn route(&self, name: impl FnOnce() -> String) -> Result<Routed, Refusal> {
         let own = self.shared.oracle();
-        let (wire, target) = dispatch::target(own, self.received).ok_or_else(|| Refusal::new(404, "Not found"))?;
-        if self.received.method != if target == Target::Models { "GET" } else { "POST" } {
+        let (wire, target) =
+            dispatch::target(own, self.received).ok_or_else(|| Refusal::new(404, "Not found"))?;
+        if self.received.method
+            != if target == Target::Models {
+                "GET"
+            } else {
+                "POST"
+            }
+        {
             return Err(Refusal::new(405, "Method Not Allowed"));
         }
         dispatch::admit(wire, self.received)?;
@@ -116,7 +142,11 @@ impl Exchange<'_> {
             Target::Embeddings => embeddings::answer(wire, self.received).map(Routed::Whole),
             Target::Reply => {
                 let issued = Arc::clone(self.shared.issued());
-                let stamp = Stamp { number: self.number, now_ms: self.shared.now_ms(), issued };
+                let stamp = Stamp {
+                    number: self.number,
+                    now_ms: self.shared.now_ms(),
+                    issued,
+                };
                 let (request, encoder) = dispatch::read(wire, own, self.received, stamp)?;
                 Ok(Routed::Ask(encoder, request))
             }
@@ -128,26 +158,39 @@ impl Exchange<'_> {
             Instead::Hangup => Ok(After::Close),
             Instead::Html => {
                 let length = PAGE.len().to_string();
-                let headers = [("content-type", "text/html; charset=utf-8"), ("content-length", &length)];
+                let headers = [
+                    ("content-type", "text/html; charset=utf-8"),
+                    ("content-length", &length),
+                ];
                 let mut answer = head(200, headers);
                 answer.extend_from_slice(PAGE.as_bytes());
                 peer.send(&answer).await?;
                 Ok(After::Keep)
             }
-            Instead::Status { code, headers, body: None } => {
+            Instead::Status {
+                code,
+                headers,
+                body: None,
+            } => {
                 let mut refusal = Refusal::of_status(*code);
                 refusal.headers.clone_from(headers);
                 self.refuse(peer, &refusal).await
             }
-            Instead::Status { code, headers, body: Some(body) } => {
-                self.send_body(peer, self.wire().status(*code), headers, body).await
+            Instead::Status {
+                code,
+                headers,
+                body: Some(body),
+            } => {
+                self.send_body(peer, self.wire().status(*code), headers, body)
+                    .await
             }
         }
     }
 
     async fn refuse(&self, peer: &mut Peer, refusal: &Refusal) -> io::Result<After> {
         let (_, id) = self.wire().request_id(self.number);
-        let (status, headers, body) = dispatch::error(self.wire(), self.shared.oracle(), refusal, &id);
+        let (status, headers, body) =
+            dispatch::error(self.wire(), self.shared.oracle(), refusal, &id);
         self.send(peer, status, &headers, &body).await
     }
 
@@ -160,7 +203,8 @@ impl Exchange<'_> {
     ) -> io::Result<After> {
         let mut all = vec![("content-type".to_owned(), "application/json".to_owned())];
         all.extend_from_slice(headers);
-        self.send_body(peer, status, &all, body.to_string().as_bytes()).await
+        self.send_body(peer, status, &all, body.to_string().as_bytes())
+            .await
     }
 
     async fn send_body(
@@ -199,7 +243,10 @@ impl Exchange<'_> {
         let mut body = Body::new(plan, Vec::new());
         let mut left: &[u8] = bodies.get(at).map_or(b"", |body| body);
         while !left.is_empty() {
-            let end = left.windows(2).position(|it| it == b"\n\n").map_or(left.len(), |at| at + 2);
+            let end = left
+                .windows(2)
+                .position(|it| it == b"\n\n")
+                .map_or(left.len(), |at| at + 2);
             let (frame, rest) = left.split_at(end);
             body.frame(Frame::Content, |to| to.extend_from_slice(frame));
             left = rest;
@@ -235,8 +282,16 @@ impl Exchange<'_> {
         let (name, id) = self.wire().request_id(self.number);
         let mut headers = vec![(name, id)];
         headers.extend(encoder.headers(&limits));
-        let lines = self.wire() == Wire::Foreign && self.shared.oracle().as_ref().is_some_and(|it| it.is_lines());
-        peer.queue(&stream_head_of(if lines { LINES } else { EVENTS }, &headers));
+        let lines = self.wire() == Wire::Foreign
+            && self
+                .shared
+                .oracle()
+                .as_ref()
+                .is_some_and(|it| it.is_lines());
+        peer.queue(&stream_head_of(
+            if lines { LINES } else { EVENTS },
+            &headers,
+        ));
         relay(peer, &mut *encoder, &mut chunks, first, &mut body).await?;
         finish(peer, &mut body).await
     }
@@ -260,7 +315,9 @@ async fn relay(
     let mut chunk = Ok(first);
     loop {
         let ended = match &chunk {
-            Ok(chunk) => encoder.chunk(chunk, body).map(|()| matches!(chunk, Chunk::Done(_))),
+            Ok(chunk) => encoder
+                .chunk(chunk, body)
+                .map(|()| matches!(chunk, Chunk::Done(_))),
             Err(error) => Err(Refusal::of_error(error)),
         };
         match ended {
@@ -300,7 +357,10 @@ async fn next(peer: &mut Peer, chunks: &mut ChunkStream) -> io::Result<Result<Ch
 }
 
 fn no_terminal() -> Error {
-    Error::new(ErrorKind::Protocol, "the stream of the served model ended without a reply")
+    Error::new(
+        ErrorKind::Protocol,
+        "the stream of the served model ended without a reply",
+    )
 }
 
 async fn flush(peer: &mut Peer, body: &mut Body) -> io::Result<()> {
@@ -311,7 +371,8 @@ async fn flush(peer: &mut Peer, body: &mut Body) -> io::Result<()> {
 
 /// Sends what is left of a body and ends it, each in the way that the faults ask for.
 async fn finish(peer: &mut Peer, body: &mut Body) -> io::Result<After> {
-    let ends_well = body.broken().is_none_or(|broken| broken == Break::End) && !body.closes_slowly();
+    let ends_well =
+        body.broken().is_none_or(|broken| broken == Break::End) && !body.closes_slowly();
     if ends_well && body.split().is_none() {
         peer.queue_chunk(body.pending());
         peer.finish_chunks().await?;
@@ -338,13 +399,25 @@ fn stream_head(headers: &[(&str, String)]) -> Vec<u8> {
 
 /// The head of a stream of this media type.
 fn stream_head_of(media_type: &str, headers: &[(&str, String)]) -> Vec<u8> {
-    let fixed = [("content-type", media_type), ("cache-control", "no-cache"), ("transfer-encoding", "chunked")];
-    head(200, fixed.into_iter().chain(headers.iter().map(|(name, value)| (*name, value.as_str()))))
+    let fixed = [
+        ("content-type", media_type),
+        ("cache-control", "no-cache"),
+        ("transfer-encoding", "chunked"),
+    ];
+    head(
+        200,
+        fixed
+            .into_iter()
+            .chain(headers.iter().map(|(name, value)| (*name, value.as_str()))),
+    )
 }
 
 /// A whole answer with this body, in the bytes that go over the socket.
 pub(crate) fn whole_answer(body: &[u8]) -> Bytes {
-    let ids = [("request-id", "req_canned".to_owned()), ("x-request-id", "req_canned".to_owned())];
+    let ids = [
+        ("request-id", "req_canned".to_owned()),
+        ("x-request-id", "req_canned".to_owned()),
+    ];
     let mut answer = stream_head(&ids);
     for piece in body.chunks(CANNED_CHUNK) {
         answer.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
@@ -355,15 +428,27 @@ pub(crate) fn whole_answer(body: &[u8]) -> Bytes {
     answer.into()
 }
 
-async fn send_json(peer: &mut Peer, status: u16, headers: &[(String, String)], body: &Value) -> io::Result<()> {
+async fn send_json(
+    peer: &mut Peer,
+    status: u16,
+    headers: &[(String, String)],
+    body: &Value,
+) -> io::Result<()> {
     let mut all = vec![("content-type".to_owned(), "application/json".to_owned())];
     all.extend_from_slice(headers);
     send_whole(peer, status, &all, body.to_string().as_bytes()).await
 }
 
-async fn send_whole(peer: &mut Peer, status: u16, headers: &[(String, String)], body: &[u8]) -> io::Result<()> {
+async fn send_whole(
+    peer: &mut Peer,
+    status: u16,
+    headers: &[(String, String)],
+    body: &[u8],
+) -> io::Result<()> {
     let length = ("content-length", body.len().to_string());
-    let all = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let all = headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
     let mut answer = head(status, all.chain([(length.0, length.1.as_str())]));
     answer.extend_from_slice(body);
     peer.send(&answer).await

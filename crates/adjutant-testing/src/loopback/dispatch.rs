@@ -32,7 +32,9 @@ pub(crate) type Own = Option<Arc<dyn Oracle>>;
 /// The wire that a request speaks and what it wants, by its path and, where two have it, by its key.
 pub(super) fn target(own: &Own, received: &Received) -> Option<(Wire, Target)> {
     Some(match received.route() {
-        route if own.as_ref().is_some_and(|it| it.path() == route) => (Wire::Foreign, Target::Reply),
+        route if own.as_ref().is_some_and(|it| it.path() == route) => {
+            (Wire::Foreign, Target::Reply)
+        }
         "/v1/messages" => (Wire::Messages, Target::Reply),
         "/v1/chat/completions" => (Wire::Chat, Target::Reply),
         "/v1/responses" => (Wire::Responses, Target::Reply),
@@ -106,7 +108,12 @@ fn encoder(wire: Wire, asked: Asked, stamp: Stamp) -> Box<dyn Encoder> {
 }
 
 /// The vendor's error: its status, its headers and its body.
-pub(super) fn error(wire: Wire, own: &Own, refusal: &Refusal, request_id: &str) -> (u16, Vec<(String, String)>, Value) {
+pub(super) fn error(
+    wire: Wire,
+    own: &Own,
+    refusal: &Refusal,
+    request_id: &str,
+) -> (u16, Vec<(String, String)>, Value) {
     let status = wire.status(refusal.status);
     let headers = refusal.headers.clone();
     if let Some(oracle) = own.as_ref().filter(|_| wire == Wire::Foreign) {

@@ -71,7 +71,11 @@ impl Shared {
 
     /// The faults of a request.
     pub(crate) fn plan(&self, number: usize) -> Plan {
-        let faults = self.setup.faults.iter().filter(|(nth, _)| nth.is_none_or(|nth| nth == number));
+        let faults = self
+            .setup
+            .faults
+            .iter()
+            .filter(|(nth, _)| nth.is_none_or(|nth| nth == number));
         Plan::of(faults.map(|(_, fault)| fault))
     }
 
@@ -106,6 +110,9 @@ impl fmt::Debug for Source {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("setup", &self.setup).field("requests", &self.requests).finish_non_exhaustive()
+        f.debug_struct("Shared")
+            .field("setup", &self.setup)
+            .field("requests", &self.requests)
+            .finish_non_exhaustive()
     }
 }

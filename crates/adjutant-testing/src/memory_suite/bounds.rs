@@ -1,7 +1,8 @@
 //! Checks with input that is too large, too much, or nothing.
 
 use adjutant_agent::memory::{
-    FactChange, FactId, MAX_FACT_BYTES, MAX_FACTS, MAX_METADATA_BYTES, MemoryErrorKind, NewFact, OwnerId,
+    FactChange, FactId, MAX_FACT_BYTES, MAX_FACTS, MAX_METADATA_BYTES, MemoryErrorKind, NewFact,
+    OwnerId,
 };
 use serde_json::json;
 
@@ -17,23 +18,50 @@ pub(super) async fn too_large_refused(stage: &MemoryStage<'_>) -> Verdict {
     for (what, bad) in [
         ("an empty text", fact("bad", "")),
         ("a large text", fact("bad", &text)),
-        ("a large text of few letters", fact("bad", &"é".repeat(MAX_FACT_BYTES / 2 + 1))),
-        ("large metadata", NewFact { metadata: large.clone(), ..fact("bad", "text") }),
+        (
+            "a large text of few letters",
+            fact("bad", &"é".repeat(MAX_FACT_BYTES / 2 + 1)),
+        ),
+        (
+            "large metadata",
+            NewFact {
+                metadata: large.clone(),
+                ..fact("bad", "text")
+            },
+        ),
         ("an empty name", fact("", "text")),
     ] {
-        refused(&format!("adding {what}"), memory.add(&owner, vec![bad]).await, MemoryErrorKind::Invalid)?;
+        refused(
+            &format!("adding {what}"),
+            memory.add(&owner, vec![bad]).await,
+            MemoryErrorKind::Invalid,
+        )?;
     }
     for (what, change) in [
         ("an empty text", FactChange::new(2_000).text("", None)),
         ("a large text", FactChange::new(2_000).text(&*text, None)),
-        ("large metadata", FactChange { metadata: large, ..FactChange::new(2_000) }),
+        (
+            "large metadata",
+            FactChange {
+                metadata: large,
+                ..FactChange::new(2_000)
+            },
+        ),
     ] {
         let updated = memory.update(&owner, &kept.id, change).await;
-        refused(&format!("updating to {what}"), updated, MemoryErrorKind::Invalid)?;
+        refused(
+            &format!("updating to {what}"),
+            updated,
+            MemoryErrorKind::Invalid,
+        )?;
     }
     for bad in [OwnerId("".into()), OwnerId("x".repeat(513).into())] {
         let added = memory.add(&bad, vec![fact("bad", "text")]).await;
-        refused("adding for an owner of a bad name", added, MemoryErrorKind::Invalid)?;
+        refused(
+            "adding for an owner of a bad name",
+            added,
+            MemoryErrorKind::Invalid,
+        )?;
     }
     has(&*stage.open().await, &owner, &[made(&kept)]).await
 }
@@ -43,14 +71,24 @@ pub(super) async fn what_fits_is_kept(stage: &MemoryStage<'_>) -> Verdict {
     let owner = stage.owner("");
     let owner = OwnerId(format!("{owner}{}", "x".repeat(512 - owner.0.len())).into());
     let fits = NewFact {
-        metadata: metadata(&[("a", json!("x".repeat(MAX_METADATA_BYTES - r#"{"a":""}"#.len())))]),
+        metadata: metadata(&[(
+            "a",
+            json!("x".repeat(MAX_METADATA_BYTES - r#"{"a":""}"#.len())),
+        )]),
         ..fact("one", &"é".repeat(MAX_FACT_BYTES / 2))
     };
     add(&*memory, &owner, [fits.clone()]).await?;
     has(&*stage.open().await, &owner, &[made(&fits)]).await?;
     // Merging must not make it grow beyond what may be.
-    let more = FactChange { metadata: metadata(&[("b", json!(1))]), ..FactChange::new(2_000) };
-    refused("metadata that grows", memory.update(&owner, &fits.id, more).await, MemoryErrorKind::Invalid)?;
+    let more = FactChange {
+        metadata: metadata(&[("b", json!(1))]),
+        ..FactChange::new(2_000)
+    };
+    refused(
+        "metadata that grows",
+        memory.update(&owner, &fits.id, more).await,
+        MemoryErrorKind::Invalid,
+    )?;
     has(&*memory, &owner, &[made(&fits)]).await
 }
 
@@ -64,8 +102,14 @@ pub(super) async fn full(stage: &MemoryStage<'_>) -> Verdict {
     refused("adding one fact too many", more, MemoryErrorKind::Full)?;
     add(&*memory, &stage.owner("b"), [new(1)]).await?;
     ok("deleting", memory.delete(&owner, &"7".into()).await)?;
-    let two = memory.add(&owner, vec![new(MAX_FACTS), new(MAX_FACTS + 1)]).await;
+    let two = memory
+        .add(&owner, vec![new(MAX_FACTS), new(MAX_FACTS + 1)])
+        .await;
     refused("adding one fact too many", two, MemoryErrorKind::Full)?;
     add(&*memory, &owner, [new(MAX_FACTS)]).await?;
-    equal("how many there are", &ok("listing", memory.list(&owner, None, usize::MAX).await)?.len(), &MAX_FACTS)
+    equal(
+        "how many there are",
+        &ok("listing", memory.list(&owner, None, usize::MAX).await)?.len(),
+        &MAX_FACTS,
+    )
 }

@@ -3,16 +3,27 @@
 use adjutant_agent::memory::{FactChange, FactId, MemoryErrorKind, NewFact};
 use serde_json::{Value, json};
 
-use super::stage::{MemoryStage, add, fact, finds, get, has, made, metadata, pointing, refused, vector};
+use super::stage::{
+    MemoryStage, add, fact, finds, get, has, made, metadata, pointing, refused, vector,
+};
 use crate::suite::{Verdict, equal, holds, ok};
 
 pub(super) async fn add_then_get(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     has(&*memory, &owner, &[]).await?;
-    equal("a fact that was never added", &get(&*memory, &owner, "one").await?, &None)?;
-    let one = NewFact { metadata: metadata(&[("from", json!("talk"))]), ..fact("one", "likes tea") };
-    let two =
-        NewFact { vector: Some(vector("usual", &[1.0, 0.5])), ..NewFact::new("two".into(), "lives in Bern", 2_000) };
+    equal(
+        "a fact that was never added",
+        &get(&*memory, &owner, "one").await?,
+        &None,
+    )?;
+    let one = NewFact {
+        metadata: metadata(&[("from", json!("talk"))]),
+        ..fact("one", "likes tea")
+    };
+    let two = NewFact {
+        vector: Some(vector("usual", &[1.0, 0.5])),
+        ..NewFact::new("two".into(), "lives in Bern", 2_000)
+    };
     add(&*memory, &owner, [two.clone(), one.clone()]).await?;
     has(&*stage.open().await, &owner, &[made(&one), made(&two)]).await?;
     add(&*memory, &owner, []).await?;
@@ -32,25 +43,53 @@ pub(super) async fn facts_survive(stage: &MemoryStage<'_>) -> Verdict {
     ];
     let fields = metadata(&[
         ("", json!("")),
-        ("\0", json!([1, 2.5, -0.0, 9_007_199_254_740_993_u64, u64::MAX, i64::MIN])),
+        (
+            "\0",
+            json!([1, 2.5, -0.0, 9_007_199_254_740_993_u64, u64::MAX, i64::MIN]),
+        ),
         ("é/\"'", json!({"b": {"a": [{}]}, "a": false})),
         ("empty", json!([])),
     ]);
-    let mut facts: Vec<_> = texts.iter().map(|text| NewFact { metadata: fields.clone(), ..fact(text, text) }).collect();
+    let mut facts: Vec<_> = texts
+        .iter()
+        .map(|text| NewFact {
+            metadata: fields.clone(),
+            ..fact(text, text)
+        })
+        .collect();
     add(&*memory, &owner, facts.clone()).await?;
     facts.sort_by(|one, other| one.id.cmp(&other.id));
-    has(&*stage.open().await, &owner, &facts.iter().map(made).collect::<Vec<_>>()).await
+    has(
+        &*stage.open().await,
+        &owner,
+        &facts.iter().map(made).collect::<Vec<_>>(),
+    )
+    .await
 }
 
 pub(super) async fn adds_are_whole(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     let one = fact("one", "first");
     add(&*memory, &owner, [one.clone()]).await?;
-    let torn = vec![fact("two", "second"), fact("one", "again"), fact("three", "third")];
-    refused("adding a name that is there", memory.add(&owner, torn).await, MemoryErrorKind::Exists)?;
+    let torn = vec![
+        fact("two", "second"),
+        fact("one", "again"),
+        fact("three", "third"),
+    ];
+    refused(
+        "adding a name that is there",
+        memory.add(&owner, torn).await,
+        MemoryErrorKind::Exists,
+    )?;
     let bad = vec![fact("two", "second"), fact("three", "")];
-    refused("adding an empty text", memory.add(&owner, bad).await, MemoryErrorKind::Invalid)?;
-    let twice = memory.add(&owner, vec![fact("two", "second"), fact("two", "third")]).await;
+    refused(
+        "adding an empty text",
+        memory.add(&owner, bad).await,
+        MemoryErrorKind::Invalid,
+    )?;
+    let twice = memory
+        .add(&owner, vec![fact("two", "second"), fact("two", "third")])
+        .await;
     holds("a name is not given twice by one add", twice.is_err())?;
     has(&*stage.open().await, &owner, &[made(&one)]).await?;
     finds(&*memory, &owner, "first second third again", &["one"]).await
@@ -58,20 +97,38 @@ pub(super) async fn adds_are_whole(stage: &MemoryStage<'_>) -> Verdict {
 
 pub(super) async fn update_changes(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
-    let (one, two) =
-        (NewFact { metadata: metadata(&[("k", json!(1))]), ..fact("one", "likes tea") }, fact("two", "other"));
+    let (one, two) = (
+        NewFact {
+            metadata: metadata(&[("k", json!(1))]),
+            ..fact("one", "likes tea")
+        },
+        fact("two", "other"),
+    );
     add(&*memory, &owner, [one.clone(), two.clone()]).await?;
     let mut want = made(&one);
     (want.text, want.updated_ms) = ("likes coffee".into(), 5_000);
     let change = FactChange::new(5_000).text("likes coffee", None);
-    equal("the fact", &ok("updating", memory.update(&owner, &one.id, change).await)?, &want)?;
+    equal(
+        "the fact",
+        &ok("updating", memory.update(&owner, &one.id, change).await)?,
+        &want,
+    )?;
     has(&*stage.open().await, &owner, &[want.clone(), made(&two)]).await?;
     want.updated_ms = 6_000;
-    let got = ok("updating nothing", memory.update(&owner, &one.id, FactChange::new(6_000)).await)?;
+    let got = ok(
+        "updating nothing",
+        memory.update(&owner, &one.id, FactChange::new(6_000)).await,
+    )?;
     equal("the fact", &got, &want)?;
     has(&*memory, &owner, &[want, made(&two)]).await?;
-    let missing = memory.update(&owner, &"three".into(), FactChange::new(1).text("x", None)).await;
-    refused("updating what is missing", missing, MemoryErrorKind::Missing)
+    let missing = memory
+        .update(&owner, &"three".into(), FactChange::new(1).text("x", None))
+        .await;
+    refused(
+        "updating what is missing",
+        missing,
+        MemoryErrorKind::Missing,
+    )
 }
 
 pub(super) async fn metadata_merges(stage: &MemoryStage<'_>) -> Verdict {
@@ -81,10 +138,24 @@ pub(super) async fn metadata_merges(stage: &MemoryStage<'_>) -> Verdict {
         ..fact("one", "text")
     };
     add(&*memory, &owner, [one.clone()]).await?;
-    let fields = metadata(&[("b", json!({"y": null})), ("c", Value::Null), ("d", json!(4)), ("e", Value::Null)]);
+    let fields = metadata(&[
+        ("b", json!({"y": null})),
+        ("c", Value::Null),
+        ("d", json!(4)),
+        ("e", Value::Null),
+    ]);
     let got = ok(
         "updating",
-        memory.update(&owner, &one.id, FactChange { metadata: fields, ..FactChange::new(2_000) }).await,
+        memory
+            .update(
+                &owner,
+                &one.id,
+                FactChange {
+                    metadata: fields,
+                    ..FactChange::new(2_000)
+                },
+            )
+            .await,
     )?;
     let want = metadata(&[("a", json!(1)), ("b", json!({"y": null})), ("d", json!(4))]);
     equal("the metadata", &got.metadata, &want)?;
@@ -94,17 +165,41 @@ pub(super) async fn metadata_merges(stage: &MemoryStage<'_>) -> Verdict {
 
 pub(super) async fn deleted_is_gone(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
-    let (one, two) = (pointing("one", "green tea", &[1.0, 0.0]), pointing("two", "black tea", &[1.0, 0.1]));
+    let (one, two) = (
+        pointing("one", "green tea", &[1.0, 0.0]),
+        pointing("two", "black tea", &[1.0, 0.1]),
+    );
     add(&*memory, &owner, [one.clone(), two.clone()]).await?;
     ok("deleting", stage.open().await.delete(&owner, &one.id).await)?;
     has(&*memory, &owner, &[made(&two)]).await?;
     finds(&*memory, &owner, "green tea", &["two"]).await?;
-    let near = ok("searching", memory.by_vector(&owner, &vector("usual", &[1.0, 0.0]), 10).await)?;
-    equal("what is near", &near.into_iter().map(|found| found.fact).collect(), &vec![made(&two)])?;
-    refused("deleting it again", memory.delete(&owner, &one.id).await, MemoryErrorKind::Missing)?;
-    refused("deleting what never was", memory.delete(&owner, &"three".into()).await, MemoryErrorKind::Missing)?;
+    let near = ok(
+        "searching",
+        memory
+            .by_vector(&owner, &vector("usual", &[1.0, 0.0]), 10)
+            .await,
+    )?;
+    equal(
+        "what is near",
+        &near.into_iter().map(|found| found.fact).collect(),
+        &vec![made(&two)],
+    )?;
+    refused(
+        "deleting it again",
+        memory.delete(&owner, &one.id).await,
+        MemoryErrorKind::Missing,
+    )?;
+    refused(
+        "deleting what never was",
+        memory.delete(&owner, &"three".into()).await,
+        MemoryErrorKind::Missing,
+    )?;
     let updated = memory.update(&owner, &one.id, FactChange::new(1)).await;
-    refused("updating what was deleted", updated, MemoryErrorKind::Missing)?;
+    refused(
+        "updating what was deleted",
+        updated,
+        MemoryErrorKind::Missing,
+    )?;
     let again = fact("one", "white wine");
     add(&*memory, &owner, [again.clone()]).await?;
     has(&*memory, &owner, &[made(&again), made(&two)]).await?;
@@ -125,12 +220,22 @@ pub(super) async fn pages(stage: &MemoryStage<'_>) -> Verdict {
     let mut want: Vec<_> = facts.iter().map(made).collect();
     want.sort_by(|one, other| (one.created_ms, &one.id).cmp(&(other.created_ms, &other.id)));
     // Later changes do not make a fact younger.
-    want[0] = ok("updating", memory.update(&owner, &want[0].id, FactChange::new(100)).await)?;
+    want[0] = ok(
+        "updating",
+        memory
+            .update(&owner, &want[0].id, FactChange::new(100))
+            .await,
+    )?;
     for limit in [1, 2, 5, 10, 11, 12, usize::MAX] {
         let mut got = Vec::new();
         loop {
-            let after = got.last().map(|fact: &adjutant_agent::memory::Fact| fact.id.clone());
-            let page = ok("listing", stage.open().await.list(&owner, after.as_ref(), limit).await)?;
+            let after = got
+                .last()
+                .map(|fact: &adjutant_agent::memory::Fact| fact.id.clone());
+            let page = ok(
+                "listing",
+                stage.open().await.list(&owner, after.as_ref(), limit).await,
+            )?;
             holds("a page is no longer than it may be", page.len() <= limit)?;
             let is_last = page.len() < limit;
             got.extend(page);
@@ -140,5 +245,9 @@ pub(super) async fn pages(stage: &MemoryStage<'_>) -> Verdict {
         }
         equal(&format!("all pages of {limit}"), &got, &want)?;
     }
-    equal("a page of none", &ok("listing", memory.list(&owner, None, 0).await)?, &Vec::new())
+    equal(
+        "a page of none",
+        &ok("listing", memory.list(&owner, None, 0).await)?,
+        &Vec::new(),
+    )
 }

@@ -7,8 +7,13 @@ use crate::suite::{Verdict, equal, holds, joined, ok};
 
 pub(super) async fn kept_by_source(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, ann, bob) = (stage.open().await, stage.owner("ann"), stage.owner("bob"));
-    let marked = async |owner, source: &str| ok("marked", stage.open().await.marked(owner, source).await);
-    equal("a source that was never read", &marked(&ann, "s").await?, &0)?;
+    let marked =
+        async |owner, source: &str| ok("marked", stage.open().await.marked(owner, source).await);
+    equal(
+        "a source that was never read",
+        &marked(&ann, "s").await?,
+        &0,
+    )?;
     let table = [
         (&ann, "s", 0, 5, true),
         (&ann, "s", 0, 6, false),
@@ -23,8 +28,16 @@ pub(super) async fn kept_by_source(stage: &MemoryStage<'_>) -> Verdict {
     for (owner, source, from, to, want) in table {
         let before = marked(owner, source).await?;
         let kept = ok("marking", memory.mark(owner, source, from, to).await)?;
-        equal(&format!("whether a mark from {from} to {to} is kept"), &kept, &want)?;
-        equal("the mark", &marked(owner, source).await?, &if want { to } else { before })?;
+        equal(
+            &format!("whether a mark from {from} to {to} is kept"),
+            &kept,
+            &want,
+        )?;
+        equal(
+            "the mark",
+            &marked(owner, source).await?,
+            &if want { to } else { before },
+        )?;
     }
     equal("the mark", &marked(&ann, "s").await?, &9)
 }
@@ -35,7 +48,9 @@ pub(super) async fn one_is_faster(stage: &MemoryStage<'_>) -> Verdict {
         let mut marking = Vec::new();
         for _ in 0..6 {
             let (memory, owner) = (stage.open().await, owner.clone());
-            marking.push(tokio::spawn(async move { ok("marking", memory.mark(&owner, "s", from, from + 1).await) }));
+            marking.push(tokio::spawn(async move {
+                ok("marking", memory.mark(&owner, "s", from, from + 1).await)
+            }));
         }
         let mut kept = 0;
         for marking in marking {
@@ -43,7 +58,11 @@ pub(super) async fn one_is_faster(stage: &MemoryStage<'_>) -> Verdict {
         }
         equal("how many were faster", &kept, &1)?;
     }
-    equal("the mark", &ok("marked", stage.open().await.marked(&owner, "s").await)?, &5)
+    equal(
+        "the mark",
+        &ok("marked", stage.open().await.marked(&owner, "s").await)?,
+        &5,
+    )
 }
 
 pub(super) async fn adding_at_once(stage: &MemoryStage<'_>) -> Verdict {
@@ -56,7 +75,10 @@ pub(super) async fn adding_at_once(stage: &MemoryStage<'_>) -> Verdict {
                 let new = NewFact::new(FactId(format!("{adder}-{number}").into()), "tea", 1_000);
                 ok("adding", memory.add(&owner, vec![new]).await)?;
             }
-            match memory.add(&owner, vec![fact("same", &format!("by {adder}"))]).await {
+            match memory
+                .add(&owner, vec![fact("same", &format!("by {adder}"))])
+                .await
+            {
                 Ok(()) => Ok(1),
                 Err(error) if error.kind == MemoryErrorKind::Exists => Ok(0),
                 Err(error) => ok("adding", Err(error)),
@@ -69,6 +91,13 @@ pub(super) async fn adding_at_once(stage: &MemoryStage<'_>) -> Verdict {
     }
     equal("how many gave the same name", &first, &1)?;
     let memory = stage.open().await;
-    equal("how many facts there are", &ok("listing", memory.list(&owner, None, 100).await)?.len(), &61)?;
-    holds("all can be found", ok("searching", memory.by_words(&owner, "tea", 100).await)?.len() == 60)
+    equal(
+        "how many facts there are",
+        &ok("listing", memory.list(&owner, None, 100).await)?.len(),
+        &61,
+    )?;
+    holds(
+        "all can be found",
+        ok("searching", memory.by_words(&owner, "tea", 100).await)?.len() == 60,
+    )
 }

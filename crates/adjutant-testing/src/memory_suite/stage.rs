@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use adjutant_agent::{
     Memory,
-    memory::{Fact, FactId, MemoryError, MemoryErrorKind, Metadata, NewFact, OwnerId, ScoredFact, Vector},
+    memory::{
+        Fact, FactId, MemoryError, MemoryErrorKind, Metadata, NewFact, OwnerId, ScoredFact, Vector,
+    },
 };
 use adjutant_llm::{SystemWorld, World};
 use serde_json::Value;
@@ -20,7 +22,10 @@ pub(super) struct MemoryStage<'a> {
 
 impl<'a> MemoryStage<'a> {
     pub(super) fn new(lab: &'a (dyn Lab + 'static)) -> Self {
-        Self { lab, prefix: format!("{:x}-", SystemWorld.id()) }
+        Self {
+            lab,
+            prefix: format!("{:x}-", SystemWorld.id()),
+        }
     }
 
     /// An owner of this play.
@@ -40,35 +45,68 @@ pub(super) fn fact(id: &str, text: &str) -> NewFact {
 
 /// A fact with a vector of the usual embedder.
 pub(super) fn pointing(id: &str, text: &str, numbers: &[f32]) -> NewFact {
-    NewFact { vector: Some(vector("usual", numbers)), ..fact(id, text) }
+    NewFact {
+        vector: Some(vector("usual", numbers)),
+        ..fact(id, text)
+    }
 }
 
 pub(super) fn vector(model: &str, numbers: &[f32]) -> Vector {
-    Vector { model: model.into(), numbers: numbers.to_vec() }
+    Vector {
+        model: model.into(),
+        numbers: numbers.to_vec(),
+    }
 }
 
 pub(super) fn metadata(fields: &[(&str, Value)]) -> Metadata {
-    fields.iter().map(|(name, value)| (Arc::from(*name), value.clone())).collect()
+    fields
+        .iter()
+        .map(|(name, value)| (Arc::from(*name), value.clone()))
+        .collect()
 }
 
-pub(super) async fn add(memory: &dyn Memory, owner: &OwnerId, facts: impl IntoIterator<Item = NewFact>) -> Verdict {
-    ok("adding", memory.add(owner, facts.into_iter().collect()).await)
+pub(super) async fn add(
+    memory: &dyn Memory,
+    owner: &OwnerId,
+    facts: impl IntoIterator<Item = NewFact>,
+) -> Verdict {
+    ok(
+        "adding",
+        memory.add(owner, facts.into_iter().collect()).await,
+    )
 }
 
-pub(super) async fn get(memory: &dyn Memory, owner: &OwnerId, id: &str) -> Result<Option<Fact>, String> {
+pub(super) async fn get(
+    memory: &dyn Memory,
+    owner: &OwnerId,
+    id: &str,
+) -> Result<Option<Fact>, String> {
     ok("reading", memory.get(owner, &FactId::from(id)).await)
 }
 
 /// The fact that was made of a new one.
 pub(super) fn made(fact: &NewFact) -> Fact {
-    Fact::new(fact.id.clone(), fact.text.clone(), fact.metadata.clone(), fact.now_ms)
+    Fact::new(
+        fact.id.clone(),
+        fact.text.clone(),
+        fact.metadata.clone(),
+        fact.now_ms,
+    )
 }
 
 /// Checks which facts an owner has, oldest first.
 pub(super) async fn has(memory: &dyn Memory, owner: &OwnerId, want: &[Fact]) -> Verdict {
-    equal("the facts of the owner", &ok("listing", memory.list(owner, None, 1_000).await)?.as_slice(), &want)?;
+    equal(
+        "the facts of the owner",
+        &ok("listing", memory.list(owner, None, 1_000).await)?.as_slice(),
+        &want,
+    )?;
     for fact in want {
-        equal("the fact", &get(memory, owner, &fact.id.0).await?.as_ref(), &Some(fact))?;
+        equal(
+            "the fact",
+            &get(memory, owner, &fact.id.0).await?.as_ref(),
+            &Some(fact),
+        )?;
     }
     Ok(())
 }
@@ -76,8 +114,14 @@ pub(super) async fn has(memory: &dyn Memory, owner: &OwnerId, want: &[Fact]) -> 
 /// The names of what a search found, in its order.
 pub(super) fn names(found: &[ScoredFact]) -> Result<Vec<String>, String> {
     let scores: Vec<f64> = found.iter().map(|found| found.score).collect();
-    holds(&format!("scores go down: {scores:?}"), scores.is_sorted_by(|one, next| one >= next))?;
-    Ok(found.iter().map(|found| found.fact.id.to_string()).collect())
+    holds(
+        &format!("scores go down: {scores:?}"),
+        scores.is_sorted_by(|one, next| one >= next),
+    )?;
+    Ok(found
+        .iter()
+        .map(|found| found.fact.id.to_string())
+        .collect())
 }
 
 pub(super) fn owned(names: &[&str]) -> Vec<String> {
@@ -85,16 +129,37 @@ pub(super) fn owned(names: &[&str]) -> Vec<String> {
 }
 
 /// Checks which facts are found by words, in any order.
-pub(super) async fn finds(memory: &dyn Memory, owner: &OwnerId, query: &str, want: &[&str]) -> Verdict {
-    let found = ok(&format!("searching for {query:?}"), memory.by_words(owner, query, 100).await)?;
-    holds("scores are above 0", found.iter().all(|found| found.score > 0.0 && found.score.is_finite()))?;
+pub(super) async fn finds(
+    memory: &dyn Memory,
+    owner: &OwnerId,
+    query: &str,
+    want: &[&str],
+) -> Verdict {
+    let found = ok(
+        &format!("searching for {query:?}"),
+        memory.by_words(owner, query, 100).await,
+    )?;
+    holds(
+        "scores are above 0",
+        found
+            .iter()
+            .all(|found| found.score > 0.0 && found.score.is_finite()),
+    )?;
     let mut got = names(&found)?;
     got.sort();
     equal(&format!("what is found by {query:?}"), &got, &owned(want))
 }
 
 /// Checks that something fails in this way.
-pub(super) fn refused<T>(what: &str, result: Result<T, MemoryError>, kind: MemoryErrorKind) -> Verdict {
+pub(super) fn refused<T>(
+    what: &str,
+    result: Result<T, MemoryError>,
+    kind: MemoryErrorKind,
+) -> Verdict {
     let error = fails(what, result)?;
-    equal(&format!("the kind of error of {what} ({error})"), &error.kind, &kind)
+    equal(
+        &format!("the kind of error of {what} ({error})"),
+        &error.kind,
+        &kind,
+    )
 }

@@ -9,7 +9,13 @@ use super::request::MAX_TOOL_NAME;
 /// The largest length of the id of a call.
 pub(super) const MAX_CALL_ID: usize = 64;
 /// The vendor's own blocks, which only it understands.
-const VENDORS_OWN: [&str; 5] = ["server_tool_use", "mcp_tool_use", "container_upload", "compaction", "fallback"];
+const VENDORS_OWN: [&str; 5] = [
+    "server_tool_use",
+    "mcp_tool_use",
+    "container_upload",
+    "compaction",
+    "fallback",
+];
 
 /// A block of a reply.
 pub(super) enum ReplyBlock<'a> {
@@ -37,7 +43,9 @@ pub(super) fn of_message<'a>(message: &Node<'a>) -> Result<Vec<Node<'a>>, Refusa
 /// The blocks of a list, each an object.
 fn objects<'a>(list: &Node<'a>) -> Result<Vec<Node<'a>>, Refusal> {
     let blocks = list.items()?;
-    blocks.iter().try_for_each(|block| block.object().map(|_| ()))?;
+    blocks
+        .iter()
+        .try_for_each(|block| block.object().map(|_| ()))?;
     Ok(blocks)
 }
 
@@ -50,12 +58,23 @@ pub(super) fn content(block: &Node<'_>) -> Result<Content, Refusal> {
         "text" => Ok(Content::text(block.need("text")?.words()?)),
         "image" => {
             let (media_type, source) = source(&block.need("source")?, "image/*")?;
-            Ok(Content::Image(Image { media_type: media_type.into(), source }))
+            Ok(Content::Image(Image {
+                media_type: media_type.into(),
+                source,
+            }))
         }
         "document" => {
             let (media_type, source) = source(&block.need("source")?, "application/pdf")?;
-            let name = block.field("title").map(|it| it.text()).transpose()?.map(Into::into);
-            Ok(Content::Document(Document { media_type: media_type.into(), name, source }))
+            let name = block
+                .field("title")
+                .map(|it| it.text())
+                .transpose()?
+                .map(Into::into);
+            Ok(Content::Document(Document {
+                media_type: media_type.into(),
+                name,
+                source,
+            }))
         }
         other => Err(unexpected(block, other)),
     }
@@ -71,7 +90,10 @@ pub(super) fn result(block: &Node<'_>) -> Result<CallResult, Refusal> {
     result.content = match block.field("content") {
         None => Vec::new(),
         Some(text) if text.value.is_string() => vec![Content::text(text.text()?)],
-        Some(list) => objects(&list)?.iter().map(content).collect::<Result<_, _>>()?,
+        Some(list) => objects(&list)?
+            .iter()
+            .map(content)
+            .collect::<Result<_, _>>()?,
     };
     if failed && result.content.iter().any(|it| it.as_text().is_none()) {
         return Err(block.refuse("all content must be type \"text\" if \"is_error\" is true"));
@@ -114,26 +136,45 @@ pub(super) fn said<'a>(block: &Node<'a>, id: CallId) -> Result<ReplyBlock<'a>, R
             let name = block.need("name")?.word(MAX_TOOL_NAME)?;
             let input = block.need("input")?;
             input.object()?;
-            Ok(ReplyBlock::Call(wire_id, history::call(id, wire_id, name, input.value.to_string())))
+            Ok(ReplyBlock::Call(
+                wire_id,
+                history::call(id, wire_id, name, input.value.to_string()),
+            ))
         }
-        other if VENDORS_OWN.contains(&other) || (other.ends_with("_tool_result") && other != "tool_result") => {
-            Ok(ReplyBlock::Opaque(Block::Opaque { issuer: "anthropic".into(), value: block.value.clone() }))
+        other
+            if VENDORS_OWN.contains(&other)
+                || (other.ends_with("_tool_result") && other != "tool_result") =>
+        {
+            Ok(ReplyBlock::Opaque(Block::Opaque {
+                issuer: "anthropic".into(),
+                value: block.value.clone(),
+            }))
         }
         other => Err(unexpected(block, other)),
     }
 }
 
 fn unexpected(block: &Node<'_>, kind: &str) -> Refusal {
-    block.refuse(format!("Input tag '{kind}' found using 'type' does not match any of the expected tags"))
+    block.refuse(format!(
+        "Input tag '{kind}' found using 'type' does not match any of the expected tags"
+    ))
 }
 
 fn source(node: &Node<'_>, media_type: &str) -> Result<(String, Source), Refusal> {
     match node.need("type")?.text()? {
         "base64" => {
             let data = node.need("data")?.words()?.into();
-            Ok((node.need("media_type")?.words()?.to_owned(), Source::Base64 { data }))
+            Ok((
+                node.need("media_type")?.words()?.to_owned(),
+                Source::Base64 { data },
+            ))
         }
-        "url" => Ok((media_type.to_owned(), Source::Url { url: node.need("url")?.words()?.into() })),
+        "url" => Ok((
+            media_type.to_owned(),
+            Source::Url {
+                url: node.need("url")?.words()?.into(),
+            },
+        )),
         other => Err(unexpected(node, other)),
     }
 }

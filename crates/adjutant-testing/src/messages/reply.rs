@@ -1,6 +1,8 @@
 //! Writes the stream of the Messages wire.
 
-use adjutant_llm::{Block, BlockKind, Chunk, FinishReason, RateLimits, Reply, Thinking, Usage, Utc};
+use adjutant_llm::{
+    Block, BlockKind, Chunk, FinishReason, RateLimits, Reply, Thinking, Usage, Utc,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -32,8 +34,16 @@ pub(crate) struct Encoder {
 impl Encoder {
     pub(crate) fn new(asked: Asked, stamp: Stamp) -> Self {
         // The vendor knows the size of the input when it begins; the model may correct it later.
-        let usage = Usage { input_uncached: asked.request.entries.tokens(), output: 1, ..Usage::default() };
-        Self { answer: Answer::new(asked, stamp), usage, stage: MessageProgress::Before }
+        let usage = Usage {
+            input_uncached: asked.request.entries.tokens(),
+            output: 1,
+            ..Usage::default()
+        };
+        Self {
+            answer: Answer::new(asked, stamp),
+            usage,
+            stage: MessageProgress::Before,
+        }
     }
 
     fn begin(&mut self, body: &mut Body) {
@@ -51,7 +61,12 @@ impl Encoder {
             "stop_sequence": null,
             "usage": usage(&self.usage),
         });
-        event("message_start", &json!({"type": "message_start", "message": message}), Frame::Content, body);
+        event(
+            "message_start",
+            &json!({"type": "message_start", "message": message}),
+            Frame::Content,
+            body,
+        );
     }
 
     /// Begins a block whose form is known.
@@ -60,7 +75,9 @@ impl Encoder {
         event("content_block_start", &data, Frame::Content, body);
         if self.stage == MessageProgress::Started {
             self.stage = MessageProgress::Pinged;
-            body.frame(Frame::Content, |to| to.extend_from_slice(b"event: ping\ndata: {\"type\": \"ping\"}\n\n"));
+            body.frame(Frame::Content, |to| {
+                to.extend_from_slice(b"event: ping\ndata: {\"type\": \"ping\"}\n\n")
+            });
         }
         if let Some(open) = self.answer.blocks.get_mut(&block) {
             open.announced = true;
@@ -74,7 +91,11 @@ impl Encoder {
             BlockKind::Text => self.start_block(block, &json!({"type": "text", "text": ""}), body),
             BlockKind::Call { id, name } => {
                 let id = self.answer.call_id("toolu_", *id);
-                self.start_block(block, &json!({"type": "tool_use", "id": id, "name": name, "input": {}}), body);
+                self.start_block(
+                    block,
+                    &json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
+                    body,
+                );
                 delta(block, INPUT, "", body);
             }
             // The first delta shows if thinking is withheld; opaque content shows at its end.
@@ -95,7 +116,11 @@ impl Encoder {
             _ => return Ok(()),
         };
         if !announced {
-            self.start_block(block, &json!({"type": "thinking", "thinking": "", "signature": ""}), body);
+            self.start_block(
+                block,
+                &json!({"type": "thinking", "thinking": "", "signature": ""}),
+                body,
+            );
         }
         delta(block, shape, text, body);
         Ok(())
@@ -113,7 +138,11 @@ impl Encoder {
             }
             _ => return Err(unspeakable("a block of an unknown kind")),
         };
-        let grown = self.answer.blocks.get(&block).is_some_and(|open| open.grown);
+        let grown = self
+            .answer
+            .blocks
+            .get(&block)
+            .is_some_and(|open| open.grown);
         if !grown && !whole.is_empty() {
             self.grow(block, whole, body)?;
         }
@@ -125,15 +154,27 @@ impl Encoder {
     }
 
     fn sign(&mut self, block: u32, thinking: &Thinking, body: &mut Body) {
-        let announced = self.answer.blocks.get(&block).is_some_and(|open| open.announced);
+        let announced = self
+            .answer
+            .blocks
+            .get(&block)
+            .is_some_and(|open| open.announced);
         let signature = thinking.signature.as_deref().unwrap_or_default();
         self.answer.issue(Wire::Messages, signature);
         if thinking.redacted && !announced {
-            self.start_block(block, &json!({"type": "redacted_thinking", "data": signature}), body);
+            self.start_block(
+                block,
+                &json!({"type": "redacted_thinking", "data": signature}),
+                body,
+            );
             return;
         }
         if !announced {
-            self.start_block(block, &json!({"type": "thinking", "thinking": "", "signature": ""}), body);
+            self.start_block(
+                block,
+                &json!({"type": "thinking", "thinking": "", "signature": ""}),
+                body,
+            );
         }
         if !signature.is_empty() {
             delta(block, SIGNATURE, signature, body);
@@ -159,14 +200,26 @@ impl Encoder {
             FinishReason::Refused | FinishReason::Filtered => "refusal",
             _ => "end_turn",
         };
-        let sequence = self.answer.asked.request.options.stop.first().filter(|_| reply.stop == FinishReason::Sequence);
+        let sequence = self
+            .answer
+            .asked
+            .request
+            .options
+            .stop
+            .first()
+            .filter(|_| reply.stop == FinishReason::Sequence);
         let data = json!({
             "type": "message_delta",
             "delta": {"stop_reason": reply.raw_stop.as_deref().unwrap_or(reason), "stop_sequence": sequence},
             "usage": usage(&self.usage),
         });
         event("message_delta", &data, Frame::UsageAndFinish, body);
-        event("message_stop", &json!({"type": "message_stop"}), Frame::Finish, body);
+        event(
+            "message_stop",
+            &json!({"type": "message_stop"}),
+            Frame::Finish,
+            body,
+        );
     }
 }
 
@@ -198,7 +251,11 @@ impl encode::Encoder for Encoder {
         });
         if let Some(left) = limits.requests_left {
             headers.push(("anthropic-ratelimit-requests-remaining", left.to_string()));
-            headers.extend(reset.clone().map(|reset| ("anthropic-ratelimit-requests-reset", reset)));
+            headers.extend(
+                reset
+                    .clone()
+                    .map(|reset| ("anthropic-ratelimit-requests-reset", reset)),
+            );
         }
         if let Some(left) = limits.tokens_left {
             headers.push(("anthropic-ratelimit-tokens-remaining", left.to_string()));
@@ -228,7 +285,9 @@ fn event(name: &str, data: &Value, frame: Frame, body: &mut Body) {
 /// A delta is written by hand: it is the one event that comes in hundreds of thousands.
 fn delta(block: u32, (kind, field): Shape, text: &str, body: &mut Body) {
     body.frame(Frame::Content, |to| {
-        to.extend_from_slice(b"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":");
+        to.extend_from_slice(
+            b"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":",
+        );
         to.extend_from_slice(block.to_string().as_bytes());
         to.extend_from_slice(b",\"delta\":{\"type\":\"");
         to.extend_from_slice(kind.as_bytes());

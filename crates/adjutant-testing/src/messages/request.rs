@@ -23,7 +23,9 @@ pub(crate) fn decode(body: &Value, issued: &Issued) -> Result<Asked, Refusal> {
     let root = Node::root(body);
     let model = root.need("model")?.text()?;
     if model.is_empty() {
-        return Err(root.need("model")?.refuse("String should have at least 1 character"));
+        return Err(root
+            .need("model")?
+            .refuse("String should have at least 1 character"));
     }
     let options = options(&root)?;
     rules::check_cache(&root)?;
@@ -37,19 +39,37 @@ pub(crate) fn decode(body: &Value, issued: &Issued) -> Result<Asked, Refusal> {
     if rules::thinks(&root) {
         rules::check_order(&messages)?;
     }
-    if root.field("thinking").is_some_and(|thinking| thinking.value["type"] == "enabled") {
+    if root
+        .field("thinking")
+        .is_some_and(|thinking| thinking.value["type"] == "enabled")
+    {
         thinks_first(&messages)?;
     }
-    Ok(Asked { request, model: model.to_owned(), include_usage: true })
+    Ok(Asked {
+        request,
+        model: model.to_owned(),
+        include_usage: true,
+    })
 }
 
 fn options(root: &Node<'_>) -> Result<Options, Refusal> {
-    let mut options = Options { max_output_tokens: Some(root.need("max_tokens")?.count()?), ..Options::default() };
+    let mut options = Options {
+        max_output_tokens: Some(root.need("max_tokens")?.count()?),
+        ..Options::default()
+    };
     if let Some(temperature) = root.field("temperature") {
         options.temperature = Some(temperature.within(0.0, 1.0)?);
     }
-    options.top_p = root.field("top_p").map(|it| it.within(0.0, 1.0)).transpose()?;
-    for stop in root.field("stop_sequences").map(|it| it.items()).transpose()?.unwrap_or_default() {
+    options.top_p = root
+        .field("top_p")
+        .map(|it| it.within(0.0, 1.0))
+        .transpose()?;
+    for stop in root
+        .field("stop_sequences")
+        .map(|it| it.items())
+        .transpose()?
+        .unwrap_or_default()
+    {
         let text = stop.text()?;
         if text.trim().is_empty() {
             return Err(stop.refuse("each stop sequence must contain non-whitespace"));
@@ -60,7 +80,9 @@ fn options(root: &Node<'_>) -> Result<Options, Refusal> {
 }
 
 fn system(root: &Node<'_>) -> Result<String, Refusal> {
-    let Some(system) = root.field("system") else { return Ok(String::new()) };
+    let Some(system) = root.field("system") else {
+        return Ok(String::new());
+    };
     if let Some(text) = system.value.as_str() {
         return Ok(text.to_owned());
     }
@@ -76,9 +98,17 @@ fn system(root: &Node<'_>) -> Result<String, Refusal> {
 
 fn tools(root: &Node<'_>) -> Result<Vec<ToolDecl>, Refusal> {
     let mut tools: Vec<ToolDecl> = Vec::new();
-    for tool in root.field("tools").map(|it| it.items()).transpose()?.unwrap_or_default() {
+    for tool in root
+        .field("tools")
+        .map(|it| it.items())
+        .transpose()?
+        .unwrap_or_default()
+    {
         // A tool of another type runs at the vendor; it has no schema and is not for us.
-        if tool.field("type").is_some_and(|kind| kind.value != "custom") {
+        if tool
+            .field("type")
+            .is_some_and(|kind| kind.value != "custom")
+        {
             continue;
         }
         let name = tool.need("name")?.word(MAX_TOOL_NAME)?;
@@ -91,16 +121,26 @@ fn tools(root: &Node<'_>) -> Result<Vec<ToolDecl>, Refusal> {
         if kind.text()? != "object" {
             return Err(kind.refuse("Input should be 'object'"));
         }
-        let description = tool.field("description").map(|it| it.text()).transpose()?.unwrap_or_default();
+        let description = tool
+            .field("description")
+            .map(|it| it.text())
+            .transpose()?
+            .unwrap_or_default();
         let schema = schema.value.clone().into();
-        tools.push(ToolDecl { name: name.into(), description: description.into(), schema });
+        tools.push(ToolDecl {
+            name: name.into(),
+            description: description.into(),
+            schema,
+        });
     }
     Ok(tools)
 }
 
 fn conversation(model: &str, messages: &[Node<'_>]) -> Result<History, Refusal> {
     if messages.is_empty() {
-        return Err(Refusal::invalid("messages: at least one message is required").param("messages"));
+        return Err(
+            Refusal::invalid("messages: at least one message is required").param("messages"),
+        );
     }
     let mut history = History::new(model);
     let mut ids: Vec<&str> = Vec::new();
@@ -112,14 +152,20 @@ fn conversation(model: &str, messages: &[Node<'_>]) -> Result<History, Refusal> 
                 may_end = true;
             }
             "assistant" if at == 0 => {
-                return Err(Refusal::invalid("messages: first message must use the \"user\" role"));
+                return Err(Refusal::invalid(
+                    "messages: first message must use the \"user\" role",
+                ));
             }
             "assistant" => {
                 answered(&mut history, message)?;
                 may_end = assistant(&mut history, message, &mut ids)?;
             }
             "system" => return Err(message.refuse("role 'system' is not supported on this model")),
-            _ => return Err(message.need("role")?.refuse("Input should be 'user' or 'assistant'")),
+            _ => {
+                return Err(message
+                    .need("role")?
+                    .refuse("Input should be 'user' or 'assistant'"));
+            }
         }
     }
     if let Some(last) = messages.last() {
@@ -147,9 +193,15 @@ fn answered(history: &mut History, before: &Node<'_>) -> Result<(), Refusal> {
 fn user(history: &mut History, message: &Node<'_>) -> Result<(), Refusal> {
     let mut content = Vec::new();
     for block in blocks::of_message(message)? {
-        if block.value.get("type").is_some_and(|kind| kind == "tool_result") {
+        if block
+            .value
+            .get("type")
+            .is_some_and(|kind| kind == "tool_result")
+        {
             if !content.is_empty() {
-                return Err(block.refuse("`tool_result` blocks must come before all other content of the message"));
+                return Err(block.refuse(
+                    "`tool_result` blocks must come before all other content of the message",
+                ));
             }
             result(history, &block)?;
         } else {
@@ -178,7 +230,11 @@ fn result(history: &mut History, block: &Node<'_>) -> Result<(), Refusal> {
 }
 
 /// Reads a reply; says whether the conversation may end with it.
-fn assistant<'a>(history: &mut History, message: &Node<'a>, ids: &mut Vec<&'a str>) -> Result<bool, Refusal> {
+fn assistant<'a>(
+    history: &mut History,
+    message: &Node<'a>,
+    ids: &mut Vec<&'a str>,
+) -> Result<bool, Refusal> {
     let mut said = Vec::new();
     let mut paused = false;
     for (at, block) in blocks::of_message(message)?.iter().enumerate() {
@@ -203,9 +259,16 @@ fn assistant<'a>(history: &mut History, message: &Node<'a>, ids: &mut Vec<&'a st
 
 /// Checks that the reply whose results are sent begins with its thinking.
 fn thinks_first(messages: &[Node<'_>]) -> Result<(), Refusal> {
-    let [.., reply, last] = messages else { return Ok(()) };
-    let first = reply.value["content"].get(0).and_then(|block| block["type"].as_str()).unwrap_or("text");
-    let sends_results = last.value["content"].get(0).is_some_and(|block| block["type"] == "tool_result");
+    let [.., reply, last] = messages else {
+        return Ok(());
+    };
+    let first = reply.value["content"]
+        .get(0)
+        .and_then(|block| block["type"].as_str())
+        .unwrap_or("text");
+    let sends_results = last.value["content"]
+        .get(0)
+        .is_some_and(|block| block["type"] == "tool_result");
     if !sends_results || matches!(first, "thinking" | "redacted_thinking") {
         return Ok(());
     }

@@ -11,7 +11,11 @@ const MAX_CACHE_MARKS: usize = 4;
 const MIN_BUDGET: u64 = 1_024;
 
 /// Adds what a request says about thinking, its output and the choice of tools.
-pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl], mut options: Options) -> Result<Options, Refusal> {
+pub(super) fn options(
+    root: &Node<'_>,
+    tools: &[ToolDecl],
+    mut options: Options,
+) -> Result<Options, Refusal> {
     options.thinking = thinking(root)?;
     if let Some(output) = root.field("output_config") {
         output.object()?;
@@ -22,11 +26,24 @@ pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl], mut options: Options)
         options.format = output.field("format").map(|it| format(&it)).transpose()?;
     }
     choice(root, tools, &mut options)?;
-    let thinks = root.field("thinking").is_some_and(|it| it.value["type"] != "disabled");
-    if thinks && matches!(options.tool_choice, ToolChoice::Required | ToolChoice::Named(_)) {
-        return Err(Refusal::invalid("Thinking may not be enabled when tool_choice forces tool use."));
+    let thinks = root
+        .field("thinking")
+        .is_some_and(|it| it.value["type"] != "disabled");
+    if thinks
+        && matches!(
+            options.tool_choice,
+            ToolChoice::Required | ToolChoice::Named(_)
+        )
+    {
+        return Err(Refusal::invalid(
+            "Thinking may not be enabled when tool_choice forces tool use.",
+        ));
     }
-    if thinks && options.temperature.is_some_and(|temperature| temperature != 1.0) {
+    if thinks
+        && options
+            .temperature
+            .is_some_and(|temperature| temperature != 1.0)
+    {
         return Err(Refusal::invalid(
             "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode.",
         ));
@@ -36,13 +53,20 @@ pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl], mut options: Options)
 
 /// True if a reply of the request thinks.
 pub(super) fn thinks(root: &Node<'_>) -> bool {
-    root.field("thinking").is_some_and(|it| it.value["type"] == "enabled" || it.value["type"] == "adaptive")
+    root.field("thinking")
+        .is_some_and(|it| it.value["type"] == "enabled" || it.value["type"] == "adaptive")
 }
 
 /// Checks that what is signed was signed here for this model.
-pub(super) fn check_signatures(messages: &[Node<'_>], model: &str, issued: &Issued) -> Result<(), Refusal> {
+pub(super) fn check_signatures(
+    messages: &[Node<'_>],
+    model: &str,
+    issued: &Issued,
+) -> Result<(), Refusal> {
     for message in messages {
-        let Some(content) = message.field("content").filter(|it| it.value.is_array()) else { continue };
+        let Some(content) = message.field("content").filter(|it| it.value.is_array()) else {
+            continue;
+        };
         for block in content.items()? {
             let (field, kind) = match block.value["type"].as_str() {
                 Some("thinking") => ("signature", "thinking"),
@@ -59,7 +83,10 @@ pub(super) fn check_signatures(messages: &[Node<'_>], model: &str, issued: &Issu
 
 /// Checks that each reply with calls that has thought begins with its thinking.
 pub(super) fn check_order(messages: &[Node<'_>]) -> Result<(), Refusal> {
-    for message in messages.iter().filter(|message| message.value["role"] == "assistant") {
+    for message in messages
+        .iter()
+        .filter(|message| message.value["role"] == "assistant")
+    {
         let kinds: Vec<&str> = message.value["content"]
             .as_array()
             .into_iter()
@@ -75,7 +102,9 @@ pub(super) fn check_order(messages: &[Node<'_>]) -> Result<(), Refusal> {
             )));
         }
         if kinds.last().is_some_and(is_thinking) {
-            return Err(message.refuse("The final block in an assistant message cannot be `thinking`."));
+            return Err(
+                message.refuse("The final block in an assistant message cannot be `thinking`.")
+            );
         }
     }
     Ok(())
@@ -87,14 +116,20 @@ pub(super) fn check_cache(root: &Node<'_>) -> Result<(), Refusal> {
     for name in ["tools", "system"] {
         collect(root.field(name), &mut marked)?;
     }
-    for message in root.field("messages").map(|it| it.items()).transpose()?.unwrap_or_default() {
+    for message in root
+        .field("messages")
+        .map(|it| it.items())
+        .transpose()?
+        .unwrap_or_default()
+    {
         collect(message.field("content"), &mut marked)?;
     }
     // The automatic form marks the last block.
     marked.extend(root.field("cache_control").map(|_| root.clone()));
     if marked.len() > MAX_CACHE_MARKS {
         let found = marked.len();
-        let limit = format!("A maximum of 4 blocks with cache_control may be provided. Found {found}.");
+        let limit =
+            format!("A maximum of 4 blocks with cache_control may be provided. Found {found}.");
         return Err(Refusal::invalid(limit));
     }
     let mut short = false;
@@ -127,7 +162,9 @@ pub(super) fn check_cache(root: &Node<'_>) -> Result<(), Refusal> {
 
 /// Adds the blocks of a list that are marked, and those within them.
 fn collect<'a>(list: Option<Node<'a>>, marked: &mut Vec<Node<'a>>) -> Result<(), Refusal> {
-    let Some(list) = list.filter(|list| list.value.is_array()) else { return Ok(()) };
+    let Some(list) = list.filter(|list| list.value.is_array()) else {
+        return Ok(());
+    };
     for block in list.items()? {
         collect(block.field("content"), marked)?;
         if block.field("cache_control").is_some() {
@@ -139,7 +176,9 @@ fn collect<'a>(list: Option<Node<'a>>, marked: &mut Vec<Node<'a>>) -> Result<(),
 
 /// Reads how much is to be thought, as far as the switch tells it.
 fn thinking(root: &Node<'_>) -> Result<Option<Effort>, Refusal> {
-    let Some(thinking) = root.field("thinking") else { return Ok(None) };
+    let Some(thinking) = root.field("thinking") else {
+        return Ok(None);
+    };
     let kind = thinking.need("type")?;
     match kind.text()? {
         "disabled" => Ok(Some(Effort::Off)),
@@ -184,16 +223,21 @@ fn format(node: &Node<'_>) -> Result<Format, Refusal> {
         return Err(node.refuse("type: Input should be 'json_schema'"));
     }
     let schema = node.need("schema")?;
-    let open = |schema: &Value| schema["type"] == "object" && schema["additionalProperties"] != false;
+    let open =
+        |schema: &Value| schema["type"] == "object" && schema["additionalProperties"] != false;
     if open(schema.value) {
         let message = "For 'object' type, 'additionalProperties' must be explicitly set to false";
-        return Err(Refusal::invalid(format!("output_config.format.schema: {message}")));
+        return Err(Refusal::invalid(format!(
+            "output_config.format.schema: {message}"
+        )));
     }
     Ok(Format::new("response", schema.value.clone()))
 }
 
 fn choice(root: &Node<'_>, tools: &[ToolDecl], options: &mut Options) -> Result<(), Refusal> {
-    let Some(choice) = root.field("tool_choice") else { return Ok(()) };
+    let Some(choice) = root.field("tool_choice") else {
+        return Ok(());
+    };
     let kind = choice.need("type")?;
     let disabled = choice.field("disable_parallel_tool_use");
     options.sequential_calls = disabled.as_ref().is_some_and(|it| it.value == true);
@@ -201,13 +245,17 @@ fn choice(root: &Node<'_>, tools: &[ToolDecl], options: &mut Options) -> Result<
         "auto" => ToolChoice::Auto,
         "any" => ToolChoice::Required,
         "none" if disabled.is_some() => {
-            return Err(choice.refuse("none.disable_parallel_tool_use: Extra inputs are not permitted"));
+            return Err(
+                choice.refuse("none.disable_parallel_tool_use: Extra inputs are not permitted")
+            );
         }
         "none" => ToolChoice::None,
         "tool" => {
             let name = choice.need("name")?.text()?;
             if !tools.iter().any(|tool| tool.name.as_str() == name) {
-                return Err(Refusal::invalid(format!("Tool '{name}' not found in provided tools")));
+                return Err(Refusal::invalid(format!(
+                    "Tool '{name}' not found in provided tools"
+                )));
             }
             ToolChoice::Named(name.into())
         }
@@ -219,7 +267,9 @@ fn choice(root: &Node<'_>, tools: &[ToolDecl], options: &mut Options) -> Result<
         }
     };
     if root.field("tools").is_none() {
-        return Err(Refusal::invalid("tool_choice may only be specified while providing tools."));
+        return Err(Refusal::invalid(
+            "tool_choice may only be specified while providing tools.",
+        ));
     }
     Ok(())
 }

@@ -39,13 +39,20 @@ pub(super) struct Install {
 
 impl Install {
     pub(super) fn find() -> Result<Self, Unavailable> {
-        let missing = "neither the path, nor pg_config, nor /usr/lib/postgresql has initdb and postgres";
+        let missing =
+            "neither the path, nor pg_config, nor /usr/lib/postgresql has initdb and postgres";
         let bin = bin().ok_or_else(|| Unavailable::new(missing))?;
-        let user = said(Command::new("id").arg("-u")).ok_or_else(|| Unavailable::new("this user has no number"))?;
+        let user = said(Command::new("id").arg("-u"))
+            .ok_or_else(|| Unavailable::new("this user has no number"))?;
         let run_as = if user == "0" { run_as()? } else { Vec::new() };
         let base = env::temp_dir().join(format!("adjutant-postgres-{user}"));
         let install = Self { bin, run_as, base };
-        install.done(install.command("mkdir").args(["-p", "-m", "755"]).arg(&install.base))?;
+        install.done(
+            install
+                .command("mkdir")
+                .args(["-p", "-m", "755"])
+                .arg(&install.base),
+        )?;
         Ok(install)
     }
 
@@ -74,14 +81,22 @@ impl Install {
     /// The cluster that the others are copies of; the first process that needs it makes it.
     pub(super) fn template(&self) -> Result<PathBuf, Unavailable> {
         let version = said(Command::new(self.program("postgres")).arg("--version"));
-        let version = version.ok_or_else(|| Unavailable::new("the server does not tell its version"))?;
-        let name: String = version.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let version =
+            version.ok_or_else(|| Unavailable::new("the server does not tell its version"))?;
+        let name: String = version
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+            .collect();
         let template = self.base.join(&name);
-        let lock =
-            env::temp_dir().join(format!("{}.lock", self.base.file_name().unwrap_or_default().to_string_lossy()));
+        let lock = env::temp_dir().join(format!(
+            "{}.lock",
+            self.base.file_name().unwrap_or_default().to_string_lossy()
+        ));
         let lock = File::options().create(true).append(true).open(&lock);
-        let lock = lock.map_err(|error| Unavailable::new(format!("the lock of its template: {error}")))?;
-        lock.lock().map_err(|error| Unavailable::new(format!("the lock of its template: {error}")))?;
+        let lock =
+            lock.map_err(|error| Unavailable::new(format!("the lock of its template: {error}")))?;
+        lock.lock()
+            .map_err(|error| Unavailable::new(format!("the lock of its template: {error}")))?;
         if !fs::exists(&template).unwrap_or(false) {
             self.make(&self.base.join(format!("{name}-new")), &template)?;
         }
@@ -91,15 +106,25 @@ impl Install {
     fn make(&self, new: &Path, template: &Path) -> Result<(), Unavailable> {
         self.done(self.command("rm").arg("-rf").arg(new))?;
         let mut initdb = self.command(self.program("initdb"));
-        initdb.args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--no-sync"]);
+        initdb.args([
+            "--auth=trust",
+            "--username=postgres",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+        ]);
         self.done(initdb.args(["--wal-segsize=1", "-D"]).arg(new))?;
         self.done(self.command("mv").arg(new).arg(template))
     }
 
     fn done(&self, command: &mut Command) -> Result<(), Unavailable> {
         let program = Path::new(command.get_program()).display().to_string();
-        let failed = |why: &dyn std::fmt::Display| Unavailable::new(format!("{program} failed: {why}"));
-        let output = command.stdin(Stdio::null()).output().map_err(|error| failed(&error))?;
+        let failed =
+            |why: &dyn std::fmt::Display| Unavailable::new(format!("{program} failed: {why}"));
+        let output = command
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| failed(&error))?;
         if output.status.success() {
             return Ok(());
         }
@@ -112,15 +137,19 @@ fn bin() -> Option<PathBuf> {
     let has_both = |dir: &PathBuf| dir.join("initdb").is_file() && dir.join("postgres").is_file();
     let path = env::var_os("PATH").unwrap_or_default();
     let told = said(Command::new("pg_config").arg("--bindir")).map(PathBuf::from);
-    env::split_paths(&path).chain(told).chain(versions()).find(has_both)
+    env::split_paths(&path)
+        .chain(told)
+        .chain(versions())
+        .find(has_both)
 }
 
 /// The installed versions, the newest one first.
 fn versions() -> Vec<PathBuf> {
     let dirs = fs::read_dir(VERSIONS).into_iter().flatten().flatten();
     let number = |dir: &fs::DirEntry| dir.file_name().to_string_lossy().parse::<u32>().ok();
-    let mut versions: Vec<(u32, PathBuf)> =
-        dirs.filter_map(|dir| Some((number(&dir)?, dir.path().join("bin")))).collect();
+    let mut versions: Vec<(u32, PathBuf)> = dirs
+        .filter_map(|dir| Some((number(&dir)?, dir.path().join("bin"))))
+        .collect();
     versions.sort_unstable_by(|one, other| other.cmp(one));
     versions.into_iter().map(|(_, dir)| dir).collect()
 }
@@ -128,9 +157,17 @@ fn versions() -> Vec<PathBuf> {
 /// Finds the command with which root runs a program as the user that may run the server.
 fn run_as() -> Result<Vec<&'static str>, Unavailable> {
     if said(Command::new("id").args(["-u", USER])).is_none() {
-        return Err(Unavailable::new("root may not run it, and there is no user called postgres"));
+        return Err(Unavailable::new(
+            "root may not run it, and there is no user called postgres",
+        ));
     }
-    let setpriv = vec!["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "--"];
+    let setpriv = vec![
+        "setpriv",
+        "--reuid=postgres",
+        "--regid=postgres",
+        "--init-groups",
+        "--",
+    ];
     let runuser = vec!["runuser", "-u", USER, "--"];
     let works = |words: &Vec<&str>| {
         let (program, args) = words.split_first().unwrap_or((&"false", &[]));
@@ -142,7 +179,11 @@ fn run_as() -> Result<Vec<&'static str>, Unavailable> {
 
 /// Runs a program, and returns what it prints, if it succeeds.
 fn said(command: &mut Command) -> Option<String> {
-    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
 }

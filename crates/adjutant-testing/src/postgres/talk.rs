@@ -63,13 +63,19 @@ impl Talk {
             let [kind, length @ ..] = head;
             let length = (u32::from_be_bytes(length) as usize).saturating_sub(4);
             if length > LONGEST {
-                return Err(io::Error::other("the server sends a message that is too long"));
+                return Err(io::Error::other(
+                    "the server sends a message that is too long",
+                ));
             }
             let mut body = vec![0; length];
             self.stream.read_exact(&mut body)?;
             match kind {
                 b'Z' => return refused.map_or(Ok(()), Err),
-                b'E' => refused = Some(io::Error::other(String::from_utf8_lossy(&body).replace('\0', " "))),
+                b'E' => {
+                    refused = Some(io::Error::other(
+                        String::from_utf8_lossy(&body).replace('\0', " "),
+                    ))
+                }
                 _ => {}
             }
         }

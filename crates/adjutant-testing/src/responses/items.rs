@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use adjutant_llm::{Block, CallResult, Content, Document, Image, Origin, Source, Status, Thinking, UserMessage};
+use adjutant_llm::{
+    Block, CallResult, Content, Document, Image, Origin, Source, Status, Thinking, UserMessage,
+};
 
 use super::place;
 use crate::{
@@ -68,10 +70,16 @@ impl<'a> Reading<'a> {
             other if other.ends_with("_call") || other == "compaction" => {
                 self.answered_before_reply()?;
                 let value = item.value.clone();
-                self.said.push(Block::Opaque { issuer: "openai".into(), value });
+                self.said.push(Block::Opaque {
+                    issuer: "openai".into(),
+                    value,
+                });
                 Ok(())
             }
-            other => Err(refuse(&item.need("type")?, &format!("Invalid value: '{other}'.")).code("invalid_value")),
+            other => Err(
+                refuse(&item.need("type")?, &format!("Invalid value: '{other}'."))
+                    .code("invalid_value"),
+            ),
         }
     }
 
@@ -96,11 +104,20 @@ impl<'a> Reading<'a> {
                 if self.history.is_empty() {
                     self.system.push(text);
                 } else {
-                    let origin = Origin::Reminder { by: "system".into() };
-                    self.history.user(UserMessage { origin, ..UserMessage::text(text) });
+                    let origin = Origin::Reminder {
+                        by: "system".into(),
+                    };
+                    self.history.user(UserMessage {
+                        origin,
+                        ..UserMessage::text(text)
+                    });
                 }
             }
-            other => return Err(refuse(&role, &format!("Invalid value: '{other}'.")).code("invalid_value")),
+            other => {
+                return Err(
+                    refuse(&role, &format!("Invalid value: '{other}'.")).code("invalid_value")
+                );
+            }
         }
         Ok(())
     }
@@ -111,12 +128,20 @@ impl<'a> Reading<'a> {
         let mut text = Vec::new();
         for part in item.need("summary")?.items()? {
             if part.need("type")?.text()? != "summary_text" {
-                return Err(refuse(&part, "Invalid value. Supported values are: 'summary_text'."));
+                return Err(refuse(
+                    &part,
+                    "Invalid value. Supported values are: 'summary_text'.",
+                ));
             }
             text.push(part.need("text")?.text()?);
         }
-        let Some(sealed) = item.field("encrypted_content") else { return Err(not_found(id)) };
-        if !self.issued.accepts(Wire::Responses, self.model, sealed.text()?) {
+        let Some(sealed) = item.field("encrypted_content") else {
+            return Err(not_found(id));
+        };
+        if !self
+            .issued
+            .accepts(Wire::Responses, self.model, sealed.text()?)
+        {
             let message = format!(
                 "The encrypted content for item {id} could not be verified. Reason: Encrypted content could not be \
                  decrypted or parsed."
@@ -139,8 +164,9 @@ impl<'a> Reading<'a> {
         let name = item.need("name")?.word(MAX_NAME)?;
         let arguments = item.need("arguments")?.text()?;
         if !self.call_ids.insert(call_id) {
-            let message =
-                format!("Duplicate item found with call_id {call_id}. Remove duplicate items from your input.");
+            let message = format!(
+                "Duplicate item found with call_id {call_id}. Remove duplicate items from your input."
+            );
             return Err(Refusal::invalid(message).param("input"));
         }
         let id = self.history.call_id(self.said.len());
@@ -162,7 +188,9 @@ impl<'a> Reading<'a> {
                 Misplaced::NoCall => {
                     format!("No tool call found for function call output with call_id {call_id}.")
                 }
-                Misplaced::Twice => format!("Duplicate function call output found with call_id {call_id}."),
+                Misplaced::Twice => {
+                    format!("Duplicate function call output found with call_id {call_id}.")
+                }
             };
             Refusal::invalid(message).param("input")
         })
@@ -170,16 +198,24 @@ impl<'a> Reading<'a> {
 
     /// Checks the id of an item, if it has one, and that the reasoning it was said after is there.
     fn id(&mut self, item: &Node<'a>, prefix: &str) -> Result<Option<&'a str>, Refusal> {
-        let Some(node) = item.field("id") else { return Ok(None) };
+        let Some(node) = item.field("id") else {
+            return Ok(None);
+        };
         let id = node.text()?;
         if !id.starts_with(prefix) {
-            return Err(
-                refuse(&node, &format!("'{id}'. Expected an ID that begins with '{prefix}'.")).code("invalid_value")
-            );
+            return Err(refuse(
+                &node,
+                &format!("'{id}'. Expected an ID that begins with '{prefix}'."),
+            )
+            .code("invalid_value"));
         }
         check_length(&node, id)?;
         node.word(MAX_ID)?;
-        if let Some(reasoning) = self.issued.reasoning_of(id).filter(|it| !self.ids.contains(it.as_str())) {
+        if let Some(reasoning) = self
+            .issued
+            .reasoning_of(id)
+            .filter(|it| !self.ids.contains(it.as_str()))
+        {
             let kind = kind(item)?;
             let message = format!(
                 "Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: '{reasoning}'."
@@ -187,8 +223,9 @@ impl<'a> Reading<'a> {
             return Err(Refusal::invalid(message).param("input"));
         }
         if !self.ids.insert(id) {
-            let message =
-                format!("Duplicate item found with id {id}. Remove duplicate items from your input and try again.");
+            let message = format!(
+                "Duplicate item found with id {id}. Remove duplicate items from your input and try again."
+            );
             return Err(Refusal::invalid(message).param("input"));
         }
         Ok(Some(id))
@@ -202,13 +239,18 @@ impl<'a> Reading<'a> {
 
     /// Results of the reply before must be whole when the next one begins.
     fn answered_before_reply(&mut self) -> Result<(), Refusal> {
-        if self.said.is_empty() { self.answered() } else { Ok(()) }
+        if self.said.is_empty() {
+            self.answered()
+        } else {
+            Ok(())
+        }
     }
 
     fn answered(&mut self) -> Result<(), Refusal> {
         self.history.close().map_err(|missing| {
             let first = missing.first().map(String::as_str).unwrap_or_default();
-            Refusal::invalid(format!("No tool output found for function call {first}.")).param("input")
+            Refusal::invalid(format!("No tool output found for function call {first}."))
+                .param("input")
         })
     }
 }
@@ -225,7 +267,9 @@ fn followed(item: &Node<'_>, rest: &[Node<'_>]) -> Result<(), Refusal> {
         }
     }
     let id = item.value["id"].as_str().unwrap_or("rs_unknown");
-    let message = format!("Item '{id}' of type 'reasoning' was provided without its required following item.");
+    let message = format!(
+        "Item '{id}' of type 'reasoning' was provided without its required following item."
+    );
     Err(Refusal::invalid(message).param("input"))
 }
 
@@ -242,7 +286,11 @@ fn call_id<'a>(item: &Node<'a>) -> Result<&'a str, Refusal> {
     let node = item.need("call_id")?;
     let id = node.text()?;
     if id.is_empty() {
-        return Err(refuse(&node, "empty string. Expected a string with minimum length 1.").code("empty_string"));
+        return Err(refuse(
+            &node,
+            "empty string. Expected a string with minimum length 1.",
+        )
+        .code("empty_string"));
     }
     check_length(&node, id)?;
     Ok(id)
@@ -282,7 +330,11 @@ fn texts(content: &Node<'_>, types: &[&str]) -> Result<String, Refusal> {
         if !types.contains(&kind.text()?) {
             return Err(unexpected(&kind, types));
         }
-        let field = if kind.text()? == "refusal" { "refusal" } else { "text" };
+        let field = if kind.text()? == "refusal" {
+            "refusal"
+        } else {
+            "text"
+        };
         whole.push_str(part.need(field)?.text()?);
     }
     Ok(whole)
@@ -302,17 +354,36 @@ fn part(part: &Node<'_>) -> Result<Content, Refusal> {
         "input_text" => Ok(Content::text(part.need("text")?.text()?)),
         "input_image" => {
             let (media_type, source) = source(&part.need("image_url")?, "image/*")?;
-            Ok(Content::Image(Image { media_type: media_type.into(), source }))
+            Ok(Content::Image(Image {
+                media_type: media_type.into(),
+                source,
+            }))
         }
         "input_file" => {
-            let name = part.field("filename").map(|it| it.text()).transpose()?.map(Into::into);
+            let name = part
+                .field("filename")
+                .map(|it| it.text())
+                .transpose()?
+                .map(Into::into);
             let (media_type, source) = match part.field("file_url") {
-                Some(url) => ("application/pdf".to_owned(), Source::Url { url: url.words()?.into() }),
+                Some(url) => (
+                    "application/pdf".to_owned(),
+                    Source::Url {
+                        url: url.words()?.into(),
+                    },
+                ),
                 None => source(&part.need("file_data")?, "application/pdf")?,
             };
-            Ok(Content::Document(Document { media_type: media_type.into(), name, source }))
+            Ok(Content::Document(Document {
+                media_type: media_type.into(),
+                name,
+                source,
+            }))
         }
-        _ => Err(unexpected(&kind, &["input_text", "input_image", "input_file"])),
+        _ => Err(unexpected(
+            &kind,
+            &["input_text", "input_image", "input_file"],
+        )),
     }
 }
 
@@ -330,6 +401,11 @@ fn source(url: &Node<'_>, media_type: &str) -> Result<(String, Source), Refusal>
 fn unexpected(kind: &Node<'_>, types: &[&str]) -> Refusal {
     let supported: Vec<String> = types.iter().map(|it| format!("'{it}'")).collect();
     let value = kind.value.as_str().unwrap_or_default();
-    let message = format!("Invalid value: '{value}'. Supported values are: {}.", supported.join(", "));
-    Refusal::invalid(message).param(kind.path.clone()).code("invalid_value")
+    let message = format!(
+        "Invalid value: '{value}'. Supported values are: {}.",
+        supported.join(", ")
+    );
+    Refusal::invalid(message)
+        .param(kind.path.clone())
+        .code("invalid_value")
 }

@@ -28,12 +28,21 @@ const INCLUDES: [&str; 8] = [
 /// The functions that may be called; tools that run at the vendor are not for us.
 pub(super) fn tools(root: &Node<'_>) -> Result<Vec<ToolDecl>, Refusal> {
     let mut tools = Vec::new();
-    for tool in root.field("tools").map(|it| it.items()).transpose()?.unwrap_or_default() {
+    for tool in root
+        .field("tools")
+        .map(|it| it.items())
+        .transpose()?
+        .unwrap_or_default()
+    {
         if tool.need("type")?.text()? != "function" {
             continue;
         }
         let (name, description, schema) = strict::function(&tool)?;
-        tools.push(ToolDecl { name: name.into(), description: description.into(), schema: schema.into() });
+        tools.push(ToolDecl {
+            name: name.into(),
+            description: description.into(),
+            schema: schema.into(),
+        });
     }
     Ok(tools)
 }
@@ -48,33 +57,50 @@ pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl]) -> Result<Options, Re
                  {} instead.",
                 tokens.value
             );
-            return Err(Refusal::invalid(message).param("max_output_tokens").code("integer_below_min_value"));
+            return Err(Refusal::invalid(message)
+                .param("max_output_tokens")
+                .code("integer_below_min_value"));
         }
         options.max_output_tokens = Some(tokens.count()?);
     }
     if let Some(temperature) = root.field("temperature") {
         options.temperature = Some(temperature.within(0.0, 2.0)?);
     }
-    options.top_p = root.field("top_p").map(|it| it.within(0.0, 1.0)).transpose()?;
+    options.top_p = root
+        .field("top_p")
+        .map(|it| it.within(0.0, 1.0))
+        .transpose()?;
     if let Some(effort) = root.field("reasoning").and_then(|it| it.field("effort")) {
         options.thinking = Some(effort_of(&effort)?);
     }
     if let Some(summary) = root.field("reasoning").and_then(|it| it.field("summary")) {
         one_of(&summary, &["auto", "concise", "detailed"])?;
     }
-    for include in root.field("include").map(|it| it.items()).transpose()?.unwrap_or_default() {
+    for include in root
+        .field("include")
+        .map(|it| it.items())
+        .transpose()?
+        .unwrap_or_default()
+    {
         one_of(&include, &INCLUDES)?;
     }
     flag(root, "store")?;
     cache_key(root)?;
     options.sequential_calls = flag(root, "parallel_tool_calls")? == Some(false);
     options.tool_choice = choice(root, tools)?;
-    options.format = root.field("text").and_then(|it| it.field("format")).map(|it| format(&it)).transpose()?.flatten();
+    options.format = root
+        .field("text")
+        .and_then(|it| it.field("format"))
+        .map(|it| format(&it))
+        .transpose()?
+        .flatten();
     Ok(options)
 }
 
 fn choice(root: &Node<'_>, tools: &[ToolDecl]) -> Result<ToolChoice, Refusal> {
-    let Some(choice) = root.field("tool_choice") else { return Ok(ToolChoice::Auto) };
+    let Some(choice) = root.field("tool_choice") else {
+        return Ok(ToolChoice::Auto);
+    };
     if choice.value.is_string() {
         return word_choice(&choice, root.field("tools").is_some());
     }

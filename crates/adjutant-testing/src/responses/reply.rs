@@ -102,7 +102,11 @@ impl Encoder {
     }
 
     fn add(&mut self, item: &OpenItem, shown: Value, body: &mut Body) {
-        self.content("response.output_item.added", json!({"output_index": item.at, "item": shown}), body);
+        self.content(
+            "response.output_item.added",
+            json!({"output_index": item.at, "item": shown}),
+            body,
+        );
     }
 
     fn open(&mut self, block: u32, kind: &BlockKind, body: &mut Body) {
@@ -148,7 +152,10 @@ impl Encoder {
         let place = json!({"item_id": item.id, "output_index": item.at});
         match kind {
             BlockKind::Text => {
-                let fields = with(place, json!({"content_index": 0, "delta": text, "logprobs": []}));
+                let fields = with(
+                    place,
+                    json!({"content_index": 0, "delta": text, "logprobs": []}),
+                );
                 self.content("response.output_text.delta", fields, body);
             }
             BlockKind::Thinking => {
@@ -177,7 +184,12 @@ impl Encoder {
             Block::Call(call) => &call.args,
             _ => "",
         };
-        if self.open.get(&block).is_some_and(|item| item.text.is_empty()) && !whole.is_empty() {
+        if self
+            .open
+            .get(&block)
+            .is_some_and(|item| item.text.is_empty())
+            && !whole.is_empty()
+        {
             self.grow(block, whole, body)?;
         }
         self.answer.blocks.remove(&block);
@@ -198,12 +210,24 @@ impl Encoder {
     }
 
     fn end_message(&mut self, item: OpenItem, part: &str, body: &mut Body) {
-        let (event, field) = if part == "refusal" { ("refusal", "refusal") } else { ("output_text", "text") };
+        let (event, field) = if part == "refusal" {
+            ("refusal", "refusal")
+        } else {
+            ("output_text", "text")
+        };
         let place = json!({"item_id": item.id, "output_index": item.at, "content_index": 0});
         let whole = Map::from_iter([(field.to_owned(), item.text.as_str().into())]);
-        self.content(&format!("response.{event}.done"), with(place.clone(), Value::Object(whole)), body);
+        self.content(
+            &format!("response.{event}.done"),
+            with(place.clone(), Value::Object(whole)),
+            body,
+        );
         let shown = said(part, &item.text);
-        self.content("response.content_part.done", with(place, json!({"part": shown})), body);
+        self.content(
+            "response.content_part.done",
+            with(place, json!({"part": shown})),
+            body,
+        );
         self.follows(&item.id);
         let shown = json!({"id": item.id, "type": "message", "status": "completed", "role": "assistant",
                            "content": [shown]});
@@ -217,10 +241,16 @@ impl Encoder {
             let part = json!({"type": "summary_text", "text": item.text});
             let fields = with(place.clone(), json!({"text": item.text}));
             self.content("response.reasoning_summary_text.done", fields, body);
-            self.content("response.reasoning_summary_part.done", with(place, json!({"part": part})), body);
+            self.content(
+                "response.reasoning_summary_part.done",
+                with(place, json!({"part": part})),
+                body,
+            );
             summary.push(part);
         }
-        let sealed = self.answer.seal(Wire::Responses, thinking.signature.as_deref(), block);
+        let sealed = self
+            .answer
+            .seal(Wire::Responses, thinking.signature.as_deref(), block);
         let shown = json!({"id": item.id, "type": "reasoning", "summary": summary, "encrypted_content": sealed});
         self.done_item(item.at, shown, body);
         self.reasoning = Some(item.id.clone());
@@ -241,7 +271,9 @@ impl Encoder {
 
     /// Ends the message whose end was held back.
     fn release(&mut self, phase: &str, body: &mut Body) {
-        let Some((at, mut item)) = self.held.take() else { return };
+        let Some((at, mut item)) = self.held.take() else {
+            return;
+        };
         // Models before this family say nothing of phases.
         if !self.answer.asked.model.starts_with("gpt-4") {
             item["phase"] = phase.into();
@@ -250,7 +282,11 @@ impl Encoder {
     }
 
     fn done_item(&mut self, at: usize, item: Value, body: &mut Body) {
-        self.content("response.output_item.done", json!({"output_index": at, "item": item}), body);
+        self.content(
+            "response.output_item.done",
+            json!({"output_index": at, "item": item}),
+            body,
+        );
         self.output.insert(at, item);
     }
 
@@ -274,9 +310,15 @@ impl Encoder {
         };
         let reason = reason.map(|reason| reply.raw_stop.as_deref().unwrap_or(reason));
         let mut response = self.finished(status);
-        response["incomplete_details"] = reason.map_or(Value::Null, |reason| json!({"reason": reason}));
+        response["incomplete_details"] =
+            reason.map_or(Value::Null, |reason| json!({"reason": reason}));
         let fields = json!({"response": response});
-        self.event(&format!("response.{status}"), fields, Frame::UsageAndFinish, body);
+        self.event(
+            &format!("response.{status}"),
+            fields,
+            Frame::UsageAndFinish,
+            body,
+        );
     }
 
     fn finished(&self, status: &str) -> Value {
@@ -306,13 +348,20 @@ impl encode::Encoder for Encoder {
     fn error(&self, refusal: &Refusal, at: ErrorAt) -> Vec<u8> {
         let message = refusal.said(super::OVERFLOW);
         match at {
-            ErrorAt::Frame(frame) => {
-                event("error", frame, json!({"code": code(refusal), "message": message, "param": null}))
-            }
+            ErrorAt::Frame(frame) => event(
+                "error",
+                frame,
+                json!({"code": code(refusal), "message": message, "param": null}),
+            ),
             ErrorAt::Here => {
                 let mut response = self.finished("failed");
-                response["error"] = json!({"code": code(refusal).unwrap_or("server_error"), "message": message});
-                event("response.failed", self.sequence, json!({"response": response}))
+                response["error"] =
+                    json!({"code": code(refusal).unwrap_or("server_error"), "message": message});
+                event(
+                    "response.failed",
+                    self.sequence,
+                    json!({"response": response}),
+                )
             }
         }
     }
@@ -324,7 +373,10 @@ impl encode::Encoder for Encoder {
 
 fn event(kind: &str, sequence: u64, fields: Value) -> Vec<u8> {
     let mut bytes = format!("event: {kind}\n").into_bytes();
-    push_data(&with(json!({"type": kind, "sequence_number": sequence}), fields), &mut bytes);
+    push_data(
+        &with(json!({"type": kind, "sequence_number": sequence}), fields),
+        &mut bytes,
+    );
     bytes
 }
 

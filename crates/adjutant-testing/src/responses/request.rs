@@ -24,31 +24,57 @@ pub(crate) fn decode(body: &Value, issued: &Issued) -> Result<Asked, Refusal> {
     };
     for (old, new) in MOVED {
         if root.field(old).is_some() {
-            let message =
-                format!("Unsupported parameter: '{old}'. In the Responses API, this parameter has moved to '{new}'.");
-            return Err(Refusal::invalid(message).param(old).code("unsupported_parameter"));
+            let message = format!(
+                "Unsupported parameter: '{old}'. In the Responses API, this parameter has moved to '{new}'."
+            );
+            return Err(Refusal::invalid(message)
+                .param(old)
+                .code("unsupported_parameter"));
         }
     }
     if root.field("stop").is_some() {
-        return Err(Refusal::invalid("Unknown parameter: 'stop'.").param("stop").code("unknown_parameter"));
+        return Err(Refusal::invalid("Unknown parameter: 'stop'.")
+            .param("stop")
+            .code("unknown_parameter"));
     }
     if let Some(previous) = root.field("previous_response_id") {
-        let message = format!("Previous response with id '{}' not found.", previous.text()?);
-        return Err(Refusal::invalid(message).param("previous_response_id").code("previous_response_not_found"));
+        let message = format!(
+            "Previous response with id '{}' not found.",
+            previous.text()?
+        );
+        return Err(Refusal::invalid(message)
+            .param("previous_response_id")
+            .code("previous_response_not_found"));
     }
     let tools = options::tools(&root)?;
     let options = options::options(&root, &tools)?;
-    let instructions = root.field("instructions").map(|it| it.text()).transpose()?.unwrap_or_default();
+    let instructions = root
+        .field("instructions")
+        .map(|it| it.text())
+        .transpose()?
+        .unwrap_or_default();
     let (said, history) = input(&root, model, issued)?;
-    let mut system: Vec<String> = Some(instructions.to_owned()).filter(|it| !it.is_empty()).into_iter().collect();
+    let mut system: Vec<String> = Some(instructions.to_owned())
+        .filter(|it| !it.is_empty())
+        .into_iter()
+        .collect();
     system.extend(said);
-    let mut request = Request::new().options(options).system(system.join("\n\n")).tools(tools);
+    let mut request = Request::new()
+        .options(options)
+        .system(system.join("\n\n"))
+        .tools(tools);
     request.entries = history.finish();
-    Ok(Asked { request, model: model.to_owned(), include_usage: true })
+    Ok(Asked {
+        request,
+        model: model.to_owned(),
+        include_usage: true,
+    })
 }
 
 fn input(root: &Node<'_>, model: &str, issued: &Issued) -> Result<(Vec<String>, History), Refusal> {
-    let Some(input) = root.field("input") else { return Err(missing("input")) };
+    let Some(input) = root.field("input") else {
+        return Err(missing("input"));
+    };
     if let Some(text) = input.value.as_str() {
         let mut history = History::new(model);
         history.user(UserMessage::text(text));
@@ -56,14 +82,18 @@ fn input(root: &Node<'_>, model: &str, issued: &Issued) -> Result<(Vec<String>, 
     }
     let items = input.items()?;
     if items.is_empty() {
-        return Err(Refusal::invalid("Invalid 'input': empty array. Expected an array with minimum length 1.")
-            .param("input")
-            .code("empty_array"));
+        return Err(Refusal::invalid(
+            "Invalid 'input': empty array. Expected an array with minimum length 1.",
+        )
+        .param("input")
+        .code("empty_array"));
     }
     Reading::new(model, issued).read(&items)
 }
 
 fn missing(name: &str) -> Refusal {
     let message = format!("Missing required parameter: '{name}'.");
-    Refusal::invalid(message).param(name).code("missing_required_parameter")
+    Refusal::invalid(message)
+        .param(name)
+        .code("missing_required_parameter")
 }

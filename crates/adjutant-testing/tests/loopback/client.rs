@@ -18,7 +18,12 @@ pub(crate) enum Vendor {
     Gemini,
 }
 
-pub(crate) const VENDORS: [Vendor; 4] = [Vendor::Anthropic, Vendor::OpenAi, Vendor::Responses, Vendor::Gemini];
+pub(crate) const VENDORS: [Vendor; 4] = [
+    Vendor::Anthropic,
+    Vendor::OpenAi,
+    Vendor::Responses,
+    Vendor::Gemini,
+];
 
 pub(crate) struct Client {
     socket: TcpStream,
@@ -37,7 +42,10 @@ pub(crate) struct Answer {
 
 /// Runs a test on a runtime of one thread.
 pub(crate) fn run(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     runtime.block_on(test);
 }
 
@@ -45,11 +53,15 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
 pub(crate) fn hello(vendor: Vendor) -> Value {
     let messages = json!([{"role": "user", "content": "Hello!"}]);
     match vendor {
-        Vendor::Anthropic => json!({"model": "m", "max_tokens": 100, "stream": true, "messages": messages}),
+        Vendor::Anthropic => {
+            json!({"model": "m", "max_tokens": 100, "stream": true, "messages": messages})
+        }
         Vendor::OpenAi => {
             json!({"model": "m", "stream": true, "stream_options": {"include_usage": true}, "messages": messages})
         }
-        Vendor::Responses => json!({"model": "m", "stream": true, "store": false, "input": messages}),
+        Vendor::Responses => {
+            json!({"model": "m", "stream": true, "store": false, "input": messages})
+        }
         Vendor::Gemini => json!({"contents": [{"role": "user", "parts": [{"text": "Hello!"}]}]}),
     }
 }
@@ -62,14 +74,21 @@ pub(crate) fn request(vendor: Vendor, body: &Value) -> String {
 /// A request for a model of this name, on the wire that names it in the path.
 pub(crate) fn request_of(model: &str, vendor: Vendor, body: &Value) -> String {
     let body = body.to_string();
-    let gemini = format!("POST /v1beta/models/{model}:streamGenerateContent?alt=sse HTTP/1.1\r\nX-Goog-Api-Key: k");
+    let gemini = format!(
+        "POST /v1beta/models/{model}:streamGenerateContent?alt=sse HTTP/1.1\r\nX-Goog-Api-Key: k"
+    );
     let head = match vendor {
         Vendor::Responses => "POST /v1/responses HTTP/1.1\r\nAuthorization: Bearer k",
         Vendor::Gemini => &gemini,
-        Vendor::Anthropic => "POST /v1/messages HTTP/1.1\r\nX-Api-Key: k\r\nanthropic-version: 2023-06-01",
+        Vendor::Anthropic => {
+            "POST /v1/messages HTTP/1.1\r\nX-Api-Key: k\r\nanthropic-version: 2023-06-01"
+        }
         Vendor::OpenAi => "POST /v1/chat/completions HTTP/1.1\r\nAuthorization: Bearer k",
     };
-    format!("{head}\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    format!(
+        "{head}\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 /// Sends one request on a connection of its own and reads the whole answer.
@@ -81,12 +100,20 @@ pub(crate) async fn ask(server: &Loopback, vendor: Vendor, body: &Value) -> Answ
 
 impl Client {
     pub(crate) async fn open(server: &Loopback) -> Self {
-        let socket = TcpStream::connect(server.addr()).await.expect("the server listens");
-        Self { socket, input: Vec::new() }
+        let socket = TcpStream::connect(server.addr())
+            .await
+            .expect("the server listens");
+        Self {
+            socket,
+            input: Vec::new(),
+        }
     }
 
     pub(crate) async fn send(&mut self, raw: &str) {
-        self.socket.write_all(raw.as_bytes()).await.expect("the server reads");
+        self.socket
+            .write_all(raw.as_bytes())
+            .await
+            .expect("the server reads");
     }
 
     /// Reads an answer to its end, or to the end of the connection.
@@ -95,7 +122,10 @@ impl Client {
         if answer.status == 0 {
             return answer;
         }
-        match answer.header("content-length").map(|it| it.parse::<usize>().expect("a number")) {
+        match answer
+            .header("content-length")
+            .map(|it| it.parse::<usize>().expect("a number"))
+        {
             Some(length) => {
                 let body = self.take(length).await;
                 answer.whole = body.is_some();
@@ -115,9 +145,13 @@ impl Client {
 
     /// Reads one more chunk; says whether more may come.
     pub(crate) async fn chunk(&mut self, answer: &mut Answer) -> bool {
-        let Some(size) = self.line().await else { return false };
+        let Some(size) = self.line().await else {
+            return false;
+        };
         let size = usize::from_str_radix(&size, 16).expect("the size of a chunk");
-        let Some(mut data) = self.take(size + 2).await else { return false };
+        let Some(mut data) = self.take(size + 2).await else {
+            return false;
+        };
         assert_eq!(data.split_off(size), b"\r\n", "the end of a chunk");
         answer.whole = size == 0;
         if size > 0 {
@@ -131,15 +165,28 @@ impl Client {
         let mut byte = [0];
         let poll = std::future::poll_fn(|cx| {
             let mut buffer = ReadBuf::new(&mut byte);
-            Poll::Ready(std::pin::Pin::new(&mut self.socket).poll_read(cx, &mut buffer).is_pending())
+            Poll::Ready(
+                std::pin::Pin::new(&mut self.socket)
+                    .poll_read(cx, &mut buffer)
+                    .is_pending(),
+            )
         });
         self.input.is_empty() && poll.await
     }
 
     async fn head(&mut self) -> Answer {
-        let Some(status) = self.line().await else { return Answer::default() };
-        let status = status.split(' ').nth(1).and_then(|it| it.parse().ok()).expect("a status line");
-        let mut answer = Answer { status, ..Answer::default() };
+        let Some(status) = self.line().await else {
+            return Answer::default();
+        };
+        let status = status
+            .split(' ')
+            .nth(1)
+            .and_then(|it| it.parse().ok())
+            .expect("a status line");
+        let mut answer = Answer {
+            status,
+            ..Answer::default()
+        };
         while let Some(line) = self.line().await.filter(|line| !line.is_empty()) {
             let (name, value) = line.split_once(": ").expect("a header");
             answer.headers.push((name.to_owned(), value.to_owned()));
@@ -173,7 +220,10 @@ impl Client {
 
 impl Answer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(it, _)| it == name)
+            .map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn body(&self) -> Vec<u8> {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Content, Document, Entry, FinishReason, Image, Options, Origin, Reply, Request,
-    Script, ScriptedModel, Source, Status, Thinking, ToolDecl, Turn, UserMessage,
+    Block, Call, CallId, CallResult, Content, Document, Entry, FinishReason, Image, Options,
+    Origin, Reply, Request, Script, ScriptedModel, Source, Status, Thinking, ToolDecl, Turn,
+    UserMessage,
 };
 use adjutant_testing::Loopback;
 use serde_json::{Value, json};
@@ -23,7 +24,11 @@ fn check(vendor: Vendor, body: Value, expect: &Request) {
 }
 
 fn turn(blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
-    let stop = if results.is_empty() { FinishReason::End } else { FinishReason::Calls };
+    let stop = if results.is_empty() {
+        FinishReason::End
+    } else {
+        FinishReason::Calls
+    };
     let mut reply = Reply::new("m".into(), stop);
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     let ids: Vec<CallId> = reply.calls().map(|call| call.id).collect();
@@ -35,7 +40,11 @@ fn turn(blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
 }
 
 fn call(block: u32, wire_id: &str, args: &str) -> Block {
-    let id = CallId { turn: 1, attempt: 0, block };
+    let id = CallId {
+        turn: 1,
+        attempt: 0,
+        block,
+    };
     Block::Call(Call {
         id,
         wire_id: Some(wire_id.into()),
@@ -47,11 +56,18 @@ fn call(block: u32, wire_id: &str, args: &str) -> Block {
 
 fn tool() -> ToolDecl {
     let schema = Arc::new(json!({"type": "object"}));
-    ToolDecl { name: "t".into(), description: "Does.".into(), schema }
+    ToolDecl {
+        name: "t".into(),
+        description: "Does.".into(),
+        schema,
+    }
 }
 
 fn expected(blocks: Vec<Block>, results: Vec<CallResult>, content: Vec<Content>) -> Request {
-    let mut request = Request::new().system("S").tools([tool()]).user(UserMessage::from(content));
+    let mut request = Request::new()
+        .system("S")
+        .tools([tool()])
+        .user(UserMessage::from(content));
     request = request.options(Options {
         max_output_tokens: Some(9),
         temperature: Some(0.5),
@@ -74,11 +90,18 @@ fn messages_gives_the_whole_request() {
     };
     let content = vec![
         Content::text("Hi"),
-        Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA==".into() } }),
+        Content::Image(Image {
+            media_type: "image/png".into(),
+            source: Source::Base64 {
+                data: "AA==".into(),
+            },
+        }),
         Content::Document(Document {
             media_type: "application/pdf".into(),
             name: Some("D".into()),
-            source: Source::Url { url: "https://d.example".into() },
+            source: Source::Url {
+                url: "https://d.example".into(),
+            },
         }),
     ];
     let blocks = vec![
@@ -123,29 +146,69 @@ fn messages_gives_the_whole_request() {
 
 #[test]
 fn messages_accepts_a_last_reply_when_it_was_paused() {
-    let block = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}});
-    let mut expect = Request::new().user("Hi").options(Options { max_output_tokens: Some(9), ..Options::default() });
-    expect.entries.push(turn(vec![Block::Opaque { issuer: "anthropic".into(), value: block.clone() }], vec![]));
-    let messages = json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [block]}]);
-    check(Vendor::Anthropic, json!({"model": "m", "max_tokens": 9, "stream": true, "messages": messages}), &expect);
+    let block =
+        json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}});
+    let mut expect = Request::new().user("Hi").options(Options {
+        max_output_tokens: Some(9),
+        ..Options::default()
+    });
+    expect.entries.push(turn(
+        vec![Block::Opaque {
+            issuer: "anthropic".into(),
+            value: block.clone(),
+        }],
+        vec![],
+    ));
+    let messages =
+        json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [block]}]);
+    check(
+        Vendor::Anthropic,
+        json!({"model": "m", "max_tokens": 9, "stream": true, "messages": messages}),
+        &expect,
+    );
 }
 
 #[test]
 fn chat_gives_the_whole_request() {
     let content = vec![
         Content::text("Hi"),
-        Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA==".into() } }),
+        Content::Image(Image {
+            media_type: "image/png".into(),
+            source: Source::Base64 {
+                data: "AA==".into(),
+            },
+        }),
         Content::Document(Document {
             media_type: "application/pdf".into(),
             name: Some("d.pdf".into()),
-            source: Source::Base64 { data: "BB==".into() },
+            source: Source::Base64 {
+                data: "BB==".into(),
+            },
         }),
     ];
-    let thinking =
-        Block::Thinking(Thinking { text: "Hm".into(), signature: None, redacted: false, extra: Default::default() });
-    let blocks = vec![thinking, Block::text("So"), call(2, "call_1", "{\"a\": 1.0}"), call(3, "call_2", "{}")];
-    let mut expect = expected(blocks, vec![CallResult::ok("r1"), CallResult::ok("")], content);
-    let reminder = UserMessage { origin: Origin::Reminder { by: "system".into() }, ..UserMessage::text("Mind.") };
+    let thinking = Block::Thinking(Thinking {
+        text: "Hm".into(),
+        signature: None,
+        redacted: false,
+        extra: Default::default(),
+    });
+    let blocks = vec![
+        thinking,
+        Block::text("So"),
+        call(2, "call_1", "{\"a\": 1.0}"),
+        call(3, "call_2", "{}"),
+    ];
+    let mut expect = expected(
+        blocks,
+        vec![CallResult::ok("r1"), CallResult::ok("")],
+        content,
+    );
+    let reminder = UserMessage {
+        origin: Origin::Reminder {
+            by: "system".into(),
+        },
+        ..UserMessage::text("Mind.")
+    };
     expect.entries.push(Entry::User(reminder));
     expect.entries.push(turn(vec![Block::text("Ok")], vec![]));
     let called = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "t", "arguments": arguments}});
@@ -176,11 +239,18 @@ fn chat_gives_the_whole_request() {
 fn responses_gives_the_whole_request() {
     let content = vec![
         Content::text("Hi"),
-        Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA==".into() } }),
+        Content::Image(Image {
+            media_type: "image/png".into(),
+            source: Source::Base64 {
+                data: "AA==".into(),
+            },
+        }),
         Content::Document(Document {
             media_type: "application/pdf".into(),
             name: Some("d.pdf".into()),
-            source: Source::Base64 { data: "BB==".into() },
+            source: Source::Base64 {
+                data: "BB==".into(),
+            },
         }),
     ];
     let mut thinking = Thinking::new("One.\n\nTwo.");
@@ -191,15 +261,29 @@ fn responses_gives_the_whole_request() {
         call(2, "call_1", "{\"a\": 1.0}"),
         call(3, "call_2", "not JSON"),
     ];
-    let mut expect = expected(blocks, vec![CallResult::ok("r1"), CallResult::ok("")], content);
+    let mut expect = expected(
+        blocks,
+        vec![CallResult::ok("r1"), CallResult::ok("")],
+        content,
+    );
     expect = expect
-        .options(Options { max_output_tokens: Some(16), temperature: Some(0.5), ..Options::default() })
+        .options(Options {
+            max_output_tokens: Some(16),
+            temperature: Some(0.5),
+            ..Options::default()
+        })
         .system("S\n\nAlso.");
-    let reminder = UserMessage { origin: Origin::Reminder { by: "system".into() }, ..UserMessage::text("Mind.") };
+    let reminder = UserMessage {
+        origin: Origin::Reminder {
+            by: "system".into(),
+        },
+        ..UserMessage::text("Mind.")
+    };
     expect.entries.push(Entry::User(reminder));
     expect.entries.push(turn(vec![Block::text("Ok")], vec![]));
     let called = |id: &str, call_id: &str, arguments: &str| json!({"type": "function_call", "id": id, "call_id": call_id, "name": "t", "arguments": arguments});
-    let summary = json!([{"type": "summary_text", "text": "One."}, {"type": "summary_text", "text": "Two."}]);
+    let summary =
+        json!([{"type": "summary_text", "text": "One."}, {"type": "summary_text", "text": "Two."}]);
     let said = json!([{"type": "output_text", "text": "So", "annotations": []}]);
     let body = json!({
         "model": "m", "max_output_tokens": 16, "temperature": 0.5, "stream": true, "store": false, "unknown": [1],
@@ -232,11 +316,18 @@ fn responses_gives_the_whole_request() {
 fn gemini_gives_the_whole_request() {
     let content = vec![
         Content::text("Hi"),
-        Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA==".into() } }),
+        Content::Image(Image {
+            media_type: "image/png".into(),
+            source: Source::Base64 {
+                data: "AA==".into(),
+            },
+        }),
         Content::Document(Document {
             media_type: "application/pdf".into(),
             name: Some("D".into()),
-            source: Source::Url { url: "https://d.example".into() },
+            source: Source::Url {
+                url: "https://d.example".into(),
+            },
         }),
     ];
     let blocks = vec![

@@ -8,8 +8,17 @@ use serde_json::json;
 use crate::client::{Answer, Client, VENDORS, Vendor, ask, hello, request, run};
 
 fn model(replies: usize) -> ScriptedModel {
-    let usage = Usage { input_uncached: 7, output: 3, ..Usage::default() };
-    ScriptedModel::new((0..replies).map(|_| Script::new().text("Grüße an die Welt").delta_chars(3).usage(usage)))
+    let usage = Usage {
+        input_uncached: 7,
+        output: 3,
+        ..Usage::default()
+    };
+    ScriptedModel::new((0..replies).map(|_| {
+        Script::new()
+            .text("Grüße an die Welt")
+            .delta_chars(3)
+            .usage(usage)
+    }))
 }
 
 async fn broken(fault: Fault) -> Loopback {
@@ -33,7 +42,11 @@ fn check(fault: &Fault, expect: impl Fn(Vendor, Vec<u8>) -> (Vec<u8>, bool)) {
             let server = broken(fault.clone()).await;
             let answer = ask(&server, vendor, &hello(vendor)).await;
             let (body, whole) = expect(vendor, sound(vendor).await);
-            assert_eq!(String::from_utf8_lossy(&answer.body()), String::from_utf8_lossy(&body), "{vendor:?}");
+            assert_eq!(
+                String::from_utf8_lossy(&answer.body()),
+                String::from_utf8_lossy(&body),
+                "{vendor:?}"
+            );
             assert_eq!((answer.body(), answer.whole), (body, whole), "{vendor:?}");
         }
     });
@@ -50,21 +63,35 @@ async fn check_silence(fault: Fault, vendor: Vendor, bytes: usize) {
     assert!(client.is_silent().await, "{vendor:?}");
     drop(server);
     assert!(!client.chunk(&mut answer).await);
-    assert_eq!((answer.body().len(), answer.whole), (bytes, false), "{vendor:?}");
+    assert_eq!(
+        (answer.body().len(), answer.whole),
+        (bytes, false),
+        "{vendor:?}"
+    );
 }
 
 fn frames(body: &[u8]) -> Vec<Vec<u8>> {
     let text = String::from_utf8_lossy(body).into_owned();
     // One of the vendors ends its lines in another way.
-    let end = if text.contains("\r\n\r\n") { "\r\n\r\n" } else { "\n\n" };
-    text.split_inclusive(end).map(|frame| frame.as_bytes().to_vec()).collect()
+    let end = if text.contains("\r\n\r\n") {
+        "\r\n\r\n"
+    } else {
+        "\n\n"
+    };
+    text.split_inclusive(end)
+        .map(|frame| frame.as_bytes().to_vec())
+        .collect()
 }
 
 #[test]
 fn every_fault_has_a_test() {
     let source = include_str!("faults.rs");
     let missing = |fault: &Fault| !source.contains(&format!("fn {}_", fault.name()));
-    let missing: Vec<_> = Fault::all().iter().filter(|fault| missing(fault)).map(Fault::name).collect();
+    let missing: Vec<_> = Fault::all()
+        .iter()
+        .filter(|fault| missing(fault))
+        .map(Fault::name)
+        .collect();
     assert_eq!(missing, [""; 0]);
 }
 
@@ -73,7 +100,10 @@ fn hangup_closes_when_nothing_was_sent() {
     run(async {
         for vendor in VENDORS {
             let server = broken(Fault::Hangup).await;
-            assert_eq!(ask(&server, vendor, &hello(vendor)).await, Answer::default());
+            assert_eq!(
+                ask(&server, vendor, &hello(vendor)).await,
+                Answer::default()
+            );
             assert_eq!(ask(&server, vendor, &hello(vendor)).await.status, 200);
         }
     });
@@ -82,7 +112,9 @@ fn hangup_closes_when_nothing_was_sent() {
 #[test]
 fn cut_at_closes_when_the_byte_is_reached() {
     for at in [0, 1, 333] {
-        check(&Fault::CutAt(at as u64), |_, body| (body[..at].to_vec(), false));
+        check(&Fault::CutAt(at as u64), |_, body| {
+            (body[..at].to_vec(), false)
+        });
     }
     check(&Fault::CutAt(1_000_000), |_, body| (body, true));
 }
@@ -99,8 +131,13 @@ fn stall_at_falls_silent_when_the_byte_is_reached() {
 #[test]
 fn garbage_stands_between_bytes_and_frames() {
     let bytes = Bytes::from_static(b"\xF0\x9F??");
-    let garbage = |at| Fault::Garbage { at, bytes: bytes.clone() };
-    check(&garbage(FaultPosition::Byte(5)), |_, body| ([&body[..5], &bytes, &body[5..]].concat(), true));
+    let garbage = |at| Fault::Garbage {
+        at,
+        bytes: bytes.clone(),
+    };
+    check(&garbage(FaultPosition::Byte(5)), |_, body| {
+        ([&body[..5], &bytes, &body[5..]].concat(), true)
+    });
     check(&garbage(FaultPosition::Frame(2)), |_, body| {
         let mut frames = frames(&body);
         frames.insert(2, bytes.to_vec());
@@ -114,7 +151,11 @@ fn split_every_sends_pieces_when_letters_are_longer() {
         for vendor in VENDORS {
             let server = broken(Fault::SplitEvery(1)).await;
             let answer = ask(&server, vendor, &hello(vendor)).await;
-            let expect: Vec<_> = sound(vendor).await.into_iter().map(|byte| vec![byte]).collect();
+            let expect: Vec<_> = sound(vendor)
+                .await
+                .into_iter()
+                .map(|byte| vec![byte])
+                .collect();
             assert_eq!((answer.chunks, answer.whole), (expect, true));
         }
     });
@@ -124,20 +165,48 @@ fn split_every_sends_pieces_when_letters_are_longer() {
 fn status_answers_with_the_vendors_error() {
     run(async {
         let cases = [
-            (Fault::rate_limited(7), 429, 429, "rate_limit_error", "requests"),
-            (Fault::unauthorized(), 401, 401, "authentication_error", "invalid_request_error"),
-            (Fault::not_found(), 404, 404, "not_found_error", "invalid_request_error"),
+            (
+                Fault::rate_limited(7),
+                429,
+                429,
+                "rate_limit_error",
+                "requests",
+            ),
+            (
+                Fault::unauthorized(),
+                401,
+                401,
+                "authentication_error",
+                "invalid_request_error",
+            ),
+            (
+                Fault::not_found(),
+                404,
+                404,
+                "not_found_error",
+                "invalid_request_error",
+            ),
             (Fault::server_error(), 500, 500, "api_error", "server_error"),
-            (Fault::overloaded(), 529, 503, "overloaded_error", "server_error"),
+            (
+                Fault::overloaded(),
+                529,
+                503,
+                "overloaded_error",
+                "server_error",
+            ),
         ];
         for (fault, anthropic, openai, anthropic_type, openai_type) in cases {
             let wait = (anthropic == 429).then_some("7");
-            for (vendor, status, kind) in
-                [(Vendor::Anthropic, anthropic, anthropic_type), (Vendor::OpenAi, openai, openai_type)]
-            {
+            for (vendor, status, kind) in [
+                (Vendor::Anthropic, anthropic, anthropic_type),
+                (Vendor::OpenAi, openai, openai_type),
+            ] {
                 let server = broken(fault.clone()).await;
                 let answer = ask(&server, vendor, &hello(vendor)).await;
-                assert_eq!((answer.status, answer.header("retry-after")), (status, wait));
+                assert_eq!(
+                    (answer.status, answer.header("retry-after")),
+                    (status, wait)
+                );
                 assert_eq!(answer.json()["error"]["type"], kind);
             }
         }
@@ -148,29 +217,56 @@ fn status_answers_with_the_vendors_error() {
 fn status_answers_with_the_newer_wires_errors() {
     run(async {
         let cases = [
-            (Fault::rate_limited(7), 429, "rate_limit_exceeded", "RESOURCE_EXHAUSTED"),
-            (Fault::unauthorized(), 401, "invalid_api_key", "UNAUTHENTICATED"),
+            (
+                Fault::rate_limited(7),
+                429,
+                "rate_limit_exceeded",
+                "RESOURCE_EXHAUSTED",
+            ),
+            (
+                Fault::unauthorized(),
+                401,
+                "invalid_api_key",
+                "UNAUTHENTICATED",
+            ),
             (Fault::server_error(), 500, "server_error", "INTERNAL"),
             (Fault::overloaded(), 503, "server_error", "UNAVAILABLE"),
         ];
         for (fault, status, code, word) in cases {
-            let server = Loopback::setup(model(2)).fault_all(fault).start().await.expect("a port");
+            let server = Loopback::setup(model(2))
+                .fault_all(fault)
+                .start()
+                .await
+                .expect("a port");
             let answer = ask(&server, Vendor::Responses, &hello(Vendor::Responses)).await;
-            assert_eq!((answer.status, &answer.json()["error"]["code"]), (status, &json!(code)));
+            assert_eq!(
+                (answer.status, &answer.json()["error"]["code"]),
+                (status, &json!(code))
+            );
             assert_eq!(answer.header("retry-after"), (status == 429).then_some("7"));
             let answer = ask(&server, Vendor::Gemini, &hello(Vendor::Gemini)).await;
-            assert_eq!((answer.status, &answer.json()["error"]["status"]), (status, &json!(word)));
+            assert_eq!(
+                (answer.status, &answer.json()["error"]["status"]),
+                (status, &json!(word))
+            );
             // How long to wait stands in the body here.
             assert_eq!(answer.header("retry-after"), None);
-            let retry = json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}]);
-            assert_eq!(answer.json()["error"]["details"], if status == 429 { retry } else { json!(null) });
+            let retry =
+                json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}]);
+            assert_eq!(
+                answer.json()["error"]["details"],
+                if status == 429 { retry } else { json!(null) }
+            );
         }
     });
 }
 
 #[test]
 fn replace_sends_other_bytes_wherever_they_are_said() {
-    let fault = Fault::Replace { what: "ü".into(), with: "\\ud83d".into() };
+    let fault = Fault::Replace {
+        what: "ü".into(),
+        with: "\\ud83d".into(),
+    };
     check(&fault, |_, body| {
         let text = String::from_utf8(body).expect("the body is UTF-8");
         assert!(text.contains('ü'));
@@ -182,9 +278,18 @@ fn replace_sends_other_bytes_wherever_they_are_said() {
 fn status_answers_with_its_own_body_when_it_has_one() {
     run(async {
         let headers = vec![("x-should-retry".to_owned(), "false".to_owned())];
-        let server = broken(Fault::Status { code: 502, headers, body: Some("bad".into()) }).await;
+        let server = broken(Fault::Status {
+            code: 502,
+            headers,
+            body: Some("bad".into()),
+        })
+        .await;
         let answer = ask(&server, Vendor::OpenAi, &hello(Vendor::OpenAi)).await;
-        let shown = (answer.status, answer.header("x-should-retry"), answer.text());
+        let shown = (
+            answer.status,
+            answer.header("x-should-retry"),
+            answer.text(),
+        );
         assert_eq!(shown, (502, Some("false"), "bad".to_owned()));
     });
 }
@@ -194,7 +299,10 @@ fn html_is_a_page_with_status_200() {
     run(async {
         let server = broken(Fault::Html).await;
         let answer = ask(&server, Vendor::OpenAi, &hello(Vendor::OpenAi)).await;
-        assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/html; charset=utf-8")));
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (200, Some("text/html; charset=utf-8"))
+        );
         assert!(answer.text().starts_with("<!DOCTYPE html>"));
     });
 }
@@ -202,28 +310,37 @@ fn html_is_a_page_with_status_200() {
 #[test]
 fn error_after_ends_the_body_with_an_error() {
     for count in [0, 2] {
-        check(&Fault::ErrorAfter { frames: count as u64 }, |vendor, body| {
-            let error = match vendor {
-                Vendor::Anthropic => {
-                    let data = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-                    format!("event: error\ndata: {data}\n\n")
-                }
-                Vendor::OpenAi => {
-                    let error = json!({"message": "Overloaded", "type": "server_error", "param": null, "code": null});
-                    format!("data: {}\n\n", json!({"error": error}))
-                }
-                Vendor::Responses => {
-                    let data = json!({"type": "error", "sequence_number": count, "code": "server_error",
+        check(
+            &Fault::ErrorAfter {
+                frames: count as u64,
+            },
+            |vendor, body| {
+                let error = match vendor {
+                    Vendor::Anthropic => {
+                        let data = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+                        format!("event: error\ndata: {data}\n\n")
+                    }
+                    Vendor::OpenAi => {
+                        let error = json!({"message": "Overloaded", "type": "server_error", "param": null, "code": null});
+                        format!("data: {}\n\n", json!({"error": error}))
+                    }
+                    Vendor::Responses => {
+                        let data = json!({"type": "error", "sequence_number": count, "code": "server_error",
                                       "message": "Overloaded", "param": null});
-                    format!("event: error\ndata: {data}\n\n")
-                }
-                Vendor::Gemini => {
-                    let error = json!({"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"});
-                    format!("data: {}\r\n\r\n", json!({"error": error}))
-                }
-            };
-            ([frames(&body)[..count].concat(), error.into_bytes()].concat(), true)
-        });
+                        format!("event: error\ndata: {data}\n\n")
+                    }
+                    Vendor::Gemini => {
+                        let error =
+                            json!({"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"});
+                        format!("data: {}\r\n\r\n", json!({"error": error}))
+                    }
+                };
+                (
+                    [frames(&body)[..count].concat(), error.into_bytes()].concat(),
+                    true,
+                )
+            },
+        );
     }
 }
 

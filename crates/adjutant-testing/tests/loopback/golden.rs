@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use adjutant_llm::{
-    Chunk, Error, ErrorKind, FinishReason, FixedWorld, ModelInfo, RateLimits, Script, ScriptedModel, Thinking, Usage,
-    model_fn,
+    Chunk, Error, ErrorKind, FinishReason, FixedWorld, ModelInfo, RateLimits, Script,
+    ScriptedModel, Thinking, Usage, model_fn,
 };
 use adjutant_testing::Loopback;
 use serde_json::json;
@@ -29,7 +29,14 @@ fn check(script: Script, vendor: Vendor, expect: &str) {
 }
 
 fn usage() -> Usage {
-    Usage { input_uncached: 20, cache_read: 5, cache_write: 3, cache_write_1h: 0, output: 12, reasoning: 4 }
+    Usage {
+        input_uncached: 20,
+        cache_read: 5,
+        cache_write: 3,
+        cache_write_1h: 0,
+        output: 12,
+        reasoning: 4,
+    }
 }
 
 /// A frame of the Chat Completions wire.
@@ -63,7 +70,9 @@ fn events(data: &[&str]) -> String {
                  \"output_tokens\":1}}}";
     let name = |data: &str| data.split('"').nth(3).expect("a type").to_owned();
     let whole = std::iter::once(&start).chain(data);
-    whole.map(|data| format!("event: {}\ndata: {data}\n\n", name(data))).collect()
+    whole
+        .map(|data| format!("event: {}\ndata: {data}\n\n", name(data)))
+        .collect()
 }
 
 fn message_delta(reason: &str) -> String {
@@ -78,7 +87,10 @@ const STOP: &str = "{\"type\":\"message_stop\"}";
 
 #[test]
 fn messages_streams_text_when_the_model_speaks() {
-    let script = Script::new().text("Grüße,\n\"Welt\"!").delta_chars(9).usage(usage());
+    let script = Script::new()
+        .text("Grüße,\n\"Welt\"!")
+        .delta_chars(9)
+        .usage(usage());
     let expect = events(&[
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
         PING,
@@ -93,13 +105,29 @@ fn messages_streams_text_when_the_model_speaks() {
 
 #[test]
 fn messages_streams_thinking_when_it_is_signed_and_when_it_is_withheld() {
-    let signed =
-        Thinking { text: "Hm.".into(), signature: Some("sig==".into()), redacted: false, extra: Default::default() };
-    let omitted =
-        Thinking { text: "".into(), signature: Some("sig2".into()), redacted: false, extra: Default::default() };
-    let withheld =
-        Thinking { text: "".into(), signature: Some("cipher".into()), redacted: true, extra: Default::default() };
-    let script = Script::new().thinking(signed).thinking(omitted).thinking(withheld).usage(usage());
+    let signed = Thinking {
+        text: "Hm.".into(),
+        signature: Some("sig==".into()),
+        redacted: false,
+        extra: Default::default(),
+    };
+    let omitted = Thinking {
+        text: "".into(),
+        signature: Some("sig2".into()),
+        redacted: false,
+        extra: Default::default(),
+    };
+    let withheld = Thinking {
+        text: "".into(),
+        signature: Some("cipher".into()),
+        redacted: true,
+        extra: Default::default(),
+    };
+    let script = Script::new()
+        .thinking(signed)
+        .thinking(omitted)
+        .thinking(withheld)
+        .usage(usage());
     let expect = events(&[
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
         PING,
@@ -119,7 +147,10 @@ fn messages_streams_thinking_when_it_is_signed_and_when_it_is_withheld() {
 
 #[test]
 fn messages_streams_calls_when_they_are_parallel() {
-    let script = Script::new().call("add", json!({"a": 1})).call_raw("now", "").usage(usage());
+    let script = Script::new()
+        .call("add", json!({"a": 1}))
+        .call_raw("now", "")
+        .usage(usage());
     let expect = events(&[
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_010000000000010000000000","name":"add","input":{}}}"#,
         PING,
@@ -137,8 +168,13 @@ fn messages_streams_calls_when_they_are_parallel() {
 
 #[test]
 fn messages_streams_opaque_blocks_and_the_length_stop() {
-    let block = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}});
-    let script = Script::new().opaque("anthropic", block).text("Half").stop(FinishReason::Length).usage(usage());
+    let block =
+        json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}});
+    let script = Script::new()
+        .opaque("anthropic", block)
+        .text("Half")
+        .stop(FinishReason::Length)
+        .usage(usage());
     let expect = events(&[
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}}"#,
         PING,
@@ -154,9 +190,15 @@ fn messages_streams_opaque_blocks_and_the_length_stop() {
 
 #[test]
 fn chat_streams_text_when_the_model_speaks() {
-    let script = Script::new().text("Grüße, \"Welt\"!").delta_chars(9).usage(usage());
+    let script = Script::new()
+        .text("Grüße, \"Welt\"!")
+        .delta_chars(9)
+        .usage(usage());
     let expect = [
-        frame(r#"{"role":"assistant","content":"","refusal":null}"#, "null"),
+        frame(
+            r#"{"role":"assistant","content":"","refusal":null}"#,
+            "null",
+        ),
         frame(r#"{"content":"Grüße, \"W"}"#, "null"),
         frame(r#"{"content":"elt\"!"}"#, "null"),
         frame("{}", "\"stop\""),
@@ -167,10 +209,22 @@ fn chat_streams_text_when_the_model_speaks() {
 
 #[test]
 fn chat_streams_thinking_and_the_length_stop() {
-    let thinking = Thinking { text: "Hm.".into(), signature: None, redacted: false, extra: Default::default() };
-    let script = Script::new().thinking(thinking).text("Half").stop(FinishReason::Length).usage(usage());
+    let thinking = Thinking {
+        text: "Hm.".into(),
+        signature: None,
+        redacted: false,
+        extra: Default::default(),
+    };
+    let script = Script::new()
+        .thinking(thinking)
+        .text("Half")
+        .stop(FinishReason::Length)
+        .usage(usage());
     let expect = [
-        frame(r#"{"role":"assistant","content":null,"refusal":null}"#, "null"),
+        frame(
+            r#"{"role":"assistant","content":null,"refusal":null}"#,
+            "null",
+        ),
         frame(r#"{"reasoning_content":"Hm."}"#, "null"),
         frame(r#"{"content":"Half"}"#, "null"),
         frame("{}", "\"length\""),
@@ -181,18 +235,34 @@ fn chat_streams_thinking_and_the_length_stop() {
 
 #[test]
 fn chat_streams_calls_when_they_are_parallel() {
-    let script = Script::new().call("add", json!({"a": 1})).call("now", json!({})).usage(usage());
+    let script = Script::new()
+        .call("add", json!({"a": 1}))
+        .call("now", json!({}))
+        .usage(usage());
     let first = |index: usize, name: &str| {
         let id = format!("call_01000000000001000000000{index}");
-        let function = format!(r#""type":"function","function":{{"name":"{name}","arguments":""}}"#);
-        frame(&format!(r#"{{"tool_calls":[{{"index":{index},"id":"{id}",{function}}}]}}"#), "null")
+        let function =
+            format!(r#""type":"function","function":{{"name":"{name}","arguments":""}}"#);
+        frame(
+            &format!(r#"{{"tool_calls":[{{"index":{index},"id":"{id}",{function}}}]}}"#),
+            "null",
+        )
     };
     let expect = [
-        frame(r#"{"role":"assistant","content":null,"refusal":null}"#, "null"),
+        frame(
+            r#"{"role":"assistant","content":null,"refusal":null}"#,
+            "null",
+        ),
         first(0, "add"),
-        frame(r#"{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1}"}}]}"#, "null"),
+        frame(
+            r#"{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1}"}}]}"#,
+            "null",
+        ),
         first(1, "now"),
-        frame(r#"{"tool_calls":[{"index":1,"function":{"arguments":"{}"}}]}"#, "null"),
+        frame(
+            r#"{"tool_calls":[{"index":1,"function":{"arguments":"{}"}}]}"#,
+            "null",
+        ),
         frame("{}", "\"tool_calls\""),
         chat_end(),
     ];
@@ -202,14 +272,23 @@ fn chat_streams_calls_when_they_are_parallel() {
 #[test]
 fn chat_leaves_the_usage_out_when_it_was_not_asked_for() {
     run(async {
-        let server = Loopback::start(ScriptedModel::new([Script::new().text("a").stop(FinishReason::Refused)])).await;
+        let server = Loopback::start(ScriptedModel::new([Script::new()
+            .text("a")
+            .stop(FinishReason::Refused)]))
+        .await;
         let server = server.expect("a port");
         let mut body = hello(Vendor::OpenAi);
         body["stream_options"] = json!({});
         let text = ask(&server, Vendor::OpenAi, &body).await.text();
         assert!(!text.contains("usage"), "{text}");
-        assert!(text.contains("\"delta\":{\"refusal\":\"I'm sorry, I can't help with that.\"}"), "{text}");
-        assert!(text.ends_with("\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"), "{text}");
+        assert!(
+            text.contains("\"delta\":{\"refusal\":\"I'm sorry, I can't help with that.\"}"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"),
+            "{text}"
+        );
     });
 }
 
@@ -219,23 +298,34 @@ fn answers_carry_the_vendors_headers() {
         let mut headers = Vec::new();
         run(async {
             let model = model_fn(ModelInfo::new("x/y"), move |_| {
-                let start =
-                    Chunk::Start { attempt: 0, model: "x/y".into(), limits: Box::new(limits), warnings: Vec::new() };
-                let done = Chunk::Done(adjutant_llm::Reply::new("x/y".into(), FinishReason::End).into());
+                let start = Chunk::Start {
+                    attempt: 0,
+                    model: "x/y".into(),
+                    limits: Box::new(limits),
+                    warnings: Vec::new(),
+                };
+                let done =
+                    Chunk::Done(adjutant_llm::Reply::new("x/y".into(), FinishReason::End).into());
                 Box::pin(Chunks(vec![done, start]))
             });
             let setup = Loopback::setup(model).world(FixedWorld::at_ms(AT_MS));
             let server = setup.start().await.expect("a port");
             headers = ask(&server, vendor, &hello(vendor)).await.headers;
         });
-        headers.into_iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>()
+        headers
+            .into_iter()
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect::<Vec<_>>()
     };
     let mut limits = RateLimits::default();
     limits.requests_left = Some(7);
     limits.tokens_left = Some(900);
     limits.reset_after = Some(Duration::from_secs(360));
-    let stream =
-        ["content-type: text/event-stream; charset=utf-8", "cache-control: no-cache", "transfer-encoding: chunked"];
+    let stream = [
+        "content-type: text/event-stream; charset=utf-8",
+        "cache-control: no-cache",
+        "transfer-encoding: chunked",
+    ];
     let anthropic = [
         "request-id: req_010000000000000000000000",
         "anthropic-ratelimit-requests-remaining: 7",
@@ -243,7 +333,10 @@ fn answers_carry_the_vendors_headers() {
         "anthropic-ratelimit-tokens-remaining: 900",
         "anthropic-ratelimit-tokens-reset: 2023-09-09T14:09:10Z",
     ];
-    assert_eq!(shown(limits, Vendor::Anthropic), [&stream[..], &anthropic[..]].concat());
+    assert_eq!(
+        shown(limits, Vendor::Anthropic),
+        [&stream[..], &anthropic[..]].concat()
+    );
     let openai = [
         "x-request-id: req_00000000000000000000000000000000",
         "openai-version: 2020-10-01",
@@ -252,7 +345,10 @@ fn answers_carry_the_vendors_headers() {
         "x-ratelimit-remaining-tokens: 900",
         "x-ratelimit-reset-tokens: 6m0s",
     ];
-    assert_eq!(shown(limits, Vendor::OpenAi), [&stream[..], &openai[..]].concat());
+    assert_eq!(
+        shown(limits, Vendor::OpenAi),
+        [&stream[..], &openai[..]].concat()
+    );
 }
 
 /// Chunks, the last one first.
@@ -295,7 +391,9 @@ fn model_errors_become_statuses_when_nothing_was_said() {
 fn model_errors_become_frames_when_something_was_said() {
     run(async {
         for vendor in VENDORS {
-            let script = Script::new().text("a").fail(Error::new(ErrorKind::Overloaded, "Overloaded"));
+            let script = Script::new()
+                .text("a")
+                .fail(Error::new(ErrorKind::Overloaded, "Overloaded"));
             let answer = serve(script, vendor).await;
             let end = match vendor {
                 Vendor::Anthropic => {

@@ -37,7 +37,8 @@ fn back(vendor: Vendor, seal: &str) -> Value {
         Vendor::Gemini => {
             let part = json!({"text": "Yes.", "thoughtSignature": seal});
             let user = json!({"role": "user", "parts": [{"text": "Go on."}]});
-            body["contents"] = json!([body["contents"][0], {"role": "model", "parts": [part]}, user]);
+            body["contents"] =
+                json!([body["contents"][0], {"role": "model", "parts": [part]}, user]);
         }
         Vendor::OpenAi => {}
     }
@@ -45,7 +46,10 @@ fn back(vendor: Vendor, seal: &str) -> Value {
 }
 
 fn told(answer: &Answer) -> String {
-    answer.json()["error"]["message"].as_str().unwrap_or_default().to_owned()
+    answer.json()["error"]["message"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[test]
@@ -53,12 +57,23 @@ fn signatures_are_taken_when_this_server_has_sent_them() {
     run(async {
         let seal = "c2VhbA==";
         let refusals = [
-            (Vendor::Anthropic, "messages.1.content.0: Invalid `signature` in `thinking` block"),
-            (Vendor::Responses, "The encrypted content for item rs_1 could not be verified."),
+            (
+                Vendor::Anthropic,
+                "messages.1.content.0: Invalid `signature` in `thinking` block",
+            ),
+            (
+                Vendor::Responses,
+                "The encrypted content for item rs_1 could not be verified.",
+            ),
             (Vendor::Gemini, "Corrupted thought signature."),
         ];
         for (vendor, refusal) in refusals {
-            let server = strict([signed(seal), Script::new().text("So."), Script::new().text("So.")]).await;
+            let server = strict([
+                signed(seal),
+                Script::new().text("So."),
+                Script::new().text("So."),
+            ])
+            .await;
             let answer = ask(&server, vendor, &back(vendor, seal)).await;
             assert_eq!(answer.status, 400);
             assert!(told(&answer).starts_with(refusal), "{}", told(&answer));
@@ -66,7 +81,11 @@ fn signatures_are_taken_when_this_server_has_sent_them() {
             assert_eq!(server.signatures(), [seal]);
             assert_eq!(ask(&server, vendor, &back(vendor, seal)).await.status, 200);
             // Another wire and another model have not sent it.
-            let other = if vendor == Vendor::Gemini { Vendor::Anthropic } else { Vendor::Gemini };
+            let other = if vendor == Vendor::Gemini {
+                Vendor::Anthropic
+            } else {
+                Vendor::Gemini
+            };
             assert_eq!(ask(&server, other, &back(other, seal)).await.status, 400);
             let mut body = back(vendor, seal);
             body["model"] = "other".into();
@@ -81,8 +100,14 @@ fn signatures_are_taken_when_this_server_has_sent_them() {
 fn signatures_are_taken_from_anyone_when_a_server_is_not_strict() {
     run(async {
         for vendor in [Vendor::Anthropic, Vendor::Responses, Vendor::Gemini] {
-            let server = Loopback::start(ScriptedModel::new([Script::new().text("So.")])).await.expect("a port");
-            assert_eq!(ask(&server, vendor, &back(vendor, "c2VhbA==")).await.status, 200, "{vendor:?}");
+            let server = Loopback::start(ScriptedModel::new([Script::new().text("So.")]))
+                .await
+                .expect("a port");
+            assert_eq!(
+                ask(&server, vendor, &back(vendor, "c2VhbA==")).await.status,
+                200,
+                "{vendor:?}"
+            );
         }
     });
 }
@@ -90,16 +115,27 @@ fn signatures_are_taken_from_anyone_when_a_server_is_not_strict() {
 #[test]
 fn responses_refuses_items_when_their_reasoning_is_missing() {
     run(async {
-        let server = strict([signed("c2VhbA=="), Script::new().text("So."), Script::new().text("So.")]).await;
-        let answer = ask(&server, Vendor::Responses, &hello(Vendor::Responses)).await.text();
+        let server = strict([
+            signed("c2VhbA=="),
+            Script::new().text("So."),
+            Script::new().text("So."),
+        ])
+        .await;
+        let answer = ask(&server, Vendor::Responses, &hello(Vendor::Responses))
+            .await
+            .text();
         let last = answer.trim_end().rsplit("data: ").next().expect("an event");
         let last: Value = serde_json::from_str(last).expect("JSON");
         let output = last["response"]["output"].as_array().expect("the output");
         let mut body = hello(Vendor::Responses);
         body["input"] = json!([{"role": "user", "content": "Hi"}, output[1], {"role": "user", "content": "Go on."}]);
-        let (id, reasoning) = (output[1]["id"].as_str().expect("an id"), output[0]["id"].as_str().expect("an id"));
-        let expect =
-            format!("Item '{id}' of type 'message' was provided without its required 'reasoning' item: '{reasoning}'.");
+        let (id, reasoning) = (
+            output[1]["id"].as_str().expect("an id"),
+            output[0]["id"].as_str().expect("an id"),
+        );
+        let expect = format!(
+            "Item '{id}' of type 'message' was provided without its required 'reasoning' item: '{reasoning}'."
+        );
         assert_eq!(told(&ask(&server, Vendor::Responses, &body).await), expect);
         body["input"] = json!([{"role": "user", "content": "Hi"}, output[0], output[1]]);
         assert_eq!(ask(&server, Vendor::Responses, &body).await.status, 200);

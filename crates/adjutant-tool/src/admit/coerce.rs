@@ -19,8 +19,22 @@ const MAX_NESTED: usize = 512;
 
 /// Coerces a value in place; says whether it was changed.
 pub(super) fn coerce(bound: &Bound, root: &Value, value: &mut Value) -> bool {
-    let mut walk = Walk { bound, root, steps: MAX_STEPS, nested: 0, trials: 0, level: 0, changed: false };
-    walk.visit(value, &LocatedSchema { schema: root, pointer: String::new() });
+    let mut walk = Walk {
+        bound,
+        root,
+        steps: MAX_STEPS,
+        nested: 0,
+        trials: 0,
+        level: 0,
+        changed: false,
+    };
+    walk.visit(
+        value,
+        &LocatedSchema {
+            schema: root,
+            pointer: String::new(),
+        },
+    );
     walk.changed
 }
 
@@ -44,12 +58,20 @@ impl<'a> LocatedSchema<'a> {
     fn key(&self, key: &str) -> Option<LocatedSchema<'a>> {
         let schema = self.schema.get(key)?;
         let token = key.replace('~', "~0").replace('/', "~1");
-        Some(LocatedSchema { schema, pointer: format!("{}/{token}", self.pointer) })
+        Some(LocatedSchema {
+            schema,
+            pointer: format!("{}/{token}", self.pointer),
+        })
     }
 
     fn list(&self, key: &str) -> Vec<LocatedSchema<'a>> {
-        let Some(list) = self.schema.get(key).and_then(Value::as_array) else { return Vec::new() };
-        let place = |(n, schema)| LocatedSchema { schema, pointer: format!("{}/{key}/{n}", self.pointer) };
+        let Some(list) = self.schema.get(key).and_then(Value::as_array) else {
+            return Vec::new();
+        };
+        let place = |(n, schema)| LocatedSchema {
+            schema,
+            pointer: format!("{}/{key}/{n}", self.pointer),
+        };
         list.iter().enumerate().map(place).collect()
     }
 }
@@ -89,7 +111,10 @@ impl<'a> Walk<'a> {
     /// Returns the schema that a reference within the schema points at.
     fn target(&self, place: &LocatedSchema<'a>) -> Option<LocatedSchema<'a>> {
         let pointer = place.schema.get("$ref")?.as_str()?.strip_prefix('#')?;
-        Some(LocatedSchema { schema: self.root.pointer(pointer)?, pointer: pointer.to_owned() })
+        Some(LocatedSchema {
+            schema: self.root.pointer(pointer)?,
+            pointer: pointer.to_owned(),
+        })
     }
 
     /// Follows the branch that the value fits, or else the first one that it can be made to fit.
@@ -138,7 +163,9 @@ impl<'a> Walk<'a> {
             if integers_only { whole(value) } else { None }
         } else {
             let only = types(schema).count() == 1;
-            types(schema).filter(|name| only || *name != "null").find_map(|name| self.converted(value, name))
+            types(schema)
+                .filter(|name| only || *name != "null")
+                .find_map(|name| self.converted(value, name))
         };
         if let Some(other) = other {
             *value = other;
@@ -159,8 +186,11 @@ impl<'a> Walk<'a> {
 
     fn properties(&mut self, map: &mut Map<String, Value>, place: &LocatedSchema<'a>) {
         let properties = place.key("properties");
-        let others =
-            if place.schema.get("patternProperties").is_none() { place.key("additionalProperties") } else { None };
+        let others = if place.schema.get("patternProperties").is_none() {
+            place.key("additionalProperties")
+        } else {
+            None
+        };
         let mut dropped = Vec::new();
         for (key, value) in map.iter_mut() {
             let own = properties.as_ref().and_then(|it| it.key(key));
@@ -207,7 +237,10 @@ impl<'a> Walk<'a> {
 
     fn says_null(&mut self, place: &LocatedSchema<'a>) -> bool {
         let schema = place.schema;
-        let listed = schema.get("enum").and_then(Value::as_array).is_none_or(|it| it.contains(&Value::Null));
+        let listed = schema
+            .get("enum")
+            .and_then(Value::as_array)
+            .is_none_or(|it| it.contains(&Value::Null));
         let typed = schema.get("type").is_none() || names(schema, "null");
         if !listed || !typed || schema.get("const").is_some_and(|it| !it.is_null()) {
             return false;

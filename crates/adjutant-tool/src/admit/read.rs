@@ -31,7 +31,10 @@ pub(super) enum Unread {
 /// Reads arguments.
 pub(super) fn read(raw: &str, schema: &Value) -> Result<Read, Unread> {
     if raw.len() > MAX_BYTES {
-        return Err(Unread::Not(format!("{} bytes are too many: at most {MAX_BYTES} are taken", raw.len())));
+        return Err(Unread::Not(format!(
+            "{} bytes are too many: at most {MAX_BYTES} are taken",
+            raw.len()
+        )));
     }
     if raw.trim().is_empty() {
         return Ok(Read::other(Value::Object(Map::new())));
@@ -40,7 +43,10 @@ pub(super) fn read(raw: &str, schema: &Value) -> Result<Read, Unread> {
     match &read.value {
         Value::Null if !scalar::names(schema, "null") => Ok(Read::other(Value::Object(Map::new()))),
         Value::String(text) if !scalar::names(schema, "string") => match json(text) {
-            Ok(Read { value: value @ Value::Object(_), .. }) => Ok(Read::other(value)),
+            Ok(Read {
+                value: value @ Value::Object(_),
+                ..
+            }) => Ok(Read::other(value)),
             Err(Unread::Twice(path)) => Err(Unread::Twice(path)),
             Ok(_) | Err(Unread::Not(_)) => Ok(read),
         },
@@ -64,13 +70,21 @@ pub(super) fn fits_below(value: &Value, level: usize) -> bool {
 
 impl Read {
     fn other(value: Value) -> Self {
-        Self { value, changed: true }
+        Self {
+            value,
+            changed: true,
+        }
     }
 }
 
 fn json(text: &str) -> Result<Read, Unread> {
     let strict = match json::from_str(text) {
-        Ok(value) => return Ok(Read { value, changed: false }),
+        Ok(value) => {
+            return Ok(Read {
+                value,
+                changed: false,
+            });
+        }
         Err(Misread::NotJson(error)) => error,
         Err(Misread::Twice { path }) => return Err(Unread::Twice(path)),
         Err(other) => return Err(Unread::Not(other.to_string())),
@@ -85,7 +99,9 @@ fn json(text: &str) -> Result<Read, Unread> {
 
 fn problem(error: &Error) -> String {
     if error.is_eof() {
-        return format!("the JSON is cut off: {error}; nothing was run, send the arguments again in full");
+        return format!(
+            "the JSON is cut off: {error}; nothing was run, send the arguments again in full"
+        );
     }
     let text = error.to_string();
     if text.starts_with("recursion limit") {
@@ -96,7 +112,9 @@ fn problem(error: &Error) -> String {
 
 fn without_fence(text: &str) -> &str {
     let text = text.trim();
-    let Some(body) = text.strip_prefix("```") else { return text };
+    let Some(body) = text.strip_prefix("```") else {
+        return text;
+    };
     let body = body.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
     body.strip_suffix("```").unwrap_or(body).trim()
 }
@@ -123,7 +141,12 @@ fn repaired(text: &str) -> String {
 /// Writes an escape whose backslash has been read; a backslash that begins none stands for itself.
 fn escape(rest: &mut Chars<'_>, out: &mut String) {
     let after = rest.as_str();
-    let hex = || after.as_bytes().get(1..5).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+    let hex = || {
+        after
+            .as_bytes()
+            .get(1..5)
+            .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
     match after.chars().next() {
         Some('\'') => out.push('\''),
         Some('u') if hex() => out.push_str("\\u"),

@@ -12,18 +12,30 @@ impl Refusal {
     /// Arguments that do not fit the schema.
     pub(super) fn new(tool: &ToolName, violations: Vec<Violation>, raw: &str) -> Self {
         let message = head(tool) + &list(&violations) + &received(raw);
-        Self { message, violations }
+        Self {
+            message,
+            violations,
+        }
     }
 
     /// Arguments that are no JSON.
     pub(super) fn unreadable(tool: &ToolName, problem: &str, raw: &str) -> Self {
-        Self { message: head(tool) + &line("", problem) + &received(raw), violations: Vec::new() }
+        Self {
+            message: head(tool) + &line("", problem) + &received(raw),
+            violations: Vec::new(),
+        }
     }
 
     /// A tool that no arguments can fit.
     pub(super) fn broken(tool: &ToolName, error: &Error) -> Self {
-        let message = format!("tool {:?} cannot be called, its schema is broken: {error}", tool.as_str());
-        Self { message, violations: Vec::new() }
+        let message = format!(
+            "tool {:?} cannot be called, its schema is broken: {error}",
+            tool.as_str()
+        );
+        Self {
+            message,
+            violations: Vec::new(),
+        }
     }
 }
 

@@ -32,18 +32,24 @@ pub(super) fn names(schema: &Value, name: &str) -> bool {
 /// True if a value is of a type.
 pub(super) fn is(value: &Value, name: &str) -> bool {
     match name {
-        "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|it| it.fract() == 0.0),
+        "integer" => {
+            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|it| it.fract() == 0.0)
+        }
         name => type_name(value) == name,
     }
 }
 
 /// The whole number that stands for a fraction without a fractional part, if that is exact.
 pub(super) fn whole(value: &Value) -> Option<Value> {
-    let Value::Number(number) = value else { return None };
+    let Value::Number(number) = value else {
+        return None;
+    };
     if !number.is_f64() {
         return None;
     }
-    let float = number.as_f64().filter(|it| it.fract() == 0.0 && it.abs() <= EXACT)?;
+    let float = number
+        .as_f64()
+        .filter(|it| it.fract() == 0.0 && it.abs() <= EXACT)?;
     Some(Value::from(float as i64))
 }
 
@@ -55,8 +61,12 @@ pub(super) fn convert(value: &Value, into: &str) -> Option<Value> {
         ("integer", Value::String(text)) => integer(text.trim()),
         ("boolean", Value::String(text)) if text == "true" => Some(Value::Bool(true)),
         ("boolean", Value::String(text)) if text == "false" => Some(Value::Bool(false)),
-        ("boolean", Value::Number(number)) if number.as_f64() == Some(1.0) => Some(Value::Bool(true)),
-        ("boolean", Value::Number(number)) if number.as_f64() == Some(0.0) => Some(Value::Bool(false)),
+        ("boolean", Value::Number(number)) if number.as_f64() == Some(1.0) => {
+            Some(Value::Bool(true))
+        }
+        ("boolean", Value::Number(number)) if number.as_f64() == Some(0.0) => {
+            Some(Value::Bool(false))
+        }
         ("string", Value::Number(number)) => Some(Value::String(number.to_string())),
         ("string", Value::Bool(flag)) => Some(Value::String(flag.to_string())),
         ("null", Value::String(text)) if text.is_empty() => Some(Value::Null),
@@ -79,16 +89,28 @@ fn integer(text: &str) -> Option<Value> {
     if let Some(value) = exact(digits) {
         return Some(value);
     }
-    let all_digits = digits.trim_start_matches(['+', '-']).bytes().all(|it| it.is_ascii_digit());
-    if all_digits { None } else { whole(&Value::Number(fraction(text)?)) }
+    let all_digits = digits
+        .trim_start_matches(['+', '-'])
+        .bytes()
+        .all(|it| it.is_ascii_digit());
+    if all_digits {
+        None
+    } else {
+        whole(&Value::Number(fraction(text)?))
+    }
 }
 
 fn exact(text: &str) -> Option<Value> {
-    text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<u64>().map(Value::from)).ok()
+    text.parse::<i64>()
+        .map(Value::from)
+        .or_else(|_| text.parse::<u64>().map(Value::from))
+        .ok()
 }
 
 fn fraction(text: &str) -> Option<Number> {
-    let plain = text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
+    let plain = text
+        .bytes()
+        .all(|it| matches!(it, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
     let float = text.parse::<f64>().ok().filter(|_| plain)?;
     Number::from_f64(float)
 }

@@ -28,7 +28,10 @@ impl CallHandle {
         if log.is_in(self.entry) {
             return Ok(log);
         }
-        Err(ToolError::new(ToolErrorKind::Cancelled, "the call has ended"))
+        Err(ToolError::new(
+            ToolErrorKind::Cancelled,
+            "the call has ended",
+        ))
     }
 
     /// Goes on with what the log answers; without an answer the entry ends here.

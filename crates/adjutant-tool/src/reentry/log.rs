@@ -54,7 +54,10 @@ impl Log {
         match (outcome, self.steps.get(self.at)) {
             (Some(Err(error)), _) => Entered::Failed(error),
             (Some(Ok(_)), Some(step)) => {
-                let message = format!("the body ended without asking for {:?}, which is noted", step.key);
+                let message = format!(
+                    "the body ended without asking for {:?}, which is noted",
+                    step.key
+                );
                 Entered::Failed(ToolError::new(ToolErrorKind::Diverged, message))
             }
             (Some(Ok(output)), None) => Entered::Ended(output),
@@ -91,7 +94,9 @@ impl Log {
 
     /// Something is asked for; `None` if the entry is dropped here, because of the cut or to wait.
     pub(super) fn pause(&mut self, key: &str, ask: Ask) -> Result<Option<Answer>, ToolError> {
-        let found = self.find(key, Some(&ask))?.or_else(|| self.push(key, State::Asked(ask)));
+        let found = self
+            .find(key, Some(&ask))?
+            .or_else(|| self.push(key, State::Asked(ask)));
         let Some(at) = found else { return Ok(None) };
         if self.cuts(at, &[Cut::Before, Cut::Within, Cut::After]) {
             return Ok(None);
@@ -105,8 +110,12 @@ impl Log {
     /// Answers a pause that waits.
     pub(super) fn answer(&mut self, key: &str, answer: Answer) -> Result<(), ToolError> {
         let step = self.steps.iter_mut().find(|step| *step.key == *key);
-        let Some(Step { state, .. }) = step else { return Err(unasked(key)) };
-        let State::Asked(ask) = &*state else { return Err(unasked(key)) };
+        let Some(Step { state, .. }) = step else {
+            return Err(unasked(key));
+        };
+        let State::Asked(ask) = &*state else {
+            return Err(unasked(key));
+        };
         answer.fits(ask)?;
         *state = State::Answered(ask.clone(), answer);
         Ok(())
@@ -118,15 +127,24 @@ impl Log {
     }
 
     pub(super) fn keys(&self) -> Vec<Arc<str>> {
-        self.steps.iter().map(|step| Arc::clone(&step.key)).collect()
+        self.steps
+            .iter()
+            .map(|step| Arc::clone(&step.key))
+            .collect()
     }
 
     pub(super) fn asked(&self, key: &str) -> usize {
-        self.steps.iter().find(|step| *step.key == *key).map_or(0, |step| step.asked)
+        self.steps
+            .iter()
+            .find(|step| *step.key == *key)
+            .map_or(0, |step| step.asked)
     }
 
     pub(super) fn ran(&self, key: &str) -> usize {
-        self.steps.iter().find(|step| *step.key == *key).map_or(0, |step| step.ran)
+        self.steps
+            .iter()
+            .find(|step| *step.key == *key)
+            .map_or(0, |step| step.ran)
     }
 
     /// The place of the key that is asked for next; `None` if it is new.
@@ -134,7 +152,10 @@ impl Log {
         let Some(at) = self.steps.iter().position(|step| *step.key == *key) else {
             return match self.steps.get(self.at) {
                 None => Ok(None),
-                Some(next) => Err(self.diverge(format!("the body asks for {key:?}, but {:?} is noted next", next.key))),
+                Some(next) => Err(self.diverge(format!(
+                    "the body asks for {key:?}, but {:?} is noted next",
+                    next.key
+                ))),
             };
         };
         if !self.steps[at].is_for(ask) {
@@ -142,7 +163,9 @@ impl Log {
         }
         if at > self.at {
             let next = &self.steps[self.at].key;
-            return Err(self.diverge(format!("the body asks for {key:?}, but {next:?} is noted next")));
+            return Err(self.diverge(format!(
+                "the body asks for {key:?}, but {next:?} is noted next"
+            )));
         }
         self.at = self.at.max(at + 1);
         self.steps[at].asked += 1;
@@ -155,7 +178,12 @@ impl Log {
             return None;
         }
         let ran = usize::from(matches!(state, State::Begun));
-        self.steps.push(Step { key: key.into(), state, asked: 1, ran });
+        self.steps.push(Step {
+            key: key.into(),
+            state,
+            asked: 1,
+            ran,
+        });
         self.at = self.steps.len();
         Some(self.at - 1)
     }
@@ -190,5 +218,8 @@ impl Step {
 }
 
 fn unasked(key: &str) -> ToolError {
-    ToolError::new(ToolErrorKind::InvalidArguments, format!("nothing waits for an answer to {key:?}"))
+    ToolError::new(
+        ToolErrorKind::InvalidArguments,
+        format!("nothing waits for an answer to {key:?}"),
+    )
 }

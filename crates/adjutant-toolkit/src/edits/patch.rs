@@ -13,7 +13,10 @@ pub(super) struct Patch {
 pub(super) enum FilePatch {
     Add(String),
     Delete,
-    Update { to: Option<String>, chunks: Vec<Chunk> },
+    Update {
+        to: Option<String>,
+        chunks: Vec<Chunk>,
+    },
 }
 
 /// Lines that stand together, and what becomes of them.
@@ -28,8 +31,12 @@ pub(super) struct Chunk {
 }
 
 /// The ways to compare two lines, in the order in which they are tried.
-const WAYS: [fn(&str) -> String; 4] =
-    [str::to_owned, |line| line.trim_end().to_owned(), |line| line.trim().to_owned(), plain];
+const WAYS: [fn(&str) -> String; 4] = [
+    str::to_owned,
+    |line| line.trim_end().to_owned(),
+    |line| line.trim().to_owned(),
+    plain,
+];
 
 impl Patch {
     /// Reads a patch.
@@ -37,7 +44,9 @@ impl Patch {
     /// # Errors
     /// What is wrong with it, with the number of the line.
     pub(super) fn read(text: &str) -> Result<Self, String> {
-        let mut lines = (1..).zip(text.trim_matches(['\n', '\r']).lines()).peekable();
+        let mut lines = (1..)
+            .zip(text.trim_matches(['\n', '\r']).lines())
+            .peekable();
         match lines.next() {
             Some((_, line)) if line.trim() == "*** Begin Patch" => {}
             _ => return Err("a patch begins with the line `*** Begin Patch`".to_owned()),
@@ -63,7 +72,10 @@ impl Patch {
                 let to = lines.next_if(|(_, line)| line.starts_with("*** Move to: "));
                 let to = to.map(|(_, line)| line["*** Move to: ".len()..].trim().to_owned());
                 let mut chunks = Vec::new();
-                while lines.peek().is_some_and(|(_, line)| !line.starts_with("*** ")) {
+                while lines
+                    .peek()
+                    .is_some_and(|(_, line)| !line.starts_with("*** "))
+                {
                     chunks.push(Chunk::read(&mut lines)?);
                 }
                 if chunks.is_empty() && to.is_none() {
@@ -85,7 +97,9 @@ impl Patch {
     fn put(&mut self, path: &str, file: FilePatch) -> Result<(), String> {
         let path = path.trim();
         if self.files.iter().any(|(known, _)| known == path) {
-            return Err(format!("the patch names {path:?} twice; put its changes together"));
+            return Err(format!(
+                "the patch names {path:?} twice; put its changes together"
+            ));
         }
         self.files.push((path.to_owned(), file));
         Ok(())
@@ -93,17 +107,22 @@ impl Patch {
 }
 
 impl Chunk {
-    fn read<'a>(lines: &mut std::iter::Peekable<impl Iterator<Item = (usize, &'a str)>>) -> Result<Self, String> {
+    fn read<'a>(
+        lines: &mut std::iter::Peekable<impl Iterator<Item = (usize, &'a str)>>,
+    ) -> Result<Self, String> {
         let mut chunk = Self::default();
         while let Some((_, line)) = lines.next_if(|(_, line)| line.starts_with("@@")) {
             let anchor = line[2..].trim();
             if !anchor.is_empty() {
-                chunk.anchors.push(anchor.trim_end_matches("@@").trim().to_owned());
+                chunk
+                    .anchors
+                    .push(anchor.trim_end_matches("@@").trim().to_owned());
             }
         }
         let (mut any, mut changes) = (false, false);
         let number = lines.peek().map_or(0, |(number, _)| *number);
-        while let Some((number, line)) = lines.next_if(|(_, line)| !line.starts_with("@@") && !line.starts_with("*** "))
+        while let Some((number, line)) =
+            lines.next_if(|(_, line)| !line.starts_with("@@") && !line.starts_with("*** "))
         {
             any = true;
             let (mark, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
@@ -123,11 +142,16 @@ impl Chunk {
             }
             changes |= matches!(mark, "-" | "+");
         }
-        if lines.next_if(|(_, line)| line.trim() == "*** End of File").is_some() {
+        if lines
+            .next_if(|(_, line)| line.trim() == "*** End of File")
+            .is_some()
+        {
             chunk.at_end = true;
         }
         if !any || !changes {
-            return Err(format!("line {number} of the patch: a part that changes nothing"));
+            return Err(format!(
+                "line {number} of the patch: a part that changes nothing"
+            ));
         }
         Ok(chunk)
     }
@@ -149,7 +173,8 @@ pub(super) fn apply(content: &str, chunks: &[Chunk]) -> Result<String, String> {
         let at = match (chunk.old.is_empty(), chunk.anchors.is_empty()) {
             (true, true) => lines.len(),
             (true, false) => from,
-            _ => find(&lines, from, &chunk.old, chunk.at_end).ok_or_else(|| absent(&lines, from, &chunk.old))?,
+            _ => find(&lines, from, &chunk.old, chunk.at_end)
+                .ok_or_else(|| absent(&lines, from, &chunk.old))?,
         };
         lines.splice(at..at + chunk.old.len(), chunk.new.iter().cloned());
         from = at + chunk.new.len();
@@ -165,7 +190,9 @@ fn find(lines: &[String], from: usize, wanted: &[String], at_end: bool) -> Optio
     for way in WAYS {
         let wanted: Vec<String> = wanted.iter().map(|line| way(line)).collect();
         let fits = |at: &usize| {
-            lines.get(*at..*at + wanted.len()).is_some_and(|found| found.iter().zip(&wanted).all(|(a, b)| way(a) == *b))
+            lines
+                .get(*at..*at + wanted.len())
+                .is_some_and(|found| found.iter().zip(&wanted).all(|(a, b)| way(a) == *b))
         };
         let last = lines.len().checked_sub(wanted.len())?;
         if at_end && last >= from && fits(&last) {
@@ -179,7 +206,11 @@ fn find(lines: &[String], from: usize, wanted: &[String], at_end: bool) -> Optio
 }
 
 fn absent(lines: &[String], from: usize, wanted: &[String]) -> String {
-    let shown = wanted.iter().take(6).map(|line| format!("\n  {line}")).collect::<String>();
+    let shown = wanted
+        .iter()
+        .take(6)
+        .map(|line| format!("\n  {line}"))
+        .collect::<String>();
     let earlier = find(lines, 0, wanted, false).filter(|at| *at < from);
     match earlier {
         Some(at) => format!(
@@ -187,7 +218,9 @@ fn absent(lines: &[String], from: usize, wanted: &[String]) -> String {
              order, and let none overlap:{shown}",
             at + 1
         ),
-        None => format!("these lines are not in the file behind line {from}; read it again:{shown}"),
+        None => {
+            format!("these lines are not in the file behind line {from}; read it again:{shown}")
+        }
     }
 }
 

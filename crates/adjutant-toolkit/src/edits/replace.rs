@@ -50,7 +50,12 @@ pub(super) fn replace(content: &str, old: &str, new: &str, all: bool) -> Result<
                 let end = last.end + usize::from(with_feed);
                 return Ok(splice(content, lines[first].start..end, new));
             }
-            _ => return Err(several(content, found.iter().map(|line| lines[*line].start))),
+            _ => {
+                return Err(several(
+                    content,
+                    found.iter().map(|line| lines[*line].start),
+                ));
+            }
         }
     }
     Err(missing(content, &lines, &wanted))
@@ -80,9 +85,16 @@ fn windows<'a>(
     way: fn(&str) -> &str,
 ) -> impl Iterator<Item = usize> + 'a {
     let fits = move |window: &[Range<usize>]| {
-        window.iter().zip(wanted).all(|(line, wanted)| way(&content[line.clone()]) == way(wanted))
+        window
+            .iter()
+            .zip(wanted)
+            .all(|(line, wanted)| way(&content[line.clone()]) == way(wanted))
     };
-    lines.windows(wanted.len()).enumerate().filter(move |(_, window)| fits(window)).map(|(at, _)| at)
+    lines
+        .windows(wanted.len())
+        .enumerate()
+        .filter(move |(_, window)| fits(window))
+        .map(|(at, _)| at)
 }
 
 fn splice(content: &str, range: Range<usize>, new: &str) -> String {
@@ -96,7 +108,12 @@ fn line_of(content: &str, at: usize) -> usize {
 fn several(content: &str, places: impl Iterator<Item = usize>) -> String {
     let lines: Vec<String> = places.map(|at| line_of(content, at).to_string()).collect();
     let more = if lines.len() > MAX_NAMED { ", …" } else { "" };
-    let named = lines.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let named = lines
+        .iter()
+        .take(MAX_NAMED)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
     format!(
         "old_text stands {} times, in lines {named}{more}; take more lines around the one that is meant",
         lines.len()
@@ -110,13 +127,35 @@ fn missing(content: &str, lines: &[Range<usize>], wanted: &[&str]) -> String {
         let line = content[(*line).clone()].trim();
         line.len() > 1 && line == wanted.trim()
     };
-    let score = |window: &[Range<usize>]| window.iter().zip(wanted).take(MAX_COMPARED).filter(same).count();
-    let scores = lines.windows(size).enumerate().map(|(first, window)| (score(window), first));
-    let (score, first) = scores.fold((0, 0), |best, next| if next.0 > best.0 { next } else { best });
+    let score = |window: &[Range<usize>]| {
+        window
+            .iter()
+            .zip(wanted)
+            .take(MAX_COMPARED)
+            .filter(same)
+            .count()
+    };
+    let scores = lines
+        .windows(size)
+        .enumerate()
+        .map(|(first, window)| (score(window), first));
+    let (score, first) = scores.fold(
+        (0, 0),
+        |best, next| if next.0 > best.0 { next } else { best },
+    );
     if score == 0 {
         return "old_text is not in the file, and nothing like it; read the file again".to_owned();
     }
-    let shown = lines.iter().enumerate().skip(first).take(size.min(MAX_NEAREST));
-    let shown: Vec<String> = shown.map(|(at, line)| format!("{:>6}\t{}", at + 1, &content[line.clone()])).collect();
-    format!("old_text is not in the file; nearest to it is:\n{}", shown.join("\n"))
+    let shown = lines
+        .iter()
+        .enumerate()
+        .skip(first)
+        .take(size.min(MAX_NEAREST));
+    let shown: Vec<String> = shown
+        .map(|(at, line)| format!("{:>6}\t{}", at + 1, &content[line.clone()]))
+        .collect();
+    format!(
+        "old_text is not in the file; nearest to it is:\n{}",
+        shown.join("\n")
+    )
 }

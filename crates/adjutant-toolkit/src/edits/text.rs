@@ -23,9 +23,16 @@ impl Text {
     /// Reads the bytes of a file; `None` if they are no text.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let (encoding, content) = match bytes {
-            [0xEF, 0xBB, 0xBF, rest @ ..] => (Encoding::Utf8Marked, std::str::from_utf8(rest).ok()?.to_owned()),
-            [0xFF, 0xFE, rest @ ..] => (Encoding::Utf16Le, utf16::decode(rest, u16::from_le_bytes)?),
-            [0xFE, 0xFF, rest @ ..] => (Encoding::Utf16Be, utf16::decode(rest, u16::from_be_bytes)?),
+            [0xEF, 0xBB, 0xBF, rest @ ..] => (
+                Encoding::Utf8Marked,
+                std::str::from_utf8(rest).ok()?.to_owned(),
+            ),
+            [0xFF, 0xFE, rest @ ..] => {
+                (Encoding::Utf16Le, utf16::decode(rest, u16::from_le_bytes)?)
+            }
+            [0xFE, 0xFF, rest @ ..] => {
+                (Encoding::Utf16Be, utf16::decode(rest, u16::from_be_bytes)?)
+            }
             _ => (Encoding::Utf8, std::str::from_utf8(bytes).ok()?.to_owned()),
         };
         if content.contains('\0') {
@@ -33,13 +40,25 @@ impl Text {
         }
         let feeds = content.matches('\n').count();
         let crlf = feeds > 0 && content.matches("\r\n").count() == feeds;
-        let content = if crlf { content.replace("\r\n", "\n") } else { content };
-        Some(Self { content, encoding, crlf })
+        let content = if crlf {
+            content.replace("\r\n", "\n")
+        } else {
+            content
+        };
+        Some(Self {
+            content,
+            encoding,
+            crlf,
+        })
     }
 
     /// A new text as this one is written. Lines that end with a carriage return stay as they are.
     pub(super) fn with(&self, content: String) -> Self {
-        let content = if self.crlf { content.replace("\r\n", "\n") } else { content };
+        let content = if self.crlf {
+            content.replace("\r\n", "\n")
+        } else {
+            content
+        };
         Self { content, ..*self }
     }
 
@@ -47,7 +66,9 @@ impl Text {
     pub(super) fn bytes(&self) -> Vec<u8> {
         let ended = self.crlf.then(|| self.content.replace('\n', "\r\n"));
         let content = ended.as_ref().unwrap_or(&self.content);
-        let units = |mark: [u8; 2], of: fn(u16) -> [u8; 2]| mark.into_iter().chain(content.encode_utf16().flat_map(of));
+        let units = |mark: [u8; 2], of: fn(u16) -> [u8; 2]| {
+            mark.into_iter().chain(content.encode_utf16().flat_map(of))
+        };
         match self.encoding {
             Encoding::Utf8 => content.as_bytes().to_vec(),
             Encoding::Utf8Marked => [b"\xEF\xBB\xBF", content.as_bytes()].concat(),

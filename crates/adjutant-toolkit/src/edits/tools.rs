@@ -84,7 +84,10 @@ struct EditTool<A> {
 
 pub(super) fn all(edits: &Edits) -> Tools {
     fn tool<A: Planned>(edits: &Edits) -> EditTool<A> {
-        EditTool { edits: edits.clone(), args: std::marker::PhantomData }
+        EditTool {
+            edits: edits.clone(),
+            args: std::marker::PhantomData,
+        }
     }
     Tools::new("edits")
         .tool(tool::<WriteFile>(edits))
@@ -101,7 +104,13 @@ impl<A: Planned> Tool for EditTool<A> {
     fn spec(&self) -> ToolSpec {
         let spec = work::spec::<A>(A::NAME);
         let hints = work::CHANGES;
-        ToolSpec { title: Some(A::TITLE.into()), replay: Replay::Once, sequential: true, hints, ..spec }
+        ToolSpec {
+            title: Some(A::TITLE.into()),
+            replay: Replay::Once,
+            sequential: true,
+            hints,
+            ..spec
+        }
     }
 
     async fn call(&self, args: A, cx: CallContext) -> Result<CallResult, ToolError> {
@@ -116,11 +125,24 @@ impl Planned for WriteFile {
     fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
         let (path, before) = files.before(&self.path, MustBe::Read)?;
         let known = before.as_ref().and_then(|before| Text::read(&before.bytes));
-        let after =
-            known.map_or_else(|| self.content.clone().into_bytes(), |text| text.with(self.content.clone()).bytes());
-        let done = if before.is_some() { "written" } else { "created" };
-        let said = format!("{} is {done}: {}", show::quoted(&self.path), show::size(after.len() as u64));
-        Ok(PlannedEdit { changes: vec![Change::new(path, before, Some(after))], said })
+        let after = known.map_or_else(
+            || self.content.clone().into_bytes(),
+            |text| text.with(self.content.clone()).bytes(),
+        );
+        let done = if before.is_some() {
+            "written"
+        } else {
+            "created"
+        };
+        let said = format!(
+            "{} is {done}: {}",
+            show::quoted(&self.path),
+            show::size(after.len() as u64)
+        );
+        Ok(PlannedEdit {
+            changes: vec![Change::new(path, before, Some(after))],
+            said,
+        })
     }
 }
 
@@ -131,14 +153,23 @@ impl Planned for EditFile {
     fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
         let (path, before) = files.before(&self.path, MustBe::Read)?;
         let asked = show::quoted(&self.path);
-        let Some(before) = before else { return Err(ToolError::failed(format!("there is no {asked}"))) };
+        let Some(before) = before else {
+            return Err(ToolError::failed(format!("there is no {asked}")));
+        };
         let text = text_of(&before.bytes, &self.path)?;
-        let (old, new) = (text.with(self.old_text).content, text.with(self.new_text).content);
+        let (old, new) = (
+            text.with(self.old_text).content,
+            text.with(self.new_text).content,
+        );
         let content = replace(&text.content, &old, &new, self.all.unwrap_or(false));
-        let content = content.map_err(|why| ToolError::failed(format!("{asked} is as it was: {why}")))?;
+        let content =
+            content.map_err(|why| ToolError::failed(format!("{asked} is as it was: {why}")))?;
         let after = text.with(content).bytes();
         let said = format!("{asked} is changed");
-        Ok(PlannedEdit { changes: vec![Change::new(path, Some(before), Some(after))], said })
+        Ok(PlannedEdit {
+            changes: vec![Change::new(path, Some(before), Some(after))],
+            said,
+        })
     }
 }
 
@@ -152,20 +183,32 @@ impl Planned for ApplyPatch {
         let mut changes: Vec<Change> = Vec::new();
         for (asked, file) in patch.files {
             // The lines of an update say what is expected.
-            let must = if matches!(file, FilePatch::Delete) { MustBe::ReadIfText } else { MustBe::AsRead };
+            let must = if matches!(file, FilePatch::Delete) {
+                MustBe::ReadIfText
+            } else {
+                MustBe::AsRead
+            };
             let (path, before) = files.before(&asked, must)?;
             let missing = || failed(format!("there is no {}", show::quoted(&asked)));
             match file {
                 FilePatch::Add(_) if before.is_some() => {
-                    return Err(failed(format!("{} is there already; update it", show::quoted(&asked))));
+                    return Err(failed(format!(
+                        "{} is there already; update it",
+                        show::quoted(&asked)
+                    )));
                 }
-                FilePatch::Add(content) => changes.push(Change::new(path, before, Some(content.into_bytes()))),
-                FilePatch::Delete => changes.push(Change::new(path, Some(before.ok_or_else(missing)?), None)),
+                FilePatch::Add(content) => {
+                    changes.push(Change::new(path, before, Some(content.into_bytes())))
+                }
+                FilePatch::Delete => {
+                    changes.push(Change::new(path, Some(before.ok_or_else(missing)?), None))
+                }
                 FilePatch::Update { to, chunks } => {
                     let before = before.ok_or_else(missing)?;
                     let text = text_of(&before.bytes, &asked)?;
                     let content = patch::apply(&text.content, &chunks);
-                    let content = content.map_err(|why| failed(format!("{}: {why}", show::quoted(&asked))))?;
+                    let content = content
+                        .map_err(|why| failed(format!("{}: {why}", show::quoted(&asked))))?;
                     let after = Some(text.with(content).bytes());
                     match to {
                         None => changes.push(Change::new(path, Some(before), after)),
@@ -177,9 +220,14 @@ impl Planned for ApplyPatch {
         let mut places: Vec<_> = changes.iter().map(|change| &change.path).collect();
         places.sort_unstable();
         if places.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(failed("two parts of the patch are about one file".to_owned()));
+            return Err(failed(
+                "two parts of the patch are about one file".to_owned(),
+            ));
         }
-        let said = format!("the patch is applied: {}", show::count(changes.len() as u64, "file", "files"));
+        let said = format!(
+            "the patch is applied: {}",
+            show::count(changes.len() as u64, "file", "files")
+        );
         Ok(PlannedEdit { changes, said })
     }
 }
@@ -191,8 +239,13 @@ impl Planned for DeleteFile {
     fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
         let (path, before) = files.before(&self.path, MustBe::ReadIfText)?;
         let asked = show::quoted(&self.path);
-        let Some(before) = before else { return Err(ToolError::failed(format!("there is no {asked}"))) };
-        Ok(PlannedEdit { changes: vec![Change::new(path, Some(before), None)], said: format!("{asked} is deleted") })
+        let Some(before) = before else {
+            return Err(ToolError::failed(format!("there is no {asked}")));
+        };
+        Ok(PlannedEdit {
+            changes: vec![Change::new(path, Some(before), None)],
+            said: format!("{asked} is deleted"),
+        })
     }
 }
 
@@ -203,10 +256,15 @@ impl Planned for MoveFile {
     fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
         let (path, before) = files.before(&self.from, MustBe::ReadIfText)?;
         let (from, to) = (show::quoted(&self.from), show::quoted(&self.to));
-        let Some(before) = before else { return Err(ToolError::failed(format!("there is no {from}"))) };
+        let Some(before) = before else {
+            return Err(ToolError::failed(format!("there is no {from}")));
+        };
         let bytes = Some(before.bytes.clone());
         let changes = moved(files, (path, before), &self.to, bytes)?;
-        Ok(PlannedEdit { changes: changes.into(), said: format!("{from} is {to} now") })
+        Ok(PlannedEdit {
+            changes: changes.into(),
+            said: format!("{from} is {to} now"),
+        })
     }
 }
 
@@ -219,9 +277,15 @@ fn moved(
 ) -> Result<[Change; 2], ToolError> {
     let (place, there) = files.before(to, MustBe::AsRead)?;
     if there.is_some() {
-        return Err(ToolError::failed(format!("{} is there already", show::quoted(to))));
+        return Err(ToolError::failed(format!(
+            "{} is there already",
+            show::quoted(to)
+        )));
     }
-    Ok([Change::new(place, None, after).like(&before), Change::new(path, Some(before), None)])
+    Ok([
+        Change::new(place, None, after).like(&before),
+        Change::new(path, Some(before), None),
+    ])
 }
 
 fn text_of(bytes: &[u8], asked: &str) -> Result<Text, ToolError> {

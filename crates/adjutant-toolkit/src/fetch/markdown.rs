@@ -11,7 +11,8 @@ use html5ever::{
     interface::TokenizerResult,
     tendril::StrTendril,
     tokenizer::{
-        BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts, states::RawKind,
+        BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
+        states::RawKind,
     },
 };
 use reqwest::Url;
@@ -31,7 +32,11 @@ const MAX_LINK: usize = 2_000;
 ///
 /// # Errors
 /// `Cancelled`.
-pub(super) fn read(html: &str, base: &Url, stop: &Cancel) -> Result<(Option<String>, String), ToolError> {
+pub(super) fn read(
+    html: &str,
+    base: &Url,
+    stop: &Cancel,
+) -> Result<(Option<String>, String), ToolError> {
     let writer = Markdown {
         base: base.clone(),
         title: None,
@@ -154,7 +159,13 @@ impl Markdown {
         match &form {
             ElementForm::Block | ElementForm::Quote | ElementForm::Pre => self.line(2),
             ElementForm::Table { .. } => self.line(2),
-            ElementForm::List(_) => self.line(if self.within(|it| matches!(it, ElementForm::Item)) { 1 } else { 2 }),
+            ElementForm::List(_) => {
+                self.line(if self.within(|it| matches!(it, ElementForm::Item)) {
+                    1
+                } else {
+                    2
+                })
+            }
             ElementForm::Row => self.line(1),
             _ => {}
         }
@@ -170,7 +181,11 @@ impl Markdown {
             self.word(&"#".repeat(level));
             self.space = true;
         }
-        self.open.push(Open { name: tag.name.clone(), form, from: self.out.len() });
+        self.open.push(Open {
+            name: tag.name.clone(),
+            form,
+            from: self.out.len(),
+        });
     }
 
     fn form(&self, tag: &Tag) -> Option<ElementForm> {
@@ -179,25 +194,39 @@ impl Markdown {
             return (!tag.self_closing).then_some(ElementForm::Hidden);
         }
         Some(match name {
-            "title" if self.title.is_none() && self.open.iter().all(|open| open.form == ElementForm::Block) => {
+            "title"
+                if self.title.is_none()
+                    && self.open.iter().all(|open| open.form == ElementForm::Block) =>
+            {
                 ElementForm::Title
             }
-            "title" | "script" | "style" | "svg" | "math" | "template" | "iframe" | "object" | "canvas" | "noembed"
-            | "noframes" | "select" | "textarea" | "audio" | "video" => {
+            "title" | "script" | "style" | "svg" | "math" | "template" | "iframe" | "object"
+            | "canvas" | "noembed" | "noframes" | "select" | "textarea" | "audio" | "video" => {
                 // Of a foreign element, `<svg/>` is all of it.
-                return (!(tag.self_closing && matches!(name, "svg" | "math"))).then_some(ElementForm::Hidden);
+                return (!(tag.self_closing && matches!(name, "svg" | "math")))
+                    .then_some(ElementForm::Hidden);
             }
             "blockquote" => ElementForm::Quote,
             "ul" | "menu" | "dir" => ElementForm::List(None),
-            "ol" => ElementForm::List(Some(attribute(tag, "start").and_then(|it| it.parse().ok()).unwrap_or(1))),
+            "ol" => ElementForm::List(Some(
+                attribute(tag, "start")
+                    .and_then(|it| it.parse().ok())
+                    .unwrap_or(1),
+            )),
             "li" => ElementForm::Item,
             "pre" | "xmp" | "listing" => ElementForm::Pre,
-            "code" | "kbd" | "samp" | "tt" if !self.within(|it| *it == ElementForm::Pre) => ElementForm::Marked("`"),
+            "code" | "kbd" | "samp" | "tt" if !self.within(|it| *it == ElementForm::Pre) => {
+                ElementForm::Marked("`")
+            }
             "strong" | "b" => ElementForm::Marked("**"),
             "em" | "i" => ElementForm::Marked("*"),
             "del" | "s" | "strike" => ElementForm::Marked("~~"),
             "a" => ElementForm::Link(self.address(attribute(tag, "href")?)?),
-            "table" => ElementForm::Table { is_headed: false, rows: 0, cells: 0 },
+            "table" => ElementForm::Table {
+                is_headed: false,
+                rows: 0,
+                cells: 0,
+            },
             "tr" => ElementForm::Row,
             "td" | "th" => ElementForm::Cell,
             "body" | "head" | "html" => return None,
@@ -213,13 +242,16 @@ impl Markdown {
             return None;
         }
         let url = self.base.join(text).ok()?;
-        matches!(url.scheme(), "http" | "https" | "mailto").then(|| url.as_str().replace(')', "%29"))
+        matches!(url.scheme(), "http" | "https" | "mailto")
+            .then(|| url.as_str().replace(')', "%29"))
     }
 
     fn image(&mut self, tag: &Tag) {
         let text = attribute(tag, "alt").map(|text| text.replace(['[', ']'], " "));
         let text = text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
-        let Some(text) = text.filter(|text| !text.is_empty() && !is_hidden(tag)) else { return };
+        let Some(text) = text.filter(|text| !text.is_empty() && !is_hidden(tag)) else {
+            return;
+        };
         match attribute(tag, "src").and_then(|from| self.address(from)) {
             Some(from) => self.word(&format!("![{text}]({from})")),
             None => self.word(&text),
@@ -233,14 +265,22 @@ impl Markdown {
             "dt" | "dd" => (&["dt", "dd"], &["dl"]),
             "td" | "th" => (&["td", "th"], &["table"]),
             "tr" => (&["tr"], &["table"]),
-            "thead" | "tbody" | "tfoot" => (&["thead", "tbody", "tfoot", "caption", "tr"], &["table"]),
+            "thead" | "tbody" | "tfoot" => {
+                (&["thead", "tbody", "tfoot", "caption", "tr"], &["table"])
+            }
             "a" => (&["a"], &["td", "th"]),
-            name if heading(name).is_some() || is_block(name) || matches!(name, "ul" | "ol" | "pre" | "table") => {
+            name if heading(name).is_some()
+                || is_block(name)
+                || matches!(name, "ul" | "ol" | "pre" | "table") =>
+            {
                 (&["p"], &["td", "th", "li", "div", "blockquote"])
             }
             _ => return,
         };
-        let found = self.open.iter().rposition(|open| ended.contains(&&*open.name) || held.contains(&&*open.name));
+        let found = self
+            .open
+            .iter()
+            .rposition(|open| ended.contains(&&*open.name) || held.contains(&&*open.name));
         if let Some(at) = found.filter(|at| ended.contains(&&*self.open[*at].name)) {
             self.close(at);
         }
@@ -248,8 +288,15 @@ impl Markdown {
 
     fn end(&mut self, name: &LocalName) {
         let is_held = |open: &&Open| matches!(&*open.name, "td" | "th" | "table");
-        let of_table = matches!(&**name, "td" | "th" | "tr" | "table" | "thead" | "tbody" | "tfoot");
-        let found = self.open.iter().rev().position(|open| open.name == *name || (!of_table && is_held(&open)));
+        let of_table = matches!(
+            &**name,
+            "td" | "th" | "tr" | "table" | "thead" | "tbody" | "tfoot"
+        );
+        let found = self
+            .open
+            .iter()
+            .rev()
+            .position(|open| open.name == *name || (!of_table && is_held(&open)));
         let at = found.map(|back| self.open.len() - 1 - back);
         match at.filter(|at| self.open[*at].name == *name) {
             Some(at) => self.close(at),
@@ -270,12 +317,21 @@ impl Markdown {
                 ElementForm::Link(_) if is_empty => self.take_back(open.from - 1),
                 ElementForm::Link(address) => self.out.push_str(&format!("]({address})")),
                 ElementForm::Pre => {
-                    let end = if self.out.ends_with('\n') { "```" } else { "\n```" };
-                    self.out.push_str(&end.replace('\n', &format!("\n{}", self.prefix())));
+                    let end = if self.out.ends_with('\n') {
+                        "```"
+                    } else {
+                        "\n```"
+                    };
+                    self.out
+                        .push_str(&end.replace('\n', &format!("\n{}", self.prefix())));
                     self.line(2);
                 }
                 ElementForm::Block | ElementForm::Quote | ElementForm::Table { .. } => self.line(2),
-                ElementForm::List(_) => self.line(if self.within(|it| *it == ElementForm::Item) { 1 } else { 2 }),
+                ElementForm::List(_) => self.line(if self.within(|it| *it == ElementForm::Item) {
+                    1
+                } else {
+                    2
+                }),
                 ElementForm::Item => self.line(1),
                 ElementForm::Row => self.end_row(),
                 ElementForm::Hidden | ElementForm::Title | ElementForm::Cell => {}
@@ -293,10 +349,14 @@ impl Markdown {
 
     fn item(&mut self) {
         self.line(1);
-        let list = self.open.iter_mut().rev().find_map(|open| match &mut open.form {
-            ElementForm::List(next) => Some(next),
-            _ => None,
-        });
+        let list = self
+            .open
+            .iter_mut()
+            .rev()
+            .find_map(|open| match &mut open.form {
+                ElementForm::List(next) => Some(next),
+                _ => None,
+            });
         match list {
             Some(Some(number)) => {
                 let mark = format!("{number}.");
@@ -309,7 +369,14 @@ impl Markdown {
     }
 
     fn cell(&mut self, is_heading: bool) {
-        let Some(ElementForm::Table { is_headed, rows, cells }) = self.table() else { return };
+        let Some(ElementForm::Table {
+            is_headed,
+            rows,
+            cells,
+        }) = self.table()
+        else {
+            return;
+        };
         *cells += 1;
         *is_headed |= is_heading && *rows == 0;
         let is_first = *cells == 1;
@@ -327,7 +394,14 @@ impl Markdown {
     }
 
     fn end_row(&mut self) {
-        let Some(ElementForm::Table { is_headed, rows, cells }) = self.table() else { return self.line(1) };
+        let Some(ElementForm::Table {
+            is_headed,
+            rows,
+            cells,
+        }) = self.table()
+        else {
+            return self.line(1);
+        };
         let (was_headed, is_first, of) = (*is_headed, *rows == 0, std::mem::take(cells));
         *rows += 1;
         if was_headed {
@@ -337,7 +411,10 @@ impl Markdown {
             if is_first {
                 self.line(1);
                 // As many as the row has: what is written is a part of what was read.
-                self.word(&format!("|{}", " --- |".repeat(usize::try_from(of).unwrap_or(1))));
+                self.word(&format!(
+                    "|{}",
+                    " --- |".repeat(usize::try_from(of).unwrap_or(1))
+                ));
             }
         }
         self.line(1);
@@ -345,7 +422,9 @@ impl Markdown {
 
     fn table(&mut self) -> Option<&mut ElementForm> {
         let forms = self.open.iter_mut().rev().map(|open| &mut open.form);
-        forms.into_iter().find(|form| matches!(form, ElementForm::Table { .. }))
+        forms
+            .into_iter()
+            .find(|form| matches!(form, ElementForm::Table { .. }))
     }
 
     /// True if an open element is of this kind.
@@ -433,7 +512,10 @@ impl Markdown {
 
     /// True if nothing stands behind the mark of an item yet: its text begins there, whatever it is.
     fn is_at_mark(&mut self) -> bool {
-        let is_at_mark = self.open.iter().any(|open| open.form == ElementForm::Item && open.from == self.out.len());
+        let is_at_mark = self
+            .open
+            .iter()
+            .any(|open| open.form == ElementForm::Item && open.from == self.out.len());
         if is_at_mark {
             self.out.push(' ');
         }
@@ -442,7 +524,15 @@ impl Markdown {
 
     fn in_headed_cell(&self) -> bool {
         let mut forms = self.open.iter().rev().map(|open| &open.form);
-        let is_headed = |form: &ElementForm| matches!(form, ElementForm::Table { is_headed: true, .. });
+        let is_headed = |form: &ElementForm| {
+            matches!(
+                form,
+                ElementForm::Table {
+                    is_headed: true,
+                    ..
+                }
+            )
+        };
         self.within(|it| *it == ElementForm::Cell) && forms.any(is_headed)
     }
 
@@ -462,15 +552,28 @@ impl Markdown {
 }
 
 fn attribute<'a>(tag: &'a Tag, name: &str) -> Option<&'a str> {
-    tag.attrs.iter().find(|it| *it.name.local == *name).map(|it| &*it.value)
+    tag.attrs
+        .iter()
+        .find(|it| *it.name.local == *name)
+        .map(|it| &*it.value)
 }
 
 /// True if a reader would not see it: a favourite place for what only models read.
 fn is_hidden(tag: &Tag) -> bool {
     let style = attribute(tag, "style").unwrap_or_default();
-    let style: String =
-        style.chars().take(MAX_LINK).filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_lowercase();
-    let hides = ["display:none", "visibility:hidden", "opacity:0;", "font-size:0;", "font-size:0px"];
+    let style: String = style
+        .chars()
+        .take(MAX_LINK)
+        .filter(|c| !c.is_whitespace())
+        .collect::<String>()
+        .to_ascii_lowercase();
+    let hides = [
+        "display:none",
+        "visibility:hidden",
+        "opacity:0;",
+        "font-size:0;",
+        "font-size:0px",
+    ];
     let style = style + ";";
     attribute(tag, "hidden").is_some() || hides.iter().any(|hides| style.contains(hides))
 }
@@ -523,7 +626,8 @@ fn is_block(name: &str) -> bool {
 }
 
 fn is_void(name: &str) -> bool {
-    const VOID: [&str; 11] =
-        ["area", "base", "col", "embed", "input", "link", "meta", "param", "source", "track", "wbr"];
+    const VOID: [&str; 11] = [
+        "area", "base", "col", "embed", "input", "link", "meta", "param", "source", "track", "wbr",
+    ];
     VOID.binary_search(&name).is_ok()
 }

@@ -33,11 +33,21 @@ pub(super) struct Page {
 /// # Errors
 /// `Failed` if it is no text, and `Cancelled`.
 pub(super) fn read(bytes: &[u8], kind: &str, base: &Url, stop: &Cancel) -> Result<Page, ToolError> {
-    let name = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let name: String = name.chars().filter(|c| c.is_ascii_graphic()).take(80).collect();
+    let name = kind
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    let name: String = name
+        .chars()
+        .filter(|c| c.is_ascii_graphic())
+        .take(80)
+        .collect();
     let begins = |start: &[u8]| {
         let text = bytes.trim_ascii_start();
-        text.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
+        text.get(..start.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(start))
     };
     let is_html = match &*name {
         "" => begins(b"<!doctype html") || begins(b"<html"),
@@ -48,9 +58,15 @@ pub(super) fn read(bytes: &[u8], kind: &str, base: &Url, stop: &Cancel) -> Resul
     let odd: usize = bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
     let is_odd = encoding == UTF_8 && odd > bytes.len() / UNREADABLE;
     if !is_wide && (bytes.contains(&0) || is_odd) {
-        let kind = if name.is_empty() { "of no type" } else { &*name };
+        let kind = if name.is_empty() {
+            "of no type"
+        } else {
+            &*name
+        };
         let size = show::size(bytes.len() as u64);
-        return Err(ToolError::failed(format!("the page is {kind}, {size}, and no text")));
+        return Err(ToolError::failed(format!(
+            "the page is {kind}, {size}, and no text"
+        )));
     }
     let (text, _, _) = encoding.decode(bytes);
     let (title, text) = match is_html {
@@ -69,14 +85,25 @@ pub(super) fn read(bytes: &[u8], kind: &str, base: &Url, stop: &Cancel) -> Resul
         }
         kept
     };
-    let title = title.map(&mut plain).map(|title| title.split_whitespace().collect::<Vec<_>>().join(" "));
+    let title = title
+        .map(&mut plain)
+        .map(|title| title.split_whitespace().collect::<Vec<_>>().join(" "));
     let title = title.filter(|title| !title.is_empty()).map(|mut title| {
         title.truncate(show::floor(&title, MAX_TITLE));
         title
     });
     let text = plain(text);
-    let kind = if name.is_empty() { "no type".to_owned() } else { name };
-    Ok(Page { kind, title, text, dropped })
+    let kind = if name.is_empty() {
+        "no type".to_owned()
+    } else {
+        name
+    };
+    Ok(Page {
+        kind,
+        title,
+        text,
+        dropped,
+    })
 }
 
 /// What a page is written in: by its first bytes, by what the server tells, by what an HTML page tells, or UTF-8.
@@ -87,8 +114,15 @@ fn encoding(bytes: &[u8], kind: &str, is_html: bool) -> &'static Encoding {
     let named = |text: &str| {
         let lower = text.to_ascii_lowercase();
         let at = lower.find("charset")? + "charset".len();
-        let rest = lower.get(at..)?.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
-        let label = rest.split(|c: char| c.is_whitespace() || ";\"'>/".contains(c)).next()?;
+        let rest = lower
+            .get(at..)?
+            .trim_start()
+            .strip_prefix('=')?
+            .trim_start()
+            .trim_start_matches(['"', '\'']);
+        let label = rest
+            .split(|c: char| c.is_whitespace() || ";\"'>/".contains(c))
+            .next()?;
         Encoding::for_label(label.as_bytes())
     };
     let inner = || {
@@ -96,5 +130,7 @@ fn encoding(bytes: &[u8], kind: &str, is_html: bool) -> &'static Encoding {
         // A page that could be read so far is in no encoding of two bytes, whatever it says.
         named(&head).filter(|it| it.is_ascii_compatible())
     };
-    named(kind).or_else(|| inner().filter(|_| is_html)).unwrap_or(UTF_8)
+    named(kind)
+        .or_else(|| inner().filter(|_| is_html))
+        .unwrap_or(UTF_8)
 }

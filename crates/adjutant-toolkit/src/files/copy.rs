@@ -38,7 +38,11 @@ struct Copying<'r> {
 
 /// Copies all that is below a root into an empty folder.
 pub(crate) fn all(root: &Root, to: &Dir) -> io::Result<Copied> {
-    let mut copying = Copying { root, entries: 0, copied: Copied::default() };
+    let mut copying = Copying {
+        root,
+        entries: 0,
+        copied: Copied::default(),
+    };
     copying.folder(root.dir(), to, Path::new(""), 1)?;
     Ok(copying.copied)
 }
@@ -62,7 +66,9 @@ impl Copying<'_> {
             let path = at.join(&name);
             self.entries += 1;
             if self.entries > MAX_ENTRIES || depth > MAX_DEPTH {
-                let most = format!("it has more than {MAX_ENTRIES} entries, or folders more than {MAX_DEPTH} deep");
+                let most = format!(
+                    "it has more than {MAX_ENTRIES} entries, or folders more than {MAX_DEPTH} deep"
+                );
                 return Err(io::Error::other(most));
             }
             match self.entry((from, to), &name, &path, depth) {
@@ -72,16 +78,29 @@ impl Copying<'_> {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 // Of an entry further below, which is named.
                 Err(error) if error.get_ref().is_some() => return Err(error),
-                Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+                Err(error) => {
+                    return Err(io::Error::new(
+                        error.kind(),
+                        format!("{}: {error}", path.display()),
+                    ));
+                }
             }
         }
         Ok(())
     }
 
     /// Copies an entry; false if it is left out.
-    fn entry(&mut self, (from, to): (&Dir, &Dir), name: &OsStr, path: &Path, depth: usize) -> io::Result<bool> {
+    fn entry(
+        &mut self,
+        (from, to): (&Dir, &Dir),
+        name: &OsStr,
+        path: &Path,
+        depth: usize,
+    ) -> io::Result<bool> {
         let found = from.symlink_metadata(name)?;
-        if self.root.keeps_agents(path) || (name == GIT && !found.is_dir() && is_elsewhere(from, depth)) {
+        if self.root.keeps_agents(path)
+            || (name == GIT && !found.is_dir() && is_elsewhere(from, depth))
+        {
             return Ok(false);
         }
         if found.is_symlink() {
@@ -91,7 +110,11 @@ impl Copying<'_> {
             return Ok(found.is_file() && self.file((from, to), name)?);
         }
         // Not through a link, should the folder have become one since.
-        let Some(below) = readable(from.open_dir_nofollow(name).and_then(|it| it.entries().map(|_| it)))? else {
+        let Some(below) = readable(
+            from.open_dir_nofollow(name)
+                .and_then(|it| it.entries().map(|_| it)),
+        )?
+        else {
             return Ok(false);
         };
         to.create_dir(name)?;
@@ -102,7 +125,9 @@ impl Copying<'_> {
     }
 
     fn file(&mut self, (from, to): (&Dir, &Dir), name: &OsStr) -> io::Result<bool> {
-        let Some(Some((file, _))) = readable(open_regular(from, Path::new(name)))? else { return Ok(false) };
+        let Some(Some((file, _))) = readable(open_regular(from, Path::new(name)))? else {
+            return Ok(false);
+        };
         let permissions = plain(&file.metadata()?);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -111,7 +136,10 @@ impl Copying<'_> {
         let left = MAX_BYTES - self.copied.bytes;
         let bytes = io::copy(&mut file.take(left + 1), &mut new)?;
         if bytes > left {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("there are more than {MAX_BYTES} bytes")));
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("there are more than {MAX_BYTES} bytes"),
+            ));
         }
         new.set_permissions(permissions)?;
         (self.copied.files, self.copied.bytes) = (self.copied.files + 1, self.copied.bytes + bytes);
@@ -130,15 +158,23 @@ fn readable<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
 /// True if the file `.git` of a folder names a repository that is not copied with it: a commit in the copy would change that.
 fn is_elsewhere(dir: &Dir, depth: usize) -> bool {
     let mut text = String::new();
-    let read =
-        open_regular(dir, Path::new(GIT)).ok().flatten().map(|(file, _)| file.take(MAX_GIT).read_to_string(&mut text));
-    depth == 1 || !matches!(read, Some(Ok(_))) || text.trim_start_matches("gitdir:").trim_start().starts_with('/')
+    let read = open_regular(dir, Path::new(GIT))
+        .ok()
+        .flatten()
+        .map(|(file, _)| file.take(MAX_GIT).read_to_string(&mut text));
+    depth == 1
+        || !matches!(read, Some(Ok(_)))
+        || text
+            .trim_start_matches("gitdir:")
+            .trim_start()
+            .starts_with('/')
 }
 
 /// Copies a link as it is: it may lead elsewhere, and nothing here follows it.
 #[cfg(unix)]
 fn link(from: &Dir, to: &Dir, name: &OsStr) -> io::Result<bool> {
-    to.symlink_contents(from.read_link_contents(name)?, name).map(|()| true)
+    to.symlink_contents(from.read_link_contents(name)?, name)
+        .map(|()| true)
 }
 
 #[cfg(not(unix))]

@@ -25,8 +25,12 @@ impl Glob {
             ToolError::new(ToolErrorKind::InvalidArguments, message)
         };
         let mut builder = GitignoreBuilder::new("");
-        builder.add_line(None, wanted).map_err(|error| invalid(error.to_string()))?;
-        let matcher = builder.build().map_err(|error| invalid(error.to_string()))?;
+        builder
+            .add_line(None, wanted)
+            .map_err(|error| invalid(error.to_string()))?;
+        let matcher = builder
+            .build()
+            .map_err(|error| invalid(error.to_string()))?;
         if matcher.is_empty() {
             return Err(invalid("it is empty or a comment".to_owned()));
         }
@@ -37,7 +41,11 @@ impl Glob {
     pub(super) fn wants(&self, path: &Path, from: &Path) -> bool {
         let hit = |path: &Path| {
             let usable = path.components().next().is_some() && !path.has_root();
-            usable && self.matcher.matched_path_or_any_parents(path, false).is_ignore()
+            usable
+                && self
+                    .matcher
+                    .matched_path_or_any_parents(path, false)
+                    .is_ignore()
         };
         (hit(path) || path.strip_prefix(from).is_ok_and(hit)) != self.inverted
     }
@@ -50,7 +58,11 @@ mod tests {
     #[track_caller]
     fn check(glob: &str, path: &str, expect: bool) {
         let glob = Glob::new(glob).expect("a glob");
-        assert_eq!(glob.wants(Path::new(path), Path::new("crates/a")), expect, "{path}");
+        assert_eq!(
+            glob.wants(Path::new(path), Path::new("crates/a")),
+            expect,
+            "{path}"
+        );
     }
 
     #[test]
@@ -68,6 +80,9 @@ mod tests {
     fn new_refuses_when_the_glob_is_broken() {
         let error = Glob::new("[z-a]").expect_err("a range that runs backwards");
         assert_eq!(error.kind, ToolErrorKind::InvalidArguments);
-        assert_eq!(Glob::new("# x").expect_err("a comment").to_string(), "not a glob: `# x`: it is empty or a comment");
+        assert_eq!(
+            Glob::new("# x").expect_err("a comment").to_string(),
+            "not a glob: `# x`: it is empty or a comment"
+        );
     }
 }

@@ -6,7 +6,9 @@ use adjutant_tool::{Cancel, ToolError, ToolErrorKind};
 use cap_std::fs::File;
 use grep_matcher::{LineTerminator, Match, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
+};
 
 use super::show;
 
@@ -73,28 +75,59 @@ impl Grep {
     ///
     /// # Errors
     /// `InvalidArguments` if the pattern is no regular expression, or is too large.
-    pub(super) fn new(pattern: &str, ignore_case: bool, context: usize, limit: u64) -> Result<Self, ToolError> {
+    pub(super) fn new(
+        pattern: &str,
+        ignore_case: bool,
+        context: usize,
+        limit: u64,
+    ) -> Result<Self, ToolError> {
         let mut builder = RegexMatcherBuilder::new();
-        builder.case_insensitive(ignore_case).size_limit(MAX_PATTERN).multi_line(true).crlf(true);
+        builder
+            .case_insensitive(ignore_case)
+            .size_limit(MAX_PATTERN)
+            .multi_line(true)
+            .crlf(true);
         let matcher = builder.build(pattern).map_err(|error| {
             let message = format!("not a regular expression: {error}");
             ToolError::new(ToolErrorKind::InvalidArguments, message)
         })?;
         let mut builder = SearcherBuilder::new();
-        builder.line_terminator(LineTerminator::crlf()).binary_detection(BinaryDetection::convert(0));
-        builder.before_context(context).after_context(context).heap_limit(Some(MAX_LINE));
-        Ok(Self { matcher, searcher: builder.build(), limit })
+        builder
+            .line_terminator(LineTerminator::crlf())
+            .binary_detection(BinaryDetection::convert(0));
+        builder
+            .before_context(context)
+            .after_context(context)
+            .heap_limit(Some(MAX_LINE));
+        Ok(Self {
+            matcher,
+            searcher: builder.build(),
+            limit,
+        })
     }
 
     /// Searches a file; `None` if it is binary, or cannot be read.
     ///
     /// # Errors
     /// `Cancelled` if someone wishes to stop.
-    pub(super) fn search(&mut self, file: File, stop: &Cancel) -> Result<Option<FileHits>, ToolError> {
-        let mut lines =
-            MatchedLines { matcher: &self.matcher, limit: self.limit, found: FileHits::default(), nul: None };
-        let mut bytes = Stoppable { bytes: file.take(MAX_FILE), stop };
-        let searched = self.searcher.search_reader(&self.matcher, &mut bytes, &mut lines);
+    pub(super) fn search(
+        &mut self,
+        file: File,
+        stop: &Cancel,
+    ) -> Result<Option<FileHits>, ToolError> {
+        let mut lines = MatchedLines {
+            matcher: &self.matcher,
+            limit: self.limit,
+            found: FileHits::default(),
+            nul: None,
+        };
+        let mut bytes = Stoppable {
+            bytes: file.take(MAX_FILE),
+            stop,
+        };
+        let searched = self
+            .searcher
+            .search_reader(&self.matcher, &mut bytes, &mut lines);
         super::work::go_on(stop)?;
         let (read, hit_limit) = (MAX_FILE - bytes.bytes.limit(), bytes.bytes.limit() == 0);
         let (mut found, nul) = (lines.found, lines.nul);
@@ -141,7 +174,11 @@ impl MatchedLines<'_> {
     fn add(&mut self, number: Option<u64>, text: String, kind: LineKind) -> bool {
         self.found.bytes += text.len();
         self.found.matches += u64::from(kind == LineKind::Hit);
-        self.found.lines.push(FoundLine { number: number.unwrap_or_default(), text, kind });
+        self.found.lines.push(FoundLine {
+            number: number.unwrap_or_default(),
+            text,
+            kind,
+        });
         self.found.cut = self.found.bytes > MAX_BYTES || self.found.matches > self.limit;
         !self.found.cut
     }
@@ -155,7 +192,12 @@ impl Sink for MatchedLines<'_> {
             return Ok(false);
         }
         let line = trimmed(found.bytes());
-        let hit = self.matcher.find(line).ok().flatten().unwrap_or_else(|| Match::zero(0));
+        let hit = self
+            .matcher
+            .find(line)
+            .ok()
+            .flatten()
+            .unwrap_or_else(|| Match::zero(0));
         Ok(self.add(found.line_number(), around(line, hit), LineKind::Hit))
     }
 
@@ -163,8 +205,16 @@ impl Sink for MatchedLines<'_> {
         if self.is_behind_nul(beside.absolute_byte_offset(), beside.bytes()) {
             return Ok(false);
         }
-        let kind = if *beside.kind() == SinkContextKind::Before { LineKind::Before } else { LineKind::After };
-        Ok(self.add(beside.line_number(), around(trimmed(beside.bytes()), Match::zero(0)), kind))
+        let kind = if *beside.kind() == SinkContextKind::Before {
+            LineKind::Before
+        } else {
+            LineKind::After
+        };
+        Ok(self.add(
+            beside.line_number(),
+            around(trimmed(beside.bytes()), Match::zero(0)),
+            kind,
+        ))
     }
 
     fn binary_data(&mut self, _: &Searcher, at: u64) -> io::Result<bool> {
@@ -183,17 +233,28 @@ fn around(line: &[u8], hit: Match) -> String {
     if line.len() <= MAX_SHOWN {
         return show::line(line);
     }
-    let lead = if hit.end() <= MAX_SHOWN { 0 } else { floor(line, hit.start().saturating_sub(LEAD)) };
+    let lead = if hit.end() <= MAX_SHOWN {
+        0
+    } else {
+        floor(line, hit.start().saturating_sub(LEAD))
+    };
     let end = floor(line, lead + MAX_SHOWN);
     let rest = (line.len() - end) as u64;
     let dots = if lead > 0 { "…" } else { "" };
-    let more = if rest > 0 { format!(" [+{}]", show::size(rest)) } else { String::new() };
+    let more = if rest > 0 {
+        format!(" [+{}]", show::size(rest))
+    } else {
+        String::new()
+    };
     format!("{dots}{}{more}", show::line(&line[lead..end]))
 }
 
 /// The largest place at or before `at` where a character begins; about there if it is no UTF-8.
 fn floor(line: &[u8], at: usize) -> usize {
     let at = at.min(line.len());
-    let begins = |place: &usize| line.get(*place).is_none_or(|byte| byte & 0b1100_0000 != 0b1000_0000);
+    let begins = |place: &usize| {
+        line.get(*place)
+            .is_none_or(|byte| byte & 0b1100_0000 != 0b1000_0000)
+    };
     (at.saturating_sub(3)..=at).rev().find(begins).unwrap_or(at)
 }

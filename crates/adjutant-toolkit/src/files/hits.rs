@@ -30,7 +30,11 @@ pub(super) struct Hits {
 
 impl Hits {
     pub(super) fn new(context: usize, limit: u64) -> Self {
-        Self { context, limit, ..Self::default() }
+        Self {
+            context,
+            limit,
+            ..Self::default()
+        }
     }
 
     /// True if a limit was passed: there is more than can be shown.
@@ -69,13 +73,17 @@ impl Hits {
             match line.kind {
                 LineKind::Before => lead.push(line),
                 LineKind::After => self.show(path, &mut shown, line),
-                LineKind::Hit if self.matches == self.limit || self.text.len() + line.text.len() > MAX_BYTES => {
+                LineKind::Hit
+                    if self.matches == self.limit
+                        || self.text.len() + line.text.len() > MAX_BYTES =>
+                {
                     self.full = true;
                     return;
                 }
                 LineKind::Hit => {
                     self.matches += 1;
-                    lead.drain(..).for_each(|line| self.show(path, &mut shown, line));
+                    lead.drain(..)
+                        .for_each(|line| self.show(path, &mut shown, line));
                     self.show(path, &mut shown, line);
                 }
             }
@@ -103,7 +111,8 @@ impl Hits {
             format!("[{lines} in {} of {files}", self.files_with)
         };
         if self.full {
-            self.text += "; stopped at a limit, there may be more: narrow the pattern, the path or the glob";
+            self.text +=
+                "; stopped at a limit, there may be more: narrow the pattern, the path or the glob";
         }
         if incomplete {
             self.text += "; the folder is too large to be walked whole";
@@ -119,6 +128,9 @@ impl Hits {
             "matches": self.matches, "files_with_matches": self.files_with, "files_searched": self.files,
             "files_skipped": self.skipped, "truncated": self.full || incomplete || self.partly > 0,
         });
-        CallResult { details, ..CallResult::ok(self.text) }
+        CallResult {
+            details,
+            ..CallResult::ok(self.text)
+        }
     }
 }

@@ -39,7 +39,11 @@ impl Ignored {
         let mut ignored = Self::default();
         let mut at = PathBuf::new();
         for part in path.components() {
-            let dir = if at.as_os_str().is_empty() { root.try_clone() } else { root.open_dir(&at) };
+            let dir = if at.as_os_str().is_empty() {
+                root.try_clone()
+            } else {
+                root.open_dir(&at)
+            };
             let Ok(dir) = dir else { break };
             ignored = ignored.enter(&dir, &at);
             at.push(part);
@@ -52,7 +56,9 @@ impl Ignored {
     pub(super) fn enter(&self, dir: &Dir, at: &Path) -> Self {
         let mut deeper = self.clone();
         deeper.ignore.extend(IgnoreRules::read(dir, at, ".ignore"));
-        deeper.gitignore.extend(IgnoreRules::read(dir, at, ".gitignore"));
+        deeper
+            .gitignore
+            .extend(IgnoreRules::read(dir, at, ".gitignore"));
         deeper
     }
 
@@ -60,7 +66,9 @@ impl Ignored {
     pub(super) fn hides(&self, path: &Path, is_dir: bool) -> bool {
         let nearest_first = self.ignore.iter().rev().chain(self.gitignore.iter().rev());
         for rules in nearest_first {
-            let Ok(relative) = path.strip_prefix(&rules.at) else { continue };
+            let Ok(relative) = path.strip_prefix(&rules.at) else {
+                continue;
+            };
             match rules.matcher.matched(relative, is_dir) {
                 Match::Ignore(_) => return true,
                 Match::Whitelist(_) => return false,
@@ -83,6 +91,11 @@ impl IgnoreRules {
             let _ = builder.add_line(None, line);
         }
         let matcher = builder.build().ok()?;
-        (!matcher.is_empty()).then(|| Arc::new(Self { at: at.to_owned(), matcher }))
+        (!matcher.is_empty()).then(|| {
+            Arc::new(Self {
+                at: at.to_owned(),
+                matcher,
+            })
+        })
     }
 }

@@ -31,7 +31,11 @@ pub(super) struct Line {
 impl<R: Read> Lines<R> {
     /// The lines of the first `limit` bytes of a file, `keep` bytes of each.
     pub(super) fn new(file: R, limit: u64, keep: usize) -> Self {
-        Self { reader: BufReader::with_capacity(BUFFER, file.take(limit)), keep, number: 0 }
+        Self {
+            reader: BufReader::with_capacity(BUFFER, file.take(limit)),
+            keep,
+            number: 0,
+        }
     }
 
     /// True if the file begins like a binary one: with a NUL in its first piece.
@@ -41,7 +45,12 @@ impl<R: Read> Lines<R> {
 
     /// The next line; `None` at the end of the file or of the limit. A mark of byte order is dropped.
     pub(super) fn read(&mut self) -> io::Result<Option<Line>> {
-        let mut line = Line { number: self.number + 1, bytes: Vec::new(), cut: 0, nul: false };
+        let mut line = Line {
+            number: self.number + 1,
+            bytes: Vec::new(),
+            cut: 0,
+            nul: false,
+        };
         let mut any = false;
         loop {
             let piece = self.reader.fill_buf()?;

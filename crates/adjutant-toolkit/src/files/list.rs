@@ -56,7 +56,10 @@ impl Tool for ListFiles {
     type Output = CallResult;
 
     fn spec(&self) -> ToolSpec {
-        ToolSpec { title: Some("List files".into()), ..work::spec::<Args>("list_files") }
+        ToolSpec {
+            title: Some("List files".into()),
+            ..work::spec::<Args>("list_files")
+        }
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
@@ -69,7 +72,10 @@ fn list(root: &Root, args: &Args, stop: &Cancel) -> Result<CallResult, ToolError
     let asked = args.path.as_deref().unwrap_or_default();
     let opened = root.target(asked)?;
     let PathTarget::Dir(dir) = opened.target else {
-        let message = format!("{} is a file, not a directory; read_file shows it", show::quoted(asked));
+        let message = format!(
+            "{} is a file, not a directory; read_file shows it",
+            show::quoted(asked)
+        );
         return Err(ToolError::failed(message));
     };
     let depth = args.depth.unwrap_or(DEFAULT_DEPTH) as usize;

@@ -9,7 +9,12 @@ use super::{
 };
 
 /// Shows `limit` of the entries, and says how many there are.
-pub(super) fn render(mut found: Vec<WalkEntry>, limit: usize, walk: &Walk, asked: &str) -> CallResult {
+pub(super) fn render(
+    mut found: Vec<WalkEntry>,
+    limit: usize,
+    walk: &Walk,
+    asked: &str,
+) -> CallResult {
     let dirs = found.iter().filter(|it| it.kind == Kind::Dir).count();
     let files = found.len() - dirs;
     let left_out = found.len().saturating_sub(limit);
@@ -24,13 +29,17 @@ pub(super) fn render(mut found: Vec<WalkEntry>, limit: usize, walk: &Walk, asked
         show::count(dirs as u64, "directory", "directories")
     );
     if left_out > 0 {
-        text += &format!("; {left_out} of them left out: list a directory below, or a smaller depth");
+        text +=
+            &format!("; {left_out} of them left out: list a directory below, or a smaller depth");
     }
     if walk.is_incomplete() {
         text += "; there is more: the folder is too large to be walked whole";
     }
     if walk.unreadable() > 0 {
-        text += &format!("; {} could not be read", show::count(walk.unreadable(), "directory", "directories"));
+        text += &format!(
+            "; {} could not be read",
+            show::count(walk.unreadable(), "directory", "directories")
+        );
     }
     text += "]";
     let truncated = left_out > 0 || walk.is_incomplete();
@@ -38,7 +47,10 @@ pub(super) fn render(mut found: Vec<WalkEntry>, limit: usize, walk: &Walk, asked
         "files": files, "directories": dirs, "shown": found.len(), "left_out": left_out,
         "unreadable": walk.unreadable(), "truncated": truncated,
     });
-    CallResult { details, ..CallResult::ok(text) }
+    CallResult {
+        details,
+        ..CallResult::ok(text)
+    }
 }
 
 /// Keeps the entries nearest to the top, in the order they have.
@@ -59,7 +71,11 @@ fn keep_shallow(found: &mut Vec<WalkEntry>, limit: usize) {
 
 fn line(found: &WalkEntry) -> String {
     let path = show::path(&found.path);
-    let note = if found.path.to_str().is_some() { "" } else { "  (the name is no UTF-8, so it cannot be read)" };
+    let note = if found.path.to_str().is_some() {
+        ""
+    } else {
+        "  (the name is no UTF-8, so it cannot be read)"
+    };
     match found.kind {
         Kind::Dir => format!("{path}/{note}\n"),
         Kind::File => format!("{path}  {}{note}\n", show::size(found.size)),

@@ -31,14 +31,26 @@ pub(super) struct FileExcerpt<'a> {
 
 impl<'a> FileExcerpt<'a> {
     pub(super) fn new(path: &'a str, size: u64, first: u64, last: u64) -> Self {
-        Self { path, size, first, last, text: String::new(), shown: 0, lines_cut: 0 }
+        Self {
+            path,
+            size,
+            first,
+            last,
+            text: String::new(),
+            shown: 0,
+            lines_cut: 0,
+        }
     }
 
     /// Shows lines until the last one that was asked for, or until there is no more room.
     pub(super) fn take(mut self, file: impl Read, stop: &Cancel) -> Result<CallResult, ToolError> {
         let mut lines = Lines::new(file, MAX_SCAN, MAX_LINE);
         let failed = |error: std::io::Error| {
-            ToolError::failed(format!("cannot read {}: {}", show::quoted(self.path), error.kind()))
+            ToolError::failed(format!(
+                "cannot read {}: {}",
+                show::quoted(self.path),
+                error.kind()
+            ))
         };
         if lines.is_binary().map_err(failed)? {
             return Err(self.binary());
@@ -84,11 +96,20 @@ impl<'a> FileExcerpt<'a> {
         Ok(true)
     }
 
-    fn finish(mut self, total: u64, more: Option<u64>, hit_limit: bool) -> Result<CallResult, ToolError> {
+    fn finish(
+        mut self,
+        total: u64,
+        more: Option<u64>,
+        hit_limit: bool,
+    ) -> Result<CallResult, ToolError> {
         let size = show::size(self.size);
         let path = show::quoted(self.path);
         if self.shown == 0 && hit_limit {
-            let message = format!("line {} of {path} is beyond the first {}", self.first, show::size(MAX_SCAN));
+            let message = format!(
+                "line {} of {path} is beyond the first {}",
+                self.first,
+                show::size(MAX_SCAN)
+            );
             return Err(ToolError::failed(message));
         }
         if self.shown == 0 && self.first > 1 {
@@ -98,8 +119,12 @@ impl<'a> FileExcerpt<'a> {
         let (first, last) = (self.first, self.first + self.shown.saturating_sub(1));
         let footer = match more {
             _ if self.shown == 0 => format!("[{path} is empty]"),
-            Some(next) => format!("[lines {first}-{last} of a file of {size}; read on with start_line={next}]"),
-            None if hit_limit => format!("[lines {first}-{last} of a file of {size}; what follows is too far in]"),
+            Some(next) => format!(
+                "[lines {first}-{last} of a file of {size}; read on with start_line={next}]"
+            ),
+            None if hit_limit => {
+                format!("[lines {first}-{last} of a file of {size}; what follows is too far in]")
+            }
             None => format!("[lines {first}-{last} of {total}, {size}]"),
         };
         self.text += &footer;
@@ -107,11 +132,17 @@ impl<'a> FileExcerpt<'a> {
             "size": self.size, "first_line": first, "lines": self.shown, "lines_cut": self.lines_cut,
             "truncated": more.is_some_and(|next| next <= self.last) || hit_limit,
         });
-        Ok(CallResult { details, ..CallResult::ok(self.text) })
+        Ok(CallResult {
+            details,
+            ..CallResult::ok(self.text)
+        })
     }
 
     fn binary(&self) -> ToolError {
         let size = show::size(self.size);
-        ToolError::failed(format!("{} is a binary file of {size}, not UTF-8 text", show::quoted(self.path)))
+        ToolError::failed(format!(
+            "{} is a binary file of {size}, not UTF-8 text",
+            show::quoted(self.path)
+        ))
     }
 }

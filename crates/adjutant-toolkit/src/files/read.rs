@@ -54,16 +54,28 @@ impl Tool for ReadFile {
     type Output = CallResult;
 
     fn spec(&self) -> ToolSpec {
-        ToolSpec { title: Some("Read a file".into()), ..work::spec::<Args>("read_file") }
+        ToolSpec {
+            title: Some("Read a file".into()),
+            ..work::spec::<Args>("read_file")
+        }
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
         let (root, seen, texts) = (self.root.clone(), self.seen.clone(), self.texts.clone());
-        work::blocking(&cx, move |stop| read(&root, &seen, &texts.during(stop), &args, stop)).await
+        work::blocking(&cx, move |stop| {
+            read(&root, &seen, &texts.during(stop), &args, stop)
+        })
+        .await
     }
 }
 
-fn read(root: &Root, seen: &Seen, texts: &Texts, args: &Args, stop: &Cancel) -> Result<CallResult, ToolError> {
+fn read(
+    root: &Root,
+    seen: &Seen,
+    texts: &Texts,
+    args: &Args,
+    stop: &Cancel,
+) -> Result<CallResult, ToolError> {
     let first = args.start_line.unwrap_or(1).max(1);
     let last = args.end_line.unwrap_or(u64::MAX);
     if last < first {
@@ -75,7 +87,9 @@ fn read(root: &Root, seen: &Seen, texts: &Texts, args: &Args, stop: &Cancel) -> 
         PathTarget::File(mut file, size) => {
             // Before it is shown: what is changed in between is noticed when it is edited.
             let bytes = small(&mut file, size);
-            let known = bytes.as_deref().map_or(Ok(None), |bytes| texts.read(&opened.path, bytes))?;
+            let known = bytes
+                .as_deref()
+                .map_or(Ok(None), |bytes| texts.read(&opened.path, bytes))?;
             if let Some(text) = known {
                 let excerpt = FileExcerpt::new(&args.path, text.len() as u64, first, last);
                 let mut shown = excerpt.take(text.as_bytes(), stop)?;
@@ -94,16 +108,21 @@ fn read(root: &Root, seen: &Seen, texts: &Texts, args: &Args, stop: &Cancel) -> 
             seen.note(opened.path, digest);
             Ok(shown)
         }
-        PathTarget::Dir(_) => {
-            Err(ToolError::failed(format!("{} is a directory; list_files shows it", show::quoted(&args.path))))
-        }
+        PathTarget::Dir(_) => Err(ToolError::failed(format!(
+            "{} is a directory; list_files shows it",
+            show::quoted(&args.path)
+        ))),
     }
 }
 
 /// The bytes of a file that is small enough to be edited; its beginning is where it is read next.
 fn small(file: &mut File, size: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    let read = if size > MAX_FILE { None } else { file.take(MAX_FILE + 1).read_to_end(&mut bytes).ok() };
+    let read = if size > MAX_FILE {
+        None
+    } else {
+        file.take(MAX_FILE + 1).read_to_end(&mut bytes).ok()
+    };
     file.rewind().ok()?;
     read.map(|_| bytes)
 }

@@ -46,7 +46,10 @@ pub(super) struct Opened {
 
 impl Root {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { dir: Arc::new(Dir::open_ambient_dir(path, ambient_authority())?), closed: Arc::new([]) })
+        Ok(Self {
+            dir: Arc::new(Dir::open_ambient_dir(path, ambient_authority())?),
+            closed: Arc::new([]),
+        })
     }
 
     /// The same, with one folder more that is not shown.
@@ -67,8 +70,13 @@ impl Root {
     /// True if agents are kept in a path, with what lets their callers in.
     pub(super) fn keeps_agents(&self, path: &Path) -> bool {
         let parts: Vec<_> = path.components().map(Component::as_os_str).collect();
-        let is_home = |pair: &[&OsStr]| pair.iter().zip(AGENTS).all(|(part, name)| part.eq_ignore_ascii_case(name));
-        parts.windows(AGENTS.len()).any(is_home) || self.closed.iter().any(|it| path.starts_with(it))
+        let is_home = |pair: &[&OsStr]| {
+            pair.iter()
+                .zip(AGENTS)
+                .all(|(part, name)| part.eq_ignore_ascii_case(name))
+        };
+        parts.windows(AGENTS.len()).any(is_home)
+            || self.closed.iter().any(|it| path.starts_with(it))
     }
 
     /// The handle of the folder.
@@ -79,9 +87,14 @@ impl Root {
     /// Opens what the model asked for; blank or `.` is the root.
     pub(super) fn target(&self, asked: &str) -> Result<Opened, ToolError> {
         let asked = if asked.trim().is_empty() { "." } else { asked };
-        let path = self.resolve(asked).map_err(|error| refused(asked, &error))?;
+        let path = self
+            .resolve(asked)
+            .map_err(|error| refused(asked, &error))?;
         if let Some(why) = self.closes(&path) {
-            return Err(ToolError::failed(format!("{} is not shown: {why}", show::quoted(asked))));
+            return Err(ToolError::failed(format!(
+                "{} is not shown: {why}",
+                show::quoted(asked)
+            )));
         }
         let target = self.enter(&path).map_err(|error| refused(asked, &error))?;
         match target {
@@ -116,7 +129,10 @@ impl Root {
             return Ok(PathBuf::new());
         }
         let path = self.dir.canonicalize(asked)?;
-        Ok(path.components().filter(|part| *part != Component::CurDir).collect())
+        Ok(path
+            .components()
+            .filter(|part| *part != Component::CurDir)
+            .collect())
     }
 
     fn enter(&self, path: &Path) -> io::Result<Option<PathTarget>> {
@@ -151,10 +167,14 @@ fn refused(asked: &str, error: &io::Error) -> ToolError {
     let path = show::quoted(asked);
     match error.kind() {
         io::ErrorKind::NotFound => ToolError::failed(format!("there is no {path}")),
-        io::ErrorKind::NotADirectory => ToolError::failed(format!("there is no {path}: a part of it is no directory")),
+        io::ErrorKind::NotADirectory => {
+            ToolError::failed(format!("there is no {path}: a part of it is no directory"))
+        }
         // An escape is noticed by the sandbox, not by the system, so there is no code of the system.
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
-            let message = format!("{path} leads out of the folder; paths are relative to the folder and stay inside");
+            let message = format!(
+                "{path} leads out of the folder; paths are relative to the folder and stay inside"
+            );
             ToolError::new(ToolErrorKind::Denied, message)
         }
         kind => ToolError::failed(format!("cannot open {path}: {kind}")),

@@ -68,7 +68,10 @@ impl Tool for SearchText {
     type Output = CallResult;
 
     fn spec(&self) -> ToolSpec {
-        ToolSpec { title: Some("Search text".into()), ..work::spec::<Args>("search_text") }
+        ToolSpec {
+            title: Some("Search text".into()),
+            ..work::spec::<Args>("search_text")
+        }
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
@@ -78,10 +81,24 @@ impl Tool for SearchText {
 }
 
 fn search(root: &Root, args: &Args, stop: &Cancel) -> Result<CallResult, ToolError> {
-    let glob = args.glob.as_deref().filter(|it| !it.trim().is_empty()).map(Glob::new).transpose()?;
+    let glob = args
+        .glob
+        .as_deref()
+        .filter(|it| !it.trim().is_empty())
+        .map(Glob::new)
+        .transpose()?;
     let context = args.context_lines.unwrap_or(0).min(MAX_CONTEXT) as usize;
-    let limit = u64::from(args.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS));
-    let mut grep = Grep::new(&args.pattern, args.ignore_case.unwrap_or(false), context, limit)?;
+    let limit = u64::from(
+        args.max_results
+            .unwrap_or(DEFAULT_RESULTS)
+            .clamp(1, MAX_RESULTS),
+    );
+    let mut grep = Grep::new(
+        &args.pattern,
+        args.ignore_case.unwrap_or(false),
+        context,
+        limit,
+    )?;
     let mut hits = Hits::new(context, limit);
     let asked = args.path.as_deref().unwrap_or_default();
     let opened = root.target(asked)?;

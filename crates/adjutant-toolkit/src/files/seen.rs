@@ -46,7 +46,10 @@ impl Seen {
 }
 
 /// Puts into the details of a result how its call saw or left files; none for one that is not there any more.
-pub(crate) fn tell<'a>(result: &mut CallResult, files: impl Iterator<Item = (&'a Path, Option<Digest>)>) {
+pub(crate) fn tell<'a>(
+    result: &mut CallResult,
+    files: impl Iterator<Item = (&'a Path, Option<Digest>)>,
+) {
     let digests = files.map(|(path, digest)| (path.to_string_lossy().into_owned(), json!(digest)));
     result.details[DIGESTS] = Value::Object(digests.collect());
 }
@@ -55,12 +58,20 @@ pub(crate) fn tell<'a>(result: &mut CallResult, files: impl Iterator<Item = (&'a
 pub(crate) fn told(conversation: &Conversation, path: &Path) -> Option<Digest> {
     let path = path.to_string_lossy();
     let told = |result: &CallResult| result.details.get(DIGESTS)?.get(&*path).cloned();
-    let newest = conversation.so_far.iter().rev().find_map(|result| told(result));
+    let newest = conversation
+        .so_far
+        .iter()
+        .rev()
+        .find_map(|result| told(result));
     let earlier = || {
-        conversation.history.iter().rev().find_map(|stored| match &stored.entry {
-            Entry::Turn(turn) => turn.results().iter().rev().find_map(|result| told(result)),
-            _ => None,
-        })
+        conversation
+            .history
+            .iter()
+            .rev()
+            .find_map(|stored| match &stored.entry {
+                Entry::Turn(turn) => turn.results().iter().rev().find_map(|result| told(result)),
+                _ => None,
+            })
     };
     Digest::deserialize(newest.or_else(earlier)?).ok()
 }

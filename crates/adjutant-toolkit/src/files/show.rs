@@ -7,8 +7,15 @@ const MAX_ECHO: usize = 200;
 
 /// A path as one line: separated by slashes, control characters escaped, what is no UTF-8 replaced.
 pub(crate) fn path(path: &Path) -> String {
-    let parts: Vec<String> = path.components().map(|part| plain(&part.as_os_str().to_string_lossy())).collect();
-    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+    let parts: Vec<String> = path
+        .components()
+        .map(|part| plain(&part.as_os_str().to_string_lossy()))
+        .collect();
+    if parts.is_empty() {
+        ".".to_owned()
+    } else {
+        parts.join("/")
+    }
 }
 
 /// A text of the model in back-ticks, on one line and cut.
@@ -74,7 +81,17 @@ mod tests {
     #[test]
     fn size_changes_its_unit_when_it_would_show_1024() {
         let shown = [0, 1_023, 1_024, 1_048_570, 1_048_576, u64::MAX].map(size);
-        assert_eq!(shown, ["0 B", "1023 B", "1.0 KB", "1.0 MB", "1.0 MB", "16777216.0 TB"]);
+        assert_eq!(
+            shown,
+            [
+                "0 B",
+                "1023 B",
+                "1.0 KB",
+                "1.0 MB",
+                "1.0 MB",
+                "16777216.0 TB"
+            ]
+        );
     }
 
     #[test]

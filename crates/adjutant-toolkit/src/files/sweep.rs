@@ -60,9 +60,22 @@ pub(super) fn all<W: Fn(&Path) -> bool + Sync>(
     wanted: W,
     stop: &Cancel,
 ) -> Result<(Hits, bool), ToolError> {
-    let walk = Mutex::new(Numbered { walk: walk.without_sizes(), taken: 0 });
-    let told = Mutex::new(Told { hits, next: 0, early: BTreeMap::new(), waiting: (0, 0) });
-    let sweep = Sweep { walk, told, wanted: &wanted, stop };
+    let walk = Mutex::new(Numbered {
+        walk: walk.without_sizes(),
+        taken: 0,
+    });
+    let told = Mutex::new(Told {
+        hits,
+        next: 0,
+        early: BTreeMap::new(),
+        waiting: (0, 0),
+    });
+    let sweep = Sweep {
+        walk,
+        told,
+        wanted: &wanted,
+        stop,
+    };
     let first = sweep.take();
     if first.1.len() < BATCH {
         sweep.perform(&mut grep, first)?;
@@ -72,12 +85,21 @@ pub(super) fn all<W: Fn(&Path) -> bool + Sync>(
             let (sweep, own) = (&sweep, grep.clone());
             let helper = scope.spawn(move || sweep.go_on(own, None));
             let done = sweep.go_on(grep, Some(first));
-            let helped = helper.join().unwrap_or_else(|_| Err(ToolError::failed("a thread of the search broke down")));
+            let helped = helper
+                .join()
+                .unwrap_or_else(|_| Err(ToolError::failed("a thread of the search broke down")));
             done.and(helped)
         })?;
     }
-    let walk = sweep.walk.into_inner().unwrap_or_else(PoisonError::into_inner).walk;
-    let told = sweep.told.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let walk = sweep
+        .walk
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+        .walk;
+    let told = sweep
+        .told
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
     Ok((told.hits, walk.is_incomplete()))
 }
 
@@ -88,7 +110,9 @@ impl<W: Fn(&Path) -> bool + Sync> Sweep<'_, W> {
         let mut numbered = self.walk.lock().unwrap_or_else(PoisonError::into_inner);
         let mut batch = Vec::with_capacity(BATCH);
         while batch.len() < BATCH && !self.stop.is_cancelled() {
-            let Some(file) = numbered.walk.next_file(self.wanted) else { break };
+            let Some(file) = numbered.walk.next_file(self.wanted) else {
+                break;
+            };
             batch.push(file);
         }
         numbered.taken += 1;
@@ -107,8 +131,13 @@ impl<W: Fn(&Path) -> bool + Sync> Sweep<'_, W> {
     fn perform(&self, grep: &mut Grep, (number, batch): Batch) -> Result<bool, ToolError> {
         let search = |(dir, path): (Arc<Dir>, PathBuf)| {
             work::go_on(self.stop)?;
-            let opened = path.file_name().and_then(|name| open_regular(&dir, Path::new(name)).ok().flatten());
-            let found = opened.map(|(file, _)| grep.search(file, self.stop)).transpose()?.flatten();
+            let opened = path
+                .file_name()
+                .and_then(|name| open_regular(&dir, Path::new(name)).ok().flatten());
+            let found = opened
+                .map(|(file, _)| grep.search(file, self.stop))
+                .transpose()?
+                .flatten();
             Ok((path, found))
         };
         let found: Result<Found, ToolError> = batch.into_iter().map(search).collect();
@@ -127,7 +156,9 @@ impl Told {
             let (matches, bytes) = amount(&found);
             self.waiting = (self.waiting.0 - matches, self.waiting.1 - bytes);
             self.next += 1;
-            found.into_iter().for_each(|(path, found)| self.hits.add(&path, found));
+            found
+                .into_iter()
+                .for_each(|(path, found)| self.hits.add(&path, found));
         }
         // What waits follows what is searched now: with so much of it, nothing behind it is told.
         !self.hits.is_full() && !self.hits.is_enough(self.waiting.0, self.waiting.1)
@@ -136,5 +167,10 @@ impl Told {
 
 /// The matches in some files, and the bytes of their lines.
 fn amount(found: &Found) -> (u64, usize) {
-    found.iter().flat_map(|(_, it)| it).fold((0, 0), |(matches, bytes), it| (matches + it.matches, bytes + it.bytes))
+    found
+        .iter()
+        .flat_map(|(_, it)| it)
+        .fold((0, 0), |(matches, bytes), it| {
+            (matches + it.matches, bytes + it.bytes)
+        })
 }

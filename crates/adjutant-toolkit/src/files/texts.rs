@@ -34,12 +34,18 @@ pub(crate) struct Texts {
 
 impl Texts {
     pub(super) fn of(lent: Arc<dyn TextFiles>) -> Self {
-        Self { lent: Some(lent), stop: Cancel::new() }
+        Self {
+            lent: Some(lent),
+            stop: Cancel::new(),
+        }
     }
 
     /// The same, for a call that may be stopped.
     pub(super) fn during(&self, stop: &Cancel) -> Self {
-        Self { lent: self.lent.clone(), stop: stop.clone() }
+        Self {
+            lent: self.lent.clone(),
+            stop: stop.clone(),
+        }
     }
 
     pub(crate) fn are_lent(&self) -> bool {
@@ -48,7 +54,9 @@ impl Texts {
 
     /// The text of a file that holds these bytes on the disk, if somebody knows it otherwise. On a thread that may block.
     pub(crate) fn read(&self, path: &Path, bytes: &[u8]) -> Result<Option<String>, ToolError> {
-        let Some(lent) = self.lent.as_ref().filter(|_| plain(bytes).is_some()) else { return Ok(None) };
+        let Some(lent) = self.lent.as_ref().filter(|_| plain(bytes).is_some()) else {
+            return Ok(None);
+        };
         let text = Handle::current().block_on(async {
             tokio::select! {
                 text = timeout(PATIENCE, lent.read(path)) => text.unwrap_or_else(|_| Err(late(ToolErrorKind::TimedOut, ""))),
@@ -58,7 +66,10 @@ impl Texts {
         match text {
             Some(text) if text.len() as u64 > MAX_FILE => {
                 let (size, most) = (show::size(text.len() as u64), show::size(MAX_FILE));
-                Err(ToolError::failed(format!("where it is open, {} has {size}: {most} at most", show::path(path))))
+                Err(ToolError::failed(format!(
+                    "where it is open, {} has {size}: {most} at most",
+                    show::path(path)
+                )))
             }
             text => Ok(text),
         }
@@ -67,10 +78,16 @@ impl Texts {
     /// Writes a text; false if it is to be written on the disk. On a thread that may block. A wish to stop is not heard:
     /// it would not be known what is there.
     pub(crate) fn write(&self, path: &Path, text: &str) -> Result<bool, ToolError> {
-        let Some(lent) = &self.lent else { return Ok(false) };
-        let written = Handle::current().block_on(async { timeout(PATIENCE, lent.write(path, text)).await });
+        let Some(lent) = &self.lent else {
+            return Ok(false);
+        };
+        let written =
+            Handle::current().block_on(async { timeout(PATIENCE, lent.write(path, text)).await });
         written.unwrap_or_else(|_| {
-            let unknown = format!(": whether {} was written is not known; read it", show::quoted(&show::path(path)));
+            let unknown = format!(
+                ": whether {} was written is not known; read it",
+                show::quoted(&show::path(path))
+            );
             Err(late(ToolErrorKind::OutcomeUnknown, &unknown))
         })
     }
@@ -84,5 +101,8 @@ pub(crate) fn plain(bytes: &[u8]) -> Option<&str> {
 
 fn late(kind: ToolErrorKind, more: &str) -> ToolError {
     let seconds = PATIENCE.as_secs();
-    ToolError::new(kind, format!("whoever has the file open did not answer within {seconds} s{more}"))
+    ToolError::new(
+        kind,
+        format!("whoever has the file open did not answer within {seconds} s{more}"),
+    )
 }

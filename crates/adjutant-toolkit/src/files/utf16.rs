@@ -15,5 +15,7 @@ pub(crate) fn decode(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
         return None;
     }
     let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
-    char::decode_utf16(units).collect::<Result<String, _>>().ok()
+    char::decode_utf16(units)
+        .collect::<Result<String, _>>()
+        .ok()
 }

@@ -62,7 +62,13 @@ struct Level {
 
 impl Walk {
     /// A walk below a directory that stands at `at`; `asked` is what the model called it.
-    pub(super) fn below(root: &Root, dir: Dir, at: &Path, asked: &str, max_depth: usize) -> Result<Self, ToolError> {
+    pub(super) fn below(
+        root: &Root,
+        dir: Dir,
+        at: &Path,
+        asked: &str,
+        max_depth: usize,
+    ) -> Result<Self, ToolError> {
         let above = Ignored::above(root.dir(), at);
         let max_depth = max_depth.clamp(1, MAX_DEPTH);
         let mut walk = Self {
@@ -75,18 +81,32 @@ impl Walk {
             unreadable: 0,
         };
         let entered = walk.descend(dir, at.to_owned(), &above);
-        entered.map_err(|error| ToolError::failed(format!("cannot list {}: {}", show::quoted(asked), error.kind())))?;
+        entered.map_err(|error| {
+            ToolError::failed(format!(
+                "cannot list {}: {}",
+                show::quoted(asked),
+                error.kind()
+            ))
+        })?;
         Ok(walk)
     }
 
     /// Does not ask for sizes, which takes time: they are 0.
     pub(super) fn without_sizes(self) -> Self {
-        Self { sizes: false, ..self }
+        Self {
+            sizes: false,
+            ..self
+        }
     }
 
     /// The next file that is wanted, with the directory that it stands in.
-    pub(super) fn next_file(&mut self, wanted: impl Fn(&Path) -> bool) -> Option<(Arc<Dir>, PathBuf)> {
-        let found = self.by_ref().find(|found| found.kind == Kind::File && wanted(&found.path))?;
+    pub(super) fn next_file(
+        &mut self,
+        wanted: impl Fn(&Path) -> bool,
+    ) -> Option<(Arc<Dir>, PathBuf)> {
+        let found = self
+            .by_ref()
+            .find(|found| found.kind == Kind::File && wanted(&found.path))?;
         // The directory of what was found last is on top: one that was entered is no file.
         Some((Arc::clone(&self.levels.last()?.dir), found.path))
     }
@@ -117,16 +137,26 @@ impl Walk {
             }
         }
         entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        self.levels.push(Level { dir: Arc::new(dir), at, ignored, entries: entries.into_iter() });
+        self.levels.push(Level {
+            dir: Arc::new(dir),
+            at,
+            ignored,
+            entries: entries.into_iter(),
+        });
         Ok(())
     }
 
     fn enter(&mut self, found: &WalkEntry) {
-        let (Some(level), Some(name)) = (self.levels.last(), found.path.file_name()) else { return };
+        let (Some(level), Some(name)) = (self.levels.last(), found.path.file_name()) else {
+            return;
+        };
         let ignored = level.ignored.clone();
         // Not through a link, should the directory have become one since.
         let entered = level.dir.open_dir_nofollow(name);
-        if entered.and_then(|dir| self.descend(dir, found.path.clone(), &ignored)).is_err() {
+        if entered
+            .and_then(|dir| self.descend(dir, found.path.clone(), &ignored))
+            .is_err()
+        {
             self.unreadable += 1;
         }
     }
@@ -143,7 +173,9 @@ impl Iterator for Walk {
                 self.levels.pop();
                 continue;
             };
-            let Some(found) = level.look(&name, &entry, depth, sizes) else { continue };
+            let Some(found) = level.look(&name, &entry, depth, sizes) else {
+                continue;
+            };
             if self.root.closes(&found.path).is_some() {
                 continue;
             }
@@ -157,7 +189,13 @@ impl Iterator for Walk {
 
 impl Level {
     /// Looks at an entry; `None` if it is left out, or gone by now.
-    fn look(&self, name: &OsString, entry: &DirEntry, depth: usize, sizes: bool) -> Option<WalkEntry> {
+    fn look(
+        &self,
+        name: &OsString,
+        entry: &DirEntry,
+        depth: usize,
+        sizes: bool,
+    ) -> Option<WalkEntry> {
         let kind_of = |it: FileType| match it {
             it if it.is_dir() => Kind::Dir,
             it if it.is_file() => Kind::File,
@@ -165,13 +203,25 @@ impl Level {
             _ => Kind::Other,
         };
         // Directories name the kinds of their entries, but not on every file system.
-        let told = entry.file_type().ok().map(kind_of).filter(|kind| *kind != Kind::Other && !sizes);
+        let told = entry
+            .file_type()
+            .ok()
+            .map(kind_of)
+            .filter(|kind| *kind != Kind::Other && !sizes);
         let (kind, size) = match told {
             Some(kind) => (kind, 0),
-            None => entry.metadata().ok().map(|it| (kind_of(it.file_type()), it.len()))?,
+            None => entry
+                .metadata()
+                .ok()
+                .map(|it| (kind_of(it.file_type()), it.len()))?,
         };
         let path = self.at.join(name);
         let hidden = self.ignored.hides(&path, kind == Kind::Dir);
-        (!hidden).then_some(WalkEntry { path, depth, kind, size })
+        (!hidden).then_some(WalkEntry {
+            path,
+            depth,
+            kind,
+            size,
+        })
     }
 }

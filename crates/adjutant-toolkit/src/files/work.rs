@@ -5,18 +5,29 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
 /// The hints of a tool that only looks, at what is here.
-pub(crate) const LOOKS: ToolHints =
-    ToolHints { reads_only: Some(true), destructive: Some(false), idempotent: Some(true), open_world: Some(false) };
+pub(crate) const LOOKS: ToolHints = ToolHints {
+    reads_only: Some(true),
+    destructive: Some(false),
+    idempotent: Some(true),
+    open_world: Some(false),
+};
 /// The hints of a tool that changes what is here.
-pub(crate) const CHANGES: ToolHints =
-    ToolHints { reads_only: Some(false), destructive: Some(true), idempotent: None, open_world: Some(false) };
+pub(crate) const CHANGES: ToolHints = ToolHints {
+    reads_only: Some(false),
+    destructive: Some(true),
+    idempotent: None,
+    open_world: Some(false),
+};
 
 /// The spec of a pure tool that only looks; its description is the doc comment of `Args`.
 pub(crate) fn spec<Args: JsonSchema>(name: &str) -> ToolSpec {
     let mut settings = SchemaSettings::draft2020_12();
     settings.meta_schema = None;
     settings.inline_subschemas = true;
-    let mut schema = settings.into_generator().into_root_schema_for::<Args>().to_value();
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<Args>()
+        .to_value();
     let mut description = String::new();
     if let Value::Object(fields) = &mut schema {
         fields.remove("title");
@@ -24,7 +35,11 @@ pub(crate) fn spec<Args: JsonSchema>(name: &str) -> ToolSpec {
             description = text;
         }
     }
-    ToolSpec { replay: Replay::Pure, hints: LOOKS, ..ToolSpec::new(name, description, schema) }
+    ToolSpec {
+        replay: Replay::Pure,
+        hints: LOOKS,
+        ..ToolSpec::new(name, description, schema)
+    }
 }
 
 /// Runs `work` on a thread that may block.
@@ -37,13 +52,18 @@ pub(crate) async fn blocking<T: Send + 'static>(
     let guard = StopOnDrop(cx.cancel.child());
     let stop = guard.0.clone();
     let done = tokio::task::spawn_blocking(move || work(&stop)).await;
-    done.unwrap_or_else(|error| Err(ToolError::failed("the file work broke down").with_source(error)))
+    done.unwrap_or_else(|error| {
+        Err(ToolError::failed("the file work broke down").with_source(error))
+    })
 }
 
 /// Fails if someone wishes to stop.
 pub(crate) fn go_on(stop: &Cancel) -> Result<(), ToolError> {
     if stop.is_cancelled() {
-        return Err(ToolError::new(ToolErrorKind::Cancelled, "stopped before it was finished"));
+        return Err(ToolError::new(
+            ToolErrorKind::Cancelled,
+            "stopped before it was finished",
+        ));
     }
     Ok(())
 }

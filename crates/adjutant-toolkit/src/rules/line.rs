@@ -13,8 +13,8 @@ pub(super) const MAX_INNER: usize = 2_000;
 const MAX_WORDS: usize = 200;
 /// The words that are no commands where a command may stand.
 const KEYWORDS: [&str; 20] = [
-    "!", "{", "}", "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "in",
-    "select", "function", "coproc", "[[",
+    "!", "{", "}", "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done",
+    "case", "esac", "in", "select", "function", "coproc", "[[",
 ];
 /// Files that are always written to without harm.
 const SINKS: [&str; 5] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/zero", "-"];
@@ -58,13 +58,20 @@ impl Line {
     }
 
     fn within(text: &str, depth: usize) -> Self {
-        let mut reader = Reader { chars: text.chars().peekable(), line: Self::default(), depth };
+        let mut reader = Reader {
+            chars: text.chars().peekable(),
+            line: Self::default(),
+            depth,
+        };
         if text.len() > MAX_LINE {
             reader.unclear("it is too long to be read");
         } else if depth > MAX_DEPTH {
             reader.unclear("commands stand too deep in others");
         } else {
-            if text.chars().any(|c| is_hidden(c) && !matches!(c, '\t' | '\n')) {
+            if text
+                .chars()
+                .any(|c| is_hidden(c) && !matches!(c, '\t' | '\n'))
+            {
                 reader.unclear("it has characters that are not seen");
             }
             reader.list(false);
@@ -75,11 +82,23 @@ impl Line {
     /// A command that no shell reads.
     pub(super) fn of(argv: Vec<String>) -> Self {
         if argv.iter().map(|word| word.len() + 1).sum::<usize>() > MAX_LINE {
-            return Self { commands: Vec::new(), unclear: Some("it is too long to be read") };
+            return Self {
+                commands: Vec::new(),
+                unclear: Some("it is too long to be read"),
+            };
         }
-        let unclear = argv.iter().flat_map(|word| word.chars()).any(|c| is_hidden(c) && !matches!(c, '\t' | '\n'));
+        let unclear = argv
+            .iter()
+            .flat_map(|word| word.chars())
+            .any(|c| is_hidden(c) && !matches!(c, '\t' | '\n'));
         let unclear = unclear.then_some("it has characters that are not seen");
-        Self { commands: vec![Simple { words: argv, ..Simple::default() }], unclear }
+        Self {
+            commands: vec![Simple {
+                words: argv,
+                ..Simple::default()
+            }],
+            unclear,
+        }
     }
 }
 
@@ -94,7 +113,11 @@ impl Simple {
     pub(super) fn inner(&self) -> Vec<Simple> {
         let (mut inner, mut from) = (self.within_words(), 0);
         for _ in 0..MAX_QUOTED {
-            let next: Vec<Simple> = inner[from..].iter().flat_map(Simple::within_words).take(MAX_INNER).collect();
+            let next: Vec<Simple> = inner[from..]
+                .iter()
+                .flat_map(Simple::within_words)
+                .take(MAX_INNER)
+                .collect();
             from = inner.len();
             inner.extend(next);
         }
@@ -107,9 +130,17 @@ impl Simple {
             if inner.len() >= MAX_INNER {
                 break;
             }
-            inner.push(Simple { words: self.words[at..].to_vec(), ..Simple::default() });
+            inner.push(Simple {
+                words: self.words[at..].to_vec(),
+                ..Simple::default()
+            });
             if self.words[at].contains([' ', '\t', '\n', ';', '|', '&', '$', '`', '(']) {
-                inner.extend(Line::within(&self.words[at], MAX_DEPTH / 2).commands.into_iter().take(MAX_INNER));
+                inner.extend(
+                    Line::within(&self.words[at], MAX_DEPTH / 2)
+                        .commands
+                        .into_iter()
+                        .take(MAX_INNER),
+                );
             }
         }
         inner
@@ -172,7 +203,10 @@ impl Reader<'_> {
                 _ => {
                     let word = self.word();
                     let feeds = matches!(self.chars.peek(), Some('<' | '>'));
-                    if feeds && !word.bare.is_empty() && word.bare.chars().all(|it| it.is_ascii_digit()) {
+                    if feeds
+                        && !word.bare.is_empty()
+                        && word.bare.chars().all(|it| it.is_ascii_digit())
+                    {
                         self.redirect(&mut command, false);
                     } else {
                         words.push(word);
@@ -207,7 +241,9 @@ impl Reader<'_> {
             left.next();
         }
         if let Some(name) = left.peek()
-            && (name.text.is_empty() || !name.text.is_ascii() || name.bare.contains(['*', '?', '[', '~']))
+            && (name.text.is_empty()
+                || !name.text.is_ascii()
+                || name.bare.contains(['*', '?', '[', '~']))
         {
             self.unclear("the name of the command is not plain");
         }
@@ -239,7 +275,11 @@ impl Reader<'_> {
         let writes = writes || more;
         let dup = !both && self.next_is('&');
         while self.chars.next_if(|it| matches!(it, ' ' | '\t')).is_some() {}
-        if self.chars.peek().is_none_or(|it| matches!(it, '\n' | ';' | '|' | '&' | '(' | ')' | '<' | '>')) {
+        if self
+            .chars
+            .peek()
+            .is_none_or(|it| matches!(it, '\n' | ';' | '|' | '&' | '(' | ')' | '<' | '>'))
+        {
             return self.unclear("nothing stands behind a redirection");
         }
         let target = self.word();
@@ -325,7 +365,11 @@ impl Reader<'_> {
                         None => return self.unclear("a quote is not closed"),
                     }
                 }
-                Some(_) => self.chars.next().into_iter().for_each(|literal| word.quoted(literal)),
+                Some(_) => self
+                    .chars
+                    .next()
+                    .into_iter()
+                    .for_each(|literal| word.quoted(literal)),
             }
         }
     }
@@ -378,10 +422,14 @@ impl Word {
 }
 
 fn is_assignment(word: &Word) -> bool {
-    let Some((name, _)) = word.bare.split_once('=') else { return false };
+    let Some((name, _)) = word.bare.split_once('=') else {
+        return false;
+    };
     let name = name.strip_suffix('+').unwrap_or(name);
     let name = name.split('[').next().unwrap_or(name);
     !name.is_empty()
-        && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+        && name
+            .chars()
+            .all(|it| it.is_ascii_alphanumeric() || it == '_')
         && !name.starts_with(|it: char| it.is_ascii_digit())
 }

@@ -67,14 +67,19 @@ pub(super) struct Paths(Option<Arc<Gitignore>>);
 impl Rule {
     /// Says where the rule was said.
     pub(super) fn said(self, from: impl Into<Arc<str>>) -> Self {
-        Self { from: from.into(), ..self }
+        Self {
+            from: from.into(),
+            ..self
+        }
     }
 
     /// The rule that decides about exactly these words; none if no rule says that.
     pub(super) fn of_words(decision: Decision, words: &[String]) -> Option<Self> {
         let quoted: Option<Vec<String>> = words.iter().map(|word| quote(word)).collect();
         // Read as it is shown and kept, so that both say the same.
-        format!("{decision} shell({})", quoted?.join(" ")).parse().ok()
+        format!("{decision} shell({})", quoted?.join(" "))
+            .parse()
+            .ok()
     }
 }
 
@@ -85,7 +90,10 @@ impl FromStr for Rule {
         let invalid = |why: &str| {
             let shown: String = text.chars().take(200).collect();
             let hint = "hint: a rule is as `allow shell(git log *)`, `ask edit(src/**)` or `deny fetch(*.example.org)`";
-            Error::new(ErrorKind::Rule, format!("not a rule: {shown:?}: {why}; {hint}"))
+            Error::new(
+                ErrorKind::Rule,
+                format!("not a rule: {shown:?}: {why}; {hint}"),
+            )
         };
         if text.len() > MAX_RULE {
             return Err(invalid("it is too long"));
@@ -115,14 +123,25 @@ impl FromStr for Rule {
         }
         let inside = inside.unwrap_or("*");
         let subject = match head {
-            "shell" => Subject::Shell(Words::read(inside).ok_or_else(|| invalid("a quote in it is not closed"))?),
+            "shell" => Subject::Shell(
+                Words::read(inside).ok_or_else(|| invalid("a quote in it is not closed"))?,
+            ),
             "edit" => Subject::Edit(Paths::read(inside).map_err(|why| invalid(&why))?),
             "read" => Subject::Read(Paths::read(inside).map_err(|why| invalid(&why))?),
             "fetch" => Subject::Fetch(inside.to_ascii_lowercase().into()),
             tool if inside == "*" => Subject::Tool(tool.into()),
-            _ => return Err(invalid("only shell, edit, read and fetch have something in brackets")),
+            _ => {
+                return Err(invalid(
+                    "only shell, edit, read and fetch have something in brackets",
+                ));
+            }
         };
-        Ok(Self { decision, text: rest.into(), subject, from: "the application".into() })
+        Ok(Self {
+            decision,
+            text: rest.into(),
+            subject,
+            from: "the application".into(),
+        })
     }
 }
 
@@ -179,24 +198,43 @@ impl Words {
 
     /// True if these are the words of a command.
     pub(super) fn fits(&self, words: &[String]) -> bool {
-        words.split_first().is_some_and(|(program, rest)| self.fits_parts(program, rest))
+        words
+            .split_first()
+            .is_some_and(|(program, rest)| self.fits_parts(program, rest))
     }
 
     /// As [`Words::fits`], whatever folder the program is in.
     pub(super) fn fits_program(&self, command: &Simple) -> bool {
-        let Some((_, rest)) = command.words.split_first() else { return false };
+        let Some((_, rest)) = command.words.split_first() else {
+            return false;
+        };
         // Options before what a program is to do, and their values, hide it from nobody.
         let options = rest.iter().take_while(|word| word.starts_with('-')).count();
-        let tails = (1..=2 * options).filter_map(|skipped| rest.get(skipped..)).filter(|tail| !tail.is_empty());
+        let tails = (1..=2 * options)
+            .filter_map(|skipped| rest.get(skipped..))
+            .filter(|tail| !tail.is_empty());
         let program = command.program();
-        self.fits(&command.words) || [rest].into_iter().chain(tails).any(|rest| self.fits_parts(program, rest))
+        self.fits(&command.words)
+            || [rest]
+                .into_iter()
+                .chain(tails)
+                .any(|rest| self.fits_parts(program, rest))
     }
 
     fn fits_parts(&self, program: &str, rest: &[String]) -> bool {
         let count = rest.len() + 1;
-        let is_long = if self.open { count >= self.words.len() } else { count == self.words.len() };
+        let is_long = if self.open {
+            count >= self.words.len()
+        } else {
+            count == self.words.len()
+        };
         let words = [program].into_iter().chain(rest.iter().map(String::as_str));
-        is_long && self.words.iter().zip(words).all(|(pattern, word)| fits(pattern, word))
+        is_long
+            && self
+                .words
+                .iter()
+                .zip(words)
+                .all(|(pattern, word)| fits(pattern, word))
     }
 }
 
@@ -206,7 +244,9 @@ impl Paths {
             return Ok(Self(None));
         }
         let mut builder = GitignoreBuilder::new("");
-        builder.add_line(None, text.strip_prefix("./").unwrap_or(text)).map_err(|error| error.to_string())?;
+        builder
+            .add_line(None, text.strip_prefix("./").unwrap_or(text))
+            .map_err(|error| error.to_string())?;
         let matcher = builder.build().map_err(|error| error.to_string())?;
         if matcher.is_empty() || text.starts_with('!') {
             return Err("it is no glob of files".to_owned());
@@ -222,7 +262,8 @@ impl Paths {
     /// True if it names a file; its path is taken from the root.
     pub(super) fn fits(&self, path: &Path) -> bool {
         self.0.as_ref().is_none_or(|matcher| {
-            path.components().next().is_some() && matcher.matched_path_or_any_parents(path, false).is_ignore()
+            path.components().next().is_some()
+                && matcher.matched_path_or_any_parents(path, false).is_ignore()
         })
     }
 }
@@ -239,13 +280,19 @@ pub(crate) fn fits_host(pattern: &str, host: &str) -> bool {
 /// True if a word is as the pattern says; a `*` stands for any text, a NUL for a `*`.
 fn fits(pattern: &str, word: &str) -> bool {
     let literal = |part: &str| part.replace('\0', "*");
-    let Some((first, rest)) = pattern.split_once('*') else { return literal(pattern) == word };
-    let Some(mut left) = word.strip_prefix(&literal(first)) else { return false };
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return literal(pattern) == word;
+    };
+    let Some(mut left) = word.strip_prefix(&literal(first)) else {
+        return false;
+    };
     let mut parts: Vec<&str> = rest.split('*').collect();
     let last = literal(parts.pop().unwrap_or_default());
     for part in parts {
         let part = literal(part);
-        let Some(at) = left.find(&part) else { return false };
+        let Some(at) = left.find(&part) else {
+            return false;
+        };
         left = &left[at + part.len()..];
     }
     left.ends_with(&last)
@@ -256,6 +303,11 @@ fn quote(word: &str) -> Option<String> {
     if word.contains(|it: char| it == '\'' || it.is_control()) {
         return None;
     }
-    let is_plain = !word.is_empty() && !word.contains(|it: char| it.is_whitespace() || "*()".contains(it));
-    Some(if is_plain { word.to_owned() } else { format!("'{word}'") })
+    let is_plain =
+        !word.is_empty() && !word.contains(|it: char| it.is_whitespace() || "*()".contains(it));
+    Some(if is_plain {
+        word.to_owned()
+    } else {
+        format!("'{word}'")
+    })
 }

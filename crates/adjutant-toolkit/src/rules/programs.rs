@@ -91,7 +91,13 @@ const RUNNERS: [&str; 84] = [
 ];
 /// Options of programs that make them run others, or write where they should only look.
 const OPTIONS: [(&str, &[&str]); 13] = [
-    ("find", &["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"]),
+    (
+        "find",
+        &[
+            "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf",
+            "-fls",
+        ],
+    ),
     (
         "git",
         &[
@@ -156,9 +162,23 @@ const OPTIONS: [(&str, &[&str]); 13] = [
             "--upload-file",
         ],
     ),
-    ("wget", &["-O", "--output-document", "-P", "--use-askpass", "-e", "--execute", "--post-file"]),
+    (
+        "wget",
+        &[
+            "-O",
+            "--output-document",
+            "-P",
+            "--use-askpass",
+            "-e",
+            "--execute",
+            "--post-file",
+        ],
+    ),
     ("cargo", &["--config", "-C", "-Z"]),
-    ("make", &["-f", "--file", "--makefile", "-C", "--eval", "SHELL"]),
+    (
+        "make",
+        &["-f", "--file", "--makefile", "-C", "--eval", "SHELL"],
+    ),
     ("less", &["-o", "-O", "--log-file"]),
     ("man", &["-P", "--pager", "-H"]),
     ("zip", &["-T", "-TT", "--unzip-command"]),
@@ -170,7 +190,9 @@ pub(super) fn runs_others(command: &Simple) -> bool {
     if is_runner(program) {
         return true;
     }
-    let Some((_, options)) = OPTIONS.iter().find(|(name, _)| *name == program) else { return false };
+    let Some((_, options)) = OPTIONS.iter().find(|(name, _)| *name == program) else {
+        return false;
+    };
     let is_one = |word: &String| options.iter().any(|option| is_option(word, option));
     command.words.iter().skip(1).any(is_one)
 }
@@ -178,14 +200,17 @@ pub(super) fn runs_others(command: &Simple) -> bool {
 /// True if the arguments of a program are commands, or code.
 pub(super) fn is_runner(program: &str) -> bool {
     // The program that starts others for the kernel can be called by its name.
-    RUNNERS.contains(&plain(program)) || program.starts_with("ld-linux") || program.starts_with("ld.so")
+    RUNNERS.contains(&plain(program))
+        || program.starts_with("ld-linux")
+        || program.starts_with("ld.so")
 }
 
 /// The name of a program without a version: `python3.12` is `python3`, `git.exe` is `git`.
 fn plain(program: &str) -> &str {
     let program = program.strip_suffix(".exe").unwrap_or(program);
     program.split_once('.').map_or(program, |(name, rest)| {
-        let is_version = !name.is_empty() && rest.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+        let is_version =
+            !name.is_empty() && rest.bytes().all(|it| it.is_ascii_digit() || it == b'.');
         if is_version { name } else { program }
     })
 }
@@ -198,7 +223,9 @@ fn is_option(word: &str, option: &str) -> bool {
             name.len() >= 2 && long.starts_with(name)
         }),
         None => match option.strip_prefix('-') {
-            Some(short) if short.len() == 1 => word.starts_with('-') && !word.starts_with("--") && word.contains(short),
+            Some(short) if short.len() == 1 => {
+                word.starts_with('-') && !word.starts_with("--") && word.contains(short)
+            }
             Some(_) => word == option,
             None => word.starts_with(option),
         },

@@ -12,8 +12,16 @@ use super::{
 pub(crate) enum Running {}
 
 impl Running {
-    pub(crate) async fn start(sandbox: &Sandbox, _: CommandJob, _: Sink, _: OnEnd) -> Result<Self, ToolError> {
-        Err(ToolError::new(ToolErrorKind::Denied, format!("no command runs without a sandbox; {}", sandbox.cure())))
+    pub(crate) async fn start(
+        sandbox: &Sandbox,
+        _: CommandJob,
+        _: Sink,
+        _: OnEnd,
+    ) -> Result<Self, ToolError> {
+        Err(ToolError::new(
+            ToolErrorKind::Denied,
+            format!("no command runs without a sandbox; {}", sandbox.cure()),
+        ))
     }
 }
 

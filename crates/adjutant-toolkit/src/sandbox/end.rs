@@ -12,8 +12,8 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getrlimit, kill_process_group, pidfd_open, pidfd_send_signal,
-    prlimit, setpriority_process,
+    Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getrlimit, kill_process_group, pidfd_open,
+    pidfd_send_signal, prlimit, setpriority_process,
 };
 
 use super::job::{PROCESSES, THREADS};
@@ -37,8 +37,13 @@ impl CallMark {
     /// Marks a process that has not begun yet; none where that is not possible.
     pub(super) fn set(id: Pid) -> Option<Self> {
         let value = FIRST | (RandomState::new().build_hasher().finish() & (FIRST - 1));
-        let limit = Rlimit { current: Some(value), maximum: Some(value) };
-        prlimit(Some(id), Resource::Rttime, limit).ok().map(|_| Self(value.to_string()))
+        let limit = Rlimit {
+            current: Some(value),
+            maximum: Some(value),
+        };
+        prlimit(Some(id), Resource::Rttime, limit)
+            .ok()
+            .map(|_| Self(value.to_string()))
     }
 
     /// The number that it is, as `/proc` shows it.
@@ -51,7 +56,9 @@ impl CallMark {
         let mut empty = 0;
         let mut killed = false;
         for _ in 0..ROUNDS {
-            let found = candidates(first, began).into_iter().filter_map(|id| self.kill(id));
+            let found = candidates(first, began)
+                .into_iter()
+                .filter_map(|id| self.kill(id));
             let last = found.fold(None, |_, held| Some(held));
             killed |= last.is_some();
             empty = if last.is_none() { empty + 1 } else { 0 };
@@ -61,7 +68,10 @@ impl CallMark {
             }
             if let Some(last) = last {
                 // A moment until they are gone, which it spares the next look.
-                let _ = poll(&mut [PollFd::new(&last, PollFlags::IN)], Timespec::try_from(MOMENT).ok().as_ref());
+                let _ = poll(
+                    &mut [PollFd::new(&last, PollFlags::IN)],
+                    Timespec::try_from(MOMENT).ok().as_ref(),
+                );
             }
         }
     }
@@ -73,9 +83,13 @@ impl CallMark {
         }
         let held = pidfd_open(id, PidfdFlags::empty()).ok()?;
         // One that has ended keeps its limits until somebody takes notice of its end.
-        let has_ended =
-            poll(&mut [PollFd::new(&held, PollFlags::IN)], Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
-        let is_killed = !has_ended && self.is_on(id) && pidfd_send_signal(&held, Signal::KILL).is_ok();
+        let has_ended = poll(
+            &mut [PollFd::new(&held, PollFlags::IN)],
+            Some(&Timespec::default()),
+        )
+        .is_ok_and(|ready| ready > 0);
+        let is_killed =
+            !has_ended && self.is_on(id) && pidfd_send_signal(&held, Signal::KILL).is_ok();
         is_killed.then_some(held)
     }
 
@@ -96,7 +110,12 @@ pub(super) struct Census {
 
 impl Census {
     pub(super) fn new(first: Pid, began: Instant) -> Self {
-        Self { first, began, newest: first.as_raw_nonzero().get(), count: 1 }
+        Self {
+            first,
+            began,
+            newest: first.as_raw_nonzero().get(),
+            count: 1,
+        }
     }
 
     /// True if the call has more processes or threads than it may. They are counted when so many began on the whole machine
@@ -111,12 +130,21 @@ impl Census {
         // Processes without end take the time of the thread that ends them: it goes before them, where it may. Whoever may not
         // has a limit of processes that holds.
         let _ = setpriority_process(None, -20);
-        let marked = candidates(self.first, self.began).into_iter().filter(|id| *id != getpid() && mark.is_on(*id));
+        let marked = candidates(self.first, self.began)
+            .into_iter()
+            .filter(|id| *id != getpid() && mark.is_on(*id));
         let marked: Vec<Pid> = marked.take(PROCESSES + 1).collect();
         (self.newest, self.count) = (newest, marked.len());
         // Source: a folder has a link for itself, one in the folder above, and one for each folder in it.
-        let threads = |id: &Pid| fs::metadata(format!("/proc/{}/task", id.as_raw_nonzero())).map_or(0, |it| it.nlink());
-        self.count > PROCESSES || marked.iter().map(|id| threads(id).saturating_sub(2)).sum::<u64>() > THREADS
+        let threads = |id: &Pid| {
+            fs::metadata(format!("/proc/{}/task", id.as_raw_nonzero())).map_or(0, |it| it.nlink())
+        };
+        self.count > PROCESSES
+            || marked
+                .iter()
+                .map(|id| threads(id).saturating_sub(2))
+                .sum::<u64>()
+                > THREADS
     }
 }
 
@@ -134,7 +162,9 @@ pub(super) fn kill_group(group: Pid, signal: Signal) {
 /// Source: proc_pid_limits(5): the name, the soft limit, the hard limit, the unit.
 fn limit(process: &str) -> Option<String> {
     let limits = fs::read_to_string(format!("/proc/{process}/limits")).ok()?;
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max realtime timeout"))?;
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max realtime timeout"))?;
     line.split_ascii_whitespace().nth(1).map(str::to_owned)
 }
 
@@ -146,11 +176,17 @@ fn candidates(first: Pid, began: Instant) -> Vec<Pid> {
         return (first..=last).filter_map(Pid::from_raw).collect();
     }
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(Pid::from_raw).collect()
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(Pid::from_raw)
+        .collect()
 }
 
 /// The process of the machine that was made last. Source: proc_loadavg(5): the last field.
 fn newest() -> i32 {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    load.split_ascii_whitespace().next_back().and_then(|last| last.parse().ok()).unwrap_or_default()
+    load.split_ascii_whitespace()
+        .next_back()
+        .and_then(|last| last.parse().ok())
+        .unwrap_or_default()
 }

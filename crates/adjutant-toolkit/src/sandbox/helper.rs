@@ -20,7 +20,10 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 /// The port that is opened: the network is new, and nothing else is in it.
 pub(super) const PORT: u16 = 3_128;
 /// The first argument of such a process, without and with an input for the command.
-const WORDS: [&str; 2] = ["adjutant-sandbox-helper", "adjutant-sandbox-helper-with-input"];
+const WORDS: [&str; 2] = [
+    "adjutant-sandbox-helper",
+    "adjutant-sandbox-helper-with-input",
+];
 /// What stands before the command in the place of the usual end of its gate: this program as descriptor 4, and a socket as its
 /// input.
 pub(super) const BEGIN: &str = "exec \"$@\" <&3 3<&- 4<\"/proc/$PPID/exe\"";
@@ -39,10 +42,16 @@ pub fn sandbox_helper() {
     IS_CALLED.store(true, Ordering::Relaxed);
     let mut words = env::args_os().skip(1);
     let first = words.next();
-    if let Some(has_input) = WORDS.iter().position(|word| first.as_deref() == Some(OsStr::new(word))) {
+    if let Some(has_input) = WORDS
+        .iter()
+        .position(|word| first.as_deref() == Some(OsStr::new(word)))
+    {
         let error = become_command(words.collect(), has_input == 1);
         // Nobody else can be told.
-        let _ = writeln!(io::stderr(), "the helper of the sandbox cannot work: {error}");
+        let _ = writeln!(
+            io::stderr(),
+            "the helper of the sandbox cannot work: {error}"
+        );
         std::process::exit(126);
     }
 }
@@ -59,11 +68,19 @@ pub(super) fn words(has_input: bool) -> [&'static OsStr; 2] {
 
 /// Its input is the socket that the port went through: what is written behind the line of the gate is the command's.
 fn become_command(words: Vec<OsString>, has_input: bool) -> io::Error {
-    let stdin = if has_input { Stdio::inherit() } else { Stdio::null() };
+    let stdin = if has_input {
+        Stdio::inherit()
+    } else {
+        Stdio::null()
+    };
     match hand_out_port() {
         // Whoever starts this by hand has no socket to hand anything to, and runs nothing.
         Err(error) => error,
-        Ok(()) => Command::new("/bin/sh").args(["-c", COMMAND, "sh"]).args(words).stdin(stdin).exec(),
+        Ok(()) => Command::new("/bin/sh")
+            .args(["-c", COMMAND, "sh"])
+            .args(words)
+            .stdin(stdin)
+            .exec(),
     }
 }
 
@@ -73,6 +90,11 @@ fn hand_out_port() -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut message = SendAncillaryBuffer::new(&mut space);
     message.push(SendAncillaryMessage::ScmRights(&ports));
-    sendmsg(io::stdin(), &[IoSlice::new(b"\n")], &mut message, SendFlags::NOSIGNAL)?;
+    sendmsg(
+        io::stdin(),
+        &[IoSlice::new(b"\n")],
+        &mut message,
+        SendFlags::NOSIGNAL,
+    )?;
     Ok(())
 }

@@ -61,10 +61,19 @@ impl Hosts {
         port: u16,
         resolve: impl FnOnce(&str) -> io::Result<Vec<IpAddr>>,
     ) -> Result<Vec<SocketAddr>, (u16, String)> {
-        let refused = || (403, format!("{host}:{port} is not in the list of hosts that commands may reach"));
+        let refused = || {
+            (
+                403,
+                format!("{host}:{port} is not in the list of hosts that commands may reach"),
+            )
+        };
         if let Some(address) = address(host) {
             let is_named = self.names(address, port);
-            return if is_named { Ok(vec![SocketAddr::new(address, port)]) } else { Err(refused()) };
+            return if is_named {
+                Ok(vec![SocketAddr::new(address, port)])
+            } else {
+                Err(refused())
+            };
         }
         let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         let is_listed = self.0.iter().any(|it| {
@@ -78,16 +87,23 @@ impl Hosts {
         if !is_listed || !is_name(&name) {
             return Err(refused());
         }
-        let found = resolve(&name).map_err(|error| (502, format!("{name} has no address: {error}")))?;
+        let found =
+            resolve(&name).map_err(|error| (502, format!("{name} has no address: {error}")))?;
         let may = |address: &IpAddr| is_public(*address) || self.names(*address, port);
-        let allowed = found.iter().map(IpAddr::to_canonical).filter(may).map(|address| SocketAddr::new(address, port));
+        let allowed = found
+            .iter()
+            .map(IpAddr::to_canonical)
+            .filter(may)
+            .map(|address| SocketAddr::new(address, port));
         let allowed: Vec<_> = allowed.collect();
         match (allowed.is_empty(), found.first()) {
             (false, _) => Ok(allowed),
             (true, None) => Err((502, format!("{name} has no address"))),
             (true, Some(address)) => Err((
                 403,
-                format!("{name} leads to {address}, which is private: that address is not in the list of hosts"),
+                format!(
+                    "{name} leads to {address}, which is private: that address is not in the list of hosts"
+                ),
             )),
         }
     }
@@ -102,7 +118,9 @@ impl Hosts {
     }
 
     fn names(&self, address: IpAddr, port: u16) -> bool {
-        self.0.iter().any(|it| it.who == HostPattern::Address(address) && it.port.is_none_or(|own| own == port))
+        self.0.iter().any(|it| {
+            it.who == HostPattern::Address(address) && it.port.is_none_or(|own| own == port)
+        })
     }
 }
 
@@ -110,7 +128,10 @@ impl AllowedHost {
     fn read(text: &str) -> Option<Self> {
         let (host, port) = split(text.trim())?;
         if let Some(address) = address(host) {
-            return Some(Self { who: HostPattern::Address(address), port });
+            return Some(Self {
+                who: HostPattern::Address(address),
+                port,
+            });
         }
         let host = host.to_ascii_lowercase();
         let who = match host.strip_prefix("*.") {
@@ -135,14 +156,20 @@ pub(super) fn split(text: &str) -> Option<(&str, Option<u16>)> {
     match port {
         None => Some((host, None)),
         Some(port) => {
-            let port = Some(port).filter(|port| is_digits(port))?.parse().ok().filter(|port| *port != 0)?;
+            let port = Some(port)
+                .filter(|port| is_digits(port))?
+                .parse()
+                .ok()
+                .filter(|port| *port != 0)?;
             Some((host, Some(port)))
         }
     }
 }
 
 fn address(host: &str) -> Option<IpAddr> {
-    let inner = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let inner = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
     let address: Option<IpAddr> = match inner {
         Some(inner) => inner.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
         None => host.parse().ok(),
@@ -153,10 +180,16 @@ fn address(host: &str) -> Option<IpAddr> {
 /// True for what is a name and cannot be read as an address: some systems take `2130706433` and `0x7f.1` for one.
 fn is_name(name: &str) -> bool {
     let is_label = |label: &str| {
-        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        !label.is_empty()
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
-    let is_number = |label: &str| label.bytes().all(|byte| byte.is_ascii_digit()) || label.starts_with("0x");
-    name.len() <= LONGEST && name.split('.').all(is_label) && !name.rsplit('.').next().is_some_and(is_number)
+    let is_number =
+        |label: &str| label.bytes().all(|byte| byte.is_ascii_digit()) || label.starts_with("0x");
+    name.len() <= LONGEST
+        && name.split('.').all(is_label)
+        && !name.rsplit('.').next().is_some_and(is_number)
 }
 
 #[cfg(test)]
@@ -186,16 +219,39 @@ mod tests {
             "[::1",
         ];
         for text in wrong {
-            assert_eq!(Hosts::new([text]).err().map(|error| error.kind()), Some(ErrorKind::Host), "{text:?}");
+            assert_eq!(
+                Hosts::new([text]).err().map(|error| error.kind()),
+                Some(ErrorKind::Host),
+                "{text:?}"
+            );
         }
-        let right =
-            ["a", "A.b:1", "*.a.b:65535", "1.2.3.4", "1.2.3.4:5", "::1", "[::1]:5", " a.b ", "xn--4ca.org", "a_b.c"];
-        right.into_iter().for_each(|text| drop(Hosts::new([text]).expect(text)));
+        let right = [
+            "a",
+            "A.b:1",
+            "*.a.b:65535",
+            "1.2.3.4",
+            "1.2.3.4:5",
+            "::1",
+            "[::1]:5",
+            " a.b ",
+            "xn--4ca.org",
+            "a_b.c",
+        ];
+        right
+            .into_iter()
+            .for_each(|text| drop(Hosts::new([text]).expect(text)));
     }
 
     #[test]
     fn addresses_are_those_of_the_list_and_no_private_ones() {
-        let list = ["example.org:443", "*.example.net", "10.0.0.7:80", "[::1]", "both.test", "in.test:80"];
+        let list = [
+            "example.org:443",
+            "*.example.net",
+            "10.0.0.7:80",
+            "[::1]",
+            "both.test",
+            "in.test:80",
+        ];
         let hosts = Hosts::new(list).expect("a list");
         let resolve = |name: &str| {
             let found = match name {
@@ -203,12 +259,17 @@ mod tests {
                 "in.test" => "10.0.0.7",
                 "a.example.net" => "169.254.169.254",
                 "b.example.net" => "64:ff9b::7f00:1",
-                "c.example.net" => "::ffff:127.0.0.1 fd00::1 fe80::1 100.64.0.1 0.0.0.0 :: 2002:7f00:1::",
+                "c.example.net" => {
+                    "::ffff:127.0.0.1 fd00::1 fe80::1 100.64.0.1 0.0.0.0 :: 2002:7f00:1::"
+                }
                 "d.example.net" => "2606:4700::1 64:ff9b::808:808",
                 "example.org" => "8.8.4.4",
                 other => unreachable!("{other} is asked for"),
             };
-            Ok(found.split(' ').map(|it| it.parse().expect("an address")).collect())
+            Ok(found
+                .split(' ')
+                .map(|it| it.parse().expect("an address"))
+                .collect())
         };
         let table = [
             ("example.org", 443, Ok("8.8.4.4:443")),
@@ -220,7 +281,11 @@ mod tests {
             ("a.example.net", 80, Err(403)),
             ("b.example.net", 80, Err(403)),
             ("c.example.net", 80, Err(403)),
-            ("d.example.net", 80, Ok("[2606:4700::1]:80 [64:ff9b::808:808]:80")),
+            (
+                "d.example.net",
+                80,
+                Ok("[2606:4700::1]:80 [64:ff9b::808:808]:80"),
+            ),
             ("both.test", 1, Ok("8.8.8.8:1")),
             ("in.test", 80, Ok("10.0.0.7:80")),
             ("10.0.0.7", 80, Ok("10.0.0.7:80")),
@@ -234,8 +299,15 @@ mod tests {
             ("", 80, Err(403)),
         ];
         for (host, port, expect) in table {
-            let found = hosts.addresses(host, port, resolve).map_err(|(status, _)| status);
-            let found = found.map(|it| it.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" "));
+            let found = hosts
+                .addresses(host, port, resolve)
+                .map_err(|(status, _)| status);
+            let found = found.map(|it| {
+                it.iter()
+                    .map(SocketAddr::to_string)
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            });
             assert_eq!(found, expect.map(str::to_owned), "{host}:{port}");
         }
     }

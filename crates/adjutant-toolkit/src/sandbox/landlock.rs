@@ -7,8 +7,8 @@ use std::{
 };
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    RulesetError, Scope, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
 
 use super::{Network, places, syscalls};
@@ -32,11 +32,22 @@ pub(super) struct ThreadRules {
 pub(super) fn probe() -> Result<u8, Arc<str>> {
     static FOUND: OnceLock<Result<u8, Arc<str>>> = OnceLock::new();
     let probe = || {
-        let able = VERSIONS.into_iter().find(|abi| handled(*abi, &Network::None).and_then(Ruleset::create).is_ok());
+        let able = VERSIONS.into_iter().find(|abi| {
+            handled(*abi, &Network::None)
+                .and_then(Ruleset::create)
+                .is_ok()
+        });
         let Some(abi) = able else {
-            return Err("this kernel has no Landlock of version 3 or newer, or it is turned off".into());
+            return Err(
+                "this kernel has no Landlock of version 3 or newer, or it is turned off".into(),
+            );
         };
-        let plan = ThreadRules { abi: abi as u8, read: Vec::new(), write: Vec::new(), network: Network::None };
+        let plan = ThreadRules {
+            abi: abi as u8,
+            read: Vec::new(),
+            write: Vec::new(),
+            network: Network::None,
+        };
         let tried = thread::Builder::new().spawn(move || restrict(&plan));
         match tried.map(thread::JoinHandle::join) {
             Ok(Ok(Ok(()))) => Ok(abi as u8),
@@ -61,7 +72,10 @@ pub(super) fn restrict(plan: &ThreadRules) -> Result<(), String> {
 }
 
 fn files(plan: &ThreadRules) -> Result<(), RulesetError> {
-    let abi = VERSIONS.into_iter().find(|abi| *abi as u8 == plan.abi).unwrap_or(ABI::V3);
+    let abi = VERSIONS
+        .into_iter()
+        .find(|abi| *abi as u8 == plan.abi)
+        .unwrap_or(ABI::V3);
     let execute = AccessFs::from_read(abi);
     let read: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::ReadDir;
     let device: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::WriteFile;
@@ -83,10 +97,19 @@ fn files(plan: &ThreadRules) -> Result<(), RulesetError> {
 
 /// The kinds of access that need a rule from now on.
 fn handled(abi: ABI, network: &Network) -> Result<Ruleset, RulesetError> {
-    let files =
-        Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(AccessFs::from_all(abi))?;
+    let files = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(abi))?;
     let tcp = AccessNet::from_all(abi);
-    let files = if tcp.is_empty() || *network == Network::All { files } else { files.handle_access(tcp)? };
+    let files = if tcp.is_empty() || *network == Network::All {
+        files
+    } else {
+        files.handle_access(tcp)?
+    };
     let scope = Scope::from_all(abi);
-    if scope.is_empty() { Ok(files) } else { files.scope(scope) }
+    if scope.is_empty() {
+        Ok(files)
+    } else {
+        files.scope(scope)
+    }
 }

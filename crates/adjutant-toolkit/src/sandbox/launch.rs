@@ -72,7 +72,10 @@ impl Running {
         if let Some(why) = sandbox.refuses() {
             return Err(ToolError::new(
                 ToolErrorKind::Denied,
-                format!("no command runs without a sandbox: {why}; {}", sandbox.cure()),
+                format!(
+                    "no command runs without a sandbox: {why}; {}",
+                    sandbox.cure()
+                ),
             ));
         }
         let failed = |error| ToolError::failed("the command cannot be started").with_source(error);
@@ -81,7 +84,9 @@ impl Running {
         let sandbox = sandbox.clone();
         let work = move || match Live::start(&sandbox, &mut job, wake) {
             Err(why) => {
-                let _ = started.send(Err(ToolError::failed(format!("the command cannot be started: {why}"))));
+                let _ = started.send(Err(ToolError::failed(format!(
+                    "the command cannot be started: {why}"
+                ))));
             }
             Ok(live) => {
                 let _ = started.send(Ok(()));
@@ -90,9 +95,14 @@ impl Running {
                 on_end(how);
             }
         };
-        thread::Builder::new().name("command".into()).spawn(work).map_err(failed)?;
+        thread::Builder::new()
+            .name("command".into())
+            .spawn(work)
+            .map_err(failed)?;
         // A thread that panicked sends nothing.
-        is_started.await.map_err(|_| ToolError::failed("the command could not be started"))??;
+        is_started
+            .await
+            .map_err(|_| ToolError::failed("the command could not be started"))??;
         Ok(Self { _stop: stop })
     }
 }
@@ -127,12 +137,22 @@ impl Live {
         let (line, gate, hosts) = gate(sandbox).map_err(told)?;
         let began = Instant::now();
         let child = spawn(sandbox, job, line, (writer, error_writer))?;
-        let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or("it has no number")?;
+        let id = i32::try_from(child.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .ok_or("it has no number")?;
         let held = pidfd_open(id, PidfdFlags::empty()).map_err(|error| told(error.into()))?;
         let mark = CallMark::set(id);
         let is_own = matches!(sandbox.by, By::Bwrap { .. });
-        let watched = if is_own { None } else { Some(WatchedGroup::new(id, mark.as_ref()).map_err(told)?) };
-        let proxy = hosts.map(|(hosts, from)| Proxy::start(hosts, from)).transpose().map_err(told)?;
+        let watched = if is_own {
+            None
+        } else {
+            Some(WatchedGroup::new(id, mark.as_ref()).map_err(told)?)
+        };
+        let proxy = hosts
+            .map(|(hosts, from)| Proxy::start(hosts, from))
+            .transpose()
+            .map_err(told)?;
         let mut gate = File::from(gate);
         gate.write_all(b"\n").map_err(told)?;
         let (mut output, mut input) = (Some(output), None);
@@ -140,14 +160,30 @@ impl Live {
             CommandInput::None => {}
             CommandInput::Bytes(bytes) => input = Some(Feed::new(gate, bytes).map_err(told)?),
             CommandInput::Streamed(to) => {
-                let pipes = output.take().map(|output| CommandPipes { input: gate.into(), output: output.into() });
+                let pipes = output.take().map(|output| CommandPipes {
+                    input: gate.into(),
+                    output: output.into(),
+                });
                 // Who asked may be gone: then the command reads and writes to nobody, and ends with the call.
                 let _ = pipes.map(|pipes| to.send(pipes));
             }
         }
         let census = Census::new(id, began);
         let (_watched, _proxy) = (watched, proxy);
-        Ok(Self { child, id, mark, census, held, output, errors, input, wake, began, _watched, _proxy })
+        Ok(Self {
+            child,
+            id,
+            mark,
+            census,
+            held,
+            output,
+            errors,
+            input,
+            wake,
+            began,
+            _watched,
+            _proxy,
+        })
     }
 
     fn run(mut self, limit: Duration, mut sink: Sink) -> CommandEnd {
@@ -164,16 +200,21 @@ impl Live {
         self.input = None;
         let over = Instant::now() + DRAIN;
         while (self.output.is_some() || self.errors.is_some()) && Instant::now() < over {
-            for source in
-                self.ready(&[Awaited::Output, Awaited::Errors], over.saturating_duration_since(Instant::now()))
-            {
+            for source in self.ready(
+                &[Awaited::Output, Awaited::Errors],
+                over.saturating_duration_since(Instant::now()),
+            ) {
                 self.serve(source, &mut sink);
             }
         }
         (self.output, self.errors) = (None, None);
         // Nobody waits for what cannot be killed.
         let is_gone = self.look(Instant::now().checked_add(GONE), false, &mut sink) == Seen::Exited;
-        let status = if is_gone { self.child.wait().ok() } else { None };
+        let status = if is_gone {
+            self.child.wait().ok()
+        } else {
+            None
+        };
         match (seen, status) {
             (_, None) => CommandEnd::Lost,
             (Seen::Exited, Some(status)) => CommandEnd::Exited(status),
@@ -186,11 +227,19 @@ impl Live {
     /// Reads and writes until it has ended, time is up, someone wants it to stop, or it has too many processes.
     fn look(&mut self, until: Option<Instant>, is_stoppable: bool, sink: &mut Sink) -> Seen {
         // What has come to its end stays ready: it is not asked again.
-        let all = [Awaited::Output, Awaited::Errors, Awaited::Input, Awaited::Child, Awaited::Wake];
+        let all = [
+            Awaited::Output,
+            Awaited::Errors,
+            Awaited::Input,
+            Awaited::Child,
+            Awaited::Wake,
+        ];
         let asked = if is_stoppable { &all[..] } else { &all[..4] };
         let mut next = Instant::now();
         loop {
-            let left = until.map_or(TICK, |until| until.saturating_duration_since(Instant::now()).min(TICK));
+            let left = until.map_or(TICK, |until| {
+                until.saturating_duration_since(Instant::now()).min(TICK)
+            });
             let ready = self.ready(asked, left);
             ready.iter().for_each(|source| self.serve(*source, sink));
             if ready.contains(&Awaited::Child) {
@@ -204,7 +253,11 @@ impl Live {
             }
             if Instant::now() >= next {
                 next = Instant::now() + TICK;
-                if self.mark.as_ref().is_some_and(|mark| self.census.is_over(mark)) {
+                if self
+                    .mark
+                    .as_ref()
+                    .is_some_and(|mark| self.census.is_over(mark))
+                {
                     return Seen::Flooding;
                 }
             }
@@ -213,13 +266,20 @@ impl Live {
 
     /// Those of these that are ready within this time.
     fn ready(&self, asked: &[Awaited], within: Duration) -> Vec<Awaited> {
-        let open: Vec<(Awaited, PollFd<'_>)> =
-            asked.iter().filter_map(|source| Some((*source, self.polled(*source)?))).collect();
+        let open: Vec<(Awaited, PollFd<'_>)> = asked
+            .iter()
+            .filter_map(|source| Some((*source, self.polled(*source)?)))
+            .collect();
         let (sources, mut fds): (Vec<Awaited>, Vec<PollFd<'_>>) = open.into_iter().unzip();
         if !wait(&mut fds, within) {
             return Vec::new();
         }
-        sources.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(source, _)| source).collect()
+        sources
+            .into_iter()
+            .zip(&fds)
+            .filter(|(_, fd)| !fd.revents().is_empty())
+            .map(|(source, _)| source)
+            .collect()
     }
 
     fn polled(&self, source: Awaited) -> Option<PollFd<'_>> {
@@ -263,14 +323,22 @@ impl Feed {
     /// It is written as it is read: nobody waits for a command that does not read.
     fn new(pipe: File, bytes: Vec<u8>) -> io::Result<Self> {
         fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
-        Ok(Self { pipe, bytes, written: 0 })
+        Ok(Self {
+            pipe,
+            bytes,
+            written: 0,
+        })
     }
 
     /// Writes some of what is left; none if that was all, or if the command wants no more.
     fn go_on(mut self) -> Option<Self> {
         match self.pipe.write(self.bytes.get(self.written..)?) {
             Ok(written) => self.written += written,
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
             Err(_) => return None,
         }
         (self.written < self.bytes.len()).then_some(self)
@@ -297,7 +365,9 @@ enum Seen {
 
 fn told(error: io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::ArgumentListTooLong => "its arguments are longer than a command line can be".to_owned(),
+        io::ErrorKind::ArgumentListTooLong => {
+            "its arguments are longer than a command line can be".to_owned()
+        }
         _ => error.to_string(),
     }
 }
@@ -317,7 +387,11 @@ fn gate(sandbox: &Sandbox) -> io::Result<Gate> {
         return Ok((line.into(), gate.into(), None));
     };
     let (line, gate) = UnixStream::pair()?;
-    Ok((line.into(), gate.try_clone()?.into(), Some((hosts.clone(), gate))))
+    Ok((
+        line.into(),
+        gate.try_clone()?.into(),
+        Some((hosts.clone(), gate)),
+    ))
 }
 
 pub(super) fn has_helper() -> bool {
@@ -349,20 +423,44 @@ fn spawn(
     match &sandbox.by {
         By::Bwrap { program } => {
             let (keep, network) = (&sandbox.keep, &sandbox.network);
-            let plan = bwrap::Bindings { read: &read, write: &write, keep, root: &job.root, network };
+            let plan = bwrap::Bindings {
+                read: &read,
+                write: &write,
+                keep,
+                root: &job.root,
+                network,
+            };
             let (arguments, kept) = bwrap::arguments(&plan)?;
             files = kept;
-            let hosts = if let Network::Hosts(hosts) = &sandbox.network { Some(hosts) } else { None };
-            let begin = if hosts.is_some() { helper::BEGIN } else { usual };
-            command.args(["-c", &[GATE, begin].concat(), "sh"]).arg(program).args(arguments);
-            command.arg("--chdir").arg(&job.cwd).arg("--").args(hosts.iter().flat_map(|_| helper::words(has_input)));
+            let hosts = if let Network::Hosts(hosts) = &sandbox.network {
+                Some(hosts)
+            } else {
+                None
+            };
+            let begin = if hosts.is_some() {
+                helper::BEGIN
+            } else {
+                usual
+            };
+            command
+                .args(["-c", &[GATE, begin].concat(), "sh"])
+                .arg(program)
+                .args(arguments);
+            command
+                .arg("--chdir")
+                .arg(&job.cwd)
+                .arg("--")
+                .args(hosts.iter().flat_map(|_| helper::words(has_input)));
             proxied = hosts.map(places::proxied).unwrap_or_default();
         }
         By::Landlock { .. } | By::Danger | By::Refusing { .. } => {
             command.args(["-c", &[GATE, usual].concat(), "sh"]);
         }
     }
-    command.args(&job.words).current_dir(&job.cwd).process_group(0);
+    command
+        .args(&job.words)
+        .current_dir(&job.cwd)
+        .process_group(0);
     command.env_clear();
     if job.has_usual {
         command.envs(places::environment(&job.home, &job.tmp));
@@ -371,11 +469,19 @@ fn spawn(
     command.stdin(line).stdout(output).stderr(errors);
     let child = match &sandbox.by {
         By::Landlock { abi } => {
-            let plan = landlock::ThreadRules { abi: *abi, read, write, network: sandbox.network.clone() };
+            let plan = landlock::ThreadRules {
+                abi: *abi,
+                read,
+                write,
+                network: sandbox.network.clone(),
+            };
             // The rules are for ever, so the thread is of this one start.
-            let start = move || landlock::restrict(&plan).and_then(|()| command.spawn().map_err(told));
+            let start =
+                move || landlock::restrict(&plan).and_then(|()| command.spawn().map_err(told));
             let thread = thread::Builder::new().spawn(start).map_err(told)?;
-            thread.join().map_err(|_| "its thread broke down".to_owned())??
+            thread
+                .join()
+                .map_err(|_| "its thread broke down".to_owned())??
         }
         By::Bwrap { .. } | By::Danger | By::Refusing { .. } => command.spawn().map_err(told)?,
     };

@@ -82,7 +82,14 @@ fn accept(shared: &Arc<Shared>, port: &TcpListener) {
         };
         // This thread holds one, and so does each connection.
         if Arc::strong_count(shared) > CONNECTIONS {
-            refuse(&client, &(503, format!("commands have {CONNECTIONS} connections at a time")), false);
+            refuse(
+                &client,
+                &(
+                    503,
+                    format!("commands have {CONNECTIONS} connections at a time"),
+                ),
+                false,
+            );
             continue;
         }
         let shared = Arc::clone(shared);
@@ -121,7 +128,13 @@ impl Shared {
         }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut message = RecvAncillaryBuffer::new(&mut space);
-        recvmsg(from, &mut [IoSliceMut::new(&mut [0])], &mut message, RecvFlags::CMSG_CLOEXEC).ok()?;
+        recvmsg(
+            from,
+            &mut [IoSliceMut::new(&mut [0])],
+            &mut message,
+            RecvFlags::CMSG_CLOEXEC,
+        )
+        .ok()?;
         message.drain().find_map(|part| match part {
             RecvAncillaryMessage::ScmRights(mut fds) => fds.next().map(TcpListener::from),
             _ => None,
@@ -142,8 +155,15 @@ struct Wanted {
 }
 
 fn serve(shared: &Shared, client: &TcpStream) -> Result<(), RefusedRequest> {
-    let Some(wanted) = head(shared, client)? else { return Ok(()) };
-    let resolve = |name: &str| Ok((name, 0).to_socket_addrs()?.map(|it| it.ip()).collect::<Vec<IpAddr>>());
+    let Some(wanted) = head(shared, client)? else {
+        return Ok(());
+    };
+    let resolve = |name: &str| {
+        Ok((name, 0)
+            .to_socket_addrs()?
+            .map(|it| it.ip())
+            .collect::<Vec<IpAddr>>())
+    };
     let addresses = shared.hosts.addresses(&wanted.host, wanted.port, resolve)?;
     let mut why = None;
     for address in addresses.into_iter().take(ADDRESSES) {
@@ -154,7 +174,11 @@ fn serve(shared: &Shared, client: &TcpStream) -> Result<(), RefusedRequest> {
             Err(error) => why = Some(error),
             Ok(server) => {
                 let answer: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
-                let down = if wanted.is_tunnel { answer.to_vec() } else { Vec::new() };
+                let down = if wanted.is_tunnel {
+                    answer.to_vec()
+                } else {
+                    Vec::new()
+                };
                 // One that breaks off has nobody who could be told.
                 let _ = relay(shared, (client, &server), (wanted.first, down));
                 return Ok(());
@@ -162,7 +186,10 @@ fn serve(shared: &Shared, client: &TcpStream) -> Result<(), RefusedRequest> {
         }
     }
     let why = why.map_or_else(|| "it has no address".to_owned(), |error| error.to_string());
-    Err((502, format!("{}:{} cannot be reached: {why}", wanted.host, wanted.port)))
+    Err((
+        502,
+        format!("{}:{} cannot be reached: {why}", wanted.host, wanted.port),
+    ))
 }
 
 /// Reads the head of a request; none if the client is gone, or the call.
@@ -186,14 +213,22 @@ fn head(shared: &Shared, mut client: &TcpStream) -> Result<Option<Wanted>, Refus
             return Wanted::read(&bytes, rest).map(Some);
         }
         if bytes.len() > HEAD {
-            return Err((431, format!("the head of the request is longer than {HEAD} bytes")));
+            return Err((
+                431,
+                format!("the head of the request is longer than {HEAD} bytes"),
+            ));
         }
     }
 }
 
 impl Wanted {
     fn read(head: &[u8], rest: Vec<u8>) -> Result<Self, RefusedRequest> {
-        let wrong = |why: &str| (400, format!("{why}; this proxy takes CONNECT and requests for http://"));
+        let wrong = |why: &str| {
+            (
+                400,
+                format!("{why}; this proxy takes CONNECT and requests for http://"),
+            )
+        };
         let text = str::from_utf8(head).map_err(|_| wrong("the head of the request is no text"))?;
         let mut lines = text.trim_end_matches("\r\n").split("\r\n");
         let first: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
@@ -201,33 +236,60 @@ impl Wanted {
             return Err(wrong("there is no request of HTTP/1.1"));
         };
         if text.chars().any(|c| c == '\0') || text.replace("\r\n", "").contains(['\r', '\n']) {
-            return Err(wrong("the head of the request has characters that cannot be in it"));
+            return Err(wrong(
+                "the head of the request has characters that cannot be in it",
+            ));
         }
         if method == "CONNECT" {
-            let (host, port) = hosts::split(target).ok_or_else(|| wrong("CONNECT names no host"))?;
+            let (host, port) =
+                hosts::split(target).ok_or_else(|| wrong("CONNECT names no host"))?;
             let port = port.ok_or_else(|| wrong("CONNECT names no port"))?;
-            return Ok(Self { host: host.to_owned(), port, is_tunnel: true, first: rest });
+            return Ok(Self {
+                host: host.to_owned(),
+                port,
+                is_tunnel: true,
+                first: rest,
+            });
         }
-        let is_http = target.get(..7).is_some_and(|it| it.eq_ignore_ascii_case("http://"));
-        let target = target.get(7..).filter(|_| is_http).ok_or_else(|| wrong("the request names no host"))?;
+        let is_http = target
+            .get(..7)
+            .is_some_and(|it| it.eq_ignore_ascii_case("http://"));
+        let target = target
+            .get(7..)
+            .filter(|_| is_http)
+            .ok_or_else(|| wrong("the request names no host"))?;
         let end = target.find(['/', '?', '#']).unwrap_or(target.len());
         let (authority, path) = target.split_at(end);
-        let (host, port) = hosts::split(authority).ok_or_else(|| wrong("the request names no host"))?;
+        let (host, port) =
+            hosts::split(authority).ok_or_else(|| wrong("the request names no host"))?;
         let slash = if path.starts_with('/') { "" } else { "/" };
         // One request for each connection: the next may be for another host, and is judged by itself.
-        let mut first = format!("{method} {slash}{path} {version}\r\nHost: {authority}\r\nConnection: close\r\n");
+        let mut first = format!(
+            "{method} {slash}{path} {version}\r\nHost: {authority}\r\nConnection: close\r\n"
+        );
         for line in lines {
-            let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
+            let name = line
+                .split(':')
+                .next()
+                .unwrap_or_default()
+                .to_ascii_lowercase();
             if name.is_empty() || name.contains([' ', '\t']) {
                 return Err(wrong("a field of the request has no name"));
             }
-            if !matches!(&*name, "host" | "connection" | "keep-alive" | "upgrade") && !name.starts_with("proxy-") {
+            if !matches!(&*name, "host" | "connection" | "keep-alive" | "upgrade")
+                && !name.starts_with("proxy-")
+            {
                 first.extend([line, "\r\n"]);
             }
         }
         first.push_str("\r\n");
         let first = [first.into_bytes(), rest].concat();
-        Ok(Self { host: host.to_owned(), port: port.unwrap_or(80), is_tunnel: false, first })
+        Ok(Self {
+            host: host.to_owned(),
+            port: port.unwrap_or(80),
+            is_tunnel: false,
+            first,
+        })
     }
 }
 
@@ -242,11 +304,17 @@ fn refuse(mut client: &TcpStream, (status, why): &RefusedRequest, is_read: bool)
         _ => "Bad Request",
     };
     let length = why.len() + 1;
-    let head = format!("HTTP/1.1 {status} {name}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n");
+    let head = format!(
+        "HTTP/1.1 {status} {name}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n"
+    );
     // Whoever is gone needs no answer.
     let _ = client.write_all(format!("{head}Connection: close\r\n\r\n{why}\n").as_bytes());
     let _ = client.shutdown(Shutdown::Write);
-    let mut left = if is_read && client.set_read_timeout(Some(REST_TIME)).is_ok() { REST } else { 0 };
+    let mut left = if is_read && client.set_read_timeout(Some(REST_TIME)).is_ok() {
+        REST
+    } else {
+        0
+    };
     while left > 0 {
         match client.read(&mut [0; 4 << 10]) {
             Ok(read) if read > 0 => left = left.saturating_sub(read),
@@ -265,7 +333,11 @@ struct Way {
 
 impl Way {
     fn new(bytes: Vec<u8>) -> Self {
-        Self { bytes, at: 0, is_open: true }
+        Self {
+            bytes,
+            at: 0,
+            is_open: true,
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -287,7 +359,8 @@ impl Way {
             self.at = 0;
             self.bytes.resize(CHUNK, 0);
             let read = unless_blocked(from.read(&mut self.bytes));
-            self.bytes.truncate(read.as_ref().map_or(0, |read| read.unwrap_or(0)));
+            self.bytes
+                .truncate(read.as_ref().map_or(0, |read| read.unwrap_or(0)));
             if read? == Some(0) {
                 self.is_open = false;
                 to.shutdown(Shutdown::Write)?;
@@ -305,7 +378,14 @@ impl Way {
 fn unless_blocked(done: io::Result<usize>) -> io::Result<Option<usize>> {
     match done {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+            ) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }
@@ -320,9 +400,15 @@ fn relay(
     let (mut up, mut down) = (Way::new(up), Way::new(down));
     while up.is_open || down.is_open || !up.is_empty() || !down.is_empty() {
         let ((from_client, to_server), (from_server, to_client)) = (up.wants(), down.wants());
-        let both = [(client, from_client | to_client), (server, from_server | to_server)];
+        let both = [
+            (client, from_client | to_client),
+            (server, from_server | to_server),
+        ];
         // One that nothing is wanted of may be broken, and would wake without end.
-        let wanted: Vec<_> = both.into_iter().filter(|(_, flags)| !flags.is_empty()).collect();
+        let wanted: Vec<_> = both
+            .into_iter()
+            .filter(|(_, flags)| !flags.is_empty())
+            .collect();
         if shared.waits(&wanted, Some(IDLE)) != Woken::Ready {
             break;
         }

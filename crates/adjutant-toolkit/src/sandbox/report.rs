@@ -29,11 +29,24 @@ impl Report {
             Network::All => "of sockets those of the internet alone",
             Network::Hosts(_) => "no network but the hosts of its list",
         };
-        let both = ["files", network, "no sockets of the machine", "no new privileges", "no way into other processes"];
-        #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "more is held on Linux alone"))]
+        let both = [
+            "files",
+            network,
+            "no sockets of the machine",
+            "no new privileges",
+            "no way into other processes",
+        ];
+        #[cfg_attr(
+            not(target_os = "linux"),
+            allow(unused_mut, reason = "more is held on Linux alone")
+        )]
         let (by, mut enforced) = match &sandbox.by {
             _ if sandbox.refuses().is_some() => {
-                missing.push(format!("no command runs: {}; {}", sandbox.refuses().unwrap_or_default(), sandbox.cure()));
+                missing.push(format!(
+                    "no command runs: {}; {}",
+                    sandbox.refuses().unwrap_or_default(),
+                    sandbox.cure()
+                ));
                 ("refused", Vec::new())
             }
             By::Landlock { abi } => {
@@ -42,12 +55,18 @@ impl Report {
                     if *abi >= first {
                         enforced.push(what);
                     } else {
-                        missing.push(format!("{otherwise}: this kernel's Landlock has version {abi}, not {first}"));
+                        missing.push(format!(
+                            "{otherwise}: this kernel's Landlock has version {abi}, not {first}"
+                        ));
                     }
                 };
                 since(TCP, "TCP by two locks", "TCP by two locks");
                 since(DEVICES, "requests to devices", "requests to devices");
-                since(SIGNALS, "no signals outside", "signals to processes outside");
+                since(
+                    SIGNALS,
+                    "no signals outside",
+                    "signals to processes outside",
+                );
                 missing.push("mode and times of files outside that this user owns can be changed, their content not; bwrap holds it".into());
                 missing.push(
                     "whether a file outside is there, and its size, can be seen where its path is known; bwrap holds it".into(),
@@ -59,8 +78,11 @@ impl Report {
                 ("landlock", enforced)
             }
             By::Bwrap { .. } => {
-                let more =
-                    ["no signals outside", "no files outside, not even their names", "a process tree of its own"];
+                let more = [
+                    "no signals outside",
+                    "no files outside, not even their names",
+                    "a process tree of its own",
+                ];
                 ("bwrap", [&both[..], &more[..]].concat())
             }
             By::Danger => {
@@ -81,14 +103,22 @@ impl Report {
                 }
             }
         }
-        Self { by, enforced, missing }
+        Self {
+            by,
+            enforced,
+            missing,
+        }
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "sandbox: {}", self.by)?;
-        self.enforced.iter().try_for_each(|what| writeln!(f, "enforced: {what}"))?;
-        self.missing.iter().try_for_each(|what| writeln!(f, "not enforced: {what}"))
+        self.enforced
+            .iter()
+            .try_for_each(|what| writeln!(f, "enforced: {what}"))?;
+        self.missing
+            .iter()
+            .try_for_each(|what| writeln!(f, "not enforced: {what}"))
     }
 }

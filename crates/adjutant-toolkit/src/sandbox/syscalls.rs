@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::OnceLock};
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch,
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch,
 };
 
 use super::Network;
@@ -132,8 +132,14 @@ pub(super) fn filters(network: &Network) -> Result<&'static [BpfProgram], String
         Network::All | Network::Hosts(_) => (&ALL, true),
     };
     let filters = cell.get_or_init(|| {
-        let refused = compile(refused(is_open).map_err(|error| error.to_string())?, libc::EPERM)?;
-        let missing = compile(MISSING.iter().map(|call| (*call, Vec::new())).collect(), libc::ENOSYS)?;
+        let refused = compile(
+            refused(is_open).map_err(|error| error.to_string())?,
+            libc::EPERM,
+        )?;
+        let missing = compile(
+            MISSING.iter().map(|call| (*call, Vec::new())).collect(),
+            libc::ENOSYS,
+        )?;
         Ok(vec![refused, missing])
     });
     filters.as_deref().map_err(Clone::clone)
@@ -148,7 +154,8 @@ fn compile(mut rules: Rules, code: i32) -> Result<BpfProgram, String> {
     }
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
     let refuse = SeccompAction::Errno(code.unsigned_abs());
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(|error| error.to_string())?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)
+        .map_err(|error| error.to_string())?;
     BpfProgram::try_from(filter).map_err(|error| error.to_string())
 }
 
@@ -156,7 +163,11 @@ fn compile(mut rules: Rules, code: i32) -> Result<BpfProgram, String> {
 type ArgumentRule = (libc::c_long, Vec<(u8, Op, u64)>);
 
 fn refused(is_open: bool) -> Result<Rules, seccompiler::BackendError> {
-    let mut rules: Rules = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
+    let mut rules: Rules = REFUSED
+        .iter()
+        .chain(REFUSED_HERE)
+        .map(|call| (*call, Vec::new()))
+        .collect();
     let has = |bits: u64| Op::MaskedEq(bits);
     let mut some: Vec<ArgumentRule> = Vec::new();
     some.extend(NAMESPACES.map(|flag| (libc::SYS_clone, vec![(0, has(flag), flag)])));
@@ -166,22 +177,33 @@ fn refused(is_open: bool) -> Result<Rules, seccompiler::BackendError> {
         some.push((libc::SYS_fchmodat, vec![(2, has(bit), bit)]));
         some.push((libc::SYS_fchmodat2, vec![(2, has(bit), bit)]));
         some.push((libc::SYS_mknodat, vec![(2, has(bit), bit)]));
-        some.push((libc::SYS_openat, vec![(2, has(0o100), 0o100), (3, has(bit), bit)]));
+        some.push((
+            libc::SYS_openat,
+            vec![(2, has(0o100), 0o100), (3, has(bit), bit)],
+        ));
         #[cfg(target_arch = "x86_64")]
         {
             some.push((libc::SYS_chmod, vec![(1, has(bit), bit)]));
             some.push((libc::SYS_creat, vec![(1, has(bit), bit)]));
             some.push((libc::SYS_mknod, vec![(1, has(bit), bit)]));
-            some.push((libc::SYS_open, vec![(1, has(0o100), 0o100), (2, has(bit), bit)]));
+            some.push((
+                libc::SYS_open,
+                vec![(1, has(0o100), 0o100), (2, has(bit), bit)],
+            ));
         }
     }
-    some.push((libc::SYS_prlimit64, vec![(1, Op::Eq, MARKED), (2, Op::Ne, 0)]));
+    some.push((
+        libc::SYS_prlimit64,
+        vec![(1, Op::Eq, MARKED), (2, Op::Ne, 0)],
+    ));
     // Limits of others: nobody but this filter asks who they belong to beyond their user.
     some.push((libc::SYS_prlimit64, vec![(0, Op::Ne, 0)]));
     #[cfg(target_arch = "x86_64")]
     some.push((libc::SYS_setrlimit, vec![(0, Op::Eq, MARKED)]));
     // A pair of streams knows nobody else. A datagram of a pair can be sent to any socket by its name.
-    some.extend([DATAGRAM, RAW].map(|kind| (libc::SYS_socketpair, vec![(1, has(SOCKET_TYPE), kind)])));
+    some.extend(
+        [DATAGRAM, RAW].map(|kind| (libc::SYS_socketpair, vec![(1, has(SOCKET_TYPE), kind)])),
+    );
     if is_open {
         let [four, six] = INTERNET;
         some.push((libc::SYS_socket, vec![(0, Op::Ne, four), (0, Op::Ne, six)]));
@@ -192,7 +214,11 @@ fn refused(is_open: bool) -> Result<Rules, seccompiler::BackendError> {
     for (call, conditions) in some {
         let conditions = conditions.into_iter().map(|(argument, op, value)| {
             // `prlimit`'s pointer is the one argument that has all 64 bits.
-            let len = if matches!(op, Op::Ne) && value == 0 { Len::Qword } else { Len::Dword };
+            let len = if matches!(op, Op::Ne) && value == 0 {
+                Len::Qword
+            } else {
+                Len::Dword
+            };
             SeccompCondition::new(argument, len, op, value)
         });
         let rule = SeccompRule::new(conditions.collect::<Result<_, _>>()?)?;

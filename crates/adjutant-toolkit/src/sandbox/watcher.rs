@@ -32,7 +32,10 @@ struct Watcher {
     groups: BTreeMap<i32, String>,
 }
 
-static WATCHER: Mutex<Watcher> = Mutex::new(Watcher { input: None, groups: BTreeMap::new() });
+static WATCHER: Mutex<Watcher> = Mutex::new(Watcher {
+    input: None,
+    groups: BTreeMap::new(),
+});
 
 /// A group that ends with this program; dropped, it is on its own.
 #[derive(Debug)]
@@ -70,17 +73,31 @@ impl Drop for WatchedGroup {
 
 impl Watcher {
     fn tell(&mut self, line: &str) -> io::Result<()> {
-        let Some(input) = &mut self.input else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let Some(input) = &mut self.input else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
         input.write_all(line.as_bytes())
     }
 
     /// Begins the process, and tells it of all groups.
     fn begin(&mut self) -> io::Result<()> {
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", SCRIPT, "adjutant-watcher"]).env_clear().current_dir("/").process_group(0);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        command
+            .args(["-c", SCRIPT, "adjutant-watcher"])
+            .env_clear()
+            .current_dir("/")
+            .process_group(0);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
         self.input = child.stdin.take();
-        let all: String = self.groups.iter().map(|(id, mark)| format!("+{id}:{mark}\n")).collect();
+        let all: String = self
+            .groups
+            .iter()
+            .map(|(id, mark)| format!("+{id}:{mark}\n"))
+            .collect();
         self.tell(&all)
     }
 }

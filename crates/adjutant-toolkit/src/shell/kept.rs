@@ -45,7 +45,9 @@ impl Kept {
     pub(super) fn add(&mut self, command: Command) {
         self.commands.push_back(command);
         while self.commands.len() > MOST {
-            let Some(at) = self.commands.iter().position(|it| it.has_ended()) else { return };
+            let Some(at) = self.commands.iter().position(|it| it.has_ended()) else {
+                return;
+            };
             if let Some(gone) = self.commands.remove(at) {
                 gone.forget();
             }
@@ -62,12 +64,19 @@ impl Kept {
 
     pub(super) fn ids(&self) -> String {
         let ids: Vec<&str> = self.commands.iter().map(|it| &*it.id).collect();
-        if ids.is_empty() { "there is none".to_owned() } else { format!("there are {}", ids.join(", ")) }
+        if ids.is_empty() {
+            "there is none".to_owned()
+        } else {
+            format!("there are {}", ids.join(", "))
+        }
     }
 
     /// Ends those that were not started to be kept.
     pub(super) fn end_run(&mut self) {
-        self.commands.iter().filter(|it| !it.is_kept).for_each(Command::stop);
+        self.commands
+            .iter()
+            .filter(|it| !it.is_kept)
+            .for_each(Command::stop);
     }
 }
 

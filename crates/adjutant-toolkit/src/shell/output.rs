@@ -42,7 +42,14 @@ pub(super) struct Lines {
 
 impl Output {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { head: Vec::new(), tail: VecDeque::new(), total: 0, path, file: None, lost: None }
+        Self {
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            total: 0,
+            path,
+            file: None,
+            lost: None,
+        }
     }
 
     pub(super) fn add(&mut self, bytes: &[u8]) {
@@ -64,12 +71,15 @@ impl Output {
         if self.lost.is_some() {
             return;
         }
-        let room = usize::try_from(MOST.saturating_sub(before)).unwrap_or(usize::MAX).min(rest.len());
+        let room = usize::try_from(MOST.saturating_sub(before))
+            .unwrap_or(usize::MAX)
+            .min(rest.len());
         let write = |file: Option<File>| -> io::Result<File> {
             let mut file = match file {
                 Some(file) => file,
                 None => {
-                    let mut file = private::file(OpenOptions::new().create_new(true).append(true)).open(&self.path)?;
+                    let mut file = private::file(OpenOptions::new().create_new(true).append(true))
+                        .open(&self.path)?;
                     file.write_all(&self.head)?;
                     file
                 }
@@ -79,10 +89,15 @@ impl Output {
         };
         match write(self.file.take()) {
             Ok(file) => self.file = Some(file),
-            Err(error) => self.lost = Some(format!("it could not be kept on disk: {}", error.kind())),
+            Err(error) => {
+                self.lost = Some(format!("it could not be kept on disk: {}", error.kind()))
+            }
         }
         if room < rest.len() {
-            self.lost = Some(format!("only the first {} MiB are kept on disk", MOST >> 20));
+            self.lost = Some(format!(
+                "only the first {} MiB are kept on disk",
+                MOST >> 20
+            ));
         }
     }
 
@@ -93,16 +108,26 @@ impl Output {
         }
         let is_kept = self.file.is_some() || self.total as usize <= self.head.len();
         if plain::is_binary(&self.head) {
-            return format!("[{} bytes of binary output, which is not shown]", self.total);
+            return format!(
+                "[{} bytes of binary output, which is not shown]",
+                self.total
+            );
         }
         if self.tail.is_empty() {
             return plain::text(&self.head).trim_end().to_owned();
         }
         // Whole lines, where there are some.
         let head = self.head.get(..SHOWN / 2).unwrap_or(&self.head);
-        let head = head.iter().rposition(|byte| *byte == b'\n').map_or(head, |end| head.get(..=end).unwrap_or(head));
+        let head = head
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(head, |end| head.get(..=end).unwrap_or(head));
         let end: Vec<u8> = self.end(SHOWN / 2);
-        let start = end.iter().take(SHOWN / 4).position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let start = end
+            .iter()
+            .take(SHOWN / 4)
+            .position(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
         let tail = end.get(start..).unwrap_or_default();
         let out = self.total.saturating_sub((head.len() + tail.len()) as u64);
         let cure = match (&self.lost, is_kept) {
@@ -110,7 +135,11 @@ impl Output {
             (None, true) => format!("; command_output reads it all under the id {id}"),
             (None, false) => String::new(),
         };
-        format!("{}\n[{out} bytes left out{cure}]\n{}", plain::text(head).trim_end(), plain::text(tail).trim_end())
+        format!(
+            "{}\n[{out} bytes left out{cure}]\n{}",
+            plain::text(head).trim_end(),
+            plain::text(tail).trim_end()
+        )
     }
 
     /// The last lines, for a person.
@@ -121,14 +150,27 @@ impl Output {
         }
         let text = plain::text(&end);
         let lines: Vec<&str> = text.trim_end().lines().collect();
-        lines.get(lines.len().saturating_sub(PROGRESS.0)..).unwrap_or_default().join("\n")
+        lines
+            .get(lines.len().saturating_sub(PROGRESS.0)..)
+            .unwrap_or_default()
+            .join("\n")
     }
 
     fn end(&self, bytes: usize) -> Vec<u8> {
         let from_tail = self.tail.len().min(bytes);
-        let missing = if self.tail.len() as u64 + self.head.len() as u64 == self.total { bytes - from_tail } else { 0 };
-        let head = self.head.get(self.head.len().saturating_sub(missing)..).unwrap_or_default();
-        head.iter().chain(self.tail.iter().skip(self.tail.len() - from_tail)).copied().collect()
+        let missing = if self.tail.len() as u64 + self.head.len() as u64 == self.total {
+            bytes - from_tail
+        } else {
+            0
+        };
+        let head = self
+            .head
+            .get(self.head.len().saturating_sub(missing)..)
+            .unwrap_or_default();
+        head.iter()
+            .chain(self.tail.iter().skip(self.tail.len() - from_tail))
+            .copied()
+            .collect()
     }
 
     /// Where the whole is: in memory, or in a file.
@@ -162,14 +204,33 @@ fn lines(mut source: impl BufRead, from: u64) -> io::Result<Lines> {
     loop {
         let mut line = Vec::new();
         // A line without an end is cut into several.
-        if source.by_ref().take(SHOWN as u64 / 4).read_until(b'\n', &mut line)? == 0 {
-            let text = if plain::is_binary(&shown) { "[binary output]".to_owned() } else { plain::text(&shown) };
-            return Ok(Lines { text: text.trim_end().to_owned(), next: None });
+        if source
+            .by_ref()
+            .take(SHOWN as u64 / 4)
+            .read_until(b'\n', &mut line)?
+            == 0
+        {
+            let text = if plain::is_binary(&shown) {
+                "[binary output]".to_owned()
+            } else {
+                plain::text(&shown)
+            };
+            return Ok(Lines {
+                text: text.trim_end().to_owned(),
+                next: None,
+            });
         }
         if number >= from {
             if shown.len() + line.len() > SHOWN {
-                let text = if plain::is_binary(&shown) { "[binary output]".to_owned() } else { plain::text(&shown) };
-                return Ok(Lines { text: text.trim_end().to_owned(), next: Some(number) });
+                let text = if plain::is_binary(&shown) {
+                    "[binary output]".to_owned()
+                } else {
+                    plain::text(&shown)
+                };
+                return Ok(Lines {
+                    text: text.trim_end().to_owned(),
+                    next: Some(number),
+                });
             }
             shown.extend_from_slice(&line);
         }

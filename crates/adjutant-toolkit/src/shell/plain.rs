@@ -52,7 +52,12 @@ pub(super) fn text(bytes: &[u8]) -> String {
 /// Source: ECMA-48: CSI ends with a byte of 0x40 to 0x7e, strings with ST, and, as terminals do it, with BEL.
 fn skip(kind: Option<char>, rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match kind {
-        Some('[') => while rest.next_if(|c| !matches!(c, '\u{40}'..='\u{7e}' | '\n')).is_some() {},
+        Some('[') => {
+            while rest
+                .next_if(|c| !matches!(c, '\u{40}'..='\u{7e}' | '\n'))
+                .is_some()
+            {}
+        }
         Some(']' | 'P' | 'X' | '^' | '_') => {
             // A string without an end hides its line and no more.
             while let Some(c) = rest.next_if(|c| !matches!(c, '\u{7}' | '\u{9c}' | '\n')) {
@@ -63,7 +68,9 @@ fn skip(kind: Option<char>, rest: &mut std::iter::Peekable<std::str::Chars<'_>>)
             rest.next_if(|c| *c != '\n');
             return;
         }
-        Some('\u{20}'..='\u{2f}') => while rest.next_if(|c| matches!(c, '\u{20}'..='\u{2f}')).is_some() {},
+        Some('\u{20}'..='\u{2f}') => {
+            while rest.next_if(|c| matches!(c, '\u{20}'..='\u{2f}')).is_some() {}
+        }
         Some(_) | None => return,
     }
     rest.next_if(|c| *c != '\n');
@@ -96,8 +103,13 @@ mod tests {
 
     #[test]
     fn binary_is_known_by_zeros_and_by_what_is_no_text() {
-        let table: [(&[u8], bool); 5] =
-            [(b"text", false), ("äöü".as_bytes(), false), (b"a\0b", true), (&[0xff; 40], true), (b"", false)];
+        let table: [(&[u8], bool); 5] = [
+            (b"text", false),
+            ("äöü".as_bytes(), false),
+            (b"a\0b", true),
+            (&[0xff; 40], true),
+            (b"", false),
+        ];
         for (bytes, expect) in table {
             assert_eq!(is_binary(bytes), expect, "{bytes:?}");
         }

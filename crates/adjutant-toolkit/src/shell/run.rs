@@ -7,7 +7,9 @@ use std::{
 };
 
 use adjutant_llm::{CallResult, Status};
-use adjutant_tool::{CallContext, Progress, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec};
+use adjutant_tool::{
+    CallContext, Progress, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -86,7 +88,10 @@ impl Tool for RunCommand {
             replay: Replay::Once,
             timeout: Some(Duration::from_secs(MOST + ENDING)),
             max_output: Some(2 * SHOWN),
-            hints: ToolHints { open_world: Some(true), ..work::CHANGES },
+            hints: ToolHints {
+                open_world: Some(true),
+                ..work::CHANGES
+            },
             ..work::spec::<Args>("run_command")
         }
     }
@@ -104,16 +109,22 @@ impl Tool for RunCommand {
             (kept.name(), kept.running())
         };
         if args.background && running >= RUNNING {
-            let message = format!("{RUNNING} commands run in the background already: stop one of them first");
+            let message =
+                format!("{RUNNING} commands run in the background already: stop one of them first");
             return Err(ToolError::failed(message));
         }
-        let output = Arc::new(Mutex::new(Output::new(inner.folder.path().join(format!("output-{id}")))));
+        let output = Arc::new(Mutex::new(Output::new(
+            inner.folder.path().join(format!("output-{id}")),
+        )));
         let (told, mut ended) = watch::channel(None);
         let (tick, mut ticks) = mpsc::channel(1);
         let sink = {
             let (output, mut next) = (Arc::clone(&output), Instant::now() + TICK);
             Box::new(move |_, bytes: &[u8]| {
-                output.lock().unwrap_or_else(PoisonError::into_inner).add(bytes);
+                output
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .add(bytes);
                 if Instant::now() >= next {
                     next = Instant::now() + TICK;
                     // If one waits already, that one tells it too.
@@ -137,7 +148,10 @@ impl Tool for RunCommand {
             let text = format!(
                 "[it runs in the background as {id}: command_output shows what it wrote, stop_command ends it]"
             );
-            return Ok(CallResult { details: json!({ "id": &*id }), ..CallResult::ok(text) });
+            return Ok(CallResult {
+                details: json!({ "id": &*id }),
+                ..CallResult::ok(text)
+            });
         }
         let guard = StopOnDrop(command);
         let (how, is_cancelled) = loop {
@@ -152,19 +166,34 @@ impl Tool for RunCommand {
                 }
             }
         };
-        let shown = output.lock().unwrap_or_else(PoisonError::into_inner).shown(&id);
+        let shown = output
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .shown(&id);
         self.shell.kept().add(guard.0.clone());
-        let (text, how) = how.unwrap_or_else(|| (told_end(CommandEnd::Lost, limit), CommandEnd::Lost));
+        let (text, how) =
+            how.unwrap_or_else(|| (told_end(CommandEnd::Lost, limit), CommandEnd::Lost));
         let text = format!("{shown}\n[{text}]");
         match how {
             CommandEnd::Exited(status) => {
-                let kind = if status.success() { Status::Ok } else { Status::Failed };
+                let kind = if status.success() {
+                    Status::Ok
+                } else {
+                    Status::Failed
+                };
                 let details = json!({ "id": &*id, "exit_code": status.code() });
-                Ok(CallResult { details, ..CallResult::new(kind, text) })
+                Ok(CallResult {
+                    details,
+                    ..CallResult::new(kind, text)
+                })
             }
             CommandEnd::Late => Err(ToolError::new(ToolErrorKind::TimedOut, text)),
-            CommandEnd::Stopped if is_cancelled => Err(ToolError::new(ToolErrorKind::Cancelled, text)),
-            CommandEnd::Stopped | CommandEnd::Flooded | CommandEnd::Lost => Err(ToolError::failed(text)),
+            CommandEnd::Stopped if is_cancelled => {
+                Err(ToolError::new(ToolErrorKind::Cancelled, text))
+            }
+            CommandEnd::Stopped | CommandEnd::Flooded | CommandEnd::Lost => {
+                Err(ToolError::failed(text))
+            }
         }
     }
 }
@@ -173,8 +202,12 @@ impl RunCommand {
     fn job(&self, args: &Args, limit: Duration) -> Result<CommandJob, ToolError> {
         let inner = &self.shell.inner;
         let (words, cwd) = (words(args)?, self.cwd(args.cwd.as_deref())?);
-        let tmp = tempfile::Builder::new().prefix("tmp-").tempdir_in(inner.folder.path());
-        let tmp = tmp.map_err(|error| ToolError::failed("no folder for temporary files").with_source(error))?;
+        let tmp = tempfile::Builder::new()
+            .prefix("tmp-")
+            .tempdir_in(inner.folder.path());
+        let tmp = tmp.map_err(|error| {
+            ToolError::failed("no folder for temporary files").with_source(error)
+        })?;
         Ok(CommandJob {
             words,
             root: inner.root.clone(),
@@ -197,8 +230,14 @@ impl RunCommand {
         let cwd = root.join(asked.unwrap_or("."));
         match cwd.canonicalize() {
             Ok(cwd) if cwd.starts_with(root) && cwd.is_dir() => Ok(cwd),
-            Ok(_) => Err(ToolError::new(ToolErrorKind::Denied, "cwd is no folder below the root")),
-            Err(error) => Err(ToolError::failed(format!("cwd cannot be entered: {}", error.kind()))),
+            Ok(_) => Err(ToolError::new(
+                ToolErrorKind::Denied,
+                "cwd is no folder below the root",
+            )),
+            Err(error) => Err(ToolError::failed(format!(
+                "cwd cannot be entered: {}",
+                error.kind()
+            ))),
         }
     }
 }
@@ -206,8 +245,12 @@ impl RunCommand {
 fn words(args: &Args) -> Result<Vec<std::ffi::OsString>, ToolError> {
     let wrong = |message: &str| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
     let words: Vec<String> = match (&args.command, &args.argv) {
-        (Some(command), None) if !command.trim().is_empty() => vec!["sh".into(), "-c".into(), command.clone()],
-        (None, Some(argv)) if argv.first().is_some_and(|program| !program.is_empty()) => argv.clone(),
+        (Some(command), None) if !command.trim().is_empty() => {
+            vec!["sh".into(), "-c".into(), command.clone()]
+        }
+        (None, Some(argv)) if argv.first().is_some_and(|program| !program.is_empty()) => {
+            argv.clone()
+        }
         (None, None) | (Some(_), Some(_)) => return wrong("give either command or argv"),
         (Some(_), None) | (None, Some(_)) => return wrong("there is no command in it"),
     };

@@ -56,18 +56,32 @@ impl Tool for CommandOutput {
 
     fn spec(&self) -> ToolSpec {
         let spec = work::spec::<OutputArgs>("command_output");
-        ToolSpec { title: Some("Show a command's output".into()), max_output: Some(2 * SHOWN), ..spec }
+        ToolSpec {
+            title: Some("Show a command's output".into()),
+            max_output: Some(2 * SHOWN),
+            ..spec
+        }
     }
 
     async fn call(&self, args: OutputArgs, cx: CallContext) -> Result<CallResult, ToolError> {
         let command = get(&self.0, &args.id)?;
-        let Some(from) = args.from_line else { return Ok(CallResult::ok(state(&command))) };
-        let source = command.output.lock().unwrap_or_else(PoisonError::into_inner).source();
+        let Some(from) = args.from_line else {
+            return Ok(CallResult::ok(state(&command)));
+        };
+        let source = command
+            .output
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .source();
         let lines = work::blocking(&cx, move |_| {
-            source.lines(from).map_err(|error| ToolError::failed("the output cannot be read").with_source(error))
+            source
+                .lines(from)
+                .map_err(|error| ToolError::failed("the output cannot be read").with_source(error))
         });
         let lines = lines.await?;
-        let rest = lines.next.map_or("[end of the output]".to_owned(), |next| format!("[it goes on at line {next}]"));
+        let rest = lines.next.map_or("[end of the output]".to_owned(), |next| {
+            format!("[it goes on at line {next}]")
+        });
         Ok(CallResult::ok(format!("{}\n{rest}", lines.text)))
     }
 }
@@ -78,9 +92,20 @@ impl Tool for StopCommand {
 
     fn spec(&self) -> ToolSpec {
         // Twice is as good as once.
-        let hints = ToolHints { idempotent: Some(true), ..work::CHANGES };
-        let spec = ToolSpec { replay: Replay::Idempotent, hints, ..work::spec::<StopArgs>("stop_command") };
-        ToolSpec { title: Some("Stop a command".into()), max_output: Some(2 * SHOWN), ..spec }
+        let hints = ToolHints {
+            idempotent: Some(true),
+            ..work::CHANGES
+        };
+        let spec = ToolSpec {
+            replay: Replay::Idempotent,
+            hints,
+            ..work::spec::<StopArgs>("stop_command")
+        };
+        ToolSpec {
+            title: Some("Stop a command".into()),
+            max_output: Some(2 * SHOWN),
+            ..spec
+        }
     }
 
     async fn call(&self, args: StopArgs, _: CallContext) -> Result<CallResult, ToolError> {
@@ -95,11 +120,20 @@ impl Tool for StopCommand {
 
 fn get(shell: &Shell, id: &str) -> Result<Command, ToolError> {
     let kept = shell.kept();
-    kept.get(id).ok_or_else(|| ToolError::failed(format!("there is no command of this id; {}", kept.ids())))
+    kept.get(id)
+        .ok_or_else(|| ToolError::failed(format!("there is no command of this id; {}", kept.ids())))
 }
 
 fn state(command: &Command) -> String {
-    let shown = command.output.lock().unwrap_or_else(PoisonError::into_inner).shown(&command.id);
-    let state = command.ended.borrow().as_ref().map_or("it still runs".into(), |(text, _)| text.clone());
+    let shown = command
+        .output
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .shown(&command.id);
+    let state = command
+        .ended
+        .borrow()
+        .as_ref()
+        .map_or("it still runs".into(), |(text, _)| text.clone());
     format!("{shown}\n[{state}]")
 }

@@ -26,7 +26,12 @@ struct Scene {
     victim: Child,
     id: u32,
     port: u16,
-    _sockets: (std::net::TcpListener, UnixListener, UnixDatagram, UnixListener),
+    _sockets: (
+        std::net::TcpListener,
+        UnixListener,
+        UnixDatagram,
+        UnixListener,
+    ),
 }
 
 impl Scene {
@@ -45,7 +50,8 @@ impl Scene {
         symlink("../outside", root.join("folder")).expect("a link");
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = tcp.local_addr().expect("an address").port();
-        let name = std::os::unix::net::SocketAddr::from_abstract_name(format!("adj-{id}")).expect("a name");
+        let name = std::os::unix::net::SocketAddr::from_abstract_name(format!("adj-{id}"))
+            .expect("a name");
         let sockets = (
             tcp,
             UnixListener::bind(out.join("sock")).expect("a socket"),
@@ -53,15 +59,30 @@ impl Scene {
             UnixListener::bind_addr(&name).expect("a socket"),
         );
         let mut victim = Command::new("sleep");
-        victim.arg("600").env("SECRET", "s3cret").current_dir(&out).process_group(0).stdin(Stdio::null());
-        Self { victim: victim.spawn().expect("a process"), place, id, port, _sockets: sockets }
+        victim
+            .arg("600")
+            .env("SECRET", "s3cret")
+            .current_dir(&out)
+            .process_group(0)
+            .stdin(Stdio::null());
+        Self {
+            victim: victim.spawn().expect("a process"),
+            place,
+            id,
+            port,
+            _sockets: sockets,
+        }
     }
 
     /// True if the attack came through.
     fn attack(&self, sandbox: Sandbox, script: &str) -> bool {
         let script = self.script(script);
         let shell = Shell::new(self.place.path().join("root"), sandbox).expect("a shell");
-        let said = said(&shell.toolbox(), "run_command", json!({ "command": script, "timeout_secs": 20 }));
+        let said = said(
+            &shell.toolbox(),
+            "run_command",
+            json!({ "command": script, "timeout_secs": 20 }),
+        );
         assert!(said.contains("[exit code "), "{script}: {said}");
         said.contains("ESCAPED") || self.leaves_a_trace()
     }
@@ -69,9 +90,16 @@ impl Scene {
     fn script(&self, script: &str) -> String {
         let out = self.place.path().join("outside");
         let script = script.replace("{out}", out.to_str().expect("a plain name"));
-        let script = script.replace("{pid}", &self.victim.id().to_string()).replace("{id}", &self.id.to_string());
-        let script = script.replace("{port}", &self.port.to_string()).replace("{me}", &std::process::id().to_string());
-        match script.strip_prefix("{sys ").and_then(|call| call.strip_suffix('}')) {
+        let script = script
+            .replace("{pid}", &self.victim.id().to_string())
+            .replace("{id}", &self.id.to_string());
+        let script = script
+            .replace("{port}", &self.port.to_string())
+            .replace("{me}", &std::process::id().to_string());
+        match script
+            .strip_prefix("{sys ")
+            .and_then(|call| call.strip_suffix('}'))
+        {
             None => script,
             Some(call) => {
                 let (number, arguments) = call.split_once(' ').expect("a number and arguments");
@@ -84,16 +112,20 @@ impl Scene {
     }
 
     fn leaves_a_trace(&self) -> bool {
-        let files =
-            ["/tmp/adj-", "/dev/shm/adj-", "/var/tmp/adj-"].map(|path| PathBuf::from(format!("{path}{}", self.id)));
+        let files = ["/tmp/adj-", "/dev/shm/adj-", "/var/tmp/adj-"]
+            .map(|path| PathBuf::from(format!("{path}{}", self.id)));
         let is_left = files.iter().any(|path| fs::remove_file(path).is_ok());
         let sleeper = format!("sleep\09{}\0", self.id);
         let processes = fs::read_dir("/proc").expect("processes").flatten();
-        let stayed =
-            processes.filter(|it| fs::read(it.path().join("cmdline")).is_ok_and(|line| line == sleeper.as_bytes()));
+        let stayed = processes.filter(|it| {
+            fs::read(it.path().join("cmdline")).is_ok_and(|line| line == sleeper.as_bytes())
+        });
         let stayed: Vec<_> = stayed.collect();
         for process in &stayed {
-            let _ = Command::new("kill").arg("-9").arg(process.file_name()).status();
+            let _ = Command::new("kill")
+                .arg("-9")
+                .arg(process.file_name())
+                .status();
         }
         is_left || !stayed.is_empty()
     }
@@ -108,16 +140,25 @@ impl Drop for Scene {
 
 /// Runs the table without some groups as whoever this process is, in each of these sandboxes, with what each cannot hold;
 /// returns what came through.
-pub(super) fn table(who: &str, without: &[&str], sandboxes: &[(&str, Sandbox, &[&str])]) -> Vec<String> {
+pub(super) fn table(
+    who: &str,
+    without: &[&str],
+    sandboxes: &[(&str, Sandbox, &[&str])],
+) -> Vec<String> {
     let mut through = Vec::new();
     let mut id = std::process::id().wrapping_mul(1_000);
     let mut next = || {
         id = id.wrapping_add(1);
         Scene::new(id)
     };
-    let rows: Vec<_> = ROWS.iter().filter(|(group, ..)| !without.contains(group)).collect();
-    let control: Vec<bool> =
-        rows.iter().map(|(_, _, script)| next().attack(Sandbox::danger_without_any(), script)).collect();
+    let rows: Vec<_> = ROWS
+        .iter()
+        .filter(|(group, ..)| !without.contains(group))
+        .collect();
+    let control: Vec<bool> = rows
+        .iter()
+        .map(|(_, _, script)| next().attack(Sandbox::danger_without_any(), script))
+        .collect();
     for (name, sandbox, gaps) in sandboxes {
         if let Some(why) = sandbox.refuses() {
             tell(format_args!("SKIPPED: {who}, {name}: {why}"));
@@ -141,7 +182,9 @@ pub(super) fn table(who: &str, without: &[&str], sandboxes: &[(&str, Sandbox, &[
                 (false, true) => refused += 1,
                 (false, false) => {
                     skipped += 1;
-                    tell(format_args!("SKIPPED: {row}: it fails without a sandbox too"));
+                    tell(format_args!(
+                        "SKIPPED: {row}: it fails without a sandbox too"
+                    ));
                 }
             }
         }
@@ -165,8 +208,18 @@ fn nothing_leads_out_whoever_attacks() {
         "put another folder in the place of .git",
         "change the settings of git",
     ];
-    super::who::by_everyone(&["--exact", "escapes::nothing_leads_out_whoever_attacks", "--nocapture"], |who| {
-        let sandboxes = [("landlock", Sandbox::landlock(), &GAPS[..]), ("bwrap", Sandbox::bwrap(), &[])];
-        assert_eq!(table(who, &[], &sandboxes), Vec::<String>::new());
-    });
+    super::who::by_everyone(
+        &[
+            "--exact",
+            "escapes::nothing_leads_out_whoever_attacks",
+            "--nocapture",
+        ],
+        |who| {
+            let sandboxes = [
+                ("landlock", Sandbox::landlock(), &GAPS[..]),
+                ("bwrap", Sandbox::bwrap(), &[]),
+            ];
+            assert_eq!(table(who, &[], &sandboxes), Vec::<String>::new());
+        },
+    );
 }

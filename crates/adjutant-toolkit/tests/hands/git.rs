@@ -9,9 +9,25 @@ use super::{said, tell};
 
 fn git(at: &Path, words: &[&str]) {
     let mut command = Command::new("git");
-    command.args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]);
-    let output = command.args(words).current_dir(at).env("GIT_CONFIG_GLOBAL", "/dev/null").output().expect("git");
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    command.args([
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@example.org",
+        "-c",
+        "init.defaultBranch=main",
+    ]);
+    let output = command
+        .args(words)
+        .current_dir(at)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .expect("git");
+    assert!(
+        output.status.success(),
+        "{words:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]
@@ -23,7 +39,10 @@ fn git_shows_a_repository_and_runs_none_of_its_programs() {
     let place = tempfile::tempdir().expect("a folder");
     let at = place.path();
     let tools = Git::new(at, sandbox).expect("a folder").toolbox();
-    assert_eq!(said(&tools, "git_status", json!({})), "this folder is in no git repository");
+    assert_eq!(
+        said(&tools, "git_status", json!({})),
+        "this folder is in no git repository"
+    );
     git(at, &["init", "-q"]);
     fs::write(at.join("a.txt"), "one\n").expect("a file");
     git(at, &["add", "."]);
@@ -32,9 +51,14 @@ fn git_shows_a_repository_and_runs_none_of_its_programs() {
     fs::write(at.join("b.txt"), "new\n").expect("a file");
     let evil = at.join("evil.sh");
     fs::write(&evil, "#!/bin/sh\necho PWNED >&2\ntouch PWNED\ncat\n").expect("a file");
-    fs::set_permissions(&evil, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    fs::set_permissions(&evil, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("a mode");
     let evil = evil.to_str().expect("a plain name");
-    fs::write(at.join(".gitattributes"), "*.txt diff=evil filter=o\u{200b}dd\n").expect("a file");
+    fs::write(
+        at.join(".gitattributes"),
+        "*.txt diff=evil filter=o\u{200b}dd\n",
+    )
+    .expect("a file");
     for name in [
         "core.fsmonitor",
         "filter.o\u{200b}dd.clean",
@@ -47,13 +71,25 @@ fn git_shows_a_repository_and_runs_none_of_its_programs() {
         git(at, &["config", name, evil]);
     }
     let status = said(&tools, "git_status", json!({}));
-    assert_eq!(status, "## main\n M a.txt\n?? .gitattributes\n?? b.txt\n?? evil.sh");
+    assert_eq!(
+        status,
+        "## main\n M a.txt\n?? .gitattributes\n?? b.txt\n?? evil.sh"
+    );
     let diff = said(&tools, "git_diff", json!({ "path": "a.txt" }));
     assert!(diff.ends_with("@@ -1 +1 @@\n-one\n+two"), "{diff}");
-    assert_eq!(said(&tools, "git_diff", json!({ "staged": true })), "[nothing]");
+    assert_eq!(
+        said(&tools, "git_diff", json!({ "staged": true })),
+        "[nothing]"
+    );
     let log = said(&tools, "git_log", json!({ "count": 5 }));
-    assert!(log.ends_with("A: The first") && !log.contains('\n'), "{log}");
-    assert_eq!(said(&tools, "git_log", json!({ "revision": "--output=x" })), "a revision does not begin with a dash");
+    assert!(
+        log.ends_with("A: The first") && !log.contains('\n'),
+        "{log}"
+    );
+    assert_eq!(
+        said(&tools, "git_log", json!({ "revision": "--output=x" })),
+        "a revision does not begin with a dash"
+    );
     assert!(said(&tools, "git_log", json!({ "revision": "nothing" })).contains("bad revision"));
     assert!(!at.join("PWNED").exists() && !at.join("x").exists());
 }

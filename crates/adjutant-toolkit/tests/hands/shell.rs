@@ -26,55 +26,108 @@ fn shell() -> Option<(TempDir, Shell)> {
 
 #[track_caller]
 fn check(tools: &Tools, command: &str, expect: &str) {
-    assert_eq!(said(tools, "run_command", json!({ "command": command })), expect, "{command}");
+    assert_eq!(
+        said(tools, "run_command", json!({ "command": command })),
+        expect,
+        "{command}"
+    );
 }
 
 #[test]
 fn commands_say_what_they_wrote_and_how_they_ended() {
-    let Some((_place, shell)) = shell() else { return };
+    let Some((_place, shell)) = shell() else {
+        return;
+    };
     let tools = shell.toolbox();
     let table = [
         ("echo out; echo err >&2", "out\nerr\n[exit code 0]"),
         ("exit 3", "[no output]\n[exit code 3]"),
         ("kill -9 $$", "[no output]\n[ended by signal 9]"),
         ("cat; echo read", "read\n[exit code 0]"),
-        ("printf '\\033[31mred\\033[0m\\r\\n\\033]0;t\\007x'", "red\nx\n[exit code 0]"),
-        ("head -c 100 /dev/zero", "[100 bytes of binary output, which is not shown]\n[exit code 0]"),
-        ("printf a > f && cat f && cd / && cat $OLDPWD/f", "aa\n[exit code 0]"),
-        ("test -w $HOME && test -w $TMPDIR && echo $TERM", "dumb\n[exit code 0]"),
+        (
+            "printf '\\033[31mred\\033[0m\\r\\n\\033]0;t\\007x'",
+            "red\nx\n[exit code 0]",
+        ),
+        (
+            "head -c 100 /dev/zero",
+            "[100 bytes of binary output, which is not shown]\n[exit code 0]",
+        ),
+        (
+            "printf a > f && cat f && cd / && cat $OLDPWD/f",
+            "aa\n[exit code 0]",
+        ),
+        (
+            "test -w $HOME && test -w $TMPDIR && echo $TERM",
+            "dumb\n[exit code 0]",
+        ),
     ];
     for (command, expect) in table {
         check(&tools, command, expect);
     }
-    assert_eq!(said(&tools, "run_command", json!({ "argv": ["echo", "a  b", "$HOME"] })), "a  b $HOME\n[exit code 0]");
-    let missing = said(&tools, "run_command", json!({ "argv": ["no-such-program"] }));
+    assert_eq!(
+        said(
+            &tools,
+            "run_command",
+            json!({ "argv": ["echo", "a  b", "$HOME"] })
+        ),
+        "a  b $HOME\n[exit code 0]"
+    );
+    let missing = said(
+        &tools,
+        "run_command",
+        json!({ "argv": ["no-such-program"] }),
+    );
     assert!(missing.ends_with("[exit code 127]"), "{missing}");
 }
 
 #[test]
 fn environment_is_cleared_but_for_a_list() {
-    let Some((_place, shell)) = shell() else { return };
-    let shown = said(&shell.toolbox(), "run_command", json!({ "command": "env | cut -d= -f1 | sort" }));
+    let Some((_place, shell)) = shell() else {
+        return;
+    };
+    let shown = said(
+        &shell.toolbox(),
+        "run_command",
+        json!({ "command": "env | cut -d= -f1 | sort" }),
+    );
     let allowed = "PATH LANG LANGUAGE LC_ALL LC_CTYPE TZ USER CARGO_HOME RUSTUP_HOME PYENV_ROOT NVM_DIR GOMODCACHE \
                    PYTHONUSERBASE HOME TMPDIR TERM PWD OLDPWD SHLVL _ [exit";
     for name in shown.lines().filter_map(|line| line.split(' ').next()) {
         assert!(allowed.split(' ').any(|it| it == name), "{name}");
     }
     let shell = shell.variable("CARGO_MANIFEST_DIR");
-    check(&shell.toolbox(), "test -n \"$CARGO_MANIFEST_DIR\" && echo set", "set\n[exit code 0]");
+    check(
+        &shell.toolbox(),
+        "test -n \"$CARGO_MANIFEST_DIR\" && echo set",
+        "set\n[exit code 0]",
+    );
 }
 
 #[test]
 fn arguments_that_cannot_be_meant_are_refused() {
-    let Some((_place, shell)) = shell() else { return };
+    let Some((_place, shell)) = shell() else {
+        return;
+    };
     let tools = shell.toolbox();
     let table: [(Value, &str); 6] = [
         (json!({}), "give either command or argv"),
-        (json!({ "command": "a", "argv": ["a"] }), "give either command or argv"),
+        (
+            json!({ "command": "a", "argv": ["a"] }),
+            "give either command or argv",
+        ),
         (json!({ "command": "  " }), "there is no command in it"),
-        (json!({ "command": "a\0b" }), "a command cannot contain the character NUL"),
-        (json!({ "command": "a", "cwd": ".." }), "cwd is no folder below the root"),
-        (json!({ "command": "a", "cwd": "none" }), "cwd cannot be entered: entity not found"),
+        (
+            json!({ "command": "a\0b" }),
+            "a command cannot contain the character NUL",
+        ),
+        (
+            json!({ "command": "a", "cwd": ".." }),
+            "cwd is no folder below the root",
+        ),
+        (
+            json!({ "command": "a", "cwd": "none" }),
+            "cwd cannot be entered: entity not found",
+        ),
     ];
     for (args, expect) in table {
         assert_eq!(said(&tools, "run_command", args), expect);
@@ -83,23 +136,57 @@ fn arguments_that_cannot_be_meant_are_refused() {
     let spec = |name| set.get(name).expect("a tool").spec();
     assert_eq!(spec("run_command").replay, Replay::Once);
     let hints = ["run_command", "command_output", "stop_command"].map(|name| spec(name).hints);
-    assert_eq!(hints.map(|it| it.reads_only), [false, true, false].map(Some));
-    assert_eq!(hints.map(|it| it.open_world), [true, false, false].map(Some));
+    assert_eq!(
+        hints.map(|it| it.reads_only),
+        [false, true, false].map(Some)
+    );
+    assert_eq!(
+        hints.map(|it| it.open_world),
+        [true, false, false].map(Some)
+    );
 }
 
 #[test]
 fn long_output_is_shown_with_its_ends_and_read_whole() {
-    let Some((_place, shell)) = shell() else { return };
+    let Some((_place, shell)) = shell() else {
+        return;
+    };
     let tools = shell.toolbox();
     let shown = said(&tools, "run_command", json!({ "command": "seq 1 200000" }));
-    assert!(shown.starts_with("1\n2\n") && shown.ends_with("\n200000\n[exit code 0]"), "{}", shown.len());
-    assert!(shown.len() < 70_000 && shown.contains(" bytes left out; command_output reads it all under the id c1]"));
-    let part = said(&tools, "command_output", json!({ "id": "c1", "from_line": 100_000 }));
-    assert!(part.starts_with("100000\n100001\n") && part.contains("[it goes on at line 10"), "{part}");
-    let end = said(&tools, "command_output", json!({ "id": "c1", "from_line": 199_999 }));
+    assert!(
+        shown.starts_with("1\n2\n") && shown.ends_with("\n200000\n[exit code 0]"),
+        "{}",
+        shown.len()
+    );
+    assert!(
+        shown.len() < 70_000
+            && shown.contains(" bytes left out; command_output reads it all under the id c1]")
+    );
+    let part = said(
+        &tools,
+        "command_output",
+        json!({ "id": "c1", "from_line": 100_000 }),
+    );
+    assert!(
+        part.starts_with("100000\n100001\n") && part.contains("[it goes on at line 10"),
+        "{part}"
+    );
+    let end = said(
+        &tools,
+        "command_output",
+        json!({ "id": "c1", "from_line": 199_999 }),
+    );
     assert_eq!(end, "199999\n200000\n[end of the output]");
-    let flood = said(&tools, "run_command", json!({ "command": "yes flood | head -c 80000000" }));
-    assert!(flood.contains("only the first 64 MiB are kept on disk]"), "{}", flood.len());
+    let flood = said(
+        &tools,
+        "run_command",
+        json!({ "command": "yes flood | head -c 80000000" }),
+    );
+    assert!(
+        flood.contains("only the first 64 MiB are kept on disk]"),
+        "{}",
+        flood.len()
+    );
     assert_eq!(
         said(&tools, "command_output", json!({ "id": "c9" })),
         "there is no command of this id; there are c1, c2"
@@ -108,34 +195,56 @@ fn long_output_is_shown_with_its_ends_and_read_whole() {
 
 #[test]
 fn commands_end_whatever_they_do_against_it() {
-    let Some((_place, shell)) = shell() else { return };
+    let Some((_place, shell)) = shell() else {
+        return;
+    };
     let tools = shell.toolbox();
     let table = [
         ("sleep 600", "sleep"),
         ("trap '' TERM INT HUP; while :; do sleep 0.1; done", "deaf"),
-        ("setsid sh -c 'trap \"\" TERM; sleep 600' & wait", "a session of its own"),
+        (
+            "setsid sh -c 'trap \"\" TERM; sleep 600' & wait",
+            "a session of its own",
+        ),
         ("yes", "a flood"),
     ];
     for (command, name) in table {
         let began = Instant::now();
-        let error = ask(&tools, "run_command", json!({ "command": command, "timeout_secs": 1 })).expect_err("it ends");
+        let error = ask(
+            &tools,
+            "run_command",
+            json!({ "command": command, "timeout_secs": 1 }),
+        )
+        .expect_err("it ends");
         assert_eq!(error.kind, ToolErrorKind::TimedOut, "{name}");
-        assert!(error.message.ends_with("[killed: it took longer than 1 s]"), "{name}");
+        assert!(
+            error.message.ends_with("[killed: it took longer than 1 s]"),
+            "{name}"
+        );
         assert!(began.elapsed() < Duration::from_secs(10), "{name}");
     }
     let began = Instant::now();
     check(&tools, "sleep 600 & echo gone", "gone\n[exit code 0]");
-    assert!(began.elapsed() < Duration::from_secs(5), "what holds the output is not waited for");
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "what holds the output is not waited for"
+    );
 }
 
 #[test]
 fn commands_in_the_background_have_a_handle_and_end_with_the_run() {
-    let Some((place, shell)) = shell() else { return };
+    let Some((place, shell)) = shell() else {
+        return;
+    };
     let tools = shell.toolbox();
     let start = |keep: bool| {
-        let args = json!({ "command": "echo up; touch up; sleep 600", "background": true, "keep": keep });
+        let args =
+            json!({ "command": "echo up; touch up; sleep 600", "background": true, "keep": keep });
         let shown = said(&tools, "run_command", args);
-        assert!(shown.starts_with("[it runs in the background as c"), "{shown}");
+        assert!(
+            shown.starts_with("[it runs in the background as c"),
+            "{shown}"
+        );
         while fs::remove_file(place.path().join("up")).is_err() {
             std::thread::yield_now();
         }
@@ -148,8 +257,18 @@ fn commands_in_the_background_have_a_handle_and_end_with_the_run() {
     };
     start(false);
     shows("c1", "up\n[it still runs]");
-    assert_eq!(said(&tools, "stop_command", json!({ "id": "c1" })), "up\n[stopped]");
-    assert_eq!(said(&tools, "command_output", json!({ "id": "c1", "from_line": 1 })), "up\n[end of the output]");
+    assert_eq!(
+        said(&tools, "stop_command", json!({ "id": "c1" })),
+        "up\n[stopped]"
+    );
+    assert_eq!(
+        said(
+            &tools,
+            "command_output",
+            json!({ "id": "c1", "from_line": 1 })
+        ),
+        "up\n[end of the output]"
+    );
     start(false);
     start(true);
     shell.end_run();
@@ -160,24 +279,62 @@ fn commands_in_the_background_have_a_handle_and_end_with_the_run() {
 #[test]
 fn nothing_runs_where_nothing_can_hold_it() {
     let place = tempfile::tempdir().expect("a folder");
-    for sandbox in [Sandbox::landlock(), Sandbox::bwrap()].into_iter().filter(|it| it.refuses().is_some()) {
+    for sandbox in [Sandbox::landlock(), Sandbox::bwrap()]
+        .into_iter()
+        .filter(|it| it.refuses().is_some())
+    {
         let shell = Shell::new(place.path(), sandbox).expect("a shell");
-        let error = ask(&shell.toolbox(), "run_command", json!({ "command": "echo ran" })).expect_err("it is refused");
+        let error = ask(
+            &shell.toolbox(),
+            "run_command",
+            json!({ "command": "echo ran" }),
+        )
+        .expect_err("it is refused");
         assert_eq!(error.kind, ToolErrorKind::Denied);
-        assert!(error.message.starts_with("no command runs without a sandbox: ") && error.message.contains("hint: "));
+        assert!(
+            error
+                .message
+                .starts_with("no command runs without a sandbox: ")
+                && error.message.contains("hint: ")
+        );
     }
     // This program does not call `sandbox_helper`.
     let cures = [
-        (Sandbox::landlock(), "only bubblewrap can hold a list of hosts; hint: take `Sandbox::bwrap()`"),
-        (Sandbox::danger_without_any(), "only bubblewrap can hold a list of hosts; hint: take `Sandbox::bwrap()`"),
-        (Sandbox::bwrap(), "hint: call `adjutant_toolkit::sandbox_helper()` first in `main`"),
+        (
+            Sandbox::landlock(),
+            "only bubblewrap can hold a list of hosts; hint: take `Sandbox::bwrap()`",
+        ),
+        (
+            Sandbox::danger_without_any(),
+            "only bubblewrap can hold a list of hosts; hint: take `Sandbox::bwrap()`",
+        ),
+        (
+            Sandbox::bwrap(),
+            "hint: call `adjutant_toolkit::sandbox_helper()` first in `main`",
+        ),
     ];
-    for (sandbox, cure) in cures.into_iter().filter(|(sandbox, _)| sandbox.refuses().is_none()) {
+    for (sandbox, cure) in cures
+        .into_iter()
+        .filter(|(sandbox, _)| sandbox.refuses().is_none())
+    {
         let sandbox = sandbox.network(Network::Hosts(Hosts::new(["example.org"]).expect("a list")));
-        assert!(sandbox.report().to_string().contains(cure), "{}", sandbox.report());
+        assert!(
+            sandbox.report().to_string().contains(cure),
+            "{}",
+            sandbox.report()
+        );
         let shell = Shell::new(place.path(), sandbox).expect("a shell");
-        let error = ask(&shell.toolbox(), "run_command", json!({ "command": "echo ran" })).expect_err("it is refused");
-        assert!(error.kind == ToolErrorKind::Denied && error.message.contains(cure), "{}", error.message);
+        let error = ask(
+            &shell.toolbox(),
+            "run_command",
+            json!({ "command": "echo ran" }),
+        )
+        .expect_err("it is refused");
+        assert!(
+            error.kind == ToolErrorKind::Denied && error.message.contains(cure),
+            "{}",
+            error.message
+        );
     }
     let shell = Shell::new(place.path(), Sandbox::danger_without_any()).expect("a shell");
     check(&shell.toolbox(), "echo ran", "ran\n[exit code 0]");
@@ -191,24 +348,42 @@ const BOMBS: [&str; 2] = [
 
 #[test]
 fn bombs_of_processes_end_with_an_error_and_leave_nothing() {
-    let own = ["--exact", "shell::bombs_of_processes_end_with_an_error_and_leave_nothing", "--nocapture"];
+    let own = [
+        "--exact",
+        "shell::bombs_of_processes_end_with_an_error_and_leave_nothing",
+        "--nocapture",
+    ];
     by_everyone(&own, |who| {
-        for (name, sandbox) in [("landlock", Sandbox::landlock()), ("bwrap", Sandbox::bwrap())] {
+        for (name, sandbox) in [
+            ("landlock", Sandbox::landlock()),
+            ("bwrap", Sandbox::bwrap()),
+        ] {
             if let Some(why) = sandbox.refuses() {
                 tell(format_args!("SKIPPED: {who}, {name}: {why}"));
                 continue;
             }
             let place = tempfile::tempdir().expect("a folder");
-            let tools = Shell::new(place.path(), sandbox).expect("a shell").toolbox();
+            let tools = Shell::new(place.path(), sandbox)
+                .expect("a shell")
+                .toolbox();
             for (number, bomb) in BOMBS.into_iter().enumerate() {
                 let time = format!("8{number}{}", std::process::id());
                 let args = json!({ "command": bomb.replace("{t}", &time), "timeout_secs": 30 });
                 let error = ask(&tools, "run_command", args).expect_err("it ends");
                 let expect = "[killed: it had more than 512 processes or 8192 threads; hint: start fewer at a time]";
-                assert!(error.message.ends_with(expect), "{who}, {name}, {bomb}: {}", error.message);
+                assert!(
+                    error.message.ends_with(expect),
+                    "{who}, {name}, {bomb}: {}",
+                    error.message
+                );
                 let lines = fs::read_dir("/proc").expect("processes").flatten();
-                let left = lines.filter_map(|it| fs::read_to_string(it.path().join("cmdline")).ok());
-                assert_eq!(left.filter(|line| line.contains(&time)).count(), 0, "{who}, {name}, {bomb}");
+                let left =
+                    lines.filter_map(|it| fs::read_to_string(it.path().join("cmdline")).ok());
+                assert_eq!(
+                    left.filter(|line| line.contains(&time)).count(),
+                    0,
+                    "{who}, {name}, {bomb}"
+                );
             }
         }
     });

@@ -3,8 +3,8 @@
 //! Source: "Chat", "Thinking", "Tool calling" and "Errors", docs.ollama.com, 2026.
 
 use adjutant_llm::{
-    Block, BlockKind, CallResult, Chunk, Content, Effort, FinishReason, Format, Image, Options, Reply, Request, Source,
-    Status, Thinking, ToolChoice, ToolDecl, Usage, UserMessage,
+    Block, BlockKind, CallResult, Chunk, Content, Effort, FinishReason, Format, Image, Options,
+    Reply, Request, Source, Status, Thinking, ToolChoice, ToolDecl, Usage, UserMessage,
 };
 use adjutant_testing::{
     Received,
@@ -25,15 +25,28 @@ impl Oracle for OllamaServer {
 
     fn read(&self, received: &Received) -> Result<(Request, Box<dyn Speaker>), Refusal> {
         let body = received.json();
-        let model = body["model"].as_str().filter(|it| !it.is_empty()).ok_or_else(|| bad("model is required"))?;
+        let model = body["model"]
+            .as_str()
+            .filter(|it| !it.is_empty())
+            .ok_or_else(|| bad("model is required"))?;
         if body.get("stream") == Some(&Value::Bool(false)) {
             return Err(bad("only streams are served here"));
         }
         let (system, history) = conversation(model, list(&body, "messages")?)?;
-        let mut request = Request::new().system(system).tools(tools(&body)?).options(options(&body)?);
+        let mut request = Request::new()
+            .system(system)
+            .tools(tools(&body)?)
+            .options(options(&body)?);
         request.entries = history.finish();
         let head = json!({"model": model, "created_at": "2026-01-01T00:00:00Z"});
-        Ok((request, Box::new(Writer { head, usage: Usage::default(), open: None })))
+        Ok((
+            request,
+            Box::new(Writer {
+                head,
+                usage: Usage::default(),
+                open: None,
+            }),
+        ))
     }
 
     fn error(&self, refusal: &Refusal) -> Value {
@@ -49,7 +62,9 @@ fn list<'a>(of: &'a Value, field: &str) -> Result<&'a [Value], Refusal> {
     match &of[field] {
         Value::Null => Ok(&[]),
         Value::Array(items) => Ok(items),
-        _ => Err(bad(format!("json: cannot unmarshal {field} into Go value of type []"))),
+        _ => Err(bad(format!(
+            "json: cannot unmarshal {field} into Go value of type []"
+        ))),
     }
 }
 
@@ -57,7 +72,9 @@ fn text<'a>(of: &'a Value, field: &str) -> Result<&'a str, Refusal> {
     match &of[field] {
         Value::Null => Ok(""),
         Value::String(text) => Ok(text),
-        _ => Err(bad(format!("json: cannot unmarshal {field} into Go value of type string"))),
+        _ => Err(bad(format!(
+            "json: cannot unmarshal {field} into Go value of type string"
+        ))),
     }
 }
 
@@ -68,8 +85,11 @@ fn conversation(model: &str, messages: &[Value]) -> Result<(String, History), Re
         if role != "tool" {
             answered(&mut history)?;
         }
-        let mut content: Vec<Content> =
-            Some(text(message, "content")?).filter(|it| !it.is_empty()).map(Content::text).into_iter().collect();
+        let mut content: Vec<Content> = Some(text(message, "content")?)
+            .filter(|it| !it.is_empty())
+            .map(Content::text)
+            .into_iter()
+            .collect();
         for image in list(message, "images")? {
             let data = image.as_str().ok_or_else(|| bad("illegal base64 data"))?;
             content.push(Content::Image(Image {
@@ -85,7 +105,9 @@ fn conversation(model: &str, messages: &[Value]) -> Result<(String, History), Re
                 let mut result = CallResult::new(Status::Ok, "");
                 result.content = content;
                 let id = text(message, "tool_call_id")?;
-                history.result(id, result).map_err(|why| bad(format!("no such call: {id} ({why:?})")))?;
+                history
+                    .result(id, result)
+                    .map_err(|why| bad(format!("no such call: {id} ({why:?})")))?;
             }
             other => return Err(bad(format!("invalid role: {other}"))),
         }
@@ -95,7 +117,9 @@ fn conversation(model: &str, messages: &[Value]) -> Result<(String, History), Re
 }
 
 fn answered(history: &mut History) -> Result<(), Refusal> {
-    history.close().map_err(|missing| bad(format!("calls without a result: {}", missing.join(", "))))
+    history
+        .close()
+        .map_err(|missing| bad(format!("calls without a result: {}", missing.join(", "))))
 }
 
 fn assistant(history: &mut History, message: &Value) -> Result<(), Refusal> {
@@ -109,7 +133,12 @@ fn assistant(history: &mut History, message: &Value) -> Result<(), Refusal> {
         if name.is_empty() || !arguments.is_object() {
             return Err(bad("json: cannot unmarshal tool_calls.function.arguments"));
         }
-        blocks.push(call(history.call_id(blocks.len()), text(it, "id")?, name, arguments.to_string()));
+        blocks.push(call(
+            history.call_id(blocks.len()),
+            text(it, "id")?,
+            name,
+            arguments.to_string(),
+        ));
     }
     history.reply(blocks);
     Ok(())
@@ -122,8 +151,15 @@ fn tools(body: &Value) -> Result<Vec<ToolDecl>, Refusal> {
         if !known {
             return Err(bad("a tool is a function with an object of parameters"));
         }
-        let (name, description) = (text(function, "name")?.into(), text(function, "description")?.into());
-        Ok(ToolDecl { name, description, schema: function["parameters"].clone().into() })
+        let (name, description) = (
+            text(function, "name")?.into(),
+            text(function, "description")?.into(),
+        );
+        Ok(ToolDecl {
+            name,
+            description,
+            schema: function["parameters"].clone().into(),
+        })
     };
     list(body, "tools")?.iter().map(of).collect()
 }
@@ -135,7 +171,10 @@ fn options(body: &Value) -> Result<Options, Refusal> {
         temperature: asked["temperature"].as_f64(),
         top_p: asked["top_p"].as_f64(),
         seed: asked["seed"].as_u64(),
-        stop: list(asked, "stop")?.iter().filter_map(|it| Some(it.as_str()?.into())).collect(),
+        stop: list(asked, "stop")?
+            .iter()
+            .filter_map(|it| Some(it.as_str()?.into()))
+            .collect(),
         tool_choice: ToolChoice::Auto,
         ..Options::default()
     };
@@ -147,7 +186,9 @@ fn options(body: &Value) -> Result<Options, Refusal> {
         other => return Err(bad(format!("invalid think value: {other}"))),
     };
     let format = &body["format"];
-    options.format = format.is_object().then(|| Format::new("answer", format.clone()));
+    options.format = format
+        .is_object()
+        .then(|| Format::new("answer", format.clone()));
     Ok(options)
 }
 
@@ -164,15 +205,23 @@ impl Writer {
         let mut line = self.head.clone();
         line["message"] = message;
         line["done"] = end.is_some().into();
-        let frame = if end.is_some() { Frame::UsageAndFinish } else { Frame::Content };
+        let frame = if end.is_some() {
+            Frame::UsageAndFinish
+        } else {
+            Frame::Content
+        };
         if let (Some(line), Some(Value::Object(end))) = (line.as_object_mut(), end) {
             line.extend(end);
         }
-        body.frame(frame, |to| to.extend_from_slice(format!("{line}\n").as_bytes()));
+        body.frame(frame, |to| {
+            to.extend_from_slice(format!("{line}\n").as_bytes())
+        });
     }
 
     fn say(&mut self, block: u32, text: &str, body: &mut Body) {
-        let Some((_, field, said)) = self.open.as_mut().filter(|(open, ..)| *open == block) else { return };
+        let Some((_, field, said)) = self.open.as_mut().filter(|(open, ..)| *open == block) else {
+            return;
+        };
         *said = true;
         let mut message = json!({"role": "assistant", "content": ""});
         message[*field] = text.into();
@@ -190,18 +239,34 @@ impl Writer {
         }
         self.open = None;
         let Block::Call(call) = content else { return };
-        let args = if call.args.is_empty() { "{}" } else { &*call.args };
+        let args = if call.args.is_empty() {
+            "{}"
+        } else {
+            &*call.args
+        };
         // A call that is cut off, or is none, is not told.
         if let Ok(args @ Value::Object(_)) = serde_json::from_str(args) {
             let id = format!("call_{:08}", call.id.block);
             let made = json!([{"id": id, "function": {"name": call.name, "arguments": args}}]);
-            self.line(json!({"role": "assistant", "content": "", "tool_calls": made}), None, body);
+            self.line(
+                json!({"role": "assistant", "content": "", "tool_calls": made}),
+                None,
+                body,
+            );
         }
     }
 
     fn done(&self, reply: &Reply, body: &mut Body) {
-        let usage = if reply.usage == Usage::default() { self.usage } else { reply.usage };
-        let reason = if reply.stop == FinishReason::Length { "length" } else { "stop" };
+        let usage = if reply.usage == Usage::default() {
+            self.usage
+        } else {
+            reply.usage
+        };
+        let reason = if reply.stop == FinishReason::Length {
+            "length"
+        } else {
+            "stop"
+        };
         let end = json!({
             "done_reason": reply.raw_stop.as_deref().unwrap_or(reason),
             "total_duration": 1_000_000,
@@ -215,12 +280,20 @@ impl Writer {
 impl Speaker for Writer {
     fn chunk(&mut self, chunk: &Chunk, body: &mut Body) -> Result<(), Refusal> {
         match chunk {
-            Chunk::Open { block, kind: BlockKind::Text } => self.open = Some((*block, "content", false)),
-            Chunk::Open { block, kind: BlockKind::Thinking } => self.open = Some((*block, "thinking", false)),
+            Chunk::Open {
+                block,
+                kind: BlockKind::Text,
+            } => self.open = Some((*block, "content", false)),
+            Chunk::Open {
+                block,
+                kind: BlockKind::Thinking,
+            } => self.open = Some((*block, "thinking", false)),
             Chunk::Delta { block, text } => self.say(*block, text, body),
             Chunk::Close { block, content } => self.close(*block, content, body),
             Chunk::Usage { usage, .. } => self.usage = *usage,
-            Chunk::Done(reply) if matches!(reply.stop, FinishReason::Refused | FinishReason::Filtered) => {
+            Chunk::Done(reply)
+                if matches!(reply.stop, FinishReason::Refused | FinishReason::Filtered) =>
+            {
                 return Err(Refusal::new(500, "an open model has no word for a refusal"));
             }
             Chunk::Done(reply) => self.done(reply, body),

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{Error, JournalErrorKind, Replayed, ResumeItem, Rewind, Seq, Sessions, Stamped};
+use adjutant_core::{
+    Error, JournalErrorKind, Replayed, ResumeItem, Rewind, Seq, Sessions, Stamped,
+};
 use futures_util::StreamExt;
 
 use super::AgentLog;
@@ -17,7 +19,10 @@ impl AgentLog<'_> {
     /// `Journal` if the log cannot be read or does not fold.
     pub async fn explain(self) -> Result<Vec<ResumeItem>, Error> {
         let session = &self.agent.session;
-        match Sessions::new(Arc::clone(session.journal())).explain(session.id()).await {
+        match Sessions::new(Arc::clone(session.journal()))
+            .explain(session.id())
+            .await
+        {
             Err(error) if error.kind == JournalErrorKind::Missing => Ok(Vec::new()),
             again => Ok(again?),
         }
@@ -31,16 +36,27 @@ impl AgentLog<'_> {
     /// # Errors
     /// `Journal` if the log cannot be read, `Defect` if it does not fold; and those of [`config`](AgentLog::config).
     pub async fn replay(self, until: Option<Seq>) -> Result<Replayed, Error> {
-        Rewind { until, ..self.rewind().await? }.play(self.log_at_hand().await?)
+        Rewind {
+            until,
+            ..self.rewind().await?
+        }
+        .play(self.log_at_hand().await?)
     }
 
     async fn rewind(self) -> Result<Rewind, Error> {
-        Ok(Rewind { config: Some(self.config().await?), ..Rewind::new(Arc::clone(&self.agent.setup.who)) })
+        Ok(Rewind {
+            config: Some(self.config().await?),
+            ..Rewind::new(Arc::clone(&self.agent.setup.who))
+        })
     }
 
     /// The records of the log; none if it was not made yet.
     async fn log_at_hand(self) -> Result<Vec<Arc<Stamped>>, Error> {
-        let mut records = self.agent.session.journal().read(self.agent.session.id(), Seq(0));
+        let mut records = self
+            .agent
+            .session
+            .journal()
+            .read(self.agent.session.id(), Seq(0));
         let mut all = Vec::new();
         while let Some(stamped) = records.next().await {
             match stamped {

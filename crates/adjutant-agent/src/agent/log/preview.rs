@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{ActivityId, Config, EffectInput, Error, Failure, Ledger, Outcome, RunNo, RunResult, TurnNo};
+use adjutant_core::{
+    ActivityId, Config, EffectInput, Error, Failure, Ledger, Outcome, RunNo, RunResult, TurnNo,
+};
 use adjutant_llm::{Entry, Model, Request};
 
 use super::AgentLog;
@@ -53,25 +55,42 @@ impl AgentLog<'_> {
     }
 
     /// The next request, and what it is made with.
-    async fn upcoming(self, prompts: Vec<Entry>) -> Result<(Arc<Setup>, EffectInput, Arc<dyn Model>, Request), Error> {
+    async fn upcoming(
+        self,
+        prompts: Vec<Entry>,
+    ) -> Result<(Arc<Setup>, EffectInput, Arc<dyn Model>, Request), Error> {
         let run = self.agent.session.look(&self.agent.setup.who).await?;
-        let instructed =
-            self.agent.setup.instructed(RunNo(run.run().0 + 1)).await.map_err(|failure| self.never(failure))?;
+        let instructed = self
+            .agent
+            .setup
+            .instructed(RunNo(run.run().0 + 1))
+            .await
+            .map_err(|failure| self.never(failure))?;
         let setup = &*instructed;
         let mut sight = run.request().sight(setup.world.now_ms()).with(prompts);
         // As in the first turn of the next run, also while one goes on.
         (sight.run, sight.turn) = (RunNo(run.run().0 + 1), TurnNo(run.turn().0 + 1));
-        sight.ledger = Ledger { caps: self.agent.limits.caps, ..Ledger::default() };
+        sight.ledger = Ledger {
+            caps: self.agent.limits.caps,
+            ..Ledger::default()
+        };
         (sight.overflow, sight.last, sight.only) = (None, false, None);
         let model = Arc::clone(&setup.model);
         let failed = |message| self.failed(message);
-        let (_, tools) = prepare::resolve(setup, KnownTools::default()).await.map_err(failed)?;
+        let (_, tools) = prepare::resolve(setup, KnownTools::default())
+            .await
+            .map_err(failed)?;
         let mut plan = TurnPlan::new(&sight);
         let stage = Stage::new(setup, &sight, &tools, &model, Phase::Preview);
         stage.act(&mut plan).await.map_err(failed)?;
         // A run would fail; what there is can be looked at all the same.
         let _too_large = stage.fit(&mut plan, FloorMemo::of(&sight)).await;
-        let (_, tools) = prepare::offer(Vec::new(), tools, std::mem::take(&mut plan.offered), KnownTools::default());
+        let (_, tools) = prepare::offer(
+            Vec::new(),
+            tools,
+            std::mem::take(&mut plan.offered),
+            KnownTools::default(),
+        );
         let decls = ShownTools::decls(&mut None, tools.decls(), &plan.hidden, None);
         let (entries, options) = (plan.view.items().fork(), Arc::clone(&setup.options));
         let request = prepare::compose(setup, decls, entries, options, (sight.turn, 0));
@@ -79,10 +98,21 @@ impl AgentLog<'_> {
     }
 
     fn failed(self, message: String) -> Error {
-        self.never(Failure::Activity { act: ActivityId::Prepare(TurnNo(0)), message: message.into() })
+        self.never(Failure::Activity {
+            act: ActivityId::Prepare(TurnNo(0)),
+            message: message.into(),
+        })
     }
 
     fn never(self, failure: Failure) -> Error {
-        Error::failed(RunResult::never(&self.agent.setup.who, Outcome::Failed { failure: failure.clone() }), failure)
+        Error::failed(
+            RunResult::never(
+                &self.agent.setup.who,
+                Outcome::Failed {
+                    failure: failure.clone(),
+                },
+            ),
+            failure,
+        )
     }
 }

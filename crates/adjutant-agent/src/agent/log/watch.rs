@@ -53,8 +53,13 @@ impl AgentLog<'_> {
     pub fn attach(self, after: Seq) -> Attached {
         let session = &self.agent.session;
         let past = self.events_after(after);
-        let Some(live) = session.live() else { return Attached::following(past) };
-        let (listeners, journal) = (Arc::clone(session.listeners()), Arc::clone(session.journal()));
+        let Some(live) = session.live() else {
+            return Attached::following(past);
+        };
+        let (listeners, journal) = (
+            Arc::clone(session.listeners()),
+            Arc::clone(session.journal()),
+        );
         Attached::joined(past, &live, listeners, journal)
     }
 
@@ -78,6 +83,11 @@ impl AgentLog<'_> {
     /// Returns the log after a record as events: without deltas, progress and warnings.
     pub fn events_after(self, seq: Seq) -> PastEvents {
         let journal = Arc::clone(self.agent.session.journal());
-        PastEvents::new(journal, self.agent.session.id().clone(), Arc::clone(&self.agent.setup.who), seq)
+        PastEvents::new(
+            journal,
+            self.agent.session.id().clone(),
+            Arc::clone(&self.agent.setup.who),
+            seq,
+        )
     }
 }

@@ -1,7 +1,9 @@
 //! The tool `recall`: reads the result of an earlier call from the history, a page at a time.
 
 use adjutant_llm::{CallId, CallResult};
-use adjutant_tool::{CallContext, Conversation, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, tool_fn};
+use adjutant_tool::{
+    CallContext, Conversation, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, tool_fn,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -47,16 +49,31 @@ pub(super) fn tool() -> impl ErasedTool + 'static {
 fn recall(args: Value, cx: &CallContext) -> Result<CallResult, ToolError> {
     let wrong = |message: String| ToolError::new(ToolErrorKind::InvalidArguments, message);
     let args: Args = serde_json::from_value(args).map_err(|error| wrong(error.to_string()))?;
-    let id: CallId = args.id.trim().parse().map_err(|error: adjutant_llm::CallIdError| wrong(error.to_string()))?;
-    let conversation = cx.get::<Conversation>().ok_or_else(|| ToolError::failed("there is no conversation to read"))?;
-    let result = conversation.result(&id).ok_or_else(|| ToolError::failed(format!("no call {id} has a result")))?;
-    page(&result.text(), args.offset, args.limit.unwrap_or(PAGE_CHARS).clamp(1, MAX_PAGE_CHARS)).map_err(wrong)
+    let id: CallId = args
+        .id
+        .trim()
+        .parse()
+        .map_err(|error: adjutant_llm::CallIdError| wrong(error.to_string()))?;
+    let conversation = cx
+        .get::<Conversation>()
+        .ok_or_else(|| ToolError::failed("there is no conversation to read"))?;
+    let result = conversation
+        .result(&id)
+        .ok_or_else(|| ToolError::failed(format!("no call {id} has a result")))?;
+    page(
+        &result.text(),
+        args.offset,
+        args.limit.unwrap_or(PAGE_CHARS).clamp(1, MAX_PAGE_CHARS),
+    )
+    .map_err(wrong)
 }
 
 fn page(text: &str, offset: usize, limit: usize) -> Result<CallResult, String> {
     let whole = text.chars().count();
     if offset > 0 && offset >= whole {
-        return Err(format!("the result has {whole} characters: none stands at {offset}"));
+        return Err(format!(
+            "the result has {whole} characters: none stands at {offset}"
+        ));
     }
     let rest = &text[clip(text, offset).len()..];
     let shown = clip(rest, limit);
@@ -64,6 +81,12 @@ fn page(text: &str, offset: usize, limit: usize) -> Result<CallResult, String> {
         return Ok(CallResult::ok(shown));
     }
     let end = offset + shown.chars().count();
-    let more = if end < whole { format!("; offset {end} shows more") } else { String::new() };
-    Ok(CallResult::ok(format!("{shown}\n[characters {offset} to {end} of {whole}{more}]")))
+    let more = if end < whole {
+        format!("; offset {end} shows more")
+    } else {
+        String::new()
+    };
+    Ok(CallResult::ok(format!(
+        "{shown}\n[characters {offset} to {end} of {whole}{more}]"
+    )))
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Block, Call, CallResult, Content, Edit, Entry, Estimate, Reply, Summary, Transcript, Turn, UserMessage,
+    Block, Call, CallResult, Content, Edit, Entry, Estimate, Reply, Summary, Transcript, Turn,
+    UserMessage,
 };
 use serde_json::json;
 
@@ -17,11 +18,22 @@ pub(super) fn cut(items: &Transcript, budget: u64) -> Vec<Edit> {
     if items.tokens() <= budget {
         return Vec::new();
     }
-    let mut sizes: Vec<u64> = items.iter().flat_map(|stored| sizes(&stored.entry)).collect();
+    let mut sizes: Vec<u64> = items
+        .iter()
+        .flat_map(|stored| sizes(&stored.entry))
+        .collect();
     let fixed = items.tokens().saturating_sub(sizes.iter().sum());
     let cap = cap(&mut sizes, budget.saturating_sub(fixed)).max(LEAST);
     let shorter = |entry: &Entry| shorter(entry, cap);
-    items.iter().filter_map(|it| Some(Edit::Replace { at: it.id, with: shorter(&it.entry)? })).collect()
+    items
+        .iter()
+        .filter_map(|it| {
+            Some(Edit::Replace {
+                at: it.id,
+                with: shorter(&it.entry)?,
+            })
+        })
+        .collect()
 }
 
 /// The length to which pieces are cut so that all of them have this size together.
@@ -68,10 +80,14 @@ fn shorter(entry: &Entry, cap: u64) -> Option<Entry> {
         return None;
     }
     Some(match entry {
-        Entry::User(message) => {
-            Entry::User(UserMessage { content: contents(&message.content, cap), ..message.clone() })
-        }
-        Entry::Summary(summary) => Entry::Summary(Summary { text: text(&summary.text, cap).into(), ..summary.clone() }),
+        Entry::User(message) => Entry::User(UserMessage {
+            content: contents(&message.content, cap),
+            ..message.clone()
+        }),
+        Entry::Summary(summary) => Entry::Summary(Summary {
+            text: text(&summary.text, cap).into(),
+            ..summary.clone()
+        }),
         Entry::Turn(turn) => Entry::Turn(turn_of(turn, cap)?),
         Entry::Custom(_) => return None,
         _ => return None,
@@ -80,20 +96,37 @@ fn shorter(entry: &Entry, cap: u64) -> Option<Entry> {
 
 /// The turn with all of its calls and their results.
 fn turn_of(turn: &Turn, cap: u64) -> Option<Turn> {
-    let blocks = turn.reply().blocks.iter().filter_map(|block| match &**block {
-        whole if said(whole) <= cap => Some(Arc::clone(block)),
-        Block::Text(said) => Some(Arc::new(Block::text(text(&said.text, cap)))),
-        Block::Call(call) => Some(Arc::new(Block::Call(Call { args: args(&call.args, cap), ..call.clone() }))),
-        // They are read whole or not at all.
-        _ => None,
-    });
-    let reply = Reply { blocks: blocks.collect(), ..Reply::clone(turn.reply()) };
+    let blocks = turn
+        .reply()
+        .blocks
+        .iter()
+        .filter_map(|block| match &**block {
+            whole if said(whole) <= cap => Some(Arc::clone(block)),
+            Block::Text(said) => Some(Arc::new(Block::text(text(&said.text, cap)))),
+            Block::Call(call) => Some(Arc::new(Block::Call(Call {
+                args: args(&call.args, cap),
+                ..call.clone()
+            }))),
+            // They are read whole or not at all.
+            _ => None,
+        });
+    let reply = Reply {
+        blocks: blocks.collect(),
+        ..Reply::clone(turn.reply())
+    };
     let mut open = Turn::open(Arc::new(reply));
     for (call, result) in turn.pairs() {
         // What ran would be shown in the place of the call's own arguments.
-        let ran = result.args.as_deref().filter(|ran| Estimate.count(ran) <= cap && Estimate.count(&call.args) <= cap);
+        let ran = result
+            .args
+            .as_deref()
+            .filter(|ran| Estimate.count(ran) <= cap && Estimate.count(&call.args) <= cap);
         let content = contents(&result.content, cap);
-        let shown = CallResult { content, args: ran.map(Arc::from), ..CallResult::clone(result) };
+        let shown = CallResult {
+            content,
+            args: ran.map(Arc::from),
+            ..CallResult::clone(result)
+        };
         open.put(call.id, Arc::new(shown)).ok()?;
     }
     open.close().ok()
@@ -103,8 +136,12 @@ fn contents(contents: &[Content], cap: u64) -> Vec<Content> {
     let one = |content: &Content| match content {
         content if Estimate::content(content) <= cap => content.clone(),
         Content::Text { text: long } => Content::text(text(long, cap)),
-        Content::Image(_) => Content::text("[a picture was left out: it does not fit the model's window]"),
-        Content::Audio(_) => Content::text("[a recording was left out: it does not fit the model's window]"),
+        Content::Image(_) => {
+            Content::text("[a picture was left out: it does not fit the model's window]")
+        }
+        Content::Audio(_) => {
+            Content::text("[a recording was left out: it does not fit the model's window]")
+        }
         _ => Content::text("[a document was left out: it does not fit the model's window]"),
     };
     contents.iter().map(one).collect()
@@ -114,7 +151,11 @@ fn contents(contents: &[Content], cap: u64) -> Vec<Content> {
 fn args(args: &str, cap: u64) -> Arc<str> {
     // A quotation may take twice its length.
     let shown = json!({ "left_out": text(args, cap / 2) }).to_string();
-    if Estimate.count(&shown) <= cap { shown.into() } else { "{}".into() }
+    if Estimate.count(&shown) <= cap {
+        shown.into()
+    } else {
+        "{}".into()
+    }
 }
 
 /// Beginning and end of a text, so that it has at most so many tokens.
@@ -125,10 +166,17 @@ fn text(text: &str, cap: u64) -> String {
     let room = cap.saturating_sub(Estimate.count(GAP));
     let mut chars = usize::try_from(room.saturating_mul(4)).unwrap_or(usize::MAX);
     loop {
-        let head = text.char_indices().nth(chars - chars / 4).map_or(text, |(end, _)| &text[..end]);
+        let head = text
+            .char_indices()
+            .nth(chars - chars / 4)
+            .map_or(text, |(end, _)| &text[..end]);
         let tail = match chars / 4 {
             0 => "",
-            tail => text.char_indices().rev().nth(tail - 1).map_or(text, |(start, _)| &text[start..]),
+            tail => text
+                .char_indices()
+                .rev()
+                .nth(tail - 1)
+                .map_or(text, |(start, _)| &text[start..]),
         };
         let shown = format!("{head}{GAP}{tail}");
         let tokens = Estimate.count(&shown);
@@ -136,7 +184,8 @@ fn text(text: &str, cap: u64) -> String {
             return shown;
         }
         // In another script a character is more than a quarter of a token.
-        let fewer = usize::try_from(u128::from(room) * chars as u128 / u128::from(tokens)).unwrap_or(0);
+        let fewer =
+            usize::try_from(u128::from(room) * chars as u128 / u128::from(tokens)).unwrap_or(0);
         chars = fewer.min(chars - 1);
     }
 }

@@ -15,12 +15,21 @@ pub(super) fn denied(reason: &str) -> CallResult {
 
 /// A tool that is there, but not in this turn.
 pub(super) fn hidden(name: &ToolName) -> CallResult {
-    CallResult::new(Status::Denied, format!("not executed: tool {:?} is not available in this turn", name.as_str()))
+    CallResult::new(
+        Status::Denied,
+        format!(
+            "not executed: tool {:?} is not available in this turn",
+            name.as_str()
+        ),
+    )
 }
 
 /// A call that someone wished to stop before it began.
 pub(super) fn stopped() -> CallResult {
-    CallResult::new(Status::Cancelled, "cancelled: the call was stopped before it began")
+    CallResult::new(
+        Status::Cancelled,
+        "cancelled: the call was stopped before it began",
+    )
 }
 
 /// The call that is the wanted answer.
@@ -30,30 +39,43 @@ pub(super) fn received() -> CallResult {
 
 /// The call that should be the wanted answer, and does not fit.
 pub(super) fn misfit() -> CallResult {
-    CallResult::new(Status::InvalidArguments, "not accepted: see the next message")
+    CallResult::new(
+        Status::InvalidArguments,
+        "not accepted: see the next message",
+    )
 }
 
 /// A call that needs a word in a run that may ask nobody.
 pub(super) fn nobody() -> CallResult {
-    CallResult::new(Status::Denied, "not executed: the call needs someone's word, and nobody can be asked in this run")
+    CallResult::new(
+        Status::Denied,
+        "not executed: the call needs someone's word, and nobody can be asked in this run",
+    )
 }
 
 /// A call that is run elsewhere, in a run that may ask nobody.
 pub(super) fn no_executor(tool: &Bound) -> CallResult {
     let name = tool.spec().name().as_str();
-    let message = format!("not executed: tool {name:?} is run elsewhere, and nobody can be asked in this run");
+    let message = format!(
+        "not executed: tool {name:?} is run elsewhere, and nobody can be asked in this run"
+    );
     CallResult::new(Status::Denied, message)
 }
 
 /// The rule that says whether a call needs a word has failed.
 pub(super) fn panicked_rule(panic: &str) -> CallResult {
-    let message = format!("not executed: the rule that says whether the call needs someone's word panicked: {panic}");
+    let message = format!(
+        "not executed: the rule that says whether the call needs someone's word panicked: {panic}"
+    );
     CallResult::new(Status::Denied, message)
 }
 
 /// Returns the text for whoever runs a call elsewhere.
 pub(super) fn run_elsewhere(tool: &Bound) -> String {
-    format!("Run {:?} with these arguments and give its result.", tool.spec().name().as_str())
+    format!(
+        "Run {:?} with these arguments and give its result.",
+        tool.spec().name().as_str()
+    )
 }
 
 /// True if an approval was asked for that lets a call run.
@@ -63,7 +85,10 @@ pub(super) fn is_word(kind: AskKind) -> bool {
 
 /// The arguments that somebody approved cannot be read back.
 pub(super) fn unreadable(error: &Misread) -> CallResult {
-    CallResult::new(Status::InvalidArguments, format!("the recorded arguments cannot be read: {error}"))
+    CallResult::new(
+        Status::InvalidArguments,
+        format!("the recorded arguments cannot be read: {error}"),
+    )
 }
 
 /// Nobody gave what the call needs.
@@ -73,14 +98,24 @@ pub(super) fn refused(kind: AskKind, answer: &Answer) -> CallResult {
         words => format!("not executed: {said}: {words}"),
     };
     match (kind, answer) {
-        (AskKind::External, Answer::Expired) => {
-            CallResult::new(Status::TimedOut, "no result came in time; the call may have taken effect")
+        (AskKind::External, Answer::Expired) => CallResult::new(
+            Status::TimedOut,
+            "no result came in time; the call may have taken effect",
+        ),
+        (_, Answer::Expired) => CallResult::new(
+            Status::Denied,
+            "not executed: nobody approved the call in time",
+        ),
+        (_, Answer::Deny { reason }) => {
+            CallResult::new(Status::Denied, words("a person refused the call", reason))
         }
-        (_, Answer::Expired) => CallResult::new(Status::Denied, "not executed: nobody approved the call in time"),
-        (_, Answer::Deny { reason }) => CallResult::new(Status::Denied, words("a person refused the call", reason)),
-        (_, Answer::Decline { message }) => {
-            CallResult::new(Status::Denied, words("the call was declined", message.as_deref().unwrap_or_default()))
-        }
+        (_, Answer::Decline { message }) => CallResult::new(
+            Status::Denied,
+            words(
+                "the call was declined",
+                message.as_deref().unwrap_or_default(),
+            ),
+        ),
         _ => CallResult::new(Status::Denied, "not executed: the call was not approved"),
     }
 }
@@ -97,7 +132,10 @@ pub(super) fn unlisted(name: &ToolName) -> CallResult {
 
 /// A tool that is not there.
 pub(super) fn unknown(tools: &Toolset, name: &ToolName, hidden: &[ToolName]) -> CallResult {
-    let names = tools.iter().map(|tool| tool.spec().name()).filter(|name| !hidden.contains(name));
+    let names = tools
+        .iter()
+        .map(|tool| tool.spec().name())
+        .filter(|name| !hidden.contains(name));
     let names: Vec<&str> = names.take(MAX_NAMES).map(ToolName::as_str).collect();
     let name = name.as_str();
     let message = match names.is_empty() {

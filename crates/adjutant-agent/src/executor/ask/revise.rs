@@ -24,31 +24,58 @@ impl Asking {
     pub(super) fn overflowed(mut self, error: &Error) -> Performed {
         self.retract(error);
         let overflow = error.details().overflow.unwrap_or_default();
-        self.records.push(Record::Overflowed { turn: self.turn, overflow });
-        Performed { act: ActivityId::Ask(self.turn), records: self.records.into(), tools: None, args: None }
+        self.records.push(Record::Overflowed {
+            turn: self.turn,
+            overflow,
+        });
+        Performed {
+            act: ActivityId::Ask(self.turn),
+            records: self.records.into(),
+            tools: None,
+            args: None,
+        }
     }
 
     /// Takes back what was said in this attempt: it is billed all the same.
     fn retract(&mut self, cause: &Error) {
-        let Some(said) = lock(&self.reply).cut() else { return };
+        let Some(said) = lock(&self.reply).cut() else {
+            return;
+        };
         if said.blocks.is_empty() && said.usage.total() == 0 {
             return;
         }
         let (turn, attempt, usage) = (self.turn, self.attempt, said.usage);
         let cost = self.known_cost(&usage);
-        self.records.push(Record::Retracted { turn, attempt, usage, cost });
+        self.records.push(Record::Retracted {
+            turn,
+            attempt,
+            usage,
+            cost,
+        });
         if self.shown {
-            let kind = EventKind::ReplyRetracted { attempt, cause: cause.clone(), usage };
+            let kind = EventKind::ReplyRetracted {
+                attempt,
+                cause: cause.clone(),
+                usage,
+            };
             self.feed.show(self.place, self.at_ms, kind);
         }
     }
 
     /// The reply as hooks leave it; who wishes to stop gets it as it is.
-    pub(super) async fn revised(mut self, reply: Arc<Reply>, began_ms: u64, stop: &Cancel) -> Performed {
+    pub(super) async fn revised(
+        mut self,
+        reply: Arc<Reply>,
+        began_ms: u64,
+        stop: &Cancel,
+    ) -> Performed {
         let act = ActivityId::Ask(self.turn);
-        let duration = Duration::from_millis(self.feed.setup.world.now_ms().saturating_sub(began_ms));
+        let duration =
+            Duration::from_millis(self.feed.setup.world.now_ms().saturating_sub(began_ms));
         let point = AfterModel::new(Arc::clone(&reply), duration);
-        let Some(verdict) = self.pass(point, stop).await else { return self.end(Some(Ok(reply))) };
+        let Some(verdict) = self.pass(point, stop).await else {
+            return self.end(Some(Ok(reply)));
+        };
         let cost = self.known_cost(&reply.usage);
         match verdict {
             Verdict::Pass(point) if point.reply == reply => return self.end(Some(Ok(reply))),
@@ -56,21 +83,36 @@ impl Asking {
                 None => {
                     let (turn, original) = (self.turn, Some(reply));
                     let recovered = None;
-                    self.records.push(Record::Replied { turn, reply: point.reply, cost, original, recovered });
+                    self.records.push(Record::Replied {
+                        turn,
+                        reply: point.reply,
+                        cost,
+                        original,
+                        recovered,
+                    });
                 }
                 Some(why) => {
                     self.records.push(Record::replied(self.turn, reply, cost));
                     let message = format!("a hook of {}: {why}", AfterModel::NAME).into();
-                    self.records.push(Record::Broke { act, failure: Failure::Activity { act, message } });
+                    self.records.push(Record::Broke {
+                        act,
+                        failure: Failure::Activity { act, message },
+                    });
                 }
             },
             Verdict::Deny(reason) => {
                 self.records.push(Record::replied(self.turn, reply, cost));
-                self.records.extend(prepare::denied::<AfterModel>(act, reason));
+                self.records
+                    .extend(prepare::denied::<AfterModel>(act, reason));
             }
         }
         lock(&self.reply).cut();
-        Performed { act, records: self.records.into(), tools: None, args: None }
+        Performed {
+            act,
+            records: self.records.into(),
+            tools: None,
+            args: None,
+        }
     }
 
     /// The reply that a hook puts in the place of a failed one; without one, the failure.
@@ -79,21 +121,43 @@ impl Asking {
         let reply = match self.pass(ModelError::new(error.clone(), None), stop).await {
             Some(Verdict::Pass(point)) => point.reply,
             Some(Verdict::Deny(reason)) => {
-                let denied = Record::Denied { point: ModelError::NAME.into(), reason, call: None };
+                let denied = Record::Denied {
+                    point: ModelError::NAME.into(),
+                    reason,
+                    call: None,
+                };
                 self.records.push(denied);
                 None
             }
             None => None,
         };
-        let Some(reply) = reply else { return self.end(Some(Err(error))) };
+        let Some(reply) = reply else {
+            return self.end(Some(Err(error)));
+        };
         if let Some(why) = self.misfit(&reply, None) {
-            let message = format!("{error}; the reply of a hook of {} does not count: {why}", ModelError::NAME);
-            return self.end(Some(Err(Error::new(ErrorKind::Protocol, message).with_source(error))));
+            let message = format!(
+                "{error}; the reply of a hook of {} does not count: {why}",
+                ModelError::NAME
+            );
+            return self.end(Some(Err(
+                Error::new(ErrorKind::Protocol, message).with_source(error)
+            )));
         }
         self.retract(&error);
         let (turn, cost) = (self.turn, None);
-        self.records.push(Record::Replied { turn, reply, cost, original: None, recovered: Some(error) });
-        Performed { act, records: self.records.into(), tools: None, args: None }
+        self.records.push(Record::Replied {
+            turn,
+            reply,
+            cost,
+            original: None,
+            recovered: Some(error),
+        });
+        Performed {
+            act,
+            records: self.records.into(),
+            tools: None,
+            args: None,
+        }
     }
 
     async fn pass<P: Point>(&mut self, point: P, stop: &Cancel) -> Option<Verdict<P>> {
@@ -107,11 +171,15 @@ impl Asking {
 
     /// Returns the reason why a hook's reply cannot count: every call needs an id of its own, which no other turn has.
     fn misfit(&self, reply: &Reply, original: Option<&Reply>) -> Option<&'static str> {
-        let known = |id: CallId| original.is_some_and(|original| original.calls().any(|call| call.id == id));
+        let known = |id: CallId| {
+            original.is_some_and(|original| original.calls().any(|call| call.id == id))
+        };
         if has_doubles(reply) {
             return Some("two calls of a reply have one id");
         }
-        let foreign = reply.calls().any(|call| call.id.turn != self.turn.0 && !known(call.id));
+        let foreign = reply
+            .calls()
+            .any(|call| call.id.turn != self.turn.0 && !known(call.id));
         foreign.then_some("a call has an id of another turn")
     }
 }

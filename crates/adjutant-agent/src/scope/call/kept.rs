@@ -25,7 +25,10 @@ struct State {
 
 impl RunScopes {
     /// Keeps a scope until the run ends; none if it has ended.
-    pub(super) fn keep(&self, scope: impl FnOnce(Arc<Notify>) -> Arc<CallScope>) -> Option<Arc<CallScope>> {
+    pub(super) fn keep(
+        &self,
+        scope: impl FnOnce(Arc<Notify>) -> Arc<CallScope>,
+    ) -> Option<Arc<CallScope>> {
         let mut state = self.state();
         if state.closed {
             return None;
@@ -80,7 +83,11 @@ impl RunScopes {
 
 /// The call that opened a child of a run, and its key, as the name of its thread tells; `None` if it is no such thread.
 pub(crate) fn opener<'a>(thread: &'a ThreadId, parent: &ThreadId) -> Option<(CallId, &'a str)> {
-    let kept = thread.as_str().strip_prefix(parent.as_str())?.strip_prefix('/')?.strip_prefix(KEPT)?;
+    let kept = thread
+        .as_str()
+        .strip_prefix(parent.as_str())?
+        .strip_prefix('/')?
+        .strip_prefix(KEPT)?;
     let (call, key) = kept.split_once('/')?;
     Some((call.parse().ok()?, key)).filter(|(_, key)| !key.contains('/'))
 }
@@ -93,6 +100,8 @@ impl State {
 
 impl std::fmt::Debug for RunScopes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kept").field("scopes", &self.state().scopes.len()).finish()
+        f.debug_struct("Kept")
+            .field("scopes", &self.state().scopes.len())
+            .finish()
     }
 }

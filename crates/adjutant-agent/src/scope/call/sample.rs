@@ -27,8 +27,12 @@ struct Bill<'a> {
 #[async_trait]
 impl Sampler for CallScope {
     async fn sample(&self, request: Request) -> Result<Arc<Reply>, ToolError> {
-        let ended =
-            || ToolError::new(ToolErrorKind::Cancelled, "the call that asks the model was stopped or has ended");
+        let ended = || {
+            ToolError::new(
+                ToolErrorKind::Cancelled,
+                "the call that asks the model was stopped or has ended",
+            )
+        };
         if self.is_heard().await.is_err() || self.is_closed() {
             return Err(ended());
         }
@@ -42,21 +46,36 @@ impl Sampler for CallScope {
 
 impl CallScope {
     async fn ask(&self, request: Request) -> Result<Arc<Reply>, ToolError> {
-        let failed = |error: String| ToolError::failed(format!("the model gave no answer: {error}"));
-        let model = self.feed.setup.chosen(self.model.as_deref()).map_err(|error| failed(chain(&error)))?;
+        let failed =
+            |error: String| ToolError::failed(format!("the model gave no answer: {error}"));
+        let model = self
+            .feed
+            .setup
+            .chosen(self.model.as_deref())
+            .map_err(|error| failed(chain(&error)))?;
         let mut request = self.bare(request, model.info())?;
         let mut need = aside::need(&*model, &request);
         need.fixed.requests = 1;
         let (tokens, window) = (need.fixed.tokens, model.info().context_window);
         if window > 0 && tokens > window {
-            return Err(refused(format!("about {tokens} tokens do not fit its window of {window}")));
+            return Err(refused(format!(
+                "about {tokens} tokens do not fit its window of {window}"
+            )));
         }
-        let mut bill = Bill { scope: self, held: None, tally: Tally::default() };
+        let mut bill = Bill {
+            scope: self,
+            held: None,
+            tally: Tally::default(),
+        };
         if let Some(budget) = &self.budget {
-            let held = aside::hold(budget, need, &mut request).await.map_err(|limit| {
-                let message = format!("the model is not asked: the limit of {limit} leaves no room for it");
-                ToolError::new(ToolErrorKind::Denied, message)
-            })?;
+            let held = aside::hold(budget, need, &mut request)
+                .await
+                .map_err(|limit| {
+                    let message = format!(
+                        "the model is not asked: the limit of {limit} leaves no room for it"
+                    );
+                    ToolError::new(ToolErrorKind::Denied, message)
+                })?;
             bill.held = Some((held, need.fixed));
         }
         bill.tally.requests = 1;
@@ -74,7 +93,11 @@ impl CallScope {
             return Err(refused("there is no message for it".to_owned()));
         }
         let asked = &request.options;
-        let most = if info.max_output_tokens > 0 { info.max_output_tokens } else { u64::MAX };
+        let most = if info.max_output_tokens > 0 {
+            info.max_output_tokens
+        } else {
+            u64::MAX
+        };
         let options = Options {
             max_output_tokens: Some(asked.max_output_tokens.unwrap_or(OUTPUT).clamp(1, most)),
             temperature: asked.temperature,
@@ -84,12 +107,21 @@ impl CallScope {
             headers: self.feed.setup.options.headers.clone(),
             ..Options::default()
         };
-        Ok(Request { tools: Arc::from([]), options: Arc::new(options), turn: None, attempt: 0, ..request })
+        Ok(Request {
+            tools: Arc::from([]),
+            options: Arc::new(options),
+            turn: None,
+            attempt: 0,
+            ..request
+        })
     }
 }
 
 fn refused(why: String) -> ToolError {
-    ToolError::new(ToolErrorKind::InvalidArguments, format!("the model is not asked: {why}"))
+    ToolError::new(
+        ToolErrorKind::InvalidArguments,
+        format!("the model is not asked: {why}"),
+    )
 }
 
 impl Bill<'_> {
@@ -105,7 +137,10 @@ impl Bill<'_> {
             && let Some((held, fixed)) = self.held.take()
         {
             // Nobody counted; what was sent was sent all the same.
-            held.settle(Spend { requests: 0, ..fixed });
+            held.settle(Spend {
+                requests: 0,
+                ..fixed
+            });
         }
         let (done, durable) = oneshot::channel();
         self.tell(Some(done));
@@ -114,11 +149,25 @@ impl Bill<'_> {
     }
 
     fn tell(&mut self, done: Option<oneshot::Sender<()>>) {
-        let Tally { usage, cost, requests, tool_calls } = mem::take(&mut self.tally);
+        let Tally {
+            usage,
+            cost,
+            requests,
+            tool_calls,
+        } = mem::take(&mut self.tally);
         if requests > 0 {
-            let record = Record::Spent { call: self.scope.call, usage, cost, requests, tool_calls };
+            let record = Record::Spent {
+                call: self.scope.call,
+                usage,
+                cost,
+                requests,
+                tool_calls,
+            };
             // Also of a call that has ended: what was spent was spent.
-            self.scope.inbox.push(Input::Kept { record: Box::new(record), done });
+            self.scope.inbox.push(Input::Kept {
+                record: Box::new(record),
+                done,
+            });
         }
     }
 }

@@ -56,8 +56,21 @@ impl Driven {
 
 impl ChildTask {
     pub(super) async fn perform(self, heard: oneshot::Sender<ChildEnd>) {
-        let Self { core, number, ordinal, prompts, claim, mailbox, inbox, permit } = self;
-        let at_work = AtWork { core: Arc::clone(&core), number, _permit: permit };
+        let Self {
+            core,
+            number,
+            ordinal,
+            prompts,
+            claim,
+            mailbox,
+            inbox,
+            permit,
+        } = self;
+        let at_work = AtWork {
+            core: Arc::clone(&core),
+            number,
+            _permit: permit,
+        };
         let known = {
             let mut threads = core.scope().writer.threads();
             threads.of(core.thread()).results.get(ordinal - 1).cloned()
@@ -131,24 +144,44 @@ async fn drive(
         return Driven::Parked(pauses.clone());
     }
     let asked: Vec<&str> = pauses.iter().map(|pause| &*pause.id.0).collect();
-    let message = format!("nobody can be asked what the agent waits for: {}", asked.join(", "));
+    let message = format!(
+        "nobody can be asked what the agent waits for: {}",
+        asked.join(", ")
+    );
     close(core, ordinal, mailbox, inbox).await;
     Driven::ended(Err(ToolError::new(ToolErrorKind::Unattended, message)))
 }
 
 /// True if whoever prompts knows how the open run ended: the run above was closed, and told its end.
 fn is_given_up(core: &ChildCore, ordinal: usize) -> bool {
-    core.scope().writer.threads().of(core.thread()).results.len() + 1 < ordinal
+    core.scope()
+        .writer
+        .threads()
+        .of(core.thread())
+        .results
+        .len()
+        + 1
+        < ordinal
 }
 
 /// Closes a run that was left open, so that another one can begin.
-async fn give_up(core: &Arc<ChildCore>, mut claim: Box<dyn ChildDrive>) -> Result<Box<dyn ChildDrive>, Error> {
+async fn give_up(
+    core: &Arc<ChildCore>,
+    mut claim: Box<dyn ChildDrive>,
+) -> Result<Box<dyn ChildDrive>, Error> {
     claim.lend(core.scope().writer.clone());
     let (mailbox, inbox) = (Arc::new(Mailbox::closed()), Arc::new(Inbox::default()));
-    let result = claim.perform(Arc::clone(core.setup()), Begin::Cancel, mailbox, inbox).await;
+    let result = claim
+        .perform(Arc::clone(core.setup()), Begin::Cancel, mailbox, inbox)
+        .await;
     core.session().take_back();
     let tally = core.within().tally();
-    core.scope().writer.threads().of(core.thread()).results.push((result?, tally));
+    core.scope()
+        .writer
+        .threads()
+        .of(core.thread())
+        .results
+        .push((result?, tally));
     Arc::clone(core.session()).claim()
 }
 
@@ -174,10 +207,20 @@ async fn begin(
     };
     if fresh {
         let (call, key, thread) = (scope.call, Arc::clone(core.key()), core.thread().clone());
-        scope.note(Record::ChildOpened { call, key, thread, who: Arc::clone(&core.setup().who) }).await?;
+        scope
+            .note(Record::ChildOpened {
+                call,
+                key,
+                thread,
+                who: Arc::clone(&core.setup().who),
+            })
+            .await?;
     }
     if let Some(entries) = core.take_seed().filter(|entries| !entries.is_empty()) {
-        claim.seed(core.setup(), scope.writer.clone(), entries).await.map_err(|error| lost(&error))?;
+        claim
+            .seed(core.setup(), scope.writer.clone(), entries)
+            .await
+            .map_err(|error| lost(&error))?;
     }
     claim.lend(scope.writer.clone());
     Ok(())
@@ -194,7 +237,11 @@ async fn started(core: &Arc<ChildCore>, prompts: &[Entry]) -> Result<(), ToolErr
         Verdict::Deny(reason) => {
             let call = Some(core.scope().call);
             let message = format!("the agent may not begin: {reason}");
-            core.scope().tell(Record::Denied { point: "subagent_started".into(), reason, call });
+            core.scope().tell(Record::Denied {
+                point: "subagent_started".into(),
+                reason,
+                call,
+            });
             Err(ToolError::new(ToolErrorKind::Denied, message))
         }
     }
@@ -208,7 +255,12 @@ async fn go(
     mailbox: &Arc<Mailbox>,
     inbox: &Arc<Inbox>,
 ) -> Result<RunResult, Error> {
-    let mut work = claim.perform(Arc::clone(core.setup()), begin, Arc::clone(mailbox), Arc::clone(inbox));
+    let mut work = claim.perform(
+        Arc::clone(core.setup()),
+        begin,
+        Arc::clone(mailbox),
+        Arc::clone(inbox),
+    );
     let performed = tokio::select! {
         biased;
         performed = &mut work => performed,
@@ -223,9 +275,14 @@ async fn go(
 
 /// Ends a run that waits for the outside, because the call cannot wait with it.
 async fn close(core: &Arc<ChildCore>, ordinal: usize, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) {
-    let Ok(mut claim) = Arc::clone(core.session()).claim() else { return };
+    let Ok(mut claim) = Arc::clone(core.session()).claim() else {
+        return;
+    };
     claim.lend(core.scope().writer.clone());
-    Stopper { inbox: Arc::clone(inbox) }.stop(CancelBy::Parent);
+    Stopper {
+        inbox: Arc::clone(inbox),
+    }
+    .stop(CancelBy::Parent);
     let begin = Begin::resume(Vec::new());
     if let Ok(result) = go(core, claim, begin, mailbox, inbox).await {
         // Its end is told; why, the caller hears.
@@ -237,29 +294,48 @@ async fn close(core: &Arc<ChildCore>, ordinal: usize, mailbox: &Arc<Mailbox>, in
 async fn finish(core: &Arc<ChildCore>, ordinal: usize, result: RunResult) -> ChildEnd {
     stopped(core.scope(), core, Ok(&result)).await;
     let tally = core.within().tally();
-    core.scope().writer.threads().of(core.thread()).results.push((result.clone(), tally));
+    core.scope()
+        .writer
+        .threads()
+        .of(core.thread())
+        .results
+        .push((result.clone(), tally));
     tell_end(core, ordinal, &result, tally);
     of_result(result)
 }
 
 /// The log gave up under a run.
 async fn failed(core: &Arc<ChildCore>, error: Error) -> ToolError {
-    let outcome = Outcome::Failed { failure: Failure::Log { message: error.to_string().into() } };
+    let outcome = Outcome::Failed {
+        failure: Failure::Log {
+            message: error.to_string().into(),
+        },
+    };
     stopped(core.scope(), core, Err(outcome)).await;
     lost(&error)
 }
 
 /// Tells observers that a child has stopped.
-pub(in crate::scope) async fn stopped(scope: &CallScope, core: &Arc<ChildCore>, result: Result<&RunResult, Outcome>) {
+pub(in crate::scope) async fn stopped(
+    scope: &CallScope,
+    core: &Arc<ChildCore>,
+    result: Result<&RunResult, Outcome>,
+) {
     let (hooks, cx) = scope.hooks();
     if hooks.hears::<SubagentStopped>() {
         let who = &core.setup().who;
         let result = match result {
             Ok(result) => result.clone(),
-            Err(outcome) => RunResult { total_usage: core.within().tally().usage, ..RunResult::never(who, outcome) },
+            Err(outcome) => RunResult {
+                total_usage: core.within().tally().usage,
+                ..RunResult::never(who, outcome)
+            },
         };
         // An observer changes nothing.
-        let _ = scope.feed.pass(&cx, SubagentStopped::new(Arc::clone(who), Arc::new(result))).await;
+        let _ = scope
+            .feed
+            .pass(&cx, SubagentStopped::new(Arc::clone(who), Arc::new(result)))
+            .await;
     }
 }
 

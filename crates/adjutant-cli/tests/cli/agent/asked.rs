@@ -10,16 +10,35 @@ fn answer_goes_to_standard_output_when_an_agent_is_prompted() {
     let seen = project.run(&["agent", "prompt", "ada", "Who are you?", "-q"]);
     assert_eq!((seen.code, seen.stderr.as_str()), (Some(0), ""));
     assert!(seen.stdout.starts_with("I am offline"), "{}", seen.stdout);
-    let events = project.run(&["agent", "prompt", "ada", "Again?", "--json", "--session", "other"]).events();
-    let kinds: Vec<&str> = events.iter().filter_map(|event| event["event"].as_str()).collect();
-    assert_eq!((kinds.first(), kinds.last()), (Some(&"run_started"), Some(&"run_finished")));
+    let events = project
+        .run(&[
+            "agent",
+            "prompt",
+            "ada",
+            "Again?",
+            "--json",
+            "--session",
+            "other",
+        ])
+        .events();
+    let kinds: Vec<&str> = events
+        .iter()
+        .filter_map(|event| event["event"].as_str())
+        .collect();
+    assert_eq!(
+        (kinds.first(), kinds.last()),
+        (Some(&"run_started"), Some(&"run_finished"))
+    );
     assert!(kinds.contains(&"text_delta"), "{kinds:?}");
 }
 
 #[test]
 fn prompt_is_refused_when_there_is_none() {
     let project = Project::new();
-    let empty = ["error: the prompt is empty", "hint: say what the agent should answer"];
+    let empty = [
+        "error: the prompt is empty",
+        "hint: say what the agent should answer",
+    ];
     project.refused(&["agent", "prompt", "ada", " "], 2, &empty);
 }
 
@@ -28,7 +47,17 @@ fn object_is_refused_when_its_schema_is_no_file_or_no_json() {
     let project = Project::new();
     let seen = project.run(&["agent", "object", "ada", "Hi", "--schema", "none.json"]);
     assert_eq!(seen.code, Some(2));
-    assert!(seen.stderr.starts_with("error: cannot read the schema: none.json\n"), "{}", seen.stderr);
+    assert!(
+        seen.stderr
+            .starts_with("error: cannot read the schema: none.json\n"),
+        "{}",
+        seen.stderr
+    );
     let seen = project.run(&["agent", "object", "ada", "Hi", "--schema", "adjutant.yaml"]);
-    assert!(seen.stderr.starts_with("error: cannot use the schema: adjutant.yaml\n"), "{}", seen.stderr);
+    assert!(
+        seen.stderr
+            .starts_with("error: cannot use the schema: adjutant.yaml\n"),
+        "{}",
+        seen.stderr
+    );
 }

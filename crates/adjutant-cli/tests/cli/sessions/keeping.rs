@@ -16,12 +16,27 @@ fn run_goes_on_when_its_session_has_a_name() {
     for desk in Desk::each() {
         let server = serve([says("Hello, Ada."), says("You are Ada."), says("Who?")]);
         let first = desk.ask(&server, &["run", "I am Ada.", "--session", "a/first one"]);
-        assert_eq!((first.code, first.stdout.as_str()), (Some(0), "Hello, Ada.\n"), "{first:#?}");
-        assert!(first.stderr.contains("\nsession: a/first one (new)\n"), "{first:#?}");
-        let second = desk.ask(&server, &["run", "Who am I?", "--session", "a/first one", "-q"]);
+        assert_eq!(
+            (first.code, first.stdout.as_str()),
+            (Some(0), "Hello, Ada.\n"),
+            "{first:#?}"
+        );
+        assert!(
+            first.stderr.contains("\nsession: a/first one (new)\n"),
+            "{first:#?}"
+        );
+        let second = desk.ask(
+            &server,
+            &["run", "Who am I?", "--session", "a/first one", "-q"],
+        );
         second.check(0, "You are Ada.\n", "");
-        desk.ask(&server, &["run", "Who am I?", "--session", "another", "-q"]).check(0, "Who?\n", "");
-        let shown: Vec<usize> = server.requests().iter().map(|request| messages(&request.json())).collect();
+        desk.ask(&server, &["run", "Who am I?", "--session", "another", "-q"])
+            .check(0, "Who?\n", "");
+        let shown: Vec<usize> = server
+            .requests()
+            .iter()
+            .map(|request| messages(&request.json()))
+            .collect();
         assert_eq!(shown, [1, 3, 1]);
     }
 }
@@ -45,17 +60,28 @@ fn store_is_made_where_something_is_kept_and_by_nobody_who_looks() {
         ];
         for args in looks {
             let seen = desk.see(args);
-            let told = seen.stderr.starts_with("error: there is no store of sessions here: ");
-            let hint =
-                "hint: --store or ADJUTANT_STORE names the place; `adjutant run --session NAME` makes one there\n";
-            assert!(seen.code == Some(2) && told && seen.stderr.ends_with(hint), "{args:?} {seen:#?}");
+            let told = seen
+                .stderr
+                .starts_with("error: there is no store of sessions here: ");
+            let hint = "hint: --store or ADJUTANT_STORE names the place; `adjutant run --session NAME` makes one there\n";
+            assert!(
+                seen.code == Some(2) && told && seen.stderr.ends_with(hint),
+                "{args:?} {seen:#?}"
+            );
         }
         // Nothing is beside the directory.
-        assert_eq!(std::fs::read_dir(desk.path(".")).expect("it is there").count(), 1);
+        assert_eq!(
+            std::fs::read_dir(desk.path("."))
+                .expect("it is there")
+                .count(),
+            1
+        );
         let server = serve([says("One."), says("Two.")]);
         for (run, is_told) in [("run", true), ("run", false)] {
             let seen = desk.ask(&server, &[run, "Hi", "--session", "s"]);
-            let told = seen.stderr.contains("notice: a new store of sessions was made: ");
+            let told = seen
+                .stderr
+                .contains("notice: a new store of sessions was made: ");
             assert_eq!((seen.code, told), (Some(0), is_told), "{seen:#?}");
         }
         assert_eq!(desk.out(&["sessions", "list"]).lines().count(), 2);
@@ -64,32 +90,61 @@ fn store_is_made_where_something_is_kept_and_by_nobody_who_looks() {
     for wrong in ["sqlite:typo.db", "postgre://ada:secret@host/db"] {
         for args in [
             &["sessions", "list", "--store", wrong][..],
-            &["run", "Hi", "--session", "s", "-m", "offline/planner", "--store", wrong],
+            &[
+                "run",
+                "Hi",
+                "--session",
+                "s",
+                "-m",
+                "offline/planner",
+                "--store",
+                wrong,
+            ],
         ] {
             let seen = desk.see(args);
             let (scheme, _) = wrong.split_once(':').expect("it has a scheme");
-            let told = format!("error: no store is named by a text that begins with {scheme}:\nhint: ");
-            let place = seen.stderr.split_once("error: ").map(|(_, text)| format!("error: {text}")).unwrap_or_default();
-            assert!(seen.code == Some(2) && place.starts_with(&told) && !place.contains("secret"), "{seen:#?}");
+            let told =
+                format!("error: no store is named by a text that begins with {scheme}:\nhint: ");
+            let place = seen
+                .stderr
+                .split_once("error: ")
+                .map(|(_, text)| format!("error: {text}"))
+                .unwrap_or_default();
+            assert!(
+                seen.code == Some(2) && place.starts_with(&told) && !place.contains("secret"),
+                "{seen:#?}"
+            );
         }
     }
-    assert_eq!(std::fs::read_dir(desk.path("work")).expect("it is there").count(), 1);
+    assert_eq!(
+        std::fs::read_dir(desk.path("work"))
+            .expect("it is there")
+            .count(),
+        1
+    );
     // Where no place is named there is simply nothing yet.
     let mut unnamed = desk.command(&["sessions", "list"]);
-    unnamed.env_remove("ADJUTANT_STORE").env("HOME", desk.path("home"));
+    unnamed
+        .env_remove("ADJUTANT_STORE")
+        .env("HOME", desk.path("home"));
     seen(unnamed).check(0, "", "there is no such session\n");
     assert!(!std::path::Path::new(&desk.path("home")).exists());
 }
 
 #[test]
 fn run_goes_on_when_its_session_is_on_a_server() {
-    let Some(desk) = Desk::on_server("run_goes_on_when_its_session_is_on_a_server") else { return };
+    let Some(desk) = Desk::on_server("run_goes_on_when_its_session_is_on_a_server") else {
+        return;
+    };
     let server = serve([says("Hello, Ada."), says("You are Ada.")]);
-    desk.ask(&server, &["run", "I am Ada.", "--session", "s", "-q"]).check(0, "Hello, Ada.\n", "");
-    desk.ask(&server, &["run", "Who am I?", "--continue", "-q"]).check(0, "You are Ada.\n", "");
+    desk.ask(&server, &["run", "I am Ada.", "--session", "s", "-q"])
+        .check(0, "Hello, Ada.\n", "");
+    desk.ask(&server, &["run", "Who am I?", "--continue", "-q"])
+        .check(0, "You are Ada.\n", "");
     assert_eq!(messages(&server.requests()[1].json()), 3);
     assert_eq!(desk.out(&["memory", "list", "--owner", "ada"]), "");
-    desk.see(&["sessions", "delete", "s", "--yes"]).check(0, "deleted s\n", "");
+    desk.see(&["sessions", "delete", "s", "--yes"])
+        .check(0, "deleted s\n", "");
 }
 
 #[test]
@@ -97,34 +152,72 @@ fn run_goes_on_when_the_directory_has_a_session() {
     for desk in Desk::each() {
         let server = serve([says("One."), says("Two."), says("Three.")]);
         for (prompt, reply) in [("1?", "One.\n"), ("2?", "Two.\n")] {
-            desk.ask(&server, &["run", prompt, "--continue", "-q"]).check(0, reply, "");
+            desk.ask(&server, &["run", prompt, "--continue", "-q"])
+                .check(0, reply, "");
         }
         let elsewhere = desk.path(".");
-        desk.ask(&server, &["run", "3?", "--continue", "-q", "--root", &elsewhere]).check(0, "Three.\n", "");
-        let shown: Vec<usize> = server.requests().iter().map(|request| messages(&request.json())).collect();
+        desk.ask(
+            &server,
+            &["run", "3?", "--continue", "-q", "--root", &elsewhere],
+        )
+        .check(0, "Three.\n", "");
+        let shown: Vec<usize> = server
+            .requests()
+            .iter()
+            .map(|request| messages(&request.json()))
+            .collect();
         assert_eq!(shown, [1, 3, 1]);
         let list = desk.out(&["sessions", "list"]);
         assert_eq!(list.lines().count(), 3, "{list}");
-        assert!(list.lines().last().is_some_and(|line| line.starts_with("work-20")), "{list}");
+        assert!(
+            list.lines()
+                .last()
+                .is_some_and(|line| line.starts_with("work-20")),
+            "{list}"
+        );
     }
 }
 
 #[test]
 fn options_of_sessions_are_refused_when_nothing_is_kept() {
-    for option in [&["--ask", "list_files"][..], &["--take-over"], &["--durability", "async"]] {
+    for option in [
+        &["--ask", "list_files"][..],
+        &["--take-over"],
+        &["--durability", "async"],
+    ] {
         let args = [&["run", "Hi", "-m", "offline/planner"], option].concat();
         let error = format!("error: {} needs a session that is kept\n", option[0]);
-        Desk::new("store.db").see(&args).check(2, "", &(error + "hint: say --session NAME or --continue\n"));
+        Desk::new("store.db").see(&args).check(
+            2,
+            "",
+            &(error + "hint: say --session NAME or --continue\n"),
+        );
     }
-    let seen = Desk::new("store.db").see(&["run", "Hi", "-m", "offline/planner", "--session", "s", "--ask", "rm"]);
-    assert!(seen.stderr.starts_with("error: no tool has this name: rm\nhint: the tools are list_files, "), "{seen:#?}");
+    let seen = Desk::new("store.db").see(&[
+        "run",
+        "Hi",
+        "-m",
+        "offline/planner",
+        "--session",
+        "s",
+        "--ask",
+        "rm",
+    ]);
+    assert!(
+        seen.stderr
+            .starts_with("error: no tool has this name: rm\nhint: the tools are list_files, "),
+        "{seen:#?}"
+    );
 }
 
 #[test]
 fn second_process_is_refused_when_one_works_in_the_session() {
     for desk in Desk::each() {
         let gate = Gate::default();
-        let server = serve([says("So far so good").delta_chars(4).wait_at(1, &gate), says("Mine.")]);
+        let server = serve([
+            says("So far so good").delta_chars(4).wait_at(1, &gate),
+            says("Mine."),
+        ]);
         let child = desk.start(&server);
         let start = format!(
             "error: another process works in the session: s\n\
@@ -133,8 +226,15 @@ fn second_process_is_refused_when_one_works_in_the_session() {
         );
         let refused = |seen: Seen| {
             let end = " s\nhint: `adjutant sessions stop s` asks it to end; runs may --take-over\n";
-            assert_eq!((seen.code, seen.stdout.as_str()), (Some(2), ""), "{seen:#?}");
-            assert!(seen.stderr.starts_with(&start) && seen.stderr.ends_with(end), "{seen:#?}");
+            assert_eq!(
+                (seen.code, seen.stdout.as_str()),
+                (Some(2), ""),
+                "{seen:#?}"
+            );
+            assert!(
+                seen.stderr.starts_with(&start) && seen.stderr.ends_with(end),
+                "{seen:#?}"
+            );
         };
         refused(desk.ask(&server, &START));
         refused(desk.ask(&server, &["resume", "s", "-q"]));
@@ -169,10 +269,18 @@ fn store_is_refused_when_it_cannot_be_opened() {
     let desk = Desk::new("store.db");
     let place = desk.path("work/notes.txt/store.db");
     let seen = desk.see(&["sessions", "list", "--store", &place]);
-    assert_eq!((seen.code, seen.stdout.as_str()), (Some(2), ""), "{seen:#?}");
+    assert_eq!(
+        (seen.code, seen.stdout.as_str()),
+        (Some(2), ""),
+        "{seen:#?}"
+    );
     let start = format!("error: cannot open the store of sessions: {place}\ncaused by: ");
     assert!(seen.stderr.starts_with(&start), "{seen:#?}");
-    assert!(seen.stderr.ends_with("\nhint: --store or ADJUTANT_STORE names the place\n"), "{seen:#?}");
+    assert!(
+        seen.stderr
+            .ends_with("\nhint: --store or ADJUTANT_STORE names the place\n"),
+        "{seen:#?}"
+    );
     let mut nowhere = crate::command::adjutant(&["sessions", "list"]);
     nowhere.env_remove("ADJUTANT_STORE");
     let error = "error: there is no place to keep sessions: neither XDG_DATA_HOME nor HOME is set\n\
@@ -183,15 +291,21 @@ fn store_is_refused_when_it_cannot_be_opened() {
 #[test]
 fn store_of_the_user_is_made_when_none_is_named() {
     let desk = Desk::new("store.db");
-    let mut command = crate::command::adjutant(&["run", "Hi", "-m", "offline/planner", "--session", "s", "-q"]);
-    command.env("HOME", desk.path("home")).current_dir(desk.path("work"));
+    let mut command =
+        crate::command::adjutant(&["run", "Hi", "-m", "offline/planner", "--session", "s", "-q"]);
+    command
+        .env("HOME", desk.path("home"))
+        .current_dir(desk.path("work"));
     assert_eq!(seen(command).code, Some(0));
     let folder = desk.path("home/.local/share/adjutant");
     assert!(std::path::Path::new(&folder).join("adjutant.db").is_file());
     #[cfg(unix)]
     {
         let mode = std::fs::metadata(&folder).expect("it was made");
-        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777, 0o700);
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777,
+            0o700
+        );
     }
 }
 
@@ -199,9 +313,22 @@ fn store_of_the_user_is_made_when_none_is_named() {
 fn store_is_made_in_the_folder_at_hand_when_it_is_named_without_another() {
     for store in ["fresh.db", "fresh/"] {
         let desk = Desk::new(store);
-        desk.out(&["run", "What is here?", "--session", "trip", "-q", "--store", store]);
+        desk.out(&[
+            "run",
+            "What is here?",
+            "--session",
+            "trip",
+            "-q",
+            "--store",
+            store,
+        ]);
         let listed = desk.out(&["sessions", "list", "--store", store]);
         assert!(listed.contains("trip"), "{store}: {listed}");
-        assert!(std::path::Path::new(&desk.path("work")).join(store).exists(), "{store}");
+        assert!(
+            std::path::Path::new(&desk.path("work"))
+                .join(store)
+                .exists(),
+            "{store}"
+        );
     }
 }

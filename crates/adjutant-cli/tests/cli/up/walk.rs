@@ -29,13 +29,30 @@ impl Walk {
     fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lifecycle.md");
         let text = fs::read_to_string(file).expect("it is there");
-        let walk = text.split("\n## ").find(|it| it.starts_with("A walk in two terminals")).expect("the walk");
-        let manifest = walk.split("```yaml\n").nth(1).and_then(|it| it.split("```").next()).expect("a manifest");
-        let lines: Vec<String> = walk.lines().filter_map(|line| line.strip_prefix("$ ")).map(str::to_owned).collect();
+        let walk = text
+            .split("\n## ")
+            .find(|it| it.starts_with("A walk in two terminals"))
+            .expect("the walk");
+        let manifest = walk
+            .split("```yaml\n")
+            .nth(1)
+            .and_then(|it| it.split("```").next())
+            .expect("a manifest");
+        let lines: Vec<String> = walk
+            .lines()
+            .filter_map(|line| line.strip_prefix("$ "))
+            .map(str::to_owned)
+            .collect();
         let base = tempfile::tempdir().expect("a folder");
         let server = Loopback::start_blocking(ScriptedModel::new(scripts)).expect("a port");
         let manifest = manifest.replace("offline/planner", Vendor::Anthropic.model());
-        let mut walk = Self { base, here: "", server, manifest, lines: lines.into_iter() };
+        let mut walk = Self {
+            base,
+            here: "",
+            server,
+            manifest,
+            lines: lines.into_iter(),
+        };
         walk.go("here");
         walk
     }
@@ -65,11 +82,22 @@ impl Walk {
     /// The shell of a user whose `PATH` has the command.
     fn shell(&self, line: &str) -> Command {
         let program = PathBuf::from(env!("CARGO_BIN_EXE_adjutant"));
-        let path = format!("{}:/usr/bin:/bin", program.parent().expect("a folder").display());
+        let path = format!(
+            "{}:/usr/bin:/bin",
+            program.parent().expect("a folder").display()
+        );
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", line]).current_dir(self.path("")).env_clear();
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.env("PATH", path).env("XDG_STATE_HOME", self.base.path().join("state"));
+        command
+            .args(["-c", line])
+            .current_dir(self.path(""))
+            .env_clear();
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+            .env("PATH", path)
+            .env("XDG_STATE_HOME", self.base.path().join("state"));
         command.envs(Vendor::Anthropic.variables(&self.server));
         command
     }
@@ -78,7 +106,13 @@ impl Walk {
     #[track_caller]
     fn done(&mut self, begins: &str) -> String {
         let seen = seen(self.next(begins, ""));
-        assert_eq!(seen.code, Some(0), "{begins}\n{}\n{}", seen.stdout, seen.stderr);
+        assert_eq!(
+            seen.code,
+            Some(0),
+            "{begins}\n{}\n{}",
+            seen.stdout,
+            seen.stderr
+        );
         seen.stdout
     }
 
@@ -87,7 +121,10 @@ impl Walk {
     fn asked(&self, parts: &[&str]) {
         let request = self.server.requests().pop().expect("it was asked");
         let text = String::from_utf8_lossy(&request.body);
-        assert!(parts.iter().all(|part| text.contains(part)), "{parts:?}: {text}");
+        assert!(
+            parts.iter().all(|part| text.contains(part)),
+            "{parts:?}: {text}"
+        );
     }
 }
 
@@ -96,7 +133,10 @@ impl Walk {
 fn follow(mut command: Command, part: &str) {
     let mut child = command.spawn().expect("it starts");
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    assert!(lines.any(|line| line.expect("it is text").contains(part)), "{part}");
+    assert!(
+        lines.any(|line| line.expect("it is text").contains(part)),
+        "{part}"
+    );
     child.kill().expect("it runs");
     child.wait().expect("it ends");
 }
@@ -126,36 +166,79 @@ fn agent_is_answered_killed_updated_and_moved_as_the_document_says() {
     // It asks, and is answered from elsewhere.
     let asked = seen(walk.next("adjutant agent prompt ada", ""));
     assert_eq!(asked.code, Some(5), "{asked:#?}");
-    assert!(asked.stderr.contains("\nhint: adjutant agent approve ada main/c1_0_0@"), "{asked:#?}");
+    assert!(
+        asked
+            .stderr
+            .contains("\nhint: adjutant agent approve ada main/c1_0_0@"),
+        "{asked:#?}"
+    );
     let waits = walk.done("adjutant agent pauses");
-    assert!(waits.starts_with("ada  main  ") && waits.contains(r#"run_command {"command":"sleep 20"}"#), "{waits}");
-    let mut approve = walk.next("adjutant agent approve ada", " --edit '{\"command\": \"true\"}'");
+    assert!(
+        waits.starts_with("ada  main  ") && waits.contains(r#"run_command {"command":"sleep 20"}"#),
+        "{waits}"
+    );
+    let mut approve = walk.next(
+        "adjutant agent approve ada",
+        " --edit '{\"command\": \"true\"}'",
+    );
     let mut approving = approve.spawn().expect("it starts");
     let mut said = [0; 4];
-    approving.stdout.as_mut().expect("it is piped").read_exact(&mut said).expect("the agent is in its answer");
+    approving
+        .stdout
+        .as_mut()
+        .expect("it is piped")
+        .read_exact(&mut said)
+        .expect("the agent is in its answer");
     assert_eq!(&said, b"It s");
 
     // It is killed at work, and finishes by itself.
-    assert!(walk.lines.next().is_some_and(|line| line.starts_with("kill -KILL ")));
-    let run = fs::read_dir(walk.path(".adjutant/run")).expect("it is there").flatten();
-    let host = run.filter_map(|it| fs::read(it.path().join("host.json")).ok()).next().expect("one agent");
+    assert!(
+        walk.lines
+            .next()
+            .is_some_and(|line| line.starts_with("kill -KILL "))
+    );
+    let run = fs::read_dir(walk.path(".adjutant/run"))
+        .expect("it is there")
+        .flatten();
+    let host = run
+        .filter_map(|it| fs::read(it.path().join("host.json")).ok())
+        .next()
+        .expect("one agent");
     let pid = serde_json::from_slice::<Value>(&host).expect("it is JSON")["pid"].to_string();
-    assert!(Command::new("kill").args(["-KILL", &pid]).status().expect("kill can be called").success());
+    assert!(
+        Command::new("kill")
+            .args(["-KILL", &pid])
+            .status()
+            .expect("kill can be called")
+            .success()
+    );
     let cut: Seen = approving.wait_with_output().expect("it ends").into();
     assert_eq!(cut.code, Some(1), "{cut:#?}");
-    assert!(cut.stderr.contains("error: the agent ada does not answer"), "{cut:#?}");
+    assert!(
+        cut.stderr.contains("error: the agent ada does not answer"),
+        "{cut:#?}"
+    );
     gate.open();
     up.until("ada", "failed");
     up.until("ada", "ready");
-    follow(walk.shell("exec adjutant agent logs ada -f"), r#""outcome":"finished""#);
+    follow(
+        walk.shell("exec adjutant agent logs ada -f"),
+        r#""outcome":"finished""#,
+    );
     follow(walk.next("adjutant agent status ada", " --watch"), "ready");
     let shown = walk.done("adjutant sessions show main");
-    assert!(shown.contains("I am back.") && shown.contains("approved"), "{shown}");
+    assert!(
+        shown.contains("I am back.") && shown.contains("approved"),
+        "{shown}"
+    );
 
     // It is updated, and its conversation is kept.
     walk.manifest += "instructions: You look after the garden.\n";
     walk.write();
-    assert_eq!(walk.done("adjutant agent update ada"), "ada: updated, ready\n");
+    assert_eq!(
+        walk.done("adjutant agent update ada"),
+        "ada: updated, ready\n"
+    );
     assert_eq!(walk.done("adjutant agent prompt ada"), "To sleep.\n");
     walk.asked(&["You look after the garden.", "sleep 20", "I am back."]);
 
@@ -170,6 +253,12 @@ fn agent_is_answered_killed_updated_and_moved_as_the_document_says() {
     assert!(imported.starts_with("imported ada: "), "{imported}");
     assert_eq!(walk.done("adjutant agent start ada"), "ada: ready\n");
     assert_eq!(walk.done("adjutant agent prompt ada"), "I am.\n");
-    walk.asked(&["You look after the garden.", "sleep 20", "I am back.", "To sleep.", "Are you still there?"]);
+    walk.asked(&[
+        "You look after the garden.",
+        "sleep 20",
+        "I am back.",
+        "To sleep.",
+        "Are you still there?",
+    ]);
     assert_eq!((walk.lines.next(), walk.server.request_count()), (None, 5));
 }

@@ -25,14 +25,22 @@ pub(super) struct Attached {
 }
 
 /// Takes the large texts out of a record.
-pub(super) fn detach(record: &Record) -> Result<(Value, Vec<Attached>, Vec<Attachment>), serde_json::Error> {
+pub(super) fn detach(
+    record: &Record,
+) -> Result<(Value, Vec<Attached>, Vec<Attachment>), serde_json::Error> {
     let mut value = serde_json::to_value(record)?;
     let (mut attached, mut attachments) = (Vec::new(), Vec::<Attachment>::new());
     take(&mut value, &mut String::new(), &mut |at, text| {
         let digest = Digest::of(text.as_bytes());
-        attached.push(Attached { at: at.to_owned(), digest });
+        attached.push(Attached {
+            at: at.to_owned(),
+            digest,
+        });
         if attachments.iter().all(|known| known.digest != digest) {
-            attachments.push(Attachment { digest, bytes: text.into() });
+            attachments.push(Attachment {
+                digest,
+                bytes: text.into(),
+            });
         }
     });
     Ok((value, attached, attachments))
@@ -64,21 +72,40 @@ fn take(value: &mut Value, at: &mut String, keep: &mut impl FnMut(&str, String))
 }
 
 /// Reads a record whose large texts are attachments.
-pub(super) fn read(bytes: &[u8], attachments: &[Attachment]) -> Result<Envelope<Record>, JournalError> {
+pub(super) fn read(
+    bytes: &[u8],
+    attachments: &[Attachment],
+) -> Result<Envelope<Record>, JournalError> {
     let corrupt = |why: String| JournalError::new(JournalErrorKind::Corrupt, why);
-    let unread = |error| corrupt("a record with attachments cannot be read".into()).with_source(error);
+    let unread =
+        |error| corrupt("a record with attachments cannot be read".into()).with_source(error);
     let mut envelope: Envelope<Value> = serde_json::from_slice(bytes).map_err(unread)?;
     let seq = envelope.seq;
     for Attached { at, digest } in &envelope.attached {
         let found = attachments.iter().find(|known| known.digest == *digest);
         let missing = || corrupt(format!("record {seq} misses its attachment {digest}"));
         let text = String::from_utf8(found.ok_or_else(missing)?.bytes.to_vec());
-        let no_text = |error| corrupt(format!("attachment {digest} of record {seq} is no text")).with_source(error);
+        let no_text = |error| {
+            corrupt(format!("attachment {digest} of record {seq} is no text")).with_source(error)
+        };
         let place = envelope.record.pointer_mut(at);
         *place.ok_or_else(|| corrupt(format!("record {seq} has no place {at:?}")))? =
             Value::String(text.map_err(no_text)?);
     }
-    let Envelope { v, at_ms, thread, attached, .. } = envelope;
+    let Envelope {
+        v,
+        at_ms,
+        thread,
+        attached,
+        ..
+    } = envelope;
     let record = serde_json::from_value(envelope.record).map_err(unread)?;
-    Ok(Envelope { v, seq, at_ms, thread, record, attached })
+    Ok(Envelope {
+        v,
+        seq,
+        at_ms,
+        thread,
+        record,
+        attached,
+    })
 }

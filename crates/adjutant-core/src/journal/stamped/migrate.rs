@@ -13,23 +13,38 @@ type Migration = fn(&mut Value) -> Result<(), Error>;
 const STEPS: &[Migration] = &[names_stand_outside];
 
 /// Reads a record of an older version.
-pub(super) fn read(bytes: &[u8], _: &[Attachment], version: u32) -> Result<Envelope<Record>, Error> {
+pub(super) fn read(
+    bytes: &[u8],
+    _: &[Attachment],
+    version: u32,
+) -> Result<Envelope<Record>, Error> {
     let mut value: Value = serde_json::from_slice(bytes)?;
-    let done = usize::try_from(version).ok().and_then(|version| version.checked_sub(1));
-    let steps =
-        done.and_then(|done| STEPS.get(done..)).ok_or_else(|| Error::custom("there never was such a version"))?;
+    let done = usize::try_from(version)
+        .ok()
+        .and_then(|version| version.checked_sub(1));
+    let steps = done
+        .and_then(|done| STEPS.get(done..))
+        .ok_or_else(|| Error::custom("there never was such a version"))?;
     steps.iter().try_for_each(|step| step(&mut value))?;
     serde_json::from_value(value)
 }
 
 /// Version 1 had the name of a record among its fields: `{"record":"began","run":1}`.
 fn names_stand_outside(value: &mut Value) -> Result<(), Error> {
-    let record = value.get_mut("record").ok_or_else(|| Error::missing_field("record"))?;
-    let Value::Object(fields) = record.take() else { return Err(Error::custom("the record is no object")) };
+    let record = value
+        .get_mut("record")
+        .ok_or_else(|| Error::missing_field("record"))?;
+    let Value::Object(fields) = record.take() else {
+        return Err(Error::custom("the record is no object"));
+    };
     let mut fields: Map<String, Value> = fields;
     // In order: the fields are compared with what was written.
-    let name = fields.shift_remove("record").ok_or_else(|| Error::missing_field("record"))?;
-    let Value::String(name) = name else { return Err(Error::custom("the name of the record is no text")) };
+    let name = fields
+        .shift_remove("record")
+        .ok_or_else(|| Error::missing_field("record"))?;
+    let Value::String(name) = name else {
+        return Err(Error::custom("the name of the record is no text"));
+    };
     *record = Value::Object(Map::from_iter([(name, Value::Object(fields))]));
     Ok(())
 }

@@ -25,31 +25,53 @@ impl Run {
     pub(super) fn paused(&mut self, pause: &Arc<Pause>) -> Result<(), Why> {
         let at = self.ask(pause, false)?;
         match (pause.call_id(), &pause.key) {
-            (Some(call), Some(key)) if self.is_own(pause) => self.step(call, key, StepState::Asked(at)),
+            (Some(call), Some(key)) if self.is_own(pause) => {
+                self.step(call, key, StepState::Asked(at))
+            }
             _ => Ok(()),
         }
     }
 
     /// Notes a request of a call's body, or its result. A key keeps the place where it was asked for first.
-    pub(super) fn step(&mut self, call: CallId, key: &Arc<str>, state: StepState) -> Result<(), Why> {
-        self.slot_mut(call, |slot| match slot.steps.iter_mut().rev().find(|step| step.key == *key) {
-            Some(step) => step.state = state,
-            None => slot.steps.push(CallStep { key: Arc::clone(key), state }),
+    pub(super) fn step(
+        &mut self,
+        call: CallId,
+        key: &Arc<str>,
+        state: StepState,
+    ) -> Result<(), Why> {
+        self.slot_mut(call, |slot| {
+            match slot.steps.iter_mut().rev().find(|step| step.key == *key) {
+                Some(step) => step.state = state,
+                None => slot.steps.push(CallStep {
+                    key: Arc::clone(key),
+                    state,
+                }),
+            }
         })
     }
 
     /// True if a pause is about this thread, not about an agent under it.
     fn is_own(&self, pause: &Pause) -> bool {
-        self.thread.as_ref().is_none_or(|thread| *thread == pause.thread)
+        self.thread
+            .as_ref()
+            .is_none_or(|thread| *thread == pause.thread)
     }
 
     /// Closes the pauses that waited for this call's sake: the call has its result.
     pub(super) fn close_pauses(&mut self, call: CallId) {
         let thread = self.thread.clone();
-        let Ok(current) = self.current_mut() else { return };
-        let waits = current.turn.as_ref().and_then(|it| it.slot(call)).map(|it| it.waits.clone()).unwrap_or_default();
+        let Ok(current) = self.current_mut() else {
+            return;
+        };
+        let waits = current
+            .turn
+            .as_ref()
+            .and_then(|it| it.slot(call))
+            .map(|it| it.waits.clone())
+            .unwrap_or_default();
         for (at, asked) in (0..).zip(&mut current.pauses) {
-            let is_own = asked.pause.call_id() == Some(call) && thread.as_ref() == Some(&asked.pause.thread);
+            let is_own =
+                asked.pause.call_id() == Some(call) && thread.as_ref() == Some(&asked.pause.thread);
             if asked.answer.is_none() && (is_own || waits.contains(&at)) {
                 asked.answer = Some(Answer::Expired);
             }
@@ -72,8 +94,11 @@ impl Run {
     pub(super) fn suspended(&mut self, call: CallId, pauses: &[Arc<Pause>]) -> Result<(), Why> {
         let mut waits = Vec::with_capacity(pauses.len());
         for pause in pauses {
-            let known =
-                self.current_mut()?.pauses.iter().rposition(|it| it.pause.id == pause.id && it.answer.is_none());
+            let known = self
+                .current_mut()?
+                .pauses
+                .iter()
+                .rposition(|it| it.pause.id == pause.id && it.answer.is_none());
             waits.push(match known.and_then(|at| u32::try_from(at).ok()) {
                 Some(at) => at,
                 None => self.asked_late(call, pause)?,
@@ -86,13 +111,17 @@ impl Run {
     fn asked_late(&mut self, call: CallId, pause: &Arc<Pause>) -> Result<u32, Why> {
         let at = self.ask(pause, true)?;
         match &pause.key {
-            Some(key) if self.is_own(pause) => self.step(call, key, StepState::Asked(at)).map(|()| at),
+            Some(key) if self.is_own(pause) => {
+                self.step(call, key, StepState::Asked(at)).map(|()| at)
+            }
             _ => Ok(at),
         }
     }
 
     pub(super) fn answered(&mut self, id: &PauseId, answer: &Answer) -> Result<(), Why> {
-        let Some(asked) = self.asked_mut(id)? else { return Ok(()) };
+        let Some(asked) = self.asked_mut(id)? else {
+            return Ok(());
+        };
         asked.answer = Some(answer.clone());
         let pause = Arc::clone(&asked.pause);
         if !self.is_own(&pause) {
@@ -101,22 +130,46 @@ impl Run {
         }
         let current = self.current_mut()?;
         match (pause.ask.kind, answer) {
-            (AskKind::Approval, Answer::Approve { for_run: true, args: None }) if pause.key.is_none() => {
-                current.approved.extend(pause.call.iter().map(|call| call.name.clone()));
+            (
+                AskKind::Approval,
+                Answer::Approve {
+                    for_run: true,
+                    args: None,
+                },
+            ) if pause.key.is_none() => {
+                current
+                    .approved
+                    .extend(pause.call.iter().map(|call| call.name.clone()));
             }
             (AskKind::Limit, Answer::Extend { by, .. }) => current.extend(&pause, *by),
             (AskKind::Limit, _) => current.declined = true,
             _ => {}
         }
-        if let (AskKind::Limit, Answer::Extend { message: Some(text), .. } | Answer::Decline { message: Some(text) }) =
-            (pause.ask.kind, answer)
+        if let (
+            AskKind::Limit,
+            Answer::Extend {
+                message: Some(text),
+                ..
+            }
+            | Answer::Decline {
+                message: Some(text),
+            },
+        ) = (pause.ask.kind, answer)
         {
-            self.append(Entry::User(UserMessage { origin: Origin::Steering, ..UserMessage::text(Arc::clone(text)) }));
+            self.append(Entry::User(UserMessage {
+                origin: Origin::Steering,
+                ..UserMessage::text(Arc::clone(text))
+            }));
         }
         Ok(())
     }
 
-    pub(super) fn resumed(&mut self, answers: &[Answered], limits: Option<&Limits>, free_ms: u64) -> Result<(), Why> {
+    pub(super) fn resumed(
+        &mut self,
+        answers: &[Answered],
+        limits: Option<&Limits>,
+        free_ms: u64,
+    ) -> Result<(), Why> {
         let current = self.current_mut()?;
         let deadline_ms = current.limits.deadline_ms;
         if let Some(limits) = limits {
@@ -128,7 +181,10 @@ impl Run {
         for Answered { pause, answer, .. } in answers {
             self.answered(pause, answer)?;
         }
-        self.current_mut()?.pauses.iter_mut().for_each(|asked| asked.waiting = false);
+        self.current_mut()?
+            .pauses
+            .iter_mut()
+            .for_each(|asked| asked.waiting = false);
         Ok(())
     }
 }
@@ -136,7 +192,11 @@ impl Run {
 impl Current {
     /// Raises the limit that a pause was about.
     fn extend(&mut self, pause: &Pause, by: u64) {
-        let limit = pause.ask.data.get("limit").and_then(|limit| serde_json::from_value::<Limit>(limit.clone()).ok());
+        let limit = pause
+            .ask
+            .data
+            .get("limit")
+            .and_then(|limit| serde_json::from_value::<Limit>(limit.clone()).ok());
         let raised = |cap: Option<u64>| cap.map(|cap| cap.saturating_add(by));
         let caps = &mut self.limits.caps;
         match limit {

@@ -50,14 +50,23 @@ struct Voice {
 
 impl Narrator {
     pub(super) fn new(name: Arc<str>) -> Self {
-        Self { name, voices: BTreeMap::new(), open: BTreeSet::new(), at: (Seq(0), 0), out: Vec::new() }
+        Self {
+            name,
+            voices: BTreeMap::new(),
+            open: BTreeSet::new(),
+            at: (Seq(0), 0),
+            out: Vec::new(),
+        }
     }
 
     /// Returns the items that a record tells.
     pub(super) fn tell(&mut self, stamped: &Stamped) -> Vec<TimelineItem> {
         self.at = (stamped.seq, stamped.at_ms);
         let name = &self.name;
-        let voice = || Voice { who: Arc::clone(name), ..Voice::default() };
+        let voice = || Voice {
+            who: Arc::clone(name),
+            ..Voice::default()
+        };
         let mut voice = self.voices.remove(&stamped.thread).unwrap_or_else(voice);
         self.record(&mut voice, &stamped.record);
         self.voices.insert(stamped.thread.clone(), voice);
@@ -77,7 +86,9 @@ impl Narrator {
 
     fn record(&mut self, voice: &mut Voice, record: &Record) {
         match record {
-            Record::Seeded { entries } | Record::Appended { entries } => self.entries(voice, entries),
+            Record::Seeded { entries } | Record::Appended { entries } => {
+                self.entries(voice, entries)
+            }
             Record::Began { prompts, .. } => self.entries(voice, prompts),
             Record::Queued { item, content, .. } => {
                 voice.queued.insert(*item, content.clone());
@@ -87,13 +98,28 @@ impl Narrator {
             }
             Record::Placed { items, revised } => self.placed(voice, items, revised),
             Record::ChildOpened { thread, who, .. } => {
-                let task = who.task.as_ref().map(|task| format!(": {task}")).unwrap_or_default();
+                let task = who
+                    .task
+                    .as_ref()
+                    .map(|task| format!(": {task}"))
+                    .unwrap_or_default();
                 self.say(voice, ShownKind::Agent, format!("opens {}{task}", who.name));
                 let (who, depth) = (Arc::clone(&who.name), who.depth);
-                self.voices.insert(thread.clone(), Voice { who, depth, ..Voice::default() });
+                self.voices.insert(
+                    thread.clone(),
+                    Voice {
+                        who,
+                        depth,
+                        ..Voice::default()
+                    },
+                );
             }
             Record::App { kind, data, .. } => {
-                self.say(voice, ShownKind::Note, format!("{kind}: {}", short::text(&data.to_string(), MAX_ARGS)));
+                self.say(
+                    voice,
+                    ShownKind::Note,
+                    format!("{kind}: {}", short::text(&data.to_string(), MAX_ARGS)),
+                );
             }
             Record::Configured { .. }
             | Record::Launched { .. }
@@ -114,10 +140,14 @@ impl Narrator {
             Record::Admitted { call, admission } => self.admitted(voice, *call, admission),
             Record::Returned { call, result, .. } => self.result(voice, *call, result),
             Record::Paused { pause } => self.pause(voice, pause),
-            Record::Suspended { pauses, .. } => pauses.iter().for_each(|pause| self.pause(voice, pause)),
+            Record::Suspended { pauses, .. } => {
+                pauses.iter().for_each(|pause| self.pause(voice, pause))
+            }
             Record::Answered { pause, answer } => self.answer(voice, pause, answer),
             Record::Resumed { answers, .. } => {
-                answers.iter().for_each(|Answered { pause, answer, .. }| self.answer(voice, pause, answer));
+                answers
+                    .iter()
+                    .for_each(|Answered { pause, answer, .. }| self.answer(voice, pause, answer));
             }
             Record::Denied { .. }
             | Record::OutputChecked { .. }
@@ -135,7 +165,11 @@ impl Narrator {
                 voice.tools.clear();
                 voice.attempt = 0;
                 if let Some(limit) = last {
-                    self.say(voice, ShownKind::Limit, format!("{limit}: one last turn, without tools"));
+                    self.say(
+                        voice,
+                        ShownKind::Limit,
+                        format!("{limit}: one last turn, without tools"),
+                    );
                 }
             }
             Record::Prepared { edits, stop, .. } => {
@@ -156,10 +190,16 @@ impl Narrator {
                 AcknowledgedPart::join(&mut voice.heard, parts);
             }
             Record::Retracted { .. } => self.heard(voice, ShownKind::Void),
-            Record::Replied { reply, recovered, .. } => {
+            Record::Replied {
+                reply, recovered, ..
+            } => {
                 voice.heard.clear();
                 if let Some(error) = recovered {
-                    self.say(voice, ShownKind::Failure, format!("a hook answered for the model: {error}"));
+                    self.say(
+                        voice,
+                        ShownKind::Failure,
+                        format!("a hook answered for the model: {error}"),
+                    );
                 }
                 self.reply(voice, reply);
             }
@@ -170,17 +210,24 @@ impl Narrator {
 
     fn end(&mut self, voice: &Voice, record: &Record) {
         let (kind, text) = match record {
-            Record::Denied { point, reason, .. } => (ShownKind::Denied, format!("{point}: {reason}")),
-            Record::OutputChecked { verdict: OutputVerdict::Refused { reason, .. }, .. } => {
-                (ShownKind::Denied, format!("the answer is refused: {reason}"))
+            Record::Denied { point, reason, .. } => {
+                (ShownKind::Denied, format!("{point}: {reason}"))
             }
+            Record::OutputChecked {
+                verdict: OutputVerdict::Refused { reason, .. },
+                ..
+            } => (
+                ShownKind::Denied,
+                format!("the answer is refused: {reason}"),
+            ),
             Record::Exhausted { limit } => (ShownKind::Limit, limit.to_string()),
             Record::Broke { failure, .. } => (ShownKind::Failure, failure.to_string()),
             Record::CancelAsked { by } => (ShownKind::Cancel, format!("asked by {by}")),
             Record::Ended { outcome, .. } => (ShownKind::End, words::outcome(outcome)),
-            Record::Overruled { outcome, by, .. } => {
-                (ShownKind::End, format!("counts for {by} as {}", words::outcome(outcome)))
-            }
+            Record::Overruled { outcome, by, .. } => (
+                ShownKind::End,
+                format!("counts for {by} as {}", words::outcome(outcome)),
+            ),
             _ => return,
         };
         self.say(voice, kind, text);
@@ -201,15 +248,27 @@ impl Narrator {
                     Origin::Peer { .. } => ShownKind::Peer,
                     _ => ShownKind::Prompt,
                 };
-                self.push(voice, words::origin(&message.origin), kind, words::user(message));
+                self.push(
+                    voice,
+                    words::origin(&message.origin),
+                    kind,
+                    words::user(message),
+                );
             }
             Entry::Turn(turn) => {
                 self.reply(voice, turn.reply());
-                turn.pairs().for_each(|(call, result)| self.result(voice, call.id, result));
+                turn.pairs()
+                    .for_each(|(call, result)| self.result(voice, call.id, result));
             }
-            Entry::Summary(summary) => self.say(voice, ShownKind::Summary, summary.text.to_string()),
+            Entry::Summary(summary) => {
+                self.say(voice, ShownKind::Summary, summary.text.to_string())
+            }
             Entry::Custom(custom) => {
-                let text = format!("{}: {}", custom.kind, short::text(&custom.value.to_string(), MAX_ARGS));
+                let text = format!(
+                    "{}: {}",
+                    custom.kind,
+                    short::text(&custom.value.to_string(), MAX_ARGS)
+                );
                 self.say(voice, ShownKind::Custom, text);
             }
             _ => {}
@@ -219,7 +278,10 @@ impl Narrator {
     fn placed(&mut self, voice: &mut Voice, items: &[u64], revised: &[Revised]) {
         for item in items {
             let queued = voice.queued.remove(item);
-            let revised = revised.iter().find(|revised| revised.item == *item).map(|revised| revised.content.clone());
+            let revised = revised
+                .iter()
+                .find(|revised| revised.item == *item)
+                .map(|revised| revised.content.clone());
             if let Some(entry) = revised.or(queued) {
                 self.entry(voice, &entry);
             }
@@ -248,7 +310,9 @@ impl Narrator {
 
     fn reply(&mut self, voice: &mut Voice, reply: &Reply) {
         for block in &reply.blocks {
-            let text = words::block(block).filter(|text| !text.is_empty()).map(str::to_owned);
+            let text = words::block(block)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned);
             match (&**block, text) {
                 (Block::Text(_), Some(text)) => self.say(voice, ShownKind::Reply, text),
                 (Block::Thinking(_), Some(text)) => self.say(voice, ShownKind::Thinking, text),
@@ -267,19 +331,33 @@ impl Narrator {
 
     fn admitted(&mut self, voice: &mut Voice, call: CallId, admission: &Admission) {
         match admission {
-            Admission::Allow { args, changed: true, .. } => {
-                let text = format!("{} runs with {}", voice.tool(call), short::text(args, MAX_ARGS));
+            Admission::Allow {
+                args,
+                changed: true,
+                ..
+            } => {
+                let text = format!(
+                    "{} runs with {}",
+                    voice.tool(call),
+                    short::text(args, MAX_ARGS)
+                );
                 self.say(voice, ShownKind::Note, text);
             }
             Admission::Allow { .. } => {}
-            Admission::Refuse { result } | Admission::Supplied { result, .. } => self.result(voice, call, result),
+            Admission::Refuse { result } | Admission::Supplied { result, .. } => {
+                self.result(voice, call, result)
+            }
             Admission::Ask { pause, .. } => self.pause(voice, pause),
         }
     }
 
     fn result(&mut self, voice: &mut Voice, call: CallId, result: &CallResult) {
         let text = short::text(&words::contents(&result.content), MAX_TEXT);
-        let text = if result.is_error() { format!("({}) {text}", words::status(result.status)) } else { text };
+        let text = if result.is_error() {
+            format!("({}) {text}", words::status(result.status))
+        } else {
+            text
+        };
         let who = voice.tool(call);
         self.push(voice, who, ShownKind::Result, text);
     }
@@ -287,7 +365,12 @@ impl Narrator {
     /// A pause; the threads above tell of it again, which is no news.
     fn pause(&mut self, voice: &Voice, pause: &Pause) {
         if self.open.insert(pause.id.clone()) {
-            let mut text = format!("{}: {} ({})", words::ask(pause.ask.kind), pause.ask.prompt, pause.id);
+            let mut text = format!(
+                "{}: {} ({})",
+                words::ask(pause.ask.kind),
+                pause.ask.prompt,
+                pause.id
+            );
             if let Some(call) = &pause.call {
                 // Whole: what is hidden here would be approved unseen.
                 text += &format!(" {} {}", call.name, call.args);
@@ -316,13 +399,22 @@ impl Narrator {
 
     fn push(&mut self, voice: &Voice, who: impl Into<Arc<str>>, kind: ShownKind, text: String) {
         let (seq, at_ms) = self.at;
-        self.out.push(TimelineItem { seq, at_ms, depth: voice.depth, who: who.into(), kind, text });
+        self.out.push(TimelineItem {
+            seq,
+            at_ms,
+            depth: voice.depth,
+            who: who.into(),
+            kind,
+            text,
+        });
     }
 }
 
 impl Voice {
     /// The name of the tool that a call is for.
     fn tool(&self, call: CallId) -> String {
-        self.tools.get(&call).map_or_else(|| call.to_string(), ToString::to_string)
+        self.tools
+            .get(&call)
+            .map_or_else(|| call.to_string(), ToString::to_string)
     }
 }

@@ -78,7 +78,11 @@ pub(super) struct CassetteHeader<I> {
 impl Cassette {
     /// A recording of this model.
     pub fn new(info: ModelInfo, exchanges: Vec<Exchange>) -> Self {
-        Self { info, others: Vec::new(), exchanges }
+        Self {
+            info,
+            others: Vec::new(),
+            exchanges,
+        }
     }
 
     /// Reads a recording.
@@ -92,10 +96,16 @@ impl Cassette {
 
     /// Returns the info that the model of this name gave of itself, if it was recorded.
     pub(super) fn info_of(&self, model: &ModelId) -> Option<&ModelInfo> {
-        std::iter::once(&self.info).chain(&self.others).find(|info| info.id == *model)
+        std::iter::once(&self.info)
+            .chain(&self.others)
+            .find(|info| info.id == *model)
     }
 
-    fn read_within(mut reader: impl BufRead, max_line: usize, max_exchanges: usize) -> Result<Self, Error> {
+    fn read_within(
+        mut reader: impl BufRead,
+        max_line: usize,
+        max_exchanges: usize,
+    ) -> Result<Self, Error> {
         let mut line = Vec::new();
         let mut cassette = None;
         for number in 1_u64.. {
@@ -108,7 +118,12 @@ impl Cassette {
             if line.len() > max_line {
                 return Err(at(number, &format!("it has more than {max_line} bytes")));
             }
-            let Some(Cassette { exchanges, info: first, others }) = &mut cassette else {
+            let Some(Cassette {
+                exchanges,
+                info: first,
+                others,
+            }) = &mut cassette
+            else {
                 cassette = Some(Self::new(header(number, &line)?, Vec::new()));
                 continue;
             };
@@ -120,7 +135,10 @@ impl Cassette {
                 continue;
             }
             if exchanges.len() == max_exchanges {
-                return Err(at(number, &format!("there are more than {max_exchanges} exchanges")));
+                return Err(at(
+                    number,
+                    &format!("there are more than {max_exchanges} exchanges"),
+                ));
             }
             exchanges.push(exchange(number, &line)?);
         }
@@ -131,21 +149,34 @@ impl Cassette {
 impl Exchange {
     /// A request that was answered like this.
     pub fn new(request: Request, chunks: Vec<Chunk>, ending: Ending) -> Self {
-        Self { fingerprint: Fingerprint::of(&request), request, chunks, ending }
+        Self {
+            fingerprint: Fingerprint::of(&request),
+            request,
+            chunks,
+            ending,
+        }
     }
 }
 
 fn header(number: u64, line: &[u8]) -> Result<ModelInfo, Error> {
-    let header = serde_json::from_slice::<CassetteHeader<ModelInfo>>(line)
-        .map_err(|error| at(number, &format!("it is not the header of a cassette: {error}")))?;
+    let header = serde_json::from_slice::<CassetteHeader<ModelInfo>>(line).map_err(|error| {
+        at(
+            number,
+            &format!("it is not the header of a cassette: {error}"),
+        )
+    })?;
     if header.cassette != VERSION {
-        return Err(at(number, &format!("version {}, this program reads {VERSION}", header.cassette)));
+        return Err(at(
+            number,
+            &format!("version {}, this program reads {VERSION}", header.cassette),
+        ));
     }
     Ok(header.info)
 }
 
 fn exchange(number: u64, line: &[u8]) -> Result<Exchange, Error> {
-    if line.last() != Some(&b'\n') && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err() {
+    if line.last() != Some(&b'\n') && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err()
+    {
         return Err(at(number, "it is cut off"));
     }
     let mut exchange = serde_json::from_slice::<Exchange>(line)
@@ -155,7 +186,10 @@ fn exchange(number: u64, line: &[u8]) -> Result<Exchange, Error> {
 }
 
 fn at(line: u64, what: &str) -> Error {
-    Error::new(ErrorKind::Config, format!("line {line} of a cassette: {what}"))
+    Error::new(
+        ErrorKind::Config,
+        format!("line {line} of a cassette: {what}"),
+    )
 }
 
 #[cfg(test)]
@@ -164,7 +198,8 @@ mod tests {
 
     #[track_caller]
     fn check(lines: &[&str], expect: &str) {
-        let error = Cassette::read_within(lines.concat().as_bytes(), 400, 2).expect_err("it does not load");
+        let error =
+            Cassette::read_within(lines.concat().as_bytes(), 400, 2).expect_err("it does not load");
         assert_eq!((error.kind(), error.message()), (ErrorKind::Config, expect));
     }
 
@@ -173,18 +208,36 @@ mod tests {
         let info = serde_json::to_string(&ModelInfo::new("a/b")).expect("an info can be stored");
         let header = &format!("{{\"cassette\":1,\"info\":{info}}}\n")[..];
         let exchange = Exchange::new(Request::new(), Vec::new(), Ending::Dropped);
-        let exchange = &format!("{}\n", serde_json::to_string(&exchange).expect("an exchange can be stored"))[..];
-        let read = Cassette::read_within([header, exchange, header, exchange].concat().as_bytes(), 400, 2);
+        let exchange = &format!(
+            "{}\n",
+            serde_json::to_string(&exchange).expect("an exchange can be stored")
+        )[..];
+        let read = Cassette::read_within(
+            [header, exchange, header, exchange].concat().as_bytes(),
+            400,
+            2,
+        );
         assert_eq!(read.expect("joined cassettes load").exchanges.len(), 2);
         check(&[], "line 1 of a cassette: the header is missing");
-        check(&[&header.replace(":1,", ":2,")], "line 1 of a cassette: version 2, this program reads 1");
-        check(&[header, exchange, &exchange[..60]], "line 3 of a cassette: it is cut off");
+        check(
+            &[&header.replace(":1,", ":2,")],
+            "line 1 of a cassette: version 2, this program reads 1",
+        );
+        check(
+            &[header, exchange, &exchange[..60]],
+            "line 3 of a cassette: it is cut off",
+        );
         let missing = "line 2 of a cassette: it is not an exchange: missing field `fingerprint` at line 1 column 2";
         check(&[header, "{}\n"], missing);
-        check(&[header, &"x".repeat(401)], "line 2 of a cassette: it has more than 400 bytes");
-        check(&[header, exchange, exchange, exchange], "line 4 of a cassette: there are more than 2 exchanges");
-        let other =
-            "line 1 of a cassette: it is not the header of a cassette: missing field `cassette` at line 1 column ";
+        check(
+            &[header, &"x".repeat(401)],
+            "line 2 of a cassette: it has more than 400 bytes",
+        );
+        check(
+            &[header, exchange, exchange, exchange],
+            "line 4 of a cassette: there are more than 2 exchanges",
+        );
+        let other = "line 1 of a cassette: it is not the header of a cassette: missing field `cassette` at line 1 column ";
         let error = Cassette::read(exchange.as_bytes()).expect_err("it has no header");
         assert!(error.message().starts_with(other), "{error}");
     }

@@ -57,7 +57,11 @@ impl Differences {
                 }
             }
             (Some(Value::String(one)), Some(Value::String(other))) if one != other => {
-                let common = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+                let common = one
+                    .chars()
+                    .zip(other.chars())
+                    .take_while(|(a, b)| a == b)
+                    .count();
                 self.note(pointer, text(one, common), text(other, common));
             }
             _ if recorded == asked => {}
@@ -65,7 +69,13 @@ impl Differences {
         }
     }
 
-    fn step(&mut self, pointer: &mut String, name: &str, recorded: Option<&Value>, asked: Option<&Value>) {
+    fn step(
+        &mut self,
+        pointer: &mut String,
+        name: &str,
+        recorded: Option<&Value>,
+        asked: Option<&Value>,
+    ) {
         let length = pointer.len();
         pointer.push('/');
         pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
@@ -77,7 +87,11 @@ impl Differences {
         self.count += 1;
         if self.shown.len() < MAX_SHOWN {
             let pointer = pointer.chars().take(2 * MAX_SIDE).collect();
-            self.shown.push(DifferingField { pointer, recorded, asked });
+            self.shown.push(DifferingField {
+                pointer,
+                recorded,
+                asked,
+            });
         }
     }
 }
@@ -94,7 +108,11 @@ fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
 fn text(text: &str, common: usize) -> String {
     let from = common.saturating_sub(BEFORE);
     let piece: String = text.chars().skip(from).collect();
-    format!("{}{}", if from > 0 { "…" } else { "" }, bounded(&format!("{piece:?}")))
+    format!(
+        "{}{}",
+        if from > 0 { "…" } else { "" },
+        bounded(&format!("{piece:?}"))
+    )
 }
 
 fn bounded(text: &str) -> String {
@@ -110,9 +128,20 @@ impl fmt::Display for Differences {
         if self.shown.is_empty() {
             return f.write_str("no difference");
         }
-        for (at, DifferingField { pointer, recorded, asked }) in self.shown.iter().enumerate() {
+        for (
+            at,
+            DifferingField {
+                pointer,
+                recorded,
+                asked,
+            },
+        ) in self.shown.iter().enumerate()
+        {
             let comma = if at > 0 { "; " } else { "" };
-            write!(f, "{comma}at {pointer:?} recorded {recorded}, asked {asked}")?;
+            write!(
+                f,
+                "{comma}at {pointer:?} recorded {recorded}, asked {asked}"
+            )?;
         }
         match self.count - self.shown.len() {
             0 => Ok(()),
@@ -134,16 +163,47 @@ mod tests {
 
     #[test]
     fn difference_shows_the_places_when_values_differ() {
-        check(json!({"a": [1, {"b": "c"}]}), json!({"a": [1, {"b": "c"}]}), "no difference");
-        check(json!({"a": [1]}), json!({"a": [2]}), r#"at "/a/0" recorded 1, asked 2"#);
-        check(json!({"a/b~": 1}), json!({}), r#"at "/a~1b~0" recorded 1, asked nothing"#);
-        check(json!([1]), json!([1, null]), r#"at "/1" recorded nothing, asked null"#);
-        check(json!({"a": 1, "b": 2}), json!({"b": 2, "a": 1}), r#"at "" recorded a, b, asked b, a"#);
-        let (one, other) = (format!("{}é1", "x".repeat(50)), format!("{}é2", "x".repeat(50)));
+        check(
+            json!({"a": [1, {"b": "c"}]}),
+            json!({"a": [1, {"b": "c"}]}),
+            "no difference",
+        );
+        check(
+            json!({"a": [1]}),
+            json!({"a": [2]}),
+            r#"at "/a/0" recorded 1, asked 2"#,
+        );
+        check(
+            json!({"a/b~": 1}),
+            json!({}),
+            r#"at "/a~1b~0" recorded 1, asked nothing"#,
+        );
+        check(
+            json!([1]),
+            json!([1, null]),
+            r#"at "/1" recorded nothing, asked null"#,
+        );
+        check(
+            json!({"a": 1, "b": 2}),
+            json!({"b": 2, "a": 1}),
+            r#"at "" recorded a, b, asked b, a"#,
+        );
+        let (one, other) = (
+            format!("{}é1", "x".repeat(50)),
+            format!("{}é2", "x".repeat(50)),
+        );
         let before = "x".repeat(19);
-        check(json!(one), json!(other), &format!(r#"at "" recorded …"{before}é1", asked …"{before}é2""#));
+        check(
+            json!(one),
+            json!(other),
+            &format!(r#"at "" recorded …"{before}é1", asked …"{before}é2""#),
+        );
         let long = "y".repeat(200);
-        check(json!(0), json!([long]), &format!(r#"at "" recorded 0, asked ["{}…"#, "y".repeat(78)));
+        check(
+            json!(0),
+            json!([long]),
+            &format!(r#"at "" recorded 0, asked ["{}…"#, "y".repeat(78)),
+        );
         let many = "at \"/0\" recorded 0, asked 1; at \"/1\" recorded 0, asked 1; at \"/2\" recorded 0, asked 1; \
                     at \"/3\" recorded 0, asked 1; and 6 more";
         check(vec![0; 10].into(), vec![1; 10].into(), many);

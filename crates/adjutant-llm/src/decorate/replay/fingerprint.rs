@@ -48,13 +48,18 @@ impl<'a> KeyParts<'a> {
     fn of(request: &'a Request) -> Self {
         let entries = request.entries.iter().map(|stored| &stored.entry);
         let options = match &request.options.cache_key {
-            Some(_) => Cow::Owned(Options { cache_key: None, ..Options::clone(&request.options) }),
+            Some(_) => Cow::Owned(Options {
+                cache_key: None,
+                ..Options::clone(&request.options)
+            }),
             None => Cow::Borrowed(Arc::as_ref(&request.options)),
         };
         Self {
             system: &request.system,
             tools: &request.tools,
-            entries: entries.filter(|entry| !matches!(entry, Entry::Custom(_))).collect(),
+            entries: entries
+                .filter(|entry| !matches!(entry, Entry::Custom(_)))
+                .collect(),
             options,
             turn: request.turn(),
             attempt: request.attempt,
@@ -71,7 +76,9 @@ struct Fnv(u128);
 
 impl io::Write for Fnv {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = bytes.iter().fold(self.0, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME));
+        self.0 = bytes.iter().fold(self.0, |hash, byte| {
+            (hash ^ u128::from(*byte)).wrapping_mul(PRIME)
+        });
         Ok(bytes.len())
     }
 
@@ -117,7 +124,8 @@ mod tests {
     fn hash_is_the_published_one_when_the_input_is() {
         let hash = |text: &str| {
             let mut hash = Fnv(BASIS);
-            hash.write_all(text.as_bytes()).expect("a hash takes everything");
+            hash.write_all(text.as_bytes())
+                .expect("a hash takes everything");
             Fingerprint(hash.0).to_string()
         };
         let published = [
@@ -125,6 +133,9 @@ mod tests {
             ("a", "d228cb696f1a8caf78912b704e4a8964"),
             ("foobar", "343e1662793c64bf6f0d3597ba446f18"),
         ];
-        assert_eq!(published.map(|(text, _)| hash(text)), published.map(|(_, digits)| digits.to_owned()));
+        assert_eq!(
+            published.map(|(text, _)| hash(text)),
+            published.map(|(_, digits)| digits.to_owned())
+        );
     }
 }

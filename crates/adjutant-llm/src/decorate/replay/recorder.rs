@@ -66,10 +66,25 @@ impl Recorder {
     pub fn new(model: impl Model + 'static, sink: impl Write + Send + 'static) -> Self {
         let mut header = Vec::new();
         // Writing into a vector cannot fail, and an info holds no map whose keys are not texts.
-        let _ = put(&mut header, &CassetteHeader { cassette: VERSION, info: model.info() });
-        let state =
-            State { sink: Box::new(sink), header: Some(header), told: vec![model.info().id.clone()], broken: None };
-        Self { model: Arc::new(model), tape: Arc::new(Tape { state: Mutex::new(state) }) }
+        let _ = put(
+            &mut header,
+            &CassetteHeader {
+                cassette: VERSION,
+                info: model.info(),
+            },
+        );
+        let state = State {
+            sink: Box::new(sink),
+            header: Some(header),
+            told: vec![model.info().id.clone()],
+            broken: None,
+        };
+        Self {
+            model: Arc::new(model),
+            tape: Arc::new(Tape {
+                state: Mutex::new(state),
+            }),
+        }
     }
 }
 
@@ -83,18 +98,36 @@ impl Model for Recorder {
     }
 
     fn stream(&self, request: Request) -> ChunkStream {
-        let mut line = format!("{{\"fingerprint\":\"{}\",\"request\":", Fingerprint::of(&request)).into_bytes();
-        let failed = put(&mut line, &request).err().or_else(|| self.tape.broken());
+        let mut line = format!(
+            "{{\"fingerprint\":\"{}\",\"request\":",
+            Fingerprint::of(&request)
+        )
+        .into_bytes();
+        let failed = put(&mut line, &request)
+            .err()
+            .or_else(|| self.tape.broken());
         line.extend_from_slice(b",\"chunks\":[");
         let stream = failed.is_none().then(|| self.model.stream(request));
         let (model, tape) = (Arc::clone(&self.model), Arc::clone(&self.tape));
-        Box::pin(Recording { stream, failed, line, chunks: false, model, others: Vec::new(), tape })
+        Box::pin(Recording {
+            stream,
+            failed,
+            line,
+            chunks: false,
+            model,
+            others: Vec::new(),
+            tape,
+        })
     }
 }
 
 impl Tape {
     fn broken(&self) -> Option<Error> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).broken.clone()
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .broken
+            .clone()
     }
 
     /// An exchange is missing: nothing more is written.
@@ -108,7 +141,9 @@ impl Tape {
         if let Some(error) = &state.broken {
             return Err(error.clone());
         }
-        let written = state.tell(others).and_then(|headers| state.write(&[&headers, line].concat()));
+        let written = state
+            .tell(others)
+            .and_then(|headers| state.write(&[&headers, line].concat()));
         if let Err(error) = &written {
             state.broken = Some(error.clone());
         }
@@ -123,7 +158,13 @@ impl State {
         for info in others {
             if !self.told.contains(&info.id) {
                 self.told.push(info.id.clone());
-                put(&mut headers, &CassetteHeader { cassette: VERSION, info })?;
+                put(
+                    &mut headers,
+                    &CassetteHeader {
+                        cassette: VERSION,
+                        info,
+                    },
+                )?;
                 headers.push(b'\n');
             }
         }
@@ -139,9 +180,16 @@ impl State {
             header.push(b'\n');
             write(&header)
         });
-        header.unwrap_or(Ok(())).and_then(|()| write(line)).map_err(|error| {
-            Error::new(ErrorKind::Config, format!("could not write to a cassette: {error}")).with_source(error)
-        })
+        header
+            .unwrap_or(Ok(()))
+            .and_then(|()| write(line))
+            .map_err(|error| {
+                Error::new(
+                    ErrorKind::Config,
+                    format!("could not write to a cassette: {error}"),
+                )
+                .with_source(error)
+            })
     }
 }
 
@@ -174,7 +222,11 @@ impl Recording {
         if self.line.len() > MAX_LINE {
             return Err(too_long());
         }
-        if let Chunk::Done(_) = chunk { self.end(&Ending::Done) } else { Ok(()) }
+        if let Chunk::Done(_) = chunk {
+            self.end(&Ending::Done)
+        } else {
+            Ok(())
+        }
     }
 
     /// The stream has ended: the line is finished and written.
@@ -191,7 +243,9 @@ impl Recording {
         match item {
             Some(error) => {
                 // The failure of the stream matters more than that it was not written; the tape keeps the latter.
-                let _ = self.end(&Ending::Failed { error: error.clone() });
+                let _ = self.end(&Ending::Failed {
+                    error: error.clone(),
+                });
                 Some(Err(error))
             }
             None => self.end(&Ending::Cut).err().map(Err),
@@ -204,7 +258,9 @@ impl Stream for Recording {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
-        let Some(stream) = &mut this.stream else { return Poll::Ready(this.failed.take().map(Err)) };
+        let Some(stream) = &mut this.stream else {
+            return Poll::Ready(this.failed.take().map(Err));
+        };
         let chunk = match ready!(stream.as_mut().poll_next(cx)) {
             Some(Ok(chunk)) => chunk,
             Some(Err(error)) => return Poll::Ready(this.ended(Some(error))),
@@ -231,22 +287,31 @@ impl Drop for Recording {
 }
 
 fn put(line: &mut Vec<u8>, value: &impl Serialize) -> Result<(), Error> {
-    serde_json::to_writer(line, value)
-        .map_err(|error| Error::new(ErrorKind::Config, "could not turn an exchange into JSON").with_source(error))
+    serde_json::to_writer(line, value).map_err(|error| {
+        Error::new(ErrorKind::Config, "could not turn an exchange into JSON").with_source(error)
+    })
 }
 
 fn too_long() -> Error {
-    Error::new(ErrorKind::Config, format!("an exchange of more than {MAX_LINE} bytes does not fit a cassette"))
+    Error::new(
+        ErrorKind::Config,
+        format!("an exchange of more than {MAX_LINE} bytes does not fit a cassette"),
+    )
 }
 
 impl fmt::Debug for Tape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tape").field("broken", &self.broken()).finish_non_exhaustive()
+        f.debug_struct("Tape")
+            .field("broken", &self.broken())
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recording").field("bytes", &self.line.len()).field("tape", &self.tape).finish_non_exhaustive()
+        f.debug_struct("Recording")
+            .field("bytes", &self.line.len())
+            .field("tape", &self.tape)
+            .finish_non_exhaustive()
     }
 }

@@ -22,12 +22,18 @@ pub(super) fn no_results() -> Vec<Row> {
         ),
         (
             "a wrong id at the call",
-            on("tools/call", |_| vec![Act::Say(json!({"jsonrpc": "2.0", "id": 4_711, "result": text("x")}))]),
+            on("tools/call", |_| {
+                vec![Act::Say(
+                    json!({"jsonrpc": "2.0", "id": 4_711, "result": text("x")}),
+                )]
+            }),
             "s_a -> OutcomeUnknown: it said nothing for 600s; whether the call took effect is not known",
         ),
         (
             "an answer twice",
-            on("tools/call", |it| vec![answer(it, text("one")), answer(it, text("two"))]),
+            on("tools/call", |it| {
+                vec![answer(it, text("one")), answer(it, text("two"))]
+            }),
             "s_a -> ok: one",
         ),
         (
@@ -75,8 +81,12 @@ pub(super) fn no_results() -> Vec<Row> {
             "too deep a message",
             on("tools/call", |it| {
                 vec![Act::Write(
-                    format!("{{\"jsonrpc\": \"2.0\", \"id\": {}, \"result\": {}}}\n", it["id"], nested(1_000))
-                        .into_bytes(),
+                    format!(
+                        "{{\"jsonrpc\": \"2.0\", \"id\": {}, \"result\": {}}}\n",
+                        it["id"],
+                        nested(1_000)
+                    )
+                    .into_bytes(),
                 )]
             }),
             "s_a -> OutcomeUnknown: it sent a message that is nested deeper than 127 levels; whether the call took effect is not known",
@@ -86,9 +96,17 @@ pub(super) fn no_results() -> Vec<Row> {
 
 /// Results that a model cannot be shown.
 pub(super) fn odd_results() -> Vec<Row> {
-    let many = |count| json!((0..count).map(|_| json!({"type": "text", "text": "x"})).collect::<Vec<_>>());
-    let image = |data: String| content(json!([{"type": "image", "mimeType": "image/png", "data": data}]));
-    let wants = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let many = |count| {
+        json!(
+            (0..count)
+                .map(|_| json!({"type": "text", "text": "x"}))
+                .collect::<Vec<_>>()
+        )
+    };
+    let image =
+        |data: String| content(json!([{"type": "image", "mimeType": "image/png", "data": data}]));
+    let wants =
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     vec![
         (
             "many parts",
@@ -127,12 +145,16 @@ pub(super) fn odd_results() -> Vec<Row> {
         ),
         (
             "too much that was declared",
-            results(json!({"resultType": "complete", "content": [], "structuredContent": "x".repeat(5 << 20)})),
+            results(
+                json!({"resultType": "complete", "content": [], "structuredContent": "x".repeat(5 << 20)}),
+            ),
             "s_a -> ok: [5242882 bytes of structured content are left out: they are too many]",
         ),
         (
             "a failure of the tool",
-            results(json!({"resultType": "complete", "isError": true, "content": [{"type": "text", "text": "no"}]})),
+            results(
+                json!({"resultType": "complete", "isError": true, "content": [{"type": "text", "text": "no"}]}),
+            ),
             "s_a -> failed: no",
         ),
         (
@@ -147,7 +169,8 @@ pub(super) fn odd_results() -> Vec<Row> {
 pub(super) fn questions() -> Vec<Row> {
     let form = json!({"method": "elicitation/create", "params": {"mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}}});
     let url = |url: &str| json!({"u": {"method": "elicitation/create", "params": {"mode": "url", "message": "?", "url": url}}});
-    let crowd: serde_json::Map<String, Value> = (0..100).map(|at| (format!("{at}"), form.clone())).collect();
+    let crowd: serde_json::Map<String, Value> =
+        (0..100).map(|at| (format!("{at}"), form.clone())).collect();
     let sampling = json!({"s": {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}}});
     vec![
         (
@@ -182,7 +205,10 @@ pub(super) fn questions() -> Vec<Row> {
         ),
         (
             "a question of an unknown kind",
-            needs(json!({"q": {"method": "shell/run", "params": {}}}), json!("s")),
+            needs(
+                json!({"q": {"method": "shell/run", "params": {}}}),
+                json!("s"),
+            ),
             "s_a -> failed: it answered with something that is no result of a tool",
         ),
         (
@@ -192,7 +218,10 @@ pub(super) fn questions() -> Vec<Row> {
         ),
         (
             "an address without end",
-            needs(url(&format!("https://x.example/{}", "x".repeat(10_000))), json!("s")),
+            needs(
+                url(&format!("https://x.example/{}", "x".repeat(10_000))),
+                json!("s"),
+            ),
             "s_a -> Failed: it sends people to an address that is none of the web",
         ),
         (
@@ -225,7 +254,11 @@ pub(super) fn tasks() -> Vec<Row> {
             with_task(|it| vec![refuse(it, -32602, "what task?")]),
             "s_a -> failed: it knows nothing of the task any more: what task?",
         ),
-        ("a task that is silent", with_task(|_| Vec::new()), "s_a -> Failed: it did not say what became of the task"),
+        (
+            "a task that is silent",
+            with_task(|_| Vec::new()),
+            "s_a -> Failed: it did not say what became of the task",
+        ),
         (
             "a task that is none",
             with_task(|it| vec![answer(it, json!({"resultType": "complete"}))]),
@@ -250,15 +283,23 @@ pub(super) fn storms() -> Vec<Row> {
         (
             "an id that is the text of the number",
             on("tools/call", |it| {
-                vec![Act::Say(json!({"jsonrpc": "2.0", "id": it["id"].to_string(), "result": text("x")}))]
+                vec![Act::Say(
+                    json!({"jsonrpc": "2.0", "id": it["id"].to_string(), "result": text("x")}),
+                )]
             }),
             "s_a -> OutcomeUnknown: it sent an answer with a text as its id; whether the call took effect is not known",
         ),
         (
             "a storm of changed lists",
             on("tools/call", |it| {
-                let storm = format!("{}\n", json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
-                vec![Act::Flood(storm.into_bytes(), 10_000), answer(it, text("fine"))]
+                let storm = format!(
+                    "{}\n",
+                    json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+                );
+                vec![
+                    Act::Flood(storm.into_bytes(), 10_000),
+                    answer(it, text("fine")),
+                ]
             }),
             "s_a -> ok: fine",
         ),
@@ -266,9 +307,13 @@ pub(super) fn storms() -> Vec<Row> {
             "progress without end",
             on("tools/call", |it| {
                 let token = &it["params"]["_meta"]["progressToken"];
-                let progress = json!({"progressToken": token, "progress": 1, "message": "x".repeat(2_000)});
+                let progress =
+                    json!({"progressToken": token, "progress": 1, "message": "x".repeat(2_000)});
                 let report = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress});
-                vec![Act::Flood(format!("{report}\n").into_bytes(), 1_000), answer(it, text("fine"))]
+                vec![
+                    Act::Flood(format!("{report}\n").into_bytes(), 1_000),
+                    answer(it, text("fine")),
+                ]
             }),
             "s_a -> ok: fine",
         ),
@@ -276,10 +321,15 @@ pub(super) fn storms() -> Vec<Row> {
             "notifications of unknown kinds",
             on("tools/call", |it| {
                 let odd = Act::Flood(
-                    b"{\"jsonrpc\": \"2.0\", \"method\": \"notifications/odd\", \"params\": [1]}\n".to_vec(),
+                    b"{\"jsonrpc\": \"2.0\", \"method\": \"notifications/odd\", \"params\": [1]}\n"
+                        .to_vec(),
                     1_000,
                 );
-                vec![odd, notify("notifications/cancelled", json!({"requestId": it["id"]})), answer(it, text("fine"))]
+                vec![
+                    odd,
+                    notify("notifications/cancelled", json!({"requestId": it["id"]})),
+                    answer(it, text("fine")),
+                ]
             }),
             "s_a -> ok: fine",
         ),
@@ -288,7 +338,10 @@ pub(super) fn storms() -> Vec<Row> {
             of(Speaks::Old, "tools/call", |it| {
                 let ask = |at| json!({"jsonrpc": "2.0", "id": format!("q{at}"), "method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}});
                 let mut acts: Vec<Act> = (0..1_000).map(|at| Act::Say(ask(at))).collect();
-                acts.push(answer(it, json!({"content": [{"type": "text", "text": "fine"}]})));
+                acts.push(answer(
+                    it,
+                    json!({"content": [{"type": "text", "text": "fine"}]}),
+                ));
                 acts
             }),
             "s_a -> ok: fine",
@@ -297,7 +350,10 @@ pub(super) fn storms() -> Vec<Row> {
             "a question of an unknown form in place",
             of(Speaks::Old, "tools/call", |it| {
                 let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": {"message": 5}});
-                vec![Act::Say(ask), answer(it, json!({"content": [{"type": "text", "text": "fine"}]}))]
+                vec![
+                    Act::Say(ask),
+                    answer(it, json!({"content": [{"type": "text", "text": "fine"}]})),
+                ]
             }),
             "s_a -> ok: fine",
         ),

@@ -10,7 +10,11 @@ use super::{
 /// A server that does not begin.
 pub(super) fn beginnings() -> Vec<Row> {
     vec![
-        ("silence", Box::new(|_, _| Vec::new()), " | it did not start within 30s; it is tried again"),
+        (
+            "silence",
+            Box::new(|_, _| Vec::new()),
+            " | it did not start within 30s; it is tried again",
+        ),
         (
             "death at the first message",
             Box::new(|_, _| vec![Act::Die]),
@@ -23,7 +27,12 @@ pub(super) fn beginnings() -> Vec<Row> {
         ),
         (
             "death within a message",
-            on("tools/list", |_| vec![Act::Write(b"{\"jsonrpc\": \"2.0\", \"id\"".to_vec()), Act::Die]),
+            on("tools/list", |_| {
+                vec![
+                    Act::Write(b"{\"jsonrpc\": \"2.0\", \"id\"".to_vec()),
+                    Act::Die,
+                ]
+            }),
             " | it closed the connection before it listed its tools; it is tried again",
         ),
         (
@@ -53,7 +62,9 @@ pub(super) fn beginnings() -> Vec<Row> {
         ),
         (
             "refusal of the beginning",
-            of(Speaks::Old, "initialize", |it| vec![refuse(it, -32600, "no")]),
+            of(Speaks::Old, "initialize", |it| {
+                vec![refuse(it, -32600, "no")]
+            }),
             " | it refused to begin: no; it is tried again",
         ),
     ]
@@ -64,13 +75,17 @@ pub(super) fn noisy_beginnings() -> Vec<Row> {
     vec![
         (
             "a wrong id at the beginning",
-            of(Speaks::Old, "initialize", |_| vec![Act::Say(json!({"jsonrpc": "2.0", "id": "x", "result": {}}))]),
+            of(Speaks::Old, "initialize", |_| {
+                vec![Act::Say(json!({"jsonrpc": "2.0", "id": "x", "result": {}}))]
+            }),
             " | it sent an answer with a text as its id before it said which revision it speaks; it is tried again",
         ),
         (
             "noise before every answer",
             Box::new(|_, message| {
-                let mut acts = vec![Act::Write(b"Server started!\n\n{not json\n\xff\xfe\n".to_vec())];
+                let mut acts = vec![Act::Write(
+                    b"Server started!\n\n{not json\n\xff\xfe\n".to_vec(),
+                )];
                 acts.extend(match message["method"].as_str() {
                     Some("tools/call") => vec![answer(message, text("fine"))],
                     _ => usual(Speaks::New, message, &[tool("a")]),
@@ -81,15 +96,23 @@ pub(super) fn noisy_beginnings() -> Vec<Row> {
         ),
         (
             "a line without end",
-            on("server/discover", |_| vec![Act::Flood(vec![b'x'; 1 << 20], 20)]),
+            on("server/discover", |_| {
+                vec![Act::Flood(vec![b'x'; 1 << 20], 20)]
+            }),
             " | it sent a message of more than 16 MiB before it said which revision it speaks; it is tried again",
         ),
         (
             "depth at the beginning",
-            on("server/discover", |_| vec![Act::Write(nested(200).into_bytes())]),
+            on("server/discover", |_| {
+                vec![Act::Write(nested(200).into_bytes())]
+            }),
             " | it sent a message that is nested deeper than 127 levels before it said which revision it speaks; it is tried again",
         ),
-        ("silence at the list", on("tools/list", |_| Vec::new()), " | it did not start within 30s; it is tried again"),
+        (
+            "silence at the list",
+            on("tools/list", |_| Vec::new()),
+            " | it did not start within 30s; it is tried again",
+        ),
         (
             "refusal of the list",
             on("tools/list", |it| vec![refuse(it, -32603, "broken")]),
@@ -97,7 +120,12 @@ pub(super) fn noisy_beginnings() -> Vec<Row> {
         ),
         (
             "a list that is none",
-            on("tools/list", |it| vec![answer(it, json!({"resultType": "complete", "tools": "all"}))]),
+            on("tools/list", |it| {
+                vec![answer(
+                    it,
+                    json!({"resultType": "complete", "tools": "all"}),
+                )]
+            }),
             " | it answered with something that is no list of tools; it is tried again",
         ),
     ]
@@ -105,7 +133,11 @@ pub(super) fn noisy_beginnings() -> Vec<Row> {
 
 /// Lists that have no end, or nearly none.
 pub(super) fn long_lists() -> Vec<Row> {
-    let many = |count: usize| (0..count).map(|at| tool(&format!("t{at}"))).collect::<Vec<_>>();
+    let many = |count: usize| {
+        (0..count)
+            .map(|at| tool(&format!("t{at}")))
+            .collect::<Vec<_>>()
+    };
     let fat = |cursor: &str| {
         let tool = |at| json!({"name": format!("t{cursor}{at}"), "description": "x".repeat(1 << 20), "inputSchema": {"type": "object"}});
         (0..9).map(tool).collect::<Vec<_>>()
@@ -117,13 +149,19 @@ pub(super) fn long_lists() -> Vec<Row> {
             on("tools/list", move |it| {
                 let mut round = round.lock().expect("nobody panicked");
                 *round += 1;
-                vec![page(it, &[tool(&format!("t{round}"))], json!(format!("{round}")))]
+                vec![page(
+                    it,
+                    &[tool(&format!("t{round}"))],
+                    json!(format!("{round}")),
+                )]
             }),
             "100 tools | its list has no end: the tools of 100 pages are offered -> ok: fine",
         ),
         (
             "pages in a circle",
-            on("tools/list", |it| vec![page(it, &[tool("a")], json!("again"))]),
+            on("tools/list", |it| {
+                vec![page(it, &[tool("a")], json!("again"))]
+            }),
             "s_a | a second tool is called s_a; only the first one is offered | its list leads in a circle: the tools of one round are offered -> ok: fine",
         ),
         (
@@ -152,7 +190,12 @@ pub(super) fn odd_tools() -> Vec<Row> {
         ),
         (
             "odd names",
-            lists(vec![tool("a b/ü"), tool(""), tool(&"n".repeat(200)), tool("\u{1b}[31m")]),
+            lists(vec![
+                tool("a b/ü"),
+                tool(""),
+                tool(&"n".repeat(200)),
+                tool("\u{1b}[31m"),
+            ]),
             "s_a_b___736afe65 s__e3b0c442 s_nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn_1be63cc0 s___31m_83a73878 -> ok: fine",
         ),
         (
@@ -177,7 +220,9 @@ pub(super) fn odd_tools() -> Vec<Row> {
         ),
         (
             "a reference elsewhere",
-            lists(schema(json!({"type": "object", "properties": {"x": {"$ref": "http://169.254.169.254/s.json"}}}))),
+            lists(schema(
+                json!({"type": "object", "properties": {"x": {"$ref": "http://169.254.169.254/s.json"}}}),
+            )),
             "s_a | its tool \"bad\" is left out: its schema refers to \"http://169.254.169.254/s.json\", which is not in it -> ok: fine",
         ),
         (
@@ -187,19 +232,24 @@ pub(super) fn odd_tools() -> Vec<Row> {
         ),
         (
             "a reference to itself",
-            lists(vec![json!({"name": "a", "inputSchema": {"type": "object", "properties": {"x": {"$ref": "#"}}}})]),
+            lists(vec![
+                json!({"name": "a", "inputSchema": {"type": "object", "properties": {"x": {"$ref": "#"}}}}),
+            ]),
             "s_a -> ok: fine",
         ),
         (
             "a deep schema",
             lists(schema(
-                serde_json::from_str(&format!("{{\"type\": \"object\", \"x\": {}}}", nested(100))).expect("JSON"),
+                serde_json::from_str(&format!("{{\"type\": \"object\", \"x\": {}}}", nested(100)))
+                    .expect("JSON"),
             )),
             "s_a | its tool \"bad\" is left out: its schema is nested deeper than 64 levels -> ok: fine",
         ),
         (
             "a large schema",
-            lists(schema(json!({"type": "object", "description": "x".repeat(100_000)}))),
+            lists(schema(
+                json!({"type": "object", "description": "x".repeat(100_000)}),
+            )),
             "s_a | its tool \"bad\" is left out: its schema has more than 65536 bytes -> ok: fine",
         ),
         (

@@ -18,7 +18,10 @@ const GRACE: Duration = Duration::from_secs(30);
 pub(super) fn create() -> ToolSpec {
     let about = "Puts a task on the board. It is pending until an agent claims it, and blocked until the tasks that it \
                  depends on are completed.";
-    ToolSpec { replay: Replay::Idempotent, ..spec("create_task", about, contents(), &["title"]) }
+    ToolSpec {
+        replay: Replay::Idempotent,
+        ..spec("create_task", about, contents(), &["title"])
+    }
 }
 
 pub(super) fn list() -> ToolSpec {
@@ -33,18 +36,32 @@ pub(super) fn list() -> ToolSpec {
             "description": format!("How many at most; {LISTED} if nothing is said."),
         },
     });
-    ToolSpec { replay: Replay::Pure, ..spec("list_tasks", about, fields, &[]) }
+    ToolSpec {
+        replay: Replay::Pure,
+        ..spec("list_tasks", about, fields, &[])
+    }
 }
 
 pub(super) fn get() -> ToolSpec {
     let about = "Shows all there is to know about a task.";
-    ToolSpec { replay: Replay::Pure, ..spec("get_task", about, json!({ "task_id": id() }), &["task_id"]) }
+    ToolSpec {
+        replay: Replay::Pure,
+        ..spec("get_task", about, json!({ "task_id": id() }), &["task_id"])
+    }
 }
 
 pub(super) fn claim() -> ToolSpec {
     let about = "Claims a pending task that is not blocked: from then on it is yours to do. Claim a task before you work \
                  on it, and again or update it now and then while you do, or it may be given to another agent.";
-    ToolSpec { replay: Replay::Idempotent, ..spec("claim_task", about, json!({ "task_id": id() }), &["task_id"]) }
+    ToolSpec {
+        replay: Replay::Idempotent,
+        ..spec(
+            "claim_task",
+            about,
+            json!({ "task_id": id() }),
+            &["task_id"],
+        )
+    }
 }
 
 pub(super) fn update() -> ToolSpec {
@@ -54,7 +71,10 @@ pub(super) fn update() -> ToolSpec {
     if let (Value::Object(fields), Value::Object(contents)) = (&mut fields, contents()) {
         fields.extend(contents);
     }
-    ToolSpec { replay: Replay::Idempotent, ..spec("update_task", about, fields, &["task_id"]) }
+    ToolSpec {
+        replay: Replay::Idempotent,
+        ..spec("update_task", about, fields, &["task_id"])
+    }
 }
 
 pub(super) fn complete() -> ToolSpec {
@@ -76,7 +96,15 @@ pub(super) fn complete() -> ToolSpec {
         "caveats": text("What is to be minded about the result."),
         "evidence": { "type": "array", "items": evidence, "maxItems": MAX_CRITERIA },
     });
-    ToolSpec { replay: Replay::Idempotent, ..spec("complete_task", about, fields, &["task_id", "status", "result"]) }
+    ToolSpec {
+        replay: Replay::Idempotent,
+        ..spec(
+            "complete_task",
+            about,
+            fields,
+            &["task_id", "status", "result"],
+        )
+    }
 }
 
 pub(super) fn wait() -> ToolSpec {
@@ -88,18 +116,38 @@ pub(super) fn wait() -> ToolSpec {
             "description": format!("How long to wait at most; {} if nothing is said.", WAIT.as_secs()),
         },
     });
-    ToolSpec { replay: Replay::Pure, timeout: Some(MAX_WAIT + GRACE), ..spec("wait_task", about, fields, &["task_id"]) }
+    ToolSpec {
+        replay: Replay::Pure,
+        timeout: Some(MAX_WAIT + GRACE),
+        ..spec("wait_task", about, fields, &["task_id"])
+    }
 }
 
 pub(super) fn cancel() -> ToolSpec {
     let about = "Cancels a task that has not ended; who works on it is told to stop.";
-    ToolSpec { replay: Replay::Idempotent, ..spec("cancel_task", about, json!({ "task_id": id() }), &["task_id"]) }
+    ToolSpec {
+        replay: Replay::Idempotent,
+        ..spec(
+            "cancel_task",
+            about,
+            json!({ "task_id": id() }),
+            &["task_id"],
+        )
+    }
 }
 
 pub(super) fn retry() -> ToolSpec {
     let about = "Makes a task that failed or was cancelled pending again, so that it can be claimed once more.";
     // A second time, it could be another failure that is retried.
-    ToolSpec { replay: Replay::Once, ..spec("retry_task", about, json!({ "task_id": id() }), &["task_id"]) }
+    ToolSpec {
+        replay: Replay::Once,
+        ..spec(
+            "retry_task",
+            about,
+            json!({ "task_id": id() }),
+            &["task_id"],
+        )
+    }
 }
 
 /// Returns the fields of a task's contents.
@@ -124,7 +172,10 @@ fn spec(name: &str, about: &str, fields: Value, required: &[&str]) -> ToolSpec {
     let schema = json!({
         "type": "object", "properties": fields, "required": required, "additionalProperties": false,
     });
-    ToolSpec { max_output: Some(MAX_OUTPUT_BYTES), ..ToolSpec::new(name, about, schema) }
+    ToolSpec {
+        max_output: Some(MAX_OUTPUT_BYTES),
+        ..ToolSpec::new(name, about, schema)
+    }
 }
 
 fn text(about: &str) -> Value {

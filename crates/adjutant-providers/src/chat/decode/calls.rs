@@ -23,15 +23,24 @@ pub(super) struct OpenCall {
 }
 
 impl Decoder {
-    pub(super) fn call(&mut self, delta: &mut CallDelta<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    pub(super) fn call(
+        &mut self,
+        delta: &mut CallDelta<'_>,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
         let (name, arguments) = match delta.function.take() {
             Some(function) => (function.name.0, function.arguments),
             None => (None, None),
         };
-        let (id, name) = (delta.id.0.take().filter(|it| !it.is_empty()), name.filter(|it| !it.is_empty()));
+        let (id, name) = (
+            delta.id.0.take().filter(|it| !it.is_empty()),
+            name.filter(|it| !it.is_empty()),
+        );
         let at = match self.find(delta.index, id.as_deref(), name.is_some()) {
             Some(at) => at,
-            None if self.calls.len() == MAX_CALLS => return Err(protocol("the reply has more than 4,096 calls")),
+            None if self.calls.len() == MAX_CALLS => {
+                return Err(protocol("the reply has more than 4,096 calls"));
+            }
             None => {
                 self.hush(out);
                 self.calls.push(OpenCall::new(delta.index));
@@ -39,7 +48,10 @@ impl Decoder {
             }
         };
         let open = &mut self.calls[at];
-        if let Some(extra) = delta.extra_content.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+        if let Some(extra) = delta
+            .extra_content
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        {
             open.extra_content = Some(extra);
         }
         if let (None, Some(id)) = (&open.wire_id, id) {
@@ -47,16 +59,28 @@ impl Decoder {
         }
         if let (None, Some(name)) = (&open.named, name) {
             let name = ToolName::from(&*name);
-            let block = self.blocks.open(|id| BlockKind::Call { id, name: name.clone() }, out)?;
+            let block = self.blocks.open(
+                |id| BlockKind::Call {
+                    id,
+                    name: name.clone(),
+                },
+                out,
+            )?;
             open.named = Some((block, name));
             if !open.args.is_empty() {
-                out.push_back(Chunk::Delta { block, text: open.args.clone() });
+                out.push_back(Chunk::Delta {
+                    block,
+                    text: open.args.clone(),
+                });
             }
         }
         if let Some(text) = arguments.and_then(fragment).filter(|text| !text.is_empty()) {
             open.args.push_str(&text);
             if let Some((block, _)) = &open.named {
-                out.push_back(Chunk::Delta { block: *block, text: text.into_owned() });
+                out.push_back(Chunk::Delta {
+                    block: *block,
+                    text: text.into_owned(),
+                });
             }
         }
         Ok(())
@@ -71,12 +95,24 @@ impl Decoder {
             _ => true,
         };
         if let Some(index) = index {
-            let found = self.calls.iter().rposition(|open| open.index == Some(index))?;
+            let found = self
+                .calls
+                .iter()
+                .rposition(|open| open.index == Some(index))?;
             let other = !same_id(&self.calls[found]) && has_name;
-            return if other { self.calls.iter().position(|open| open.wire_id.as_deref() == id) } else { Some(found) };
+            return if other {
+                self.calls
+                    .iter()
+                    .position(|open| open.wire_id.as_deref() == id)
+            } else {
+                Some(found)
+            };
         }
         if id.is_some() {
-            return self.calls.iter().position(|open| open.wire_id.as_deref() == id);
+            return self
+                .calls
+                .iter()
+                .position(|open| open.wire_id.as_deref() == id);
         }
         let last = self.calls.len().checked_sub(1)?;
         (!has_name || self.calls[last].named.is_none()).then_some(last)
@@ -85,11 +121,23 @@ impl Decoder {
     /// Closes the calls; what the model thought last goes with the first one.
     pub(super) fn close_calls(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         for open in std::mem::take(&mut self.calls) {
-            let Some((block, name)) = open.named else { return Err(protocol("a call names no tool")) };
+            let Some((block, name)) = open.named else {
+                return Err(protocol("a call names no tool"));
+            };
             let has_extra = open.extra_content.is_some() || !self.details.is_empty();
-            let extra = if has_extra { self.extra(open.extra_content) } else { Extra::default() };
+            let extra = if has_extra {
+                self.extra(open.extra_content)
+            } else {
+                Extra::default()
+            };
             let id = self.blocks.call_id(block);
-            let call = Call { id, wire_id: open.wire_id, name, args: open.args.into(), extra };
+            let call = Call {
+                id,
+                wire_id: open.wire_id,
+                name,
+                args: open.args.into(),
+                extra,
+            };
             self.blocks.close(block, Block::Call(call), out);
         }
         Ok(())
@@ -109,7 +157,13 @@ impl Decoder {
 
 impl OpenCall {
     fn new(index: Option<u64>) -> Self {
-        Self { index, wire_id: None, named: None, args: String::new(), extra_content: None }
+        Self {
+            index,
+            wire_id: None,
+            named: None,
+            args: String::new(),
+            extra_content: None,
+        }
     }
 }
 

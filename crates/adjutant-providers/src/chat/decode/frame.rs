@@ -37,7 +37,12 @@ struct Located<'a> {
 impl Around {
     /// Reads the choices of an event that repeats what is known; what it read counts only if it says so.
     pub(super) fn read<'a>(&mut self, data: &'a str, choices: &mut Few<Choice<'a>>) -> bool {
-        let Some(rest) = data.strip_prefix(&*self.head).filter(|_| !self.head.is_empty()) else { return false };
+        let Some(rest) = data
+            .strip_prefix(&*self.head)
+            .filter(|_| !self.head.is_empty())
+        else {
+            return false;
+        };
         let mut reader = Deserializer::from_str(rest);
         let is_read = Place(choices).deserialize(&mut reader).is_ok();
         if is_read && rest[reader.into_iter::<IgnoredAny>().byte_offset()..] == *self.tail {
@@ -59,7 +64,9 @@ impl Around {
             return;
         }
         self.misses += 1;
-        let Ok(Located { choices }) = serde_json::from_str(data) else { return };
+        let Ok(Located { choices }) = serde_json::from_str(data) else {
+            return;
+        };
         // They are a part of the event's text, and borrowed from it.
         let at = choices.get().as_ptr().addr() - data.as_ptr().addr();
         (self.head, self.tail) = (data[..at].into(), data[at + choices.get().len()..].into());
@@ -77,7 +84,16 @@ mod tests {
 
     /// What a stream of events says, each read with what is known of those before it, or by a decoder of its own.
     fn said(events: &[String], alone: bool) -> (String, bool) {
-        let new = || Decoder::new(Arc::new(ModelInfo::new("test/model")), false, CallIdSeed { turn: 1, attempt: 0 });
+        let new = || {
+            Decoder::new(
+                Arc::new(ModelInfo::new("test/model")),
+                false,
+                CallIdSeed {
+                    turn: 1,
+                    attempt: 0,
+                },
+            )
+        };
         let (mut decoder, mut out, mut is_broken) = (new(), VecDeque::new(), false);
         for data in events {
             if alone {
@@ -96,22 +112,54 @@ mod tests {
     #[test]
     fn event_says_the_same_when_those_before_it_are_known() {
         let event = |head: &str, text: &str, tail: &str| {
-            format!(r#"{{"id":"a",{head}"choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]{tail}}}"#)
+            format!(
+                r#"{{"id":"a",{head}"choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]{tail}}}"#
+            )
         };
         let plain = |text| event("", text, r#","usage":null"#);
         let spent = r#","usage":{"completion_tokens":7}"#;
         let streams = [
             vec![plain("a"), plain("b"), plain("c")],
-            vec![plain("a"), event("", "b", spent), plain("c"), event("", "d", spent)],
-            vec![plain("a"), event("", "b", r#","choices":[{"delta":{"content":"B"}}]"#), plain("c")],
-            vec![event(r#""usage":{"completion_tokens":3},"#, "a", ""), event("", "b", ""), event("", "c", "")],
-            vec![plain("a"), plain("b"), event("", "c", r#","error":{"message":"no"}"#)],
-            vec![plain("a"), plain("b").replace("]", "]]"), plain("c").replace("[", "")],
-            vec![plain("a"), r#"{"id":"a","choices":null,"usage":null}"#.into(), plain("b")],
-            (0..40).map(|n| event("", &n.to_string(), &format!(r#","obfuscation":"{n}""#))).collect(),
+            vec![
+                plain("a"),
+                event("", "b", spent),
+                plain("c"),
+                event("", "d", spent),
+            ],
+            vec![
+                plain("a"),
+                event("", "b", r#","choices":[{"delta":{"content":"B"}}]"#),
+                plain("c"),
+            ],
+            vec![
+                event(r#""usage":{"completion_tokens":3},"#, "a", ""),
+                event("", "b", ""),
+                event("", "c", ""),
+            ],
+            vec![
+                plain("a"),
+                plain("b"),
+                event("", "c", r#","error":{"message":"no"}"#),
+            ],
+            vec![
+                plain("a"),
+                plain("b").replace("]", "]]"),
+                plain("c").replace("[", ""),
+            ],
+            vec![
+                plain("a"),
+                r#"{"id":"a","choices":null,"usage":null}"#.into(),
+                plain("b"),
+            ],
+            (0..40)
+                .map(|n| event("", &n.to_string(), &format!(r#","obfuscation":"{n}""#)))
+                .collect(),
         ];
         for stream in streams {
-            let events: Vec<_> = (0..=super::MIN_READ).map(|_| plain("-")).chain(stream).collect();
+            let events: Vec<_> = (0..=super::MIN_READ)
+                .map(|_| plain("-"))
+                .chain(stream)
+                .collect();
             assert_eq!(said(&events, false), said(&events, true), "{events:?}");
         }
     }

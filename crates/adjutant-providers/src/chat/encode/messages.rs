@@ -8,7 +8,10 @@ use serde_json::Value;
 use super::{
     super::{
         details,
-        wire::{self, Address, Assistant, Content, File, Function, Id, ImageUrl, InputAudio, Message, Part, TextPart},
+        wire::{
+            self, Address, Assistant, Content, File, Function, Id, ImageUrl, InputAudio, Message,
+            Part, TextPart,
+        },
     },
     Encoder,
 };
@@ -37,7 +40,12 @@ const GO_ON: &str = "Go on.";
 pub(in crate::chat) const AS_PART: &str = "content";
 
 impl Encoder {
-    pub(super) fn user(&self, pieces: Few<Piece<'_>>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    pub(super) fn user(
+        &self,
+        pieces: Few<Piece<'_>>,
+        tail: &mut Tail,
+        warnings: &mut Vec<Warning>,
+    ) {
         let content = match pieces.only() {
             Some(Piece::Text(said)) if !self.is_marked() => Content::Text(Cow::Borrowed(said)),
             _ => Content::Parts(pieces.iter().map(|piece| part(piece, warnings)).collect()),
@@ -45,7 +53,12 @@ impl Encoder {
         self.message(tail, Role::User, &Message::User { content });
     }
 
-    pub(super) fn turn(&self, mut said: ProjectedReply<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    pub(super) fn turn(
+        &self,
+        mut said: ProjectedReply<'_>,
+        tail: &mut Tail,
+        warnings: &mut Vec<Warning>,
+    ) {
         if self.dialect.order == RoleOrder::Alternate && tail.last.is_none() {
             changed(warnings, NO_BEGINNING);
             return;
@@ -57,7 +70,10 @@ impl Encoder {
             projection::ReplyPart::Call { call, args, extra } => Some(wire::Call {
                 id: self.id(call.id),
                 kind: "function",
-                function: Function { name: name(call, 64), arguments: arguments(args) },
+                function: Function {
+                    name: name(call, 64),
+                    arguments: arguments(args),
+                },
                 extra_content: extra.get("extra_content").unwrap_or(&Value::Null),
             }),
             _ => None,
@@ -68,7 +84,11 @@ impl Encoder {
         if content.is_none() && tool_calls.is_empty() {
             return;
         }
-        let mut message = Assistant { content, tool_calls, ..Assistant::default() };
+        let mut message = Assistant {
+            content,
+            tool_calls,
+            ..Assistant::default()
+        };
         self.think(&said, &mut message);
         if message.content.is_none() && !self.dialect.null_content {
             message.content = Some(Content::Text(Cow::Borrowed("")));
@@ -98,7 +118,12 @@ impl Encoder {
         let demanded = self.dialect.replay == ThinkingReplay::Demanded;
         let mut spoken = thoughts().filter(|it| !it.text.is_empty());
         if let Some(first) = spoken.next() {
-            let field = first.extra.get("field").and_then(Value::as_str).filter(|_| !demanded).unwrap_or_default();
+            let field = first
+                .extra
+                .get("field")
+                .and_then(Value::as_str)
+                .filter(|_| !demanded)
+                .unwrap_or_default();
             if field == AS_PART {
                 message.content = Some(Content::Parts(as_parts(&said.parts)));
                 return;
@@ -116,7 +141,12 @@ impl Encoder {
     }
 
     /// Writes a message for each result, and one for all the media in them.
-    fn results(&self, results: Few<ProjectedResult<'_>>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    fn results(
+        &self,
+        results: Few<ProjectedResult<'_>>,
+        tail: &mut Tail,
+        warnings: &mut Vec<Warning>,
+    ) {
         let mut attached = Vec::new();
         for answer in results {
             let (mut said, mut images, before) = (None::<Cow<'_, str>>, Vec::new(), attached.len());
@@ -126,24 +156,45 @@ impl Encoder {
                         None => said = Some(Cow::Borrowed(text)),
                         Some(said) => said.to_mut().extend(["\n", text]),
                     },
-                    Piece::Image(_) if self.dialect.result_images => images.push(part(&piece, warnings)),
-                    Piece::Image(_) | Piece::Document(_) | Piece::Audio(_) => attached.push(part(&piece, warnings)),
+                    Piece::Image(_) if self.dialect.result_images => {
+                        images.push(part(&piece, warnings))
+                    }
+                    Piece::Image(_) | Piece::Document(_) | Piece::Audio(_) => {
+                        attached.push(part(&piece, warnings))
+                    }
                 }
             }
-            let said = said.unwrap_or(Cow::Borrowed(if attached.len() > before { SEE_BELOW } else { "" }));
+            let said = said.unwrap_or(Cow::Borrowed(if attached.len() > before {
+                SEE_BELOW
+            } else {
+                ""
+            }));
             let content = if self.is_marked() || !images.is_empty() {
-                images.extend((!said.is_empty()).then_some(Part::Text { text: said, cache_control: None }));
+                images.extend((!said.is_empty()).then_some(Part::Text {
+                    text: said,
+                    cache_control: None,
+                }));
                 Content::Parts(images)
             } else {
                 Content::Text(said)
             };
             let name = self.dialect.result_names.then(|| name(answer.call, 64));
-            let message = wire::Answer { tool_call_id: self.id(answer.call.id), name, content };
+            let message = wire::Answer {
+                tool_call_id: self.id(answer.call.id),
+                name,
+                content,
+            };
             self.message(tail, Role::Tool, &Message::Tool(message));
         }
         if !attached.is_empty() {
             attached.insert(0, words(ATTACHED));
-            self.message(tail, Role::User, &Message::User { content: Content::Parts(attached) });
+            self.message(
+                tail,
+                Role::User,
+                &Message::User {
+                    content: Content::Parts(attached),
+                },
+            );
         }
     }
 
@@ -160,15 +211,31 @@ impl Encoder {
             return;
         }
         let content = Some(Content::Text(Cow::Owned(told)));
-        self.message(tail, Role::Model, &Message::Assistant(Assistant { content, ..Assistant::default() }));
+        self.message(
+            tail,
+            Role::Model,
+            &Message::Assistant(Assistant {
+                content,
+                ..Assistant::default()
+            }),
+        );
         let mut parts = Vec::new();
         for answer in said.results.iter() {
             let text = Cow::Owned(format!("[{} answered:]", answer.call.name));
-            parts.push(Part::Text { text, cache_control: None });
+            parts.push(Part::Text {
+                text,
+                cache_control: None,
+            });
             parts.extend(answer.pieces.iter().map(|piece| part(piece, warnings)));
         }
         if !parts.is_empty() {
-            self.message(tail, Role::User, &Message::User { content: Content::Parts(parts) });
+            self.message(
+                tail,
+                Role::User,
+                &Message::User {
+                    content: Content::Parts(parts),
+                },
+            );
         }
     }
 
@@ -178,9 +245,14 @@ impl Encoder {
         let bridge = match (self.dialect.order, tail.last, role) {
             (RoleOrder::BridgeResults, Some(Role::Tool), Role::User)
             | (RoleOrder::Alternate, Some(Role::User | Role::Tool), Role::User) => {
-                Some(Message::Assistant(Assistant { content: Some(said(UNDERSTOOD)), ..Assistant::default() }))
+                Some(Message::Assistant(Assistant {
+                    content: Some(said(UNDERSTOOD)),
+                    ..Assistant::default()
+                }))
             }
-            (RoleOrder::Alternate, Some(Role::Model), Role::Model) => Some(Message::User { content: said(GO_ON) }),
+            (RoleOrder::Alternate, Some(Role::Model), Role::Model) => Some(Message::User {
+                content: said(GO_ON),
+            }),
             _ => None,
         };
         for message in bridge.iter().chain([message]) {
@@ -204,7 +276,9 @@ impl Encoder {
 
 /// True if the last part of a message is a text, which alone can be marked.
 fn ends_in_words(message: &Message<'_>) -> bool {
-    let (Message::User { content } | Message::Tool(wire::Answer { content, .. })) = message else { return false };
+    let (Message::User { content } | Message::Tool(wire::Answer { content, .. })) = message else {
+        return false;
+    };
     matches!(content, Content::Parts(parts) if matches!(parts.last(), Some(Part::Text { .. })))
 }
 
@@ -221,11 +295,18 @@ fn gather(said: &ProjectedReply<'_>, id: impl Fn(CallId) -> Id) -> Vec<Value> {
             projection::ReplyPart::Text { .. } | projection::ReplyPart::Opaque(_) => continue,
         };
         let pieces = extra.get(details::MEMBER).and_then(Value::as_array);
-        pieces.into_iter().flatten().for_each(|piece| details::add(&mut all, piece.clone()));
+        pieces
+            .into_iter()
+            .flatten()
+            .for_each(|piece| details::add(&mut all, piece.clone()));
     }
     for detail in &mut all {
         let theirs = detail.get("id").and_then(Value::as_str);
-        let call = theirs.and_then(|theirs| calls.iter().find(|call| call.wire_id.as_deref() == Some(theirs)));
+        let call = theirs.and_then(|theirs| {
+            calls
+                .iter()
+                .find(|call| call.wire_id.as_deref() == Some(theirs))
+        });
         if let Some(call) = call {
             detail["id"] = id(call.id).text().into();
         }
@@ -238,7 +319,10 @@ fn as_parts<'a>(parts: &'a [projection::ReplyPart<'a>]) -> Vec<Part<'a>> {
     let said = parts.iter().filter_map(|part| match part {
         projection::ReplyPart::Text { text, .. } if !text.trim().is_empty() => Some(words(text)),
         projection::ReplyPart::Thinking(Thinking { text, .. }) if !text.is_empty() => {
-            Some(Part::Thinking { thinking: [TextPart { kind: "text", text }], closed: true })
+            Some(Part::Thinking {
+                thinking: [TextPart { kind: "text", text }],
+                closed: true,
+            })
         }
         _ => None,
     });
@@ -246,7 +330,10 @@ fn as_parts<'a>(parts: &'a [projection::ReplyPart<'a>]) -> Vec<Part<'a>> {
 }
 
 fn words(text: &str) -> Part<'_> {
-    Part::Text { text: Cow::Borrowed(text), cache_control: None }
+    Part::Text {
+        text: Cow::Borrowed(text),
+        cache_control: None,
+    }
 }
 
 /// The text of a reply; opaque blocks have no place on this wire.
@@ -267,7 +354,9 @@ fn arguments<'a>(args: &Args<'a>) -> Cow<'a, str> {
     match args {
         Args::Empty => Cow::Borrowed("{}"),
         Args::Object(raw) => Cow::Borrowed(raw.get()),
-        invalid @ Args::Invalid(_) => Cow::Owned(serde_json::to_string(invalid).unwrap_or_default()),
+        invalid @ Args::Invalid(_) => {
+            Cow::Owned(serde_json::to_string(invalid).unwrap_or_default())
+        }
     }
 }
 
@@ -289,20 +378,34 @@ fn part<'a>(piece: &Piece<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
         Piece::Text(text) => words(text),
         Piece::Image(image) => match &image.source {
             Source::Base64 { data } => Part::ImageUrl {
-                image_url: ImageUrl { url: Address::Data { media_type: media_type(&image.media_type), data } },
+                image_url: ImageUrl {
+                    url: Address::Data {
+                        media_type: media_type(&image.media_type),
+                        data,
+                    },
+                },
             },
-            Source::Url { url } => Part::ImageUrl { image_url: ImageUrl { url: Address::Url(url) } },
+            Source::Url { url } => Part::ImageUrl {
+                image_url: ImageUrl {
+                    url: Address::Url(url),
+                },
+            },
             _ => omitted(UNKNOWN_SOURCE),
         },
         Piece::Audio(audio) => match (&audio.source, format(&audio.media_type)) {
-            (Source::Base64 { data }, Some(format)) => Part::InputAudio { input_audio: InputAudio { data, format } },
+            (Source::Base64 { data }, Some(format)) => Part::InputAudio {
+                input_audio: InputAudio { data, format },
+            },
             _ => omitted(OTHER_AUDIO),
         },
         Piece::Document(document) => match &document.source {
             Source::Base64 { data } => Part::File {
                 file: File {
                     filename: document.name.as_deref().unwrap_or("document"),
-                    file_data: Address::Data { media_type: &document.media_type, data },
+                    file_data: Address::Data {
+                        media_type: &document.media_type,
+                        data,
+                    },
                 },
             },
             _ => omitted(NO_ADDRESSES),

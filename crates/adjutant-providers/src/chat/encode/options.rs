@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_llm::{Cache, Effort, ModelInfo, Request, Structured, ToolChoice, ToolDecl, Warning, WarningKind};
+use adjutant_llm::{
+    Cache, Effort, ModelInfo, Request, Structured, ToolChoice, ToolDecl, Warning, WarningKind,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -84,7 +86,10 @@ impl<'a> BodyFields<'a> {
 
     pub(super) fn dropped(&mut self, what: &str, why: &str) {
         let text = format!("{what} was dropped: {} {why}", self.info.id);
-        self.warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
+        self.warnings.push(Warning {
+            kind: WarningKind::OptionDropped,
+            message: text.into(),
+        });
     }
 
     fn limit(&mut self, limit: Option<u64>) {
@@ -111,8 +116,15 @@ impl<'a> BodyFields<'a> {
             self.dropped("an empty stop", "takes none");
         }
         if stop.len() > MAX_STOPS {
-            let text = format!("stop was cut from {} texts to {MAX_STOPS}: {} takes no more", stop.len(), self.info.id);
-            self.warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
+            let text = format!(
+                "stop was cut from {} texts to {MAX_STOPS}: {} takes no more",
+                stop.len(),
+                self.info.id
+            );
+            self.warnings.push(Warning {
+                kind: WarningKind::OptionDropped,
+                message: text.into(),
+            });
             stop.truncate(MAX_STOPS);
         }
         if !stop.is_empty() {
@@ -164,17 +176,28 @@ impl<'a> BodyFields<'a> {
                 if is_strict {
                     named["strict"] = Value::Bool(true);
                 }
-                self.add("response_format", &json!({"type": "json_schema", "json_schema": named}));
+                self.add(
+                    "response_format",
+                    &json!({"type": "json_schema", "json_schema": named}),
+                );
                 return None;
             }
             StructuredField::Object => self.add("response_format", &json!({"type": "json_object"})),
             StructuredField::None => {
-                let text = format!("the format is asked for in words alone: {} has no mode for it", self.info.id);
-                self.warnings.push(Warning { kind: WarningKind::Degraded, message: text.into() });
+                let text = format!(
+                    "the format is asked for in words alone: {} has no mode for it",
+                    self.info.id
+                );
+                self.warnings.push(Warning {
+                    kind: WarningKind::Degraded,
+                    message: text.into(),
+                });
             }
         }
         let schema = &format.schema;
-        Some(format!("Answer with one JSON object that fits this JSON schema, and with nothing else:\n{schema}"))
+        Some(format!(
+            "Answer with one JSON object that fits this JSON schema, and with nothing else:\n{schema}"
+        ))
     }
 
     /// The tools that are shown.
@@ -210,18 +233,29 @@ impl<'a> BodyFields<'a> {
         }
         let thinks = !self.info.efforts.is_empty() && options.thinking != Some(Effort::Off);
         match (options.tool_choice, words) {
-            (ToolChoice::Named(_) | ToolChoice::Required, _) if thinks && !self.dialect.forced_thinking => {
+            (ToolChoice::Named(_) | ToolChoice::Required, _)
+                if thinks && !self.dialect.forced_thinking =>
+            {
                 self.dropped("tool_choice", "cannot be made to call while it thinks");
             }
             (ToolChoice::None, _) => self.add("tool_choice", "none"),
             (ToolChoice::Named(name), _) if self.dialect.choice_named => {
-                self.add("tool_choice", &json!({"type": "function", "function": {"name": name}}));
+                self.add(
+                    "tool_choice",
+                    &json!({"type": "function", "function": {"name": name}}),
+                );
             }
             (ToolChoice::Required, Some(word)) => self.add("tool_choice", word),
             (ToolChoice::Named(name), Some(word)) => {
                 self.add("tool_choice", word);
-                let text = format!("any call is demanded instead of {name}: {} cannot be told which", self.info.id);
-                self.warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
+                let text = format!(
+                    "any call is demanded instead of {name}: {} cannot be told which",
+                    self.info.id
+                );
+                self.warnings.push(Warning {
+                    kind: WarningKind::OptionDropped,
+                    message: text.into(),
+                });
             }
             (ToolChoice::Named(_) | ToolChoice::Required, None) => {
                 self.dropped("tool_choice", "cannot be made to call")

@@ -15,7 +15,8 @@ pub(super) fn write(fields: &mut BodyFields<'_>, effort: Effort, limit: Option<u
     let on = effort != Effort::Off;
     let can_stop = efforts.contains(&Effort::Off);
     let many = efforts.iter().filter(|it| **it != Effort::Off).count() > 1;
-    let budget = (fields.info.thinking == ThinkingControl::Budget && on).then(|| budget(effort, limit));
+    let budget =
+        (fields.info.thinking == ThinkingControl::Budget && on).then(|| budget(effort, limit));
     let kind = if on { "enabled" } else { "disabled" };
     match format {
         ThinkingFormat::None => fields.dropped("thinking", "cannot be told how much to think"),

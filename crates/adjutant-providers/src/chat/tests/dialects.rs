@@ -8,34 +8,63 @@ use crate::{chat::wire::nine, driver::Decode, sse::Frame};
 fn info(id: &str, efforts: &[Effort]) -> ModelInfo {
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
-    ModelInfo { inputs, efforts: efforts.to_vec(), thinking: ThinkingControl::Level, ..ModelInfo::new(id) }
+    ModelInfo {
+        inputs,
+        efforts: efforts.to_vec(),
+        thinking: ThinkingControl::Level,
+        ..ModelInfo::new(id)
+    }
 }
 
 fn hosted(id: &str) -> Chat {
-    Chat::new(info(id, &[Effort::Off, Effort::Low, Effort::High]), "sk-secret")
+    Chat::new(
+        info(id, &[Effort::Off, Effort::Low, Effort::High]),
+        "sk-secret",
+    )
 }
 
 fn tool() -> ToolDecl {
-    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
-    ToolDecl { name: "read".into(), description: "Reads.".into(), schema: Arc::new(schema) }
+    let schema =
+        json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+    ToolDecl {
+        name: "read".into(),
+        description: "Reads.".into(),
+        schema: Arc::new(schema),
+    }
 }
 
 fn format() -> Format {
-    Format::new("found", json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}))
+    Format::new(
+        "found",
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),
+    )
 }
 
 /// A turn of a model: it thought, said something, called, and was answered with a text and a picture.
 fn thought(id: &str) -> Entry {
-    let place = CallId { turn: 3, attempt: 0, block: 2 };
+    let place = CallId {
+        turn: 3,
+        attempt: 0,
+        block: 2,
+    };
     let detail = json!({"type": "reasoning.encrypted", "data": "ZW5j", "id": "call_1", "index": 0});
     let extra = Extra::from(json!({"field": "reasoning", "reasoning_details": [detail]}));
-    let mut call = Call { wire_id: Some("call_1".into()), ..Call::new(place, "read", r#"{"path":"a"}"#) };
+    let mut call = Call {
+        wire_id: Some("call_1".into()),
+        ..Call::new(place, "read", r#"{"path":"a"}"#)
+    };
     call.extra = Extra::from(json!({"extra_content": {"google": {"thought_signature": "c2ln"}}}));
     let annotated = Extra::from(json!({"annotations": []}));
     let mut reply = Reply::new(id.into(), FinishReason::Calls);
     reply.blocks = vec![
-        Arc::new(Block::Thinking(Thinking { extra, ..Thinking::new("hm") })),
-        Arc::new(Block::Text(Text { text: "Reading.".into(), extra: annotated })),
+        Arc::new(Block::Thinking(Thinking {
+            extra,
+            ..Thinking::new("hm")
+        })),
+        Arc::new(Block::Text(Text {
+            text: "Reading.".into(),
+            extra: annotated,
+        })),
         Arc::new(Block::Call(call)),
     ];
     let mut result = CallResult::ok("");
@@ -53,16 +82,39 @@ fn value(model: &Chat, request: &Request) -> (Value, Vec<String>) {
 /// Checks the fields of a body beside the model, the limit, the stream and the messages; and the warnings.
 #[track_caller]
 fn check(model: &Chat, options: Options, expect: Value, expect_warnings: &[&str]) {
-    let request = Request::new().tools([tool()]).options(Options { cache: Cache::Off, ..options }).user("hi");
+    let request = Request::new()
+        .tools([tool()])
+        .options(Options {
+            cache: Cache::Off,
+            ..options
+        })
+        .user("hi");
     let (mut body, warnings) = value(model, &request);
     let fields = body.as_object_mut().expect("an object");
-    for name in ["model", "max_tokens", "max_completion_tokens", "stream", "stream_options", "store", "messages"] {
+    for name in [
+        "model",
+        "max_tokens",
+        "max_completion_tokens",
+        "stream",
+        "stream_options",
+        "store",
+        "messages",
+    ] {
         fields.remove(name);
     }
     let function = json!({"name": "read", "description": "Reads.", "parameters": *tool().schema});
     let tools = fields.remove("tools").unwrap_or_default();
-    assert!(tools.is_null() || tools == json!([{"type": "function", "function": function}]), "{tools}");
-    assert_eq!((body, warnings), (expect, expect_warnings.iter().map(ToString::to_string).collect()));
+    assert!(
+        tools.is_null() || tools == json!([{"type": "function", "function": function}]),
+        "{tools}"
+    );
+    assert_eq!(
+        (body, warnings),
+        (
+            expect,
+            expect_warnings.iter().map(ToString::to_string).collect()
+        )
+    );
 }
 
 /// Checks the messages of a request with these entries.
@@ -74,7 +126,8 @@ fn check_messages(model: &Chat, entries: impl IntoIterator<Item = Entry>, expect
 
 #[test]
 fn bodies_are_as_recorded_when_everything_is_asked_of_each_dialect() {
-    let folder = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/chat-requests");
+    let folder =
+        std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/chat-requests");
     for dialect in crate::Dialect::known() {
         let id = match &*dialect.name {
             "openrouter" => "openrouter/anthropic/m".to_owned(),
@@ -96,10 +149,16 @@ fn bodies_are_as_recorded_when_everything_is_asked_of_each_dialect() {
             thought(&id),
             Entry::User(UserMessage::text("go on")),
         ];
-        let request = Request::of(Transcript::from_iter(entries)).system("Be brief.").tools([tool()]).options(options);
+        let request = Request::of(Transcript::from_iter(entries))
+            .system("Be brief.")
+            .tools([tool()])
+            .options(options);
         let (body, warnings) = value(&hosted(&id), &request);
-        let text = serde_json::to_string_pretty(&json!({"body": body, "warnings": warnings})).expect("JSON") + "\n";
-        let recorded = std::fs::read_to_string(folder.join(format!("{}.json", dialect.name))).unwrap_or_default();
+        let text = serde_json::to_string_pretty(&json!({"body": body, "warnings": warnings}))
+            .expect("JSON")
+            + "\n";
+        let recorded = std::fs::read_to_string(folder.join(format!("{}.json", dialect.name)))
+            .unwrap_or_default();
         assert_eq!(text, recorded, "{}", dialect.name);
     }
 }
@@ -109,49 +168,169 @@ fn thinking_is_told_in_the_words_of_the_dialect() {
     let told = |id: &str, efforts: &[Effort], effort, expect| {
         check(
             &Chat::new(info(id, efforts), "sk"),
-            Options { thinking: Some(effort), ..Options::default() },
+            Options {
+                thinking: Some(effort),
+                ..Options::default()
+            },
             expect,
             &[],
         );
     };
     let (all, toggle) = (Effort::ALL, [Effort::Off, Effort::High]);
-    told("openai/m", &[Effort::Low, Effort::Max], Effort::Max, json!({"reasoning_effort": "xhigh"}));
-    told("openai/m", &all, Effort::Off, json!({"reasoning_effort": "none"}));
+    told(
+        "openai/m",
+        &[Effort::Low, Effort::Max],
+        Effort::Max,
+        json!({"reasoning_effort": "xhigh"}),
+    );
+    told(
+        "openai/m",
+        &all,
+        Effort::Off,
+        json!({"reasoning_effort": "none"}),
+    );
     let beside = "thinking was dropped: openai/m does not think beside tools on this wire";
-    let high = || Options { thinking: Some(Effort::High), ..Options::default() };
-    check(&hosted("openai/m"), high(), json!({"reasoning_effort": "none"}), &[beside]);
-    let (body, _) = value(&hosted("openai/m"), &Request::new().options(high()).user("hi"));
+    let high = || Options {
+        thinking: Some(Effort::High),
+        ..Options::default()
+    };
+    check(
+        &hosted("openai/m"),
+        high(),
+        json!({"reasoning_effort": "none"}),
+        &[beside],
+    );
+    let (body, _) = value(
+        &hosted("openai/m"),
+        &Request::new().options(high()).user("hi"),
+    );
     assert_eq!(body["reasoning_effort"], "high");
-    told("groq/m", &all, Effort::Off, json!({"reasoning_effort": "none"}));
-    told("deepseek/m", &all, Effort::Medium, json!({"thinking": {"type": "enabled"}, "reasoning_effort": "high"}));
-    told("deepseek/m", &all, Effort::Off, json!({"thinking": {"type": "disabled"}}));
-    told("zai/m", &all, Effort::Off, json!({"thinking": {"type": "disabled"}, "tool_stream": true}));
-    told("moonshot/k3", &[Effort::Low, Effort::High], Effort::Low, json!({"reasoning_effort": "low"}));
-    told("moonshot/k2.6", &toggle, Effort::Off, json!({"thinking": {"type": "disabled"}}));
-    told("moonshot/k2.6", &toggle, Effort::High, json!({"thinking": {"type": "enabled"}}));
-    told("together/m", &toggle, Effort::High, json!({"reasoning": {"enabled": true}}));
-    told("together/m", &[Effort::Low, Effort::High], Effort::High, json!({"reasoning_effort": "high"}));
-    told("qwen/m", &toggle, Effort::Off, json!({"enable_thinking": false}));
+    told(
+        "groq/m",
+        &all,
+        Effort::Off,
+        json!({"reasoning_effort": "none"}),
+    );
+    told(
+        "deepseek/m",
+        &all,
+        Effort::Medium,
+        json!({"thinking": {"type": "enabled"}, "reasoning_effort": "high"}),
+    );
+    told(
+        "deepseek/m",
+        &all,
+        Effort::Off,
+        json!({"thinking": {"type": "disabled"}}),
+    );
+    told(
+        "zai/m",
+        &all,
+        Effort::Off,
+        json!({"thinking": {"type": "disabled"}, "tool_stream": true}),
+    );
+    told(
+        "moonshot/k3",
+        &[Effort::Low, Effort::High],
+        Effort::Low,
+        json!({"reasoning_effort": "low"}),
+    );
+    told(
+        "moonshot/k2.6",
+        &toggle,
+        Effort::Off,
+        json!({"thinking": {"type": "disabled"}}),
+    );
+    told(
+        "moonshot/k2.6",
+        &toggle,
+        Effort::High,
+        json!({"thinking": {"type": "enabled"}}),
+    );
+    told(
+        "together/m",
+        &toggle,
+        Effort::High,
+        json!({"reasoning": {"enabled": true}}),
+    );
+    told(
+        "together/m",
+        &[Effort::Low, Effort::High],
+        Effort::High,
+        json!({"reasoning_effort": "high"}),
+    );
+    told(
+        "qwen/m",
+        &toggle,
+        Effort::Off,
+        json!({"enable_thinking": false}),
+    );
     let off = json!({"chat_template_kwargs": {"enable_thinking": false}});
     told("vllm/m", &toggle, Effort::Off, off);
-    told("openrouter/m", &all, Effort::Off, json!({"reasoning": {"effort": "none"}}));
-    let model = |id: &str| Chat::new(ModelInfo { thinking: ThinkingControl::Budget, ..info(id, &all) }, "sk");
-    check(&model("openrouter/m"), high(), json!({"reasoning": {"max_tokens": 7_168}}), &[]);
-    check(&model("qwen/m"), high(), json!({"enable_thinking": true, "thinking_budget": 7_168}), &[]);
+    told(
+        "openrouter/m",
+        &all,
+        Effort::Off,
+        json!({"reasoning": {"effort": "none"}}),
+    );
+    let model = |id: &str| {
+        Chat::new(
+            ModelInfo {
+                thinking: ThinkingControl::Budget,
+                ..info(id, &all)
+            },
+            "sk",
+        )
+    };
+    check(
+        &model("openrouter/m"),
+        high(),
+        json!({"reasoning": {"max_tokens": 7_168}}),
+        &[],
+    );
+    check(
+        &model("qwen/m"),
+        high(),
+        json!({"enable_thinking": true, "thinking_budget": 7_168}),
+        &[],
+    );
     let mut named = crate::Dialect::of("groq").clone();
     named.thinking = crate::dialect::ThinkingFormat::Name;
-    check(&hosted("groq/m").dialect(named.clone()), high(), json!({"thinking": "high"}), &[]);
+    check(
+        &hosted("groq/m").dialect(named.clone()),
+        high(),
+        json!({"thinking": "high"}),
+        &[],
+    );
     named.thinking = crate::dialect::ThinkingFormat::None;
     let dropped = "thinking was dropped: groq/m cannot be told how much to think";
-    check(&hosted("groq/m").dialect(named), high(), json!({}), &[dropped]);
+    check(
+        &hosted("groq/m").dialect(named),
+        high(),
+        json!({}),
+        &[dropped],
+    );
     // Without an effort nothing is said, and what the caller says itself stands.
     check(&hosted("deepseek/m"), Options::default(), json!({}), &[]);
     let own = json!({"effort": "low"});
-    check(&hosted("openrouter/m"), high().extra("reasoning", own.clone()), json!({"reasoning": own}), &[]);
-    let off = Options { thinking: Some(Effort::Off), ..Options::default() };
+    check(
+        &hosted("openrouter/m"),
+        high().extra("reasoning", own.clone()),
+        json!({"reasoning": own}),
+        &[],
+    );
+    let off = Options {
+        thinking: Some(Effort::Off),
+        ..Options::default()
+    };
     let silent = Chat::new(info("perplexity/m", &all), "sk");
     let dropped = "thinking was dropped: perplexity/m has no word for off";
-    check(&silent, off, json!({}), &["tools was dropped: perplexity/m takes none", dropped]);
+    check(
+        &silent,
+        off,
+        json!({}),
+        &["tools was dropped: perplexity/m takes none", dropped],
+    );
 }
 
 #[test]
@@ -159,9 +338,16 @@ fn options_are_dropped_when_the_dialect_has_no_word_for_them() {
     let request = |options: Options| Request::new().options(options).user("hi");
     let (body, warnings) = value(
         &hosted("perplexity/m"),
-        &request(Options { stop: vec!["END".into()], cache: Cache::Long, ..Options::default() }),
+        &request(Options {
+            stop: vec!["END".into()],
+            cache: Cache::Long,
+            ..Options::default()
+        }),
     );
-    assert_eq!((&body["stop"], &body["prompt_cache_retention"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&body["stop"], &body["prompt_cache_retention"]),
+        (&Value::Null, &Value::Null)
+    );
     let dropped = [
         "stop was dropped: perplexity/m has no word for it",
         "cache was dropped: perplexity/m has no word for a long one",
@@ -169,41 +355,98 @@ fn options_are_dropped_when_the_dialect_has_no_word_for_them() {
     assert_eq!(warnings, dropped);
     let (body, warnings) = value(
         &hosted("openai/m"),
-        &request(Options { cache: Cache::Long, cache_key: Some("k".into()), ..Options::default() }),
+        &request(Options {
+            cache: Cache::Long,
+            cache_key: Some("k".into()),
+            ..Options::default()
+        }),
     );
-    assert_eq!((&body["prompt_cache_key"], &body["prompt_cache_retention"]), (&json!("k"), &json!("24h")));
+    assert_eq!(
+        (&body["prompt_cache_key"], &body["prompt_cache_retention"]),
+        (&json!("k"), &json!("24h"))
+    );
     assert_eq!(warnings, Vec::<String>::new());
     let (body, _) = value(
         &hosted("openai/m"),
-        &request(Options { cache: Cache::Off, cache_key: Some("k".into()), ..Options::default() }),
+        &request(Options {
+            cache: Cache::Off,
+            cache_key: Some("k".into()),
+            ..Options::default()
+        }),
     );
     assert_eq!(body["prompt_cache_key"], Value::Null);
 }
 
 #[test]
 fn calls_are_demanded_as_far_as_the_dialect_can() {
-    let named = || Options { tool_choice: ToolChoice::Named("read".into()), ..Options::default() };
+    let named = || Options {
+        tool_choice: ToolChoice::Named("read".into()),
+        ..Options::default()
+    };
     let object = json!({"type": "function", "function": {"name": "read"}});
-    check(&hosted("groq/m"), named(), json!({"tool_choice": object}), &[]);
-    let off = || Options { thinking: Some(Effort::Off), ..named() };
-    check(&hosted("qwen/m"), off(), json!({"enable_thinking": false, "tool_choice": object}), &[]);
+    check(
+        &hosted("groq/m"),
+        named(),
+        json!({"tool_choice": object}),
+        &[],
+    );
+    let off = || Options {
+        thinking: Some(Effort::Off),
+        ..named()
+    };
+    check(
+        &hosted("qwen/m"),
+        off(),
+        json!({"enable_thinking": false, "tool_choice": object}),
+        &[],
+    );
     let plain = Chat::new(info("moonshot/m", &[]), "sk");
     check(&plain, named(), json!({"tool_choice": object}), &[]);
     let thinks = "tool_choice was dropped: qwen/m cannot be made to call while it thinks";
     check(&hosted("qwen/m"), named(), json!({}), &[thinks]);
     let instead = "any call is demanded instead of read: llama-server/m cannot be told which";
-    check(&hosted("llama-server/m"), named(), json!({"tool_choice": "required"}), &[instead]);
+    check(
+        &hosted("llama-server/m"),
+        named(),
+        json!({"tool_choice": "required"}),
+        &[instead],
+    );
     let dropped = "tool_choice was dropped: ollama/m cannot be made to call";
     check(&hosted("ollama/m"), named(), json!({}), &[dropped]);
-    let none = || Options { tool_choice: ToolChoice::None, ..Options::default() };
-    check(&hosted("moonshot/m"), none(), json!({"tool_choice": "none"}), &[]);
-    let (body, _) = value(&hosted("zai/m"), &Request::new().tools([tool()]).options(none()).user("hi"));
-    assert_eq!((&body["tools"], &body["tool_choice"]), (&Value::Null, &Value::Null));
+    let none = || Options {
+        tool_choice: ToolChoice::None,
+        ..Options::default()
+    };
+    check(
+        &hosted("moonshot/m"),
+        none(),
+        json!({"tool_choice": "none"}),
+        &[],
+    );
+    let (body, _) = value(
+        &hosted("zai/m"),
+        &Request::new().tools([tool()]).options(none()).user("hi"),
+    );
+    assert_eq!(
+        (&body["tools"], &body["tool_choice"]),
+        (&Value::Null, &Value::Null)
+    );
     let sequential = "sequential_calls was dropped: ollama/m has no word for it";
-    check(&hosted("ollama/m"), Options { sequential_calls: true, ..Options::default() }, json!({}), &[sequential]);
+    check(
+        &hosted("ollama/m"),
+        Options {
+            sequential_calls: true,
+            ..Options::default()
+        },
+        json!({}),
+        &[sequential],
+    );
     check(
         &hosted("mistral/m"),
-        Options { sequential_calls: true, ..Options::default() },
+        Options {
+            sequential_calls: true,
+            ..Options::default()
+        },
         json!({"parallel_tool_calls": false}),
         &[],
     );
@@ -223,29 +466,60 @@ fn replies_are_held_to_a_schema_as_far_as_the_dialect_can() {
     closed["additionalProperties"] = json!(false);
     check(
         &hosted("groq/m"),
-        Options { format: Some(format()), ..Options::default() },
+        Options {
+            format: Some(format()),
+            ..Options::default()
+        },
         schema(&json!(true), closed),
         &[],
     );
     let as_it_is = schema(&Value::Null, (*format().schema).clone());
-    check(&hosted("together/m"), Options { format: Some(format()), ..Options::default() }, as_it_is, &[]);
+    check(
+        &hosted("together/m"),
+        Options {
+            format: Some(format()),
+            ..Options::default()
+        },
+        as_it_is,
+        &[],
+    );
     check(
         &hosted("groq/m"),
-        Options { format: Some(loose), ..Options::default() },
+        Options {
+            format: Some(loose),
+            ..Options::default()
+        },
         schema(&Value::Null, json!({"type": "object"})),
         &[],
     );
     let words = "Answer with one JSON object that fits this JSON schema, and with nothing else:\n\
                  {\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}},\"required\":[\"n\"]}";
     let asked = json!([{"role": "system", "content": words}, {"role": "user", "content": "hi"}]);
-    let request = Request::new().options(Options { format: Some(format()), ..Options::default() }).user("hi");
+    let request = Request::new()
+        .options(Options {
+            format: Some(format()),
+            ..Options::default()
+        })
+        .user("hi");
     let (body, warnings) = value(&hosted("deepseek/m"), &request);
-    assert_eq!((&body["response_format"], &body["messages"]), (&json!({"type": "json_object"}), &asked));
+    assert_eq!(
+        (&body["response_format"], &body["messages"]),
+        (&json!({"type": "json_object"}), &asked)
+    );
     assert_eq!(warnings, Vec::<String>::new());
-    let prompted = ModelInfo { structured: adjutant_llm::Structured::Prompt, ..info("deepseek/m", &[]) };
+    let prompted = ModelInfo {
+        structured: adjutant_llm::Structured::Prompt,
+        ..info("deepseek/m", &[])
+    };
     let (body, warnings) = value(&Chat::new(prompted, "sk"), &request);
-    assert_eq!((&body["response_format"], &body["messages"]), (&Value::Null, &asked));
-    assert_eq!(warnings, ["the format is asked for in words alone: deepseek/m has no mode for it"]);
+    assert_eq!(
+        (&body["response_format"], &body["messages"]),
+        (&Value::Null, &asked)
+    );
+    assert_eq!(
+        warnings,
+        ["the format is asked for in words alone: deepseek/m has no mode for it"]
+    );
 }
 
 #[test]
@@ -254,9 +528,16 @@ fn thinking_comes_back_when_the_model_itself_thought_it() {
         json!([{"id": id, "type": "function", "function": {"name": "read", "arguments": "{\"path\":\"a\"}"},
                 "extra_content": {"google": {"thought_signature": "c2ln"}}}])
     };
-    let first =
-        |id: &str| value(&hosted(id), &Request::of(Transcript::from_iter([thought(id)]))).0["messages"][0].clone();
-    let mut expect = json!({"role": "assistant", "content": "Reading.", "tool_calls": call("c3_0_2")});
+    let first = |id: &str| {
+        value(
+            &hosted(id),
+            &Request::of(Transcript::from_iter([thought(id)])),
+        )
+        .0["messages"][0]
+            .clone()
+    };
+    let mut expect =
+        json!({"role": "assistant", "content": "Reading.", "tool_calls": call("c3_0_2")});
     assert_eq!(first("openai/m"), expect);
     expect["reasoning"] = "hm".into();
     assert_eq!(first("cerebras/m"), expect);
@@ -264,17 +545,26 @@ fn thinking_comes_back_when_the_model_itself_thought_it() {
     let text = all.remove("reasoning").expect("it is there");
     all.insert("reasoning_content".to_owned(), text);
     assert_eq!(first("deepseek/m"), expect);
-    let foreign = value(&hosted("deepseek/m"), &Request::of(Transcript::from_iter([thought("x/y")]))).0;
-    let bare =
-        json!([{"id": "c3_0_2", "type": "function", "function": {"name": "read", "arguments": "{\"path\":\"a\"}"}}]);
+    let foreign = value(
+        &hosted("deepseek/m"),
+        &Request::of(Transcript::from_iter([thought("x/y")])),
+    )
+    .0;
+    let bare = json!([{"id": "c3_0_2", "type": "function", "function": {"name": "read", "arguments": "{\"path\":\"a\"}"}}]);
     let expect = json!({"role": "assistant", "content": "Reading.", "reasoning_content": "", "tool_calls": bare});
     assert_eq!(foreign["messages"][0], expect);
-    let detail = json!([{"type": "reasoning.encrypted", "data": "ZW5j", "id": "c3_0_2", "index": 0}]);
-    let expect =
-        json!({"role": "assistant", "content": "Reading.", "reasoning_details": detail, "tool_calls": call("c3_0_2")});
+    let detail =
+        json!([{"type": "reasoning.encrypted", "data": "ZW5j", "id": "c3_0_2", "index": 0}]);
+    let expect = json!({"role": "assistant", "content": "Reading.", "reasoning_details": detail, "tool_calls": call("c3_0_2")});
     assert_eq!(first("openrouter/m"), expect);
     let in_parts = Extra::from(json!({"field": "content"}));
-    let blocks = vec![Block::Thinking(Thinking { extra: in_parts, ..Thinking::new("hm") }), Block::text("Yes.")];
+    let blocks = vec![
+        Block::Thinking(Thinking {
+            extra: in_parts,
+            ..Thinking::new("hm")
+        }),
+        Block::text("Yes."),
+    ];
     let mut reply = Reply::new("mistral/m".into(), FinishReason::End);
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     let turn = Turn::open(Arc::new(reply)).close().expect("no calls");
@@ -292,10 +582,24 @@ fn thinking_comes_back_when_the_model_itself_thought_it() {
 fn roles_take_turns_when_the_dialect_demands_it() {
     let user = |text: &str| Entry::User(UserMessage::text(text));
     let said = |text: &str| super::turn(FinishReason::End, vec![Block::text(text)], vec![]);
-    let called = || super::turn(FinishReason::Calls, vec![call(2, "{}")], vec![CallResult::ok("a")]);
+    let called = || {
+        super::turn(
+            FinishReason::Calls,
+            vec![call(2, "{}")],
+            vec![CallResult::ok("a")],
+        )
+    };
     check_messages(
         &hosted("perplexity/m"),
-        [said("dropped"), user("a"), user("b"), said("c"), said("d"), called(), user("e")],
+        [
+            said("dropped"),
+            user("a"),
+            user("b"),
+            said("c"),
+            said("d"),
+            called(),
+            user("e"),
+        ],
         json!([
             {"role": "user", "content": "a"},
             {"role": "assistant", "content": "Understood."},
@@ -311,7 +615,14 @@ fn roles_take_turns_when_the_dialect_demands_it() {
         ]),
     );
     let id = "00000DCLa";
-    assert_eq!(nine(CallId { turn: 3, attempt: 0, block: 2 }), id);
+    assert_eq!(
+        nine(CallId {
+            turn: 3,
+            attempt: 0,
+            block: 2
+        }),
+        id
+    );
     check_messages(
         &hosted("mistral/m"),
         [called(), user("e"), user("f")],
@@ -331,26 +642,53 @@ fn roles_take_turns_when_the_dialect_demands_it() {
 fn pictures_stand_in_results_when_the_dialect_takes_them_there() {
     let mut dialect = crate::Dialect::of("openai").clone();
     dialect.result_images = true;
-    let (body, _) = value(&hosted("openai/m").dialect(dialect), &Request::of(Transcript::from_iter([thought("x/y")])));
+    let (body, _) = value(
+        &hosted("openai/m").dialect(dialect),
+        &Request::of(Transcript::from_iter([thought("x/y")])),
+    );
     let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}});
     let expect = json!({"role": "tool", "tool_call_id": "c3_0_2", "content": [picture, {"type": "text", "text": "a"}]});
-    assert_eq!((&body["messages"][1], body["messages"].as_array().map(Vec::len)), (&expect, Some(2)));
+    assert_eq!(
+        (
+            &body["messages"][1],
+            body["messages"].as_array().map(Vec::len)
+        ),
+        (&expect, Some(2))
+    );
 }
 
 #[test]
 fn marks_stand_in_the_last_texts_when_a_model_of_anthropic_is_behind_a_router() {
     let model = hosted("openrouter/anthropic/m");
     let request = |cache| {
-        let entries = [Entry::User(UserMessage::text("a")), thought("x/y"), Entry::User(UserMessage::text("b"))];
-        let options = Options { cache, ..Options::default() };
-        Request::of(Transcript::from_iter(entries)).system("s").options(options)
+        let entries = [
+            Entry::User(UserMessage::text("a")),
+            thought("x/y"),
+            Entry::User(UserMessage::text("b")),
+        ];
+        let options = Options {
+            cache,
+            ..Options::default()
+        };
+        Request::of(Transcript::from_iter(entries))
+            .system("s")
+            .options(options)
     };
     let (body, _) = value(&model, &request(Cache::Long));
     let mark = json!({"type": "ephemeral", "ttl": "1h"});
     let marked = |text: &str| json!([{"type": "text", "text": text, "cache_control": mark}]);
-    assert_eq!(body["messages"][0], json!({"role": "system", "content": marked("s")}));
-    assert_eq!(body["messages"][1], json!({"role": "user", "content": marked("a")}));
-    assert_eq!(body["messages"][5], json!({"role": "user", "content": marked("b")}));
+    assert_eq!(
+        body["messages"][0],
+        json!({"role": "system", "content": marked("s")})
+    );
+    assert_eq!(
+        body["messages"][1],
+        json!({"role": "user", "content": marked("a")})
+    );
+    assert_eq!(
+        body["messages"][5],
+        json!({"role": "user", "content": marked("b")})
+    );
     let (text, _) = super::body(&model, &request(Cache::Off));
     assert!(!text.contains("cache_control"), "{text}");
     let (text, _) = super::body(&hosted("openrouter/openai/m"), &request(Cache::Long));
@@ -362,25 +700,50 @@ fn requests_go_to_the_vendor_with_its_key_when_nothing_else_is_set() {
     let address = |model: &Chat| Wire::address(model.inner.protocol(), model.inner.info());
     let bearer = Address::new("/chat/completions");
     assert_eq!(address(&hosted("groq/m")), bearer);
-    assert_eq!(Driven::endpoint(&*hosted("groq/m").inner).host(), "api.groq.com");
+    assert_eq!(
+        Driven::endpoint(&*hosted("groq/m").inner).host(),
+        "api.groq.com"
+    );
     assert_eq!(Driven::endpoint(&*hosted("nobody/m").inner).host(), "");
     let mut azure = crate::Dialect::of("azure").clone();
     azure.path = "/chat/completions?api-version=2024-10-21".into();
-    let model = hosted("azure/m").base_url("https://r.openai.azure.com/openai/deployments/m").dialect(azure);
+    let model = hosted("azure/m")
+        .base_url("https://r.openai.azure.com/openai/deployments/m")
+        .dialect(azure);
     let path = "/chat/completions?api-version=2024-10-21".to_owned();
-    assert_eq!(address(&model), Address::new(path).auth(Auth::Header("api-key")));
+    assert_eq!(
+        address(&model),
+        Address::new(path).auth(Auth::Header("api-key"))
+    );
     assert_eq!(Driven::endpoint(&*model.inner).host(), "r.openai.azure.com");
 }
 
 #[test]
 fn reply_is_an_overflow_when_a_vendor_cuts_off_in_silence() {
     let end = |id: &str| {
-        let model = Chat::new(ModelInfo { context_window: 1_000, ..ModelInfo::new(id) }, "sk");
-        let mut decoder = Driven::decoder(&*model.inner, CallIdSeed { turn: 3, attempt: 0 });
+        let model = Chat::new(
+            ModelInfo {
+                context_window: 1_000,
+                ..ModelInfo::new(id)
+            },
+            "sk",
+        );
+        let mut decoder = Driven::decoder(
+            &*model.inner,
+            CallIdSeed {
+                turn: 3,
+                attempt: 0,
+            },
+        );
         let data = r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1001,"completion_tokens":1}}"#;
         let mut chunks = std::collections::VecDeque::new();
-        decoder.frame(Frame { event: "", data }, &mut chunks).expect("an event");
-        decoder.end(&mut chunks).map(|reply| reply.stop).map_err(|error| error.kind())
+        decoder
+            .frame(Frame { event: "", data }, &mut chunks)
+            .expect("an event");
+        decoder
+            .end(&mut chunks)
+            .map(|reply| reply.stop)
+            .map_err(|error| error.kind())
     };
     assert_eq!(end("zai/m"), Err(adjutant_llm::ErrorKind::Overflow));
     assert_eq!(end("openai/m"), Ok(FinishReason::End));
@@ -389,15 +752,33 @@ fn reply_is_an_overflow_when_a_vendor_cuts_off_in_silence() {
 #[test]
 fn reply_is_refused_when_more_comes_beside_its_text_than_can_be_kept() {
     let notes = |count: usize| {
-        let mut decoder = Driven::decoder(&*hosted("openai/m").inner, CallIdSeed { turn: 3, attempt: 0 });
+        let mut decoder = Driven::decoder(
+            &*hosted("openai/m").inner,
+            CallIdSeed {
+                turn: 3,
+                attempt: 0,
+            },
+        );
         let list = vec!["{}"; count].join(",");
-        let data = format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"a","annotations":[{list}]}}}}]}}"#);
-        let flow = decoder.frame(Frame { event: "", data: &data }, &mut Default::default());
-        flow.map(|_| ()).map_err(|error| (error.kind(), error.message().to_owned()))
+        let data = format!(
+            r#"{{"choices":[{{"index":0,"delta":{{"content":"a","annotations":[{list}]}}}}]}}"#
+        );
+        let flow = decoder.frame(
+            Frame {
+                event: "",
+                data: &data,
+            },
+            &mut Default::default(),
+        );
+        flow.map(|_| ())
+            .map_err(|error| (error.kind(), error.message().to_owned()))
     };
     assert_eq!(notes(4_096), Ok(()));
     let message = "the reply has more than 4,096 notes beside its text".to_owned();
-    assert_eq!(notes(4_097), Err((adjutant_llm::ErrorKind::Protocol, message)));
+    assert_eq!(
+        notes(4_097),
+        Err((adjutant_llm::ErrorKind::Protocol, message))
+    );
 }
 
 proptest! {

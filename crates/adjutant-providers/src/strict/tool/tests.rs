@@ -78,8 +78,14 @@ fn for_tool_keeps_the_members_when_alternatives_only_require() {
 fn for_tool_says_that_it_is_an_object_when_the_schema_does_not() {
     check(json!({}), json!({"type": "object", "properties": {}}));
     check(json!(true), json!({"type": "object", "properties": {}}));
-    check(json!({"type": ["object", "null"]}), json!({"type": "object", "properties": {}}));
-    check(json!({"properties": {"a": true}}), json!({"type": "object", "properties": {"a": true}}));
+    check(
+        json!({"type": ["object", "null"]}),
+        json!({"type": "object", "properties": {}}),
+    );
+    check(
+        json!({"properties": {"a": true}}),
+        json!({"type": "object", "properties": {"a": true}}),
+    );
 }
 
 #[test]
@@ -103,5 +109,10 @@ fn for_tool_is_an_open_object_when_the_schema_is_none() {
         );
     }
     let got = for_tool(&tangle)["description"].clone();
-    assert_eq!(got, json!(format!("D\n\nThe arguments must fit this JSON schema: {tangle}")));
+    assert_eq!(
+        got,
+        json!(format!(
+            "D\n\nThe arguments must fit this JSON schema: {tangle}"
+        ))
+    );
 }

@@ -64,22 +64,37 @@ impl Child {
         id: Uuid,
         output: File,
     ) -> Result<Self, Error> {
-        let words = [host.as_os_str(), "agent-host".as_ref(), workspace.root().as_os_str()].map(OsString::from);
+        let words = [
+            host.as_os_str(),
+            "agent-host".as_ref(),
+            workspace.root().as_os_str(),
+        ]
+        .map(OsString::from);
         let words = launcher.command(workspace, words.into())?;
         let Some((program, arguments)) = words.split_first() else {
-            return Err(Error::new(ErrorKind::Config, "the launcher gave a command of no words"));
+            return Err(Error::new(
+                ErrorKind::Config,
+                "the launcher gave a command of no words",
+            ));
         };
         // A tool may have deleted the folder that it works in.
-        [workspace.work(), workspace.tmp()].iter().try_for_each(|folder| files::make_folder(folder))?;
+        [workspace.work(), workspace.tmp()]
+            .iter()
+            .try_for_each(|folder| files::make_folder(folder))?;
         let start_file = workspace.file("start.json");
         files::write_json(&start_file, &StartFile { start, pid: None }, Sync::Disk)?;
-        let errors = output.try_clone().map_err(|error| files::storage("open", host, error))?;
+        let errors = output
+            .try_clone()
+            .map_err(|error| files::storage("open", host, error))?;
         let mut command = Command::new(program);
         command
             .args(arguments)
             .env_clear()
             .envs(credentials.iter())
-            .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()))
+            .env(
+                "PATH",
+                std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
+            )
             .env("HOME", workspace.work())
             .env("TMPDIR", workspace.tmp())
             .env("LANG", "C.UTF-8")
@@ -91,19 +106,49 @@ impl Child {
             .stdout(output)
             .stderr(errors);
         let own = spawned(&mut command).map_err(|error| {
-            let by = if program == host.as_os_str() { String::new() } else { format!(" by {}", program.display()) };
+            let by = if program == host.as_os_str() {
+                String::new()
+            } else {
+                format!(" by {}", program.display())
+            };
             let message = format!("cannot start the host {}{by}: {error}", host.display());
             Error::new(ErrorKind::Config, message).with_source(error)
         })?;
         let pid = own.id().unwrap_or_default();
-        let child = Self { own: Some(own), pid, start, workspace: workspace.clone(), launcher, is_known: true };
-        files::write_json(&start_file, &StartFile { start, pid: Some(pid) }, Sync::Program)?;
+        let child = Self {
+            own: Some(own),
+            pid,
+            start,
+            workspace: workspace.clone(),
+            launcher,
+            is_known: true,
+        };
+        files::write_json(
+            &start_file,
+            &StartFile {
+                start,
+                pid: Some(pid),
+            },
+            Sync::Program,
+        )?;
         Ok(child)
     }
 
     /// One that somebody else began.
-    pub(super) fn found(workspace: &Workspace, launcher: Arc<dyn Launcher>, pid: u32, start: Uuid) -> Self {
-        Self { own: None, pid, start, workspace: workspace.clone(), launcher, is_known: false }
+    pub(super) fn found(
+        workspace: &Workspace,
+        launcher: Arc<dyn Launcher>,
+        pid: u32,
+        start: Uuid,
+    ) -> Self {
+        Self {
+            own: None,
+            pid,
+            start,
+            workspace: workspace.clone(),
+            launcher,
+            is_known: false,
+        }
     }
 
     /// It has answered with the token that stands beside this id.
@@ -160,7 +205,10 @@ impl Child {
         if !gone && !self.ends_within(GONE.saturating_sub(begun.elapsed())).await {
             if !is_ours {
                 let lock = self.workspace.file("host.lock");
-                let message = format!("a program that nobody here started holds {}", lock.display());
+                let message = format!(
+                    "a program that nobody here started holds {}",
+                    lock.display()
+                );
                 return Err(Error::new(ErrorKind::Busy, message));
             }
             return Err(Error::new(
@@ -197,7 +245,10 @@ impl Child {
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
+        let pid = i32::try_from(self.pid)
+            .ok()
+            .filter(|pid| *pid > 1)
+            .and_then(Pid::from_raw);
         if let Some(pid) = pid.filter(|_| self.lives()) {
             // A process that is gone already is what was wanted.
             let _gone = kill_process(pid, signal);
@@ -208,7 +259,9 @@ impl Child {
     fn lives(&self) -> bool {
         match &self.own {
             Some(own) => own.id().is_some(),
-            None => self.workspace.is_hosted().unwrap_or(false) && (self.is_known || self.is_host()),
+            None => {
+                self.workspace.is_hosted().unwrap_or(false) && (self.is_known || self.is_host())
+            }
         }
     }
 }
@@ -216,7 +269,9 @@ impl Child {
 impl Exit {
     /// Returns in words how it ended.
     pub(super) fn words(&self) -> String {
-        let Self::Known(status) = self else { return "its process ended".to_owned() };
+        let Self::Known(status) = self else {
+            return "its process ended".to_owned();
+        };
         match (status.code(), status.signal()) {
             (Some(code), _) => format!("its process ended with the exit code {code}"),
             (None, Some(signal)) => format!("its process was killed by the signal {signal}"),
@@ -238,7 +293,9 @@ impl Exit {
 fn spawned(command: &mut Command) -> io::Result<tokio::process::Child> {
     for _ in 0..TRIES {
         match command.spawn() {
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => std::thread::sleep(PAUSE),
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(PAUSE)
+            }
             other => return other,
         }
     }
@@ -257,6 +314,9 @@ pub(super) fn sweep(child: Option<u32>, start: Uuid) {
 
 /// True if there is a process of this id now.
 fn is_there(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
+    let pid = i32::try_from(pid)
+        .ok()
+        .filter(|pid| *pid > 1)
+        .and_then(Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }

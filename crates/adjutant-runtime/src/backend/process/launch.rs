@@ -65,7 +65,11 @@ impl Starter for Processes {
     }
 
     async fn launch(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error> {
-        let Launch { workspace, prepared, cancel } = launch;
+        let Launch {
+            workspace,
+            prepared,
+            cancel,
+        } = launch;
         let logs = self.logs(&workspace);
         let lookup = Arc::clone(&self.options.credentials);
         let credentials = Credentials::of(&prepared.resolved, |name| lookup(name));
@@ -74,12 +78,22 @@ impl Starter for Processes {
         let runtime = tokio::runtime::Handle::current();
         let child = blocking(move || {
             if at.is_hosted()? {
-                return Err(Error::new(ErrorKind::Busy, "another process runs the agent already"));
+                return Err(Error::new(
+                    ErrorKind::Busy,
+                    "another process runs the agent already",
+                ));
             }
             log.rotate()?;
             let id = at.agent()?.id;
             let _here = runtime.enter();
-            Child::spawn(&host, (&at, launcher), &credentials, start, id, log.writer()?)
+            Child::spawn(
+                &host,
+                (&at, launcher),
+                &credentials,
+                start,
+                id,
+                log.writer()?,
+            )
         });
         let mut child = child.await?;
         let ready = tokio::select! {
@@ -101,20 +115,38 @@ impl Starter for Processes {
     }
 
     async fn adopt(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error> {
-        let Launch { workspace, cancel, .. } = launch;
+        let Launch {
+            workspace, cancel, ..
+        } = launch;
         let at = workspace.clone();
         let last = blocking(move || at.last_start()).await?;
         let last = last.ok_or_else(|| {
-            Error::new(ErrorKind::Busy, format!("another program runs the agent in {}", workspace.root().display()))
+            Error::new(
+                ErrorKind::Busy,
+                format!(
+                    "another program runs the agent in {}",
+                    workspace.root().display()
+                ),
+            )
         })?;
         // The program that began it may have been killed before it wrote down the id: then the process told its id
         // itself.
         let path = workspace.file("host.json");
-        let told: Option<HostFile> = blocking(move || files::read_json_if_any(&path)).await.ok().flatten();
-        let told = told.filter(|host| host.start == last.start).map(|host| host.pid);
+        let told: Option<HostFile> = blocking(move || files::read_json_if_any(&path))
+            .await
+            .ok()
+            .flatten();
+        let told = told
+            .filter(|host| host.start == last.start)
+            .map(|host| host.pid);
         // In a namespace of its own, a process knows another id than this one.
         let told = told.filter(|_| self.options.launcher.is_none());
-        let mut child = Child::found(&workspace, self.launcher(), last.pid.or(told).unwrap_or_default(), last.start);
+        let mut child = Child::found(
+            &workspace,
+            self.launcher(),
+            last.pid.or(told).unwrap_or_default(),
+            last.start,
+        );
         let ready = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(stopped()),
@@ -149,11 +181,18 @@ impl Starter for Processes {
 
 impl Processes {
     fn launcher(&self) -> Arc<dyn Launcher> {
-        self.options.launcher.clone().unwrap_or_else(|| Arc::new(Bare))
+        self.options
+            .launcher
+            .clone()
+            .unwrap_or_else(|| Arc::new(Bare))
     }
 
     /// Waits until a process answers that it is ready, with its own start and its own token.
-    async fn ready(&self, workspace: &Workspace, child: &mut Child) -> Result<(HostFile, Client), Error> {
+    async fn ready(
+        &self,
+        workspace: &Workspace,
+        child: &mut Child,
+    ) -> Result<(HostFile, Client), Error> {
         let (begun, launcher) = (Instant::now(), self.launcher());
         let mut unreached = None;
         loop {
@@ -172,11 +211,19 @@ impl Processes {
                 Err(_) => {}
             }
             if begun.elapsed() > BEAT + ANSWER && processes::is_stopped(child.pid) {
-                return Err(Error::new(ErrorKind::Frozen, "its process was stopped by a signal before it was ready"));
+                return Err(Error::new(
+                    ErrorKind::Frozen,
+                    "its process was stopped by a signal before it was ready",
+                ));
             }
             if Instant::now() >= late {
-                let why = unreached.map(|error| format!(": {error}")).unwrap_or_default();
-                let message = format!("not ready after {} ms{why}", self.options.readiness.as_millis());
+                let why = unreached
+                    .map(|error| format!(": {error}"))
+                    .unwrap_or_default();
+                let message = format!(
+                    "not ready after {} ms{why}",
+                    self.options.readiness.as_millis()
+                );
                 return Err(Error::new(ErrorKind::Readiness, message));
             }
         }
@@ -187,7 +234,11 @@ impl Processes {
         match workspace.end_of(child.start) {
             Some(Status::Failed { reason, message }) => Error::new(reason.kind(), message),
             _ => {
-                let kind = if exit.is_killed() { ErrorKind::Killed } else { ErrorKind::Crashed };
+                let kind = if exit.is_killed() {
+                    ErrorKind::Killed
+                } else {
+                    ErrorKind::Crashed
+                };
                 Error::new(kind, format!("{} before it was ready", exit.words()))
             }
         }
@@ -195,8 +246,10 @@ impl Processes {
 
     /// An error with the last lines of the log, unless it is what the process told itself, or that it was stopped.
     async fn explain(&self, error: Error, logs: &Logs) -> Error {
-        if !matches!(error.kind(), ErrorKind::Crashed | ErrorKind::Killed | ErrorKind::Readiness | ErrorKind::TimedOut)
-        {
+        if !matches!(
+            error.kind(),
+            ErrorKind::Crashed | ErrorKind::Killed | ErrorKind::Readiness | ErrorKind::TimedOut
+        ) {
             return error;
         }
         let message = with_log(error.message(), logs.clone()).await;
@@ -209,10 +262,25 @@ impl Processes {
         let (logs, address) = (self.logs(&workspace), host.address);
         let grace = self.options.grace;
         let frozen = Box::pin(frozen(client.clone(), child.pid));
-        Host { workspace, child, client, address, statuses: None, rotation, frozen, logs, grace }
+        Host {
+            workspace,
+            child,
+            client,
+            address,
+            statuses: None,
+            rotation,
+            frozen,
+            logs,
+            grace,
+        }
     }
 
-    async fn end(&self, workspace: &Workspace, child: &mut Child, client: Option<&Client>) -> Result<(), Error> {
+    async fn end(
+        &self,
+        workspace: &Workspace,
+        child: &mut Child,
+        client: Option<&Client>,
+    ) -> Result<(), Error> {
         end(workspace, child, client, self.options.grace).await
     }
 }
@@ -225,21 +293,36 @@ async fn probe(
     launcher: &dyn Launcher,
 ) -> Result<Option<(HostFile, Client)>, Error> {
     let path = workspace.file("host.json");
-    let host = blocking(move || files::read_json::<HostFile>(&path)).await.ok().filter(|host| host.start == start);
-    let Some(mut host) = host else { return Ok(None) };
+    let host = blocking(move || files::read_json::<HostFile>(&path))
+        .await
+        .ok()
+        .filter(|host| host.start == start);
+    let Some(mut host) = host else {
+        return Ok(None);
+    };
     host.address = launcher.reach(workspace, host.address).await?;
-    let Ok(client) = Client::new(host.address, host.token.as_str()) else { return Ok(None) };
+    let Ok(client) = Client::new(host.address, host.token.as_str()) else {
+        return Ok(None);
+    };
     // Readiness needs no token: the status does, so it shows that it is the one that wrote the file.
     let is_ready = client.ready().await.unwrap_or(false) && client.status().await.is_ok();
     Ok(is_ready.then_some((host, client)))
 }
 
 /// Asks a process to end, over HTTP if it listens and then by a signal, gives it the grace, and kills what is left.
-async fn end(workspace: &Workspace, child: &mut Child, client: Option<&Client>, grace: Duration) -> Result<(), Error> {
+async fn end(
+    workspace: &Workspace,
+    child: &mut Child,
+    client: Option<&Client>,
+    grace: Duration,
+) -> Result<(), Error> {
     let deadline = Instant::now() + grace;
     let heard = match client {
         None => false,
-        Some(client) => matches!(tokio::time::timeout(grace / 2, client.stop()).await, Ok(Ok(()))),
+        Some(client) => matches!(
+            tokio::time::timeout(grace / 2, client.stop()).await,
+            Ok(Ok(()))
+        ),
     };
     // A process that has heard has half of the time before it is asked once more.
     let ended = heard && child.ends_within(grace / 2).await;
@@ -256,13 +339,22 @@ async fn end(workspace: &Workspace, child: &mut Child, client: Option<&Client>, 
 
 /// A message with the last line of a log, and with more of them on lines of their own.
 async fn with_log(message: &str, logs: Logs) -> String {
-    let lines = blocking(move || logs.tail(TOLD_LINES)).await.unwrap_or_default();
+    let lines = blocking(move || logs.tail(TOLD_LINES))
+        .await
+        .unwrap_or_default();
     let cut = |line: &String| line.chars().take(TOLD_CHARS).collect::<String>();
-    let lines: Vec<String> = lines.iter().filter(|line| !line.trim().is_empty()).map(cut).collect();
+    let lines: Vec<String> = lines
+        .iter()
+        .filter(|line| !line.trim().is_empty())
+        .map(cut)
+        .collect();
     match &lines[..] {
         [] => message.to_owned(),
         [line] => format!("{message}: {line}"),
-        [.., last] => format!("{message}: {last}\nthe last lines of its log:\n{}", lines.join("\n")),
+        [.., last] => format!(
+            "{message}: {last}\nthe last lines of its log:\n{}",
+            lines.join("\n")
+        ),
     }
 }
 
@@ -300,7 +392,13 @@ impl LiveAgent for Host {
     }
 
     async fn stop(&mut self) -> Result<(), Error> {
-        end(&self.workspace, &mut self.child, Some(&self.client), self.grace).await
+        end(
+            &self.workspace,
+            &mut self.child,
+            Some(&self.client),
+            self.grace,
+        )
+        .await
     }
 
     fn prompter(&self) -> Arc<dyn Prompter> {
@@ -347,7 +445,11 @@ async fn frozen(client: Client, pid: u32) -> String {
     loop {
         tokio::time::sleep(BEAT).await;
         // A connection that is refused is an answer: somebody else sees the end of the process.
-        misses = if tokio::time::timeout(ANSWER, client.ready()).await.is_ok() { 0 } else { misses + 1 };
+        misses = if tokio::time::timeout(ANSWER, client.ready()).await.is_ok() {
+            0
+        } else {
+            misses + 1
+        };
         if misses > 0 && processes::is_stopped(pid) {
             return "its process was stopped by a signal and does not answer".to_owned();
         }

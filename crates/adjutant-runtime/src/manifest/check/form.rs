@@ -13,14 +13,19 @@ pub(super) fn is_sha256(text: &str) -> bool {
 
 /// A text in one line that is not blank.
 pub(crate) fn is_line(text: &str, most: usize) -> bool {
-    !text.trim().is_empty() && text.chars().count() <= most && !text.contains(|c: char| c.is_control())
+    !text.trim().is_empty()
+        && text.chars().count() <= most
+        && !text.contains(|c: char| c.is_control())
 }
 
 /// The key of a label.
 pub(super) fn is_label(key: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     let ends = |c: char| c.is_ascii_alphanumeric();
-    (1..=63).contains(&key.len()) && key.chars().all(is_part) && key.starts_with(ends) && key.ends_with(ends)
+    (1..=63).contains(&key.len())
+        && key.chars().all(is_part)
+        && key.starts_with(ends)
+        && key.ends_with(ends)
 }
 
 /// The name of a header, as HTTP has it.
@@ -32,7 +37,15 @@ pub(super) fn is_header(name: &str) -> bool {
 /// Headers that hold credentials.
 pub(super) fn is_secret_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let whole = ["authorization", "proxy-authorization", "cookie", "api-key", "apikey", "x-api-key", "x-goog-api-key"];
+    let whole = [
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "api-key",
+        "apikey",
+        "x-api-key",
+        "x-goog-api-key",
+    ];
     whole.contains(&name.as_str()) || crate::manifest::vars::is_credential(&name.replace('-', "_"))
 }
 
@@ -45,6 +58,9 @@ pub(super) fn is_pattern(text: &str) -> bool {
 /// The names in braces of a word that may be names of arguments.
 pub(super) fn places(word: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let inner = word.split('{').skip(1).filter_map(|part| Some(part.split_once('}')?.0));
+    let inner = word
+        .split('{')
+        .skip(1)
+        .filter_map(|part| Some(part.split_once('}')?.0));
     inner.filter(move |name| !name.is_empty() && name.chars().all(is_part))
 }

@@ -25,35 +25,61 @@ pub(super) fn chooser(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) ->
     let before = check.problems.iter().len();
     let mut providers: Vec<Provider> = Provider::known().collect();
     let names = |key: &'static str, list: &[Value]| -> Vec<String> {
-        list.iter().map(|it| it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()).collect()
+        list.iter()
+            .map(|it| {
+                it.get(key)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            })
+            .collect()
     };
-    let (own, models) = (names("name", &manifest.providers), names("id", &manifest.models));
+    let (own, models) = (
+        names("name", &manifest.providers),
+        names("id", &manifest.models),
+    );
     check.differ(
-        own.iter().enumerate().map(|(n, name)| (name.as_str(), at.key("providers").item(n).key("name"))),
+        own.iter()
+            .enumerate()
+            .map(|(n, name)| (name.as_str(), at.key("providers").item(n).key("name"))),
         "a provider",
     );
-    check.differ(models.iter().enumerate().map(|(n, id)| (id.as_str(), at.key("models").item(n).key("id"))), "a model");
+    check.differ(
+        models
+            .iter()
+            .enumerate()
+            .map(|(n, id)| (id.as_str(), at.key("models").item(n).key("id"))),
+        "a model",
+    );
     for (n, value) in manifest.providers.iter().enumerate() {
         providers.extend(provider(check, value, at.key("providers").item(n)));
     }
     for (n, value) in manifest.models.iter().enumerate() {
         let wrong = Catalogue::read(&json!({ "models": [value] }).to_string()).err();
         let at = at.key("models").item(n);
-        wrong.into_iter().for_each(|error| check.problems.push(place(error.message(), at)));
+        wrong
+            .into_iter()
+            .for_each(|error| check.problems.push(place(error.message(), at)));
     }
     if check.problems.iter().len() > before {
         return None;
     }
     let mut vars: BTreeMap<String, String> = BTreeMap::new();
     for provider in &providers {
-        let own = provider.variables().filter(|name| *name != provider.base_url_variable);
+        let own = provider
+            .variables()
+            .filter(|name| *name != provider.base_url_variable);
         vars.extend(own.map(|name| (name.to_owned(), "none".to_owned())));
-        if provider.base_url.is_empty() || check.around.addresses.contains(&provider.base_url_variable) {
+        if provider.base_url.is_empty()
+            || check.around.addresses.contains(&provider.base_url_variable)
+        {
             vars.insert(provider.base_url_variable.clone(), NOWHERE.to_owned());
         }
     }
     let chooser = Chooser::new(move |name| vars.get(name).cloned());
-    match chooser.configuration(&json!({ "providers": manifest.providers, "models": manifest.models }).to_string()) {
+    match chooser.configuration(
+        &json!({ "providers": manifest.providers, "models": manifest.models }).to_string(),
+    ) {
         Ok(chooser) => Some(chooser),
         Err(error) => {
             check.tell(at.key("providers"), error.message());
@@ -74,7 +100,11 @@ fn provider(check: &mut Check<'_>, value: &Value, at: At<'_>) -> Option<Provider
         variable_name(check, variable, at.key("key_variables").item(key));
     }
     if !provider.base_url_variable.is_empty() {
-        variable_name(check, &provider.base_url_variable, at.key("base_url_variable"));
+        variable_name(
+            check,
+            &provider.base_url_variable,
+            at.key("base_url_variable"),
+        );
     }
     headers(check, &provider.headers, at.key("headers"));
     // The chooser checks what its own type does not.
@@ -87,17 +117,25 @@ fn provider(check: &mut Check<'_>, value: &Value, at: At<'_>) -> Option<Provider
 }
 
 fn variable_name(check: &mut Check<'_>, name: &str, at: At<'_>) {
-    check.must(vars::is_variable(name), at, format!("no variable can be called {}", quoted(name)));
+    check.must(
+        vars::is_variable(name),
+        at,
+        format!("no variable can be called {}", quoted(name)),
+    );
 }
 
 /// Finds the place of an error of the providers' crate: `provider NAME: FIELD: why`, or serde's words for a field.
 fn place(message: &str, at: At<'_>) -> Problem {
-    let (message, hint) =
-        message.split_once("; hint: ").map_or((message, None), |(it, hint)| (it, Some(hint.to_owned())));
+    let (message, hint) = message
+        .split_once("; hint: ")
+        .map_or((message, None), |(it, hint)| (it, Some(hint.to_owned())));
     let parts: Vec<&str> = message.splitn(3, ": ").collect();
     if let [what, field, why] = parts.as_slice()
         && (what.starts_with("provider ") || what.starts_with("model "))
-        && at.node().and_then(|node| node.as_map()?.get(field)).is_some()
+        && at
+            .node()
+            .and_then(|node| node.as_map()?.get(field))
+            .is_some()
     {
         return Problem::new(at.key(field).mark, *why).hint(hint);
     }
@@ -109,7 +147,11 @@ pub(super) fn of_serde(message: &str, at: At<'_>) -> Problem {
     let message = message.split(" at line ").next().unwrap_or(message);
     if let Some((field, known)) = near::unknown_field(message) {
         let hint = near::hint(field, &known);
-        return Problem::new(at.name_of(field), format!("there is no field `{field}` here")).hint(hint);
+        return Problem::new(
+            at.name_of(field),
+            format!("there is no field `{field}` here"),
+        )
+        .hint(hint);
     }
     match message.split_once("expected struct ") {
         Some((found, _)) => Problem::new(at.mark, format!("{found}expected a mapping")),
@@ -143,10 +185,18 @@ pub(super) fn choice(check: &mut Check<'_>, choice: &ModelChoice, at: At<'_>) {
         name(check, fallback, at);
         let before = spec.fallbacks.iter().take(n).chain([&spec.name]);
         let is_new = before.into_iter().all(|it| it != fallback);
-        check.must(is_new, at, format!("{} is asked before already", quoted(fallback)));
+        check.must(
+            is_new,
+            at,
+            format!("{} is asked before already", quoted(fallback)),
+        );
     }
     let retries = spec.retries.unwrap_or_default();
-    check.must(retries <= MAX_RETRIES, at.key("retries"), format!("`retries` is {MAX_RETRIES} at most"));
+    check.must(
+        retries <= MAX_RETRIES,
+        at.key("retries"),
+        format!("`retries` is {MAX_RETRIES} at most"),
+    );
     let at_least = |value: bool| !value;
     check.must(
         at_least(spec.requests_per_minute == Some(0)),
@@ -163,16 +213,22 @@ pub(super) fn choice(check: &mut Check<'_>, choice: &ModelChoice, at: At<'_>) {
 
 /// The name of a model.
 fn name(check: &mut Check<'_>, name: &str, at: At<'_>) {
-    let Some(chooser) = &check.chooser else { return };
+    let Some(chooser) = &check.chooser else {
+        return;
+    };
     let parts = &check.around.parts;
     if parts.models.contains(name)
-        || name.split_once('/').is_some_and(|(provider, _)| parts.providers.contains(provider))
+        || name
+            .split_once('/')
+            .is_some_and(|(provider, _)| parts.providers.contains(provider))
     {
         return;
     }
     if let Err(error) = chooser.model(name) {
         let message = error.message();
-        let (message, hint) = message.split_once("; hint: ").map_or((message, None), |(it, hint)| (it, Some(hint)));
+        let (message, hint) = message
+            .split_once("; hint: ")
+            .map_or((message, None), |(it, hint)| (it, Some(hint)));
         let problem = Problem::new(at.mark, message).hint(hint.map(str::to_owned));
         check.problems.push(problem);
     }
@@ -180,13 +236,23 @@ fn name(check: &mut Check<'_>, name: &str, at: At<'_>) {
 
 /// Checks the options with which a model is asked.
 pub(super) fn options(check: &mut Check<'_>, options: &OptionsSpec, at: At<'_>) {
-    let is_warm = options.temperature.is_none_or(|it| (0.0..=2.0).contains(&it));
-    check.must(is_warm, at.key("temperature"), "`temperature` is from 0 to 2");
+    let is_warm = options
+        .temperature
+        .is_none_or(|it| (0.0..=2.0).contains(&it));
+    check.must(
+        is_warm,
+        at.key("temperature"),
+        "`temperature` is from 0 to 2",
+    );
     let is_part = options.top_p.is_none_or(|it| (0.0..=1.0).contains(&it));
     check.must(is_part, at.key("top_p"), "`top_p` is from 0 to 1");
     at_least_one(check, options.max_output_tokens, at, "max_output_tokens");
     for (n, stop) in options.stop.iter().enumerate() {
-        check.must(!stop.is_empty(), at.key("stop").item(n), "an empty text ends every reply");
+        check.must(
+            !stop.is_empty(),
+            at.key("stop").item(n),
+            "an empty text ends every reply",
+        );
     }
     headers(check, &options.headers, at.key("headers"));
 }
@@ -207,11 +273,19 @@ pub(super) fn budget(check: &mut Check<'_>, budget: &BudgetSpec, at: At<'_>) {
 }
 
 pub(super) fn at_least_one(check: &mut Check<'_>, value: Option<u64>, at: At<'_>, field: &str) {
-    check.must(value != Some(0), at.key(field), format!("`{field}` is at least 1"));
+    check.must(
+        value != Some(0),
+        at.key(field),
+        format!("`{field}` is at least 1"),
+    );
 }
 
 pub(super) fn time(check: &mut Check<'_>, value: Option<Span>, at: At<'_>, field: &str) {
     let Some(Span(time)) = value else { return };
     let is_time = !time.is_zero() && time.as_secs() <= MAX_DAYS * 86_400;
-    check.must(is_time, at.key(field), format!("`{field}` is over 0 and {MAX_DAYS} days at most"));
+    check.must(
+        is_time,
+        at.key(field),
+        format!("`{field}` is over 0 and {MAX_DAYS} days at most"),
+    );
 }

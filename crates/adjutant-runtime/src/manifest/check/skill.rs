@@ -11,7 +11,11 @@ pub(super) struct FoundSkills {
 }
 
 /// Reads the folders; none if one of them cannot be read, so that names are not held against half of the skills.
-pub(super) fn find(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) -> Option<FoundSkills> {
+pub(super) fn find(
+    check: &mut Check<'_>,
+    manifest: &mut Manifest,
+    at: At<'_>,
+) -> Option<FoundSkills> {
     let (mut roots, mut is_whole) = (Vec::new(), true);
     for (n, folder) in manifest.skill_folders.iter_mut().enumerate() {
         let (at, before) = (at.key("skill_folders").item(n), check.problems.iter().len());
@@ -25,14 +29,20 @@ pub(super) fn find(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) -
             Ok(skills) => {
                 for finding in skills.findings() {
                     let place = &finding.place;
-                    let message = format!("{}:{}:{}: {}", place.file, place.line, place.column, finding.message);
+                    let message = format!(
+                        "{}:{}:{}: {}",
+                        place.file, place.line, place.column, finding.message
+                    );
                     match finding.severity {
                         Severity::Error => check.tell(at, message),
                         _ => check.warn(at.mark, message),
                     }
                 }
                 if skills.is_empty() {
-                    check.warn(at.mark, format!("{}: there is no skill in it", shown(folder)));
+                    check.warn(
+                        at.mark,
+                        format!("{}: there is no skill in it", shown(folder)),
+                    );
                 }
                 roots.push(root);
             }
@@ -43,5 +53,7 @@ pub(super) fn find(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) -
         }
     }
     let skills = Skills::load(roots).ok().filter(|_| is_whole)?;
-    Some(FoundSkills { names: skills.iter().map(Skill::name).map(str::to_owned).collect() })
+    Some(FoundSkills {
+        names: skills.iter().map(Skill::name).map(str::to_owned).collect(),
+    })
 }

@@ -43,7 +43,10 @@ pub(super) enum PathStep {
 
 impl ReadFault {
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Self(Box::new(FaultDetail { message: message.into(), ..FaultDetail::default() }))
+        Self(Box::new(FaultDetail {
+            message: message.into(),
+            ..FaultDetail::default()
+        }))
     }
 
     pub(super) fn hint(mut self, hint: impl Into<Option<String>>) -> Self {
@@ -63,7 +66,11 @@ impl ReadFault {
     }
 
     pub(super) fn problem(&self, whole: &Mark) -> Problem {
-        Problem::new(self.0.mark.as_ref().unwrap_or(whole), self.0.message.clone()).hint(self.0.hint.clone())
+        Problem::new(
+            self.0.mark.as_ref().unwrap_or(whole),
+            self.0.message.clone(),
+        )
+        .hint(self.0.hint.clone())
     }
 }
 
@@ -81,7 +88,11 @@ impl de::Error for ReadFault {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new(format!("expected {}, found {}", told(expected), shown(found)))
+        Self::new(format!(
+            "expected {}, found {}",
+            told(expected),
+            shown(found)
+        ))
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -89,16 +100,26 @@ impl de::Error for ReadFault {
     }
 
     fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
-        Self::new(format!("expected {}, found {length} values", told(expected)))
+        Self::new(format!(
+            "expected {}, found {length} values",
+            told(expected)
+        ))
     }
 
     fn unknown_variant(found: &str, known: &'static [&'static str]) -> Self {
-        let hint = near::nearest(found, known.iter().copied()).map(|near| format!("the nearest is `{near}`"));
-        Self::new(format!("{} is none of {}", quoted(found), near::list(known))).hint(hint)
+        let hint = near::nearest(found, known.iter().copied())
+            .map(|near| format!("the nearest is `{near}`"));
+        Self::new(format!(
+            "{} is none of {}",
+            quoted(found),
+            near::list(known)
+        ))
+        .hint(hint)
     }
 
     fn unknown_field(found: &str, known: &'static [&'static str]) -> Self {
-        let mut fault = Self::new(format!("there is no field `{found}` here")).hint(near::hint(found, known));
+        let mut fault =
+            Self::new(format!("there is no field `{found}` here")).hint(near::hint(found, known));
         fault.0.what = What::Unknown(found.to_owned());
         fault
     }

@@ -19,12 +19,15 @@ pub(super) fn plain(text: &str) -> Plain {
         "" | "~" | "null" | "Null" | "NULL" => return Plain::Null,
         "true" | "True" | "TRUE" => return Plain::Bool(true),
         "false" | "False" | "FALSE" => return Plain::Bool(false),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "-.inf" | "-.Inf" | "-.INF" | ".nan" | ".NaN" | ".NAN" => {
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "-.inf" | "-.Inf" | "-.INF" | ".nan" | ".NaN"
+        | ".NAN" => {
             return Plain::Excess;
         }
         _ => {}
     }
-    let radix = [("0x", 16), ("0o", 8)].into_iter().find_map(|(start, radix)| Some((text.strip_prefix(start)?, radix)));
+    let radix = [("0x", 16), ("0o", 8)]
+        .into_iter()
+        .find_map(|(start, radix)| Some((text.strip_prefix(start)?, radix)));
     if let Some((digits, radix)) = radix {
         let is_number = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
         let number = u64::from_str_radix(digits, radix).map_or(Plain::Excess, Plain::Unsigned);
@@ -37,7 +40,9 @@ pub(super) fn plain(text: &str) -> Plain {
     }
     if bare.chars().all(|c| c.is_ascii_digit()) {
         let unsigned = text.parse().map(Plain::Unsigned).ok();
-        return unsigned.or_else(|| text.parse().map(Plain::Signed).ok()).unwrap_or(Plain::Excess);
+        return unsigned
+            .or_else(|| text.parse().map(Plain::Signed).ok())
+            .unwrap_or(Plain::Excess);
     }
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() => Plain::Float(number),

@@ -42,7 +42,9 @@ impl<'a> Reader<'a> {
         let found = match content {
             Content::Scalar(scalar) => Self::scalar(scalar, visitor),
             // A list of the values of fields, in their order, would be told nothing about them.
-            Content::List(_) if nulls == Nulls::Absent => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
+            Content::List(_) if nulls == Nulls::Absent => {
+                Err(de::Error::invalid_type(Unexpected::Seq, &visitor))
+            }
             Content::List(items) => visitor.visit_seq(Items { items, at: 0 }),
             Content::Map(map) => visitor.visit_map(Entries { map, at: 0, nulls }),
         };
@@ -51,15 +53,19 @@ impl<'a> Reader<'a> {
 
     /// A text; a word that would be something else without quotes is refused, and told so.
     fn string<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadFault> {
-        let Content::Scalar(scalar) = &self.0.content else { return self.any(visitor, Nulls::Kept) };
+        let Content::Scalar(scalar) = &self.0.content else {
+            return self.any(visitor, Nulls::Kept);
+        };
         let text = &scalar.text;
-        let is_text = scalar.form != Form::Plain || matches!(plain(text), Plain::Text | Plain::Excess);
+        let is_text =
+            scalar.form != Form::Plain || matches!(plain(text), Plain::Text | Plain::Excess);
         let found = if is_text {
             visitor.visit_str(text)
         } else if scalar.is_null() {
             Err(ReadFault::new("expected a text, found nothing"))
         } else {
-            Err(ReadFault::new(format!("expected a text, found {text}")).hint(format!("put it in quotes: \"{text}\"")))
+            Err(ReadFault::new(format!("expected a text, found {text}"))
+                .hint(format!("put it in quotes: \"{text}\"")))
         };
         found.map_err(|fault| fault.at(&self.0.mark))
     }
@@ -125,7 +131,11 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadFault> {
-        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.0.is_null() {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self)
+        }
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -146,20 +156,35 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         let mark = &self.0.mark;
         let found = match self.0.as_text() {
             Some(text) if !self.0.is_null() => visitor.visit_enum(text.into_deserializer()),
-            _ => Err(ReadFault::new(format!("expected one of {}", near::list(known)))),
+            _ => Err(ReadFault::new(format!(
+                "expected one of {}",
+                near::list(known)
+            ))),
         };
         found.map_err(|fault: ReadFault| fault.at(mark))
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, ReadFault> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, ReadFault> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, ReadFault> {
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, ReadFault> {
         self.any(visitor, Nulls::Kept)
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, ReadFault> {
+    fn deserialize_tuple<V: Visitor<'de>>(
+        self,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, ReadFault> {
         self.any(visitor, Nulls::Kept)
     }
 
@@ -189,11 +214,18 @@ struct Items<'a> {
 impl<'de> de::SeqAccess<'de> for Items<'_> {
     type Error = ReadFault;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, ReadFault> {
-        let Some(node) = self.items.get(self.at) else { return Ok(None) };
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, ReadFault> {
+        let Some(node) = self.items.get(self.at) else {
+            return Ok(None);
+        };
         let step = PathStep::Item(self.at);
         self.at += 1;
-        seed.deserialize(Reader(node)).map(Some).map_err(|fault| fault.at(&node.mark).below(step))
+        seed.deserialize(Reader(node))
+            .map(Some)
+            .map_err(|fault| fault.at(&node.mark).below(step))
     }
 }
 
@@ -212,19 +244,29 @@ impl<'a> Entries<'a> {
 impl<'de> de::MapAccess<'de> for Entries<'_> {
     type Error = ReadFault;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ReadFault> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, ReadFault> {
         while self.nulls == Nulls::Absent && self.entry().is_some_and(|(_, node)| node.is_null()) {
             self.at += 1;
         }
-        let Some((key, _)) = self.entry() else { return Ok(None) };
+        let Some((key, _)) = self.entry() else {
+            return Ok(None);
+        };
         let text = key.text.as_str().into_deserializer();
-        seed.deserialize(text).map(Some).map_err(|fault: ReadFault| fault.at(&key.mark).below(PathStep::Key(self.at)))
+        seed.deserialize(text)
+            .map(Some)
+            .map_err(|fault: ReadFault| fault.at(&key.mark).below(PathStep::Key(self.at)))
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ReadFault> {
-        let Some((_, node)) = self.entry() else { return Err(ReadFault::new("a value is missing")) };
+        let Some((_, node)) = self.entry() else {
+            return Err(ReadFault::new("a value is missing"));
+        };
         let step = PathStep::Key(self.at);
         self.at += 1;
-        seed.deserialize(Reader(node)).map_err(|fault| fault.at(&node.mark).below(step))
+        seed.deserialize(Reader(node))
+            .map_err(|fault| fault.at(&node.mark).below(step))
     }
 }

@@ -23,10 +23,14 @@ pub(super) enum Unchanged {
 impl Unchanged {
     pub(super) fn error(self, path: &Path, name: &str) -> Error {
         match self {
-            Self::Exists => {
-                Error::new(ErrorKind::Exists, format!("{}: there is a server {name} already", path.display()))
-            }
-            Self::Missing => Error::new(ErrorKind::Missing, format!("{}: there is no server {name}", path.display())),
+            Self::Exists => Error::new(
+                ErrorKind::Exists,
+                format!("{}: there is a server {name} already", path.display()),
+            ),
+            Self::Missing => Error::new(
+                ErrorKind::Missing,
+                format!("{}: there is no server {name}", path.display()),
+            ),
             Self::Strange(why) => invalid(path, &why),
         }
     }
@@ -63,7 +67,14 @@ pub(super) fn added(text: &str, name: &str, value: &Value) -> Result<String, Unc
     let unit = unit(blank);
     let root = members(blank)?;
     let Some((_, servers)) = servers(&root) else {
-        return inserted(blank, blank.trim(), &root, SERVERS[0], &serde_json::json!({ name: value }), (&unit, 1));
+        return inserted(
+            blank,
+            blank.trim(),
+            &root,
+            SERVERS[0],
+            &serde_json::json!({ name: value }),
+            (&unit, 1),
+        );
     };
     let inner = members(servers.get())?;
     if inner.0.iter().any(|(known, _)| known == name) {
@@ -78,17 +89,31 @@ pub(super) fn removed(text: &str, name: &str) -> Result<String, Unchanged> {
         return Err(Unchanged::Missing);
     }
     let root = members(text)?;
-    let Some((_, servers)) = servers(&root) else { return Err(Unchanged::Missing) };
+    let Some((_, servers)) = servers(&root) else {
+        return Err(Unchanged::Missing);
+    };
     let inner = members(servers.get())?.0;
-    let at = inner.iter().position(|(known, _)| known == name).ok_or(Unchanged::Missing)?;
+    let at = inner
+        .iter()
+        .position(|(known, _)| known == name)
+        .ok_or(Unchanged::Missing)?;
     let begin = start(text, servers.get()) + 1;
-    let end = |at: usize| inner.get(at).map(|(_, value)| start(text, value.get()) + value.get().len());
+    let end = |at: usize| {
+        inner
+            .get(at)
+            .map(|(_, value)| start(text, value.get()) + value.get().len())
+    };
     let (own, next) = (end(at).unwrap_or(begin), inner.get(at + 1).is_some());
     let range = match at.checked_sub(1).and_then(end) {
         Some(before) => before..own,
         // The first one: up to the name of the next, or to the end of the object.
         None if next => {
-            let key = |from: usize| from + text.get(from..).and_then(|rest| rest.find('"')).unwrap_or_default();
+            let key = |from: usize| {
+                from + text
+                    .get(from..)
+                    .and_then(|rest| rest.find('"'))
+                    .unwrap_or_default()
+            };
             key(begin)..key(own)
         }
         None => begin..start(text, servers.get()) + servers.get().len() - 1,
@@ -102,18 +127,28 @@ pub(super) fn removed(text: &str, name: &str) -> Result<String, Unchanged> {
 pub(super) fn twice(text: &str, depth: usize) -> Option<String> {
     let members = members(text).ok()?.0;
     let mut seen = BTreeSet::new();
-    let again = members.iter().find(|(name, _)| !seen.insert(name)).map(|(name, _)| name.clone());
-    let below = || members.iter().find_map(|(_, value)| twice(value.get(), depth - 1));
+    let again = members
+        .iter()
+        .find(|(name, _)| !seen.insert(name))
+        .map(|(name, _)| name.clone());
+    let below = || {
+        members
+            .iter()
+            .find_map(|(_, value)| twice(value.get(), depth - 1))
+    };
     again.or_else(|| if depth > 1 { below() } else { None })
 }
 
 /// The servers, and the field that holds them.
 fn servers<'a>(root: &Members<'a>) -> Option<(&'static str, &'a RawValue)> {
-    SERVERS.iter().find_map(|field| Some((*field, root.0.iter().find(|(key, _)| key == field)?.1)))
+    SERVERS
+        .iter()
+        .find_map(|field| Some((*field, root.0.iter().find(|(key, _)| key == field)?.1)))
 }
 
 fn members(text: &str) -> Result<Members<'_>, Unchanged> {
-    serde_json::from_str(text).map_err(|error| Unchanged::Strange(format!("it is no JSON of this form: {error}")))
+    serde_json::from_str(text)
+        .map_err(|error| Unchanged::Strange(format!("it is no JSON of this form: {error}")))
 }
 
 /// A text with one more member in an object of it.
@@ -127,7 +162,10 @@ fn inserted(
 ) -> Result<String, Unchanged> {
     let indent = unit.repeat(depth);
     let key = Value::from(name).to_string();
-    let member = format!("\n{indent}{key}: {}", pretty(value, unit).replace('\n', &format!("\n{indent}")));
+    let member = format!(
+        "\n{indent}{key}: {}",
+        pretty(value, unit).replace('\n', &format!("\n{indent}"))
+    );
     let (range, new) = match members.0.last() {
         Some((_, last)) => {
             let at = start(text, last.get()) + last.get().len();
@@ -135,7 +173,10 @@ fn inserted(
         }
         None => {
             let at = start(text, object);
-            (at..at + object.len(), format!("{{{member}\n{}}}", unit.repeat(depth - 1)))
+            (
+                at..at + object.len(),
+                format!("{{{member}\n{}}}", unit.repeat(depth - 1)),
+            )
         }
     };
     let mut text = text.to_owned();
@@ -150,15 +191,27 @@ fn start(text: &str, part: &str) -> usize {
 
 /// The blanks of the first line that has some.
 fn unit(text: &str) -> String {
-    let blanks = |line: &str| line.chars().take_while(|c| matches!(c, ' ' | '\t')).collect::<String>();
-    text.lines().map(blanks).find(|blanks| !blanks.is_empty()).unwrap_or_else(|| "  ".to_owned())
+    let blanks = |line: &str| {
+        line.chars()
+            .take_while(|c| matches!(c, ' ' | '\t'))
+            .collect::<String>()
+    };
+    text.lines()
+        .map(blanks)
+        .find(|blanks| !blanks.is_empty())
+        .unwrap_or_else(|| "  ".to_owned())
 }
 
 fn pretty(value: &Value, unit: &str) -> String {
     let mut bytes = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(unit.as_bytes());
-    let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, formatter));
-    written.ok().and_then(|()| String::from_utf8(bytes).ok()).unwrap_or_else(|| value.to_string())
+    let written = value.serialize(&mut serde_json::Serializer::with_formatter(
+        &mut bytes, formatter,
+    ));
+    written
+        .ok()
+        .and_then(|()| String::from_utf8(bytes).ok())
+        .unwrap_or_else(|| value.to_string())
 }
 
 /// Nothing is written that cannot be read again.
@@ -199,7 +252,8 @@ mod tests {
         assert_eq!(added.as_deref(), Ok(with), "{text}");
         let again = removed(with, "new");
         let left: Value = serde_json::from_str(&again.expect("it is there")).expect("it is JSON");
-        let mut before: Value = serde_json::from_str(if text.is_empty() { "{}" } else { text }).expect("it is JSON");
+        let mut before: Value =
+            serde_json::from_str(if text.is_empty() { "{}" } else { text }).expect("it is JSON");
         if before.get("servers").is_none() && before.get("mcpServers").is_none() {
             before["mcpServers"] = json!({});
         }
@@ -208,19 +262,25 @@ mod tests {
 
     #[test]
     fn file_keeps_all_else_when_a_server_is_added_and_removed() {
-        let new =
-            "\"new\": {\n      \"command\": \"b\",\n      \"args\": [\n        \"x\",\n        \"y\"\n      ]\n    }";
-        check("", &format!("{{\n  \"mcpServers\": {{\n    {new}\n  }}\n}}\n"));
-        check("{\"mcpServers\": {}}", &format!("{{\"mcpServers\": {{\n    {new}\n  }}}}"));
-        let tabbed =
-            "{\n\t\"other\" : [1,2],\n\t\"servers\": {\n\t\t\"a\": {\"command\":\"a\", \"odd\": 1e2}\n\t}\n}\n";
+        let new = "\"new\": {\n      \"command\": \"b\",\n      \"args\": [\n        \"x\",\n        \"y\"\n      ]\n    }";
+        check(
+            "",
+            &format!("{{\n  \"mcpServers\": {{\n    {new}\n  }}\n}}\n"),
+        );
+        check(
+            "{\"mcpServers\": {}}",
+            &format!("{{\"mcpServers\": {{\n    {new}\n  }}}}"),
+        );
+        let tabbed = "{\n\t\"other\" : [1,2],\n\t\"servers\": {\n\t\t\"a\": {\"command\":\"a\", \"odd\": 1e2}\n\t}\n}\n";
         let added = "{\n\t\"other\" : [1,2],\n\t\"servers\": {\n\t\t\"a\": {\"command\":\"a\", \"odd\": 1e2},\n\t\t\"new\": {\n\t\t\t\
                      \"command\": \"b\",\n\t\t\t\"args\": [\n\t\t\t\t\"x\",\n\t\t\t\t\"y\"\n\t\t\t]\n\t\t}\n\t}\n}\n";
         check(tabbed, added);
         assert_eq!(removed(added, "new").as_deref(), Ok(tabbed));
         let first = removed(added, "a").expect("it is there");
         assert!(
-            first.starts_with("{\n\t\"other\" : [1,2],\n\t\"servers\": {\n\t\t\"new\": {\n\t\t\t\"command\""),
+            first.starts_with(
+                "{\n\t\"other\" : [1,2],\n\t\"servers\": {\n\t\t\"new\": {\n\t\t\t\"command\""
+            ),
             "{first}"
         );
     }
@@ -232,7 +292,10 @@ mod tests {
         assert_eq!(removed(a, "b"), Err(Unchanged::Missing));
         assert_eq!(removed("", "b"), Err(Unchanged::Missing));
         for text in ["[]", "{", r#"{"mcpServers": []}"#, "{} {}", "// hm\n{}"] {
-            assert!(matches!(added(text, "a", &json!({})), Err(Unchanged::Strange(_))), "{text}");
+            assert!(
+                matches!(added(text, "a", &json!({})), Err(Unchanged::Strange(_))),
+                "{text}"
+            );
         }
     }
 }

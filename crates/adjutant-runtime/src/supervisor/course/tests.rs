@@ -4,7 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-const RUN: Desired = Desired { goal: Goal::Running, order: 1, restart: false };
+const RUN: Desired = Desired {
+    goal: Goal::Running,
+    order: 1,
+    restart: false,
+};
 
 fn failed(reason: Reason) -> Status {
     Status::failed(reason, "it broke")
@@ -19,16 +23,34 @@ fn rests() -> Flight {
 fn check(goal: Goal, status: &Status, flight: Flight, expect: SupervisorStep) {
     let mut course = Course::default();
     course.take(&Desired { goal, ..RUN });
-    assert_eq!(course.step(goal, status, flight, true, 0), expect, "{goal:?} {status:?} {flight:?}");
+    assert_eq!(
+        course.step(goal, status, flight, true, 0),
+        expect,
+        "{goal:?} {status:?} {flight:?}"
+    );
 }
 
 #[test]
 fn step_is_that_of_the_table_when_nothing_happened_before() {
     use Goal::{Removed, Running, Stopped};
-    let starting = Flight { starting: true, ending: false };
-    let ending = Flight { starting: false, ending: true };
-    let both = Flight { starting: true, ending: true };
-    for status in [Status::Created, Status::Stopped, failed(Reason::Crashed), failed(Reason::Config)] {
+    let starting = Flight {
+        starting: true,
+        ending: false,
+    };
+    let ending = Flight {
+        starting: false,
+        ending: true,
+    };
+    let both = Flight {
+        starting: true,
+        ending: true,
+    };
+    for status in [
+        Status::Created,
+        Status::Stopped,
+        failed(Reason::Crashed),
+        failed(Reason::Config),
+    ] {
         check(Running, &status, rests(), SupervisorStep::Start);
         check(Running, &status, starting, SupervisorStep::Rest);
         check(Stopped, &status, rests(), SupervisorStep::Rest);
@@ -43,7 +65,12 @@ fn step_is_that_of_the_table_when_nothing_happened_before() {
         check(Running, &status, rests(), SupervisorStep::Start);
         check(Running, &status, starting, SupervisorStep::Rest);
     }
-    for status in [Status::Preparing, Status::Starting, Status::Ready, Status::Working] {
+    for status in [
+        Status::Preparing,
+        Status::Starting,
+        Status::Ready,
+        Status::Working,
+    ] {
         check(Stopped, &status, rests(), SupervisorStep::Stop);
         check(Removed, &status, rests(), SupervisorStep::Remove);
         check(Removed, &status, starting, SupervisorStep::Remove);
@@ -64,8 +91,15 @@ fn pause_is_over_when_the_clock_was_set_back() {
     course.take(&RUN);
     course.see(&Status::Ready, year, || 0.5);
     course.see(&failed(Reason::Crashed), year, || 0.5);
-    let step = |course: &Course, now| course.step(Goal::Running, &failed(Reason::Crashed), rests(), true, now);
-    assert_eq!(step(&course, year), SupervisorStep::Pause { until_ms: year + 1_000 });
+    let step = |course: &Course, now| {
+        course.step(Goal::Running, &failed(Reason::Crashed), rests(), true, now)
+    };
+    assert_eq!(
+        step(&course, year),
+        SupervisorStep::Pause {
+            until_ms: year + 1_000
+        }
+    );
     assert_eq!(step(&course, 1_000), SupervisorStep::Start);
     course.starts();
     course.fail(DownReason::Crash, "again", 1_000, 0.5);
@@ -77,7 +111,11 @@ fn pauses_double_to_thirty_seconds_when_it_fails_again_and_again() {
     let pauses: Vec<u64> = (1..=7).map(|attempt| millis(pause(attempt, 0.5))).collect();
     assert_eq!(pauses, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
     assert_eq!(
-        [millis(pause(1, 0.0)), millis(pause(2, 0.999_999)), millis(pause(u32::MAX, 0.9))],
+        [
+            millis(pause(1, 0.0)),
+            millis(pause(2, 0.999_999)),
+            millis(pause(u32::MAX, 0.9))
+        ],
         [750, 2_499, 30_000]
     );
 }
@@ -88,15 +126,40 @@ fn one_that_can_heal_is_tried_without_end_and_config_never_again() {
     course.take(&RUN);
     for attempt in 1..200 {
         course.starts();
-        course.fail(DownReason::of(Reason::Model), "no key", attempt * 1_000_000, 0.5);
-        assert_eq!((course.attempts, &course.given_up), (u32::try_from(attempt).expect("it is small"), &None));
+        course.fail(
+            DownReason::of(Reason::Model),
+            "no key",
+            attempt * 1_000_000,
+            0.5,
+        );
+        assert_eq!(
+            (course.attempts, &course.given_up),
+            (u32::try_from(attempt).expect("it is small"), &None)
+        );
     }
     assert_eq!(course.restarts, 198);
-    course.fail(DownReason::of(Reason::Config), "the binary was changed", 0, 0.5);
+    course.fail(
+        DownReason::of(Reason::Config),
+        "the binary was changed",
+        0,
+        0.5,
+    );
     assert_eq!(course.given_up.as_deref(), Some("the binary was changed"));
-    assert_eq!(course.step(Goal::Running, &failed(Reason::Config), rests(), true, u64::MAX), SupervisorStep::Rest);
+    assert_eq!(
+        course.step(
+            Goal::Running,
+            &failed(Reason::Config),
+            rests(),
+            true,
+            u64::MAX
+        ),
+        SupervisorStep::Rest
+    );
     assert!(course.take(&Desired { order: 2, ..RUN }));
-    assert_eq!(course.step(Goal::Running, &failed(Reason::Config), rests(), true, 0), SupervisorStep::Start);
+    assert_eq!(
+        course.step(Goal::Running, &failed(Reason::Config), rests(), true, 0),
+        SupervisorStep::Start
+    );
 }
 
 /// Crashes so far apart, each after it was ready for so long; whether it was given up, and after how many.
@@ -137,8 +200,14 @@ fn end_that_nobody_asked_for_counts_when_it_says_it_stopped() {
         course.step(Goal::Running, &Status::Stopped, rests(), true, 7),
         SupervisorStep::Pause { until_ms: 1_006 }
     );
-    assert_eq!(course.step(Goal::Running, &Status::Stopped, rests(), false, 1_006), SupervisorStep::Queue);
-    assert_eq!(course.step(Goal::Running, &Status::Stopped, rests(), true, 1_006), SupervisorStep::Start);
+    assert_eq!(
+        course.step(Goal::Running, &Status::Stopped, rests(), false, 1_006),
+        SupervisorStep::Queue
+    );
+    assert_eq!(
+        course.step(Goal::Running, &Status::Stopped, rests(), true, 1_006),
+        SupervisorStep::Start
+    );
 }
 
 #[test]
@@ -148,11 +217,27 @@ fn order_ends_a_pause_when_it_is_new_and_changes_nothing_when_it_is_old() {
     course.fail(DownReason::Heals, "no", 0, 0.5);
     let failed = failed(Reason::Init);
     assert!(!course.take(&RUN));
-    assert_eq!(course.step(Goal::Running, &failed, rests(), true, 0), SupervisorStep::Pause { until_ms: 1_000 });
-    assert!(course.take(&Desired { goal: Goal::Stopped, order: 2, restart: false }));
-    assert_eq!(course.step(Goal::Stopped, &failed, rests(), true, 0), SupervisorStep::Rest);
+    assert_eq!(
+        course.step(Goal::Running, &failed, rests(), true, 0),
+        SupervisorStep::Pause { until_ms: 1_000 }
+    );
+    assert!(course.take(&Desired {
+        goal: Goal::Stopped,
+        order: 2,
+        restart: false
+    }));
+    assert_eq!(
+        course.step(Goal::Stopped, &failed, rests(), true, 0),
+        SupervisorStep::Rest
+    );
     assert!(course.take(&Desired { order: 3, ..RUN }));
-    assert_eq!((course.step(Goal::Running, &failed, rests(), true, 0), course.attempts), (SupervisorStep::Start, 0));
+    assert_eq!(
+        (
+            course.step(Goal::Running, &failed, rests(), true, 0),
+            course.attempts
+        ),
+        (SupervisorStep::Start, 0)
+    );
 }
 
 #[test]
@@ -160,19 +245,43 @@ fn restart_stops_it_once_when_it_runs() {
     let mut course = Course::default();
     course.take(&RUN);
     course.see(&Status::Ready, 0, || 0.5);
-    course.take(&Desired { goal: Goal::Running, order: 2, restart: true });
-    assert_eq!(course.step(Goal::Running, &Status::Ready, rests(), true, 0), SupervisorStep::Stop);
+    course.take(&Desired {
+        goal: Goal::Running,
+        order: 2,
+        restart: true,
+    });
+    assert_eq!(
+        course.step(Goal::Running, &Status::Ready, rests(), true, 0),
+        SupervisorStep::Stop
+    );
     // A start that is asked for before it was stopped does not undo it.
-    course.take(&Desired { goal: Goal::Running, order: 3, restart: false });
-    assert_eq!(course.step(Goal::Running, &Status::Ready, rests(), true, 0), SupervisorStep::Stop);
+    course.take(&Desired {
+        goal: Goal::Running,
+        order: 3,
+        restart: false,
+    });
+    assert_eq!(
+        course.step(Goal::Running, &Status::Ready, rests(), true, 0),
+        SupervisorStep::Stop
+    );
     course.stopped();
-    assert_eq!(course.step(Goal::Running, &Status::Stopped, rests(), true, 0), SupervisorStep::Start);
-    course.take(&Desired { goal: Goal::Running, order: 4, restart: true });
+    assert_eq!(
+        course.step(Goal::Running, &Status::Stopped, rests(), true, 0),
+        SupervisorStep::Start
+    );
+    course.take(&Desired {
+        goal: Goal::Running,
+        order: 4,
+        restart: true,
+    });
     // There is nothing to stop: it only begins.
     course.starts();
     course.see(&Status::Ready, 9, || 0.5);
     assert_eq!(
-        (course.step(Goal::Running, &Status::Ready, rests(), true, 9), course.restarts),
+        (
+            course.step(Goal::Running, &Status::Ready, rests(), true, 9),
+            course.restarts
+        ),
         (SupervisorStep::Rest, 0)
     );
 }
@@ -200,11 +309,33 @@ enum Event {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let goal = prop_oneof![Just(Goal::Running), Just(Goal::Stopped), Just(Goal::Removed)];
-    let reasons = [Reason::Init, Reason::Pull, Reason::Model, Reason::Config, Reason::Readiness, Reason::Crashed];
+    let goal = prop_oneof![
+        Just(Goal::Running),
+        Just(Goal::Stopped),
+        Just(Goal::Removed)
+    ];
+    let reasons = [
+        Reason::Init,
+        Reason::Pull,
+        Reason::Model,
+        Reason::Config,
+        Reason::Readiness,
+        Reason::Crashed,
+    ];
     let reason = prop::sample::select(reasons.to_vec());
-    let mut all = vec![Status::Created, Status::Preparing, Status::Starting, Status::Ready, Status::Working];
-    all.extend([Status::Stopped, Status::Removing, failed(Reason::Crashed), failed(Reason::Model)]);
+    let mut all = vec![
+        Status::Created,
+        Status::Preparing,
+        Status::Starting,
+        Status::Ready,
+        Status::Working,
+    ];
+    all.extend([
+        Status::Stopped,
+        Status::Removing,
+        failed(Reason::Crashed),
+        failed(Reason::Model),
+    ]);
     prop_oneof![
         (goal, any::<bool>()).prop_map(|(goal, restart)| Event::Order(goal, restart)),
         prop::sample::select(all).prop_map(Event::Stand),

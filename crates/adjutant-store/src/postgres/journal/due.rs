@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use adjutant_core::{
-    Backlog, DueLog, Epoch, JournalError, JournalErrorKind, LogId, MAX_LOST_OWNERS, Owner, PostNo, SUSPECT_AFTER,
-    SUSPECT_BARS, SUSPECT_RESTS, Work,
+    Backlog, DueLog, Epoch, JournalError, JournalErrorKind, LogId, MAX_LOST_OWNERS, Owner, PostNo,
+    SUSPECT_AFTER, SUSPECT_BARS, SUSPECT_RESTS, Work,
 };
 
 use super::{
@@ -70,13 +70,24 @@ const BACKLOG: &str = concat!(
 
 impl PostgresJournal {
     pub(super) async fn claim(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, Fault> {
-        let (now, lease) = (signed(self.database.world.now_ms()), self.database.lease.as_secs_f64());
+        let (now, lease) = (
+            signed(self.database.world.now_ms()),
+            self.database.lease.as_secs_f64(),
+        );
         let (most, owner) = (signed(most as u64), owner.id.as_bytes());
         let (suspect, last) = (i32::from(SUSPECT_AFTER), i32::from(MAX_LOST_OWNERS));
-        let [rests, bars] =
-            [SUSPECT_RESTS, SUSPECT_BARS].map(|time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
-        let values =
-            [&now as _, &most as _, &owner as _, &lease as _, &suspect as _, &last as _, &rests as _, &bars as _];
+        let [rests, bars] = [SUSPECT_RESTS, SUSPECT_BARS]
+            .map(|time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
+        let values = [
+            &now as _,
+            &most as _,
+            &owner as _,
+            &lease as _,
+            &suspect as _,
+            &last as _,
+            &rests as _,
+            &bars as _,
+        ];
         let leaving = self.database.leases.leaving();
         let rows = self.database.rows(CLAIM, &values).await?;
         // A row that cannot be read is free again when its lease ends: nothing renews it.
@@ -87,21 +98,30 @@ impl PostgresJournal {
             let (seq, link) = (info.head, digest(row, 11)?);
             let newest_post = PostNo(unsigned(row, 18)?);
             let lost = u16::try_from(row.try_get::<_, i16>(19)?).unwrap_or(0);
-            Ok(DueLog { info, newest_post, lost, log: Box::new(PostgresLog::new(lease, seq, link)) })
+            Ok(DueLog {
+                info,
+                newest_post,
+                lost,
+                log: Box::new(PostgresLog::new(lease, seq, link)),
+            })
         };
         rows.iter().map(due).collect()
     }
 
     pub(super) async fn woken(&self) {
-        Waiter::new(std::sync::Arc::clone(&self.database), wake::DUE.to_owned()).wait().await;
+        Waiter::new(std::sync::Arc::clone(&self.database), wake::DUE.to_owned())
+            .wait()
+            .await;
     }
 
     pub(super) async fn pass(&self, log: &LogId, upto: PostNo) -> Result<(), JournalError> {
-        self.change(log, PASS, &[&log.0.as_bytes(), &signed(upto.0)]).await
+        self.change(log, PASS, &[&log.0.as_bytes(), &signed(upto.0)])
+            .await
     }
 
     pub(super) async fn put_aside(&self, log: &LogId, why: &str) -> Result<(), JournalError> {
-        self.change(log, ASIDE, &[&log.0.as_bytes(), &why.as_bytes()]).await
+        self.change(log, ASIDE, &[&log.0.as_bytes(), &why.as_bytes()])
+            .await
     }
 
     async fn change(&self, log: &LogId, sql: &str, values: Values<'_>) -> Result<(), JournalError> {
@@ -114,7 +134,11 @@ impl PostgresJournal {
 
     pub(super) async fn try_again(&self, log: &LogId) -> Result<bool, JournalError> {
         let channel = self.database.channel();
-        match self.database.row(RETRY, &[&log.0.as_bytes(), &channel, &wake::DUE]).await {
+        match self
+            .database
+            .row(RETRY, &[&log.0.as_bytes(), &channel, &wake::DUE])
+            .await
+        {
             Ok(None) => Err(JournalError::of_log(JournalErrorKind::Missing, log)),
             Ok(Some(row)) => Ok(row.get(0)),
             Err(fault) => Err(fault.journal(format_args!("drive log {:?} again", log.0))),
@@ -123,12 +147,17 @@ impl PostgresJournal {
 
     pub(super) async fn numbers(&self) -> Result<Backlog, Fault> {
         let now = self.database.world.now_ms();
-        let row = self.database.row(BACKLOG, &[&signed(now)]).await?.ok_or(Fault::Stored("the number of due logs"))?;
+        let row = self
+            .database
+            .row(BACKLOG, &[&signed(now)])
+            .await?
+            .ok_or(Fault::Stored("the number of due logs"))?;
         let mut told = Backlog::default();
         (told.due, told.at_work) = (unsigned(&row, 0)?, unsigned(&row, 1)?);
         (told.parked, told.aside) = (unsigned(&row, 2)?, unsigned(&row, 3)?);
         let oldest = row.try_get::<_, Option<i64>>(4)?;
-        told.oldest = oldest.map(|at| Duration::from_millis(now.saturating_sub(u64::try_from(at).unwrap_or(0))));
+        told.oldest = oldest
+            .map(|at| Duration::from_millis(now.saturating_sub(u64::try_from(at).unwrap_or(0))));
         Ok(told)
     }
 }
@@ -144,14 +173,22 @@ pub(super) fn columns(work: &Work) -> (i16, Option<&[u8]>, Option<i64>) {
 
 /// Reads work from its columns, which begin here: number, waits, until, aside.
 pub(super) fn work(row: &tokio_postgres::Row, from: usize) -> Result<Work, Fault> {
-    let words = |column| row.try_get::<_, Option<&[u8]>>(column).map(|it| it.map(|_| text(row, column)).transpose());
+    let words = |column| {
+        row.try_get::<_, Option<&[u8]>>(column)
+            .map(|it| it.map(|_| text(row, column)).transpose())
+    };
     if let Some(why) = words(from + 3)?? {
         return Ok(Work::Aside { why });
     }
-    let until_ms = row.try_get::<_, Option<i64>>(from + 2)?.and_then(|at| u64::try_from(at).ok());
+    let until_ms = row
+        .try_get::<_, Option<i64>>(from + 2)?
+        .and_then(|at| u64::try_from(at).ok());
     Ok(match row.try_get::<_, i16>(from)? {
         0 => Work::Idle,
         1 => Work::Open,
-        _ => Work::Parked { on: words(from + 1)??.unwrap_or_default(), until_ms },
+        _ => Work::Parked {
+            on: words(from + 1)??.unwrap_or_default(),
+            until_ms,
+        },
     })
 }

@@ -4,7 +4,8 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use adjutant_core::{
-    GcReport, Holder, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, SessionMeta,
+    GcReport, Holder, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq,
+    SessionMeta,
 };
 use tokio_postgres::{Row, Transaction, error::SqlState};
 
@@ -39,8 +40,7 @@ const LISTED: &str = "where ($1::bytea is null or agent = $1) and ($2::bytea is 
     and ($6::bigint is null or updated_ms < $6 or (updated_ms = $6 and name > $7)) \
     order by updated_ms desc, name limit $8";
 
-const DESCRIBE: &str =
-    "update logs set about = $2, agent = $3, labels = $4, parent = $5, parent_seq = $6 where name = $1";
+const DESCRIBE: &str = "update logs set about = $2, agent = $3, labels = $4, parent = $5, parent_seq = $6 where name = $1";
 
 const HOLD: &str = concat!(
     "select id, ",
@@ -67,7 +67,10 @@ const SWEEP: &str = "with gone as ( \
 pub(super) async fn info(database: &Database, log: &LogId) -> Result<LogInfo, JournalError> {
     let failed = |fault: Fault| fault.journal(format_args!("tell of log {:?}", log.0));
     let leaving = database.leases.leaving();
-    let row = database.row(&format!("{FIELDS} where name = $1"), &[&log.0.as_bytes()]).await.map_err(failed)?;
+    let row = database
+        .row(&format!("{FIELDS} where name = $1"), &[&log.0.as_bytes()])
+        .await
+        .map_err(failed)?;
     let row = row.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
     known(&row, &leaving).map_err(failed)
 }
@@ -75,37 +78,72 @@ pub(super) async fn info(database: &Database, log: &LogId) -> Result<LogInfo, Jo
 /// A page of the logs.
 pub(super) async fn list(database: &Database, query: &LogQuery) -> Result<LogPage, JournalError> {
     let failed = |fault: Fault| fault.journal("list logs");
-    let bytes = |text: &Option<_>| text.as_ref().map(|text: &Arc<str>| text.as_bytes().to_vec());
+    let bytes = |text: &Option<_>| {
+        text.as_ref()
+            .map(|text: &Arc<str>| text.as_bytes().to_vec())
+    };
     let limit = query.limit.max(1);
     let (agent, label) = (bytes(&query.agent), bytes(&query.label));
     let parent = query.parent.as_ref().map(|parent| parent.0.as_bytes());
     let (since, before) = (query.since_ms.map(signed), query.before_ms.map(signed));
     let mark = query.after.as_ref();
-    let (mark_ms, mark_log) = (mark.map(|mark| signed(mark.updated_ms)), mark.map(|mark| mark.log.0.as_bytes()));
+    let (mark_ms, mark_log) = (
+        mark.map(|mark| signed(mark.updated_ms)),
+        mark.map(|mark| mark.log.0.as_bytes()),
+    );
     // One more tells whether there is another page.
     let rows_wanted = signed(limit as u64).saturating_add(1);
     let leaving = database.leases.leaving();
     let rows = database
         .rows(
             &format!("{FIELDS}{LISTED}"),
-            &[&agent, &label, &parent, &since, &before, &mark_ms, &mark_log, &rows_wanted],
+            &[
+                &agent,
+                &label,
+                &parent,
+                &since,
+                &before,
+                &mark_ms,
+                &mark_log,
+                &rows_wanted,
+            ],
         )
         .await
         .map_err(failed)?;
-    let logs: Result<Vec<LogInfo>, Fault> = rows.iter().take(limit).map(|row| known(row, &leaving)).collect();
+    let logs: Result<Vec<LogInfo>, Fault> = rows
+        .iter()
+        .take(limit)
+        .map(|row| known(row, &leaving))
+        .collect();
     Ok(LogPage::new(logs.map_err(failed)?, rows.len() > limit))
 }
 
 /// Sets what is said of a log.
-pub(super) async fn describe(database: &Database, log: &LogId, about: &SessionMeta) -> Result<(), JournalError> {
-    let large = || format!("what is said of log {:?} has more than {MAX_ABOUT} bytes", log.0);
+pub(super) async fn describe(
+    database: &Database,
+    log: &LogId,
+    about: &SessionMeta,
+) -> Result<(), JournalError> {
+    let large = || {
+        format!(
+            "what is said of log {:?} has more than {MAX_ABOUT} bytes",
+            log.0
+        )
+    };
     let bytes = json::bytes(about).filter(|bytes| bytes.len() <= MAX_ABOUT);
     let bytes = bytes.ok_or_else(|| JournalError::new(JournalErrorKind::Invalid, large()))?;
     let agent = about.agent.as_ref().map(|agent| agent.as_bytes());
     let labels: Vec<&[u8]> = about.labels.iter().map(|label| label.as_bytes()).collect();
     let parent = about.parent.as_ref().map(|(parent, _)| parent.0.as_bytes());
     let shared = about.parent.as_ref().map(|(_, seq)| signed(seq.0));
-    let values = [&log.0.as_bytes() as _, &bytes as _, &agent as _, &labels as _, &parent as _, &shared as _];
+    let values = [
+        &log.0.as_bytes() as _,
+        &bytes as _,
+        &agent as _,
+        &labels as _,
+        &parent as _,
+        &shared as _,
+    ];
     match database.execute(DESCRIBE, &values).await {
         Ok(0) => Err(JournalError::of_log(JournalErrorKind::Missing, log)),
         Ok(_) => Ok(()),
@@ -114,7 +152,11 @@ pub(super) async fn describe(database: &Database, log: &LogId, about: &SessionMe
 }
 
 /// Gives a log another name.
-pub(super) async fn rename(database: &Database, from: &LogId, to: &LogId) -> Result<(), JournalError> {
+pub(super) async fn rename(
+    database: &Database,
+    from: &LogId,
+    to: &LogId,
+) -> Result<(), JournalError> {
     to.check()?;
     database.leases.left(from).await;
     let failed = |fault: Fault| match fault.is(&SqlState::UNIQUE_VIOLATION) {
@@ -122,15 +164,25 @@ pub(super) async fn rename(database: &Database, from: &LogId, to: &LogId) -> Res
         false => fault.journal(format_args!("rename log {:?}", from.0)),
     };
     let mut client = database.client().await.map_err(failed)?;
-    let change = client.transaction().await.map_err(|error| failed(error.into()))?;
+    let change = client
+        .transaction()
+        .await
+        .map_err(|error| failed(error.into()))?;
     let row = hold(&change, from).await?;
     if from == to {
         return Err(JournalError::of_log(JournalErrorKind::Exists, to));
     }
     let (old, new) = (from.0.as_bytes(), to.0.as_bytes());
     let renamed = async {
-        change.execute("update logs set name = $2 where id = $1", &[&row, &new]).await?;
-        change.execute("update logs set parent = $2 where parent = $1", &[&old, &new]).await?;
+        change
+            .execute("update logs set name = $2 where id = $1", &[&row, &new])
+            .await?;
+        change
+            .execute(
+                "update logs set parent = $2 where parent = $1",
+                &[&old, &new],
+            )
+            .await?;
         change.commit().await
     };
     renamed.await.map_err(|error| failed(error.into()))
@@ -141,7 +193,10 @@ pub(super) async fn delete(database: &Database, log: &LogId) -> Result<(), Journ
     database.leases.left(log).await;
     let failed = |fault: Fault| fault.journal(format_args!("delete log {:?}", log.0));
     let mut client = database.client().await.map_err(failed)?;
-    let change = client.transaction().await.map_err(|error| failed(error.into()))?;
+    let change = client
+        .transaction()
+        .await
+        .map_err(|error| failed(error.into()))?;
     let row = hold(&change, log).await?;
     let deleted = async {
         for part in PARTS {
@@ -159,10 +214,15 @@ pub(super) async fn sweep(database: &Database) -> Result<GcReport, JournalError>
     let swept = async {
         let change = client.transaction().await?;
         // While this lock is held, no unreferenced attachment can gain a reference.
-        change.execute("select pg_advisory_xact_lock($1)", &[&ATTACHMENTS]).await?;
+        change
+            .execute("select pg_advisory_xact_lock($1)", &[&ATTACHMENTS])
+            .await?;
         let row = change.query_one(SWEEP, &[]).await?;
         change.commit().await?;
-        Ok(GcReport { attachments: unsigned(&row, 0)?, bytes: unsigned(&row, 1)? })
+        Ok(GcReport {
+            attachments: unsigned(&row, 0)?,
+            bytes: unsigned(&row, 1)?,
+        })
     };
     swept.await.map_err(failed)
 }
@@ -170,15 +230,23 @@ pub(super) async fn sweep(database: &Database) -> Result<GcReport, JournalError>
 /// Keeps others from a log that nobody owns until the transaction ends; gives the number of its row.
 async fn hold(change: &Transaction<'_>, log: &LogId) -> Result<i64, JournalError> {
     let row = change.query_opt(HOLD, &[&log.0.as_bytes()]).await;
-    let row = row.map_err(|error| Fault::from(error).journal(format_args!("find log {:?}", log.0)))?;
+    let row =
+        row.map_err(|error| Fault::from(error).journal(format_args!("find log {:?}", log.0)))?;
     let row = row.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
-    if row.get(1) { Err(refusal(log, Some(&row), 2)) } else { Ok(row.get(0)) }
+    if row.get(1) {
+        Err(refusal(log, Some(&row), 2))
+    } else {
+        Ok(row.get(0))
+    }
 }
 
 /// A log is not free: its owner, and in the next column how much is left of the lease.
 pub(super) fn refusal(log: &LogId, row: Option<&Row>, column: usize) -> JournalError {
     let owner: Option<&[u8]> = row.and_then(|row| row.get(column));
-    let mut holder = Holder { owner: String::from_utf8_lossy(owner.unwrap_or_default()).into(), ..Holder::default() };
+    let mut holder = Holder {
+        owner: String::from_utf8_lossy(owner.unwrap_or_default()).into(),
+        ..Holder::default()
+    };
     let left: Option<f64> = row.and_then(|row| row.get(column + 1));
     holder.left = left.and_then(|left| Duration::try_from_secs_f64(left).ok());
     JournalError::owned(log, holder)
@@ -189,7 +257,8 @@ pub(super) fn refusal(log: &LogId, row: Option<&Row>, column: usize) -> JournalE
 pub(super) fn known(row: &Row, leaving: &BTreeSet<(i64, i64)>) -> Result<LogInfo, Fault> {
     let log = LogId(text(row, 0)?);
     let about: &[u8] = row.try_get(5)?;
-    let mut about: SessionMeta = serde_json::from_slice(about).map_err(|_| Fault::Stored("what is said of a log"))?;
+    let mut about: SessionMeta =
+        serde_json::from_slice(about).map_err(|_| Fault::Stored("what is said of a log"))?;
     // Renaming the parent changes the column only.
     about.parent = match row.try_get::<_, Option<&[u8]>>(6)? {
         Some(_) => Some((LogId(text(row, 6)?), Seq(unsigned(row, 7)?))),
@@ -204,7 +273,9 @@ pub(super) fn known(row: &Row, leaving: &BTreeSet<(i64, i64)>) -> Result<LogInfo
         info.owner = Some(text(row, 16)?);
     }
     info.work = Some(due::work(row, 12)?);
-    info.due_ms = row.try_get::<_, Option<i64>>(17)?.and_then(|at| u64::try_from(at).ok());
+    info.due_ms = row
+        .try_get::<_, Option<i64>>(17)?
+        .and_then(|at| u64::try_from(at).ok());
     info.about = about;
     Ok(info)
 }

@@ -85,10 +85,20 @@ impl Lease {
         held.epochs.insert(row, epoch);
         if !held.is_renewing {
             held.is_renewing = true;
-            tokio::spawn(renew(Arc::downgrade(database), Stopped(Arc::downgrade(database)), database.lease / 3));
+            tokio::spawn(renew(
+                Arc::downgrade(database),
+                Stopped(Arc::downgrade(database)),
+                database.lease / 3,
+            ));
         }
         drop(held);
-        Self { database: Arc::clone(database), log: log.clone(), row, epoch, runtime: Handle::current() }
+        Self {
+            database: Arc::clone(database),
+            log: log.clone(),
+            row,
+            epoch,
+            runtime: Handle::current(),
+        }
     }
 }
 
@@ -105,7 +115,10 @@ impl Drop for Lease {
             leaving.insert((row, epoch), self.log.clone());
         });
         let (database, log) = (Arc::clone(&self.database), self.log.clone());
-        let left = GiveUpGuard { database, ownership: (row, epoch) };
+        let left = GiveUpGuard {
+            database,
+            ownership: (row, epoch),
+        };
         // If no runtime is left, nobody renews the lease either.
         self.runtime.spawn(async move {
             if let Err(error) =
@@ -119,7 +132,10 @@ impl Drop for Lease {
 
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease").field("log", &self.log).field("epoch", &self.epoch).finish_non_exhaustive()
+        f.debug_struct("Lease")
+            .field("log", &self.log)
+            .field("epoch", &self.epoch)
+            .finish_non_exhaustive()
     }
 }
 
@@ -152,11 +168,16 @@ impl Drop for Stopped {
 async fn renew(database: Weak<Database>, mut stopped: Stopped, every: Duration) {
     loop {
         time::sleep(every).await;
-        let Some(database) = database.upgrade() else { return };
+        let Some(database) = database.upgrade() else {
+            return;
+        };
         let (rows, epochs): (Vec<i64>, Vec<i64>) = {
             let mut held = database.leases.lock();
             held.is_renewing = !held.epochs.is_empty();
-            held.epochs.iter().map(|(row, epoch)| (row, signed(epoch.0))).unzip()
+            held.epochs
+                .iter()
+                .map(|(row, epoch)| (row, signed(epoch.0)))
+                .unzip()
         };
         if rows.is_empty() {
             // It has said so already, and another one may have begun since.

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_core::{Digest, Flush, Folded, Head, JournalError, JournalErrorKind, Log, PostNo, Seq, Stamped, Work};
+use adjutant_core::{
+    Digest, Flush, Folded, Head, JournalError, JournalErrorKind, Log, PostNo, Seq, Stamped, Work,
+};
 use async_trait::async_trait;
 
 use super::{due, lease::Lease};
@@ -97,19 +99,27 @@ struct RecordBatch<'a> {
 #[async_trait]
 impl Log for PostgresLog {
     fn head(&self) -> Head {
-        Head { seq: self.seq, epoch: self.lease.epoch }
+        Head {
+            seq: self.seq,
+            epoch: self.lease.epoch,
+        }
     }
 
     async fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<Head, JournalError> {
         if self.is_broken {
-            let message = format!("an append to log {:?} broke off; it must be owned again", self.lease.log.0);
+            let message = format!(
+                "an append to log {:?} broke off; it must be owned again",
+                self.lease.log.0
+            );
             return Err(JournalError::new(JournalErrorKind::Io, message));
         }
         let updated_ms = batch.last().map_or(0, |newest| signed(newest.at_ms));
         let batch = match self.batch(batch) {
             Ok(batch) => batch,
             // A fenced owner is told that it is fenced, whatever else is wrong.
-            Err(error) if error.kind == JournalErrorKind::Corrupt => return Err(self.misses(error).await),
+            Err(error) if error.kind == JournalErrorKind::Corrupt => {
+                return Err(self.misses(error).await);
+            }
             Err(error) => return Err(error),
         };
         let link = batch.links.last().copied().unwrap_or(self.link);
@@ -140,12 +150,22 @@ impl Log for PostgresLog {
 
     async fn keep(&mut self, folded: Folded) -> Result<(), JournalError> {
         let (row, epoch) = (self.lease.row, signed(self.lease.epoch.0));
-        let values =
-            [&row as _, &epoch as _, &signed(folded.seq.0) as _, &folded.format.as_bytes() as _, &&*folded.bytes as _];
+        let values = [
+            &row as _,
+            &epoch as _,
+            &signed(folded.seq.0) as _,
+            &folded.format.as_bytes() as _,
+            &&*folded.bytes as _,
+        ];
         match self.lease.database.execute(KEEP, &values).await {
             Ok(0) => {
-                let message = format!("log {:?} has no record {} that could be folded", self.lease.log.0, folded.seq);
-                Err(self.misses(JournalError::new(JournalErrorKind::Invalid, message)).await)
+                let message = format!(
+                    "log {:?} has no record {} that could be folded",
+                    self.lease.log.0, folded.seq
+                );
+                Err(self
+                    .misses(JournalError::new(JournalErrorKind::Invalid, message))
+                    .await)
             }
             Ok(_) => Ok(()),
             Err(fault) => Err(fault.journal(self.doing("keep a fold of"))),
@@ -154,8 +174,16 @@ impl Log for PostgresLog {
 
     async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
         let (row, epoch) = (self.lease.row, signed(self.lease.epoch.0));
-        match self.lease.database.row(HEEDED, &[&row, &epoch, &signed(upto.0)]).await {
-            Ok(None) => Err(JournalError::of_log(JournalErrorKind::Fenced, &self.lease.log)),
+        match self
+            .lease
+            .database
+            .row(HEEDED, &[&row, &epoch, &signed(upto.0)])
+            .await
+        {
+            Ok(None) => Err(JournalError::of_log(
+                JournalErrorKind::Fenced,
+                &self.lease.log,
+            )),
             Ok(Some(_)) => Ok(()),
             Err(fault) => Err(fault.journal(self.doing("heed posts to"))),
         }
@@ -165,7 +193,14 @@ impl Log for PostgresLog {
 impl PostgresLog {
     /// A log that was taken, with its end.
     pub(super) fn new(lease: Lease, seq: Seq, link: Digest) -> Self {
-        Self { lease, seq, link, is_broken: false, mark: None, has_progressed: false }
+        Self {
+            lease,
+            seq,
+            link,
+            is_broken: false,
+            mark: None,
+            has_progressed: false,
+        }
     }
 
     fn batch<'a>(&self, records: &'a [Arc<Stamped>]) -> Result<RecordBatch<'a>, JournalError> {
@@ -181,7 +216,10 @@ impl PostgresLog {
             batch.push(stamped, bytes, link)?;
         }
         if batch.size > MAX_BATCH {
-            let message = format!("records of {} bytes are too large to be appended at once: {MAX_BATCH}", batch.size);
+            let message = format!(
+                "records of {} bytes are too large to be appended at once: {MAX_BATCH}",
+                batch.size
+            );
             return Err(JournalError::new(JournalErrorKind::Invalid, message));
         }
         Ok(batch)
@@ -198,20 +236,35 @@ impl PostgresLog {
     ) -> Result<bool, Fault> {
         let links: Vec<&[u8]> = batch.links.iter().map(|link| &link.0[..]).collect();
         let bytes = batch.records.iter().map(|bytes| bytes.len()).sum::<usize>() as i64;
-        let (epoch, before, seq) = (signed(self.lease.epoch.0), signed(self.seq.0), signed(seq.0));
+        let (epoch, before, seq) = (
+            signed(self.lease.epoch.0),
+            signed(self.seq.0),
+            signed(seq.0),
+        );
         let (link, is_lazy) = (&link.0[..], flush == Flush::Lazy);
         let digests: Vec<&[u8]> = batch.large.keys().map(|digest| &digest.0[..]).collect();
         let large: Vec<&[u8]> = batch.large.values().copied().collect();
         let seqs: Vec<i64> = batch.places.iter().map(|(seq, ..)| *seq).collect();
         let places: Vec<i32> = batch.places.iter().map(|(_, place, _)| *place).collect();
-        let linked: Vec<&[u8]> = batch.places.iter().map(|(.., digest)| &digest.0[..]).collect();
+        let linked: Vec<&[u8]> = batch
+            .places
+            .iter()
+            .map(|(.., digest)| &digest.0[..])
+            .collect();
         let mark = self.mark.as_ref().map(due::columns);
         let (work, waits, until_ms) = match mark {
             Some((work, waits, until_ms)) => (Some(work), waits, until_ms),
             None => (None, None, None),
         };
-        let mut values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
-            vec![&self.lease.row, &epoch, &before, &seq, &link, &updated_ms, &bytes];
+        let mut values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = vec![
+            &self.lease.row,
+            &epoch,
+            &before,
+            &seq,
+            &link,
+            &updated_ms,
+            &bytes,
+        ];
         values.extend_from_slice(&[&batch.seqs, &links, &batch.records, &batch.counts, &is_lazy]);
         values.extend_from_slice(&[&work, &waits, &until_ms, &self.has_progressed]);
         let sql = if linked.is_empty() {
@@ -235,7 +288,10 @@ impl PostgresLog {
     }
 
     fn does_not_follow(&self) -> JournalError {
-        let message = format!("a batch does not follow record {} of log {:?}", self.seq, self.lease.log.0);
+        let message = format!(
+            "a batch does not follow record {} of log {:?}",
+            self.seq, self.lease.log.0
+        );
         JournalError::new(JournalErrorKind::Corrupt, message)
     }
 
@@ -245,7 +301,12 @@ impl PostgresLog {
 }
 
 impl<'a> RecordBatch<'a> {
-    fn push(&mut self, stamped: &'a Stamped, bytes: &'a [u8], link: Digest) -> Result<(), JournalError> {
+    fn push(
+        &mut self,
+        stamped: &'a Stamped,
+        bytes: &'a [u8],
+        link: Digest,
+    ) -> Result<(), JournalError> {
         let seq = signed(stamped.seq.0);
         let attachments = stamped.attachments()?;
         self.seqs.push(seq);
@@ -255,7 +316,11 @@ impl<'a> RecordBatch<'a> {
         self.counts.push(attachments.len() as i32);
         for (place, attachment) in (0..).zip(attachments) {
             self.places.push((seq, place, attachment.digest));
-            if self.large.insert(attachment.digest, &attachment.bytes).is_none() {
+            if self
+                .large
+                .insert(attachment.digest, &attachment.bytes)
+                .is_none()
+            {
                 self.size += attachment.bytes.len();
             }
         }

@@ -39,14 +39,29 @@ const POSTS: &str = "select no, post from posts join logs on logs.id = posts.log
 const EXISTS: &str = "select 1 from logs where name = $1";
 
 /// Puts a post into the inbox of a log.
-pub(super) async fn post(database: &Database, log: &LogId, post: &Post) -> Result<PostNo, JournalError> {
+pub(super) async fn post(
+    database: &Database,
+    log: &LogId,
+    post: &Post,
+) -> Result<PostNo, JournalError> {
     let bytes = json::bytes(post).filter(|bytes| bytes.len() <= MAX_POST);
-    let large = || format!("a post to log {:?} is nested too deeply, or larger than {MAX_POST} bytes", log.0);
+    let large = || {
+        format!(
+            "a post to log {:?} is nested too deeply, or larger than {MAX_POST} bytes",
+            log.0
+        )
+    };
     let bytes = bytes.ok_or_else(|| JournalError::new(JournalErrorKind::Invalid, large()))?;
     let failed = |fault: Fault| fault.journal(format_args!("post to log {:?}", log.0));
     let name = log.0.as_bytes();
     let (channel, topic) = (database.channel(), wake::posts(&log.0));
-    let row = database.row(POST, &[&name, &bytes, &MAX_POSTS, &channel, &topic, &wake::DUE]).await.map_err(failed)?;
+    let row = database
+        .row(
+            POST,
+            &[&name, &bytes, &MAX_POSTS, &channel, &topic, &wake::DUE],
+        )
+        .await
+        .map_err(failed)?;
     if let Some(row) = row {
         return unsigned(&row, 0).map(PostNo).map_err(failed);
     }
@@ -60,20 +75,42 @@ pub(super) async fn post(database: &Database, log: &LogId, post: &Post) -> Resul
 
 /// The posts after a place; those to a log that is not there yet come when it is.
 pub(super) fn posts(database: &Arc<Database>, log: &LogId, after: PostNo) -> PostStream {
-    let inbox =
-        PostReader { database: Arc::clone(database), log: log.clone(), after, page: VecDeque::new(), waiter: None };
-    Box::pin(stream::unfold(inbox, async |mut inbox| Some((inbox.next().await, inbox))))
+    let inbox = PostReader {
+        database: Arc::clone(database),
+        log: log.clone(),
+        after,
+        page: VecDeque::new(),
+        waiter: None,
+    };
+    Box::pin(stream::unfold(inbox, async |mut inbox| {
+        Some((inbox.next().await, inbox))
+    }))
 }
 
 /// The posts after a place that are there now.
-pub(super) async fn posted(database: &Database, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+pub(super) async fn posted(
+    database: &Database,
+    log: &LogId,
+    after: PostNo,
+) -> Result<Vec<Posted>, JournalError> {
     let failed = |fault: Fault| fault.journal(format_args!("look for posts to log {:?}", log.0));
     let name = log.0.as_bytes();
-    let rows = database.rows(POSTS, &[&name, &signed(after.0), &MAX_POSTS]).await.map_err(failed)?;
-    if rows.is_empty() && database.row(EXISTS, &[&name]).await.map_err(failed)?.is_none() {
+    let rows = database
+        .rows(POSTS, &[&name, &signed(after.0), &MAX_POSTS])
+        .await
+        .map_err(failed)?;
+    if rows.is_empty()
+        && database
+            .row(EXISTS, &[&name])
+            .await
+            .map_err(failed)?
+            .is_none()
+    {
         return Err(JournalError::of_log(JournalErrorKind::Missing, log));
     }
-    rows.iter().map(|row| number(log, row).and_then(|no| read(log, no, row))).collect()
+    rows.iter()
+        .map(|row| number(log, row).and_then(|no| read(log, no, row)))
+        .collect()
 }
 
 /// The progress of reading the posts.
@@ -94,7 +131,11 @@ impl PostReader {
             }
             match self.look().await {
                 Ok(()) => {}
-                Err(fault) => return Err(fault.journal(format_args!("look for posts to log {:?}", self.log.0))),
+                Err(fault) => {
+                    return Err(
+                        fault.journal(format_args!("look for posts to log {:?}", self.log.0))
+                    );
+                }
             }
         }
     }
@@ -106,12 +147,17 @@ impl PostReader {
                 waiter.wait().await;
                 waiter
             }
-            waiter => waiter.insert(Waiter::new(Arc::clone(&self.database), wake::posts(&self.log.0))),
+            waiter => waiter.insert(Waiter::new(
+                Arc::clone(&self.database),
+                wake::posts(&self.log.0),
+            )),
         };
         waiter.looks();
         let (log, after) = (self.log.clone(), signed(self.after.0));
         let look = async move |database: Arc<Database>| {
-            database.rows(POSTS, &[&log.0.as_bytes() as _, &after as _, &PAGE as _]).await
+            database
+                .rows(POSTS, &[&log.0.as_bytes() as _, &after as _, &PAGE as _])
+                .await
         };
         let rows = self.database.apart(look).await?;
         if rows.len() as i64 == PAGE {
@@ -131,11 +177,15 @@ impl PostReader {
 }
 
 fn number(log: &LogId, row: &Row) -> Result<PostNo, JournalError> {
-    unsigned(row, 0).map(PostNo).map_err(|fault| unread(log, fault))
+    unsigned(row, 0)
+        .map(PostNo)
+        .map_err(|fault| unread(log, fault))
 }
 
 fn read(log: &LogId, no: PostNo, row: &Row) -> Result<Posted, JournalError> {
-    let bytes: &[u8] = row.try_get(1).map_err(|error| unread(log, Fault::from(error)))?;
+    let bytes: &[u8] = row
+        .try_get(1)
+        .map_err(|error| unread(log, Fault::from(error)))?;
     let post = serde_json::from_slice(bytes).map_err(|error| {
         let message = format!("post {no} to log {:?} cannot be read", log.0);
         JournalError::new(JournalErrorKind::Corrupt, message).with_source(error)

@@ -3,7 +3,8 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use adjutant_core::{
-    Attachment, Digest, JournalError, JournalErrorKind, LogId, RecordStream, Seq, StoredRecord, StoredStream,
+    Attachment, Digest, JournalError, JournalErrorKind, LogId, RecordStream, Seq, StoredRecord,
+    StoredStream,
 };
 use bytes::Bytes;
 use futures_util::{Stream, TryStreamExt, future, stream};
@@ -50,7 +51,13 @@ pub(super) fn linked(
     log: LogId,
     after: Seq,
 ) -> impl Stream<Item = Result<(StoredRecord, Digest), JournalError>> + Send {
-    let reader = LogReader { database, log, place: None, last: after.0, page: VecDeque::new() };
+    let reader = LogReader {
+        database,
+        log,
+        place: None,
+        last: after.0,
+        page: VecDeque::new(),
+    };
     stream::try_unfold(reader, async |mut reader| {
         let next = reader.next().await?;
         Ok(next.map(|next| (next, reader)))
@@ -88,25 +95,40 @@ impl LogReader {
             if self.last >= place.head {
                 return Ok(None);
             }
-            self.page = self.page(place.row).await.map_err(|fault| self.failed(fault))?;
+            self.page = self
+                .page(place.row)
+                .await
+                .map_err(|fault| self.failed(fault))?;
         }
-        let Some((mut record, attached)) = self.page.pop_front().filter(|(record, _)| record.seq.0 == self.last + 1)
+        let Some((mut record, attached)) = self
+            .page
+            .pop_front()
+            .filter(|(record, _)| record.seq.0 == self.last + 1)
         else {
             return Err(self.gap(place.row).await);
         };
         if attached > 0 {
-            record.attachments =
-                self.attachments(place.row, record.seq, attached).await.map_err(|fault| self.failed(fault))?;
+            record.attachments = self
+                .attachments(place.row, record.seq, attached)
+                .await
+                .map_err(|fault| self.failed(fault))?;
         }
         self.last = record.seq.0;
-        self.place = Some(ReadPosition { link: record.link, ..place });
+        self.place = Some(ReadPosition {
+            link: record.link,
+            ..place
+        });
         Ok(Some((record, place.link)))
     }
 
     /// Finds the log and the link that it goes on from; none if the place is behind its end.
     async fn begin(&mut self) -> Result<Option<ReadPosition>, JournalError> {
         let values = [&self.log.0.as_bytes() as _, &signed(self.last) as _];
-        let row = self.database.row(BEGIN, &values).await.map_err(|fault| self.failed(fault))?;
+        let row = self
+            .database
+            .row(BEGIN, &values)
+            .await
+            .map_err(|fault| self.failed(fault))?;
         let row = row.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, &self.log))?;
         let head = unsigned(&row, 1).map_err(|fault| self.failed(fault))?;
         if self.last > head {
@@ -118,31 +140,51 @@ impl LogReader {
             _ if has_link => digest(&row, 2).map_err(|fault| self.failed(fault))?,
             _ => return Err(self.lost(self.last)),
         };
-        let place = ReadPosition { row: row.get(0), head, link };
+        let place = ReadPosition {
+            row: row.get(0),
+            head,
+            link,
+        };
         self.place = Some(place);
         Ok(Some(place))
     }
 
     async fn page(&self, log: i64) -> Result<VecDeque<(StoredRecord, i32)>, Fault> {
-        let rows = self.database.rows(PAGE, &[&log, &signed(self.last), &PAGE_RECORDS, &PAGE_BYTES]).await?;
+        let rows = self
+            .database
+            .rows(
+                PAGE,
+                &[&log, &signed(self.last), &PAGE_RECORDS, &PAGE_BYTES],
+            )
+            .await?;
         rows.iter().map(record).collect()
     }
 
     async fn attachments(&self, log: i64, seq: Seq, count: i32) -> Result<Vec<Attachment>, Fault> {
-        let rows = self.database.rows(ATTACHED, &[&log, &signed(seq.0)]).await?;
+        let rows = self
+            .database
+            .rows(ATTACHED, &[&log, &signed(seq.0)])
+            .await?;
         if usize::try_from(count) != Ok(rows.len()) {
             return Err(Fault::Stored("the number of attachments of a record"));
         }
         let attachment = |row: &Row| {
             let bytes: &[u8] = row.try_get(1)?;
-            Ok(Attachment { digest: digest(row, 0)?, bytes: Bytes::copy_from_slice(bytes) })
+            Ok(Attachment {
+                digest: digest(row, 0)?,
+                bytes: Bytes::copy_from_slice(bytes),
+            })
         };
         rows.iter().map(attachment).collect()
     }
 
     /// A record is not there: the log may have been deleted meanwhile.
     async fn gap(&self, row: i64) -> JournalError {
-        match self.database.row("select 1 from logs where id = $1", &[&row]).await {
+        match self
+            .database
+            .row("select 1 from logs where id = $1", &[&row])
+            .await
+        {
             Ok(None) => JournalError::of_log(JournalErrorKind::Missing, &self.log),
             Ok(Some(_)) => self.lost(self.last + 1),
             Err(fault) => self.failed(fault),
@@ -162,7 +204,11 @@ impl LogReader {
 fn record(row: &Row) -> Result<(StoredRecord, i32), Fault> {
     let bytes: &[u8] = row.try_get(2)?;
     let seq = Seq(unsigned(row, 0)?);
-    let record =
-        StoredRecord { seq, bytes: Bytes::copy_from_slice(bytes), link: digest(row, 1)?, attachments: Vec::new() };
+    let record = StoredRecord {
+        seq,
+        bytes: Bytes::copy_from_slice(bytes),
+        link: digest(row, 1)?,
+        attachments: Vec::new(),
+    };
     Ok((record, row.try_get(3)?))
 }

@@ -37,7 +37,12 @@ const CHANGES: &str = "with here as ( \
     ) select key, value, text, version, changed_ms from sized where before < $7 order by version, key";
 
 /// The changes of keys with a prefix after a version.
-pub(super) fn watch(database: &Arc<Database>, kv: &Arc<str>, prefix: &str, after: Version) -> ChangeStream {
+pub(super) fn watch(
+    database: &Arc<Database>,
+    kv: &Arc<str>,
+    prefix: &str,
+    after: Version,
+) -> ChangeStream {
     let watch = Watch {
         database: Arc::clone(database),
         kv: Arc::clone(kv),
@@ -47,7 +52,9 @@ pub(super) fn watch(database: &Arc<Database>, kv: &Arc<str>, prefix: &str, after
         page: VecDeque::new(),
         waiter: None,
     };
-    Box::pin(stream::unfold(watch, async |mut watch| Some((watch.next().await, watch))))
+    Box::pin(stream::unfold(watch, async |mut watch| {
+        Some((watch.next().await, watch))
+    }))
 }
 
 /// The progress of a watch.
@@ -73,7 +80,9 @@ impl Watch {
             match changed {
                 Ok(Some(changed)) => return Ok(changed),
                 Ok(None) => {}
-                Err(fault) => return Err(fault.kv(format_args!("watch key-value store {:?}", self.kv))),
+                Err(fault) => {
+                    return Err(fault.kv(format_args!("watch key-value store {:?}", self.kv)));
+                }
             }
         }
     }
@@ -84,7 +93,10 @@ impl Watch {
                 waiter.wait().await;
                 waiter
             }
-            waiter => waiter.insert(Waiter::new(Arc::clone(&self.database), wake::changes(&self.kv))),
+            waiter => waiter.insert(Waiter::new(
+                Arc::clone(&self.database),
+                wake::changes(&self.kv),
+            )),
         };
         waiter.looks();
         let (kv, prefix, key) = (Arc::clone(&self.kv), self.prefix.clone(), self.key.clone());
@@ -92,8 +104,15 @@ impl Watch {
         let look = async move |database: Arc<Database>| {
             let (prefix, end) = (prefix.as_bytes(), behind(prefix.as_bytes()));
             let key = key.as_ref().map(|key| key.as_bytes());
-            let values =
-                [&kv.as_bytes() as _, &prefix as _, &end as _, &version as _, &key as _, &PAGE as _, &PAGE_BYTES as _];
+            let values = [
+                &kv.as_bytes() as _,
+                &prefix as _,
+                &end as _,
+                &version as _,
+                &key as _,
+                &PAGE as _,
+                &PAGE_BYTES as _,
+            ];
             database.rows(CHANGES, &values).await
         };
         let rows = self.database.apart(look).await?;

@@ -49,11 +49,18 @@ const FORGET: &str = "delete from removals where shelf = $1 and version <= \
     (select version from removals where shelf = $1 order by version desc offset $2 limit 1)";
 
 /// Changes keys; gives the version of the write.
-pub(super) async fn write(database: &Database, name: &str, changes: &[Change]) -> Result<Version, KvStoreError> {
+pub(super) async fn write(
+    database: &Database,
+    name: &str,
+    changes: &[Change],
+) -> Result<Version, KvStoreError> {
     let batch = ChangeBatch::of(changes)?;
     let failed = |fault: Fault| fault.kv(format_args!("write to key-value store {name:?}"));
     let mut client = database.client().await.map_err(failed)?;
-    let change = client.transaction().await.map_err(|error| failed(error.into()))?;
+    let change = client
+        .transaction()
+        .await
+        .map_err(|error| failed(error.into()))?;
     let (kv, version, standing) = count(&change, name, changes).await.map_err(failed)?;
     for change in changes {
         let found = standing.get(&change.key).copied();
@@ -67,11 +74,28 @@ pub(super) async fn write(database: &Database, name: &str, changes: &[Change]) -
         }
     }
     let done = async {
-        let (now, channel, topic) = (signed(database.world.now_ms()), database.channel(), wake::changes(name));
+        let (now, channel, topic) = (
+            signed(database.world.now_ms()),
+            database.channel(),
+            wake::changes(name),
+        );
         let apply = change.prepare_cached(APPLY).await?;
         let stamp = signed(version.0);
-        let ChangeBatch { keys, values, texts, words, removed } = &batch;
-        change.query(&apply, &[&kv, &stamp, removed, &now, keys, values, texts, words, &channel, &topic]).await?;
+        let ChangeBatch {
+            keys,
+            values,
+            texts,
+            words,
+            removed,
+        } = &batch;
+        change
+            .query(
+                &apply,
+                &[
+                    &kv, &stamp, removed, &now, keys, values, texts, words, &channel, &topic,
+                ],
+            )
+            .await?;
         if version.0 % FORGET_EVERY == 0 || removed.len() as u64 >= FORGET_EVERY {
             let forget = change.prepare_cached(FORGET).await?;
             change.execute(&forget, &[&kv, &KEPT_REMOVALS]).await?;
@@ -110,18 +134,26 @@ struct ChangeBatch<'a> {
 impl<'a> ChangeBatch<'a> {
     fn of(changes: &'a [Change]) -> Result<Self, KvStoreError> {
         if changes.is_empty() || changes.len() > MAX_WRITE {
-            return Err(invalid(format!("a write has {} changes; it may have 1 to {MAX_WRITE}", changes.len())));
+            return Err(invalid(format!(
+                "a write has {} changes; it may have 1 to {MAX_WRITE}",
+                changes.len()
+            )));
         }
         let (mut batch, mut seen, mut size) = (Self::default(), BTreeSet::new(), 0);
         for change in changes {
             check_key(&change.key)?;
             if !seen.insert(&change.key) {
-                return Err(invalid(format!("key {:?} stands twice in a write", change.key)));
+                return Err(invalid(format!(
+                    "key {:?} stands twice in a write",
+                    change.key
+                )));
             }
             size += batch.push(change)?;
         }
         if size > MAX_BYTES {
-            return Err(invalid(format!("the values of a write have {size} bytes; they may have {MAX_BYTES}")));
+            return Err(invalid(format!(
+                "the values of a write have {size} bytes; they may have {MAX_BYTES}"
+            )));
         }
         Ok(batch)
     }
@@ -132,10 +164,18 @@ impl<'a> ChangeBatch<'a> {
             return Ok(0);
         };
         let value = json::bytes(value);
-        let value = value.ok_or_else(|| invalid(format!("the value of key {:?} is nested too deeply", change.key)))?;
+        let value = value.ok_or_else(|| {
+            invalid(format!(
+                "the value of key {:?} is nested too deeply",
+                change.key
+            ))
+        })?;
         let size = value.len() + text.len();
         if size > MAX_VALUE_BYTES {
-            let message = format!("the value of key {:?} has {size} bytes; it may have {MAX_VALUE_BYTES}", change.key);
+            let message = format!(
+                "the value of key {:?} has {size} bytes; it may have {MAX_VALUE_BYTES}",
+                change.key
+            );
             return Err(invalid(message));
         }
         self.keys.push(change.key.as_bytes());

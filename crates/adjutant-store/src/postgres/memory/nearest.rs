@@ -40,13 +40,21 @@ pub(super) async fn nearest(
     let found = near.iter().filter_map(|near| {
         // One that was deleted meanwhile is not found.
         let at = facts.iter().position(|fact| fact.id == near.id)?;
-        Some(ScoredFact { fact: facts.swap_remove(at), score: near.score })
+        Some(ScoredFact {
+            fact: facts.swap_remove(at),
+            score: near.score,
+        })
     });
     Ok(found.collect())
 }
 
 /// The names of the nearest facts, with how near they are.
-async fn near(database: &Database, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<Near>, Fault> {
+async fn near(
+    database: &Database,
+    owner: &OwnerId,
+    vector: &Vector,
+    limit: usize,
+) -> Result<Vec<Near>, Fault> {
     let asked_length = length(&vector.numbers);
     let is_direction = asked_length.is_finite() && asked_length > 0.0;
     if limit == 0 || !is_direction {
@@ -60,8 +68,14 @@ async fn near(database: &Database, owner: &OwnerId, vector: &Vector, limit: usiz
     let mut rows = pin!(client.query_raw(&statement, values).await?);
     let mut best = Vec::new();
     while let Some(row) = rows.try_next().await? {
-        let Some(score) = cosine(&vector.numbers, asked_length, row.try_get(1)?) else { continue };
-        best.push(Near { score, created_ms: unsigned(&row, 2)?, id: FactId(text(&row, 0)?) });
+        let Some(score) = cosine(&vector.numbers, asked_length, row.try_get(1)?) else {
+            continue;
+        };
+        best.push(Near {
+            score,
+            created_ms: unsigned(&row, 2)?,
+            id: FactId(text(&row, 0)?),
+        });
         if best.len() >= limit.saturating_mul(2).max(64) {
             keep(&mut best, limit);
         }
@@ -81,7 +95,10 @@ fn keep(best: &mut Vec<Near>, limit: usize) {
 
 /// The numbers as they are stored: four bytes each, the lowest one first.
 pub(super) fn bytes(numbers: &[f32]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    numbers
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect()
 }
 
 /// None if the stored vector has no direction.
@@ -98,5 +115,9 @@ fn cosine(asked: &[f32], asked_length: f64, stored: &[u8]) -> Option<f64> {
 }
 
 fn length(numbers: &[f32]) -> f64 {
-    numbers.iter().map(|number| f64::from(*number) * f64::from(*number)).sum::<f64>().sqrt()
+    numbers
+        .iter()
+        .map(|number| f64::from(*number) * f64::from(*number))
+        .sum::<f64>()
+        .sqrt()
 }

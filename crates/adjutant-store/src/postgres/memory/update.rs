@@ -33,7 +33,9 @@ pub(super) async fn update(
     let mut client = database.client().await.map_err(failed)?;
     let hold = async {
         let transaction = client.transaction().await?;
-        let row = transaction.query_opt(HOLD, &[&owner.0.as_bytes(), &id.0.as_bytes()]).await?;
+        let row = transaction
+            .query_opt(HOLD, &[&owner.0.as_bytes(), &id.0.as_bytes()])
+            .await?;
         Ok((transaction, row.as_ref().map(fact).transpose()?))
     };
     let (transaction, found) = hold.await.map_err(failed)?;
@@ -44,13 +46,21 @@ pub(super) async fn update(
     let (owner, name, now) = (owner.0.as_bytes(), id.0.as_bytes(), signed(change.now_ms));
     let done = async {
         match &change.text {
-            None => transaction.execute(CHANGE, &[&owner, &name, &kept, &now]).await?,
+            None => {
+                transaction
+                    .execute(CHANGE, &[&owner, &name, &kept, &now])
+                    .await?
+            }
             Some((text, vector)) => {
                 let model = vector.as_ref().map(|vector| vector.model.0.as_bytes());
-                let numbers = vector.as_ref().map(|vector| nearest::bytes(&vector.numbers));
+                let numbers = vector
+                    .as_ref()
+                    .map(|vector| nearest::bytes(&vector.numbers));
                 let found_by = words::vector(text);
                 let text = text.as_bytes();
-                let values: Values<'_> = &[&owner, &name, &kept, &now, &text, &found_by, &model, &numbers];
+                let values: Values<'_> = &[
+                    &owner, &name, &kept, &now, &text, &found_by, &model, &numbers,
+                ];
                 transaction.execute(REWRITE, values).await?
             }
         };

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{Attachment, Digest, Folded, JournalError, JournalErrorKind, LogId, Seq, Stamped, Work};
+use adjutant_core::{
+    Attachment, Digest, Folded, JournalError, JournalErrorKind, LogId, Seq, Stamped, Work,
+};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -44,13 +46,29 @@ impl RecordRow {
     /// The row of a record that follows one with this link.
     pub(super) fn of(stamped: &Arc<Stamped>, before: &Digest) -> Result<Self, JournalError> {
         let (bytes, attachments) = (stamped.bytes()?.clone(), stamped.attachments()?.to_vec());
-        let largest = attachments.iter().map(|attachment| attachment.bytes.len()).chain([bytes.len()]).max();
+        let largest = attachments
+            .iter()
+            .map(|attachment| attachment.bytes.len())
+            .chain([bytes.len()])
+            .max();
         let why = match largest {
-            _ if stamped.seq.0 > place::MAX_SEQ => format!("a log may have {} records", place::MAX_SEQ),
-            Some(found) if found > MAX_PART_BYTES => {
-                format!("record {} has a part of {found} bytes; it may have {MAX_PART_BYTES}", stamped.seq)
+            _ if stamped.seq.0 > place::MAX_SEQ => {
+                format!("a log may have {} records", place::MAX_SEQ)
             }
-            _ => return Ok(Self { seq: stamped.seq, link: before.then(&bytes), bytes, attachments }),
+            Some(found) if found > MAX_PART_BYTES => {
+                format!(
+                    "record {} has a part of {found} bytes; it may have {MAX_PART_BYTES}",
+                    stamped.seq
+                )
+            }
+            _ => {
+                return Ok(Self {
+                    seq: stamped.seq,
+                    link: before.then(&bytes),
+                    bytes,
+                    attachments,
+                });
+            }
         };
         Err(JournalError::new(JournalErrorKind::Invalid, why))
     }
@@ -59,8 +77,16 @@ impl RecordRow {
 impl Batch {
     /// Returns the number of bytes that it writes, about.
     pub(super) fn bytes(&self) -> usize {
-        let attached = |row: &RecordRow| row.attachments.iter().map(|part| part.bytes.len()).sum::<usize>();
-        self.rows.iter().map(|row| row.bytes.len() + attached(row)).sum()
+        let attached = |row: &RecordRow| {
+            row.attachments
+                .iter()
+                .map(|part| part.bytes.len())
+                .sum::<usize>()
+        };
+        self.rows
+            .iter()
+            .map(|row| row.bytes.len() + attached(row))
+            .sum()
     }
 }
 
@@ -82,23 +108,34 @@ pub(super) fn append(db: &Connection, log: &LogId, batch: &Batch) -> Result<(), 
     ];
     if db.prepare_cached(sql)?.execute(end)? == 0 {
         check(db, log, batch.tenure)?;
-        let message = format!("log {:?} does not end with record {} any more; own it again", log.0, batch.before);
+        let message = format!(
+            "log {:?} does not end with record {} any more; own it again",
+            log.0, batch.before
+        );
         return Err(JournalError::new(JournalErrorKind::Corrupt, message).into());
     }
     if let Some(mark) = &batch.mark {
         let (work, waits, until_ms) = due::columns(mark);
         let sql = "UPDATE logs SET work = ?2, waits = ?3, until_ms = ?4, lost = CASE ?2 WHEN 1 THEN lost ELSE 0 END \
                    WHERE key = ?1";
-        db.prepare_cached(sql)?.execute(params![key, work, waits, until_ms])?;
+        db.prepare_cached(sql)?
+            .execute(params![key, work, waits, until_ms])?;
     }
     if batch.has_progressed {
-        db.prepare_cached("UPDATE logs SET lost = 0 WHERE key = ?1 AND lost > 0")?.execute([key])?;
+        db.prepare_cached("UPDATE logs SET lost = 0 WHERE key = ?1 AND lost > 0")?
+            .execute([key])?;
     }
-    let mut insert =
-        db.prepare_cached("INSERT INTO records(place, link, bytes, attachments) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut insert = db.prepare_cached(
+        "INSERT INTO records(place, link, bytes, attachments) VALUES (?1, ?2, ?3, ?4)",
+    )?;
     for row in &batch.rows {
         let place = place::of(key, row.seq);
-        insert.execute(params![place, row.link.0, &row.bytes[..], number::count(row.attachments.len())])?;
+        insert.execute(params![
+            place,
+            row.link.0,
+            &row.bytes[..],
+            number::count(row.attachments.len())
+        ])?;
         attach(db, place, &row.attachments)?;
     }
     Ok(())
@@ -110,19 +147,32 @@ fn attach(db: &Connection, place: i64, attachments: &[Attachment]) -> Result<(),
         let keep = "INSERT OR IGNORE INTO attachments(digest, bytes) VALUES (?1, ?2)";
         db.prepare_cached(keep)?.execute(params![digest, bytes])?;
         let refer = "INSERT INTO attached(place, no, digest) VALUES (?1, ?2, ?3)";
-        db.prepare_cached(refer)?.execute(params![place, no, digest])?;
+        db.prepare_cached(refer)?
+            .execute(params![place, no, digest])?;
     }
     Ok(())
 }
 
 /// Keeps a fold of a log's first records.
-pub(super) fn keep(db: &Connection, log: &LogId, tenure: Tenure, folded: &Folded) -> Result<(), Fault> {
+pub(super) fn keep(
+    db: &Connection,
+    log: &LogId,
+    tenure: Tenure,
+    folded: &Folded,
+) -> Result<(), Fault> {
     check(db, log, tenure)?;
     let missing = || Fault::Invalid(format!("it has no record {}", folded.seq));
     let link = place::link(db, tenure.0, folded.seq)?.ok_or_else(missing)?;
     let sql = "INSERT OR REPLACE INTO folded(log, seq, link, format, digest, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let (seq, digest) = (number::kept(folded.seq.0), Digest::of(&folded.bytes));
-    db.prepare_cached(sql)?.execute(params![tenure.0, seq, link.0, &*folded.format, digest.0, &folded.bytes[..]])?;
+    db.prepare_cached(sql)?.execute(params![
+        tenure.0,
+        seq,
+        link.0,
+        &*folded.format,
+        digest.0,
+        &folded.bytes[..]
+    ])?;
     Ok(())
 }
 
@@ -130,5 +180,9 @@ pub(super) fn keep(db: &Connection, log: &LogId, tenure: Tenure, folded: &Folded
 pub(super) fn check(db: &Connection, log: &LogId, (key, epoch): Tenure) -> Result<(), Fault> {
     let mut select = db.prepare_cached("SELECT epoch FROM logs WHERE key = ?1")?;
     let found: Option<i64> = select.query_row([key], |row| row.get(0)).optional()?;
-    if found == Some(epoch) { Ok(()) } else { Err(JournalError::of_log(JournalErrorKind::Fenced, log).into()) }
+    if found == Some(epoch) {
+        Ok(())
+    } else {
+        Err(JournalError::of_log(JournalErrorKind::Fenced, log).into())
+    }
 }

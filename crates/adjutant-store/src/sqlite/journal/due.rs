@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use adjutant_core::{
-    Backlog, JournalError, JournalErrorKind, LogId, LogInfo, MAX_LOST_OWNERS, Owner, PostNo, SUSPECT_AFTER,
-    SUSPECT_BARS, SUSPECT_RESTS, Work,
+    Backlog, JournalError, JournalErrorKind, LogId, LogInfo, MAX_LOST_OWNERS, Owner, PostNo,
+    SUSPECT_AFTER, SUSPECT_BARS, SUSPECT_RESTS, Work,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -64,28 +64,41 @@ pub(super) fn claim(
     })?;
     free.truncate(most);
     for due in tired {
-        let sql =
-            "UPDATE logs SET epoch = epoch + 1, owner = NULL, instance = NULL, lost = ?2, rest_ms = ?3 WHERE key = ?1";
+        let sql = "UPDATE logs SET epoch = epoch + 1, owner = NULL, instance = NULL, lost = ?2, rest_ms = ?3 WHERE key = ?1";
         let until = number::kept(now_ms).saturating_add(due.rest());
-        db.prepare_cached(sql)?.execute(params![due.holder.key, due.lost, until])?;
+        db.prepare_cached(sql)?
+            .execute(params![due.holder.key, due.lost, until])?;
     }
     let mut claimed = Vec::new();
-    for DueRow { log, holder, lost, .. } in free {
+    for DueRow {
+        log, holder, lost, ..
+    } in free
+    {
         let given = params![holder.key, lost, number::kept(now_ms)];
-        db.prepare_cached("UPDATE logs SET lost = ?2, rest_ms = ?3 WHERE key = ?1")?.execute(given)?;
+        db.prepare_cached("UPDATE logs SET lost = ?2, rest_ms = ?3 WHERE key = ?1")?
+            .execute(given)?;
         let mut newest = db.prepare_cached("SELECT newest_post FROM logs WHERE key = ?1")?;
-        let newest = PostNo(number::read(newest.query_row([holder.key], |row| row.get(0))?));
+        let newest = PostNo(number::read(
+            newest.query_row([holder.key], |row| row.get(0))?,
+        ));
         let info = sessions::info(db, owners, &log)?;
-        let owner = Owner { takes_over: true, ..owner.clone() };
-        claimed.push((info, newest, lost, own::own(db, owners, &own::Claim { log, owner, now_ms })?));
+        let owner = Owner {
+            takes_over: true,
+            ..owner.clone()
+        };
+        claimed.push((
+            info,
+            newest,
+            lost,
+            own::own(db, owners, &own::Claim { log, owner, now_ms })?,
+        ));
     }
     Ok(claimed)
 }
 
 /// True if the owner was given a suspect a short time ago that got no further.
 fn is_barred(db: &Connection, owners: &Owners, owner: &Owner, now_ms: u64) -> Result<bool, Fault> {
-    let sql =
-        "SELECT key, epoch, owner, instance FROM logs WHERE lost > 0 AND lost >= ?1 AND owner = ?2 AND rest_ms > ?3";
+    let sql = "SELECT key, epoch, owner, instance FROM logs WHERE lost > 0 AND lost >= ?1 AND owner = ?2 AND rest_ms > ?3";
     let mut select = db.prepare_cached(sql)?;
     let since = number::kept(now_ms) - millis(SUSPECT_BARS);
     for held in select.query_map(params![SUSPECT_AFTER, &*owner.id, since], own::Holder::read)? {
@@ -128,7 +141,11 @@ fn millis(time: Duration) -> i64 {
 }
 
 /// Looks at the logs that are due, those for longest first, for as long as it is told to.
-fn due(db: &Connection, now_ms: u64, mut look: impl FnMut(DueRow) -> Result<bool, Fault>) -> Result<(), Fault> {
+fn due(
+    db: &Connection,
+    now_ms: u64,
+    mut look: impl FnMut(DueRow) -> Result<bool, Fault>,
+) -> Result<(), Fault> {
     let sql = "SELECT key, epoch, owner, instance, id, work = 1, lost, rest_ms FROM logs WHERE due_ms <= ?1 \
                ORDER BY due_ms, updated_ms LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
@@ -136,7 +153,13 @@ fn due(db: &Connection, now_ms: u64, mut look: impl FnMut(DueRow) -> Result<bool
     while let Some(row) = rows.next()? {
         let log = LogId::from(row.get::<_, String>(4)?);
         let (holder, is_open) = (own::Holder::read(row)?, row.get(5)?);
-        let due = DueRow { log, holder, is_open, lost: row.get(6)?, rest_ms: row.get(7)? };
+        let due = DueRow {
+            log,
+            holder,
+            is_open,
+            lost: row.get(6)?,
+            rest_ms: row.get(7)?,
+        };
         if !look(due)? {
             break;
         }
@@ -147,7 +170,10 @@ fn due(db: &Connection, now_ms: u64, mut look: impl FnMut(DueRow) -> Result<bool
 /// The posts up to this one do not make a log due any more.
 pub(super) fn pass_over(db: &Connection, log: &LogId, upto: PostNo) -> Result<(), Fault> {
     let sql = "UPDATE logs SET passed = max(passed, ?2) WHERE id = ?1";
-    match db.prepare_cached(sql)?.execute(params![&*log.0, number::kept(upto.0)])? {
+    match db
+        .prepare_cached(sql)?
+        .execute(params![&*log.0, number::kept(upto.0)])?
+    {
         0 => Err(JournalError::of_log(JournalErrorKind::Missing, log).into()),
         _ => Ok(()),
     }
@@ -155,7 +181,8 @@ pub(super) fn pass_over(db: &Connection, log: &LogId, upto: PostNo) -> Result<()
 
 /// Sets a log aside, or no more; true if it was.
 pub(super) fn set_aside(db: &Connection, log: &LogId, why: Option<&str>) -> Result<bool, Fault> {
-    let key = place::key(db, log)?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
+    let key =
+        place::key(db, log)?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
     let mut was = db.prepare_cached("SELECT aside IS NOT NULL FROM logs WHERE key = ?1")?;
     let was_aside = was.query_row([key], |row| row.get(0))?;
     let sql = "UPDATE logs SET aside = ?2, lost = CASE WHEN ?2 IS NULL THEN 0 ELSE lost END WHERE key = ?1";
@@ -176,12 +203,18 @@ pub(super) fn backlog(db: &Connection, owners: &Owners, now_ms: u64) -> Result<B
         }
         Ok(true)
     })?;
-    let count = |sql: &str| db.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0)).optional();
+    let count = |sql: &str| {
+        db.prepare_cached(sql)?
+            .query_row([], |row| row.get::<_, i64>(0))
+            .optional()
+    };
     let now_ms = number::kept(now_ms);
-    let parked =
-        format!("SELECT count(*) FROM logs WHERE work = 2 AND aside IS NULL AND (due_ms IS NULL OR due_ms > {now_ms})");
+    let parked = format!(
+        "SELECT count(*) FROM logs WHERE work = 2 AND aside IS NULL AND (due_ms IS NULL OR due_ms > {now_ms})"
+    );
     told.parked = number::read(count(&parked)?.unwrap_or(0));
-    told.aside = number::read(count("SELECT count(*) FROM logs WHERE aside IS NOT NULL")?.unwrap_or(0));
+    told.aside =
+        number::read(count("SELECT count(*) FROM logs WHERE aside IS NOT NULL")?.unwrap_or(0));
     Ok(told)
 }
 

@@ -23,9 +23,14 @@ const PAGE: i64 = 100;
 
 /// Adds a post.
 pub(super) fn post(db: &Connection, log: &LogId, json: &str) -> Result<PostNo, Fault> {
-    let sql = "UPDATE logs SET newest_post = newest_post + 1 WHERE id = ?1 RETURNING key, newest_post";
-    let numbered = db.prepare_cached(sql)?.query_row([&*log.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let (key, no): (i64, i64) = numbered.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
+    let sql =
+        "UPDATE logs SET newest_post = newest_post + 1 WHERE id = ?1 RETURNING key, newest_post";
+    let numbered = db
+        .prepare_cached(sql)?
+        .query_row([&*log.0], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let (key, no): (i64, i64) =
+        numbered.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
     // Posts are only ever removed from the front, so those that wait need not be counted.
     let mut oldest = db.prepare_cached("SELECT coalesce(min(no), ?2) FROM posts WHERE log = ?1")?;
     let oldest: i64 = oldest.query_row([key, no], |row| row.get(0))?;
@@ -33,16 +38,23 @@ pub(super) fn post(db: &Connection, log: &LogId, json: &str) -> Result<PostNo, F
         let message = format!("log {:?} takes no more posts: {MAX_POSTS} wait", log.0);
         return Err(JournalError::new(JournalErrorKind::Invalid, message).into());
     }
-    db.prepare_cached("INSERT INTO posts(log, no, json) VALUES (?1, ?2, ?3)")?.execute(params![key, no, json])?;
+    db.prepare_cached("INSERT INTO posts(log, no, json) VALUES (?1, ?2, ?3)")?
+        .execute(params![key, no, json])?;
     Ok(PostNo(number::read(no)))
 }
 
 /// Removes posts that are in the log.
-pub(super) fn heeded(db: &Connection, log: &LogId, tenure: Tenure, upto: PostNo) -> Result<(), Fault> {
+pub(super) fn heeded(
+    db: &Connection,
+    log: &LogId,
+    tenure: Tenure,
+    upto: PostNo,
+) -> Result<(), Fault> {
     append::check(db, log, tenure)?;
     // In a log that was copied, posts to the first one were heeded.
     let number = "UPDATE logs SET newest_post = max(newest_post, ?2), heeded = max(heeded, ?2) WHERE key = ?1";
-    db.prepare_cached(number)?.execute([tenure.0, number::kept(upto.0)])?;
+    db.prepare_cached(number)?
+        .execute([tenure.0, number::kept(upto.0)])?;
     let mut delete = db.prepare_cached("DELETE FROM posts WHERE log = ?1 AND no <= ?2")?;
     delete.execute([tenure.0, number::kept(upto.0)])?;
     Ok(())
@@ -62,8 +74,17 @@ struct InboxReader {
 /// The posts after a place, as they come.
 pub(super) fn stream(store: Arc<Store>, log: LogId, after: PostNo) -> PostStream {
     let listener = store.changes.listen(Topic::Posts);
-    let inbox = InboxReader { store, log, after, waiting: VecDeque::new(), listener, is_failing: false };
-    Box::pin(stream::unfold(inbox, |mut inbox| async move { Some((inbox.next().await, inbox)) }))
+    let inbox = InboxReader {
+        store,
+        log,
+        after,
+        waiting: VecDeque::new(),
+        listener,
+        is_failing: false,
+    };
+    Box::pin(stream::unfold(inbox, |mut inbox| async move {
+        Some((inbox.next().await, inbox))
+    }))
 }
 
 impl InboxReader {
@@ -83,7 +104,9 @@ impl InboxReader {
                 Ok(posts) => self.waiting = posts.into(),
                 Err(fault) => {
                     self.is_failing = true;
-                    return Err(fault.journal(|| format!("cannot read the posts of log {:?}", self.log.0)));
+                    return Err(
+                        fault.journal(|| format!("cannot read the posts of log {:?}", self.log.0))
+                    );
                 }
             }
         }
@@ -104,7 +127,10 @@ fn page(db: &Connection, log: &LogId, after: PostNo, limit: i64) -> Result<Vec<P
     let mut posts = Vec::new();
     while let Some(row) = rows.next()? {
         let (no, post): (i64, String) = (row.get(0)?, row.get(1)?);
-        posts.push(Posted { no: PostNo(number::read(no)), post: json::read(&post, "a post")? });
+        posts.push(Posted {
+            no: PostNo(number::read(no)),
+            post: json::read(&post, "a post")?,
+        });
     }
     Ok(posts)
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{Digest, Flush, Folded, Head, JournalError, JournalErrorKind, Log, LogId, PostNo, Stamped, Work};
+use adjutant_core::{
+    Digest, Flush, Folded, Head, JournalError, JournalErrorKind, Log, LogId, PostNo, Stamped, Work,
+};
 use async_trait::async_trait;
 
 use crate::folds::FOLD_EVERY;
@@ -30,7 +32,15 @@ impl SqliteLog {
     /// A log that was taken.
     pub(super) fn new(store: Arc<Store>, id: LogId, owned: Owned) -> Self {
         let Owned { tenure, head, link } = owned;
-        Self { store, id, tenure, head, link, mark: None, has_progressed: false }
+        Self {
+            store,
+            id,
+            tenure,
+            head,
+            link,
+            mark: None,
+            has_progressed: false,
+        }
     }
 
     /// Records as rows, chained to the end of the log.
@@ -57,8 +67,15 @@ impl SqliteLog {
     /// Returns the reason why a batch that does not follow the head cannot be appended.
     async fn does_not_follow(&self) -> JournalError {
         let (tenure, id) = (self.tenure, self.id.clone());
-        let message = format!("a batch does not follow record {} of log {:?}", self.head.seq, self.id.0);
-        match self.store.read(move |db| append::check(db, &id, tenure)).await {
+        let message = format!(
+            "a batch does not follow record {} of log {:?}",
+            self.head.seq, self.id.0
+        );
+        match self
+            .store
+            .read(move |db| append::check(db, &id, tenure))
+            .await
+        {
             Ok(()) => JournalError::new(JournalErrorKind::Corrupt, message),
             Err(fault) => fault.journal(|| message),
         }
@@ -72,13 +89,23 @@ impl Log for SqliteLog {
     }
 
     async fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<Head, JournalError> {
-        if !(self.head.seq.0 + 1..).zip(batch).all(|(seq, stamped)| stamped.seq.0 == seq) {
+        if !(self.head.seq.0 + 1..)
+            .zip(batch)
+            .all(|(seq, stamped)| stamped.seq.0 == seq)
+        {
             return Err(self.does_not_follow().await);
         }
         let batch = self.rows(batch)?;
         let (head, link, id) = (batch.head, batch.link, self.id.clone());
-        let order = Order { flush, bytes: batch.bytes(), topic: None };
-        let done = self.store.write(order, move |db| append::append(db, &id, &batch)).await;
+        let order = Order {
+            flush,
+            bytes: batch.bytes(),
+            topic: None,
+        };
+        let done = self
+            .store
+            .write(order, move |db| append::append(db, &id, &batch))
+            .await;
         done.map_err(|fault| fault.journal(|| format!("cannot append to log {:?}", self.id.0)))?;
         (self.head.seq, self.link, self.mark, self.has_progressed) = (head, link, None, false);
         Ok(self.head)
@@ -98,15 +125,30 @@ impl Log for SqliteLog {
 
     async fn keep(&mut self, folded: Folded) -> Result<(), JournalError> {
         let (tenure, id) = (self.tenure, self.id.clone());
-        let order = Order { bytes: folded.bytes.len(), ..Order::lazy() };
-        let done = self.store.write(order, move |db| append::keep(db, &id, tenure, &folded)).await;
-        done.map_err(|fault: Fault| fault.journal(|| format!("cannot keep a fold of log {:?}", self.id.0)))
+        let order = Order {
+            bytes: folded.bytes.len(),
+            ..Order::lazy()
+        };
+        let done = self
+            .store
+            .write(order, move |db| append::keep(db, &id, tenure, &folded))
+            .await;
+        done.map_err(|fault: Fault| {
+            fault.journal(|| format!("cannot keep a fold of log {:?}", self.id.0))
+        })
     }
 
     async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
         let (tenure, id) = (self.tenure, self.id.clone());
-        let done = self.store.write(Order::lazy(), move |db| inbox::heeded(db, &id, tenure, upto)).await;
-        done.map_err(|fault| fault.journal(|| format!("cannot clear the posts of log {:?}", self.id.0)))
+        let done = self
+            .store
+            .write(Order::lazy(), move |db| {
+                inbox::heeded(db, &id, tenure, upto)
+            })
+            .await;
+        done.map_err(|fault| {
+            fault.journal(|| format!("cannot clear the posts of log {:?}", self.id.0))
+        })
     }
 }
 

@@ -53,7 +53,11 @@ pub(super) fn own(db: &Connection, owners: &Owners, claim: &Claim) -> Result<Own
     let tenure = (holder.key, epoch);
     // Before it is committed: the next claim may be part of the same transaction.
     owners.hold(tenure);
-    Ok(Owned { tenure, head: head_of(head, epoch), link: Digest(link) })
+    Ok(Owned {
+        tenure,
+        head: head_of(head, epoch),
+        link: Digest(link),
+    })
 }
 
 /// Gives a log up, unless somebody has taken it over.
@@ -66,12 +70,16 @@ pub(super) fn give_up(db: &Connection, (key, epoch): Tenure) -> Result<(), Fault
 /// Returns the holder of a log, if there is a log of that name.
 pub(super) fn holder(db: &Connection, log: &LogId) -> Result<Option<Holder>, Fault> {
     let sql = "SELECT key, epoch, owner, instance FROM logs WHERE id = ?1";
-    Ok(db.prepare_cached(sql)?.query_row([&*log.0], Holder::read).optional()?)
+    Ok(db
+        .prepare_cached(sql)?
+        .query_row([&*log.0], Holder::read)
+        .optional()?)
 }
 
 /// A log that may be renamed or deleted.
 pub(super) fn nobodys(db: &Connection, owners: &Owners, log: &LogId) -> Result<i64, Fault> {
-    let holder = holder(db, log)?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
+    let holder =
+        holder(db, log)?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
     if holder.is_alive(owners)? {
         return Err(holder.refusal(owners, log).into());
     }
@@ -81,7 +89,12 @@ pub(super) fn nobodys(db: &Connection, owners: &Owners, log: &LogId) -> Result<i
 impl Holder {
     /// Reads it from the first columns of a row: key, epoch, owner, instance.
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self { key: row.get(0)?, epoch: row.get(1)?, owner: row.get(2)?, instance: row.get(3)? })
+        Ok(Self {
+            key: row.get(0)?,
+            epoch: row.get(1)?,
+            owner: row.get(2)?,
+            instance: row.get(3)?,
+        })
     }
 
     /// The log is not free.
@@ -90,7 +103,10 @@ impl Holder {
             owner: self.owner.as_deref().unwrap_or_default().into(),
             ..adjutant_core::Holder::default()
         };
-        told.since = self.instance.as_deref().and_then(|instance| owners.since(instance));
+        told.since = self
+            .instance
+            .as_deref()
+            .and_then(|instance| owners.since(instance));
         JournalError::owned(log, told)
     }
 
@@ -110,13 +126,25 @@ impl Holder {
 fn make(db: &Connection, claim: &Claim) -> Result<Holder, Fault> {
     let sql = "INSERT INTO logs(id, created_ms, updated_ms, link) VALUES (?1, ?2, ?2, ?3)";
     let now_ms = number::kept(claim.now_ms);
-    let key = db.prepare_cached(sql)?.insert(params![&*claim.log.0, now_ms, Digest::GENESIS.0])?;
+    let key = db
+        .prepare_cached(sql)?
+        .insert(params![&*claim.log.0, now_ms, Digest::GENESIS.0])?;
     if key > place::MAX_KEY {
-        return Err(Fault::Invalid("the database had as many logs as it can have".into()));
+        return Err(Fault::Invalid(
+            "the database had as many logs as it can have".into(),
+        ));
     }
-    Ok(Holder { key, epoch: 0, owner: None, instance: None })
+    Ok(Holder {
+        key,
+        epoch: 0,
+        owner: None,
+        instance: None,
+    })
 }
 
 fn head_of(seq: i64, epoch: i64) -> Head {
-    Head { seq: Seq(number::read(seq)), epoch: Epoch(number::read(epoch)) }
+    Head {
+        seq: Seq(number::read(seq)),
+        epoch: Epoch(number::read(epoch)),
+    }
 }

@@ -26,7 +26,9 @@ pub(super) fn seq(place: i64) -> Seq {
 
 /// The key of a log, if there is one of that name.
 pub(super) fn key(db: &Connection, log: &LogId) -> rusqlite::Result<Option<i64>> {
-    db.prepare_cached("SELECT key FROM logs WHERE id = ?1")?.query_row([&*log.0], |row| row.get(0)).optional()
+    db.prepare_cached("SELECT key FROM logs WHERE id = ?1")?
+        .query_row([&*log.0], |row| row.get(0))
+        .optional()
 }
 
 /// The link of a record; that before the first one is known.
@@ -35,6 +37,8 @@ pub(super) fn link(db: &Connection, key: i64, seq: Seq) -> Result<Option<Digest>
         return Ok(Some(Digest::GENESIS));
     }
     let mut select = db.prepare_cached("SELECT link FROM records WHERE place = ?1")?;
-    let link = select.query_row(params![of(key, seq)], |row| row.get::<_, [u8; 32]>(0)).optional()?;
+    let link = select
+        .query_row(params![of(key, seq)], |row| row.get::<_, [u8; 32]>(0))
+        .optional()?;
     Ok(link.map(Digest))
 }

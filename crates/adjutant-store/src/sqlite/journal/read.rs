@@ -2,7 +2,9 @@
 
 use std::{pin::Pin, sync::Arc};
 
-use adjutant_core::{Attachment, Digest, Folded, JournalError, JournalErrorKind, LogId, Seq, StoredRecord};
+use adjutant_core::{
+    Attachment, Digest, Folded, JournalError, JournalErrorKind, LogId, Seq, StoredRecord,
+};
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -64,7 +66,13 @@ pub(super) fn stream<T: Send + 'static>(
     after: Seq,
     open: RecordOpener<T>,
 ) -> Pin<Box<dyn Stream<Item = Result<T, JournalError>> + Send>> {
-    let first = Cursor { log: log.clone(), key: None, at: after, link: None, limit: PART.0 };
+    let first = Cursor {
+        log: log.clone(),
+        key: None,
+        at: after,
+        link: None,
+        limit: PART.0,
+    };
     let items = stream::unfold(Some(ReadNext::Begin(first)), move |next| {
         let store = Arc::clone(&store);
         async move {
@@ -72,14 +80,27 @@ pub(super) fn stream<T: Send + 'static>(
                 ReadNext::Begin(cursor) => {
                     // Most logs are short: they are not worth a task.
                     let log = cursor.log.clone();
-                    let first = store.read(move |db| part(db, cursor.clone()).map(|part| part.open(open))).await;
-                    let (items, next) = first.unwrap_or_else(|fault| (vec![Err(cannot_read(fault, &log))], None));
-                    Some((stream::iter(items), next.map(|cursor| ReadNext::GoOn(ahead(store, cursor, open)))))
+                    let first = store
+                        .read(move |db| part(db, cursor.clone()).map(|part| part.open(open)))
+                        .await;
+                    let (items, next) =
+                        first.unwrap_or_else(|fault| (vec![Err(cannot_read(fault, &log))], None));
+                    Some((
+                        stream::iter(items),
+                        next.map(|cursor| ReadNext::GoOn(ahead(store, cursor, open))),
+                    ))
                 }
                 ReadNext::GoOn(mut parts) => {
-                    let items = parts.recv().await?.await.unwrap_or_else(|_| vec![Err(gone())]);
+                    let items = parts
+                        .recv()
+                        .await?
+                        .await
+                        .unwrap_or_else(|_| vec![Err(gone())]);
                     // Nothing follows an error.
-                    let next = items.last().is_none_or(Result::is_ok).then_some(ReadNext::GoOn(parts));
+                    let next = items
+                        .last()
+                        .is_none_or(Result::is_ok)
+                        .then_some(ReadNext::GoOn(parts));
                     Some((stream::iter(items), next))
                 }
             }
@@ -99,7 +120,8 @@ fn ahead<T: Send + 'static>(
         loop {
             let from = cursor.clone();
             let read = store.read(move |db| part(db, from.clone())).await;
-            let part = read.unwrap_or_else(|fault| StoredPart::failed(cannot_read(fault, &cursor.log)));
+            let part =
+                read.unwrap_or_else(|fault| StoredPart::failed(cannot_read(fault, &cursor.log)));
             let next = part.next.clone();
             let opening = spawn_blocking(move || part.open(open).0);
             // Without anybody who listens there is nothing more to read.
@@ -114,7 +136,12 @@ fn ahead<T: Send + 'static>(
 
 impl StoredPart {
     fn failed(error: JournalError) -> Self {
-        Self { before: Digest::GENESIS, records: Vec::new(), failed: Some(error), next: None }
+        Self {
+            before: Digest::GENESIS,
+            records: Vec::new(),
+            failed: Some(error),
+            next: None,
+        }
     }
 
     /// Checks and parses the records, up to the first one that is not what was written.
@@ -144,9 +171,16 @@ struct LogHead {
 
 fn end(db: &Connection, log: &LogId) -> Result<Option<LogHead>, Fault> {
     let read = |row: &Row<'_>| {
-        Ok(LogHead { key: row.get(0)?, head: Seq(number::read(row.get(1)?)), link: Digest(row.get(2)?) })
+        Ok(LogHead {
+            key: row.get(0)?,
+            head: Seq(number::read(row.get(1)?)),
+            link: Digest(row.get(2)?),
+        })
     };
-    Ok(db.prepare_cached("SELECT key, head, link FROM logs WHERE id = ?1")?.query_row([&*log.0], read).optional()?)
+    Ok(db
+        .prepare_cached("SELECT key, head, link FROM logs WHERE id = ?1")?
+        .query_row([&*log.0], read)
+        .optional()?)
 }
 
 fn part(db: &Connection, mut cursor: Cursor) -> Result<StoredPart, Fault> {
@@ -154,18 +188,30 @@ fn part(db: &Connection, mut cursor: Cursor) -> Result<StoredPart, Fault> {
     let end = known.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, &cursor.log))?;
     cursor.key = Some(end.key);
     if cursor.at >= end.head {
-        return Ok(StoredPart { before: Digest::GENESIS, records: Vec::new(), failed: None, next: None });
+        return Ok(StoredPart {
+            before: Digest::GENESIS,
+            records: Vec::new(),
+            failed: None,
+            next: None,
+        });
     }
     let before = match cursor.link {
         Some(link) => link,
-        None => place::link(db, end.key, cursor.at)?.ok_or_else(|| lacks(&cursor.log, cursor.at))?,
+        None => {
+            place::link(db, end.key, cursor.at)?.ok_or_else(|| lacks(&cursor.log, cursor.at))?
+        }
     };
     let sql = "SELECT place, link, bytes, attachments FROM records WHERE place > ?1 AND place <= ?2 \
                ORDER BY place LIMIT ?3";
     let mut select = db.prepare_cached(sql)?;
     let (from, upto) = (place::of(end.key, cursor.at), place::of(end.key, end.head));
     let mut rows = select.query(params![from, upto, cursor.limit])?;
-    let mut part = StoredPart { before, records: Vec::new(), failed: None, next: None };
+    let mut part = StoredPart {
+        before,
+        records: Vec::new(),
+        failed: None,
+        next: None,
+    };
     let (mut link, mut bytes) = (before, 0);
     while let Some(row) = rows.next()?.filter(|_| bytes < PART_BYTES) {
         let record = record(db, row)?;
@@ -174,7 +220,12 @@ fn part(db: &Connection, mut cursor: Cursor) -> Result<StoredPart, Fault> {
             part.failed = Some(lacks(&cursor.log, due));
             return Ok(part);
         }
-        bytes += record.bytes.len() + record.attachments.iter().map(|part| part.bytes.len()).sum::<usize>();
+        bytes += record.bytes.len()
+            + record
+                .attachments
+                .iter()
+                .map(|part| part.bytes.len())
+                .sum::<usize>();
         (cursor.at, link) = (record.seq, record.link);
         part.records.push(record);
     }
@@ -182,9 +233,15 @@ fn part(db: &Connection, mut cursor: Cursor) -> Result<StoredPart, Fault> {
         part.failed = Some(lacks(&cursor.log, Seq(cursor.at.0 + 1)));
     } else if cursor.at < end.head {
         cursor.limit = (cursor.limit * 4).min(PART.1);
-        part.next = Some(Cursor { link: Some(link), ..cursor });
+        part.next = Some(Cursor {
+            link: Some(link),
+            ..cursor
+        });
     } else if link != end.link {
-        part.failed = Some(corrupt(format!("log {:?} does not end with what was written last", cursor.log.0)));
+        part.failed = Some(corrupt(format!(
+            "log {:?} does not end with what was written last",
+            cursor.log.0
+        )));
     }
     Ok(part)
 }
@@ -199,39 +256,65 @@ fn record(db: &Connection, row: &Row<'_>) -> Result<StoredRecord, Fault> {
         let mut rows = select.query([place])?;
         while let Some(row) = rows.next()? {
             let bytes: Vec<u8> = row.get(1)?;
-            attachments.push(Attachment { digest: Digest(row.get(0)?), bytes: bytes.into() });
+            attachments.push(Attachment {
+                digest: Digest(row.get(0)?),
+                bytes: bytes.into(),
+            });
         }
     }
     let seq = place::seq(place);
     if number::count(attachments.len()) != count {
         return Err(Fault::Corrupt(format!("record {seq} misses an attachment")));
     }
-    Ok(StoredRecord { seq, bytes: bytes.into(), link: Digest(link), attachments })
+    Ok(StoredRecord {
+        seq,
+        bytes: bytes.into(),
+        link: Digest(link),
+        attachments,
+    })
 }
 
 /// Checks that the last record of a log, if there is one, can be read.
 pub(super) fn check_end(db: &Connection, log: &LogId) -> Result<(), Fault> {
-    let Some(end) = end(db, log)?.filter(|end| end.head.0 > 0) else { return Ok(()) };
+    let Some(end) = end(db, log)?.filter(|end| end.head.0 > 0) else {
+        return Ok(());
+    };
     let before = Seq(end.head.0 - 1);
-    let cursor = Cursor { log: log.clone(), key: Some(end.key), at: before, link: None, limit: 1 };
+    let cursor = Cursor {
+        log: log.clone(),
+        key: Some(end.key),
+        at: before,
+        link: None,
+        limit: 1,
+    };
     let (last, _) = part(db, cursor)?.open(|record, before| record.open(before));
-    last.into_iter().try_for_each(|item| item.map(drop)).map_err(Fault::from)
+    last.into_iter()
+        .try_for_each(|item| item.map(drop))
+        .map_err(Fault::from)
 }
 
 /// The fold that was kept last, if it is whole and stands for the first records of the log.
 pub(super) fn folded(db: &Connection, log: &LogId) -> Result<Option<Folded>, Fault> {
-    let Some(key) = place::key(db, log)? else { return Ok(None) };
+    let Some(key) = place::key(db, log)? else {
+        return Ok(None);
+    };
     let sql = "SELECT seq, link, format, digest, bytes FROM folded WHERE log = ?1";
     let read = |row: &Row<'_>| {
         let (link, digest): ([u8; 32], [u8; 32]) = (row.get(1)?, row.get(3)?);
         let (seq, format, bytes): (i64, String, Vec<u8>) = (row.get(0)?, row.get(2)?, row.get(4)?);
-        let folded = Folded { seq: Seq(number::read(seq)), format: format.into(), bytes: bytes.into() };
+        let folded = Folded {
+            seq: Seq(number::read(seq)),
+            format: format.into(),
+            bytes: bytes.into(),
+        };
         Ok((Digest(link), Digest(digest), folded))
     };
-    let Some((link, digest, folded)) = db.prepare_cached(sql)?.query_row([key], read).optional()? else {
+    let Some((link, digest, folded)) = db.prepare_cached(sql)?.query_row([key], read).optional()?
+    else {
         return Ok(None);
     };
-    let stands = place::link(db, key, folded.seq)? == Some(link) && Digest::of(&folded.bytes) == digest;
+    let stands =
+        place::link(db, key, folded.seq)? == Some(link) && Digest::of(&folded.bytes) == digest;
     Ok(stands.then_some(folded))
 }
 
@@ -248,5 +331,8 @@ fn cannot_read(fault: Fault, log: &LogId) -> JournalError {
 }
 
 fn gone() -> JournalError {
-    JournalError::new(JournalErrorKind::Io, "cannot read on: the reading task was stopped")
+    JournalError::new(
+        JournalErrorKind::Io,
+        "cannot read on: the reading task was stopped",
+    )
 }

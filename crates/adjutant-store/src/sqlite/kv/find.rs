@@ -12,7 +12,9 @@ pub(super) const LAST: &[u8] = &[0xff];
 
 /// The value of a key.
 pub(super) fn get(db: &Connection, kv: &str, key: &str) -> Result<Option<Item>, Fault> {
-    let Some(kv) = key_of(db, kv)? else { return Ok(None) };
+    let Some(kv) = key_of(db, kv)? else {
+        return Ok(None);
+    };
     let sql = format!("SELECT {COLUMNS} FROM items WHERE shelf = ?1 AND key = ?2");
     let mut select = db.prepare_cached(&sql)?;
     let mut rows = select.query(params![kv, key.as_bytes()])?;
@@ -21,7 +23,9 @@ pub(super) fn get(db: &Connection, kv: &str, key: &str) -> Result<Option<Item>, 
 
 /// The values of a range of keys.
 pub(super) fn scan(db: &Connection, kv: &str, scan: &Scan) -> Result<Vec<Item>, Fault> {
-    let Some(kv) = key_of(db, kv)? else { return Ok(Vec::new()) };
+    let Some(kv) = key_of(db, kv)? else {
+        return Ok(Vec::new());
+    };
     let (from, to) = range(&scan.prefix);
     let after = scan.after.as_ref().map(|after| after.as_bytes());
     let sql = format!(
@@ -31,7 +35,13 @@ pub(super) fn scan(db: &Connection, kv: &str, scan: &Scan) -> Result<Vec<Item>, 
     let mut select = db.prepare_cached(&sql)?;
     // A scan that begins behind a key does not walk over what is before it.
     let from = after.map_or(from.as_slice(), |after| after.max(from.as_slice()));
-    let mut rows = select.query(params![kv, from, to, after, scan.limit.map_or(-1, number::count)])?;
+    let mut rows = select.query(params![
+        kv,
+        from,
+        to,
+        after,
+        scan.limit.map_or(-1, number::count)
+    ])?;
     let mut items = Vec::new();
     while let Some(row) = rows.next()? {
         items.extend(item(row)?);
@@ -47,9 +57,19 @@ pub(super) fn newest(db: &Connection, kv: &str) -> Result<Version, Fault> {
 }
 
 /// The values that have one of the words, best first.
-pub(super) fn search(db: &Connection, kv: &str, prefix: &str, query: &str, limit: usize) -> Result<Vec<Hit>, Fault> {
-    let Some(kv) = key_of(db, kv)? else { return Ok(Vec::new()) };
-    let Some(words) = words::one_of(query, kv) else { return Ok(Vec::new()) };
+pub(super) fn search(
+    db: &Connection,
+    kv: &str,
+    prefix: &str,
+    query: &str,
+    limit: usize,
+) -> Result<Vec<Hit>, Fault> {
+    let Some(kv) = key_of(db, kv)? else {
+        return Ok(Vec::new());
+    };
+    let Some(words) = words::one_of(query, kv) else {
+        return Ok(Vec::new());
+    };
     let (from, to) = range(prefix);
     let sql = format!(
         "SELECT {COLUMNS}, bm25(item_words, 0.0, 1.0) AS fit FROM item_words JOIN items ON items.row = item_words.rowid \
@@ -61,7 +81,10 @@ pub(super) fn search(db: &Connection, kv: &str, prefix: &str, query: &str, limit
     let mut hits = Vec::new();
     while let Some(row) = rows.next()? {
         if let Some(item) = item(row)? {
-            hits.push(Hit { item, score: words::score(row.get(5)?) });
+            hits.push(Hit {
+                item,
+                score: words::score(row.get(5)?),
+            });
         }
     }
     Ok(hits)
@@ -89,12 +112,22 @@ pub(super) fn range(prefix: &str) -> (Vec<u8>, Vec<u8>) {
 pub(super) fn item(row: &Row<'_>) -> Result<Option<Item>, Fault> {
     let (json, text): (Option<String>, String) = (row.get(1)?, row.get(2)?);
     let Some(json) = json else { return Ok(None) };
-    let (version, changed_ms) = (Version(number::read(row.get(3)?)), number::read(row.get(4)?));
+    let (version, changed_ms) = (
+        Version(number::read(row.get(3)?)),
+        number::read(row.get(4)?),
+    );
     let value = json::read(&json, "a value")?;
-    Ok(Some(Item { key: key(row)?.into(), value, text: text.into(), version, changed_ms }))
+    Ok(Some(Item {
+        key: key(row)?.into(),
+        value,
+        text: text.into(),
+        version,
+        changed_ms,
+    }))
 }
 
 /// The key of a row.
 pub(super) fn key(row: &Row<'_>) -> Result<String, Fault> {
-    String::from_utf8(row.get(0)?).map_err(|error| Fault::Corrupt(format!("a key is no text: {error}")))
+    String::from_utf8(row.get(0)?)
+        .map_err(|error| Fault::Corrupt(format!("a key is no text: {error}")))
 }

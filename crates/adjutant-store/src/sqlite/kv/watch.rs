@@ -33,7 +33,12 @@ struct Watch {
 }
 
 /// The changes after a version, as they come.
-pub(super) fn stream(store: Arc<Store>, kv: Arc<str>, prefix: &str, after: Version) -> ChangeStream {
+pub(super) fn stream(
+    store: Arc<Store>,
+    kv: Arc<str>,
+    prefix: &str,
+    after: Version,
+) -> ChangeStream {
     let listener = store.changes.listen(Topic::KvStores);
     let watch = Watch {
         store,
@@ -44,7 +49,9 @@ pub(super) fn stream(store: Arc<Store>, kv: Arc<str>, prefix: &str, after: Versi
         listener,
         is_failing: false,
     };
-    Box::pin(stream::unfold(watch, |mut watch| async move { Some((watch.next().await, watch)) }))
+    Box::pin(stream::unfold(watch, |mut watch| async move {
+        Some((watch.next().await, watch))
+    }))
 }
 
 impl Watch {
@@ -58,8 +65,16 @@ impl Watch {
                 tokio::time::sleep(POLL).await;
             }
             self.listener.looks();
-            let (kv, prefix, told) = (Arc::clone(&self.kv), Arc::clone(&self.prefix), self.told.clone());
-            match self.store.read(move |db| page(db, &kv, &prefix, &told)).await {
+            let (kv, prefix, told) = (
+                Arc::clone(&self.kv),
+                Arc::clone(&self.prefix),
+                self.told.clone(),
+            );
+            match self
+                .store
+                .read(move |db| page(db, &kv, &prefix, &told))
+                .await
+            {
                 Ok(changes) if changes.is_empty() => self.listener.changed().await,
                 Ok(changes) => self.waiting = changes.into(),
                 Err(fault) => {
@@ -71,8 +86,15 @@ impl Watch {
     }
 }
 
-fn page(db: &Connection, kv: &str, prefix: &str, told: &(Version, Vec<u8>)) -> Result<Vec<Changed>, Fault> {
-    let Some(kv) = find::key_of(db, kv)? else { return Ok(Vec::new()) };
+fn page(
+    db: &Connection,
+    kv: &str,
+    prefix: &str,
+    told: &(Version, Vec<u8>),
+) -> Result<Vec<Changed>, Fault> {
+    let Some(kv) = find::key_of(db, kv)? else {
+        return Ok(Vec::new());
+    };
     let (from, to) = find::range(prefix);
     let sql = format!(
         "SELECT {} FROM items WHERE shelf = ?1 AND (version, key) > (?2, ?3) AND key >= ?4 AND key < ?5 \

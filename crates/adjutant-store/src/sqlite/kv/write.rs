@@ -36,13 +36,20 @@ struct Present {
 }
 
 /// Changes keys.
-pub(super) fn write(db: &Connection, kv: &str, rows: &[ChangeRow], now_ms: u64) -> Result<Version, Fault> {
-    db.prepare_cached("INSERT OR IGNORE INTO shelves(name) VALUES (?1)")?.execute([kv])?;
+pub(super) fn write(
+    db: &Connection,
+    kv: &str,
+    rows: &[ChangeRow],
+    now_ms: u64,
+) -> Result<Version, Fault> {
+    db.prepare_cached("INSERT OR IGNORE INTO shelves(name) VALUES (?1)")?
+        .execute([kv])?;
     let step = i64::from(!rows.is_empty());
     let sql = "UPDATE shelves SET newest = newest + ?2 WHERE name = ?1 RETURNING key, newest";
     let numbered = params![kv, step];
-    let (key, version): (i64, i64) =
-        db.prepare_cached(sql)?.query_row(numbered, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (key, version): (i64, i64) = db
+        .prepare_cached(sql)?
+        .query_row(numbered, |row| Ok((row.get(0)?, row.get(1)?)))?;
     for row in rows {
         change(db, key, version, row, number::kept(now_ms))?;
     }
@@ -53,10 +60,19 @@ pub(super) fn write(db: &Connection, kv: &str, rows: &[ChangeRow], now_ms: u64) 
     Ok(Version(number::read(version)))
 }
 
-fn change(db: &Connection, kv: i64, version: i64, row: &ChangeRow, now_ms: i64) -> Result<(), Fault> {
+fn change(
+    db: &Connection,
+    kv: i64,
+    version: i64,
+    row: &ChangeRow,
+    now_ms: i64,
+) -> Result<(), Fault> {
     let ChangeRow { key, when, put } = row;
     let known = present(db, kv, key)?;
-    let found = known.as_ref().filter(|known| !known.is_removed).map(|known| known.version);
+    let found = known
+        .as_ref()
+        .filter(|known| !known.is_removed)
+        .map(|known| known.version);
     let holds = match when {
         When::Any => true,
         When::Absent => found.is_none(),
@@ -65,12 +81,20 @@ fn change(db: &Connection, kv: i64, version: i64, row: &ChangeRow, now_ms: i64) 
     if !holds {
         return Err(KvStoreError::conflict(Arc::clone(key), found).into());
     }
-    if let Some(Present { row, is_removed: false, .. }) = known {
-        db.prepare_cached("DELETE FROM item_words WHERE rowid = ?1")?.execute([row])?;
+    if let Some(Present {
+        row,
+        is_removed: false,
+        ..
+    }) = known
+    {
+        db.prepare_cached("DELETE FROM item_words WHERE rowid = ?1")?
+            .execute([row])?;
     } else if put.is_none() {
         return Ok(());
     }
-    let (json, text) = put.as_ref().map_or((None, ""), |put| (Some(&put.json), &*put.text));
+    let (json, text) = put
+        .as_ref()
+        .map_or((None, ""), |put| (Some(&put.json), &*put.text));
     let sql = "INSERT INTO items(shelf, key, json, text, version, changed_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
                ON CONFLICT(shelf, key) DO UPDATE SET json = excluded.json, text = excluded.text, \
                version = excluded.version, changed_ms = excluded.changed_ms RETURNING row";
@@ -78,7 +102,8 @@ fn change(db: &Connection, kv: i64, version: i64, row: &ChangeRow, now_ms: i64) 
     let row: i64 = db.prepare_cached(sql)?.query_row(item, |row| row.get(0))?;
     if !text.is_empty() {
         let sql = "INSERT INTO item_words(rowid, owner, text) VALUES (?1, ?2, ?3)";
-        db.prepare_cached(sql)?.execute(params![row, words::owner_word(kv), text])?;
+        db.prepare_cached(sql)?
+            .execute(params![row, words::owner_word(kv), text])?;
     }
     Ok(())
 }
@@ -86,10 +111,17 @@ fn change(db: &Connection, kv: i64, version: i64, row: &ChangeRow, now_ms: i64) 
 fn present(db: &Connection, kv: i64, key: &str) -> Result<Option<Present>, Fault> {
     let read = |row: &Found<'_>| {
         let version = Version(number::read(row.get(1)?));
-        Ok(Present { row: row.get(0)?, version, is_removed: row.get(2)? })
+        Ok(Present {
+            row: row.get(0)?,
+            version,
+            is_removed: row.get(2)?,
+        })
     };
     let sql = "SELECT row, version, json IS NULL FROM items WHERE shelf = ?1 AND key = ?2";
-    Ok(db.prepare_cached(sql)?.query_row(params![kv, key.as_bytes()], read).optional()?)
+    Ok(db
+        .prepare_cached(sql)?
+        .query_row(params![kv, key.as_bytes()], read)
+        .optional()?)
 }
 
 /// Forgets the oldest removals when there are too many.

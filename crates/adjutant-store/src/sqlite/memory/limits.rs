@@ -42,7 +42,9 @@ pub(super) fn check_vector(vector: &Vector) -> Result<(), Fault> {
 
 /// Fails if a fact cannot be changed so.
 pub(super) fn check_change(change: &FactChange) -> Result<(), Fault> {
-    let Some((text, vector)) = &change.text else { return Ok(()) };
+    let Some((text, vector)) = &change.text else {
+        return Ok(());
+    };
     check_text(text)?;
     vector.as_ref().map_or(Ok(()), check_vector)
 }
@@ -50,7 +52,9 @@ pub(super) fn check_change(change: &FactChange) -> Result<(), Fault> {
 fn check(what: &str, size: usize, most: usize) -> Result<(), Fault> {
     match size {
         0 => Err(Fault::Invalid(format!("{what} is empty"))),
-        size if size > most => Err(Fault::Invalid(format!("{what} has the size {size}; it may have {most}"))),
+        size if size > most => Err(Fault::Invalid(format!(
+            "{what} has the size {size}; it may have {most}"
+        ))),
         _ => Ok(()),
     }
 }
