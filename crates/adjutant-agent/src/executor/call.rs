@@ -153,7 +153,10 @@ impl CallJob {
         let result = match result {
             Ok(Ok(result)) => result,
             Err(pauses) => {
-                return Performed::new(ActivityId::Call(id), Record::Suspended { call: id, pauses });
+                return Performed::new(
+                    ActivityId::Call(id),
+                    Record::Suspended { call: id, pauses },
+                );
             }
             Ok(Err(never)) => {
                 telemetry::record_result(&span, &never, contents);
