@@ -123,7 +123,9 @@ impl Described {
 /// The routes of a source file below a path: `.route("…", get(…))`, or `.route(&at("…"), …)` for those of one agent.
 fn served(source: &str, of_agent: &str) -> BTreeSet<String> {
     let mut served = BTreeSet::new();
-    for route in source.split(".route(").skip(1) {
+    let source = source.split_whitespace().collect::<Vec<_>>().join(" ");
+    let source = source.replace("( ", "(");
+    for route in source.split(".route(").skip(1).map(call) {
         let whole = route.strip_prefix('"').map(|rest| ("", rest));
         let below = route.strip_prefix("&at(\"").map(|rest| (of_agent, rest));
         let Some((below, (path, methods))) = whole
@@ -132,13 +134,22 @@ fn served(source: &str, of_agent: &str) -> BTreeSet<String> {
         else {
             continue;
         };
-        let methods = methods.split('\n').next().unwrap_or_default();
         let named = METHODS.iter().filter(|method| {
             methods.contains(&format!(" {method}(")) || methods.contains(&format!(").{method}("))
         });
         served.extend(named.map(|method| format!("{method} {below}{path}")));
     }
     served
+}
+
+/// Returns the arguments of a call whose opening parenthesis was cut off.
+fn call(text: &str) -> &str {
+    let mut depth = 1;
+    let end = text.find(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        depth == 0
+    });
+    &text[..end.unwrap_or(text.len())]
 }
 
 /// The methods of a path; the one of an agent of the control plane is that of the agent itself.
