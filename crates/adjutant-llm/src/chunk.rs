@@ -144,6 +144,8 @@ pub enum WarningKind {
     UnknownStop,
     /// A run ended in a reply without text and calls.
     NothingSaid,
+    /// Thinking of earlier replies did not reach the model, because something before it has changed.
+    ThinkingDropped,
 }
 
 /// The stream of a model.

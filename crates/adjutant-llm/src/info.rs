@@ -27,6 +27,9 @@ pub struct ModelInfo {
     /// The way in which it is made to answer by a schema.
     #[serde(default)]
     pub structured: Structured,
+    /// True if the provider checks that nothing before a signed thinking block has changed since the model signed it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub thinking_binding: bool,
     /// The price, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
@@ -104,6 +107,7 @@ impl ModelInfo {
             efforts: Vec::new(),
             thinking: ThinkingControl::default(),
             structured: Structured::default(),
+            thinking_binding: false,
             price: None,
         }
     }

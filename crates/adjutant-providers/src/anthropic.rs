@@ -107,6 +107,14 @@ impl Wire for encode::Encoder {
         }
     }
 
+    fn list_headers(&self, info: &ModelInfo) -> &'static [(&'static str, &'static str)] {
+        if info.thinking_binding {
+            &wire::BINDING_BETA
+        } else {
+            &[]
+        }
+    }
+
     fn decoder(&self, info: &Arc<ModelInfo>, place: CallIdSeed) -> decode::Decoder {
         decode::Decoder::new(info, place)
     }

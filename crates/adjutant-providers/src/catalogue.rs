@@ -91,8 +91,8 @@ impl Catalogue {
     ///
     /// Shape: JSON, `{"date"?, "sources"?: […], "models": […]}`; a model is `{"id": "provider/name", "context_window",
     /// "max_output_tokens", "inputs"?: ["image", "document", "audio"], "efforts"?: ["off", "minimal", "low", "medium", "high",
-    /// "max"], "thinking"?: "level" | "budget", "structured"?: "native" | "tool" | "prompt", "refuses"?:
-    /// ["temperature", …], "price"?, "source"?, "default"?: true}`; a price is `{"input", "output", "cache_read"?,
+    /// "max"], "thinking"?: "level" | "budget", "structured"?: "native" | "tool" | "prompt", "thinking_binding"?: bool,
+    /// "refuses"?: ["temperature", …], "price"?, "source"?, "default"?: true}`; a price is `{"input", "output", "cache_read"?,
     /// "cache_write"?, "cache_write_1h"?, "long"?: {"above", "input_percent", "output_percent"}}` in US dollars for a
     /// million tokens, with nine decimals at most. A cache price that is missing is that of the input, or of the
     /// shorter time.
@@ -171,6 +171,33 @@ impl Catalogue {
     pub fn near(&self, id: &str) -> Vec<&str> {
         near::nearest(id, self.models.iter().map(|it| it.id.as_str()))
     }
+}
+
+/// Returns the info of a model that no catalogue lists, by its name.
+pub(crate) fn info_from_name(id: &str) -> ModelInfo {
+    ModelInfo {
+        thinking_binding: binds_thinking(id),
+        ..ModelInfo::new(id)
+    }
+}
+
+/// Returns true if a Claude model of this name binds its thinking to the conversation before it: every family does after 5.0.
+///
+/// Source: "Prefix checks on thinking blocks", platform.claude.com, 2026-11: Claude Fable 5.1, Opus 5.5, Sonnet 5.5, Haiku
+/// 5.5, and later models. Claude Mythos 5.1 signs in the same way. A model that does not check accepts the settings.
+fn binds_thinking(id: &str) -> bool {
+    let Some((_, name)) = id.split_once("claude-") else {
+        return false;
+    };
+    let mut parts = name.split(['-', '.', '@', ':']);
+    // Claude 3 has its version before its family.
+    let is_family = |part: &str| !part.starts_with(|first: char| first.is_ascii_digit());
+    if !parts.next().is_some_and(is_family) {
+        return false;
+    }
+    // A date is not a part of the version.
+    let mut version = parts.map_while(|part| part.parse::<u32>().ok().filter(|it| *it < 100));
+    (version.next(), version.next()) > (Some(5), Some(0))
 }
 
 fn config(text: String) -> Error {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{
     binding::{self, Detour},
-    catalogue::{Catalogue, near},
+    catalogue::{self, Catalogue, near},
     credentials::{Credential, Key},
     place,
     provider::{Origin, Provider},
@@ -340,7 +340,9 @@ impl Chooser {
         };
         let info = match provider.info(name, &self.catalogue) {
             Some(info) => info,
-            None if base_url.is_some() || provider.takes_any(&self.catalogue) => ModelInfo::new(id),
+            None if base_url.is_some() || provider.takes_any(&self.catalogue) => {
+                catalogue::info_from_name(id)
+            }
             None => {
                 let prefix = format!("{}/", provider.name);
                 let mut names: Vec<_> = self

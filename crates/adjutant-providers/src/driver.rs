@@ -69,6 +69,11 @@ pub(crate) trait Driven: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Returns the headers of a request that are joined with those of its options.
+    fn list_headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     fn encode(&self, request: &Request) -> (Segmented, Vec<Warning>);
 
     fn decoder(&self, place: CallIdSeed) -> Self::Decoder;
@@ -329,6 +334,7 @@ impl<W: Driven> Driver<W> {
         let endpoint = self.wire.endpoint();
         self.secrets.add_headers(&options.headers);
         match endpoint.request(
+            self.wire.list_headers(),
             &options.headers,
             self.secret.as_deref(),
             reqwest::Body::wrap(body.clone()),

@@ -82,6 +82,12 @@ pub trait Wire: Encode + fmt::Debug + Clone + Send + Sync + 'static {
     /// Returns the address of a model's requests, below the base URL.
     fn address(&self, info: &ModelInfo) -> Address;
 
+    /// Returns the headers of every request that the caller may add values to, as comma-separated lists.
+    fn list_headers(&self, info: &ModelInfo) -> &'static [(&'static str, &'static str)] {
+        let _ = info;
+        &[]
+    }
+
     /// The decoder of one answer; [`Blocks`](crate::wire::Blocks) are made of the seed.
     fn decoder(&self, info: &Arc<ModelInfo>, seed: CallIdSeed) -> Self::Decoder;
 }
@@ -199,6 +205,10 @@ impl<P: Wire> Driven for Host<P> {
 
     fn observer(&self) -> Option<&Arc<dyn Observe>> {
         self.observer.as_ref()
+    }
+
+    fn list_headers(&self) -> &'static [(&'static str, &'static str)] {
+        self.protocol.list_headers(&self.info)
     }
 
     fn encode(&self, request: &Request) -> (Segmented, Vec<Warning>) {

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use adjutant_llm::{
     Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, ModelInfo,
-    Reply, Text as Said, Thinking, Usage,
+    Reply, Text as Said, Thinking, Usage, Warning, WarningKind,
 };
 use serde_json::{Value, json, value::RawValue};
 
@@ -105,6 +105,7 @@ impl Decoder {
     fn begun(&mut self, message: Option<Begun<'_>>, out: &mut VecDeque<Chunk>) {
         let Some(message) = message else { return };
         self.wire_id = message.id.map(|Text(id)| id.into());
+        self.report_dropped(message.input_transformations, out);
         self.used(message.usage, out);
     }
 
@@ -131,6 +132,40 @@ impl Decoder {
         let value = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         if let Some(value) = value {
             self.noted |= self.raw_usage.set(name.to_owned(), value);
+        }
+    }
+
+    /// Warns of thinking that the API withheld from the model, and keeps the report.
+    ///
+    /// Source: "Preserved thinking", platform.claude.com, 2026-11: the report is empty if nothing was dropped; entries of
+    /// other types and with other reasons may come.
+    fn report_dropped(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) {
+        let entries = list(raw);
+        let paths = |reason: &str| -> Vec<&str> {
+            let is_dropped =
+                |it: &&Value| it["type"] == "thinking_dropped" && it["reason"] == reason;
+            let dropped = entries.iter().filter(is_dropped);
+            dropped.filter_map(|it| it["path"].as_str()).collect()
+        };
+        let changed = paths("prefix_binding_mismatch");
+        if let Some(first) = changed.first() {
+            let text = format!(
+                "{} thinking blocks of earlier replies were dropped by the API, from {first} on: the conversation \
+                 before them has changed",
+                changed.len()
+            );
+            let kind = WarningKind::ThinkingDropped;
+            out.push_back(Chunk::Warned {
+                warning: Warning {
+                    kind,
+                    message: text.into(),
+                },
+            });
+        }
+        if !entries.is_empty() {
+            self.noted |= self
+                .raw_usage
+                .set("input_transformations".to_owned(), entries.into());
         }
     }
 
@@ -430,6 +465,7 @@ impl Decoder {
                     self.noted("container", delta.container);
                 }
                 self.noted("context_management", event.context_management);
+                self.report_dropped(event.input_transformations, out);
                 self.used(event.usage, out);
             }
             ("content_block_delta" | "content_block_start" | "content_block_stop", None) => {

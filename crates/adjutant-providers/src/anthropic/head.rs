@@ -8,7 +8,7 @@ use adjutant_llm::{
 };
 use serde_json::{Map, Value, json};
 
-use super::wire::{Choice, Thinking, Tool};
+use super::wire::{Choice, DROP_BLOCK, Thinking, Tool};
 use crate::{
     host::Site,
     options::{self, Effective},
@@ -52,7 +52,10 @@ pub(super) fn head(
     let options = options::effective(info, &request.options, warnings);
     let extra = options::extra(&request.options, &RESERVED, warnings);
     let own = |name: &str| !request.options.extra.contains_key(name);
-    let plan = plan(info, &options, &request.options, warnings);
+    let mut plan = plan(info, &options, &request.options, warnings);
+    if info.thinking_binding && own("thinking") {
+        plan.bind();
+    }
     match site {
         // The path names the model.
         Site::Vertex => out.extend_from_slice(VERTEX),
@@ -97,11 +100,13 @@ pub(super) fn head(
     {
         member(out, "tool_choice", &choice);
     }
+    let bound = with_binding(info, &request.options);
     for (name, value) in extra
         .into_iter()
         .filter(|(name, value)| *name != CONFIG || !value.is_object())
     {
-        member(out, name, value);
+        let bound = bound.as_ref().filter(|_| *name == "thinking");
+        member(out, name, bound.unwrap_or(value));
     }
     system(request, mark, out);
     tools(request, mark, out);
@@ -142,11 +147,23 @@ fn plan(
         }
         (effort, _) => plan(
             Some(Thinking::Adaptive {
-                display: "summarized",
+                display: Some("summarized"),
+                block_binding: None,
             }),
             Some(level_of(effort)),
         ),
     }
+}
+
+/// Returns the caller's own settings for thinking, with ours for blocks that no longer match; the caller's win.
+fn with_binding(info: &ModelInfo, options: &Options) -> Option<Value> {
+    let thinking = options.extra.get("thinking");
+    let mut bound = thinking
+        .filter(|it| info.thinking_binding && it["type"] != "disabled")?
+        .clone();
+    let binding = bound.as_object_mut()?.entry("block_binding");
+    binding.or_insert_with(|| json!(DROP_BLOCK));
+    Some(bound)
 }
 
 /// A budget that leaves room for an answer; the limit of the reply grows for it as far as the model lets it.
@@ -178,7 +195,10 @@ fn budget(
         dropped(warnings, text);
     }
     ThinkingPlan {
-        thinking: Some(Thinking::Enabled { budget_tokens }),
+        thinking: Some(Thinking::Enabled {
+            budget_tokens,
+            block_binding: None,
+        }),
         effort: None,
         max_tokens: room,
     }
@@ -417,6 +437,24 @@ fn dropped(warnings: &mut Vec<Warning>, text: String) {
 }
 
 impl ThinkingPlan {
+    /// Has the API drop thinking that no longer matches the conversation before it. Models that check think adaptively unless
+    /// told otherwise, so that an absent setting can be written out.
+    ///
+    /// Source: "Fix a thinking block bound to a different conversation", platform.claude.com, 2026-11: the field is not
+    /// valid with `disabled`.
+    fn bind(&mut self) {
+        let absent = Thinking::Adaptive {
+            display: None,
+            block_binding: None,
+        };
+        match self.thinking.get_or_insert(absent) {
+            Thinking::Adaptive { block_binding, .. } | Thinking::Enabled { block_binding, .. } => {
+                *block_binding = Some(DROP_BLOCK);
+            }
+            Thinking::Disabled => {}
+        }
+    }
+
     fn thinks(&self) -> bool {
         matches!(
             self.thinking,

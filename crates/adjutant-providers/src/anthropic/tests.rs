@@ -1,5 +1,6 @@
 //! Tests of the wire: conformance, and the bytes of requests.
 
+mod binding;
 mod marks;
 mod options;
 mod usage;

@@ -90,14 +90,40 @@ pub(super) struct Tool<'a> {
     pub(super) input_schema: &'a Value,
 }
 
-/// The setting that tells a model how to think. Source: anthropic-sdk-python `ThinkingConfigParam`, 2026-09.
+/// The setting that tells a model how to think. Source: anthropic-sdk-python `BetaThinkingConfigParam`, 2026-11.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Thinking {
     Disabled,
-    Adaptive { display: &'static str },
-    Enabled { budget_tokens: u64 },
+    Adaptive {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display: Option<&'static str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        block_binding: Option<BlockBinding>,
+    },
+    Enabled {
+        budget_tokens: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        block_binding: Option<BlockBinding>,
+    },
 }
+
+/// The setting for thinking blocks that no longer match the conversation before them; it needs [`BINDING_BETA`].
+///
+/// Source: "Preserved thinking" and "Fix a thinking block bound to a different conversation", platform.claude.com, 2026-11.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct BlockBinding {
+    prefix_mismatch_behavior: &'static str,
+}
+
+/// The API drops such blocks and reports them, where it would refuse the request.
+pub(super) const DROP_BLOCK: BlockBinding = BlockBinding {
+    prefix_mismatch_behavior: "drop_block",
+};
+
+/// The header that allows [`BlockBinding`] and makes answers report dropped blocks.
+pub(super) const BINDING_BETA: [(&str, &str); 1] =
+    [("anthropic-beta", "thinking-binding-controls-2026-08-01")];
 
 /// The setting for the tools that may or must be called. Source: anthropic-sdk-python `ToolChoiceParam`, 2026-09.
 #[derive(Debug, Serialize)]
@@ -128,6 +154,9 @@ pub(super) struct Event<'a> {
     /// The changes to the context before the model saw it (beta).
     #[serde(borrow, default)]
     pub(super) context_management: Option<&'a RawValue>,
+    /// The thinking that did not reach the model that answers: sent again if another model takes over.
+    #[serde(borrow, default)]
+    pub(super) input_transformations: Option<&'a RawValue>,
 }
 
 /// A `content_block_delta` of the common kinds, which most events are: small, so that little is moved. An event with
@@ -170,6 +199,9 @@ pub(super) struct Begun<'a> {
     pub(super) id: Option<Text<'a>>,
     #[serde(borrow, default)]
     pub(super) usage: Option<&'a RawValue>,
+    /// The thinking that did not reach the model.
+    #[serde(borrow, default)]
+    pub(super) input_transformations: Option<&'a RawValue>,
 }
 
 /// The delta of `content_block_delta` or `message_delta`; the block tells which field counts.

@@ -8,7 +8,7 @@ use adjutant_llm::{
 };
 use serde::Deserialize;
 
-use super::config;
+use super::{binds_thinking, config};
 
 /// Decimals of a dollar that can be kept.
 const DECIMALS: usize = 9;
@@ -41,6 +41,8 @@ pub(super) struct Model {
     thinking: ThinkingControl,
     #[serde(default)]
     structured: Structured,
+    /// By the name of the model if it is missing.
+    thinking_binding: Option<bool>,
     #[serde(default)]
     refuses: Vec<RequestOption>,
     price: Option<Cost>,
@@ -119,6 +121,9 @@ impl Model {
             max_output_tokens: self.max_output_tokens,
             inputs,
             structured: self.structured,
+            thinking_binding: self
+                .thinking_binding
+                .unwrap_or_else(|| binds_thinking(&self.id)),
             refuses: self.refuses,
             efforts: self.efforts,
             thinking: self.thinking,

@@ -474,3 +474,41 @@ fn cost_is_by_class_when_compatible_servers_cache() {
         None
     );
 }
+
+/// Source: "Prefix checks on thinking blocks", platform.claude.com, 2026-11.
+#[test]
+fn thinking_is_bound_when_a_claude_model_checks_the_conversation_before_it() {
+    let cases = [
+        ("anthropic/claude-fable-5-1", true),
+        ("anthropic/claude-opus-5-5", true),
+        ("anthropic/claude-haiku-5-5-20261001", true),
+        ("anthropic/claude-fable-5-2", true),
+        ("anthropic/claude-opus-6", true),
+        ("bedrock-mantle/anthropic.claude-sonnet-5-5", true),
+        ("bedrock-mantle/us.anthropic.claude-opus-7-v1:0", true),
+        ("vertex/claude-sonnet-5-5@20260928", true),
+        ("openrouter/anthropic/claude-fable-5.1", true),
+        ("anthropic/claude-fable-5", false),
+        ("anthropic/claude-sonnet-5@20260630", false),
+        ("anthropic/claude-opus-4-8", false),
+        ("anthropic/claude-3-7-sonnet-20250219", false),
+        ("anthropic/claude-latest", false),
+        ("anthropic/claude-", false),
+        ("openai/gpt-6.2", false),
+    ];
+    for (id, expect) in cases {
+        assert_eq!(info_from_name(id).thinking_binding, expect, "{id}");
+        if let Some(listed) = builtin().find(id) {
+            assert_eq!(listed.thinking_binding, expect, "{id}");
+        }
+    }
+    let read = |binding: &str| {
+        let json = format!(
+            r#"{{"models":[{{"id":"a/claude-opus-9","context_window":9,"max_output_tokens":9{binding}}}]}}"#
+        );
+        let catalogue = Catalogue::read(&json).expect("it can be read");
+        catalogue.models().all(|it| it.thinking_binding)
+    };
+    assert!(read(""));
+    assert!(!read(r#","thinking_binding":false"#));
+}

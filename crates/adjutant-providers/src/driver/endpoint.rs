@@ -174,12 +174,14 @@ impl Endpoint {
         self.target.as_ref().map_or("", |target| &target.host)
     }
 
-    /// The client and a request with this body, these headers beside our own, and this secret instead of the key.
+    /// The client and a request with this body, these headers beside our own, and this secret instead of the key. The
+    /// values of `lists` are joined with those that the endpoint and the caller have under the same names.
     ///
     /// # Errors
     /// `Config` if the address, the key or a header cannot be used.
     pub(crate) fn request(
         &self,
+        lists: &[(&'static str, &'static str)],
         extra: &BTreeMap<String, String>,
         secret: Option<&str>,
         body: reqwest::Body,
@@ -196,7 +198,15 @@ impl Endpoint {
             let (name, value) = auth.header(secret)?;
             request.headers_mut().insert(name, value);
         }
-        insert(extra, request.headers_mut())?;
+        let headers = request.headers_mut();
+        let fixed: Vec<_> = lists
+            .iter()
+            .map(|(name, _)| headers.get(*name).cloned())
+            .collect();
+        insert(extra, headers)?;
+        for ((name, value), fixed) in lists.iter().zip(fixed) {
+            join(headers, name, value, fixed)?;
+        }
         *request.body_mut() = Some(body);
         Ok((client(self.timeouts.connect, target.route)?, request))
     }
@@ -285,6 +295,29 @@ fn insert(from: &BTreeMap<String, String>, into: &mut HeaderMap) -> Result<(), E
         value.set_sensitive(true);
         into.insert(name, value);
     }
+    Ok(())
+}
+
+/// Sets a header to the list of the values of the wire, the endpoint and the caller, each value once.
+fn join(
+    headers: &mut HeaderMap,
+    name: &'static str,
+    value: &str,
+    fixed: Option<HeaderValue>,
+) -> Result<(), Error> {
+    let given = headers.get(name).cloned();
+    let texts = fixed.iter().chain(&given).map(HeaderValue::to_str);
+    let texts: Vec<&str> = texts
+        .collect::<Result<_, _>>()
+        .map_err(|_| unsendable(name))?;
+    let mut values: Vec<&str> = Vec::new();
+    for value in texts.iter().flat_map(|it| it.split(',')).chain([value]) {
+        if !values.contains(&value.trim()) {
+            values.push(value.trim());
+        }
+    }
+    let value = HeaderValue::try_from(values.join(",")).map_err(|_| unsendable(name))?;
+    headers.insert(own_name(name)?, value);
     Ok(())
 }
 
@@ -489,6 +522,36 @@ mod tests {
                 insert(&from, &mut HeaderMap::new()).is_ok(),
                 is_sent,
                 "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn list_headers_are_joined_when_endpoint_and_caller_have_values() {
+        let of = |value: &str| BTreeMap::from([("Anthropic-Beta".to_owned(), value.to_owned())]);
+        let cases = [
+            ("", "", "wire-1"),
+            ("a-1", "", "a-1,wire-1"),
+            ("", "b-1, c-1", "b-1,c-1,wire-1"),
+            ("a-1,b-1", "b-1,wire-1", "a-1,b-1,wire-1"),
+        ];
+        for (ours, theirs, expect) in cases {
+            let mut endpoint = Endpoint::new("http://127.0.0.1:1", Address::new("/p"), Key::none());
+            if !ours.is_empty() {
+                endpoint.set_headers(of(ours));
+            }
+            let extra = if theirs.is_empty() {
+                BTreeMap::new()
+            } else {
+                of(theirs)
+            };
+            let (_, request) = endpoint
+                .request(&[("anthropic-beta", "wire-1")], &extra, None, "".into())
+                .expect("a request");
+            assert_eq!(
+                request.headers()["anthropic-beta"],
+                expect,
+                "{ours} {theirs}"
             );
         }
     }

@@ -77,7 +77,7 @@ async fn exchange(
     secrets: &Secrets,
     body: Bytes,
 ) -> Result<JsonAnswer, Error> {
-    let (client, request) = endpoint.request(&Default::default(), secret, body.into())?;
+    let (client, request) = endpoint.request(&[], &Default::default(), secret, body.into())?;
     let mut response = client
         .execute(request)
         .await
