@@ -3,6 +3,7 @@
 //! The tests live in `tests/`.
 
 pub mod asked;
+pub mod bfcl;
 #[cfg(unix)]
 pub mod chaos;
 pub mod crew;

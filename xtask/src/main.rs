@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod bfcl;
 mod cargo;
 mod chaos;
 mod check;
@@ -13,6 +14,7 @@ mod conformance;
 mod crash;
 mod features;
 mod fuzz;
+mod local_model;
 mod mcp_conformance;
 mod metadata;
 mod models;
@@ -20,6 +22,7 @@ mod npm;
 mod page;
 mod programs;
 mod protocols;
+mod python;
 mod release;
 mod restate;
 mod scan;
@@ -38,6 +41,8 @@ usage: cargo xtask <command>
   features            every feature of every published crate builds alone
   bench [NAME] [ARGS] the benchmarks, or one, in a table of rows with limits; --instructions: what valgrind counts; --build: hello
   fuzz --smoke        every fuzz target for a minute; or one: fuzz <TARGET> [ARGS]
+  bfcl                published functions and answers over every wire, judged by the vendors' own types, from PyPI
+  local-model         a small real model behind llama-server, from PyPI, asked over Chat, Responses and Messages, as a table
   mcp-conformance     the official conformance suite of the Model Context Protocol, from npm; or one side: client, server
   protocols           the streams of other people's pages, read by those pages' own clients, from npm
   page [--picture]    the page of the view in a browser, with playwright-core and axe-core from npm; --picture: that of the README
@@ -66,6 +71,8 @@ fn main() -> ExitCode {
         ["features"] => features::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
+        ["bfcl", rest @ ..] => bfcl::run(rest),
+        ["local-model", rest @ ..] => local_model::run(rest),
         ["mcp-conformance", rest @ ..] => mcp_conformance::run(rest),
         ["protocols"] => protocols::run(),
         ["page", rest @ ..] => page::run(rest),
