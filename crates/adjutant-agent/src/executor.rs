@@ -16,6 +16,7 @@ pub(crate) mod fingerprint;
 mod fit;
 pub(crate) mod fund;
 mod heard;
+mod media;
 pub(crate) mod posts;
 pub(crate) mod prepare;
 mod queue;
@@ -546,6 +547,7 @@ impl Executor for LocalExecutor {
 
     async fn commit(&mut self, records: &mut Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
         self.add_orphans(records);
+        media::admit(records).await;
         if let Some(at) = records
             .iter()
             .position(|record| matches!(record, Record::Ended { .. }))

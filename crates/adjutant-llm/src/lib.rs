@@ -14,6 +14,7 @@ mod error;
 pub mod hidden;
 mod info;
 pub mod json;
+pub mod media;
 mod message;
 mod model;
 mod options;

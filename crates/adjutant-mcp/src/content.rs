@@ -6,8 +6,7 @@ use adjutant_llm::{Audio, CallResult, Content, Document, Image, Schema, Source, 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
-/// The largest number of bytes of a result that are kept: texts, and media as they are written in JSON. The log takes as much
-/// of one value.
+/// The maximum number of bytes of a result's texts that are kept. The agent limits media when it records them.
 const MAX_RESULT: usize = 4 << 20;
 /// The most parts of a result that are kept.
 const MAX_PARTS: usize = 256;
@@ -44,19 +43,15 @@ pub(crate) fn result(result: CallToolResult, schema: Option<&Schema>) -> CallRes
     let (total, mut cut) = (result.content.len(), false);
     for block in result.content.into_iter().take(MAX_PARTS) {
         let part = part(block);
-        let size = size(&part);
         match part {
-            part if size <= room => {
-                room -= size;
-                content.push(part);
-            }
-            Content::Text { text } => {
+            Content::Text { text } if text.len() > room => {
                 content.push(Content::text(floor(&text, room)));
                 (room, cut) = (0, true);
             }
-            _ => content.push(Content::text(format!(
-                "[{size} bytes of media are left out: they are too many]"
-            ))),
+            part => {
+                room -= part.as_text().map_or(0, str::len);
+                content.push(part);
+            }
         }
     }
     if cut || total > MAX_PARTS {
@@ -118,25 +113,6 @@ fn fault(schema: &Schema, value: Option<&Value>) -> Option<String> {
     ))
 }
 
-fn size(content: &Content) -> usize {
-    match content {
-        Content::Text { text } => text.len(),
-        Content::Image(Image {
-            source: Source::Base64 { data },
-            ..
-        })
-        | Content::Audio(Audio {
-            source: Source::Base64 { data },
-            ..
-        })
-        | Content::Document(Document {
-            source: Source::Base64 { data },
-            ..
-        }) => data.len(),
-        _ => 0,
-    }
-}
-
 /// A part of a result, or of a message, as a model is shown it.
 pub(crate) fn part(block: ContentBlock) -> Content {
     match block {
@@ -182,7 +158,7 @@ fn media(media_type: &str, data: String, what: &str) -> Content {
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"/.+-;= ".contains(&byte));
     let bytes = data.len();
-    if !is_type || !is_base64(&data) {
+    if !is_type {
         return Content::text(format!(
             "[{what} that cannot be read is left out: {bytes} bytes]"
         ));
@@ -194,23 +170,16 @@ fn media(media_type: &str, data: String, what: &str) -> Content {
     match kind.split('/').next() {
         Some("image") => Content::Image(Image { media_type, source }),
         Some("audio") => Content::Audio(Audio { media_type, source }),
-        _ if kind == "application/pdf" => Content::Document(Document {
-            media_type,
-            name: None,
-            source,
-        }),
+        // Bytes without a type may be an image: the agent reads them when it records them.
+        _ if kind == "application/pdf" || kind == "application/octet-stream" => {
+            Content::Document(Document {
+                media_type,
+                name: None,
+                source,
+            })
+        }
         _ => Content::text(format!(
             "[{what} of type {kind} is left out: {bytes} bytes]"
         )),
     }
-}
-
-/// True if this is standard base64 with padding: a provider refuses a whole conversation because of one that is not.
-fn is_base64(text: &str) -> bool {
-    let digits = text.trim_end_matches('=');
-    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
-    !digits.is_empty()
-        && text.len().is_multiple_of(4)
-        && text.len() - digits.len() <= 2
-        && digits.bytes().all(is_digit)
 }

@@ -122,10 +122,12 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             interrupts = 0;
             match Command::read(&text) {
                 None if text.trim().is_empty() => {}
-                None => match attach::message(&text, self.talk.root()) {
-                    Ok(message) => self.run(self.job.run(message.into()).stream()).await,
-                    Err(problem) => self.tell(&problem),
-                },
+                None => {
+                    match attach::message(&text, self.talk.root(), |note| self.screen.tell(note)) {
+                        Ok(message) => self.run(self.job.run(message.into()).stream()).await,
+                        Err(problem) => self.tell(&problem),
+                    }
+                }
                 Some(Err(why)) => self.screen.tell(&format!("error: {why}")),
                 Some(Ok(command)) => match self.command(command).await {
                     Ok(None) => {}
@@ -297,7 +299,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
     }
 
     fn steer(&self, text: &str, running: &Running) {
-        match attach::message(text, self.talk.root()) {
+        match attach::message(text, self.talk.root(), |note| self.screen.tell(note)) {
             Ok(message) => match running.queue().steer(message) {
                 Ok(_) if self.questions.is_empty() => {
                     self.screen.tell("it is read with the next request")

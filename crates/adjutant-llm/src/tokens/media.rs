@@ -1,6 +1,6 @@
-//! The sizes of pictures, documents and recordings in tokens, from a glance at their first bytes.
+//! The sizes of pictures, documents and recordings in tokens.
 
-use crate::{Audio, Document, Image, Source};
+use crate::{Audio, Document, Image, Source, media};
 
 /// Tokens of a picture whose size is not known, and of every large one.
 ///
@@ -24,13 +24,10 @@ const AUDIO_TOKENS: u64 = 1_920;
 ///
 /// Source: "Audio understanding", ai.google.dev, 2026: 32 tokens for a second.
 const AUDIO_BYTES_PER_TOKEN: u64 = 500;
-/// The largest number of segments of a JPEG that are looked at for its size.
-const MAX_SEGMENTS: usize = 256;
-
 /// The tokens of a picture: by its width and height if its head is readable.
 pub(super) fn image(image: &Image) -> u64 {
     let size = match &image.source {
-        Source::Base64 { data } => size(Base64(data.as_bytes())),
+        Source::Base64 { data } => media::dimensions(data),
         Source::Url { .. } => None,
     };
     size.map_or(MAX_IMAGE_TOKENS, |(width, height)| {
@@ -60,89 +57,5 @@ pub(super) fn audio(audio: &Audio) -> u64 {
     match &audio.source {
         Source::Base64 { data } => (data.len() as u64 / 4 * 3).div_ceil(AUDIO_BYTES_PER_TOKEN),
         Source::Url { .. } => AUDIO_TOKENS,
-    }
-}
-
-/// Width and height in pixels, from the head of a PNG, GIF, WebP or JPEG.
-fn size(bytes: Base64<'_>) -> Option<(u32, u32)> {
-    let head = [bytes.at(0)?, bytes.at(1)?, bytes.at(2)?, bytes.at(3)?];
-    let size = match &head {
-        b"\x89PNG" => (bytes.big(16, 4)?, bytes.big(20, 4)?),
-        b"GIF8" => (bytes.little(6, 2)?, bytes.little(8, 2)?),
-        b"RIFF" => webp(bytes)?,
-        [0xFF, 0xD8, ..] => jpeg(bytes)?,
-        _ => return None,
-    };
-    (size.0 > 0 && size.1 > 0).then_some(size)
-}
-
-/// Source: Google, "WebP Container Specification" and "WebP Lossless Bitstream" (2023); RFC 6386, section 9.1.
-fn webp(bytes: Base64<'_>) -> Option<(u32, u32)> {
-    match bytes.big(12, 4)?.to_be_bytes() {
-        [b'V', b'P', b'8', b' '] => {
-            Some((bytes.little(26, 2)? & 0x3FFF, bytes.little(28, 2)? & 0x3FFF))
-        }
-        [b'V', b'P', b'8', b'L'] => {
-            let bits = bytes.little(21, 4)?;
-            Some(((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1))
-        }
-        [b'V', b'P', b'8', b'X'] => Some((bytes.little(24, 3)? + 1, bytes.little(27, 3)? + 1)),
-        _ => None,
-    }
-}
-
-/// Goes from segment to segment to the frame header. Source: ITU-T T.81 (1992), annex B.
-fn jpeg(bytes: Base64<'_>) -> Option<(u32, u32)> {
-    let mut at = 2;
-    for _ in 0..MAX_SEGMENTS {
-        if bytes.at(at)? != 0xFF {
-            return None;
-        }
-        match bytes.at(at + 1)? {
-            // A fill byte, and markers that stand alone.
-            0xFF => at += 1,
-            0x01 | 0xD0..=0xD9 => at += 2,
-            0xC4 | 0xC8 | 0xCC | 0x00..=0xBF | 0xDA..=0xFE => {
-                at += 2 + bytes.big(at + 2, 2)? as usize
-            }
-            0xC0..=0xCF => return Some((bytes.big(at + 7, 2)?, bytes.big(at + 5, 2)?)),
-        }
-    }
-    None
-}
-
-/// Base64 that is decoded where it is looked at.
-#[derive(Clone, Copy)]
-struct Base64<'a>(&'a [u8]);
-
-impl Base64<'_> {
-    fn at(self, at: usize) -> Option<u8> {
-        let digit = |place: usize| digit(*self.0.get(at / 3 * 4 + place)?);
-        match at % 3 {
-            0 => Some(digit(0)? << 2 | digit(1)? >> 4),
-            1 => Some(digit(1)? << 4 | digit(2)? >> 2),
-            _ => Some(digit(2)? << 6 | digit(3)?),
-        }
-    }
-
-    fn big(self, at: usize, bytes: usize) -> Option<u32> {
-        (at..at + bytes).try_fold(0, |sum, at| Some(sum << 8 | u32::from(self.at(at)?)))
-    }
-
-    fn little(self, at: usize, bytes: usize) -> Option<u32> {
-        (at..at + bytes)
-            .rev()
-            .try_fold(0, |sum, at| Some(sum << 8 | u32::from(self.at(at)?)))
-    }
-}
-
-fn digit(letter: u8) -> Option<u8> {
-    match letter {
-        b'A'..=b'Z' => Some(letter - b'A'),
-        b'a'..=b'z' => Some(letter - b'a' + 26),
-        b'0'..=b'9' => Some(letter - b'0' + 52),
-        b'+' | b'-' => Some(62),
-        b'/' | b'_' => Some(63),
-        _ => None,
     }
 }

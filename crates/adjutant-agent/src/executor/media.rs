@@ -1,0 +1,121 @@
+//! The admission of media into the log: every record with content passes it, whatever its source.
+
+use std::{sync::Arc, time::Duration};
+
+use adjutant_core::{Record, Revised};
+use adjutant_llm::{CallResult, Content, Edit, Entry, media};
+use adjutant_tool::Answer;
+use tokio::{runtime::Handle, time::timeout};
+
+/// The maximum time for the media of one batch of records; what is not checked by then is left out.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Replaces the media of the records by what may be recorded. Images are decoded outside of the driver's thread.
+///
+/// Does nothing unless a record holds media. Cancel: nothing is changed.
+pub(super) async fn admit(records: &mut [Record]) {
+    let mut held = Vec::new();
+    for record in &mut *records {
+        visit(record, &mut |content| held.push(content.clone()));
+    }
+    if held.is_empty() {
+        return;
+    }
+    let unchecked: Vec<Content> = held
+        .iter()
+        .map(|_| Content::text("[omitted media: they could not be checked in time]"))
+        .collect();
+    let admitted = match Handle::try_current() {
+        Ok(runtime) => {
+            let admitting = runtime.spawn_blocking(move || {
+                media::admit(&mut held);
+                held
+            });
+            match timeout(TIMEOUT, admitting).await {
+                Ok(Ok(admitted)) => admitted,
+                Ok(Err(_)) | Err(_) => unchecked,
+            }
+        }
+        Err(_) => {
+            media::admit(&mut held);
+            held
+        }
+    };
+    let mut admitted = admitted.into_iter();
+    for record in records {
+        visit(record, &mut |content| {
+            if let Some(instead) = admitted.next() {
+                *content = instead;
+            }
+        });
+    }
+}
+
+/// Visits the media of a record, in order.
+fn visit(record: &mut Record, each: &mut dyn FnMut(&mut Content)) {
+    match record {
+        Record::Returned { result, shown, .. } => {
+            of_result(result, each);
+            shown.iter_mut().for_each(|shown| of_result(shown, each));
+        }
+        Record::Began {
+            prompts: entries, ..
+        }
+        | Record::Seeded { entries }
+        | Record::Appended { entries } => {
+            entries.iter_mut().for_each(|entry| of_entry(entry, each));
+        }
+        Record::Queued { content: entry, .. } => of_entry(entry, each),
+        Record::Placed { revised, .. } => revised
+            .iter_mut()
+            .for_each(|Revised { content, .. }| of_entry(content, each)),
+        Record::Prepared { edits, once, .. } => {
+            for edit in edits.iter_mut().chain(once) {
+                if let Edit::Append { entry } | Edit::Replace { with: entry, .. } = edit {
+                    of_entry(entry, each);
+                }
+            }
+        }
+        Record::Answered { answer, .. } => of_answer(answer, each),
+        Record::Resumed { answers, .. } => answers
+            .iter_mut()
+            .for_each(|answered| of_answer(&mut answered.answer, each)),
+        _ => {}
+    }
+}
+
+fn of_answer(answer: &mut Answer, each: &mut dyn FnMut(&mut Content)) {
+    if let Answer::Return { result } = answer {
+        of_result(result, each);
+    }
+}
+
+fn of_result(result: &mut Arc<CallResult>, each: &mut dyn FnMut(&mut Content)) {
+    if result.content.iter().any(media::is_held) {
+        of_contents(&mut Arc::make_mut(result).content, each);
+    }
+}
+
+fn of_entry(entry: &mut Entry, each: &mut dyn FnMut(&mut Content)) {
+    if media::media_of(entry).next().is_none() {
+        return;
+    }
+    if let Entry::User(message) = entry {
+        return of_contents(&mut message.content, each);
+    }
+    let replaced = media::map_media(entry, |_, content| {
+        let mut content = content.clone();
+        each(&mut content);
+        Some(content)
+    });
+    if let Some(replaced) = replaced {
+        *entry = replaced;
+    }
+}
+
+fn of_contents(contents: &mut [Content], each: &mut dyn FnMut(&mut Content)) {
+    contents
+        .iter_mut()
+        .filter(|content| media::is_held(content))
+        .for_each(each);
+}
