@@ -9,7 +9,7 @@ fn file(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/media")
         .join(name);
-    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    fs::read(path).expect("the file is in the repository")
 }
 
 fn source(bytes: &[u8]) -> Source {
