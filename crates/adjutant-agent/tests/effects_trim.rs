@@ -78,7 +78,8 @@ async fn trim_leaves_pictures_when_it_cuts_the_text_beside_them() {
     let image = Content::Image(Image {
         media_type: "image/png".into(),
         source: Source::Base64 {
-            data: "AAAA".into(),
+            data: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+                .into(),
         },
     });
     let content = vec![image.clone(), Content::text("x".repeat(2_000))];

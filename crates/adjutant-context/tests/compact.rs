@@ -222,8 +222,8 @@ async fn compact_is_charged_and_reported_when_it_asks_a_model() {
 #[tokio::test]
 async fn compact_counts_pictures_when_it_measures() {
     let picture = || {
-        let source = Source::Base64 {
-            data: "x".repeat(4_000).into(),
+        let source = Source::Url {
+            url: "https://example.com/a.png".into(),
         };
         Content::Image(Image {
             media_type: "image/png".into(),

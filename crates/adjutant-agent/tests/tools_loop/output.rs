@@ -11,19 +11,19 @@ use super::watch::shown;
 
 #[tokio::test]
 async fn result_reaches_the_model_with_its_pictures_when_a_tool_returns_some() {
-    let source = || Source::Base64 {
-        data: "AA==".into(),
-    };
+    let source = |data: &str| Source::Base64 { data: data.into() };
+    let pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
+    let pdf = "JVBERi0xLjcKJSVFT0Y=";
     let content = vec![
         Content::text("look"),
         Content::Image(Image {
             media_type: "image/png".into(),
-            source: source(),
+            source: source(pixel),
         }),
         Content::Document(Document {
             media_type: "application/pdf".into(),
             name: None,
-            source: source(),
+            source: source(pdf),
         }),
     ];
     let (model, agent) = agent(script(&[("tool", json!({"n": 1}))]));
