@@ -55,53 +55,55 @@ pub(super) async fn admit(records: &mut [Record]) {
 fn visit(record: &mut Record, each: &mut dyn FnMut(&mut Content)) {
     match record {
         Record::Returned { result, shown, .. } => {
-            of_result(result, each);
-            shown.iter_mut().for_each(|shown| of_result(shown, each));
+            visit_result(result, each);
+            shown.iter_mut().for_each(|shown| visit_result(shown, each));
         }
         Record::Began {
             prompts: entries, ..
         }
         | Record::Seeded { entries }
         | Record::Appended { entries } => {
-            entries.iter_mut().for_each(|entry| of_entry(entry, each));
+            entries
+                .iter_mut()
+                .for_each(|entry| visit_entry(entry, each));
         }
-        Record::Queued { content: entry, .. } => of_entry(entry, each),
+        Record::Queued { content: entry, .. } => visit_entry(entry, each),
         Record::Placed { revised, .. } => revised
             .iter_mut()
-            .for_each(|Revised { content, .. }| of_entry(content, each)),
+            .for_each(|Revised { content, .. }| visit_entry(content, each)),
         Record::Prepared { edits, once, .. } => {
             for edit in edits.iter_mut().chain(once) {
                 if let Edit::Append { entry } | Edit::Replace { with: entry, .. } = edit {
-                    of_entry(entry, each);
+                    visit_entry(entry, each);
                 }
             }
         }
-        Record::Answered { answer, .. } => of_answer(answer, each),
+        Record::Answered { answer, .. } => visit_answer(answer, each),
         Record::Resumed { answers, .. } => answers
             .iter_mut()
-            .for_each(|answered| of_answer(&mut answered.answer, each)),
+            .for_each(|answered| visit_answer(&mut answered.answer, each)),
         _ => {}
     }
 }
 
-fn of_answer(answer: &mut Answer, each: &mut dyn FnMut(&mut Content)) {
+fn visit_answer(answer: &mut Answer, each: &mut dyn FnMut(&mut Content)) {
     if let Answer::Return { result } = answer {
-        of_result(result, each);
+        visit_result(result, each);
     }
 }
 
-fn of_result(result: &mut Arc<CallResult>, each: &mut dyn FnMut(&mut Content)) {
+fn visit_result(result: &mut Arc<CallResult>, each: &mut dyn FnMut(&mut Content)) {
     if result.content.iter().any(media::is_held) {
-        of_contents(&mut Arc::make_mut(result).content, each);
+        visit_contents(&mut Arc::make_mut(result).content, each);
     }
 }
 
-fn of_entry(entry: &mut Entry, each: &mut dyn FnMut(&mut Content)) {
+fn visit_entry(entry: &mut Entry, each: &mut dyn FnMut(&mut Content)) {
     if media::media_of(entry).next().is_none() {
         return;
     }
     if let Entry::User(message) = entry {
-        return of_contents(&mut message.content, each);
+        return visit_contents(&mut message.content, each);
     }
     let replaced = media::map_media(entry, |_, content| {
         let mut content = content.clone();
@@ -113,7 +115,7 @@ fn of_entry(entry: &mut Entry, each: &mut dyn FnMut(&mut Content)) {
     }
 }
 
-fn of_contents(contents: &mut [Content], each: &mut dyn FnMut(&mut Content)) {
+fn visit_contents(contents: &mut [Content], each: &mut dyn FnMut(&mut Content)) {
     contents
         .iter_mut()
         .filter(|content| media::is_held(content))
