@@ -2,7 +2,9 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Block, BlockKind, CallId, Chunk, Error, ErrorKind, Request};
+use adjutant_llm::{Block, BlockKind, Call, CallId, Chunk, Error, ErrorKind, Request};
+
+use crate::surrogates;
 
 /// The largest number of blocks that a reply may have.
 const MAX_BLOCKS: usize = 4_096;
@@ -74,12 +76,28 @@ impl Blocks {
     }
 
     /// Closes a block that was opened.
-    pub fn close(&mut self, block: u32, content: Block, out: &mut VecDeque<Chunk>) {
+    pub fn close(&mut self, block: u32, mut content: Block, out: &mut VecDeque<Chunk>) {
+        // Arguments are JSON in a text of their own, with halves of their own.
+        if let Block::Call(call) = &mut content
+            && call.args.contains("\\u")
+            && let Some(args) = surrogates::mended(&call.args)
+        {
+            call.args = args.into();
+        }
         let content = Arc::new(content);
         if let Some(slot) = self.done.get_mut(block as usize) {
             *slot = Some(Arc::clone(&content));
         }
         out.push_back(Chunk::Close { block, content });
+    }
+
+    /// The calls that were closed.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
+        let blocks = self.done.iter().flatten();
+        blocks.filter_map(|block| match &**block {
+            Block::Call(call) => Some(call),
+            _ => None,
+        })
     }
 
     /// True if nothing was ever opened.

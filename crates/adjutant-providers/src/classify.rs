@@ -5,7 +5,7 @@ use std::time::Duration;
 use adjutant_llm::{Error, ErrorKind, ModelId};
 use serde_json::Value;
 
-use crate::{limits, overflow};
+use crate::{limits, overflow, surrogates};
 
 /// The largest number of characters of a provider's text that stand in a message.
 const MAX_TEXT: usize = 500;
@@ -79,7 +79,7 @@ const CODES: &[(&str, ErrorKind)] = &[
 ///
 /// Classified as every refusal is: by its code, its status and its words, with what is too large told apart.
 pub fn refusal(model: &ModelId, data: &str) -> Error {
-    let value = serde_json::from_str::<Value>(data).unwrap_or_default();
+    let value = surrogates::read::<Value>(data).unwrap_or_default();
     let refusal = Refusal::of_value(&value).unwrap_or_else(|| Refusal::of_body(200, data));
     refusal.into_error(&format!("{model} broke off with an error"), data)
 }
@@ -143,10 +143,14 @@ impl Refusal {
         ) {
             *text = format!("{text}: {raw}");
         }
-        let status = object
-            .get("code")
-            .and_then(Value::as_u64)
-            .and_then(|code| u16::try_from(code).ok());
+        // A number is the status, or a code of the vendor's own.
+        let number = object.get("code").and_then(Value::as_u64);
+        let status = number
+            .and_then(|code| u16::try_from(code).ok())
+            .filter(|code| (100..600).contains(code));
+        if let (Some(number), None) = (number, status) {
+            codes.insert(0, number.to_string());
+        }
         if error.is_none() && text.is_none() {
             return None;
         }

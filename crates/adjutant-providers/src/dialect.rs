@@ -80,8 +80,10 @@ dialect! {
     efforts: EffortNames,
     /// The way in which thinking goes back to the model that thought it.
     replay: ThinkingReplay,
-    /// The form of the ids of calls.
+    /// The form of the ids of calls that the vendor did not give itself.
     call_ids: CallIds,
+    /// The largest number of characters of an id that the vendor gave and takes back.
+    longest_call_id: usize,
     /// True if tools can be declared; otherwise they are left out, and calls in the history are told in words.
     tools: bool,
     /// The `tool_choice` that demands a call; empty if there is none.
@@ -215,7 +217,7 @@ pub enum ThinkingReplay {
     Details,
 }
 
-/// The form of the ids of calls.
+/// The form of the ids of calls that the vendor did not give itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -224,6 +226,8 @@ pub enum CallIds {
     Ours,
     /// Nine letters and digits.
     Nine,
+    /// `functions.<name>:<number>`, as Kimi's models write them; those of other forms do not go back either.
+    Named,
 }
 
 /// The way in which a reply is held to a schema.
@@ -288,6 +292,7 @@ const GENERIC: Dialect = Dialect {
     efforts: THREE,
     replay: ThinkingReplay::Same,
     call_ids: CallIds::Ours,
+    longest_call_id: 256,
     tools: true,
     choice_required: Cow::Borrowed("required"),
     choice_named: true,

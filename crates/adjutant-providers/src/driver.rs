@@ -42,6 +42,7 @@ use crate::{
     driver::{failure::Refused, watch::Watch},
     options,
     sse::{Frame, Framing, Splitter},
+    surrogates::Joined,
 };
 
 /// The longest wait for further events once the reply is whole: its usage, or a word that nothing follows.
@@ -124,7 +125,7 @@ pub(crate) fn stream<W: Driven>(wire: &Arc<W>, request: Request) -> ChunkStream 
 struct Driver<W: Driven> {
     wire: Arc<W>,
     state: State,
-    decoder: Option<W::Decoder>,
+    decoder: Option<Joined<W::Decoder>>,
     splitter: Splitter,
     out: VecDeque<Chunk>,
     /// The content of `Start`; there until it was said.
@@ -143,8 +144,6 @@ struct Driver<W: Driven> {
     received: u64,
     /// True if events that have come whole are not decoded yet.
     more: bool,
-    /// The error in the bytes after those events.
-    bad: Option<Error>,
     /// The number of turns that the connection got for the rest of the body.
     yields: u8,
     /// The time from which it is a failure that nothing has come. The timer is set anew only when it fires early.
@@ -202,7 +201,6 @@ impl<W: Driven> Driver<W> {
             watch: None,
             received: 0,
             more: false,
-            bad: None,
             yields: 0,
             deadline: Instant::now(),
             timer: None,
@@ -294,7 +292,7 @@ impl<W: Driven> Driver<W> {
         let endpoint = self.wire.endpoint();
         self.deadline = after(endpoint.timeouts().first_byte);
         let (body, warnings) = self.wire.encode(&request);
-        self.decoder = Some(self.wire.decoder(CallIdSeed::of(&request)));
+        self.decoder = Some(Joined::new(self.wire.decoder(CallIdSeed::of(&request))));
         self.start = Some(Start {
             attempt: request.attempt,
             limits: Box::default(),
@@ -416,8 +414,7 @@ impl<W: Driven> Driver<W> {
                 "the answer has more than 512 MiB",
             ));
         }
-        // Events that came before a bad byte count: how the stream was cut must make no difference.
-        self.bad = self.splitter.push(bytes).err();
+        self.splitter.push(bytes);
         self.decoded()
     }
 
@@ -429,10 +426,7 @@ impl<W: Driven> Driver<W> {
     fn decoded(&mut self) -> StatePoll {
         match self.decode() {
             Ok(Flow::Finished) => self.finished(),
-            Ok(Flow::More) => match self.bad.take_if(|_| !self.more) {
-                Some(error) => self.fail(error),
-                None => Poll::Ready(()),
-            },
+            Ok(Flow::More) => Poll::Ready(()),
             Err(error) => self.fail(error),
         }
     }

@@ -12,6 +12,7 @@ use crate::{
     body::Segmented,
     driver::{self, Decode, Flow},
     sse::Splitter,
+    surrogates::Joined,
 };
 
 /// The number of bytes of an answer that come at once when it is measured: what a connection mostly has.
@@ -116,7 +117,7 @@ fn drain(wire: &impl driver::Driven, answer: &[u8]) -> Result<usize, Error> {
     let mut chunks = 0;
     let mut flow = Flow::More;
     for piece in answer.chunks(PIECE) {
-        splitter.push(piece)?;
+        splitter.push(piece);
         while let (Flow::More, Some(frame)) = (flow, splitter.next()?) {
             flow = decoder.frame(frame, &mut out)?;
             if out.len() >= BATCH {
@@ -141,10 +142,10 @@ fn both(wire: &impl driver::Driven, size: u8, answer: &[u8]) {
 }
 
 fn play(wire: &impl driver::Driven, size: usize, answer: &[u8]) -> Vec<Result<Chunk, Error>> {
-    let mut decoder = wire.decoder(CallIdSeed {
+    let mut decoder = Joined::new(wire.decoder(CallIdSeed {
         turn: 1,
         attempt: 0,
-    });
+    }));
     let (mut splitter, mut out) = (Splitter::default(), VecDeque::new());
     let end = read(&mut decoder, &mut splitter, size, answer, &mut out);
     let mut collector = Collector::default();
@@ -175,14 +176,11 @@ fn read<D: Decode>(
     out: &mut VecDeque<Chunk>,
 ) -> Result<Chunk, Error> {
     for piece in answer.chunks(size) {
-        let bad = splitter.push(piece).err();
+        splitter.push(piece);
         while let Some(frame) = splitter.next()? {
             if decoder.frame(frame, out)? == Flow::Finished {
                 return decoder.end(out).map(|reply| Chunk::Done(Arc::new(reply)));
             }
-        }
-        if let Some(error) = bad {
-            return Err(error);
         }
     }
     if let Ok(Some(frame)) = splitter.last() {

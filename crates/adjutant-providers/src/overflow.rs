@@ -2,40 +2,106 @@
 
 use adjutant_llm::{Error, ErrorKind, FinishReason, ModelInfo, Overflow, Reply};
 
-/// Texts that mean an overflow: all parts of a row must occur. Compared in lower case.
+/// A sign of an overflow: a code, or a text of which all parts occur. Compared in lower case.
+struct Sign {
+    code: &'static str,
+    parts: &'static [&'static str],
+}
+
+const fn code(code: &'static str) -> Sign {
+    Sign { code, parts: &[] }
+}
+
+const fn text(parts: &'static [&'static str]) -> Sign {
+    Sign { code: "", parts }
+}
+
+/// The signs, by the vendors whose answers they are taken from; each has a text in the tests.
 ///
-/// Source: overflow texts of some twenty vendors as collected by the pi project, 2026-08; `context length is only` is what
-/// vLLM says since 2026-03 (its issues).
-const OVERFLOW: &[&[&str]] = &[
-    &["prompt is too long"],
-    &["request_too_large"],
-    &["input is too long for requested model"],
-    &["input length and", "exceed context limit"],
-    &["too many total text bytes"],
-    &["exceeds the context window"],
-    &["maximum context length"],
-    &["context length is only"],
-    &["input token count", "exceeds the maximum"],
-    &["maximum prompt length is"],
-    &["reduce the length of the messages"],
-    &["maximum allowed input length"],
-    &["longer than the model's context length"],
-    &["token count", "exceeds the limit of"],
-    &["exceeds the available context size"],
-    &["greater than the context length"],
-    &["context window exceeds limit"],
-    &["exceeded model token limit"],
-    &["model_context_window_exceeded"],
-    &["prompt too long; exceeded"],
-    &["requested", "output tokens", "prompt contains"],
-    &["context_length_exceeded"],
-    &["too many tokens"],
-    &["token limit exceeded"],
-    &["400 (no body)"],
-    &["413 (no body)"],
-    &["400 status code (no body)"],
-    &["413 status code (no body)"],
+/// Source where no other is named: the list of the pi project, 2026-08. The others are from public reports and from the
+/// servers' sources, 2026-11.
+const OVERFLOW: &[Sign] = &[
+    // Anthropic, Fireworks, and Claude behind Bedrock, Vertex and OpenRouter.
+    text(&["prompt is too long"]),
+    text(&["request_too_large"]),
+    text(&["input length and", "exceed context limit"]),
+    // Bedrock.
+    text(&["input is too long"]),
+    text(&["too many total text bytes"]),
+    text(&["too many input tokens"]),
+    // OpenAI, Azure, DeepSeek, Cerebras, NVIDIA, vLLM and SGLang.
+    text(&["context_length_exceeded"]),
+    text(&["context length exceeded"]),
+    text(&["exceeds the context window"]),
+    text(&["maximum context length is"]),
+    text(&["maximum context length of"]),
+    text(&["maximum context length:"]),
+    text(&["reduce the length of the messages"]),
+    // vLLM: `vllm/renderers` and `vllm/v1/engine`, 2026-03.
+    text(&["context length is only"]),
+    text(&["longer than the maximum model length"]),
+    text(&["exceeds the max_model_len"]),
+    text(&["requested", "output tokens", "prompt contains"]),
+    // Gemini and Vertex.
+    text(&["input token count", "exceeds the maximum"]),
+    text(&["input token count", "only supports up to"]),
+    // xAI.
+    text(&["maximum prompt length is"]),
+    // Poolside.
+    text(&["maximum allowed input length"]),
+    // Together and SGLang.
+    text(&["longer than the model's context length"]),
+    // TGI, which Together, Hugging Face and Z.ai run: `router/src/validation.rs`, 2025-12; Z.ai's code is 1210 then.
+    text(&["inputs` tokens + `max_new_tokens` must be"]),
+    text(&["`inputs` must have less than"]),
+    // TensorRT-LLM behind NVIDIA: `tensorrt_llm/executor`, 2026-01.
+    text(&["prompt length", "exceeds maximum input length"]),
+    // Copilot.
+    code("model_max_prompt_tokens_exceeded"),
+    text(&["token count", "exceeds the limit of"]),
+    // GitHub Models: 413, "Max size: 8000 tokens", 2026-02.
+    code("tokens_limit_reached"),
+    // llama-server: `tools/server/server-context.cpp`, 2026-03. It says 500 before 2025-10.
+    code("exceed_context_size_error"),
+    text(&["exceeds the available context size"]),
+    text(&["context size has been exceeded"]),
+    // LM Studio: lmstudio-ai/lmstudio-bug-tracker 237 and 1054, 2025.
+    text(&["greater than the context length"]),
+    text(&["trying to keep the first", "context length of only"]),
+    text(&["reached context length of", "with this model"]),
+    // Ollama, also for embeddings.
+    text(&["prompt too long; exceeded"]),
+    text(&["exceeds the context length"]),
+    // DwarfStar 4.
+    text(&["but the configured context size is"]),
+    // MiniMax.
+    text(&["context window exceeds limit"]),
+    // Moonshot.
+    text(&["exceeded model token limit"]),
+    text(&["input token length too long"]),
+    // DashScope, also behind Xunfei: "Error messages", alibabacloud.com/help/en/model-studio, 2026-11.
+    text(&["range of input length should be"]),
+    // Z.ai: "Error codes", docs.z.ai, 2026-11: 1261 is "Prompt exceeds max length"; 1210 and 1301 are something else.
+    code("1261"),
+    text(&["prompt exceeds max length"]),
+    text(&["model_context_window_exceeded"]),
+    // Volcengine Ark.
+    text(&["tokens of image and text exceed max message tokens"]),
+    // SambaNova.
+    text(&["the maximum supported sequence length is"]),
+    // Mistral: "too large for model with N maximum context length", or its code.
+    code("3051"),
+    // Cohere and others. These mean the window of a request that is refused, not that of a server that fails.
+    text(&["maximum context length"]),
+    text(&["too many tokens"]),
+    text(&["token limit exceeded"]),
+    text(&["400 (no body)"]),
+    text(&["413 (no body)"]),
+    text(&["400 status code (no body)"]),
+    text(&["413 status code (no body)"]),
 ];
+/// The number of signs at the end of the list that count only where the request is to blame.
+const VAGUE: usize = 7;
 
 /// Texts that look like an overflow and are none.
 const NO_OVERFLOW: &[&str] = &[
@@ -44,19 +110,34 @@ const NO_OVERFLOW: &[&str] = &[
     "throttling error:",
     "service unavailable:",
 ];
+/// Texts about a rate of tokens; of a single request that no rate allows (413) they mean an overflow.
+const RATE: &[&str] = &["per min", "per day", "please wait"];
 
 /// True if a refusal means that the request was too long; `text` is in lower case.
 pub(crate) fn is_overflow(status: Option<u16>, text: &str, codes: &[String]) -> bool {
-    if NO_OVERFLOW.iter().any(|it| text.contains(it)) {
+    let has = |parts: &[&str]| parts.iter().any(|it| text.contains(it));
+    if has(NO_OVERFLOW) || status != Some(413) && has(RATE) {
         return false;
     }
-    // A server that fails may name the context window in passing.
-    let plausible =
-        status.is_none_or(|status| (200..300).contains(&status) || (400..500).contains(&status));
-    let occurs = |part: &&str| {
-        text.contains(part) || codes.iter().any(|code| code.eq_ignore_ascii_case(part))
+    let signs = match status {
+        Some(413) => return true,
+        Some(401..=403 | 404 | 408 | 429 | 504) => return false,
+        // A server that fails may name the context window in passing.
+        Some(500..) => &OVERFLOW[..OVERFLOW.len() - VAGUE],
+        _ => OVERFLOW,
     };
-    status == Some(413) || plausible && OVERFLOW.iter().any(|parts| parts.iter().all(occurs))
+    signs.iter().any(|sign| sign.occurs(text, codes))
+}
+
+impl Sign {
+    fn occurs(&self, text: &str, codes: &[String]) -> bool {
+        let is_code = |name: &str| codes.iter().any(|code| code.eq_ignore_ascii_case(name));
+        if self.parts.is_empty() {
+            return is_code(self.code);
+        }
+        let mut parts = self.parts.iter();
+        parts.all(|part| text.contains(part) || is_code(part))
+    }
 }
 
 /// The texts that stand before the number of tokens that fit, in lower case.
@@ -64,19 +145,29 @@ const BEFORE_LIMIT: &[&str] = &[
     "maximum context length",
     "maximum prompt length",
     "maximum allowed input length",
+    "maximum model length",
     "maximum number of tokens allowed",
+    "max_model_len",
+    "max input tokens",
+    "input length should be",
+    "must be <=",
+    "must have less than",
+    "sequence length is just",
+    "only supports up to",
+    "max size:",
     "context length",
     "context size",
     "context window",
     "limit of",
     "token limit",
+    "maximum input length",
     ">",
 ];
 
 /// A request that is more often as long as fits is no request, but a number of something else.
 const MAX_RATIO: u64 = 50;
 
-/// The numbers that a text of an overflow names, as far as it is clear which is which.
+/// Reads the numbers of a text of an overflow. A number that may count something else is left out.
 pub(crate) fn numbers(text: &str) -> Overflow {
     let text = text.to_lowercase();
     // Bodies are limited too, and what is too long may be something else.

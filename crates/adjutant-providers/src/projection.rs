@@ -42,6 +42,8 @@ pub struct ProjectedReply<'a> {
     pub results: Few<ProjectedResult<'a>>,
     /// True if the reply is the model's own, so that data that only it understands goes back too.
     pub own: bool,
+    /// True if a model of the same family at the same provider made it, so that the ids of its calls go back as they came.
+    pub related: bool,
 }
 
 /// A part of a reply.
@@ -121,6 +123,7 @@ fn of_turn<'a>(
         FinishReason::Interrupted | FinishReason::Refused | FinishReason::Filtered
     );
     let own = whole && reply.model == info.id;
+    let related = own || whole && is_related(reply.model.as_str(), info.id.as_str());
     let extra = |it: &'a adjutant_llm::Extra| if own { &**it } else { &Value::Null };
     let (mut parts, mut results) = (Vec::with_capacity(reply.blocks.len()), Few::default());
     let mut closed = turn.results().iter();
@@ -172,7 +175,24 @@ fn of_turn<'a>(
         parts,
         results,
         own,
+        related,
     })
+}
+
+/// True if two models are of one provider and one family.
+fn is_related(one: &str, other: &str) -> bool {
+    let provider = |id: &str| id.split('/').next().map(str::to_owned);
+    let (one_family, other_family) = (family(one), family(other));
+    provider(one) == provider(other)
+        && !one_family.is_empty()
+        && one_family.eq_ignore_ascii_case(other_family)
+}
+
+/// The family of a model: the letters that its name starts with, without the path before it.
+pub(crate) fn family(id: &str) -> &str {
+    let name = id.rsplit('/').next().unwrap_or_default();
+    let end = name.find(|it: char| !it.is_ascii_alphabetic());
+    &name[..end.unwrap_or(name.len())]
 }
 
 /// A block of a provider: for that provider as it is, for others what can be read of it.

@@ -14,6 +14,7 @@ use serde_json::Serializer;
 
 use crate::{
     body::{Marks, Segmented},
+    call_ids::TheirIds,
     escape::TextFormatter,
 };
 
@@ -50,6 +51,8 @@ pub struct Tail {
     pub(crate) out: Vec<u8>,
     /// The sender of the last message.
     pub(crate) last: Option<Role>,
+    /// The ids of vendors in the messages, sealed ones too.
+    pub(crate) their_ids: TheirIds,
     /// The offset in `out` at which a mark would stand in the last message that can have one; set by the wire.
     pub(crate) markable: Option<usize>,
 }

@@ -88,48 +88,43 @@ impl Splitter {
         }
     }
 
-    /// Takes the next bytes.
-    ///
-    /// # Errors
-    /// `Protocol` if they are not UTF-8.
-    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+    /// Takes the next bytes. Those that are not UTF-8 are replaced, as `String::from_utf8_lossy` does.
+    pub(crate) fn push(&mut self, mut bytes: &[u8]) {
         self.compact();
-        while self.partial_len > 0 && !bytes.is_empty() {
-            self.partial[self.partial_len] = bytes[0];
-            self.partial_len += 1;
-            bytes = &bytes[1..];
-            match std::str::from_utf8(&self.partial[..self.partial_len]) {
+        while let (1.., Some((byte, rest))) = (self.partial_len, bytes.split_first()) {
+            self.partial[self.partial_len] = *byte;
+            match std::str::from_utf8(&self.partial[..=self.partial_len]) {
                 Ok(character) => {
                     self.buffer.push_str(character);
                     self.partial_len = 0;
                 }
-                Err(error) if error.error_len().is_none() => {}
-                Err(_) => return Err(not_text()),
+                Err(error) if error.error_len().is_none() => self.partial_len += 1,
+                // The byte belongs to what follows.
+                Err(_) => {
+                    self.buffer.push(char::REPLACEMENT_CHARACTER);
+                    self.partial_len = 0;
+                    continue;
+                }
             }
+            bytes = rest;
         }
         // Whole text is the rule, and this check is several times faster than looking for the first bad byte.
         if let Ok(text) = std::str::from_utf8(bytes) {
             self.buffer.push_str(text);
-            return Ok(());
+            return;
         }
-        let Some(chunk) = bytes.utf8_chunks().next() else {
-            return Ok(());
-        };
-        self.buffer.push_str(chunk.valid());
-        let rest = &bytes[chunk.valid().len()..];
-        if !rest.is_empty() {
-            let cut_short = std::str::from_utf8(rest).is_err_and(|error| {
-                error.valid_up_to() == 0
-                    && error.error_len().is_none()
-                    && rest.len() < self.partial.len()
-            });
-            if !cut_short {
-                return Err(not_text());
+        let mut chunks = bytes.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            self.buffer.push_str(chunk.valid());
+            let bad = chunk.invalid();
+            let is_cut = std::str::from_utf8(bad).is_err_and(|error| error.error_len().is_none());
+            if is_cut && chunks.peek().is_none() {
+                self.partial[..bad.len()].copy_from_slice(bad);
+                self.partial_len = bad.len();
+            } else if !bad.is_empty() {
+                self.buffer.push(char::REPLACEMENT_CHARACTER);
             }
-            self.partial[..rest.len()].copy_from_slice(rest);
-            self.partial_len = rest.len();
         }
-        Ok(())
     }
 
     /// The next whole event, if there is one.
@@ -374,13 +369,6 @@ impl Stream for Once {
     ) -> Poll<Option<Self::Item>> {
         Poll::Ready(self.0.take().map(Ok))
     }
-}
-
-fn not_text() -> Error {
-    Error::new(
-        ErrorKind::Protocol,
-        "the stream holds bytes that are not UTF-8",
-    )
 }
 
 #[cfg(test)]

@@ -17,6 +17,12 @@ pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Loose<'a>(pub(crate) Option<Cow<'a, str>>);
 
+/// A position in a list. Some servers write it as a text, or as `null`.
+///
+/// Source: ollama/ollama 7881, 2024-11, and chatanywhere/GPT_API_free 254, 2024-06: no index, or `null`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Index(pub(crate) Option<u64>);
+
 /// A list of mostly one element, for which nothing is allocated.
 #[derive(Debug)]
 pub struct Few<T> {
@@ -200,6 +206,43 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for FewVisitor<T> {
             few.more.push(next);
         }
         Ok(few)
+    }
+}
+
+impl<'de> Deserialize<'de> for Index {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(IndexVisitor)
+    }
+}
+
+struct IndexVisitor;
+
+impl Visitor<'_> for IndexVisitor {
+    type Value = Index;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a position")
+    }
+
+    fn visit_u64<E>(self, index: u64) -> Result<Index, E> {
+        Ok(Index(Some(index)))
+    }
+
+    fn visit_unit<E>(self) -> Result<Index, E> {
+        Ok(Index(None))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Index, E> {
+        Ok(Index(None))
+    }
+
+    fn visit_f64<E>(self, index: f64) -> Result<Index, E> {
+        let is_whole = index >= 0.0 && index.fract() == 0.0 && index < f64::from(u32::MAX);
+        Ok(Index(is_whole.then_some(index as u64)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Index, E> {
+        Ok(Index(text.trim().parse().ok()))
     }
 }
 

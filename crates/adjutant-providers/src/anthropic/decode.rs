@@ -13,11 +13,13 @@ use super::{
     wire::{Begun, Delta, Event, Growth, Kind, Opened},
 };
 use crate::{
+    args::PartialArgs,
     blocks::{Blocks, CallIdSeed},
     classify,
     driver::{Decode, Finish, Flow},
     raw_usage::{RawUsage, members},
     sse::Frame,
+    surrogates,
     text::Text,
 };
 
@@ -75,7 +77,7 @@ enum SoFar {
     Call {
         wire_id: Option<Arc<str>>,
         name: Arc<str>,
-        args: String,
+        args: PartialArgs,
         given: Option<String>,
         extra: Extra,
     },
@@ -171,13 +173,18 @@ impl Decoder {
 
     fn opened(
         &mut self,
-        index: u64,
+        index: Option<u64>,
         raw: &RawValue,
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
-        if self.open.iter().any(|open| open.index == index) {
-            return Err(protocol(format!("block {index} begins twice")));
-        }
+        let next = || {
+            self.open
+                .last()
+                .map_or(0, |open| open.index.saturating_add(1))
+        };
+        let index = index.unwrap_or_else(next);
+        // Gateways that number every block alike do not always say that the one before is finished.
+        self.closed(Some(index), out);
         let said: Opened<'_> =
             serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
         let (so_far, first) = match &*said.kind.0 {
@@ -219,7 +226,7 @@ impl Decoder {
                     SoFar::Call {
                         wire_id,
                         name: name.0.into(),
-                        args: String::new(),
+                        args: PartialArgs::default(),
                         given,
                         extra,
                     },
@@ -256,7 +263,7 @@ impl Decoder {
         data: &str,
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
-        let open = self.find(growth.index)?;
+        let open = self.find(Some(growth.index), growth.delta.partial_json.is_some())?;
         let text = match &mut open.so_far {
             SoFar::Opaque { value, input } => {
                 merge(value, input, data);
@@ -273,19 +280,33 @@ impl Decoder {
         Ok(())
     }
 
-    fn find(&mut self, index: u64) -> Result<&mut OpenBlock, Error> {
-        let found = self.open.iter_mut().find(|open| open.index == index);
-        found.ok_or_else(|| protocol(format!("block {index} grows before it begins")))
+    /// The open block that a delta belongs to; without an index, the last one. Arguments belong to a call, whatever they
+    /// are numbered.
+    fn find(&mut self, index: Option<u64>, is_args: bool) -> Result<&mut OpenBlock, Error> {
+        let is_named = |open: &OpenBlock| index.is_none_or(|index| open.index == index);
+        let found = self.open.iter().rposition(is_named);
+        let takes_args =
+            |open: &OpenBlock| matches!(open.so_far, SoFar::Call { .. } | SoFar::Opaque { .. });
+        let at = match found {
+            Some(at) if !is_args || takes_args(&self.open[at]) => Some(at),
+            other => is_args
+                .then(|| self.open.iter().rposition(takes_args))
+                .flatten()
+                .or(other),
+        };
+        let found = at.and_then(|at| self.open.get_mut(at));
+        let name = || index.map_or_else(String::new, |index| format!("{index} "));
+        found.ok_or_else(|| protocol(format!("block {}grows before it begins", name())))
     }
 
     fn grown(
         &mut self,
-        index: u64,
+        index: Option<u64>,
         delta: Delta<'_>,
         data: &str,
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
-        let open = self.find(index)?;
+        let open = self.find(index, delta.partial_json.is_some())?;
         let text = match &mut open.so_far {
             SoFar::Opaque { value, input } => {
                 merge(value, input, data);
@@ -295,7 +316,7 @@ impl Decoder {
                 citations.extend(
                     delta
                         .citation
-                        .and_then(|it| serde_json::from_str::<Value>(it.get()).ok()),
+                        .and_then(|it| surrogates::read::<Value>(it.get()).ok()),
                 );
                 delta.text
             }
@@ -314,8 +335,9 @@ impl Decoder {
         Ok(())
     }
 
-    fn closed(&mut self, index: u64, out: &mut VecDeque<Chunk>) {
-        if let Some(at) = self.open.iter().position(|open| open.index == index) {
+    fn closed(&mut self, index: Option<u64>, out: &mut VecDeque<Chunk>) {
+        let is_it = |open: &OpenBlock| index.is_none_or(|index| open.index == index);
+        if let Some(at) = self.open.iter().rposition(is_it) {
             let open = self.open.remove(at);
             self.close(open, out);
         }
@@ -350,11 +372,8 @@ impl Decoder {
                 given,
                 extra,
             } => {
-                let args = if args.is_empty() {
-                    given.unwrap_or_default()
-                } else {
-                    args
-                };
+                let given = given.filter(|_| args.is_empty());
+                let args = given.as_deref().unwrap_or(args.whole());
                 let id = self.blocks.call_id(open.block);
                 Block::Call(Call {
                     id,
@@ -443,20 +462,21 @@ impl Decoder {
             Err(_) => return tolerate(frame),
         };
         let kind = event.kind.0.as_deref().unwrap_or(frame.event);
-        match (kind, event.index) {
-            ("content_block_delta", Some(index)) => {
+        let index = event.index.0;
+        match kind {
+            "content_block_delta" => {
                 if let Some(delta) = event.delta {
                     self.grown(index, delta, data, out)?;
                 }
             }
-            ("content_block_start", Some(index)) => {
+            "content_block_start" => {
                 if let Some(block) = event.content_block {
                     self.opened(index, block, out)?;
                 }
             }
-            ("content_block_stop", Some(index)) => self.closed(index, out),
-            ("message_start", _) => self.begun(event.message, out),
-            ("message_delta", _) => {
+            "content_block_stop" => self.closed(index, out),
+            "message_start" => self.begun(event.message, out),
+            "message_delta" => {
                 if let Some(delta) = event.delta {
                     if let Some(Text(reason)) = delta.stop_reason.filter(|it| !it.0.is_empty()) {
                         self.stop = Some(reason.into());
@@ -468,10 +488,7 @@ impl Decoder {
                 self.report_dropped(event.input_transformations, out);
                 self.used(event.usage, out);
             }
-            ("content_block_delta" | "content_block_start" | "content_block_stop", None) => {
-                return Err(unreadable(data));
-            }
-            ("message_stop", _) => {
+            "message_stop" => {
                 // Without a reason, nothing tells that the arguments are all there.
                 if self.stop.is_none()
                     && self
@@ -486,7 +503,7 @@ impl Decoder {
                 self.finished = true;
                 return Ok(Flow::Finished);
             }
-            ("error", _) => return Err(self.refusal(data)),
+            "error" => return Err(self.refusal(data)),
             _ => {}
         }
         Ok(Flow::More)
@@ -503,9 +520,8 @@ impl OpenBlock {
             return;
         }
         match &mut self.so_far {
-            SoFar::Text { text, .. }
-            | SoFar::Thinking { text, .. }
-            | SoFar::Call { args: text, .. } => text.push_str(&delta),
+            SoFar::Text { text, .. } | SoFar::Thinking { text, .. } => text.push_str(&delta),
+            SoFar::Call { args, .. } => args.push(&delta),
             SoFar::Redacted(_) | SoFar::Opaque { .. } => return,
         }
         out.push_back(Chunk::Delta {
@@ -531,7 +547,7 @@ impl SoFar {
 
 /// The elements of a list, if it is one.
 fn list(raw: Option<&RawValue>) -> Vec<Value> {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+    raw.and_then(|raw| surrogates::read(raw.get()).ok())
         .unwrap_or_default()
 }
 

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, sync::Arc};
 
 use adjutant_llm::{
-    Cache, Document, Entry, FinishReason, ModelInfo, Options, Request, Source, Thinking, Warning,
-    WarningKind,
+    Cache, Call, Document, Entry, FinishReason, ModelInfo, Options, Request, Source, Thinking,
+    Warning, WarningKind,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -14,12 +14,16 @@ use super::{
     wire::{self, Message, Part},
 };
 use crate::{
+    call_ids::{TheirIds, WireId, is_plain},
     host::Site,
     pieces::{NO_AUDIO, Piece, changed, media_type, name},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
     text::Few,
 };
+
+/// The largest number of characters of an id that goes back.
+const MAX_ID: usize = 128;
 
 /// Writes requests for one model.
 #[derive(Debug, Clone)]
@@ -90,7 +94,10 @@ fn turn(said: ProjectedReply<'_>, is_open: bool, tail: &mut Tail, warnings: &mut
     } else {
         answered(said.parts)
     };
-    let parts: Vec<_> = parts.into_iter().filter_map(part).collect();
+    let related = said.related;
+    let mut id = |call| call_id(call, related, &mut tail.their_ids);
+    let parts = parts.into_iter().filter_map(|it| part(it, &mut id));
+    let parts: Vec<_> = parts.collect();
     if parts.iter().all(is_thought) {
         return;
     }
@@ -99,7 +106,10 @@ fn turn(said: ProjectedReply<'_>, is_open: bool, tail: &mut Tail, warnings: &mut
         let results: Vec<_> = said
             .results
             .into_iter()
-            .map(|it| result(it, warnings))
+            .map(|it| {
+                let id = call_id(it.call, related, &mut tail.their_ids);
+                result(it, id, warnings)
+            })
             .collect();
         message(tail, Role::User, &results);
     }
@@ -138,20 +148,35 @@ fn answered(parts: Vec<projection::ReplyPart<'_>>) -> Vec<projection::ReplyPart<
     parts.into_iter().filter(is_answered).collect()
 }
 
-fn result<'a>(answer: ProjectedResult<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
+/// The id of a call and of its result. Source: the error "String should match pattern '^[a-zA-Z0-9_-]+$'", 2026-11.
+fn call_id<'a>(call: &'a Call, related: bool, ids: &mut TheirIds) -> WireId<'a> {
+    let theirs = related.then(|| ids.get(call, |id| is_plain(id, MAX_ID)));
+    theirs
+        .flatten()
+        .map_or(WireId::Ours(call.id), WireId::Theirs)
+}
+
+fn result<'a>(
+    answer: ProjectedResult<'a>,
+    tool_use_id: WireId<'a>,
+    warnings: &mut Vec<Warning>,
+) -> Part<'a> {
     let mut content = content(answer.pieces, warnings);
     if content.is_empty() && answer.is_error {
         // "content cannot be empty if `is_error` is true". Source: claude-agent-sdk-python 248.
         content.push(text("the call failed"));
     }
     Part::ToolResult {
-        tool_use_id: answer.call.id,
+        tool_use_id,
         content,
         is_error: answer.is_error,
     }
 }
 
-fn part(part: projection::ReplyPart<'_>) -> Option<Part<'_>> {
+fn part<'a>(
+    part: projection::ReplyPart<'a>,
+    call_id: &mut dyn FnMut(&'a Call) -> WireId<'a>,
+) -> Option<Part<'a>> {
     match part {
         // The API refuses blank texts, whatever they carry.
         projection::ReplyPart::Text { text, extra } => {
@@ -160,7 +185,7 @@ fn part(part: projection::ReplyPart<'_>) -> Option<Part<'_>> {
         }
         projection::ReplyPart::Thinking(thinking) => replayed(thinking),
         projection::ReplyPart::Call { call, args, extra } => Some(Part::ToolUse {
-            id: call.id,
+            id: call_id(call),
             name: name(call, 128),
             input: args,
             caller: extra.get("caller"),

@@ -192,12 +192,12 @@ fn turn_sends_all_results_in_one_message_when_calls_are_parallel() {
         json!([
             {"role": "assistant", "content": [
                 {"type": "text", "text": "Look."},
-                {"type": "tool_use", "id": "c3_0_1", "name": "read", "input": {"n": 9_007_199_254_740_993_u64}},
+                {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"n": 9_007_199_254_740_993_u64}},
                 {"type": "tool_use", "id": "c3_0_2", "name": "read", "input": {"path": "b"}},
                 {"type": "tool_use", "id": "c3_0_3", "name": "read", "input": {"INVALID_JSON": "x"}},
             ]},
             {"role": "user", "content": [
-                {"type": "tool_result", "tool_use_id": "c3_0_1", "content": [{"type": "text", "text": "a"}]},
+                {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "a"}]},
                 {"type": "tool_result", "tool_use_id": "c3_0_2", "content": [{"type": "text", "text": "b"}]},
                 {"type": "tool_result", "tool_use_id": "c3_0_3", "is_error": true,
                  "content": [{"type": "text", "text": "the call failed"}]},
@@ -431,10 +431,10 @@ fn turn_is_replayed_exactly_when_its_provider_ran_tools() {
         )],
         json!([
             {"role": "assistant", "content": [
-                pending, {"type": "tool_use", "id": "c3_0_1", "name": "read", "input": {}, "caller": by_code},
+                pending, {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}, "caller": by_code},
             ]},
             {"role": "user", "content": [
-                {"type": "tool_result", "tool_use_id": "c3_0_1", "content": [{"type": "text", "text": "x"}]},
+                {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "x"}]},
             ]},
         ]),
     );

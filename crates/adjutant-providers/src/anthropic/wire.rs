@@ -2,14 +2,14 @@
 
 use std::{borrow::Cow, fmt};
 
-use adjutant_llm::CallId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use crate::{
+    call_ids::WireId,
     escape,
     pieces::Args,
-    text::{Loose, Text},
+    text::{Index, Loose, Text},
 };
 
 /// A message of a request.
@@ -46,14 +46,14 @@ pub(super) enum Part<'a> {
         data: &'a str,
     },
     ToolUse {
-        id: CallId,
+        id: WireId<'a>,
         name: Cow<'a, str>,
         input: Args<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         caller: Option<&'a Value>,
     },
     ToolResult {
-        tool_use_id: CallId,
+        tool_use_id: WireId<'a>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         content: Vec<Part<'a>>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -142,7 +142,7 @@ pub(super) struct Event<'a> {
     #[serde(rename = "type", borrow, default)]
     pub(super) kind: Loose<'a>,
     #[serde(default)]
-    pub(super) index: Option<u64>,
+    pub(super) index: Index,
     #[serde(borrow, default)]
     pub(super) delta: Option<Delta<'a>>,
     #[serde(borrow, default)]

@@ -23,7 +23,8 @@ use crate::{
     driver::{Decode, Finish, Flow},
     overflow,
     sse::Frame,
-    text::{Few, Loose, fill},
+    surrogates,
+    text::{Few, Index, Loose, fill},
 };
 use calls::OpenCall;
 use frame::Around;
@@ -103,7 +104,7 @@ impl Decoder {
     }
 
     fn choice(&mut self, choice: &mut Choice<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
-        if choice.index.unwrap_or(0) != 0 {
+        if choice.index.0.unwrap_or(0) != 0 {
             return Ok(());
         }
         match choice.message {
@@ -182,7 +183,7 @@ impl Decoder {
         }
         if let Some(function) = delta.function_call.filter(|_| alone).and_then(function) {
             let mut call = CallDelta {
-                index: Some(0),
+                index: Index(Some(0)),
                 function: Some(function),
                 ..CallDelta::default()
             };
@@ -531,23 +532,15 @@ fn kept(members: Map<String, Value>) -> Extra {
 
 /// The elements of a list; what is no list has none.
 fn list(raw: Option<&RawValue>) -> Vec<Value> {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+    raw.and_then(|raw| surrogates::read(raw.get()).ok())
         .unwrap_or_default()
 }
 
 /// The call of the old form; a few servers send an empty one with every chunk.
 fn function(raw: &RawValue) -> Option<FunctionDelta<'_>> {
     let function: FunctionDelta<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
-    let is_empty = |raw: &RawValue| matches!(raw.get(), "null" | "\"\"");
-    let says = function
-        .name
-        .0
-        .as_deref()
-        .is_some_and(|name| !name.is_empty())
-        || function
-            .arguments
-            .is_some_and(|arguments| !is_empty(arguments));
-    says.then_some(function)
+    let is_said = |text: &Option<Cow<'_, str>>| text.as_ref().is_some_and(|it| !it.is_empty());
+    (is_said(&function.name.0) || is_said(&function.arguments)).then_some(function)
 }
 
 fn room(count: usize) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use adjutant_llm::{Cache, Entry, ModelInfo, Options, Request, Warning};
 
 use super::wire::{CacheControl, Content, Message, Part};
 use crate::{
-    dialect::{Dialect, SystemRole},
+    dialect::{CallIds, Dialect, SystemRole},
     projection::{self, ProjectedEntry},
     segments::{Encode, Messages, Tail, write},
 };
@@ -33,6 +33,14 @@ impl Encoder {
         let mut info = info.clone();
         info.inputs.images &= dialect.images;
         info.inputs.documents &= dialect.files;
+        let mut dialect = dialect;
+        // Whoever serves them, these models were trained on ids of one form and fall silent on others. Source:
+        // `docs/tool_call_guidance.md` of MoonshotAI/Kimi-K2, and vllm-project/vllm 24478, 2025-09.
+        if dialect.call_ids == CallIds::Ours
+            && projection::family(info.name()).eq_ignore_ascii_case("kimi")
+        {
+            dialect.to_mut().call_ids = CallIds::Named;
+        }
         Self {
             info: Arc::new(info),
             dialect,

@@ -1,5 +1,6 @@
 //! Tests of the wire: conformance, and the bytes of requests.
 
+mod calls;
 mod dialects;
 
 use adjutant_llm::{
@@ -209,13 +210,13 @@ fn turn_sends_a_message_for_each_result_when_calls_are_parallel() {
         ],
         json!([
             {"role": "assistant", "content": null, "tool_calls": [
-                {"id": "c3_0_1", "type": "function", "function": {"name": "read", "arguments": "{\"n\": 1}"}},
+                {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{\"n\": 1}"}},
                 {"id": "c3_0_2", "type": "function", "function": {"name": "read", "arguments": "{\"path\":\"b\"}"}},
                 {"id": "c3_0_3", "type": "function",
                  "function": {"name": "read", "arguments": "{\"INVALID_JSON\":\"x\"}"}},
                 {"id": "c3_0_4", "type": "function", "function": {"name": "read", "arguments": "{}"}},
             ]},
-            {"role": "tool", "tool_call_id": "c3_0_1", "content": "a"},
+            {"role": "tool", "tool_call_id": "call_1", "content": "a"},
             {"role": "tool", "tool_call_id": "c3_0_2", "content": "b"},
             {"role": "tool", "tool_call_id": "c3_0_3", "content": "c\nd"},
             {"role": "tool", "tool_call_id": "c3_0_4", "content": "(see the attached files)"},

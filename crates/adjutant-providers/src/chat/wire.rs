@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt};
 use adjutant_llm::CallId;
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
-    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Value, value::RawValue};
 
@@ -13,7 +13,8 @@ pub(super) use crate::address::Address;
 use crate::{
     counts::{InputDetails, OutputDetails, count, loose},
     escape,
-    text::{Few, Fill, Loose, Place},
+    pieces::name,
+    text::{Few, Fill, Index, Loose, Place, Text},
 };
 
 /// A message of a request.
@@ -57,7 +58,7 @@ pub(super) struct Assistant<'a> {
 /// The result of a call.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer<'a> {
-    pub(super) tool_call_id: Id,
+    pub(super) tool_call_id: Id<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<Cow<'a, str>>,
     pub(super) content: Content<'a>,
@@ -137,15 +138,18 @@ pub(super) struct File<'a> {
 
 /// The id of a call, as a server takes it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Id {
+pub(super) enum Id<'a> {
+    /// The vendor's own.
+    Theirs(&'a str),
     Ours(CallId),
     Nine(CallId),
+    Named(&'a adjutant_llm::Call),
 }
 
 /// A call of a reply that is sent back.
 #[derive(Debug, Serialize)]
 pub(super) struct Call<'a> {
-    pub(super) id: Id,
+    pub(super) id: Id<'a>,
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     pub(super) function: Function<'a>,
@@ -221,7 +225,7 @@ pub(super) struct Groq<'a> {
 
 #[derive(Debug, Default)]
 pub(super) struct Choice<'a> {
-    pub(super) index: Option<u64>,
+    pub(super) index: Index,
     pub(super) has_delta: bool,
     pub(super) delta: Delta<'a>,
     /// A [`Delta`] too, from servers that do not really stream.
@@ -273,7 +277,7 @@ pub(super) struct SpokenPart<'a> {
 
 #[derive(Debug, Default)]
 pub(super) struct CallDelta<'a> {
-    pub(super) index: Option<u64>,
+    pub(super) index: Index,
     pub(super) id: Loose<'a>,
     pub(super) function: Option<FunctionDelta<'a>>,
     pub(super) extra_content: Option<&'a RawValue>,
@@ -283,9 +287,21 @@ pub(super) struct CallDelta<'a> {
 pub(super) struct FunctionDelta<'a> {
     #[serde(borrow, default)]
     pub(super) name: Loose<'a>,
-    /// A text; a few servers send the object itself.
-    #[serde(borrow, default)]
-    pub(super) arguments: Option<&'a RawValue>,
+    /// A text; a few servers send the object itself, which is then the text.
+    #[serde(borrow, default, deserialize_with = "arguments")]
+    pub(super) arguments: Option<Cow<'a, str>>,
+}
+
+/// Reads a piece of arguments.
+fn arguments<'de: 'a, 'a, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Cow<'a, str>>, D::Error> {
+    let raw = <&RawValue>::deserialize(deserializer)?.get();
+    if raw.starts_with('"') {
+        let Text(text) = serde_json::from_str(raw).map_err(de::Error::custom)?;
+        return Ok(Some(text));
+    }
+    Ok((raw != "null").then_some(Cow::Borrowed(raw)))
 }
 
 /// Tokens so far. `prompt_tokens` includes what the cache served. What is no count is not there.
@@ -313,22 +329,31 @@ pub(super) struct Usage {
     pub(super) reasoning_tokens: Option<u64>,
 }
 
-impl Id {
+impl Id<'_> {
     pub(super) fn text(self) -> String {
         match self {
+            Id::Theirs(id) => id.to_owned(),
             Id::Ours(id) => id.to_string(),
             Id::Nine(id) => nine(id),
+            Id::Named(call) => format!("functions.{}:{}", name(call, 64), number(call.id)),
         }
     }
 }
 
-impl Serialize for Id {
+impl Serialize for Id<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
+            Id::Theirs(id) => serializer.serialize_str(id),
             Id::Ours(id) => id.serialize(serializer),
-            Id::Nine(id) => serializer.collect_str(&nine(*id)),
+            Id::Nine(_) | Id::Named(_) => serializer.serialize_str(&self.text()),
         }
     }
+}
+
+/// A number of at least 2^20 for a call, as unique as its [`nine`].
+fn number(id: CallId) -> u64 {
+    let turn = id.turn % (1 << 33);
+    (turn << 20) | (u64::from(id.attempt % 256) << 12) | u64::from(id.block % 4_096)
 }
 
 /// An id as nine letters and digits.
@@ -337,9 +362,7 @@ impl Serialize for Id {
 /// together 53 bits, of which nine digits of base 62 hold a little more.
 pub(super) fn nine(id: CallId) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let turn = id.turn % (1 << 33);
-    let mut number =
-        (turn << 20) | (u64::from(id.attempt % 256) << 12) | u64::from(id.block % 4_096);
+    let mut number = number(id);
     let mut text = ['0'; 9];
     for digit in text.iter_mut().rev() {
         *digit = char::from(DIGITS[(number % 62) as usize]);

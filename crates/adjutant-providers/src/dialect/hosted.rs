@@ -16,6 +16,7 @@ pub(super) const OPENAI: Dialect = Dialect {
     thinks_beside_tools: false,
     efforts: EFFORTS,
     replay: ThinkingReplay::Never,
+    longest_call_id: 40,
     parallel_calls: true,
     cache_key: true,
     cache_retention: Cow::Borrowed("24h"),

@@ -19,6 +19,7 @@ use crate::{
     driver::{Decode, Finish, Flow},
     raw_usage::{RawUsage, members},
     sse::Frame,
+    surrogates,
     text::Text,
 };
 
@@ -91,7 +92,7 @@ impl Decoder {
         whole: impl Fn(usize) -> Option<&'a RawValue>,
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
-        if candidate.index.unwrap_or(0) != 0 {
+        if candidate.index.0.unwrap_or(0) != 0 {
             return Ok(());
         }
         let said = [
@@ -100,7 +101,7 @@ impl Decoder {
             candidate.url_context_metadata,
         ];
         for (name, raw) in METADATA.into_iter().zip(said) {
-            if let Some(value) = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()) {
+            if let Some(value) = raw.and_then(|raw| surrogates::read::<Value>(raw.get()).ok()) {
                 self.metadata.insert(name.to_owned(), value);
             }
         }
@@ -142,7 +143,7 @@ impl Decoder {
             (Some(Text(text)), None) => self.say(kind, &text, signature, out),
             (None, None) => {
                 let raw = whole().map_or("null", RawValue::get);
-                let value: Value = serde_json::from_str(raw).map_err(|_| unreadable(raw))?;
+                let value: Value = surrogates::read(raw).map_err(|_| unreadable(raw))?;
                 let is_bare = |it: &Map<String, Value>| {
                     it.keys().all(|name| name == "thought" || name == SIGNATURE)
                 };
@@ -231,6 +232,14 @@ impl Decoder {
             .ok_or_else(|| protocol("a call names no tool"))?;
         let name: Arc<str> = name.into();
         let args = call.args.map_or("", RawValue::get);
+        let id = call.id.0.filter(|id| !id.is_empty());
+        // Some gateways send a call again with each event. Source: NousResearch/hermes-agent 25046, 2026-05.
+        let is_same = |it: &Call| {
+            it.wire_id.as_deref() == id.as_deref() && *it.args == *args && *it.name.0 == *name
+        };
+        if id.is_some() && self.blocks.calls().any(is_same) {
+            return Ok(());
+        }
         self.hush(None, out);
         let kind = |id| BlockKind::Call {
             id,
@@ -244,7 +253,7 @@ impl Decoder {
             });
         }
         let mut closed = Call::new(self.blocks.call_id(block), &*name, args);
-        closed.wire_id = call.id.0.filter(|id| !id.is_empty()).map(Into::into);
+        closed.wire_id = id.map(Into::into);
         closed.extra = extra(signature, Map::new());
         self.blocks.close(block, Block::Call(closed), out);
         Ok(())

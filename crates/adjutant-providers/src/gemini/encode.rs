@@ -8,10 +8,11 @@ use serde_json::{Map, Value};
 use super::{
     head,
     wire::{
-        Blob, Content, FileData, FunctionCall, FunctionResponse, Id, Media, Outcome, Part, Payload,
+        Blob, Content, FileData, FunctionCall, FunctionResponse, Media, Outcome, Part, Payload,
     },
 };
 use crate::{
+    call_ids::{TheirIds, WireId},
     host::Site,
     pieces::{Piece, changed, media_type, name},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
@@ -46,6 +47,8 @@ const NESTED: [&str; 5] = [
     "text/plain",
 ];
 
+/// The largest number of bytes of an id that goes back.
+const MAX_ID: usize = 256;
 const ATTACHED: &str = "Attached file(s) from tool result:";
 /// The whole result of a call that gave media only.
 const SEE_FILES: &str = "(see the attached files)";
@@ -59,6 +62,13 @@ const NO_TOOL_STEPS: &str =
 pub(super) struct Encoder {
     pub(super) info: Arc<ModelInfo>,
     pub(super) site: Site,
+}
+
+/// The relation of the maker of a reply to the model that is asked.
+#[derive(Clone, Copy)]
+struct Issuer {
+    own: bool,
+    related: bool,
 }
 
 impl Encode for Encoder {
@@ -96,7 +106,13 @@ pub(super) fn generation(name: &str) -> u32 {
 
 impl Encoder {
     fn turn(&self, said: ProjectedReply<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
-        let own = said.own;
+        let (own, by) = (
+            said.own,
+            Issuer {
+                own: said.own,
+                related: said.related,
+            },
+        );
         // Of the calls of a step, the first one must be signed. Source: thought signatures guide, 2026-11.
         let mut unsigned = (self.generation() >= STRICT).then_some(NO_SIGNATURE);
         let parts = said.parts.into_iter().filter_map(|part| match part {
@@ -106,7 +122,7 @@ impl Encoder {
                 let thought_signature = signature(extra).or(unsigned);
                 unsigned = None;
                 let call = FunctionCall {
-                    id: id(call, own),
+                    id: call_id(call, by, &mut tail.their_ids),
                     name: name(call, 64),
                     args,
                 };
@@ -121,7 +137,7 @@ impl Encoder {
         let parts: Vec<_> = parts.collect();
         message(tail, Role::Model, &parts);
         if !said.results.is_empty() {
-            self.results(said.results, own, tail, warnings);
+            self.results(said.results, by, tail, warnings);
         }
     }
 
@@ -130,7 +146,7 @@ impl Encoder {
     fn results(
         &self,
         results: Few<ProjectedResult<'_>>,
-        own: bool,
+        by: Issuer,
         tail: &mut Tail,
         warnings: &mut Vec<Warning>,
     ) {
@@ -150,7 +166,8 @@ impl Encoder {
             }
             let has_media = !nested.is_empty() || attached.len() > before;
             let response = outcome(texts, has_media, answer.is_error);
-            let (id, name) = (id(answer.call, own), name(answer.call, 64));
+            let id = call_id(answer.call, by, &mut tail.their_ids);
+            let name = name(answer.call, 64);
             parts.push(part(Payload::FunctionResponse(FunctionResponse {
                 id,
                 name,
@@ -213,12 +230,18 @@ fn message(tail: &mut Tail, role: Role, parts: &[Part<'_>]) {
 
 /// The id of a call, for the call and its result: newer models demand the one that they gave. What another model
 /// called gets ours.
-fn id(call: &Call, own: bool) -> Option<Id<'_>> {
-    if own {
-        call.wire_id.as_deref().map(Id::Wire)
-    } else {
-        Some(Id::Ours(call.id))
+fn call_id<'a>(call: &'a Call, said: Issuer, ids: &mut TheirIds) -> Option<WireId<'a>> {
+    if said.own && call.wire_id.is_none() {
+        return None;
     }
+    let theirs = said
+        .related
+        .then(|| ids.get(call, |id| (1..=MAX_ID).contains(&id.len())));
+    Some(
+        theirs
+            .flatten()
+            .map_or(WireId::Ours(call.id), WireId::Theirs),
+    )
 }
 
 /// A text of a reply; without words, it is there for its signature.

@@ -693,18 +693,17 @@ fn results_hold_media_when_the_model_takes_them_there() {
         let mut linked = CallResult::new(Status::Failed, "");
         linked.content = vec![image("image/png", at("https://a.example/x.png"))];
         let calls = (0..3)
-            .map(|block| call(block, Some("k"), "{}", Some("QQ==")))
+            .map(|block| call(block, Some(&format!("k{block}")), "{}", Some("QQ==")))
             .collect();
         turn(id, FinishReason::Calls, calls, vec![pictures, only, linked])
     };
-    let calls = vec![
-        json!({"functionCall": {"id": "k", "name": "read", "args": {}}, "thoughtSignature": "QQ=="});
-        3
-    ];
+    let calls = ["k0", "k1", "k2"].map(
+        |id| json!({"functionCall": {"id": id, "name": "read", "args": {}}, "thoughtSignature": "QQ=="}),
+    );
     let blob = |media_type: &str| json!({"inlineData": {"mimeType": media_type, "data": "aGk="}});
     let link = json!({"fileData": {"mimeType": "image/png", "fileUri": "https://a.example/x.png"}});
-    let result = |response: Value| json!({"functionResponse": {"id": "k", "name": "read", "response": response}});
-    let nested = |response: Value, media: &str| json!({"functionResponse": {"id": "k", "name": "read", "response": response, "parts": [blob(media)]}});
+    let result = |id: &str, response: Value| json!({"functionResponse": {"id": id, "name": "read", "response": response}});
+    let nested = |id: &str, response: Value, media: &str| json!({"functionResponse": {"id": id, "name": "read", "response": response, "parts": [blob(media)]}});
     check(
         ID,
         [asked(), entry(ID)],
@@ -712,9 +711,9 @@ fn results_hold_media_when_the_model_takes_them_there() {
             question(),
             {"role": "model", "parts": calls},
             {"role": "user", "parts": [
-                nested(json!({"output": "c\nd"}), "image/png"),
-                nested(json!({"output": "[file: n.pdf]"}), "application/pdf"),
-                result(json!({"error": "(see the attached files)"})),
+                nested("k0", json!({"output": "c\nd"}), "image/png"),
+                nested("k1", json!({"output": "[file: n.pdf]"}), "application/pdf"),
+                result("k2", json!({"error": "(see the attached files)"})),
             ]},
             {"role": "user", "parts": [
                 {"text": "Attached file(s) from tool result:"}, blob("image/gif"), link,
@@ -728,9 +727,9 @@ fn results_hold_media_when_the_model_takes_them_there() {
             question(),
             {"role": "model", "parts": calls},
             {"role": "user", "parts": [
-                result(json!({"output": "c\nd"})),
-                result(json!({"output": "(see the attached files)"})),
-                result(json!({"error": "(see the attached files)"})),
+                result("k0", json!({"output": "c\nd"})),
+                result("k1", json!({"output": "(see the attached files)"})),
+                result("k2", json!({"error": "(see the attached files)"})),
             ]},
             {"role": "user", "parts": [
                 {"text": "Attached file(s) from tool result:"},

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use adjutant_llm::CallId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
+    call_ids::WireId,
     escape,
     pieces::Args,
-    text::{Few, Loose, Text},
+    text::{Few, Index, Loose, Text},
 };
 
 /// A message of a request.
@@ -72,7 +72,7 @@ pub(super) struct FileData<'a> {
 #[derive(Debug, Serialize)]
 pub(super) struct FunctionCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) id: Option<Id<'a>>,
+    pub(super) id: Option<WireId<'a>>,
     pub(super) name: Cow<'a, str>,
     pub(super) args: Args<'a>,
 }
@@ -80,19 +80,11 @@ pub(super) struct FunctionCall<'a> {
 #[derive(Debug, Serialize)]
 pub(super) struct FunctionResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) id: Option<Id<'a>>,
+    pub(super) id: Option<WireId<'a>>,
     pub(super) name: Cow<'a, str>,
     pub(super) response: Outcome<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) parts: Vec<Media<'a>>,
-}
-
-/// The id of a call: the model's own, or ours where it gave none.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[serde(untagged)]
-pub(super) enum Id<'a> {
-    Wire(&'a str),
-    Ours(CallId),
 }
 
 /// The outcome of a call.
@@ -162,7 +154,7 @@ pub(super) struct PromptFeedback<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Candidate<'a> {
     #[serde(default)]
-    pub(super) index: Option<u64>,
+    pub(super) index: Index,
     #[serde(borrow, default)]
     pub(super) content: Option<Said<'a>>,
     #[serde(borrow, default)]

@@ -83,12 +83,12 @@ impl Decoder {
         out: &mut VecDeque<Chunk>,
     ) -> Result<Flow, Error> {
         let spot = Spot {
-            index: event.output_index,
+            index: event.output_index.0,
             id: event.item_id.0.as_deref().filter(|it| !it.is_empty()),
         };
         let (content, summary) = (
-            event.content_index.unwrap_or(0),
-            event.summary_index.unwrap_or(0),
+            event.content_index.0.unwrap_or(0),
+            event.summary_index.0.unwrap_or(0),
         );
         let delta = event.delta.0.as_deref().unwrap_or_default();
         let text = event.text.0.as_deref().unwrap_or_default();
@@ -205,8 +205,10 @@ impl Decoder {
         }
         if output.len() > self.items.count_done() {
             let came = self.items.ids_done();
-            for (index, raw) in (0..).zip(output) {
-                let item = read_item(raw)?;
+            // All are read before the first one counts.
+            let items = output.iter().map(|raw| read_item(raw));
+            let items = items.collect::<Result<Vec<_>, _>>()?;
+            for (index, (raw, item)) in (0..).zip(output.iter().zip(items)) {
                 if item.id.0.as_deref().is_none_or(|id| !came.contains(id)) {
                     self.items.filled(index, item, raw.get(), out)?;
                 }

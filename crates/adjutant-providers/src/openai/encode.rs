@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use adjutant_llm::{
-    Cache, Effort, Entry, Format, ModelInfo, Request, Source, Thinking, ToolChoice, Warning,
+    Cache, Call, Effort, Entry, Format, ModelInfo, Request, Source, Thinking, ToolChoice, Warning,
     WarningKind,
 };
 use serde_json::{Map, Value, json};
@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::wire::{self, Address, File, Item, Message, Output, Tool};
 use crate::{
     cache_key::cache_key,
+    call_ids::{TheirIds, WireId, is_plain},
     options::{self, Effective},
     pieces::{Args, NO_AUDIO, Piece, changed, format_name, media_type, name},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult, ReplyPart},
@@ -282,22 +283,36 @@ fn tools(request: &Request, options: &Effective<'_>, out: &mut Vec<u8>) {
 
 /// The items of a reply, and then the results of its calls.
 fn turn(said: ProjectedReply<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
-    for it in items(&said, warnings) {
-        item(tail, Role::Model, &it);
+    let related = said.related;
+    let mut id = |call| call_id(call, related, &mut tail.their_ids);
+    let items = items(&said, &mut id, warnings);
+    for it in &items {
+        item(tail, Role::Model, it);
     }
     for answer in said.results.iter() {
+        let call_id = call_id(answer.call, related, &mut tail.their_ids);
+        let output = output(answer);
         item(
             tail,
             Role::Tool,
-            &Item::FunctionCallOutput {
-                call_id: answer.call.id,
-                output: output(answer),
-            },
+            &Item::FunctionCallOutput { call_id, output },
         );
     }
 }
 
-fn items<'a>(said: &'a ProjectedReply<'a>, warnings: &mut Vec<Warning>) -> Vec<Item<'a>> {
+/// The id of a call and of its result.
+fn call_id<'a>(call: &'a Call, related: bool, ids: &mut TheirIds) -> WireId<'a> {
+    let theirs = related.then(|| ids.get(call, |id| is_plain(id, MAX_ID)));
+    theirs
+        .flatten()
+        .map_or(WireId::Ours(call.id), WireId::Theirs)
+}
+
+fn items<'a>(
+    said: &'a ProjectedReply<'a>,
+    call_id: &mut dyn FnMut(&'a Call) -> WireId<'a>,
+    warnings: &mut Vec<Warning>,
+) -> Vec<Item<'a>> {
     let (mut items, mut before) = (Vec::with_capacity(said.parts.len()), Reasoning::None);
     // Whose parts the last message holds: texts of one message stay together.
     let mut speaker: Option<&Value> = None;
@@ -348,7 +363,7 @@ fn items<'a>(said: &'a ProjectedReply<'a>, warnings: &mut Vec<Warning>) -> Vec<I
             },
             ReplyPart::Call { call, args, extra } => items.push(Item::FunctionCall {
                 id: id(extra, "fc"),
-                call_id: call.id,
+                call_id: call_id(call),
                 name: name(call, 64),
                 arguments: arguments(args),
                 namespace: extra.get("namespace"),
@@ -435,11 +450,7 @@ fn is_answered(value: &Value, parts: &[ReplyPart<'_>]) -> bool {
 
 /// The id of an item, if the API takes it.
 fn extra_id(extra: &Value) -> Option<&str> {
-    let fits = |id: &&str| {
-        let is_part = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || it == b'-';
-        (1..=MAX_ID).contains(&id.len()) && id.bytes().all(is_part)
-    };
-    extra.get("id")?.as_str().filter(fits)
+    extra.get("id")?.as_str().filter(|id| is_plain(id, MAX_ID))
 }
 
 /// The result of a call. Source: openai-python 2.0.0, 2025-09: results may hold pictures and files.

@@ -9,7 +9,7 @@ use super::{
     items::protocol,
     wire::{Done, Said},
 };
-use crate::blocks::Blocks;
+use crate::{args, blocks::Blocks, surrogates};
 
 /// The largest number of pieces that an item may have.
 const MAX_PIECES: usize = 4_096;
@@ -107,6 +107,12 @@ impl OutputItem {
         }
     }
 
+    /// True if it is a call whose arguments are not an object yet.
+    pub(super) fn wants_args(&self) -> bool {
+        let is_partial = |piece: &Piece| !args::is_object(&piece.text);
+        self.kind == Kind::Call && !self.done && self.pieces.iter().all(is_partial)
+    }
+
     /// Takes what is known of an item from its beginning on.
     pub(super) fn known(&mut self, item: &Done<'_>) {
         let keep = |slot: &mut Option<Arc<str>>, said: &Option<Cow<'_, str>>| {
@@ -143,7 +149,7 @@ impl OutputItem {
                     self.piece((TextKind::Args, 0))?.set(args);
                 }
             }
-            Kind::Opaque => self.value = serde_json::from_str(value).unwrap_or_default(),
+            Kind::Opaque => self.value = surrogates::read(value).unwrap_or_default(),
         }
         Ok(false)
     }
@@ -178,7 +184,7 @@ impl OutputItem {
         }
         let content = item
             .content
-            .and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+            .and_then(|raw| surrogates::read::<Value>(raw.get()).ok());
         // Models that encrypt it refuse the list even if it is empty.
         if let Some(content) =
             content.filter(|it| it.as_array().is_some_and(|parts| !parts.is_empty()))
@@ -396,7 +402,7 @@ fn parts(content: Option<&RawValue>) -> Result<Vec<Said>, Error> {
     let Some(raw) = content else {
         return Ok(Vec::new());
     };
-    serde_json::from_str(raw.get())
+    surrogates::read(raw.get())
         .map_err(|_| protocol("an item of the answer has content that cannot be read"))
 }
 

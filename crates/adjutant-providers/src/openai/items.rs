@@ -199,9 +199,15 @@ impl Items {
         change: impl FnOnce(&mut Piece),
     ) -> Result<(), Error> {
         let kind = key.0.kind();
-        let at = match self.find(spot) {
-            Some(at) => at,
-            None => self.add(spot, kind)?,
+        let found = self.find(spot);
+        let is_it = found.map(|at| &self.list[at]).is_some_and(|item| {
+            item.kind == kind && (kind != Kind::Call || spot.id.is_some() || item.wants_args())
+        });
+        // Arguments that name no call, or one that has all of them, are those of the last call.
+        let last = || self.list.iter().rposition(OutputItem::wants_args);
+        let at = match (found, (kind == Kind::Call && !is_it).then(last).flatten()) {
+            (_, Some(at)) | (Some(at), None) => at,
+            (None, None) => self.add(spot, kind)?,
         };
         let item = &mut self.list[at];
         if item.done || item.kind != kind {

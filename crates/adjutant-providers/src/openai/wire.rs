@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use adjutant_llm::CallId;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 
 pub(super) use crate::address::Address;
 use crate::{
+    call_ids::WireId,
     counts::{InputDetails, OutputDetails, count, loose},
     escape,
-    text::{Loose, Text},
+    text::{Index, Loose, Text},
 };
 
 /// An item of a request's input.
@@ -32,7 +32,7 @@ pub(super) enum Item<'a> {
     FunctionCall {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
-        call_id: CallId,
+        call_id: WireId<'a>,
         name: Cow<'a, str>,
         #[serde(serialize_with = "escape::text")]
         arguments: Cow<'a, str>,
@@ -42,7 +42,7 @@ pub(super) enum Item<'a> {
         caller: Option<&'a Value>,
     },
     FunctionCallOutput {
-        call_id: CallId,
+        call_id: WireId<'a>,
         output: Output<'a>,
     },
     #[serde(untagged)]
@@ -126,11 +126,11 @@ pub(super) struct Event<'a> {
     #[serde(rename = "type", borrow, default)]
     pub(super) kind: Loose<'a>,
     #[serde(default)]
-    pub(super) output_index: Option<u64>,
+    pub(super) output_index: Index,
     #[serde(default)]
-    pub(super) content_index: Option<u64>,
+    pub(super) content_index: Index,
     #[serde(default)]
-    pub(super) summary_index: Option<u64>,
+    pub(super) summary_index: Index,
     #[serde(borrow, default)]
     pub(super) item_id: Loose<'a>,
     #[serde(borrow, default)]

@@ -4,7 +4,8 @@
 use super::*;
 
 /// Each vendor, its text, how much was asked for, and how much fits.
-const TEXTS: [(&str, &str, Option<u64>, Option<u64>); 33] = [
+const TEXTS: [(&str, &str, Option<u64>, Option<u64>); 55] = [
+    ("others", "context length exceeded", None, None),
     (
         "anthropic",
         "prompt is too long: 213462 tokens > 200000 maximum",
@@ -195,6 +196,125 @@ const TEXTS: [(&str, &str, Option<u64>, Option<u64>); 33] = [
         None,
     ),
     (
+        "dashscope",
+        "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 983616]",
+        None,
+        Some(983_616),
+    ),
+    (
+        "z.ai",
+        "API 调用参数有误，请检查文档。Input validation error: `inputs` tokens + `max_new_tokens` must be <= 16384. \
+             Given: 20017 `inputs` tokens and 1024 `max_new_tokens`",
+        Some(20_017),
+        Some(16_384),
+    ),
+    ("z.ai", "Prompt exceeds max length", None, None),
+    (
+        "hugging face",
+        "Input validation error: `inputs` must have less than 4095 tokens. Given: 5012",
+        Some(5_012),
+        Some(4_095),
+    ),
+    (
+        "nvidia",
+        "Prompt length (9000) exceeds maximum input length (8192). Set log level to info",
+        Some(9_000),
+        Some(8_192),
+    ),
+    (
+        "vllm",
+        "The decoder prompt (length 40000) is longer than the maximum model length of 32768. Make sure that \
+             `max_model_len` is no smaller than the number of text tokens.",
+        Some(40_000),
+        Some(32_768),
+    ),
+    (
+        "vllm",
+        "the engine prompt length 133999 exceeds the max_model_len 131072. Please reduce prompt.",
+        Some(133_999),
+        Some(131_072),
+    ),
+    (
+        "fireworks",
+        "The prompt is too long: 138421, model maximum context length: 131071",
+        Some(138_421),
+        Some(131_071),
+    ),
+    (
+        "deepseek",
+        "This model's maximum context length is 131072 tokens. However, you requested 140000 tokens (131808 in the \
+             messages, 8192 in the completion). Please reduce the length of the messages or completion.",
+        Some(140_000),
+        Some(131_072),
+    ),
+    (
+        "sglang",
+        "Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of \
+             40000 tokens",
+        Some(40_000),
+        Some(32_768),
+    ),
+    (
+        "sambanova",
+        "Requested generation length 1 is not possible! The provided prompt is 9000 tokens long, so generating 1 tokens \
+             requires a sequence length of 9001, but the maximum supported sequence length is just 8192!",
+        Some(9_001),
+        Some(8_192),
+    ),
+    (
+        "lmstudio",
+        "Trying to keep the first 13065 tokens when context the overflows. However, the model is loaded with context \
+             length of only 4096 tokens, which is not enough.",
+        Some(13_065),
+        Some(4_096),
+    ),
+    (
+        "lmstudio",
+        "Reached context length of 4096 tokens with this model, but this model does not currently support mid-generation \
+             context overflow.",
+        None,
+        Some(4_096),
+    ),
+    ("llama.cpp", "Context size has been exceeded.", None, None),
+    (
+        "ollama",
+        "the input length exceeds the context length",
+        None,
+        None,
+    ),
+    (
+        "vertex",
+        "Unable to submit request because the input token count is 1048577 but model only supports up to 1048576. Reduce \
+             the input token count and try again.",
+        Some(1_048_577),
+        Some(1_048_576),
+    ),
+    (
+        "bedrock",
+        "Too many input tokens. Max input tokens: 8192, request input token count: 9000",
+        Some(9_000),
+        Some(8_192),
+    ),
+    ("moonshot", "Input token length too long", None, None),
+    (
+        "ds4",
+        "Prompt has 32769 tokens, but the configured context size is 32768 tokens",
+        Some(32_769),
+        Some(32_768),
+    ),
+    (
+        "volcengine",
+        "Total tokens of image and text exceed max message tokens.",
+        None,
+        None,
+    ),
+    (
+        "cohere",
+        "too many tokens: size limit exceeded by 11326 tokens. Try using shorter or fewer inputs",
+        None,
+        None,
+    ),
+    (
         "others",
         "context_length_exceeded: token limit exceeded",
         None,
@@ -225,19 +345,154 @@ fn numbers_are_read_when_a_vendor_says_them() {
 }
 
 #[test]
+fn sign_has_a_text_when_it_is_in_the_table() {
+    let texts: Vec<_> = TEXTS
+        .iter()
+        .map(|(_, text, ..)| text.to_lowercase())
+        .collect();
+    let no_body = [
+        "400 (no body)",
+        "413 (no body)",
+        "400 status code (no body)",
+        "413 status code (no body)",
+    ];
+    for sign in OVERFLOW.iter().filter(|sign| sign.code.is_empty()) {
+        let mut all = texts.iter().map(String::as_str).chain(no_body);
+        assert!(all.any(|text| sign.occurs(text, &[])), "{:?}", sign.parts);
+    }
+}
+
+/// Bodies of refusals as they come, with their status, and what each is.
+#[test]
+fn refusals_are_overflows_when_vendors_wrap_them_in_their_own_way() {
+    use crate::classify::Refusal;
+    let table = [
+        (
+            400,
+            r#"{"error":{"code":"1261","message":"Prompt 超长"}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            400,
+            r#"{"error":{"code":1261,"message":"Prompt"}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            400,
+            r#"{"error":{"code":"1301","message":"系统检测到输入或生成内容可能包含不安全或敏感内容"}}"#,
+            ErrorKind::Invalid,
+        ),
+        (
+            400,
+            r#"{"error":{"code":"1210","message":"API 调用参数有误，请检查文档。"}}"#,
+            ErrorKind::Invalid,
+        ),
+        (
+            422,
+            r#"{"error":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000 `inputs` tokens and 0 `max_new_tokens`","error_type":"validation"}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            422,
+            r#"{"error":"Input validation error: `max_new_tokens` must be <= 4096. Given: 20000"}"#,
+            ErrorKind::Invalid,
+        ),
+        (
+            413,
+            r#"{"error":{"code":"tokens_limit_reached","message":"Request body too large for gpt-4o model. Max size: 8000 tokens.","details":"x"}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            400,
+            r#"{"error":{"code":"tokens_limit_reached","message":"too large"}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            413,
+            r#"{"error":{"message":"Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 9000, please reduce your message size","code":"rate_limit_exceeded"}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            429,
+            r#"{"error":{"message":"Rate limit reached on tokens per min: Limit 30000, Requested 40000. maximum context length","code":"rate_limit_exceeded"}}"#,
+            ErrorKind::RateLimited,
+        ),
+        (
+            400,
+            r#"{"error":{"code":400,"message":"request (9412 tokens) does not fit","type":"exceed_context_size_error","n_prompt_tokens":9412,"n_ctx":8192}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            500,
+            r#"{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"server_error"}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            500,
+            r#"{"error":{"message":"too many tokens in flight"}}"#,
+            ErrorKind::Overloaded,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"Range of input length should be [1, 129024]\"}}","provider_name":"Alibaba"}}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            400,
+            r#"{"detail":"{\"error\":{\"type\":\"exceed_context_size_error\",\"message\":\"request (5 tokens) exceeds the available context size\"}}"}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            400,
+            r#"{"object":"error","message":"Prompt contains too much","type":"invalid_request_error","code":"3051"}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"Range of max_tokens should be [1, 8192]","code":"invalid_parameter_error"}}"#,
+            ErrorKind::Invalid,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"max_tokens is too large: 40000. This model supports at most 16384 completion tokens, whereas you provided 40000."}}"#,
+            ErrorKind::Invalid,
+        ),
+        (
+            400,
+            r#"{"message":"Too many tokens, please wait before trying again."}"#,
+            ErrorKind::Invalid,
+        ),
+    ];
+    for (status, body, expect) in table {
+        assert_eq!(
+            Refusal::of_body(status, body).kind(),
+            expect,
+            "{status} {body}"
+        );
+        if expect == ErrorKind::Overflow && status != 413 {
+            let in_stream = crate::wire::refusal(&"x/y".into(), body);
+            assert_eq!(in_stream.kind(), expect, "in a stream: {body}");
+        }
+    }
+}
+
+#[test]
 fn is_overflow_says_no_when_a_rate_is_meant() {
     for text in [
         "rate limit: too many tokens",
         "too many requests: prompt is too long",
         "throttling error: too many tokens",
         "service unavailable: too many tokens",
+        "too many tokens per day",
         "image exceeds the limit of 5242880 bytes",
         "max_tokens is too large: 140000",
         "bad request",
     ] {
         assert!(!is_overflow(Some(400), text, &[]), "{text}");
     }
-    assert!(!is_overflow(Some(500), "exceeds the context window", &[]));
+    assert!(is_overflow(Some(500), "exceeds the context window", &[]));
+    assert!(!is_overflow(Some(500), "token limit exceeded", &[]));
+    assert!(!is_overflow(Some(401), "prompt is too long", &[]));
     assert!(is_overflow(
         None,
         "",

@@ -9,7 +9,7 @@ fn split<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<(String, 
     let mut splitter = Splitter::default();
     let mut events = Vec::new();
     for piece in pieces {
-        splitter.push(piece)?;
+        splitter.push(piece);
         while let Some(frame) = splitter.next()? {
             events.push((frame.event.to_owned(), frame.data.to_owned()));
         }
@@ -100,18 +100,19 @@ fn last_gives_the_open_event_when_the_stream_ends() {
 }
 
 #[test]
-fn push_refuses_when_bytes_are_not_text() {
-    let expect = "the stream holds bytes that are not UTF-8";
-    for pieces in [
-        &[&b"data: \xff\n\n"[..]][..],
-        &[b"data: \xe2\x82", b"x"],
-        &[b"data: \xf0", b"\x9f", b"\x9f\x9f\xff"],
+fn push_replaces_bytes_when_they_are_not_text() {
+    for bytes in [
+        &b"data: a\xffb\n\n"[..],
+        b"data: \xe2\x82x\n\n",
+        b"data: \xf0\x9f\x9f\xff\xf0\x9f\xa6\x80\n\n",
+        b"data: \xed\xa0\xbd\xed\xb8\x80\xc3\n\n",
     ] {
-        let error = split(pieces.iter().copied()).expect_err("the bytes are not text");
-        assert_eq!(
-            (error.kind(), error.message()),
-            (ErrorKind::Protocol, expect)
-        );
+        let text = String::from_utf8_lossy(bytes);
+        let expect = text.trim().strip_prefix("data: ").expect("an event");
+        for size in 1..=bytes.len() {
+            let events = split(bytes.chunks(size)).expect("events");
+            assert_eq!(events, [(String::new(), expect.to_owned())], "{size}");
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod clouds;
 mod embed;
 mod keys;
 mod observe;
+mod odd;
 mod provider;
 mod refusals;
 mod server;

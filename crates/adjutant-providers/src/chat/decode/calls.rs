@@ -1,12 +1,15 @@
 //! The calls of a reply while they stream, told apart however a server tells them apart.
 
-use std::{borrow::Cow, collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc};
 
 use adjutant_llm::{Block, BlockKind, Call, Chunk, Error, Extra, ToolName};
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value};
 
 use super::{Decoder, kept, protocol};
-use crate::{chat::wire::CallDelta, text::Text};
+use crate::{
+    args::{PartialArgs, is_object},
+    chat::wire::CallDelta,
+};
 
 /// The largest number of calls that may wait for their names.
 const MAX_CALLS: usize = 4_096;
@@ -17,9 +20,20 @@ pub(super) struct OpenCall {
     index: Option<u64>,
     wire_id: Option<Arc<str>>,
     named: Option<(u32, ToolName)>,
-    args: String,
+    args: PartialArgs,
+    /// True if a piece had arguments, even empty ones: then the name is complete.
+    has_args: bool,
     /// The content that goes back with the call.
     extra_content: Option<Value>,
+}
+
+/// The fields of a piece that place it in a call.
+#[derive(Clone, Copy)]
+struct Piece<'a> {
+    index: Option<u64>,
+    id: Option<&'a str>,
+    name: Option<&'a str>,
+    args: &'a str,
 }
 
 impl Decoder {
@@ -28,22 +42,23 @@ impl Decoder {
         delta: &mut CallDelta<'_>,
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
-        let (name, arguments) = match delta.function.take() {
-            Some(function) => (function.name.0, function.arguments),
-            None => (None, None),
+        let function = delta.function.take().unwrap_or_default();
+        let id = delta.id.0.take().filter(|it| !it.is_empty());
+        let name = function.name.0.filter(|it| !it.is_empty());
+        let piece = Piece {
+            index: delta.index.0,
+            id: id.as_deref(),
+            name: name.as_deref(),
+            args: function.arguments.as_deref().unwrap_or_default(),
         };
-        let (id, name) = (
-            delta.id.0.take().filter(|it| !it.is_empty()),
-            name.filter(|it| !it.is_empty()),
-        );
-        let at = match self.find(delta.index, id.as_deref(), name.is_some()) {
+        let at = match self.find(piece) {
             Some(at) => at,
             None if self.calls.len() == MAX_CALLS => {
                 return Err(protocol("the reply has more than 4,096 calls"));
             }
             None => {
                 self.hush(out);
-                self.calls.push(OpenCall::new(delta.index));
+                self.calls.push(OpenCall::new(piece.index));
                 self.calls.len() - 1
             }
         };
@@ -54,28 +69,40 @@ impl Decoder {
         {
             open.extra_content = Some(extra);
         }
-        if let (None, Some(id)) = (&open.wire_id, id) {
+        if let (None, Some(id)) = (&open.wire_id, piece.id) {
             open.wire_id = Some(id.into());
         }
-        if let (None, Some(name)) = (&open.named, name) {
-            let name = ToolName::from(&*name);
-            let block = self.blocks.open(
-                |id| BlockKind::Call {
-                    id,
-                    name: name.clone(),
-                },
-                out,
-            )?;
-            open.named = Some((block, name));
-            if !open.args.is_empty() {
-                out.push_back(Chunk::Delta {
-                    block,
-                    text: open.args.clone(),
-                });
+        match (&mut open.named, piece.name) {
+            (None, Some(name)) => {
+                let name = ToolName::from(name);
+                let block = self.blocks.open(
+                    |id| BlockKind::Call {
+                        id,
+                        name: name.clone(),
+                    },
+                    out,
+                )?;
+                open.named = Some((block, name));
+                if !open.args.is_empty() {
+                    out.push_back(Chunk::Delta {
+                        block,
+                        text: open.args.as_str().to_owned(),
+                    });
+                }
             }
+            (Some((_, known)), Some(name)) if known.as_str() != name && open.args.is_empty() => {
+                let is_longer = name.starts_with(known.as_str());
+                *known = if is_longer {
+                    name.into()
+                } else {
+                    format!("{known}{name}").into()
+                };
+            }
+            _ => {}
         }
-        if let Some(text) = arguments.and_then(fragment).filter(|text| !text.is_empty()) {
-            open.args.push_str(&text);
+        open.has_args |= function.arguments.is_some();
+        if let Some(text) = function.arguments.filter(|text| !text.is_empty()) {
+            open.args.push(&text);
             if let Some((block, _)) = &open.named {
                 out.push_back(Chunk::Delta {
                     block: *block,
@@ -86,42 +113,45 @@ impl Decoder {
         Ok(())
     }
 
-    /// The open call that a delta belongs to: by its index, then by its id, then the last one.
+    /// The open call that a piece belongs to, or `None` if it starts another one.
     ///
-    /// Some servers give every call the index 0 and tell them apart by id; some give neither after the first delta.
-    fn find(&self, index: Option<u64>, id: Option<&str>, has_name: bool) -> Option<usize> {
-        let same_id = |open: &OpenCall| match (open.wire_id.as_deref(), id) {
-            (Some(one), Some(other)) => one == other,
-            _ => true,
-        };
-        if let Some(index) = index {
-            let found = self
-                .calls
-                .iter()
-                .rposition(|open| open.index == Some(index))?;
-            let other = !same_id(&self.calls[found]) && has_name;
-            return if other {
-                self.calls
-                    .iter()
-                    .position(|open| open.wire_id.as_deref() == id)
-            } else {
-                Some(found)
-            };
-        }
-        if id.is_some() {
-            return self
-                .calls
-                .iter()
-                .position(|open| open.wire_id.as_deref() == id);
-        }
+    /// Servers do not agree on what tells calls apart. Sources: one index for all calls, ollama/ollama 15457, 2026-04; an
+    /// index that drifts within a call; an id that changes within a call, poolsideai/pool 9, 2026-05; names in every piece,
+    /// NousResearch/hermes-agent 8259, 2026-04; names in pieces, continuedev/continue 5849, 2025-05.
+    fn find(&self, piece: Piece<'_>) -> Option<usize> {
         let last = self.calls.len().checked_sub(1)?;
-        (!has_name || self.calls[last].named.is_none()).then_some(last)
+        let by_index = piece.index.and_then(|index| {
+            let is_it = |open: &OpenCall| open.index == Some(index);
+            self.calls.iter().rposition(is_it)
+        });
+        if let (Some(at), None, None) = (by_index, piece.id, piece.name) {
+            return Some(at);
+        }
+        let by_id = piece.id.and_then(|id| {
+            let is_it = |open: &OpenCall| open.wire_id.as_deref() == Some(id);
+            let at = by_index.filter(|at| is_it(&self.calls[*at]));
+            at.or_else(|| self.calls.iter().rposition(is_it))
+        });
+        let is_unplaced = piece.index.is_none() && piece.id.is_none();
+        let found = by_id.or(by_index).or(is_unplaced.then_some(last));
+        match (found, piece.name) {
+            (Some(at), None) => Some(at),
+            (Some(at), Some(name)) => self.calls[at].takes(name, &piece).then_some(at),
+            // A piece without a name continues the last call, whatever it is numbered, until that is whole.
+            (None, None) => (!is_object(self.calls[last].args.as_str())).then_some(last),
+            (None, Some(name)) => self.calls[last].repeats(name, &piece).then_some(last),
+        }
     }
 
     /// Closes the calls; what the model thought last goes with the first one.
     pub(super) fn close_calls(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         for open in std::mem::take(&mut self.calls) {
+            let args: Arc<str> = Arc::from(open.args.whole());
             let Some((block, name)) = open.named else {
+                // Arguments without a name may say again what a call said.
+                if self.blocks.calls().any(|call| call.args == args) {
+                    continue;
+                }
                 return Err(protocol("a call names no tool"));
             };
             let has_extra = open.extra_content.is_some() || !self.details.is_empty();
@@ -135,7 +165,7 @@ impl Decoder {
                 id,
                 wire_id: open.wire_id,
                 name,
-                args: open.args.into(),
+                args,
                 extra,
             };
             self.blocks.close(block, Block::Call(call), out);
@@ -161,17 +191,50 @@ impl OpenCall {
             index,
             wire_id: None,
             named: None,
-            args: String::new(),
+            args: PartialArgs::default(),
+            has_args: false,
             extra_content: None,
         }
     }
+
+    /// True if a piece with a name belongs to this call, to which its index or its id points.
+    fn takes(&self, name: &str, piece: &Piece<'_>) -> bool {
+        let Some((_, known)) = &self.named else {
+            return true;
+        };
+        let is_same_name = known.as_str() == name;
+        let ids = (self.wire_id.as_deref(), piece.id);
+        let has_other_id = matches!(ids, (Some(known), Some(id)) if known != id);
+        let has_other_index =
+            matches!((self.index, piece.index), (Some(known), Some(index)) if known != index);
+        if has_other_index || has_other_id || is_object(self.args.as_str()) {
+            return self.repeats(name, piece);
+        }
+        if is_same_name || !self.args.is_empty() {
+            return is_same_name || !is_beginning(piece.args);
+        }
+        // Without arguments so far, it is the rest of the name if anything says so.
+        ids.0.is_some() || !self.has_args
+    }
+
+    /// True if a piece that looks like one of another call says again what this call said, or continues it.
+    fn repeats(&self, name: &str, piece: &Piece<'_>) -> bool {
+        let is_same_name = self
+            .named
+            .as_ref()
+            .is_some_and(|(_, it)| it.as_str() == name);
+        let has_same_id = piece.id.is_some() && self.wire_id.as_deref() == piece.id;
+        let is_known = if is_object(self.args.as_str()) {
+            self.args.as_str() == piece.args || has_same_id && piece.args.trim().is_empty()
+        } else {
+            !self.args.is_empty() && !is_beginning(piece.args)
+        };
+        is_same_name && is_known
+    }
 }
 
-/// A piece of arguments: a text, or the JSON itself where a server sends an object.
-fn fragment(raw: &RawValue) -> Option<Cow<'_, str>> {
-    match serde_json::from_str::<Text<'_>>(raw.get()) {
-        Ok(Text(text)) => Some(text),
-        Err(_) if raw.get() == "null" => None,
-        Err(_) => Some(Cow::Borrowed(raw.get())),
-    }
+/// True if these arguments can be the beginning of a call's.
+fn is_beginning(args: &str) -> bool {
+    let args = args.trim_start();
+    args.is_empty() || args.starts_with('{')
 }

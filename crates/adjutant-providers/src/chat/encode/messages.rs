@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, mem};
 
-use adjutant_llm::{CallId, Source, Thinking, Warning};
+use adjutant_llm::{Call, Source, Thinking, Warning};
 use serde_json::Value;
 
 use super::{
@@ -66,9 +66,10 @@ impl Encoder {
         if !self.dialect.tools {
             return self.in_words(&said, tail, warnings);
         }
+        let related = said.related;
         let calls = said.parts.iter().filter_map(|part| match part {
             projection::ReplyPart::Call { call, args, extra } => Some(wire::Call {
-                id: self.id(call.id),
+                id: self.id(call, related, tail),
                 kind: "function",
                 function: Function {
                     name: name(call, 64),
@@ -89,16 +90,21 @@ impl Encoder {
             tool_calls,
             ..Assistant::default()
         };
-        self.think(&said, &mut message);
+        self.think(&said, tail, &mut message);
         if message.content.is_none() && !self.dialect.null_content {
             message.content = Some(Content::Text(Cow::Borrowed("")));
         }
         self.message(tail, Role::Model, &Message::Assistant(message));
-        self.results(mem::take(&mut said.results), tail, warnings);
+        self.results(mem::take(&mut said.results), related, tail, warnings);
     }
 
     /// Puts what the model thought into its message, as the dialect wants it.
-    fn think<'a>(&self, said: &'a ProjectedReply<'a>, message: &mut Assistant<'a>) {
+    fn think<'a>(
+        &self,
+        said: &'a ProjectedReply<'a>,
+        tail: &mut Tail,
+        message: &mut Assistant<'a>,
+    ) {
         let thoughts = || {
             said.parts.iter().filter_map(|part| match part {
                 projection::ReplyPart::Thinking(thinking) => Some(*thinking),
@@ -108,7 +114,7 @@ impl Encoder {
         match self.dialect.replay {
             ThinkingReplay::Never => return,
             ThinkingReplay::Details => {
-                message.reasoning_details = gather(said, |id| self.id(id));
+                message.reasoning_details = gather(said, |call| self.id(call, said.related, tail));
                 if !message.reasoning_details.is_empty() {
                     return;
                 }
@@ -144,6 +150,7 @@ impl Encoder {
     fn results(
         &self,
         results: Few<ProjectedResult<'_>>,
+        related: bool,
         tail: &mut Tail,
         warnings: &mut Vec<Warning>,
     ) {
@@ -180,7 +187,7 @@ impl Encoder {
             };
             let name = self.dialect.result_names.then(|| name(answer.call, 64));
             let message = wire::Answer {
-                tool_call_id: self.id(answer.call.id),
+                tool_call_id: self.id(answer.call, related, tail),
                 name,
                 content,
             };
@@ -266,12 +273,38 @@ impl Encoder {
         }
     }
 
-    fn id(&self, id: CallId) -> Id {
-        match self.dialect.call_ids {
-            CallIds::Ours => Id::Ours(id),
-            CallIds::Nine => Id::Nine(id),
+    /// The id of a call and of its result: the vendor's own if it made it and takes it, else ours in the vendor's form.
+    fn id<'a>(&self, call: &'a Call, related: bool, tail: &mut Tail) -> Id<'a> {
+        let form = self.dialect.call_ids;
+        let is_taken_back = |id: &str| match form {
+            CallIds::Nine => id.len() == 9 && id.bytes().all(|it| it.is_ascii_alphanumeric()),
+            CallIds::Named => is_named(id),
+            CallIds::Ours => {
+                let is_printable = id.bytes().all(|it| it.is_ascii_graphic());
+                is_printable && (1..=self.dialect.longest_call_id).contains(&id.len())
+            }
+        };
+        let theirs = related.then(|| tail.their_ids.get(call, is_taken_back));
+        match (theirs.flatten(), form) {
+            (Some(theirs), _) => Id::Theirs(theirs),
+            (None, CallIds::Ours) => Id::Ours(call.id),
+            (None, CallIds::Nine) => Id::Nine(call.id),
+            (None, CallIds::Named) => Id::Named(call),
         }
     }
+}
+
+/// True if an id is `functions.<name>:<number>`, with a smaller number than ours have.
+fn is_named(id: &str) -> bool {
+    let parts = id
+        .strip_prefix("functions.")
+        .and_then(|it| it.rsplit_once(':'));
+    let is_name = |it: u8| it.is_ascii_alphanumeric() || b"_-.".contains(&it);
+    parts.is_some_and(|(name, number)| {
+        (1..=128).contains(&name.len())
+            && name.bytes().all(is_name)
+            && number.parse::<u64>().is_ok_and(|it| it < 1 << 20)
+    })
 }
 
 /// True if the last part of a message is a text, which alone can be marked.
@@ -283,7 +316,7 @@ fn ends_in_words(message: &Message<'_>) -> bool {
 }
 
 /// The details of thinking that a reply came with, in order; those that belong to a call name it as it is sent.
-fn gather(said: &ProjectedReply<'_>, id: impl Fn(CallId) -> Id) -> Vec<Value> {
+fn gather<'a>(said: &ProjectedReply<'a>, mut id: impl FnMut(&'a Call) -> Id<'a>) -> Vec<Value> {
     let (mut all, mut calls) = (Vec::new(), Vec::new());
     for part in &said.parts {
         let extra = match part {
@@ -308,7 +341,7 @@ fn gather(said: &ProjectedReply<'_>, id: impl Fn(CallId) -> Id) -> Vec<Value> {
                 .find(|call| call.wire_id.as_deref() == Some(theirs))
         });
         if let Some(call) = call {
-            detail["id"] = id(call.id).text().into();
+            detail["id"] = id(call).text().into();
         }
     }
     all

@@ -537,7 +537,7 @@ fn thinking_comes_back_when_the_model_itself_thought_it() {
             .clone()
     };
     let mut expect =
-        json!({"role": "assistant", "content": "Reading.", "tool_calls": call("c3_0_2")});
+        json!({"role": "assistant", "content": "Reading.", "tool_calls": call("call_1")});
     assert_eq!(first("openai/m"), expect);
     expect["reasoning"] = "hm".into();
     assert_eq!(first("cerebras/m"), expect);
@@ -554,8 +554,8 @@ fn thinking_comes_back_when_the_model_itself_thought_it() {
     let expect = json!({"role": "assistant", "content": "Reading.", "reasoning_content": "", "tool_calls": bare});
     assert_eq!(foreign["messages"][0], expect);
     let detail =
-        json!([{"type": "reasoning.encrypted", "data": "ZW5j", "id": "c3_0_2", "index": 0}]);
-    let expect = json!({"role": "assistant", "content": "Reading.", "reasoning_details": detail, "tool_calls": call("c3_0_2")});
+        json!([{"type": "reasoning.encrypted", "data": "ZW5j", "id": "call_1", "index": 0}]);
+    let expect = json!({"role": "assistant", "content": "Reading.", "reasoning_details": detail, "tool_calls": call("call_1")});
     assert_eq!(first("openrouter/m"), expect);
     let in_parts = Extra::from(json!({"field": "content"}));
     let blocks = vec![
@@ -791,4 +791,82 @@ proptest! {
         prop_assert!(a.len() == 9 && a.chars().all(|it| it.is_ascii_alphanumeric()));
         prop_assert_eq!(a == b, one == other);
     }
+}
+
+#[test]
+fn ids_of_calls_go_back_to_their_vendor_when_it_takes_them() {
+    let turn = |id: &str, turn: u64, wire_ids: &[&str]| {
+        let calls = (0..).zip(wire_ids).map(|(block, wire_id)| {
+            let at = CallId {
+                turn,
+                attempt: 0,
+                block,
+            };
+            let mut call = Call::new(at, "read_file", "{}");
+            call.wire_id = Some((*wire_id).into());
+            Arc::new(Block::Call(call))
+        });
+        let mut reply = Reply::new(id.into(), FinishReason::Calls);
+        reply.blocks = calls.collect();
+        Entry::Turn(Turn::open(Arc::new(reply)).close_with(|_| CallResult::ok("a")))
+    };
+    let ids = |model: &str, turns: &[Entry]| {
+        let (body, _) = value(
+            &hosted(model),
+            &Request::of(Transcript::from_iter(turns.iter().cloned())),
+        );
+        let messages = body["messages"].as_array().expect("a list").clone();
+        let calls: Vec<Value> = messages
+            .iter()
+            .flat_map(|it| it["tool_calls"].as_array().cloned().unwrap_or_default())
+            .map(|it| it["id"].clone())
+            .collect();
+        let results: Vec<Value> = messages
+            .iter()
+            .filter(|it| it["role"] == "tool")
+            .map(|it| it["tool_call_id"].clone())
+            .collect();
+        assert_eq!(calls, results, "results follow their calls");
+        calls
+    };
+    let kimi = "vllm/moonshotai/Kimi-K2.7";
+    let first = turn(kimi, 1, &["functions.read_file:0", "functions.read_file:1"]);
+    let again = turn(kimi, 2, &["functions.read_file:0"]);
+    let other = turn("anthropic/claude-sonnet-5", 3, &["toolu_1"]);
+    let odd = turn(kimi, 4, &["chatcmpl-tool-1"]);
+    assert_eq!(
+        ids(kimi, &[first.clone(), again.clone(), other.clone(), odd]),
+        [
+            "functions.read_file:0",
+            "functions.read_file:1",
+            "functions.read_file:2097152",
+            "functions.read_file:3145728",
+            "functions.read_file:4194304",
+        ]
+    );
+    // Another family at the same provider, and another provider.
+    for model in ["vllm/qwen3", "together/moonshotai/Kimi-K2.7"] {
+        let sent = ids(model, &[first.clone()]);
+        assert!(!sent.contains(&json!("functions.read_file:0")), "{model}");
+    }
+    let long = "x".repeat(41);
+    let table = [
+        ("openai/gpt-5", "call_1", true),
+        ("openai/gpt-5", &*long, false),
+        ("vllm/qwen3", &long, true),
+        ("vllm/qwen3", "with space", false),
+        ("vllm/qwen3", "", false),
+        ("vllm/qwen3", "c9_0_0", false),
+        ("mistral/large", "abcDEF123", true),
+        ("mistral/large", "call_1", false),
+    ];
+    for (model, id, is_kept) in table {
+        let sent = ids(model, &[turn(model, 1, &[id])]);
+        assert_eq!(sent[0] == id, is_kept, "{model}: {id}: {sent:?}");
+    }
+    // The next model of the same family.
+    assert_eq!(
+        ids("openai/gpt-5.5", &[turn("openai/gpt-5", 1, &["call_1"])]),
+        ["call_1"]
+    );
 }

@@ -1,0 +1,46 @@
+//! The arguments of a call while they stream. Pure.
+
+use serde::de::IgnoredAny;
+
+/// The pieces of arguments so far.
+#[derive(Debug, Default)]
+pub(crate) struct PartialArgs {
+    text: String,
+    /// The offset at which the last piece begins.
+    last: usize,
+}
+
+impl PartialArgs {
+    pub(crate) fn push(&mut self, piece: &str) {
+        if !piece.is_empty() {
+            self.last = self.text.len();
+            self.text.push_str(piece);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// The pieces so far, joined.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The arguments. Some servers send all of them once more at the end, or all so far in each piece.
+    ///
+    /// Source: elizaOS/eliza 16973, 2026-07, and NousResearch/hermes-agent 35718, 2026-05.
+    pub(crate) fn whole(&self) -> &str {
+        let last = &self.text[self.last..];
+        if self.last > 0 && is_object(last) && !is_object(&self.text) {
+            return last;
+        }
+        &self.text
+    }
+}
+
+/// True if arguments are a whole object.
+pub(crate) fn is_object(args: &str) -> bool {
+    let args = args.trim();
+    args.starts_with('{') && args.ends_with('}') && serde_json::from_str::<IgnoredAny>(args).is_ok()
+}

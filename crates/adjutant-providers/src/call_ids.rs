@@ -1,0 +1,44 @@
+//! The ids under which calls and their results are sent back. Pure.
+
+use std::{collections::HashMap, sync::Arc};
+
+use adjutant_llm::{Call, CallId};
+use serde::Serialize;
+
+/// The id of a call in a request.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(untagged)]
+pub(crate) enum WireId<'a> {
+    /// The vendor's own.
+    Theirs(&'a str),
+    Ours(CallId),
+}
+
+/// The ids of vendors in the messages so far, and the calls that have them.
+#[derive(Debug, Default)]
+pub(crate) struct TheirIds(HashMap<Arc<str>, CallId>);
+
+impl TheirIds {
+    /// The vendor's own id of a call, if it can go back: the wire takes it, and no call before has it.
+    ///
+    /// The same call gets the same answer again, so that results follow their calls.
+    pub(crate) fn get<'a>(
+        &mut self,
+        call: &'a Call,
+        is_taken_back: impl Fn(&str) -> bool,
+    ) -> Option<&'a str> {
+        let id = call.wire_id.as_ref()?;
+        // An id in the form of ours may be that of another call.
+        if !is_taken_back(id) || id.parse::<CallId>().is_ok() {
+            return None;
+        }
+        let owner = *self.0.entry(Arc::clone(id)).or_insert(call.id);
+        (owner == call.id).then_some(&**id)
+    }
+}
+
+/// True if an id has at most so many letters, digits, `_` and `-`.
+pub(crate) fn is_plain(id: &str, longest: usize) -> bool {
+    let is_part = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || it == b'-';
+    (1..=longest).contains(&id.len()) && id.bytes().all(is_part)
+}
