@@ -51,6 +51,44 @@ const SAID: [&str; 11] = [
     "minProperties",
     "maxProperties",
 ];
+/// Members that it knows. Others are annotations, or say nothing without those that it does not know.
+///
+/// Source: Anthropic's guide to structured outputs, "JSON schema limitations", 2026-11; `transform_schema` of its Python
+/// client 2.14 moves all others into descriptions.
+const KNOWN: [&str; 19] = [
+    "$defs",
+    "$ref",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "default",
+    "definitions",
+    "description",
+    "enum",
+    "format",
+    "items",
+    "minItems",
+    "oneOf",
+    "pattern",
+    "properties",
+    "required",
+    "title",
+    "type",
+];
+/// Members of which a strict mode demands one: without them, a schema takes anything.
+///
+/// Source: "schema must have a 'type' key" in can1357/oh-my-pi 211, 2026-02; Anthropic's Python client 2.14 raises an error.
+const DEMANDS: [&str; 8] = [
+    "$ref",
+    "allOf",
+    "anyOf",
+    "const",
+    "enum",
+    "oneOf",
+    "properties",
+    "type",
+];
 /// The formats of texts that it knows.
 const FORMATS: [&str; 10] = [
     "date-time",
@@ -122,7 +160,8 @@ fn rewrite(
         object.insert(name.clone(), value);
     }
     change(&mut object)?;
-    Some(Value::Object(object))
+    let is_demanding = DEMANDS.iter().any(|name| object.contains_key(*name));
+    is_demanding.then_some(Value::Object(object))
 }
 
 /// Closes a schema of an object.
@@ -172,8 +211,15 @@ fn say(object: &mut Map<String, Value>) -> Option<()> {
     let (said, kept): (Map<_, _>, Map<_, _>) = std::mem::take(object)
         .into_iter()
         .partition(|(name, value)| refused(name, value));
+    let is_array = kept.get("type").is_none_or(|it| {
+        it == "array"
+            || it
+                .as_array()
+                .is_some_and(|names| names.contains(&"array".into()))
+    });
     *object = kept
         .into_iter()
+        .filter(|(name, _)| KNOWN.contains(&name.as_str()) && (is_array || name != "items"))
         .map(|(name, it)| {
             (
                 if name == "oneOf" {
@@ -353,6 +399,24 @@ mod tests {
             |inner, _| json!({"type": "array", "items": inner}),
         );
         check(deep, None, None);
+    }
+
+    #[test]
+    fn schemas_stay_as_they_are_when_a_member_takes_anything() {
+        for anything in [json!({}), json!({"description": "Any value."})] {
+            let schema =
+                json!({"type": "object", "properties": {"a": anything}, "required": ["a"]});
+            check(schema, None, None);
+        }
+    }
+
+    #[test]
+    fn closed_drops_annotations_that_the_mode_does_not_know() {
+        let text = json!({"type": "string", "optional": true, "examples": ["x"], "items": {"type": "string"}});
+        let schema = json!({"type": "object", "properties": {"a": text}, "required": ["a"], "additionalProperties": false});
+        let mut expect = schema.clone();
+        expect["properties"]["a"] = json!({"type": "string"});
+        assert_eq!(closed(&schema), Some(expect));
     }
 
     #[test]
