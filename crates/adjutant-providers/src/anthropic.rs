@@ -8,14 +8,14 @@ mod wire;
 
 use std::sync::Arc;
 
-use adjutant_llm::ModelInfo;
+use adjutant_llm::{Error, ModelInfo};
 
 use crate::{
     blocks::CallIdSeed,
     credentials::Key,
     driver::{Address, Auth},
     gemini::escaped,
-    host::{Host, Site, Wire, hosted},
+    host::{Host, Remedy, Site, Wire, hosted},
 };
 
 const BASE_URL: &str = "https://api.anthropic.com";
@@ -43,6 +43,7 @@ impl Anthropic {
             info: Arc::clone(&info),
             caching,
             site: Site::Own,
+            controls: encode::Controls::default(),
         };
         Self {
             inner: Host::new(info, protocol, BASE_URL, key.into()),
@@ -59,7 +60,10 @@ impl Anthropic {
         } else {
             encode::Caching::Off
         };
-        self.inner.set_protocol(|encoder| encoder.caching = caching);
+        self.inner.set_protocol(|encoder| {
+            encoder.caching = caching;
+            encoder.controls = encode::Controls::default();
+        });
         self
     }
 
@@ -81,6 +85,7 @@ impl Anthropic {
     pub fn site(mut self, site: Site) -> Self {
         self.inner.set_protocol(|encoder| {
             encoder.site = site;
+            encoder.controls = encode::Controls::default();
             if site != Site::Own {
                 encoder.caching = encode::Caching::Marks;
             }
@@ -107,12 +112,16 @@ impl Wire for encode::Encoder {
         }
     }
 
-    fn list_headers(&self, info: &ModelInfo) -> &'static [(&'static str, &'static str)] {
-        if info.thinking_binding {
+    fn list_headers(&self, _: &ModelInfo) -> &'static [(&'static str, &'static str)] {
+        if self.asks_to_drop() {
             &wire::BINDING_BETA
         } else {
             &[]
         }
+    }
+
+    fn remedy(&self, refusal: &Error) -> Option<Remedy> {
+        encode::remedy(self, refusal)
     }
 
     fn decoder(&self, info: &Arc<ModelInfo>, place: CallIdSeed) -> decode::Decoder {

@@ -2,15 +2,11 @@
 
 use adjutant_llm::{Cache, Request};
 
+use crate::fnv::Fnv;
+
 /// The largest number of characters that a key may have. Source: `prompt_cache_key` as the pi project sends it,
 /// 2026-08.
 const MAX_KEY: usize = 64;
-
-/// The 64-bit FNV-1a hash. It is specified, so that a key is the same in every process and version.
-///
-/// Source: draft-eastlake-fnv, "The FNV Non-Cryptographic Hash Algorithm".
-#[derive(Debug, Clone, Copy)]
-struct Fnv(u64);
 
 /// The key of a request: the caller's own, else one of the system prompt and the tools. `None` if no cache is wanted.
 pub fn cache_key(request: &Request) -> Option<String> {
@@ -20,8 +16,8 @@ pub fn cache_key(request: &Request) -> Option<String> {
     match &request.options.cache_key {
         Some(key) if key.chars().count() <= MAX_KEY => Some(key.to_string()),
         // Cutting it would give one key to many conversations.
-        Some(key) => Some(Fnv::new().with(key).name()),
-        None => Some(of_beginning(request).name()),
+        Some(key) => Some(name(Fnv::new().with(key.as_bytes()))),
+        None => Some(name(of_beginning(request))),
     }
 }
 
@@ -29,28 +25,15 @@ fn of_beginning(request: &Request) -> Fnv {
     request
         .tools
         .iter()
-        .fold(Fnv::new().with(&request.system), |hash, tool| {
+        .fold(Fnv::new().with(request.system.as_bytes()), |hash, tool| {
             hash.with(tool.name.as_str())
-                .with(&tool.description)
-                .with(&tool.schema.to_string())
+                .with(tool.description.as_bytes())
+                .with(tool.schema.to_string())
         })
 }
 
-impl Fnv {
-    fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    /// Takes a text, and a byte that no text holds after it, so that texts that are cut elsewhere differ.
-    fn with(self, text: &str) -> Self {
-        let step =
-            |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        Self(text.bytes().chain([0xff]).fold(self.0, step))
-    }
-
-    fn name(self) -> String {
-        format!("adjutant-{:016x}", self.0)
-    }
+fn name(hash: Fnv) -> String {
+    format!("adjutant-{hash}")
 }
 
 #[cfg(test)]

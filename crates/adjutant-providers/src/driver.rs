@@ -19,7 +19,8 @@ use std::{
 };
 
 use adjutant_llm::{
-    Chunk, ChunkStream, Error, ErrorKind, ModelInfo, Options, RateLimits, Reply, Request, Warning,
+    Block, Chunk, ChunkStream, Error, ErrorKind, ModelInfo, Options, RateLimits, Reply, Request,
+    Warning,
 };
 use bytes::Bytes;
 use futures_core::Stream;
@@ -41,6 +42,7 @@ use crate::{
     credentials::{Resolving, Secrets},
     driver::{failure::Refused, watch::Watch},
     options,
+    segments::{Prefix, Prepared},
     sse::{Frame, Framing, Splitter},
     surrogates::Joined,
 };
@@ -53,6 +55,8 @@ const DRAIN: Duration = Duration::from_millis(20);
 const BATCH: usize = 32;
 /// The number of chunks for which there is room from the beginning: what a short answer has.
 const ROOM: usize = 8;
+/// The most times that one request is changed and sent again.
+const MAX_REMEDIES: usize = 2;
 /// The number of turns that the connection gets for the rest of a body before a timer is set.
 const MAX_YIELDS: u8 = 4;
 /// The largest number of bytes of events that one answer may have.
@@ -75,7 +79,13 @@ pub(crate) trait Driven: fmt::Debug + Send + Sync + 'static {
         &[]
     }
 
-    fn encode(&self, request: &Request) -> (Segmented, Vec<Warning>);
+    fn encode(&self, request: &Request) -> Prepared;
+
+    /// Changes how a refused request is written, if that may help, and returns the change.
+    fn remedy(&self, request: &Request, refusal: &Error) -> Option<Warning> {
+        let _ = (request, refusal);
+        None
+    }
 
     fn decoder(&self, place: CallIdSeed) -> Self::Decoder;
 }
@@ -130,6 +140,12 @@ struct Driver<W: Driven> {
     out: VecDeque<Chunk>,
     /// The content of `Start`; there until it was said.
     start: Option<Start>,
+    /// The request, until it is accepted.
+    request: Option<Request>,
+    /// The changes to the request after it was refused.
+    remedies: Vec<Warning>,
+    /// The digests that the thinking of the reply is bound to.
+    prefix: Option<Prefix>,
     /// True if an event was read without a failure: then the attempt has started.
     read: bool,
     request_id: Option<Arc<str>>,
@@ -193,6 +209,9 @@ impl<W: Driven> Driver<W> {
             splitter,
             out: VecDeque::with_capacity(ROOM),
             start: None,
+            request: None,
+            remedies: Vec::new(),
+            prefix: None,
             read: false,
             request_id: None,
             secret: None,
@@ -272,7 +291,7 @@ impl<W: Driven> Driver<W> {
         }
     }
 
-    /// Encodes and sends the request, and lets go of it.
+    /// Checks and sends the request.
     fn begin(&mut self) {
         let State::New(request) = std::mem::replace(&mut self.state, State::Ended) else {
             return;
@@ -289,9 +308,20 @@ impl<W: Driven> Driver<W> {
             self.state = State::Failed(error);
             return;
         }
+        self.submit(request);
+    }
+
+    /// Encodes and sends the request.
+    fn submit(&mut self, request: Request) {
         let endpoint = self.wire.endpoint();
         self.deadline = after(endpoint.timeouts().first_byte);
-        let (body, warnings) = self.wire.encode(&request);
+        let Prepared {
+            body,
+            mut warnings,
+            prefix,
+        } = self.wire.encode(&request);
+        warnings.extend_from_slice(&self.remedies);
+        self.prefix = prefix;
         self.decoder = Some(Joined::new(self.wire.decoder(CallIdSeed::of(&request))));
         self.start = Some(Start {
             attempt: request.attempt,
@@ -306,6 +336,7 @@ impl<W: Driven> Driver<W> {
             options: Arc::clone(&request.options),
             body,
         };
+        self.request = Some(request);
         match endpoint.key().resolving(None) {
             Some(resolving) => {
                 self.again = endpoint.key().is_token().then(|| Box::new(unsent.clone()));
@@ -390,6 +421,7 @@ impl<W: Driven> Driver<W> {
             self.deadline = after(self.wire.endpoint().timeouts().idle);
             self.state = State::Refused(body, Box::new(Refused::new(&parts)));
         } else {
+            self.request = None;
             if let Some(start) = &mut self.start {
                 *start.limits = crate::limits::rate_limits(&parts.headers);
             }
@@ -501,8 +533,12 @@ impl<W: Driven> Driver<W> {
                 "the stream ended before it began",
             ));
         };
-        let reply = decoder.end(&mut self.out)?;
+        let mut reply = decoder.end(&mut self.out)?;
         self.read = true;
+        let thinks = |block: &Arc<Block>| matches!(**block, Block::Thinking(_));
+        if let Some(prefix) = self.prefix.filter(|_| reply.blocks.iter().any(thinks)) {
+            reply.prefix_digest = Some(prefix.to_string().into());
+        }
         match crate::overflow::silent(self.wire.info(), &reply) {
             Some(error) => Err(error),
             None => Ok(Arc::new(reply)),
@@ -544,6 +580,20 @@ impl<W: Driven> Driver<W> {
     fn refused(&mut self) -> StatePoll {
         if let State::Refused(_, refused) = std::mem::replace(&mut self.state, State::Ended) {
             let error = refused.into_error(self.wire.info(), &self.secrets);
+            let request = self
+                .request
+                .take()
+                .filter(|_| self.remedies.len() < MAX_REMEDIES);
+            if let Some(request) = request
+                && let Some(remedy) = self.wire.remedy(&request, &error)
+            {
+                if let Some(watch) = self.watch.take() {
+                    watch.ended(Some(&error));
+                }
+                self.remedies.push(remedy);
+                self.submit(request);
+                return Poll::Ready(());
+            }
             return self.fail(error);
         }
         Poll::Ready(())

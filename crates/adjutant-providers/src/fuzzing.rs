@@ -94,7 +94,7 @@ pub struct Encoded(Segmented);
 
 impl Encoded {
     fn of(wire: &impl driver::Driven, request: &Request) -> Self {
-        Self(wire.encode(request).0)
+        Self(wire.encode(request).body)
     }
 
     /// Returns the number of bytes it has; nothing is looked at or copied for it.

@@ -2,14 +2,13 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use adjutant_llm::{ModelInfo, Request, Warning};
+use adjutant_llm::{Error, ModelInfo, Request, Warning};
 
 use crate::{
     blocks::CallIdSeed,
-    body::Segmented,
     credentials::Key,
     driver::{Address, Decode, Driven, Endpoint, Observe, Timeouts},
-    segments::{self, Encode, Heads},
+    segments::{self, Encode, Heads, Prepared},
 };
 
 /// Gives a model the setters that all wires have, and makes it a [`Model`](adjutant_llm::Model).
@@ -88,8 +87,23 @@ pub trait Wire: Encode + fmt::Debug + Clone + Send + Sync + 'static {
         &[]
     }
 
+    /// Returns how a refused request may be accepted, if the wire knows; one request gets at most two remedies.
+    fn remedy(&self, refusal: &Error) -> Option<Remedy> {
+        let _ = refusal;
+        None
+    }
+
     /// The decoder of one answer; [`Blocks`](crate::wire::Blocks) are made of the seed.
     fn decoder(&self, info: &Arc<ModelInfo>, seed: CallIdSeed) -> Self::Decoder;
+}
+
+/// A way to send a refused request again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remedy {
+    /// The message from which on the thinking of replies is left out; `None` if the wire itself writes something else now.
+    pub thinking_from: Option<usize>,
+    /// The change, for the user.
+    pub warning: Warning,
 }
 
 /// Where a vendor's protocol is served, as far as it is another one there.
@@ -211,8 +225,16 @@ impl<P: Wire> Driven for Host<P> {
         self.protocol.list_headers(&self.info)
     }
 
-    fn encode(&self, request: &Request) -> (Segmented, Vec<Warning>) {
+    fn encode(&self, request: &Request) -> Prepared {
         segments::encode(&self.slot, &self.info, &self.protocol, &self.heads, request)
+    }
+
+    fn remedy(&self, request: &Request, refusal: &Error) -> Option<Warning> {
+        let remedy = self.protocol.remedy(refusal)?;
+        if let Some(message) = remedy.thinking_from {
+            segments::refuse_thinking(&self.slot, &self.info, &self.protocol, request, message);
+        }
+        Some(remedy.warning)
     }
 
     fn decoder(&self, place: CallIdSeed) -> P::Decoder {

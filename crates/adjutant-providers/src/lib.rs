@@ -28,6 +28,7 @@ mod credentials;
 mod driver;
 mod embed;
 mod escape;
+mod fnv;
 mod foreign;
 mod gemini;
 mod host;

@@ -49,7 +49,8 @@ pub struct ProjectedReply<'a> {
 /// A part of a reply.
 #[derive(Debug)]
 pub enum ReplyPart<'a> {
-    /// Text, never blank; `extra` is `null` unless the model itself said it.
+    /// Text of the reply. It is blank only if a signature of the model may depend on it, and `extra` is `null` in the reply of
+    /// another model.
     Text {
         /// The text.
         text: Cow<'a, str>,
@@ -135,8 +136,8 @@ fn of_turn<'a>(
                     extra: extra(&said.extra),
                 });
             }
-            // A text without words may carry a signature.
-            Block::Text(said) if !extra(&said.extra).is_null() => {
+            // A text without words may carry a signature, or separate two blocks that are bound to each other.
+            Block::Text(said) if !extra(&said.extra).is_null() || own && info.thinking_binding => {
                 parts.push(ReplyPart::Text {
                     text: Cow::Borrowed(&*said.text),
                     extra: extra(&said.extra),
@@ -165,10 +166,12 @@ fn of_turn<'a>(
             _ => {}
         }
     }
-    if parts
-        .iter()
-        .all(|part| matches!(part, ReplyPart::Thinking(_)))
-    {
+    let is_silent = |part: &ReplyPart<'_>| match part {
+        ReplyPart::Thinking(_) => true,
+        ReplyPart::Text { text, extra } => text.trim().is_empty() && extra.is_null(),
+        ReplyPart::Call { .. } | ReplyPart::Opaque(_) => false,
+    };
+    if parts.iter().all(is_silent) {
         return ProjectedEntry::Nothing;
     }
     ProjectedEntry::Turn(ProjectedReply {

@@ -4,18 +4,20 @@
 
 use std::{
     fmt,
+    ops::Range,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use adjutant_llm::{Entry, ModelInfo, Options, Request, Stored, ToolDecl, Warning};
+use adjutant_llm::{Entry, ModelInfo, Options, Reply, Request, Stored, ToolDecl, Warning};
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::Serializer;
+use serde_json::{Serializer, Value};
 
 use crate::{
     body::{Marks, Segmented},
     call_ids::TheirIds,
     escape::TextFormatter,
+    fnv::Fnv,
 };
 
 /// A segment is sealed when it has at least this many bytes: few enough pieces, and little to copy.
@@ -36,6 +38,13 @@ pub trait Encode {
     /// Writes the messages of an entry, as far as the model may see it ([`shown`](crate::wire::shown)).
     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>);
 
+    /// Returns true if thinking that does not fit the conversation before it is left out of this request, because the server
+    /// would refuse it. Only the thinking of models with [`ModelInfo::thinking_binding`] is compared.
+    fn checks_thinking(&self, request: &Request) -> bool {
+        let _ = request;
+        false
+    }
+
     /// Returns the text that marks messages for the prompt cache, if the wire has such marks; it is put in at the
     /// places that entries report.
     fn mark(&self, options: &Options) -> Option<&'static [u8]> {
@@ -55,6 +64,34 @@ pub struct Tail {
     pub(crate) their_ids: TheirIds,
     /// The offset in `out` at which a mark would stand in the last message that can have one; set by the wire.
     pub(crate) markable: Option<usize>,
+    /// The number of messages so far.
+    pub(crate) messages: usize,
+    /// The digest of the messages so far, but for their thinking, if thinking is bound to them.
+    digest: Option<Fnv>,
+    /// The digest of the head that thinking has to fit, if it is compared.
+    head: Option<Fnv>,
+    /// True if the server has refused the thinking of the entry that is written.
+    is_refused: bool,
+}
+
+/// The digests of the conversation that thinking is bound to: of the head, and of the messages but for their thinking.
+///
+/// The head counts as its system prompt and its set of tools. Marks of the prompt cache do not count, nor does the order of
+/// tools and of members. Source: "Preserved thinking", platform.claude.com, 2026-11, "What counts as an edit".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Prefix {
+    head: Fnv,
+    messages: Fnv,
+}
+
+/// A request as it is sent.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) body: Segmented,
+    /// The changes that were made.
+    pub(crate) warnings: Vec<Warning>,
+    /// The digests that the thinking of the reply is bound to, if the model binds it.
+    pub(crate) prefix: Option<Prefix>,
 }
 
 /// The sender of a message.
@@ -77,6 +114,7 @@ pub enum Messages {
 impl Tail {
     /// Adds a message.
     pub fn push(&mut self, message: &(impl Serialize + ?Sized)) {
+        self.messages += 1;
         self.out.push(b',');
         write(&mut self.out, message);
     }
@@ -84,6 +122,53 @@ impl Tail {
     /// Says that a mark of the prompt cache may stand in the last message, this many bytes before its end.
     pub fn markable(&mut self, before_end: usize) {
         self.markable = self.out.len().checked_sub(before_end);
+    }
+
+    /// Adds the bytes from `start` on to the conversation that later thinking is bound to.
+    pub(crate) fn bind(&mut self, start: usize) {
+        if let Some(digest) = &mut self.digest {
+            *digest = digest.with(&self.out[start..]);
+        }
+    }
+
+    /// Returns true if the thinking of a reply can be sent here: the server has not refused it, and nothing before it has
+    /// changed where that is compared. A reply without a digest is sent as it is.
+    pub(crate) fn takes_thinking_of(&self, reply: &Reply) -> bool {
+        let fits = |signed: &Arc<str>| match (self.head, self.digest) {
+            (Some(head), Some(messages)) => **signed == *Prefix { head, messages }.to_string(),
+            _ => true,
+        };
+        !self.is_refused && reply.prefix_digest.as_ref().is_none_or(fits)
+    }
+}
+
+impl Prefix {
+    /// Returns the digest of the part before the messages.
+    fn head(request: &Request) -> Fnv {
+        let declared = request
+            .tools
+            .iter()
+            .map(|tool| serde_json::json!([tool.name, tool.description, *tool.schema]));
+        let server_tools = request.options.server_tools.iter().cloned();
+        let mut tools: Vec<String> = declared.chain(server_tools).filter_map(canonical).collect();
+        tools.sort_unstable();
+        let system = Fnv::new().with(request.system.trim());
+        tools.iter().fold(system, |digest, tool| digest.with(tool))
+    }
+}
+
+/// Returns a tool in one form, whatever the order of its members; nothing if it does not count before it is used.
+fn canonical(mut tool: Value) -> Option<String> {
+    if let Some(members) = tool.as_object_mut() {
+        members.remove("cache_control");
+    }
+    tool.sort_all_objects();
+    (tool.get("defer_loading") != Some(&Value::Bool(true))).then(|| tool.to_string())
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.head, self.messages)
     }
 }
 
@@ -107,12 +192,16 @@ pub(crate) struct EncodedTranscript {
     before_turn: Option<u64>,
     count: usize,
     last: Option<Arc<Stored>>,
+    /// The entries whose thinking the server has refused.
+    refused: Range<usize>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Head {
     bytes: Bytes,
     messages: Messages,
+    digest: Option<Fnv>,
+    checks_thinking: bool,
     warnings: Vec<Warning>,
     system: Arc<str>,
     tools: Arc<[ToolDecl]>,
@@ -126,19 +215,43 @@ pub(crate) struct Heads(Arc<Mutex<Vec<Arc<Head>>>>);
 /// The largest number of heads that are shared.
 const MAX_HEADS: usize = 8;
 
-/// The body of a request, and what was changed about it.
+/// Prepares a request.
 pub(crate) fn encode(
     key: &str,
     info: &Arc<ModelInfo>,
     wire: &impl Encode,
     heads: &Heads,
     request: &Request,
-) -> (Segmented, Vec<Warning>) {
+) -> Prepared {
     let slot = request
         .entries
         .encodings()
         .slot::<Mutex<EncodedTranscript>>(key);
     lock(&slot).encode(info, wire, heads, request)
+}
+
+/// Leaves out the thinking of the replies of a request from the message with this index on, because the server has refused
+/// it. It stays left out while the conversation grows.
+#[cold]
+pub(crate) fn refuse_thinking(
+    key: &str,
+    info: &Arc<ModelInfo>,
+    wire: &impl Encode,
+    request: &Request,
+    message: usize,
+) {
+    let entries = &request.entries;
+    let mut written = EncodedTranscript::new(info, None, 0..0);
+    let is_before = |stored: &&Arc<Stored>| {
+        written.entry(wire, &stored.entry, &mut Vec::new());
+        written.tail.messages <= message
+    };
+    let from = entries.iter_from(0).take_while(is_before).count();
+    let slot = entries.encodings().slot::<Mutex<EncodedTranscript>>(key);
+    let mut kept = lock(&slot);
+    let known = Some(kept.refused.clone()).filter(|it| !it.is_empty());
+    let from = known.map_or(from, |it| it.start.min(from));
+    *kept = EncodedTranscript::new(info, None, from..entries.len());
 }
 
 /// Bytes that a request sends and its transcript goes on with.
@@ -159,15 +272,15 @@ impl fmt::Debug for Heads {
 
 impl Heads {
     /// The head of this request; written if it was not sent lately.
-    fn of(&self, wire: &impl Encode, request: &Request) -> Arc<Head> {
+    fn of(&self, info: &ModelInfo, wire: &impl Encode, request: &Request) -> Arc<Head> {
         let mut heads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(head) = heads.iter().find(|head| head.is_of(request)) {
+        if let Some(head) = heads.iter().find(|head| head.is_of(wire, request)) {
             return Arc::clone(head);
         }
         if heads.len() == MAX_HEADS {
             heads.remove(0);
         }
-        let head = Arc::new(Head::new(wire, request));
+        let head = Arc::new(Head::new(info, wire, request));
         heads.push(Arc::clone(&head));
         head
     }
@@ -184,18 +297,35 @@ fn lock(slot: &Mutex<EncodedTranscript>) -> MutexGuard<'_, EncodedTranscript> {
 }
 
 impl EncodedTranscript {
+    /// Starts an encoding in which thinking has to fit this head, if there is one.
+    fn new(info: &Arc<ModelInfo>, head: Option<Fnv>, refused: Range<usize>) -> Self {
+        let tail = Tail {
+            digest: info.thinking_binding.then(Fnv::new),
+            head,
+            ..Tail::default()
+        };
+        Self {
+            info: Some(Arc::clone(info)),
+            tail,
+            refused,
+            ..Self::default()
+        }
+    }
+
     fn encode(
         &mut self,
         info: &Arc<ModelInfo>,
         wire: &impl Encode,
         heads: &Heads,
         request: &Request,
-    ) -> (Segmented, Vec<Warning>) {
-        if !self.fits(info, request) {
-            *self = Self {
-                info: Some(Arc::clone(info)),
-                ..Self::default()
-            };
+    ) -> Prepared {
+        let head = self.head(info, wire, heads, request);
+        let compared = head.digest.filter(|_| head.checks_thinking);
+        let fits = self.fits(info, request);
+        if !fits || self.tail.head != compared {
+            let refused = if fits { self.refused.clone() } else { 0..0 };
+            *self = Self::new(info, compared, refused);
+            self.head = Some(Arc::clone(&head));
         }
         self.take_back();
         let mut added = Vec::new();
@@ -205,12 +335,10 @@ impl EncodedTranscript {
             self.last = Some(Arc::clone(stored));
         }
         let sealed = Arc::clone(&self.sealed);
-        let head = self.head(wire, heads, request);
-        let (bytes, messages) = (head.bytes.clone(), head.messages);
         let mut warnings = head.warnings.clone();
         warnings.extend(added);
         let empty = self.count == 0 || sealed.is_empty() && self.tail.out.is_empty();
-        let skip = usize::from(messages == Messages::None && !empty);
+        let skip = usize::from(head.messages == Messages::None && !empty);
         let marks = match wire.mark(&request.options) {
             Some(mark) => {
                 let before = self.before_turn.filter(|_| self.before_turn != self.newest);
@@ -221,10 +349,12 @@ impl EncodedTranscript {
             }
             None => Marks::default(),
         };
-        (
-            Segmented::new(bytes, sealed, self.lend(), skip, marks),
+        let prefix = head.digest.zip(self.tail.digest);
+        Prepared {
+            body: Segmented::new(head.bytes.clone(), sealed, self.lend(), skip, marks),
             warnings,
-        )
+            prefix: prefix.map(|(head, messages)| Prefix { head, messages }),
+        }
     }
 
     /// Gives the tail and its end to a request.
@@ -253,6 +383,7 @@ impl EncodedTranscript {
         if matches!(entry, Entry::Turn(_)) {
             self.before_turn = self.newest;
         }
+        self.tail.is_refused = self.refused.contains(&self.count);
         wire.entry(entry, &mut self.tail, warnings);
         if let Some(at) = self.tail.markable.take() {
             self.newest = Some(self.sealed_bytes + at as u64);
@@ -285,20 +416,28 @@ impl EncodedTranscript {
         }
     }
 
-    fn head(&mut self, wire: &impl Encode, heads: &Heads, request: &Request) -> &Head {
-        let kept = self.head.take().filter(|head| head.is_of(request));
-        self.head
-            .insert(kept.unwrap_or_else(|| heads.of(wire, request)))
+    fn head(
+        &mut self,
+        info: &ModelInfo,
+        wire: &impl Encode,
+        heads: &Heads,
+        request: &Request,
+    ) -> Arc<Head> {
+        let kept = self.head.take().filter(|head| head.is_of(wire, request));
+        let head = kept.unwrap_or_else(|| heads.of(info, wire, request));
+        Arc::clone(self.head.insert(head))
     }
 }
 
 impl Head {
-    fn new(wire: &impl Encode, request: &Request) -> Self {
+    fn new(info: &ModelInfo, wire: &impl Encode, request: &Request) -> Self {
         let (mut bytes, mut warnings) = (Vec::new(), Vec::new());
         let messages = wire.head(request, &mut bytes, &mut warnings);
         Self {
             bytes: bytes.into(),
             messages,
+            digest: info.thinking_binding.then(|| Prefix::head(request)),
+            checks_thinking: wire.checks_thinking(request),
             warnings,
             system: Arc::clone(&request.system),
             tools: Arc::clone(&request.tools),
@@ -306,8 +445,9 @@ impl Head {
         }
     }
 
-    fn is_of(&self, request: &Request) -> bool {
-        (Arc::ptr_eq(&self.system, &request.system) || self.system == request.system)
+    fn is_of(&self, wire: &impl Encode, request: &Request) -> bool {
+        self.checks_thinking == wire.checks_thinking(request)
+            && (Arc::ptr_eq(&self.system, &request.system) || self.system == request.system)
             && (Arc::ptr_eq(&self.options, &request.options) || self.options == request.options)
             && (Arc::ptr_eq(&self.tools, &request.tools) || self.tools == request.tools)
     }
@@ -378,7 +518,7 @@ mod tests {
 
     #[track_caller]
     fn check(wire: &Plain, info: &Arc<ModelInfo>, request: &Request, expect: &str) {
-        let (body, _) = encode("plain", info, wire, &wire.shared, request);
+        let Prepared { body, .. } = encode("plain", info, wire, &wire.shared, request);
         assert_eq!(String::from_utf8(body.to_vec()).expect("text"), expect);
     }
 

@@ -114,7 +114,7 @@ pub use crate::{
     counts::kept,
     driver::{Address, Auth, Decode, Finish, Flow},
     foreign::ForeignWire,
-    host::{Wire, WireModel},
+    host::{Remedy, Wire, WireModel},
     options::{Effective, effective, extra, warn},
     pieces::{Args, Piece, changed, media_type, name},
     projection::{ProjectedEntry, ProjectedReply, ProjectedResult, ReplyPart, shown},

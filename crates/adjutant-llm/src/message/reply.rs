@@ -39,6 +39,13 @@ pub struct Reply {
         deserialize_with = "reading::some_text"
     )]
     pub wire_id: Option<Arc<str>>,
+    /// The digest of the request that the signatures of its thinking are bound to, if the provider binds them.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "reading::some_text"
+    )]
+    pub prefix_digest: Option<Arc<str>>,
 }
 
 /// A piece of a reply.
@@ -149,6 +156,7 @@ impl Reply {
             usage: Usage::default(),
             raw_usage: Extra::default(),
             wire_id: None,
+            prefix_digest: None,
         }
     }
 

@@ -1,21 +1,28 @@
 //! Entries and requests as bytes of the Anthropic Messages API. Pure.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use adjutant_llm::{
-    Cache, Call, Document, Entry, FinishReason, ModelInfo, Options, Request, Source, Thinking,
-    Warning, WarningKind,
+    Cache, Call, Document, Effort, Entry, Error, FinishReason, ModelInfo, Options, Request, Source,
+    Thinking, Warning, WarningKind,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::{
     head::head,
-    wire::{self, Message, Part},
+    wire::{self, Part},
 };
 use crate::{
     call_ids::{TheirIds, WireId, is_plain},
-    host::Site,
+    host::{Remedy, Site},
     pieces::{NO_AUDIO, Piece, changed, media_type, name},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
@@ -31,6 +38,92 @@ pub(super) struct Encoder {
     pub(super) info: Arc<ModelInfo>,
     pub(super) caching: Caching,
     pub(super) site: Site,
+    pub(super) controls: Controls,
+}
+
+/// True while the server is not known to refuse the settings for bound thinking; shared by the clones of a model.
+#[derive(Clone)]
+pub(super) struct Controls(Arc<AtomicBool>);
+
+impl Default for Controls {
+    fn default() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+}
+
+impl fmt::Debug for Controls {
+    /// The name of kept encodings leaves them out: the head and the entries are written again when they change.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Controls")
+    }
+}
+
+impl Encoder {
+    /// Returns true if requests let the API drop thinking that no longer fits.
+    pub(super) fn asks_to_drop(&self) -> bool {
+        self.info.thinking_binding && self.controls.0.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the server refuses these settings; returns whether they were sent until now.
+    fn stop_asking(&self) -> bool {
+        self.info.thinking_binding && self.controls.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// The texts of refusals by servers that do not know the settings for bound thinking: the field, the beta, or their mode.
+///
+/// Source: "Preserved thinking" and the error pages of platform.claude.com and docs.aws.amazon.com/bedrock, 2026-11:
+/// "block_binding: Extra inputs are not permitted", "invalid beta flag", "Unexpected value(s) for the `anthropic-beta` header".
+const UNKNOWN_SETTINGS: [&str; 5] = [
+    "block_binding",
+    "thinking-binding-controls",
+    "anthropic-beta",
+    "beta flag",
+    "adaptive",
+];
+
+/// Returns how a request that the API refused may be accepted: without the settings for bound thinking, or without the
+/// thinking from the block on that the refusal names.
+///
+/// Source: "Preserved thinking", platform.claude.com, 2026-11: match the clause "Invalid `signature` in `thinking` block"; the
+/// settings do not help if the signature itself is invalid.
+pub(super) fn remedy(wire: &Encoder, refusal: &Error) -> Option<Remedy> {
+    let details = refusal.details();
+    let text = details
+        .body
+        .as_deref()
+        .filter(|_| details.status == Some(400))?;
+    if text.contains("Invalid `signature` in `") {
+        if text.contains("bound to a different conversation") {
+            wire.stop_asking();
+        }
+        let place = text
+            .split_once("messages.")
+            .and_then(|(_, rest)| rest.split_once('.'));
+        let message = place.and_then(|(index, _)| index.parse().ok()).unwrap_or(0);
+        return Some(Remedy {
+            thinking_from: Some(message),
+            warning: Warning {
+                kind: WarningKind::ThinkingDropped,
+                message: format!(
+                    "thinking of earlier replies is left out from messages.{message} on: the API refused its signature"
+                )
+                .into(),
+            },
+        });
+    }
+    let is_unknown = UNKNOWN_SETTINGS.iter().any(|it| text.contains(it));
+    (is_unknown && wire.stop_asking()).then(|| Remedy {
+        thinking_from: None,
+        warning: Warning {
+            kind: WarningKind::OptionDropped,
+            message: format!(
+                "requests to {} leave out `block_binding`: the server refuses it",
+                wire.info.id
+            )
+            .into(),
+        },
+    })
 }
 
 /// The use of the prompt cache in a request.
@@ -46,14 +139,7 @@ pub(super) enum Caching {
 
 impl Encode for Encoder {
     fn head(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) -> Messages {
-        head(
-            &self.info,
-            self.site,
-            self.mark(&request.options),
-            request,
-            out,
-            warnings,
-        );
+        head(self, request, out, warnings);
         let is_theirs = request.options.extra.contains_key("cache_control");
         if self.caching == Caching::Off && request.options.cache == Cache::Long && !is_theirs {
             let text = "cache was dropped: the prompt cache is not marked at this base URL";
@@ -69,8 +155,18 @@ impl Encode for Encoder {
         match projection::shown(entry, &self.info, warnings) {
             ProjectedEntry::Nothing => {}
             ProjectedEntry::User(pieces) => message(tail, Role::User, &content(pieces, warnings)),
-            ProjectedEntry::Turn(said) => turn(said, is_open(entry), tail, warnings),
+            ProjectedEntry::Turn(said) => turn(said, entry, tail, warnings),
         }
+    }
+
+    /// Without the settings, and with `disabled`, which excludes them, a block that no longer fits refuses the request.
+    fn checks_thinking(&self, request: &Request) -> bool {
+        let options = &request.options;
+        let is_off = || match options.extra.get("thinking") {
+            Some(theirs) => theirs["type"] == "disabled",
+            None => options.thinking.and_then(|it| self.info.effort(it)) == Some(Effort::Off),
+        };
+        self.info.thinking_binding && (!self.asks_to_drop() || is_off())
     }
 
     fn mark(&self, options: &Options) -> Option<&'static [u8]> {
@@ -88,16 +184,26 @@ impl Encode for Encoder {
 
 /// Writes a reply and the results of its calls. The message of a reply that was paused is the last one: with it, the model
 /// goes on. Any other reply at the end is up to the caller; models since Opus 4.7 refuse to continue it.
-fn turn(said: ProjectedReply<'_>, is_open: bool, tail: &mut Tail, warnings: &mut Vec<Warning>) {
-    let parts = if is_open {
+fn turn(said: ProjectedReply<'_>, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    let mut parts = if is_open(entry) {
         said.parts
     } else {
         answered(said.parts)
     };
+    let is_thinking =
+        |it: &projection::ReplyPart<'_>| matches!(it, projection::ReplyPart::Thinking(_));
+    if let Entry::Turn(turn) = entry
+        && parts.iter().any(is_thinking)
+        && !tail.takes_thinking_of(turn.reply())
+    {
+        parts.retain(|part| !is_thinking(part));
+        left_out(warnings);
+    }
     let related = said.related;
     let mut id = |call| call_id(call, related, &mut tail.their_ids);
     let parts = parts.into_iter().filter_map(|it| part(it, &mut id));
-    let parts: Vec<_> = parts.collect();
+    let mut parts: Vec<_> = parts.collect();
+    keep_separators(&mut parts);
     if parts.iter().all(is_thought) {
         return;
     }
@@ -178,10 +284,9 @@ fn part<'a>(
     call_id: &mut dyn FnMut(&'a Call) -> WireId<'a>,
 ) -> Option<Part<'a>> {
     match part {
-        // The API refuses blank texts, whatever they carry.
         projection::ReplyPart::Text { text, extra } => {
             let citations = extra.get("citations");
-            (!text.trim().is_empty()).then_some(Part::Text { text, citations })
+            Some(Part::Text { text, citations })
         }
         projection::ReplyPart::Thinking(thinking) => replayed(thinking),
         projection::ReplyPart::Call { call, args, extra } => Some(Part::ToolUse {
@@ -192,6 +297,33 @@ fn part<'a>(
         }),
         projection::ReplyPart::Opaque(value) => Some(Part::Opaque(value)),
     }
+}
+
+/// Warns once of thinking that is not sent.
+fn left_out(warnings: &mut Vec<Warning>) {
+    let warning = Warning {
+        kind: WarningKind::ThinkingDropped,
+        message: "thinking of earlier replies is left out: the conversation before it has changed, or the API refused it".into(),
+    };
+    if !warnings.contains(&warning) {
+        warnings.push(warning);
+    }
+}
+
+/// Removes blank texts, which the API refuses whatever they carry, unless the API itself has put them between two blocks of
+/// thinking: without them, the later block does not fit any more.
+fn keep_separators(parts: &mut Vec<Part<'_>>) {
+    let is_thought_at = |at: usize| parts.get(at).is_some_and(is_thought);
+    let is_kept: Vec<bool> = (0..parts.len())
+        .map(|at| match &parts[at] {
+            Part::Text { text, .. } if text.trim().is_empty() => {
+                at.checked_sub(1).is_some_and(is_thought_at) && is_thought_at(at + 1)
+            }
+            _ => true,
+        })
+        .collect();
+    let mut is_kept = is_kept.into_iter();
+    parts.retain(|_| is_kept.next().unwrap_or(true));
 }
 
 fn content<'a>(pieces: Few<Piece<'a>>, warnings: &mut Vec<Warning>) -> Vec<Part<'a>> {
@@ -209,18 +341,24 @@ fn content<'a>(pieces: Few<Piece<'a>>, warnings: &mut Vec<Warning>) -> Vec<Part<
 
 /// Writes a message, and says where it could be marked: in its last block, before that, the message and its list end.
 fn message(tail: &mut Tail, role: Role, content: &[Part<'_>]) {
-    tail.out.push(b',');
-    write(
-        &mut tail.out,
-        &Message {
-            role: if role == Role::Model {
-                "assistant"
-            } else {
-                "user"
-            },
-            content,
-        },
-    );
+    let start = tail.out.len();
+    tail.out.extend_from_slice(match role {
+        Role::Model => br#",{"role":"assistant","content":["#,
+        Role::User | Role::Tool => br#",{"role":"user","content":["#,
+    });
+    tail.bind(start);
+    for (at, part) in content.iter().enumerate() {
+        if at > 0 {
+            tail.out.push(b',');
+        }
+        let start = tail.out.len();
+        write(&mut tail.out, part);
+        if !is_thought(part) {
+            tail.bind(start);
+        }
+    }
+    tail.out.extend_from_slice(b"]}");
+    tail.messages += 1;
     tail.last = Some(role);
     if content.last().is_some_and(takes_mark) {
         tail.markable = Some(tail.out.len() - "}]}".len());

@@ -8,11 +8,14 @@ use adjutant_llm::{
 };
 use serde_json::{Map, Value, json};
 
-use super::wire::{Choice, DROP_BLOCK, Thinking, Tool};
+use super::{
+    encode::Encoder,
+    wire::{Choice, DROP_BLOCK, Thinking, Tool},
+};
 use crate::{
     host::Site,
     options::{self, Effective},
-    segments::{member, write},
+    segments::{Encode, member, write},
     strict,
 };
 
@@ -42,21 +45,21 @@ struct ThinkingPlan {
 /// Writes everything up to the opening bracket of the messages. The mark is put at the end of the tools and of the system
 /// prompt.
 pub(super) fn head(
-    info: &ModelInfo,
-    site: Site,
-    mark: Option<&[u8]>,
+    wire: &Encoder,
     request: &Request,
     out: &mut Vec<u8>,
     warnings: &mut Vec<Warning>,
 ) {
+    let info = &*wire.info;
+    let mark = wire.mark(&request.options);
     let options = options::effective(info, &request.options, warnings);
     let extra = options::extra(&request.options, &RESERVED, warnings);
     let own = |name: &str| !request.options.extra.contains_key(name);
     let mut plan = plan(info, &options, &request.options, warnings);
-    if info.thinking_binding && own("thinking") {
+    if wire.asks_to_drop() && own("thinking") {
         plan.bind();
     }
-    match site {
+    match wire.site {
         // The path names the model.
         Site::Vertex => out.extend_from_slice(VERTEX),
         Site::Own | Site::Bedrock => {
@@ -100,7 +103,7 @@ pub(super) fn head(
     {
         member(out, "tool_choice", &choice);
     }
-    let bound = with_binding(info, &request.options);
+    let bound = with_binding(&request.options).filter(|_| wire.asks_to_drop());
     for (name, value) in extra
         .into_iter()
         .filter(|(name, value)| *name != CONFIG || !value.is_object())
@@ -156,11 +159,9 @@ fn plan(
 }
 
 /// Returns the caller's own settings for thinking, with ours for blocks that no longer match; the caller's win.
-fn with_binding(info: &ModelInfo, options: &Options) -> Option<Value> {
+fn with_binding(options: &Options) -> Option<Value> {
     let thinking = options.extra.get("thinking");
-    let mut bound = thinking
-        .filter(|it| info.thinking_binding && it["type"] != "disabled")?
-        .clone();
+    let mut bound = thinking.filter(|it| it["type"] != "disabled")?.clone();
     let binding = bound.as_object_mut()?.entry("block_binding");
     binding.or_insert_with(|| json!(DROP_BLOCK));
     Some(bound)

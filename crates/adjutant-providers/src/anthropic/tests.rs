@@ -15,7 +15,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::driver::{Driven, tests as play};
+use crate::{
+    driver::{Driven, tests as play},
+    segments::Prepared,
+};
 
 const ID: &str = "anthropic/claude-sonnet-5";
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -34,7 +37,7 @@ fn model() -> Anthropic {
 
 /// The body of a request without the marks of its messages, and its warnings.
 fn body(model: &Anthropic, request: &Request) -> (String, Vec<String>) {
-    let (body, warnings) = Driven::encode(&*model.inner, request);
+    let Prepared { body, warnings, .. } = Driven::encode(&*model.inner, request);
     (
         json_text(body.unmarked()),
         warnings.iter().map(ToString::to_string).collect(),
@@ -43,7 +46,7 @@ fn body(model: &Anthropic, request: &Request) -> (String, Vec<String>) {
 
 /// The body of a request as it is sent.
 fn marked(model: &Anthropic, request: &Request) -> String {
-    json_text(Driven::encode(&*model.inner, request).0.to_vec())
+    json_text(Driven::encode(&*model.inner, request).body.to_vec())
 }
 
 fn json_text(bytes: Vec<u8>) -> String {

@@ -12,13 +12,6 @@ use crate::{
     text::{Index, Loose, Text},
 };
 
-/// A message of a request.
-#[derive(Debug, Serialize)]
-pub(super) struct Message<'a> {
-    pub(super) role: &'static str,
-    pub(super) content: &'a [Part<'a>],
-}
-
 /// A block of a message.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

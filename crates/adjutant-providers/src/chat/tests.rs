@@ -12,7 +12,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::driver::{Driven, tests as play};
+use crate::{
+    driver::{Driven, tests as play},
+    segments::Prepared,
+};
 
 const ID: &str = "openai/gpt-5.4";
 
@@ -30,7 +33,7 @@ fn model() -> Chat {
 
 /// The body of a request, and its warnings.
 fn body(model: &Chat, request: &Request) -> (String, Vec<String>) {
-    let (body, warnings) = Driven::encode(&*model.inner, request);
+    let Prepared { body, warnings, .. } = Driven::encode(&*model.inner, request);
     let text = String::from_utf8(body.to_vec()).expect("text");
     serde_json::from_str::<Value>(&text).expect("a body is JSON");
     (text, warnings.iter().map(ToString::to_string).collect())
@@ -319,7 +322,7 @@ proptest! {
         let tool = ToolDecl { name: "read".into(), description: "".into(), schema: Arc::new(json!({"type": "object"})) };
         let mut request = Request::new().system(system.clone()).tools([tool.clone()]);
         let unmarked = |request: &Request| {
-            String::from_utf8(Driven::encode(&*model.inner, request).0.unmarked()).expect("text")
+            String::from_utf8(Driven::encode(&*model.inner, request).body.unmarked()).expect("text")
         };
         let mut before = String::new();
         for entry in &entries {

@@ -224,17 +224,13 @@ impl Driven for Plain {
         &self.endpoint
     }
 
-    fn encode(&self, _: &Request) -> (Segmented, Vec<Warning>) {
-        (
-            Segmented::new(
-                Bytes::new(),
-                Arc::default(),
-                "{}".into(),
-                0,
-                Default::default(),
-            ),
-            Vec::new(),
-        )
+    fn encode(&self, _: &Request) -> Prepared {
+        let (head, marks) = (Bytes::new(), Default::default());
+        Prepared {
+            body: Segmented::new(head, Arc::default(), "{}".into(), 0, marks),
+            warnings: Vec::new(),
+            prefix: None,
+        }
     }
 
     fn decoder(&self, _: CallIdSeed) -> PlainDecoder {

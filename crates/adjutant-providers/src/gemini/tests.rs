@@ -9,7 +9,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::driver::{Driven, tests as play};
+use crate::{
+    driver::{Driven, tests as play},
+    segments::Prepared,
+};
 
 const ID: &str = "gemini/gemini-3.8-flash";
 const OLD: &str = "gemini/gemini-2.5-pro";
@@ -29,7 +32,7 @@ fn model(id: &str) -> Gemini {
 
 /// The body of a request, and its warnings.
 fn body(model: &Gemini, request: &Request) -> (String, Vec<String>) {
-    let (body, warnings) = Driven::encode(&*model.inner, request);
+    let Prepared { body, warnings, .. } = Driven::encode(&*model.inner, request);
     let text = String::from_utf8(body.to_vec()).expect("text");
     serde_json::from_str::<Value>(&text).expect("a body is JSON");
     (text, warnings.iter().map(ToString::to_string).collect())

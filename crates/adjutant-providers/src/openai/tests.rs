@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     driver::{Decode, Driven, tests as play},
+    segments::Prepared,
     sse::Frame,
 };
 
@@ -46,7 +47,7 @@ fn tool() -> ToolDecl {
 
 /// The body of a request, and its warnings.
 fn body(model: &OpenAi, request: &Request) -> (String, Vec<String>) {
-    let (body, warnings) = Driven::encode(&*model.inner, request);
+    let Prepared { body, warnings, .. } = Driven::encode(&*model.inner, request);
     let text = String::from_utf8(body.to_vec()).expect("text");
     serde_json::from_str::<Value>(&text).expect("a body is JSON");
     (text, warnings.iter().map(ToString::to_string).collect())
@@ -720,7 +721,7 @@ proptest! {
             request.options(Options { thinking: Some(Effort::High), ..Options::default() })
         };
         let unmarked = |request: &Request| {
-            let (body, _) = Driven::encode(&*model.inner, request);
+            let Prepared { body, .. } = Driven::encode(&*model.inner, request);
             String::from_utf8(body.unmarked()).expect("text")
         };
         let mut growing = request(vec![]);

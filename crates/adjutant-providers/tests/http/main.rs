@@ -8,6 +8,7 @@ mod observe;
 mod odd;
 mod provider;
 mod refusals;
+mod remedies;
 mod server;
 mod tape;
 mod wires;

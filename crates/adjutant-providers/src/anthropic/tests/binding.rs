@@ -151,3 +151,325 @@ fn answer_warns_when_the_api_dropped_thinking() {
         assert_eq!(reported(report.clone()).0, [], "{report}");
     }
 }
+
+/// A conversation whose replies are recorded with the digest of the request that they answer.
+#[derive(Clone)]
+struct Session {
+    model: Anthropic,
+    request: Request,
+    replies: usize,
+}
+
+impl Session {
+    /// A session with a server that does not know the settings for bound thinking.
+    fn without_settings(site: Site, id: &str) -> Self {
+        let model = Anthropic::new(info(id), "k").site(site);
+        let refusal = refusal("thinking.adaptive.block_binding: Extra inputs are not permitted");
+        assert!(Wire::remedy(model.inner.protocol(), &refusal).is_some());
+        Self::new(model)
+    }
+
+    fn new(model: Anthropic) -> Self {
+        Self {
+            model,
+            request: Request::new()
+                .system("Be brief.")
+                .tools([tool("read"), tool("write")]),
+            replies: 0,
+        }
+    }
+
+    fn user(mut self, text: &str) -> Self {
+        self.request = self.request.user(text);
+        self
+    }
+
+    /// Adds a reply whose thinking has the signature `sig-<number>`.
+    fn reply(mut self) -> Self {
+        let prefix = Driven::encode(&*self.model.inner, &self.request).prefix;
+        self.replies += 1;
+        let mut reply = Reply::new(self.model.inner.info().id.clone(), FinishReason::End);
+        reply.prefix_digest = prefix.map(|it| it.to_string().into());
+        let signature = format!("sig-{}", self.replies);
+        reply.blocks = [thinking("", Some(&signature), false), Block::text("done")]
+            .map(Arc::new)
+            .into();
+        let turn = Turn::open(Arc::new(reply))
+            .close()
+            .expect("it has no calls");
+        self.request.entries.push(Entry::Turn(turn));
+        self
+    }
+
+    /// Shows the same entries with another text of the user at this place.
+    fn edited(mut self, at: usize, text: &str) -> Self {
+        let entries = self.request.entries.iter_from(0).enumerate();
+        let entries = entries.map(|(place, stored)| {
+            if place == at {
+                Entry::User(UserMessage::text(text))
+            } else {
+                stored.entry.clone()
+            }
+        });
+        self.request.entries = Transcript::from_iter(entries.collect::<Vec<_>>());
+        self
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Request)) -> Self {
+        change(&mut self.request);
+        self
+    }
+
+    /// The numbers of the replies whose thinking is sent, and whether a warning says that some is not.
+    fn sent(&self) -> (Vec<usize>, bool) {
+        let (text, warnings) = body(&self.model, &self.request);
+        let has = |number: &usize| text.contains(&format!("\"sig-{number}\""));
+        let sent = (1..=self.replies).filter(has).collect();
+        (sent, warnings.iter().any(|it| it.contains("left out")))
+    }
+}
+
+fn refusal(message: &str) -> Error {
+    let body =
+        json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
+    Error::new(adjutant_llm::ErrorKind::Invalid, "400").with(|it| {
+        it.status = Some(400);
+        it.body = Some(body.to_string().into());
+    })
+}
+
+fn option(change: impl FnOnce(Options) -> Options) -> impl FnOnce(&mut Request) {
+    |request| request.options = Arc::new(change(Options::clone(&request.options)))
+}
+
+/// Source: "Preserved thinking", platform.claude.com, 2026-11, "What counts as an edit".
+#[test]
+fn thinking_is_left_out_when_the_prefix_has_changed_and_the_api_does_not_drop_it() {
+    let all = || vec![1, 2];
+    for (site, id) in sites() {
+        let start = || {
+            Session::without_settings(site, id)
+                .user("a")
+                .reply()
+                .user("b")
+                .reply()
+        };
+        assert_eq!(start().user("c").sent(), (all(), false), "{id}");
+        type Change = fn(Session) -> Session;
+        let valid: [(&str, Change); 6] = [
+            ("order of tools", |it| {
+                it.with(|it| it.tools = [tool("write"), tool("read")].into())
+            }),
+            ("marks", |it| {
+                it.with(option(|it| Options {
+                    cache: Cache::Off,
+                    ..it
+                }))
+            }),
+            ("effort", |it| {
+                it.with(option(|it| Options {
+                    thinking: Some(Effort::Low),
+                    ..it
+                }))
+            }),
+            ("thinking off", |it| {
+                it.with(option(|it| Options {
+                    thinking: Some(Effort::Off),
+                    ..it
+                }))
+            }),
+            ("deferred tool", |it| {
+                let deferred = json!({"type": "custom", "name": "later", "defer_loading": true});
+                it.with(option(|it| Options {
+                    server_tools: vec![deferred],
+                    ..it
+                }))
+            }),
+            ("white space", |it| {
+                it.with(|it| it.system = "Be brief.\n".into())
+            }),
+        ];
+        for (name, change) in valid {
+            assert_eq!(change(start()).sent(), (all(), false), "{id}: {name}");
+        }
+        let stale: [(&str, Change); 5] = [
+            ("system", |it| it.with(|it| it.system = "Be long.".into())),
+            ("tool added", |it| {
+                it.with(|it| it.tools = [tool("read")].into())
+            }),
+            ("server tool", |it| {
+                let search = json!({"type": "web_search_20250305", "name": "web_search"});
+                it.with(option(|it| Options {
+                    server_tools: vec![search],
+                    ..it
+                }))
+            }),
+            ("schema", |it| {
+                let mut other = tool("read");
+                other.schema = Arc::new(json!({"type": "object"}));
+                it.with(|it| it.tools = [other, tool("write")].into())
+            }),
+            ("first message", |it| it.edited(0, "A")),
+        ];
+        for (name, change) in stale {
+            let changed = change(start());
+            assert_eq!(changed.sent(), (vec![], true), "{id}: {name}");
+            // From there on, later thinking fits again.
+            let later = changed.user("c").reply().user("d").reply();
+            assert_eq!(later.sent().0, [3, 4], "{id}: {name}");
+        }
+        assert_eq!(start().edited(2, "B").sent(), (vec![1], true), "{id}");
+        let there = start()
+            .with(|it| it.system = "Be long.".into())
+            .user("c")
+            .reply();
+        let back = there.with(|it| it.system = "Be brief.".into());
+        assert_eq!(back.sent(), (all(), true), "{id}");
+        assert_eq!(back.user("d").reply().sent().0, [1, 2, 4], "{id}");
+    }
+}
+
+#[test]
+fn thinking_is_sent_when_the_api_drops_it_or_its_digest_is_missing() {
+    let change = |it: &mut Request| it.system = "Be long.".into();
+    for (site, id) in sites() {
+        let model = Anthropic::new(info(id), "k").site(site);
+        let session = Session::new(model).user("a").reply().user("b").reply();
+        assert_eq!(session.clone().with(change).sent(), (vec![1, 2], false));
+        let off = session.with(option(|it| Options {
+            thinking: Some(Effort::Off),
+            ..it
+        }));
+        assert_eq!(off.sent(), (vec![1, 2], false));
+        assert_eq!(
+            off.with(change).sent(),
+            (vec![], true),
+            "the settings exclude `disabled`"
+        );
+    }
+    let mut session = Session::without_settings(Site::Own, ID).user("a");
+    let block = thinking("", Some("sig-1"), false);
+    session.request.entries.push(turn(
+        ID,
+        FinishReason::End,
+        vec![block, Block::text("x")],
+        vec![],
+    ));
+    session.replies = 1;
+    assert_eq!(session.with(change).sent(), (vec![1], false));
+}
+
+#[test]
+fn thinking_stays_valid_when_another_model_answers_in_between() {
+    let session = Session::without_settings(Site::Own, "anthropic/claude-fable-5-1")
+        .user("a")
+        .reply()
+        .user("b");
+    let other = turn(
+        "openai/gpt-6.2",
+        FinishReason::End,
+        vec![Block::text("x")],
+        vec![],
+    );
+    let session = session.with(|it| {
+        it.entries.push(other);
+    });
+    let session = session.user("c").reply().user("d");
+    assert_eq!(session.sent(), (vec![1, 2], false));
+}
+
+#[test]
+fn blank_text_is_returned_when_it_separates_signed_blocks() {
+    let model = Anthropic::new(info(ID), "k");
+    let sent = |blocks: Vec<Block>| {
+        let entries = [turn(ID, FinishReason::Length, blocks, vec![])];
+        let (text, _) = body(&model, &Request::of(Transcript::from_iter(entries)));
+        let value: Value = serde_json::from_str(&text).expect("JSON");
+        value["messages"].clone()
+    };
+    let signed = |name: &str| thinking("", Some(name), false);
+    let shown = |name: &str| json!({"type": "thinking", "thinking": "", "signature": name});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let blocks = vec![
+        Block::text(" "),
+        signed("a"),
+        Block::text("\n"),
+        signed("b"),
+        Block::text(""),
+        Block::text("x"),
+        thinking("unsigned", None, false),
+        Block::text(""),
+        signed("c"),
+    ];
+    let expect = [shown("a"), text("\n"), shown("b"), text("x"), shown("c")];
+    assert_eq!(
+        sent(blocks),
+        json!([{"role": "assistant", "content": expect}])
+    );
+    let silent = vec![signed("a"), Block::text(" "), signed("b")];
+    assert_eq!(sent(silent), json!([]));
+}
+
+#[test]
+fn refusals_have_a_remedy_when_they_name_thinking() {
+    let bound = "messages.3.content.0: Invalid `signature` in `thinking` block. The block is bound to a different \
+                 conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\". \
+                 That setting requires the `thinking-binding-controls-2026-08-01` value in the `anthropic-beta` header.";
+    let unsigned = "messages.5.content.2: Invalid `signature` in `redacted_thinking` block";
+    let unplaced = "Invalid `signature` in `thinking` block";
+    // The message, where thinking ends, and whether the settings are sent afterwards.
+    let cases = [
+        (bound, Some(Some(3)), false),
+        (unsigned, Some(Some(5)), true),
+        (unplaced, Some(Some(0)), true),
+        (
+            "thinking.adaptive.block_binding: Extra inputs are not permitted",
+            Some(None),
+            false,
+        ),
+        ("invalid beta flag", Some(None), false),
+        (
+            "Unexpected value(s) `x` for the `anthropic-beta` header",
+            Some(None),
+            false,
+        ),
+        (
+            "thinking: Input tag 'adaptive' found using 'type' does not match any of the expected tags",
+            Some(None),
+            false,
+        ),
+        ("max_tokens: Field required", None, true),
+    ];
+    for (message, expect, asks) in cases {
+        let model = Anthropic::new(info(ID), "k");
+        let wire = model.inner.protocol();
+        let remedy = Wire::remedy(wire, &refusal(message));
+        assert_eq!(remedy.map(|it| it.thinking_from), expect, "{message}");
+        assert_eq!(wire.asks_to_drop(), asks, "{message}");
+        assert_eq!(
+            !Driven::list_headers(&*model.inner).is_empty(),
+            asks,
+            "{message}"
+        );
+        if expect == Some(None) {
+            assert_eq!(
+                Wire::remedy(wire, &refusal(message)),
+                None,
+                "it helps once: {message}"
+            );
+            let elsewhere = model.clone().base_url("http://127.0.0.1:1");
+            assert!(
+                elsewhere.inner.protocol().asks_to_drop(),
+                "another server may know it"
+            );
+        }
+        let other = refusal(message).with(|it| it.status = Some(500));
+        assert_eq!(Wire::remedy(wire, &other), None);
+    }
+    let free = Anthropic::new(ModelInfo::new(ID), "k");
+    assert_eq!(
+        Wire::remedy(free.inner.protocol(), &refusal("invalid beta flag")),
+        None
+    );
+    assert!(Wire::remedy(free.inner.protocol(), &refusal(unsigned)).is_some());
+}
