@@ -13,8 +13,9 @@ const FOLDER: &str = "crates/adjutant-providers/src/catalogue";
 const PUBLISHED: &str = "published.json";
 const BY_HAND: &str = "models.json";
 /// Providers by the file's names for them, ours, and what stands before the names of their models.
-const PROVIDERS: [(&str, &str, &str); 17] = [
+const PROVIDERS: [(&str, &str, &str); 18] = [
     ("anthropic", "anthropic", ""),
+    ("azure", "azure", "azure/"),
     ("bedrock_mantle", "bedrock-mantle", "bedrock_mantle/"),
     ("cerebras", "cerebras", "cerebras/"),
     ("dashscope", "qwen", "dashscope/"),
@@ -105,7 +106,9 @@ fn id(name: &str, row: &Value, date: &str) -> Option<String> {
     // Each of these hosts has names of its own form alone.
     let is_full = *ours != "fireworks" || name.starts_with("accounts/");
     let is_own = *ours != "perplexity" || name.starts_with("sonar");
-    (is_talk && !is_gone && speaks && !is_other && is_full && is_own)
+    // Rows of single regions repeat the model.
+    let is_once = *ours != "azure" || !name.contains('/');
+    (is_talk && !is_gone && speaks && !is_other && is_full && is_own && is_once)
         .then(|| format!("{ours}/{name}"))
 }
 
@@ -156,10 +159,40 @@ fn model(id: &str, row: &Value) -> Option<Value> {
     if structured {
         model["structured"] = "native".into();
     }
+    if is_openai(id) {
+        let is_alone = row["mode"] == "responses"
+            || can("xhigh_reasoning_effort") && cannot("none_reasoning_effort");
+        if is_alone {
+            model["tools_need_responses"] = true.into();
+        }
+        if let Some(cache) = prompt_cache(id, row) {
+            model["prompt_cache"] = cache.into();
+        }
+    }
     if let Some(price) = price(row) {
         model["price"] = price;
     }
     (window > 0 && output > 0).then_some(model)
+}
+
+/// True for models of OpenAI, whichever provider serves them.
+fn is_openai(id: &str) -> bool {
+    ["openai/", "azure/"].iter().any(|it| id.starts_with(it)) || id.contains("/openai.gpt-")
+}
+
+/// Returns the parameter that controls the prompt cache of a model of OpenAI. Writes cost money since GPT-5.6, which takes
+/// `prompt_cache_options`.
+///
+/// Source: "Prompt caching", developers.openai.com, and OpenHands/software-agent-sdk 2295 on Azure, 2026-03 to 2026-11.
+fn prompt_cache(id: &str, row: &Value) -> Option<&'static str> {
+    let name = id.split_once('/')?.1;
+    let is_long = name.starts_with("gpt-5") || id.starts_with("openai/gpt-4.1");
+    let is_small = name.contains("mini") || name.contains("nano") || name.contains("chat");
+    if row["cache_creation_input_token_cost"].is_number() {
+        Some("options")
+    } else {
+        (is_long && !is_small).then_some("retention")
+    }
 }
 
 /// The efforts that a model can be told, where the file says so; none are guessed.
@@ -171,15 +204,12 @@ fn efforts(id: &str, row: &Value, always: bool) -> Vec<&'static str> {
     let has = |level: &str| levels.iter().any(|it| it == level);
     let can = |ability: &str| row[format!("supports_{ability}")] == true;
     // These two vendors have the usual three, and flags for what is beyond them.
-    let openai = can("reasoning")
-        && (id.starts_with("openai/") || id.contains("/openai.gpt-"))
-        && levels.is_empty();
+    let openai = can("reasoning") && is_openai(id) && levels.is_empty();
     let claude = id.contains("claude") && can("adaptive_thinking");
     let usual = openai || claude;
     let off = has("none") || openai && can("none_reasoning_effort") || claude && !always;
-    let most = has("max")
-        || has("xhigh")
-        || usual && (can("max_reasoning_effort") || can("xhigh_reasoning_effort"));
+    // What the source does not say of GPT-5.6: "Reasoning", developers.openai.com, 2026-10.
+    let is_newer = id.starts_with("openai/gpt-5.6");
     let all = [
         (off, "off"),
         (
@@ -189,7 +219,14 @@ fn efforts(id: &str, row: &Value, always: bool) -> Vec<&'static str> {
         (has("low") || usual, "low"),
         (has("medium") || usual, "medium"),
         (has("high") || usual, "high"),
-        (most, "max"),
+        (
+            has("xhigh") || usual && can("xhigh_reasoning_effort"),
+            "xhigh",
+        ),
+        (
+            has("max") || usual && (can("max_reasoning_effort") || is_newer),
+            "max",
+        ),
     ];
     all.into_iter().filter(|it| it.0).map(|it| it.1).collect()
 }
@@ -205,6 +242,7 @@ fn price(row: &Value) -> Option<Value> {
     let mut price = json!({ "input": input, "output": output });
     let write = class("cache_creation_input_token_cost");
     let hour = class("cache_creation_input_token_cost_above_1hr")
+        .or_else(|| class("cache_creation_input_token_cost_above_12hr"))
         .filter(|it| *it >= write.unwrap_or(input));
     let read = class("cache_read_input_token_cost").filter(|it| *it <= input);
     for (name, cost) in [
@@ -298,6 +336,11 @@ mod tests {
             "xai/grok-gone": row("xai", json!({"deprecation_date": "2026-01-01"})),
             "xai/grok-audio": row("xai", json!({})),
             "xai/grok-paints": row("xai", json!({"supported_output_modalities": ["text", "image"]})),
+            "azure/gpt-9": row("azure", json!({
+                "mode": "responses", "supports_reasoning": true, "supports_xhigh_reasoning_effort": true,
+                "cache_creation_input_token_cost": 1.5e-6, "cache_creation_input_token_cost_above_12hr": 3e-6,
+            })),
+            "azure/eu/gpt-9": row("azure", json!({})),
             "xai/grok-9": row("xai", json!({"reasoning_effort_levels": ["none", "high"], "cache_read_input_token_cost": 1})),
             "someone/else": row("someone", json!({})),
             "text-embedding": row("openai", json!({"mode": "embedding"})),
@@ -312,6 +355,11 @@ mod tests {
                 "efforts": ["low", "medium", "high", "max"], "refuses": ["temperature", "top_p", "forced_calls"],
                 "structured": "native",
                 "price": {"input": 1.25, "output": 10.0, "cache_read": 0.125, "cache_write_1h": 2.5},
+            }),
+            json!({
+                "id": "azure/gpt-9", "context_window": 200, "max_output_tokens": 200,
+                "efforts": ["low", "medium", "high", "xhigh"], "tools_need_responses": true, "prompt_cache": "options",
+                "price": {"input": 1.25, "output": 10.0, "cache_write": 1.5, "cache_write_1h": 3.0},
             }),
             json!({
                 "id": "gemini/gemini-9", "context_window": 200, "max_output_tokens": 200,
@@ -333,11 +381,11 @@ mod tests {
             differences(&by_hand, &models),
             ["\"xai/grok-9\": input: 1, published: 1.25"]
         );
-        let text = render(&models[2..], "1.2.3", "2026-11-25");
+        let text = render(&models[3..], "1.2.3", "2026-11-25");
         let read: Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(
             (&read["date"], &read["models"][0]),
-            (&json!("2026-11-25"), &expect[2])
+            (&json!("2026-11-25"), &expect[3])
         );
         assert!(
             read["sources"][0]

@@ -24,23 +24,26 @@ pub enum Effort {
     Medium,
     /// Much.
     High,
+    /// More than `High`, for long work: Anthropic, OpenAI, xAI and others call it `xhigh`.
+    Xhigh,
     /// As much as there is.
     Max,
 }
 
 /// Text that is no effort.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not one of off, minimal, low, medium, high, max: {0:?}")]
+#[error("not one of off, minimal, low, medium, high, xhigh, max: {0:?}")]
 pub struct EffortError(pub String);
 
 impl Effort {
     /// All of them, ascending.
-    pub const ALL: [Effort; 6] = [
+    pub const ALL: [Effort; 7] = [
         Effort::Off,
         Effort::Minimal,
         Effort::Low,
         Effort::Medium,
         Effort::High,
+        Effort::Xhigh,
         Effort::Max,
     ];
 
@@ -52,6 +55,7 @@ impl Effort {
             Effort::Low => "low",
             Effort::Medium => "medium",
             Effort::High => "high",
+            Effort::Xhigh => "xhigh",
             Effort::Max => "max",
         }
     }

@@ -33,6 +33,29 @@ pub struct ModelInfo {
     /// The price, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// The known model that a deployment serves under a name of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_model: Option<ModelId>,
+    /// True if the model takes function tools only on the Responses API. Models on that wire do not have it set.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tools_need_responses: bool,
+    /// The parameters that control the prompt cache of a model of OpenAI.
+    #[serde(default)]
+    pub prompt_cache: PromptCache,
+}
+
+/// The parameters that control the prompt cache of a model of OpenAI.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PromptCache {
+    /// `prompt_cache_key` at most: nothing else is known of the model.
+    #[default]
+    Key,
+    /// `prompt_cache_retention`, for models before GPT-5.6.
+    Retention,
+    /// `prompt_cache_options`, for GPT-5.6 and later models.
+    Options,
 }
 
 /// The kinds of content that a message may have beside text.
@@ -109,6 +132,9 @@ impl ModelInfo {
             structured: Structured::default(),
             thinking_binding: false,
             price: None,
+            base_model: None,
+            tools_need_responses: false,
+            prompt_cache: PromptCache::default(),
         }
     }
 
@@ -126,6 +152,13 @@ impl ModelInfo {
             .as_str()
             .split_once('/')
             .map_or(self.id.as_str(), |(_, name)| name)
+    }
+
+    /// Returns the name of the known model behind this one: that of `base_model`, or its own.
+    pub fn base_name(&self) -> &str {
+        let base = self.base_model.as_ref().map(ModelId::as_str);
+        base.and_then(|id| id.split_once('/'))
+            .map_or(self.name(), |(_, name)| name)
     }
 
     /// The nearest effort that this model has: the same, else the next above, else the next below. `Off` is never

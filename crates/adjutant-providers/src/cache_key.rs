@@ -1,6 +1,7 @@
 //! Names of conversations for prompt caches that go by a key: requests with one beginning get one key. Pure.
 
-use adjutant_llm::{Cache, Request};
+use adjutant_llm::{Cache, Options, PromptCache, Request};
+use serde_json::{Value, json};
 
 use crate::fnv::Fnv;
 
@@ -18,6 +19,30 @@ pub fn cache_key(request: &Request) -> Option<String> {
         // Cutting it would give one key to many conversations.
         Some(key) => Some(name(Fnv::new().with(key.as_bytes()))),
         None => Some(name(of_beginning(request))),
+    }
+}
+
+/// Returns the field that controls a prompt cache of OpenAI beside its key, unless the caller sets one of them.
+///
+/// `longest` is the longest `ttl` that can be asked for, where that is more than the usual 30 minutes.
+///
+/// Source: `response_create_params.py` and `completion_create_params.py` of openai-python 3.57.0, 2026-11:
+/// `prompt_cache_options` since GPT-5.6, where `prompt_cache_retention` is deprecated; `ttl` is up to `12h` on Responses and
+/// `30m` on Chat Completions; `explicit` without breakpoints stores nothing.
+pub(crate) fn cache_control(
+    control: PromptCache,
+    options: &Options,
+    longest: Option<&'static str>,
+) -> Option<(&'static str, Value)> {
+    const FIELDS: [&str; 2] = ["prompt_cache_retention", "prompt_cache_options"];
+    if FIELDS.iter().any(|name| options.extra.contains_key(*name)) {
+        return None;
+    }
+    match (control, options.cache) {
+        (PromptCache::Retention, Cache::Long) => Some((FIELDS[0], json!("24h"))),
+        (PromptCache::Options, Cache::Long) => longest.map(|ttl| (FIELDS[1], json!({"ttl": ttl}))),
+        (PromptCache::Options, Cache::Off) => Some((FIELDS[1], json!({"mode": "explicit"}))),
+        _ => None,
     }
 }
 

@@ -89,12 +89,14 @@ impl Catalogue {
 
     /// The models of a file.
     ///
-    /// Shape: JSON, `{"date"?, "sources"?: […], "models": […]}`; a model is `{"id": "provider/name", "context_window",
-    /// "max_output_tokens", "inputs"?: ["image", "document", "audio"], "efforts"?: ["off", "minimal", "low", "medium", "high",
-    /// "max"], "thinking"?: "level" | "budget", "structured"?: "native" | "tool" | "prompt", "thinking_binding"?: bool,
-    /// "refuses"?: ["temperature", …], "price"?, "source"?, "default"?: true}`; a price is `{"input", "output", "cache_read"?,
+    /// Shape: JSON, `{"date"?, "sources"?: […], "models": […]}`; a model is `{"id": "provider/name", "base_model"?,
+    /// "context_window", "max_output_tokens", "inputs"?: ["image", "document", "audio"], "efforts"?: ["off", "minimal", "low",
+    /// "medium", "high", "xhigh", "max"], "thinking"?: "level" | "budget", "structured"?: "native" | "tool" | "prompt",
+    /// "thinking_binding"?: bool, "refuses"?: ["temperature", …], "tools_need_responses"?: bool, "prompt_cache"?: "retention" |
+    /// "options", "price"?, "source"?, "default"?: true}`; a price is `{"input", "output", "cache_read"?,
     /// "cache_write"?, "cache_write_1h"?, "long"?: {"above", "input_percent", "output_percent"}}` in US dollars for a
-    /// million tokens, with nine decimals at most. A cache price that is missing is that of the input, or of the
+    /// million tokens, with nine decimals at most. A model with `base_model` has the data of that known model, except for
+    /// the fields that are there. A cache price that is missing is that of the input, or of the
     /// shorter time.
     ///
     /// # Errors

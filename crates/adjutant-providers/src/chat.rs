@@ -12,8 +12,8 @@ use adjutant_llm::ModelInfo;
 use crate::{
     blocks::CallIdSeed,
     credentials::Key,
-    dialect::{Dialect, KeyHeader},
-    driver::{Address, Auth},
+    dialect::Dialect,
+    driver::Address,
     host::{Host, Wire, hosted},
 };
 
@@ -59,11 +59,7 @@ impl Wire for encode::Encoder {
     type Decoder = decode::Decoder;
 
     fn address(&self, _: &ModelInfo) -> Address {
-        let auth = match self.dialect().key_header {
-            KeyHeader::Bearer => Auth::Bearer,
-            KeyHeader::ApiKey => Auth::Header("api-key"),
-        };
-        Address::new(&*self.dialect().path).auth(auth)
+        Address::new(&*self.dialect().path).auth(self.dialect().key_header.into())
     }
 
     fn decoder(&self, info: &Arc<ModelInfo>, place: CallIdSeed) -> decode::Decoder {

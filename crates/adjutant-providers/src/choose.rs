@@ -3,6 +3,7 @@
 mod loopback;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt,
     sync::Arc,
@@ -17,13 +18,15 @@ use crate::{
     binding::{self, Detour},
     catalogue::{self, Catalogue, near},
     credentials::{Credential, Key},
+    google::GoogleCredentials,
     place,
-    provider::{Origin, Provider},
+    provider::{GCLOUD, Origin, Provider},
 };
 #[cfg(feature = "sigv4")]
 use crate::{
     provider::{AWS_KEYS, SIGNED},
     sigv4::AwsKeys,
+    tokens::KeyCommand,
 };
 use loopback::Server;
 
@@ -35,6 +38,8 @@ const OFFLINE: Option<&str> = if cfg!(feature = "offline") {
 } else {
     None
 };
+/// The header of the project that requests to Google are counted for.
+const QUOTA_PROJECT: &str = "x-goog-user-project";
 /// The lookup of a variable.
 type Vars = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
@@ -350,17 +355,15 @@ impl Chooser {
                     .into_iter()
                     .filter(|it| it.starts_with(&prefix))
                     .collect();
-                if names.is_empty() {
-                    // The same models behind the vendor's older wire.
-                    let twins = self
-                        .names()
-                        .into_iter()
-                        .filter_map(|it| Some(prefix.clone() + it.strip_prefix("openai/")?));
-                    names = twins.collect();
+                for info in self.catalogue.models() {
+                    if provider.twins().contains(&info.provider()) {
+                        names.push(prefix.clone() + info.name());
+                    }
                 }
                 return Err(self.unknown_model(id, &names));
             }
         };
+        let google = self.google(provider)?;
         let key = match self.found(provider) {
             _ if let Some(key) = self.keys.get(&provider.name) => match provider.origin {
                 Origin::File => {
@@ -386,6 +389,7 @@ impl Chooser {
                 }
                 _ => Key::new(&key),
             },
+            None if let Some(google) = &google => Key::tokens(google.clone()),
             None if provider.key_command.is_some() && provider.origin == Origin::File => {
                 return Err(config(format!(
                     "the program that prints the key of {id} is not run: a file named it; hint: trust that file, or set {}",
@@ -397,6 +401,14 @@ impl Chooser {
             }
             None if let Some(command) = &provider.key_command => Key::tokens(command.clone()),
             None if let Some(key) = self.aws(provider) => key,
+            #[cfg(feature = "sigv4")]
+            None if SIGNED.iter().any(|(name, _)| *name == provider.alike()) => {
+                return Err(config(format!(
+                    "no key for {id}: {} is not set, and the AWS CLI is not installed or AWS_REGION is not set; hint: set \
+                     them, or install the AWS CLI and sign in with it",
+                    provider.key_variables.join(" or ")
+                )));
+            }
             None if provider.key_optional || provider.key_variables.is_empty() => Key::none(),
             None => {
                 let variables = provider.key_variables.join(" or ");
@@ -409,7 +421,28 @@ impl Chooser {
                 )));
             }
         };
+        let mut provider = Cow::Borrowed(provider);
+        if let Some(project) = google.as_ref().and_then(GoogleCredentials::quota_project) {
+            let headers = &mut provider.to_mut().headers;
+            headers
+                .entry(QUOTA_PROJECT.to_owned())
+                .or_insert_with(|| project.to_owned());
+        }
         provider.model(info, key, &base_url.unwrap_or_default())
+    }
+
+    /// Returns the application default credentials of Google, if a provider takes them and no variable holds a token.
+    fn google(&self, provider: &Provider) -> Result<Option<GoogleCredentials>, Error> {
+        let command = provider.key_command.as_ref();
+        let is_given = || {
+            self.found(provider).is_some()
+                || self.keys.contains_key(&provider.name)
+                || command.is_some_and(|it| it.argv != GCLOUD)
+        };
+        if provider.alike() != "vertex" || provider.origin == Origin::File || is_given() {
+            return Ok(None);
+        }
+        GoogleCredentials::find(|name| self.var(name))
     }
 
     /// The address with its places, if it has any.
@@ -421,7 +454,8 @@ impl Chooser {
         Ok(Some(filled.into_owned()).filter(|it| *it != provider.base_url))
     }
 
-    /// The keys of AWS that sign requests to this provider, if they are there; nothing is signed for where a file says.
+    /// The keys of AWS that sign requests to this provider: those of the variables, else what the AWS CLI prints for the
+    /// profile, SSO session, role, container or instance. Nothing is signed for an address that a file names.
     #[cfg(feature = "sigv4")]
     fn aws(&self, provider: &Provider) -> Option<Key> {
         let (_, service) = SIGNED
@@ -429,11 +463,30 @@ impl Chooser {
             .find(|(name, _)| *name == provider.alike() && provider.origin != Origin::File)?;
         let [access, secret, session] = AWS_KEYS.map(|name| self.var(name));
         let region = place::variables("{AWS_REGION}").find_map(|name| self.var(name))?;
-        let mut keys = AwsKeys::new(access?, secret?);
+        let Some((access, secret)) = access.zip(secret) else {
+            let export =
+                ["configure", "export-credentials", "--format", "process"].map(str::to_owned);
+            let argv = std::iter::once(self.program("aws")?).chain(export);
+            return Some(Key::sigv4_process(KeyCommand::new(argv), region, *service));
+        };
+        let mut keys = AwsKeys::new(access, secret);
         if let Some(token) = session {
             keys = keys.session(token);
         }
         Some(Key::sigv4(keys, region, *service))
+    }
+
+    /// Finds a program in the directories of `PATH`.
+    #[cfg(feature = "sigv4")]
+    fn program(&self, name: &str) -> Option<String> {
+        let path = self.var("PATH")?;
+        let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+        let mut files = std::env::split_paths(&path).map(|directory| directory.join(&file));
+        files
+            .find(|it| it.is_file())?
+            .into_os_string()
+            .into_string()
+            .ok()
     }
 
     #[cfg(not(feature = "sigv4"))]

@@ -4,9 +4,12 @@ use std::{borrow::Cow, collections::BTreeMap, fmt, pin::Pin, sync::Arc};
 
 use adjutant_llm::{Error, secret};
 
-#[cfg(feature = "sigv4")]
-use crate::sigv4::{AwsKeys, Signer};
 use crate::tokens::{KeptToken, TokenSource};
+#[cfg(feature = "sigv4")]
+use crate::{
+    sigv4::{AwsKeys, KeyProcess, Signer},
+    tokens::KeyCommand,
+};
 
 /// A shorter key is no secret, but a word that a local server wants to see.
 const MIN_SECRET: usize = 8;
@@ -116,9 +119,34 @@ impl Key {
     /// The service of Amazon Bedrock is `bedrock`, that of its endpoints `bedrock-mantle` is `bedrock-mantle`.
     #[cfg(feature = "sigv4")]
     pub fn sigv4(keys: AwsKeys, region: impl Into<Arc<str>>, service: impl Into<Arc<str>>) -> Self {
-        let signer = Signer::new(keys, region.into(), service.into());
+        let signer = Signer::new(Some(keys), region.into(), service.into());
         Self {
             signer: Some(Arc::new(signer)),
+            ..Self::default()
+        }
+    }
+
+    /// Signs each request with the keys that a program prints in the form of AWS's `credential_process`, for example
+    /// `aws configure export-credentials`. The program runs again 5 minutes before the keys end; its `ttl` is not used.
+    #[cfg(feature = "sigv4")]
+    pub fn sigv4_process(
+        command: KeyCommand,
+        region: impl Into<Arc<str>>,
+        service: impl Into<Arc<str>>,
+    ) -> Self {
+        let kept = Arc::new(KeptToken::new(KeyProcess(command)));
+        let signer = Arc::new(Signer::new(None, region.into(), service.into()));
+        let target = Arc::clone(&signer);
+        let resolver = move |_: Option<Arc<str>>| -> Resolving {
+            let (kept, target) = (Arc::clone(&kept), Arc::clone(&target));
+            Box::pin(async move {
+                target.set_printed(&kept.token(None).await?)?;
+                Ok(None)
+            })
+        };
+        Self {
+            resolver: Some(Arc::new(resolver)),
+            signer: Some(signer),
             ..Self::default()
         }
     }

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use adjutant_llm::Effort;
 use serde::{Deserialize, Serialize};
 
+use crate::driver::Auth;
+
 /// A text that a constant or a configuration holds.
 type ConstText = Cow<'static, str>;
 
@@ -104,8 +106,8 @@ dialect! {
     strict_schemas: bool,
     /// True if `prompt_cache_key` is known.
     cache_key: bool,
-    /// The `prompt_cache_retention` of a cache that is kept long; empty if there is none.
-    cache_retention: ConstText,
+    /// True if `prompt_cache_retention` and `prompt_cache_options` are known, for models that take them.
+    cache_options: bool,
     /// True if `cache_control` marks what is to be cached, for models whose name begins with `anthropic/`.
     cache_marks: bool,
     /// The order in which roles may follow each other.
@@ -133,6 +135,15 @@ pub enum KeyHeader {
     Bearer,
     /// `api-key: <key>`.
     ApiKey,
+}
+
+impl From<KeyHeader> for Auth {
+    fn from(header: KeyHeader) -> Self {
+        match header {
+            KeyHeader::Bearer => Auth::Bearer,
+            KeyHeader::ApiKey => Auth::Header("api-key"),
+        }
+    }
 }
 
 /// The field for the limit of the reply.
@@ -198,6 +209,8 @@ pub struct EffortNames {
     pub medium: ConstText,
     /// [`Effort::High`].
     pub high: ConstText,
+    /// [`Effort::Xhigh`].
+    pub xhigh: ConstText,
     /// [`Effort::Max`].
     pub max: ConstText,
 }
@@ -256,7 +269,7 @@ pub enum RoleOrder {
     Alternate,
 }
 
-/// The names that OpenAI gives them. Source: its reference of `reasoning_effort`, 2026-08; `max` is new with GPT-5.6,
+/// The names that OpenAI gives them. Source: its reference of `reasoning_effort`, 2026-11; `max` is new with GPT-5.6,
 /// `xhigh` is known to all models after GPT-5.1.
 const EFFORTS: EffortNames = EffortNames {
     off: Cow::Borrowed("none"),
@@ -264,12 +277,14 @@ const EFFORTS: EffortNames = EffortNames {
     low: Cow::Borrowed("low"),
     medium: Cow::Borrowed("medium"),
     high: Cow::Borrowed("high"),
-    max: Cow::Borrowed("xhigh"),
+    xhigh: Cow::Borrowed("xhigh"),
+    max: Cow::Borrowed("max"),
 };
 
 /// The names that most servers of open models know.
 const THREE: EffortNames = EffortNames {
     minimal: Cow::Borrowed("low"),
+    xhigh: Cow::Borrowed("high"),
     max: Cow::Borrowed("high"),
     ..EFFORTS
 };
@@ -303,7 +318,7 @@ const GENERIC: Dialect = Dialect {
     structured: StructuredField::Schema,
     strict_schemas: true,
     cache_key: false,
-    cache_retention: Cow::Borrowed(""),
+    cache_options: false,
     cache_marks: false,
     order: RoleOrder::Free,
     result_names: false,
@@ -314,7 +329,8 @@ const GENERIC: Dialect = Dialect {
     silent_overflow: false,
 };
 
-/// All that are known, in alphabetical order of their names; `openai-chat` is another name of the first.
+/// All that are known, in alphabetical order of their names but for the first. The vendors of [`ON_RESPONSES`] speak them
+/// under another name.
 static DIALECTS: [&Dialect; 22] = [
     &hosted::OPENAI,
     &hosted::AZURE,
@@ -340,16 +356,20 @@ static DIALECTS: [&Dialect; 22] = [
     &hosted::ZAI,
 ];
 
+/// Vendors that are asked over the Responses API under their own name, and over Chat Completions as `NAME-chat`.
+pub(crate) const ON_RESPONSES: [&str; 3] = ["openai", "azure", "xai"];
+/// The dialect of other vendors' models on Azure.
+pub(crate) static AZURE_OTHERS: &Dialect = &hosted::AZURE_OTHERS;
+
 impl Dialect {
     /// The dialect of a provider, by what stands before the slash of a model's name; `generic` for unknown ones.
     ///
-    /// `openai` and `openai-chat` are the same.
+    /// `openai` and `openai-chat` are the same, and so are `azure` and `azure-chat`, `xai` and `xai-chat`.
     pub fn of(provider: &str) -> &'static Dialect {
-        let name = if provider == "openai-chat" {
-            "openai"
-        } else {
-            provider
-        };
+        let name = provider
+            .strip_suffix("-chat")
+            .filter(|name| ON_RESPONSES.contains(name))
+            .unwrap_or(provider);
         Self::known().find(|it| it.name == name).unwrap_or(&GENERIC)
     }
 
@@ -368,6 +388,7 @@ impl EffortNames {
             Effort::Low => &self.low,
             Effort::Medium => &self.medium,
             Effort::High => &self.high,
+            Effort::Xhigh => &self.xhigh,
             _ => &self.max,
         };
         Some(&**name).filter(|name| !name.is_empty())

@@ -304,7 +304,7 @@ impl<W: Driven> Driver<W> {
             self.state = State::Failed(error);
             return;
         }
-        if let Err(error) = options::check(&request) {
+        if let Err(error) = options::check(self.wire.info(), &request) {
             self.state = State::Failed(error);
             return;
         }
@@ -352,6 +352,10 @@ impl<W: Driven> Driver<W> {
             .map(|it| it.trim().into())
             .filter(|it: &Arc<str>| !it.is_empty());
         self.secrets.add(self.secret.as_deref().unwrap_or_default());
+        #[cfg(feature = "sigv4")]
+        if let Some(signer) = self.wire.endpoint().key().signer() {
+            signer.secrets().for_each(|it| self.secrets.add(&it));
+        }
         if let State::Resolving(_, unsent) = std::mem::replace(&mut self.state, State::Ended) {
             self.send(*unsent);
         }

@@ -31,6 +31,7 @@ mod escape;
 mod fnv;
 mod foreign;
 mod gemini;
+mod google;
 mod host;
 mod limits;
 mod observe;

@@ -13,7 +13,8 @@ use adjutant_llm::ModelInfo;
 use crate::{
     blocks::CallIdSeed,
     credentials::Key,
-    driver::Address,
+    dialect::KeyHeader,
+    driver::{Address, Auth},
     host::{Host, Wire, hosted},
 };
 
@@ -32,10 +33,14 @@ impl OpenAi {
     pub fn new(mut info: ModelInfo, key: impl Into<Key>) -> Self {
         // The wire has no word for a recording.
         info.inputs.audio = false;
+        // It is the wire that such a model needs.
+        info.tools_need_responses = false;
         let info = Arc::new(info);
         let protocol = encode::Encoder {
             info: Arc::clone(&info),
             caching: encode::Caching::Vendor,
+            auth: Auth::Bearer,
+            query: "".into(),
         };
         Self {
             inner: Host::new(info, protocol, BASE_URL, key.into()),
@@ -44,7 +49,7 @@ impl OpenAi {
 
     /// Sets another base URL, `/v1` included; `/responses` is added. The prompt cache is named at the vendor's own only.
     ///
-    /// Azure has such a URL too: `https://<resource>.openai.azure.com/openai/v1`.
+    /// Azure has such a URL too, see [`azure`](Self::azure).
     #[must_use]
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
         let own = url.as_ref().trim().trim_end_matches('/') == BASE_URL;
@@ -65,6 +70,29 @@ impl OpenAi {
             .set_protocol(|encoder| encoder.caching = encoder.caching.max(encode::Caching::Keys));
         self
     }
+
+    /// Makes it a model at Azure, whose base URL is `https://<resource>.openai.azure.com/openai/v1`: a key is sent as
+    /// `api-key`, and the prompt cache is named and controlled as at OpenAI.
+    #[must_use]
+    pub fn azure(mut self) -> Self {
+        self.inner
+            .set_protocol(|encoder| encoder.caching = encode::Caching::Parameters);
+        self.key_header(KeyHeader::ApiKey)
+    }
+
+    /// Sets the way in which the key is sent.
+    pub(crate) fn key_header(mut self, header: KeyHeader) -> Self {
+        self.inner
+            .set_protocol(|encoder| encoder.auth = header.into());
+        self
+    }
+
+    /// Sets a query of the address, for example `?api-version=preview`.
+    pub(crate) fn query(mut self, query: &str) -> Self {
+        self.inner
+            .set_protocol(|encoder| encoder.query = query.into());
+        self
+    }
 }
 
 hosted!(OpenAi);
@@ -73,7 +101,7 @@ impl Wire for encode::Encoder {
     type Decoder = decode::Decoder;
 
     fn address(&self, _: &ModelInfo) -> Address {
-        Address::new("/responses")
+        Address::new(format!("/responses{}", self.query)).auth(self.auth)
     }
 
     fn decoder(&self, info: &Arc<ModelInfo>, place: CallIdSeed) -> decode::Decoder {

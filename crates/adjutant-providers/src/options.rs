@@ -32,10 +32,24 @@ pub struct Effective<'a> {
 /// Checks that a request does not contradict itself.
 ///
 /// # Errors
-/// `Invalid` if it demands a tool that it does not show, or a call without any tools, or has a temperature that is no
+/// `Config` if the model takes tools only on another wire. `Invalid` if it demands a tool that it does not show, or a call without any tools, or has a temperature that is no
 /// number from 0.0 to 2.0, or a `top_p` that is none from 0.0 to 1.0.
-pub(crate) fn check(request: &Request) -> Result<(), Error> {
+pub(crate) fn check(info: &ModelInfo, request: &Request) -> Result<(), Error> {
     let invalid = |text: String| Err(Error::new(ErrorKind::Invalid, text));
+    if info.tools_need_responses && !request.tools.is_empty() {
+        let provider = info.provider();
+        let hint = match provider.strip_suffix("-chat") {
+            Some(provider) => format!("use {provider}/{}", info.name()),
+            None => format!("set `wire` of the provider {provider} to `responses`"),
+        };
+        return Err(Error::new(
+            ErrorKind::Config,
+            format!(
+                "{} takes tools only on the Responses API; hint: {hint}",
+                info.id
+            ),
+        ));
+    }
     match &request.options.tool_choice {
         ToolChoice::Named(name) if !request.tools.iter().any(|tool| tool.name == *name) => {
             return invalid(format!(
@@ -273,8 +287,10 @@ mod tests {
 
     #[test]
     fn check_refuses_when_a_request_contradicts_itself() {
-        let refused =
-            |options: Options| check(&Request::new().options(options)).map_err(|it| it.to_string());
+        let refused = |options: Options| {
+            check(&ModelInfo::new("p/m"), &Request::new().options(options))
+                .map_err(|it| it.to_string())
+        };
         let named = refused(Options {
             tool_choice: ToolChoice::Named("x".into()),
             ..Options::default()

@@ -49,6 +49,35 @@ pub(crate) fn fill(
     })
 }
 
+/// Splits an address of Azure into a base URL and a query, which has its question mark. A resource alone, `/openai`, and the
+/// address of a deployment become that of the v1 API; only Chat Completions is still asked below a deployment.
+///
+/// An `api-version` with a date belongs to the paths before v1, so it is dropped elsewhere.
+///
+/// Source: "Azure OpenAI API version lifecycle" and "Responses API", learn.microsoft.com, 2026-11.
+pub(crate) fn azure(url: &str, is_chat: bool) -> (String, String) {
+    let (base, query) = url.trim().split_once('?').unwrap_or((url.trim(), ""));
+    let mut base = base.trim_end_matches('/');
+    for path in ["/responses", "/chat/completions"] {
+        base = base.strip_suffix(path).unwrap_or(base);
+    }
+    let host = base.find("://").map_or(0, |at| at + 3);
+    let (host, path) = base.split_at(base[host..].find('/').map_or(base.len(), |at| host + at));
+    let is_deployment = path.starts_with("/openai/deployments/");
+    let is_kept = is_chat && is_deployment;
+    let path = match path {
+        "" | "/openai" => "/openai/v1",
+        _ if is_deployment && !is_chat => "/openai/v1",
+        path => path,
+    };
+    let query = match query {
+        "" => String::new(),
+        query if query.contains("api-version=20") && !is_kept => String::new(),
+        query => format!("?{query}"),
+    };
+    (format!("{host}{path}"), query)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +121,35 @@ mod tests {
             );
         }
         assert_eq!(variables(vertex).count(), 3);
+    }
+
+    #[test]
+    fn azure_leads_to_the_v1_api_when_the_address_has_an_older_form() {
+        const HOST: &str = "https://r.openai.azure.com";
+        let older = "/openai/deployments/d?api-version=2024-10-21";
+        let cases = [
+            ("", "/openai/v1", ""),
+            ("/", "/openai/v1", ""),
+            ("/openai", "/openai/v1", ""),
+            ("/openai/v1/", "/openai/v1", ""),
+            ("/openai/v1/responses", "/openai/v1", ""),
+            (
+                "/openai/v1?api-version=preview",
+                "/openai/v1",
+                "?api-version=preview",
+            ),
+            ("/openai?api-version=2025-04-01-preview", "/openai/v1", ""),
+            (older, "/openai/v1", ""),
+            ("/api/projects/p/openai/v1", "/api/projects/p/openai/v1", ""),
+        ];
+        for (form, path, query) in cases {
+            let expect = (format!("{HOST}{path}"), query.to_owned());
+            assert_eq!(azure(&format!("{HOST}{form}"), false), expect, "{form}");
+        }
+        let kept = (
+            format!("{HOST}/openai/deployments/d"),
+            "?api-version=2024-10-21".to_owned(),
+        );
+        assert_eq!(azure(&format!("{HOST}{older}"), true), kept);
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     catalogue::Catalogue,
     chat::Chat,
     credentials::Key,
-    dialect::{Dialect, DialectPatch},
+    dialect::{AZURE_OTHERS, Dialect, DialectPatch, ON_RESPONSES},
     driver::{Address, Endpoint},
     foreign::ForeignWire,
     gemini::Gemini,
@@ -111,8 +111,9 @@ pub enum Origin {
 }
 
 /// Providers that host the models of many others, or whatever their user has put there.
-const HOSTS: [&str; 13] = [
+const HOSTS: [&str; 14] = [
     "azure",
+    "azure-chat",
     "bedrock",
     "bedrock-mantle",
     "cerebras",
@@ -161,8 +162,24 @@ const VENDORS: [Row; 3] = [
         &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     ),
 ];
-/// The clouds that serve the wires of others, in the same form.
-const CLOUDS: [Row; 2] = [
+/// Vendors and clouds that serve the wires of others, in the same form.
+///
+/// Source: "Responses API", learn.microsoft.com, and "Best practices", docs.x.ai, where Chat Completions is deprecated, 2026-11.
+const CLOUDS: [Row; 4] = [
+    (
+        "azure",
+        WireKind::Responses,
+        "",
+        "AZURE_OPENAI_BASE_URL",
+        &["AZURE_OPENAI_API_KEY"],
+    ),
+    (
+        "xai",
+        WireKind::Responses,
+        "https://api.x.ai/v1",
+        "XAI_BASE_URL",
+        &["XAI_API_KEY"],
+    ),
     (
         "bedrock",
         WireKind::Responses,
@@ -179,11 +196,35 @@ const CLOUDS: [Row; 2] = [
         &["CLOUDSDK_AUTH_ACCESS_TOKEN"],
     ),
 ];
-/// Models of a provider that speak another wire than the rest: provider, how their names begin, wire, what is added to the
-/// address.
+/// Models of a provider that speak another wire than the rest: provider, how their names begin in any case, wire, what is
+/// added to the address. The first row that fits counts.
 ///
-/// Source: "Messages API", docs.aws.amazon.com/bedrock, and "Claude on Vertex AI", platform.claude.com, 2026-11.
-const TURNS: [(&str, &str, WireKind, &str); 2] = [
+/// Source: "Messages API" and "Responses API", docs.aws.amazon.com/bedrock; "OpenAI on Amazon Bedrock",
+/// developers.openai.com; "Claude on Vertex AI", platform.claude.com; "Foundry Models", learn.microsoft.com, 2026-11.
+const TURNS: [(&str, &str, WireKind, &str); 20] = [
+    ("bedrock-mantle", "openai.gpt-oss", WireKind::Chat, ""),
+    (
+        "bedrock-mantle",
+        "openai.",
+        WireKind::Responses,
+        "/openai/v1",
+    ),
+    ("azure", "codestral", WireKind::Chat, ""),
+    ("azure", "cohere", WireKind::Chat, ""),
+    ("azure", "deepseek", WireKind::Chat, ""),
+    ("azure", "glm", WireKind::Chat, ""),
+    ("azure", "gpt-oss", WireKind::Chat, ""),
+    ("azure", "grok", WireKind::Chat, ""),
+    ("azure", "kimi", WireKind::Chat, ""),
+    ("azure", "llama", WireKind::Chat, ""),
+    ("azure", "mai-", WireKind::Chat, ""),
+    ("azure", "meta-llama", WireKind::Chat, ""),
+    ("azure", "ministral", WireKind::Chat, ""),
+    ("azure", "mistral", WireKind::Chat, ""),
+    ("azure", "nemotron", WireKind::Chat, ""),
+    ("azure", "phi-", WireKind::Chat, ""),
+    ("azure", "qwen", WireKind::Chat, ""),
+    ("azure", "minimax", WireKind::Chat, ""),
     (
         "bedrock-mantle",
         "anthropic.",
@@ -191,6 +232,13 @@ const TURNS: [(&str, &str, WireKind, &str); 2] = [
         "/anthropic",
     ),
     ("vertex", "claude", WireKind::Messages, ""),
+];
+/// Providers whose models are known under the names of others: by the provider, best first.
+const TWINS: [(&str, &[&str]); 4] = [
+    ("azure", &["openai"]),
+    ("azure-chat", &["azure", "openai"]),
+    ("openai-chat", &["openai"]),
+    ("xai-chat", &["xai"]),
 ];
 /// Providers that take requests that are signed with keys of AWS, and the service that they sign for.
 pub(crate) const SIGNED: [(&str, &str); 2] =
@@ -201,8 +249,24 @@ pub(crate) const AWS_KEYS: [&str; 3] = [
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
 ];
+/// The variables that the AWS CLI takes its credentials from, beside keys.
+///
+/// Source: "Environment variables", docs.aws.amazon.com/cli, 2026.
+const AWS_CLI: [&str; 9] = [
+    "AWS_CONFIG_FILE",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_PROFILE",
+    "AWS_ROLE_ARN",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+];
+/// The variables that say where the application default credentials of Google are.
+const GOOGLE_FILES: [&str; 2] = ["CLOUDSDK_CONFIG", "GOOGLE_APPLICATION_CREDENTIALS"];
 /// The program that prints a token of Google's. Source: `gcloud auth print-access-token`, cloud.google.com/sdk, 2026.
-const GCLOUD: [&str; 3] = ["gcloud", "auth", "print-access-token"];
+pub(crate) const GCLOUD: [&str; 3] = ["gcloud", "auth", "print-access-token"];
 
 /// The providers that the application has registered.
 static REGISTERED: RwLock<Vec<Provider>> = RwLock::new(Vec::new());
@@ -259,7 +323,7 @@ impl Provider {
         Ok(())
     }
 
-    /// Those that are known: the three vendors with a wire of their own, the dialects of Chat Completions, and what was
+    /// Returns the known providers: vendors that speak another wire than Chat Completions, its dialects, and those that were
     /// [registered](Self::register).
     pub fn known() -> impl Iterator<Item = Provider> {
         let registered = REGISTERED
@@ -367,11 +431,17 @@ impl Provider {
             )));
         };
         let headers = self.headers.clone();
-        let turn = TURNS
-            .iter()
-            .find(|(name, begin, ..)| *name == self.alike() && info.name().starts_with(begin));
+        let vendor = self.vendor();
+        let turn = TURNS.iter().find(|(name, begin, ..)| {
+            let start = info.base_name().get(..begin.len());
+            *name == vendor && start.is_some_and(|start| start.eq_ignore_ascii_case(begin))
+        });
         let (wire, added) = turn.map_or((&self.wire, ""), |(.., wire, added)| (wire, *added));
-        let url = &*format!("{}{added}", url.trim_end_matches('/'));
+        let (url, query) = match vendor {
+            "azure" => place::azure(url, *wire == WireKind::Chat),
+            _ => (url.trim_end_matches('/').to_owned(), String::new()),
+        };
+        let url = &*format!("{url}{added}");
         let site = match self.alike() {
             "bedrock" | "bedrock-mantle" => Site::Bedrock,
             "vertex" => Site::Vertex,
@@ -384,7 +454,15 @@ impl Provider {
                     .site(site)
                     .headers(headers),
             ),
-            WireKind::Responses => Arc::new(OpenAi::new(info, key).base_url(url).headers(headers)),
+            WireKind::Responses => {
+                let model = OpenAi::new(info, key).base_url(url).headers(headers);
+                let model = match vendor {
+                    "azure" => model.azure(),
+                    "xai" => model.cache_keys(),
+                    _ => model,
+                };
+                Arc::new(model.key_header(self.spoken()?.key_header).query(&query))
+            }
             WireKind::Gemini => Arc::new(
                 Gemini::new(info, key)
                     .base_url(url)
@@ -392,7 +470,14 @@ impl Provider {
                     .headers(headers),
             ),
             WireKind::Chat => {
-                let chat = Chat::new(info, key).dialect(self.spoken()?).base_url(url);
+                let mut dialect = match turn {
+                    Some(_) if vendor == "azure" => {
+                        AZURE_OTHERS.clone().patched(self.dialect.clone())
+                    }
+                    _ => self.spoken()?,
+                };
+                dialect.path.to_mut().push_str(&query);
+                let chat = Chat::new(info, key).dialect(dialect).base_url(url);
                 Arc::new(chat.headers(headers))
             }
             WireKind::Foreign(wire) => wire.model(info, key.into(), url, headers),
@@ -413,9 +498,11 @@ impl Provider {
         };
         let address = Address::new("");
         let is_address = || {
-            !Endpoint::new(&self.base_url, address, Key::none())
-                .host()
-                .is_empty()
+            let url = match self.vendor() {
+                "azure" => place::azure(&self.base_url, false).0,
+                _ => self.base_url.clone(),
+            };
+            !Endpoint::new(&url, address, Key::none()).host().is_empty()
         };
         if !self.base_url.is_empty() && !is_address() {
             // The address is not repeated: it may hold a password.
@@ -449,29 +536,31 @@ impl Provider {
     /// Returns the known data of a model with this name, which does not hold the provider's name.
     pub(crate) fn info(&self, name: &str, catalogue: &Catalogue) -> Option<ModelInfo> {
         let id = format!("{}/{name}", self.name);
-        // The same models behind the vendor's older wire.
         let twin = || {
-            catalogue
-                .find(&format!("openai/{name}"))
-                .filter(|_| self.name == "openai-chat")
+            let mut names = self.twins().iter();
+            names.find_map(|twin| catalogue.find(&format!("{twin}/{name}")))
         };
         let mut info = catalogue.find(&id).or_else(twin)?.clone();
         info.id = id.into();
         Some(info)
     }
 
+    /// Returns the providers whose names of models it takes too.
+    pub(crate) fn twins(&self) -> &'static [&'static str] {
+        let row = TWINS.iter().find(|(name, _)| *name == self.name);
+        row.map_or(&[], |(_, twins)| *twins)
+    }
+
     /// True if the name of a model may be one that the catalogue does not list.
     pub(crate) fn takes_any(&self, catalogue: &Catalogue) -> bool {
         self.any_model
-            || self.name != "openai-chat"
-                && !catalogue.models().any(|it| it.provider() == self.name)
+            || self.twins().is_empty() && !catalogue.models().any(|it| it.provider() == self.name)
     }
 
     fn of_dialect(dialect: &'static Dialect) -> Self {
-        let name = if dialect.name == "openai" {
-            "openai-chat"
-        } else {
-            &*dialect.name
+        let name = &*match ON_RESPONSES.contains(&&*dialect.name) {
+            true => format!("{}-chat", dialect.name).into(),
+            false => dialect.name.clone(),
         };
         Provider {
             base_url_variable: dialect.base_url_variable.clone().into_owned(),
@@ -491,8 +580,15 @@ impl Provider {
         let signed = SIGNED.iter().any(|(name, _)| *name == self.alike());
         let address = Some(&*self.base_url_variable).filter(|it| !it.is_empty());
         let own = self.key_variables.iter().map(String::as_str).chain(address);
-        let signed = AWS_KEYS.iter().filter(move |_| signed).map(|it| &**it);
-        own.chain(place::variables(&self.base_url).map(|it| -> &str { it }))
+        let signed = AWS_KEYS.iter().chain(&AWS_CLI).filter(move |_| signed);
+        let signed = signed.map(|it| &**it);
+        let is_google = self.alike() == "vertex";
+        let files = GOOGLE_FILES
+            .iter()
+            .filter(move |_| is_google)
+            .map(|it| &**it);
+        own.chain(files)
+            .chain(place::variables(&self.base_url).map(|it| -> &str { it }))
             .chain(signed)
     }
 
@@ -503,6 +599,11 @@ impl Provider {
         } else {
             &self.like
         }
+    }
+
+    /// Returns the vendor that it is like, under the name that it has on every wire.
+    fn vendor(&self) -> &str {
+        self.alike().trim_end_matches("-chat")
     }
 
     fn spoken(&self) -> Result<Dialect, Error> {

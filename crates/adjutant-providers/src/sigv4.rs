@@ -1,8 +1,13 @@
 //! Requests that are signed with keys of AWS. The signature is made by `aws-sigv4`, over what is really sent.
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+    time::{Duration, SystemTime},
+};
 
 use adjutant_llm::{Error, ErrorKind};
+use async_trait::async_trait;
 use aws_credential_types::Credentials;
 use aws_sigv4::{
     http_request::{SignableBody, SignableRequest, SigningSettings, sign},
@@ -10,7 +15,16 @@ use aws_sigv4::{
 };
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, header};
+use jiff::Timestamp;
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
+
+use crate::tokens::{KeyCommand, Token, TokenSource};
+
+/// The time before their end from which keys are not used any more.
+const MARGIN: Duration = Duration::from_secs(300);
+/// The time for which keys without an end are used before the program runs again.
+const UNLIMITED: Duration = Duration::from_secs(900);
 
 /// Keys of AWS. They are never printed.
 #[derive(Clone)]
@@ -21,11 +35,24 @@ pub struct AwsKeys {
 }
 
 /// What signs the requests of a model.
-#[derive(Clone)]
 pub(crate) struct Signer {
-    keys: AwsKeys,
+    /// `None` until a program has printed them.
+    keys: RwLock<Option<AwsKeys>>,
     region: Arc<str>,
     service: Arc<str>,
+}
+
+/// A program that prints keys in the form of `credential_process`, as `aws configure export-credentials` does.
+pub(crate) struct KeyProcess(pub(crate) KeyCommand);
+
+/// The keys that such a program prints. Source: "Process credential provider", docs.aws.amazon.com/sdkref, 2026.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct PrintedKeys {
+    access_key_id: String,
+    secret_access_key: String,
+    session_token: Option<String>,
+    expiration: Option<String>,
 }
 
 impl AwsKeys {
@@ -47,20 +74,39 @@ impl AwsKeys {
 }
 
 impl Signer {
-    pub(crate) fn new(keys: AwsKeys, region: Arc<str>, service: Arc<str>) -> Self {
+    pub(crate) fn new(keys: Option<AwsKeys>, region: Arc<str>, service: Arc<str>) -> Self {
         Self {
-            keys,
+            keys: RwLock::new(keys),
             region,
             service,
         }
     }
 
+    fn keys(&self) -> Option<AwsKeys> {
+        self.keys
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Sets the keys that a program printed.
+    ///
+    /// # Errors
+    /// `Auth` if the text is not of the form of `credential_process`.
+    pub(crate) fn set_printed(&self, text: &str) -> Result<(), Error> {
+        let printed = PrintedKeys::read(text)?;
+        let mut keys = AwsKeys::new(printed.access_key_id, printed.secret_access_key);
+        if let Some(token) = printed.session_token {
+            keys = keys.session(token);
+        }
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Some(keys);
+        Ok(())
+    }
+
     /// The texts that nobody may see.
-    pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
-        [Some(&self.keys.secret), self.keys.session.as_ref()]
-            .into_iter()
-            .flatten()
-            .map(|it| &**it)
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = Arc<str>> {
+        let keys = self.keys().map(|keys| [Some(keys.secret), keys.session]);
+        keys.into_iter().flatten().flatten()
     }
 
     /// Signs a request with this body, as it is: headers that follow are not signed.
@@ -101,7 +147,7 @@ impl Signer {
             access,
             secret,
             session,
-        } = &self.keys;
+        } = &self.keys().ok_or_else(|| wrong(()))?;
         let session = session.as_deref().map(str::to_owned);
         let identity = Credentials::new(&**access, &**secret, session, None, "adjutant").into();
         let params = v4::SigningParams::builder()
@@ -132,6 +178,67 @@ impl Signer {
             request.headers_mut().insert(name, value);
         }
         Ok(())
+    }
+}
+
+impl PrintedKeys {
+    fn read(text: &str) -> Result<Self, Error> {
+        // The error of the parser could repeat a key.
+        serde_json::from_str(text).map_err(|_| {
+            Error::new(
+                ErrorKind::Auth,
+                "the program for AWS credentials did not print the JSON of credential_process",
+            )
+        })
+    }
+}
+
+#[async_trait]
+impl TokenSource for KeyProcess {
+    async fn token(&self) -> Result<Token, Error> {
+        let mut complaint = Vec::new();
+        let printed = self.0.run(Some(&mut complaint)).await;
+        let printed = printed.map_err(|error| self.explain(error, &complaint))?;
+        let text = String::from_utf8_lossy(&printed);
+        let life = match PrintedKeys::read(&text)?.expiration {
+            Some(end) => end
+                .parse::<Timestamp>()
+                .ok()
+                .and_then(|end| Duration::try_from(end.duration_since(Timestamp::now())).ok())
+                .unwrap_or_default()
+                .saturating_sub(MARGIN),
+            None => UNLIMITED,
+        };
+        Ok(Token::new(text, life))
+    }
+}
+
+impl KeyProcess {
+    /// Returns the error with what the program said on standard error, and with a hint.
+    fn explain(&self, error: Error, complaint: &[u8]) -> Error {
+        let text = String::from_utf8_lossy(complaint);
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+        let Some(line) = line else {
+            return error;
+        };
+        let lower = text.to_lowercase();
+        // Source: botocore 1.42 (`exceptions.py`), and awscli 2.32 (`export-credentials`), 2025 to 2026.
+        let is_ended = lower.contains("sso") || lower.contains("aws login");
+        let words = ["expired", "refresh", "login", "invalid"];
+        let hint = if is_ended && words.iter().any(|word| lower.contains(word)) {
+            "the SSO session has ended; hint: run \"aws sso login\" for the profile"
+        } else if lower.contains("invalid choice") {
+            "hint: update the AWS CLI to version 2"
+        } else {
+            "hint: run \"aws configure sso\" or \"aws configure\", or set AWS_PROFILE"
+        };
+        let line: String = line.chars().take(300).collect();
+        let program = self.0.argv.join(" ");
+        Error::new(
+            ErrorKind::Auth,
+            format!("no AWS credentials from {program:?}: {line}; {hint}"),
+        )
+        .with_source(error)
     }
 }
 
@@ -172,11 +279,7 @@ mod tests {
             session: token.map(Into::into),
             ..keys
         };
-        let signer = Signer {
-            keys,
-            region: "us-east-1".into(),
-            service: "service".into(),
-        };
+        let signer = Signer::new(Some(keys), "us-east-1".into(), "service".into());
         let mut settings = SigningSettings::default();
         if !body.is_empty() {
             settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;

@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const MAX_TTL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The largest number of bytes that it may print.
 const MAX_OUTPUT: u64 = 64 * 1024;
+/// The maximum number of bytes of its standard error that are read.
+const MAX_COMPLAINT: u64 = 4 * 1024;
 
 /// Gives tokens: of a cloud's metadata, a vault, a library that signs in.
 ///
@@ -125,6 +127,11 @@ impl KeyCommand {
     }
 
     async fn print(&self) -> Result<Vec<u8>, Error> {
+        self.run(None).await
+    }
+
+    /// Runs the program and returns what it printed. The beginning of its standard error is read if there is a place for it.
+    pub(crate) async fn run(&self, complaint: Option<&mut Vec<u8>>) -> Result<Vec<u8>, Error> {
         let Some((program, arguments)) = self.argv.split_first() else {
             return Err(Error::new(
                 ErrorKind::Config,
@@ -142,7 +149,10 @@ impl KeyCommand {
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(match complaint {
+                Some(_) => Stdio::piped(),
+                None => Stdio::null(),
+            })
             .kill_on_drop(true);
         let mut child = command.spawn().map_err(|source| {
             Error::new(
@@ -152,6 +162,16 @@ impl KeyCommand {
             .with_source(source)
         })?;
         let mut printed = Vec::new();
+        let errors = child.stderr.take().zip(complaint);
+        let complained = async {
+            if let Some((mut errors, complaint)) = errors {
+                let _ = (&mut errors)
+                    .take(MAX_COMPLAINT)
+                    .read_to_end(complaint)
+                    .await;
+                let _ = tokio::io::copy(&mut errors, &mut tokio::io::sink()).await;
+            }
+        };
         let ended = async {
             if let Some(output) = child.stdout.take() {
                 output
@@ -165,6 +185,7 @@ impl KeyCommand {
                 child.wait().await.map(Some)
             }
         };
+        let ended = async { futures_util::future::join(ended, complained).await.0 };
         match timeout(PATIENCE, ended).await {
             Err(_) => Err(failed(format!("it took more than {PATIENCE:?}"))),
             Ok(Err(error)) => {

@@ -22,6 +22,7 @@ pub(crate) fn effort_of(node: &Node<'_>) -> Result<Effort, Refusal> {
         "low" => Effort::Low,
         "medium" => Effort::Medium,
         "high" => Effort::High,
+        "xhigh" => Effort::Xhigh,
         _ => Effort::Max,
     })
 }

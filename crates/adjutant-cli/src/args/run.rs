@@ -144,7 +144,7 @@ pub(crate) struct How {
     #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(0..=10))]
     pub(crate) retries: u32,
 
-    /// The amount of thinking by the model: off, minimal, low, medium, high or max; without it, the model's own
+    /// The amount of thinking by the model: off, minimal, low, medium, high, xhigh or max; without it, the model's own
     /// default.
     ///
     /// Of what a model does not have, the nearest that it has is taken, with a warning.

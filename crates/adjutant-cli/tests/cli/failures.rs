@@ -255,7 +255,7 @@ fn options_are_refused_when_they_make_no_sense() {
         ),
         (
             &["run", "Hi", "--thinking", "hard"],
-            "not one of off, minimal, low, medium, high, max: \"hard\"",
+            "not one of off, minimal, low, medium, high, xhigh, max: \"hard\"",
         ),
         (&["run", "Hi", "--retries", "11"], "11 is not in 0..=10"),
         (&["run", "Hi", "--final", "--json"], "cannot be used with"),

@@ -85,11 +85,11 @@ pub(crate) fn provider(of: &str) -> &str {
         "gemini" | "google" => "gcp.gemini",
         "vertex" | "vertex_ai" | "google-vertex" => "gcp.vertex_ai",
         "bedrock" | "amazon-bedrock" => "aws.bedrock",
-        "azure" | "azure-openai" => "azure.ai.openai",
+        "azure" | "azure-chat" | "azure-openai" => "azure.ai.openai",
         "mistral" => "mistral_ai",
         "moonshot" | "moonshotai" | "kimi" => "moonshot_ai",
         "watsonx" => "ibm.watsonx.ai",
-        "xai" | "grok" => "x_ai",
+        "xai" | "xai-chat" | "grok" => "x_ai",
         other => other,
     }
 }

@@ -211,17 +211,18 @@ fn budget_of(effort: Effort) -> u64 {
         Effort::Low => 2_048,
         Effort::Medium => 8_192,
         Effort::High => 16_384,
+        Effort::Xhigh => 24_576,
         _ => 32_768,
     }
 }
 
-/// The name of a level. Source: anthropic-sdk-python `OutputConfigParam`, 2026-09: low, medium, high, xhigh, max; `xhigh`
-/// has no effort of ours, and can be given as an extra member of `output_config`.
+/// The name of a level. Source: "Effort", platform.claude.com, 2026-11: low, medium, high, xhigh, max.
 fn level_of(effort: Effort) -> &'static str {
     match effort {
         Effort::Off | Effort::Minimal | Effort::Low => "low",
         Effort::Medium => "medium",
         Effort::High => "high",
+        Effort::Xhigh => "xhigh",
         _ => "max",
     }
 }

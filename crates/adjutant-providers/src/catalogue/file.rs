@@ -3,12 +3,12 @@
 use std::fmt::Display;
 
 use adjutant_llm::{
-    Effort, Error, Inputs, LongPrice, ModelInfo, NanoUsd, Price, RequestOption, Structured,
-    ThinkingControl,
+    Effort, Error, Inputs, LongPrice, ModelInfo, NanoUsd, Price, PromptCache, RequestOption,
+    Structured, ThinkingControl,
 };
 use serde::Deserialize;
 
-use super::{binds_thinking, config};
+use super::{binds_thinking, config, near};
 
 /// Decimals of a dollar that can be kept.
 const DECIMALS: usize = 9;
@@ -31,20 +31,19 @@ pub(super) struct File {
 #[serde(deny_unknown_fields)]
 pub(super) struct Model {
     id: String,
-    context_window: u64,
-    max_output_tokens: u64,
-    #[serde(default)]
-    inputs: Vec<Input>,
-    #[serde(default)]
-    efforts: Vec<Effort>,
-    #[serde(default)]
-    thinking: ThinkingControl,
-    #[serde(default)]
-    structured: Structured,
+    /// The known model whose data this one has, except for the fields that are set.
+    base_model: Option<String>,
+    context_window: Option<u64>,
+    max_output_tokens: Option<u64>,
+    inputs: Option<Vec<Input>>,
+    efforts: Option<Vec<Effort>>,
+    thinking: Option<ThinkingControl>,
+    structured: Option<Structured>,
     /// By the name of the model if it is missing.
     thinking_binding: Option<bool>,
-    #[serde(default)]
-    refuses: Vec<RequestOption>,
+    refuses: Option<Vec<RequestOption>>,
+    tools_need_responses: Option<bool>,
+    prompt_cache: Option<PromptCache>,
     price: Option<Cost>,
     /// The place where this model was looked up, and the date.
     #[serde(default, rename = "source")]
@@ -98,38 +97,63 @@ impl Model {
         if self.id.contains(char::is_whitespace) {
             return fail("id", &"it holds white space");
         }
-        if self.context_window == 0 {
+        let base = match self.base_model.as_deref().map(base_model).transpose() {
+            Ok(base) => base,
+            Err(why) => return fail("base_model", &why),
+        };
+        let is_new = base.is_none();
+        let mut info = base.unwrap_or_else(|| ModelInfo::new(self.id.as_str()));
+        info.base_model =
+            (!is_new).then(|| std::mem::replace(&mut info.id, self.id.as_str().into()));
+        for (field, value, to) in [
+            (
+                "context_window",
+                self.context_window,
+                &mut info.context_window,
+            ),
+            (
+                "max_output_tokens",
+                self.max_output_tokens,
+                &mut info.max_output_tokens,
+            ),
+        ] {
+            match value {
+                Some(value) => *to = value,
+                None if is_new => return fail(field, &"it is missing"),
+                None => {}
+            }
+        }
+        if info.context_window == 0 {
             return fail("context_window", &"it is 0");
         }
-        if self.max_output_tokens == 0 || self.max_output_tokens > self.context_window {
+        if info.max_output_tokens == 0 || info.max_output_tokens > info.context_window {
             return fail(
                 "max_output_tokens",
-                &format!("it is not from 1 to the window: {}", self.max_output_tokens),
+                &format!("it is not from 1 to the window: {}", info.max_output_tokens),
             );
         }
-        if self.efforts.is_empty() && self.thinking == ThinkingControl::Budget {
+        if let Some(inputs) = self.inputs {
+            info.inputs = Inputs {
+                images: inputs.contains(&Input::Image),
+                documents: inputs.contains(&Input::Document),
+                audio: inputs.contains(&Input::Audio),
+            };
+        }
+        info.efforts = self.efforts.unwrap_or(info.efforts);
+        info.efforts.sort_unstable();
+        info.thinking = self.thinking.unwrap_or(info.thinking);
+        if info.efforts.is_empty() && info.thinking == ThinkingControl::Budget {
             return fail("thinking", &"it is a budget, and there are no efforts");
         }
-        let has = |input| self.inputs.contains(&input);
-        let inputs = Inputs {
-            images: has(Input::Image),
-            documents: has(Input::Document),
-            audio: has(Input::Audio),
-        };
-        let mut info = ModelInfo {
-            context_window: self.context_window,
-            max_output_tokens: self.max_output_tokens,
-            inputs,
-            structured: self.structured,
-            thinking_binding: self
-                .thinking_binding
-                .unwrap_or_else(|| binds_thinking(&self.id)),
-            refuses: self.refuses,
-            efforts: self.efforts,
-            thinking: self.thinking,
-            ..ModelInfo::new(self.id.as_str())
-        };
-        info.efforts.sort_unstable();
+        info.structured = self.structured.unwrap_or(info.structured);
+        info.thinking_binding = self
+            .thinking_binding
+            .unwrap_or_else(|| info.thinking_binding || binds_thinking(&self.id));
+        info.refuses = self.refuses.unwrap_or(info.refuses);
+        info.tools_need_responses = self
+            .tools_need_responses
+            .unwrap_or(info.tools_need_responses);
+        info.prompt_cache = self.prompt_cache.unwrap_or(info.prompt_cache);
         let Some(price) = self.price else {
             return Ok((info, self.default));
         };
@@ -144,6 +168,17 @@ impl Model {
             Err((field, why)) => fail(&format!("price.{field}"), &why),
         }
     }
+}
+
+/// Returns the data of a known model, which may be named without its provider if that is OpenAI.
+fn base_model(name: &str) -> Result<ModelInfo, String> {
+    let all = super::builtin();
+    let openai = || all.find(&format!("openai/{name}"));
+    let found = all.find(name).or_else(openai).cloned();
+    found.ok_or_else(|| {
+        let hint = near::hint(name, all.models().map(|it| it.id.as_str()));
+        format!("no model is called {name:?}{hint}")
+    })
 }
 
 impl Cost {

@@ -279,7 +279,7 @@ fn read_names_line_and_column_when_the_shape_is_wrong() {
     }
     for (field, value) in [
         ("inputs", "sound"),
-        ("efforts", "xhigh"),
+        ("efforts", "ultra"),
         ("refuses", "all"),
         ("structured", "json"),
     ] {

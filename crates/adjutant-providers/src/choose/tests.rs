@@ -76,7 +76,7 @@ fn model_names_what_is_near_when_the_name_is_unknown() {
         "gpt-5",
         Err(
             "a model is named provider/model, which is not the form of \"gpt-5\"; hint: the nearest are openai/gpt-5, \
-             openai/gpt-5.5, openai/gpt-5.4, openai/gpt-4o",
+             azure/gpt-5, openai/gpt-5.5, openai/gpt-5.4",
         ),
     );
     check(&[], "offline/x", Err("no model is called \"offline/x\""));

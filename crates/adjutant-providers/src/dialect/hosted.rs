@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Source: openai-python and the reference of Chat Completions, 2026-08; `prompt_cache_retention` is `in_memory` or `24h`.
+/// Source: openai-python and the reference of Chat Completions, 2026-08.
 /// "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use
 /// /v1/responses or set reasoning_effort to 'none'": openai/openai-openapi 541, BerriAI/litellm 34569, 2026-05 to 2026-09.
 pub(super) const OPENAI: Dialect = Dialect {
@@ -19,22 +19,34 @@ pub(super) const OPENAI: Dialect = Dialect {
     longest_call_id: 40,
     parallel_calls: true,
     cache_key: true,
-    cache_retention: Cow::Borrowed("24h"),
+    cache_options: true,
     files: true,
     ..GENERIC
 };
 
-/// The v1 API, which needs no `api-version`; older ones take it as a query of `path`. There is no common address: it is
+/// The v1 API, which needs no `api-version`. There is no common address: it is
 /// `https://<resource>.openai.azure.com/openai/v1`.
 ///
-/// Source: "Azure OpenAI API version lifecycle", learn.microsoft.com, 2026.
+/// Source: "Azure OpenAI API version lifecycle", learn.microsoft.com, 2026-11; no documents: pydantic/pydantic-ai 6423,
+/// 2026-07.
 pub(super) const AZURE: Dialect = Dialect {
     name: Cow::Borrowed("azure"),
     base_url: Cow::Borrowed(""),
     base_url_variable: Cow::Borrowed("AZURE_OPENAI_BASE_URL"),
     key_variables: Cow::Borrowed(&[Cow::Borrowed("AZURE_OPENAI_API_KEY")]),
     key_header: KeyHeader::ApiKey,
+    files: false,
     ..OPENAI
+};
+
+/// Models of other vendors on Azure take the common fields only: "Unrecognized request argument supplied:
+/// prompt_cache_key".
+///
+/// Source: vectorize-io/hindsight 3518, 2026-08.
+pub(super) const AZURE_OTHERS: Dialect = Dialect {
+    name: Cow::Borrowed("azure"),
+    key_header: KeyHeader::ApiKey,
+    ..GENERIC
 };
 
 /// Open models, and those of OpenAI; those of Anthropic speak Messages there. A few are served below `/openai/v1` only: that
@@ -100,15 +112,16 @@ pub(super) const DEEPSEEK: Dialect = Dialect {
     ..GENERIC
 };
 
-/// Efforts `none` to `high` since Grok 4.3; thinking does not come back on this wire.
+/// Efforts are those of the model, up to `xhigh`; thinking does not come back on this wire, which is deprecated.
 ///
-/// Source: "Reasoning", docs.x.ai, and the changes of @ai-sdk/xai 3.0.97, 2026.
+/// Source: "Best practices" and "Grok 4.7", docs.x.ai, 2026-11.
 pub(super) const XAI: Dialect = Dialect {
     name: Cow::Borrowed("xai"),
     base_url: Cow::Borrowed("https://api.x.ai/v1"),
     base_url_variable: Cow::Borrowed("XAI_BASE_URL"),
     key_variables: Cow::Borrowed(&[Cow::Borrowed("XAI_API_KEY")]),
     limit: LimitField::MaxCompletionTokens,
+    efforts: EFFORTS,
     replay: ThinkingReplay::Never,
     parallel_calls: true,
     ..GENERIC
@@ -297,6 +310,6 @@ pub(super) const GITHUB: Dialect = Dialect {
 const LOW_HIGH_MAX: EffortNames = EffortNames {
     minimal: Cow::Borrowed("low"),
     medium: Cow::Borrowed("high"),
-    max: Cow::Borrowed("max"),
+    xhigh: Cow::Borrowed("max"),
     ..EFFORTS
 };

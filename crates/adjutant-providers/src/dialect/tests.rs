@@ -12,6 +12,8 @@ fn of_finds_a_dialect_when_the_provider_is_known() {
         assert_eq!(Dialect::of(name).name, name);
     }
     assert_eq!(Dialect::of("openai-chat"), &hosted::OPENAI);
+    assert_eq!(Dialect::of("azure-chat"), &hosted::AZURE);
+    assert_eq!(Dialect::of("groq-chat"), &GENERIC);
     assert_eq!(Dialect::of("nobody"), &GENERIC);
     assert_eq!(Dialect::of(""), &GENERIC);
 }
@@ -81,9 +83,10 @@ fn name_is_none_when_a_vendor_has_no_such_effort() {
         Some("medium"),
         Some("high"),
         Some("high"),
+        Some("high"),
     ];
     assert_eq!(Effort::ALL.map(|it| names.name(it)), expect);
     let names = &hosted::DEEPSEEK.efforts;
-    let expect = ["none", "low", "low", "high", "high", "max"];
+    let expect = ["none", "low", "low", "high", "high", "max", "max"];
     assert_eq!(Effort::ALL.map(|it| names.name(it)), expect.map(Some));
 }

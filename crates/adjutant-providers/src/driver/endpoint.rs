@@ -110,7 +110,7 @@ impl Endpoint {
         key.signer()
             .into_iter()
             .flat_map(|it| it.secrets())
-            .for_each(|secret| secrets.add(secret));
+            .for_each(|secret| secrets.add(&secret));
         Self {
             base_url: base_url.into(),
             address,

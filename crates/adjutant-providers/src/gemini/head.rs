@@ -228,6 +228,7 @@ fn thinking(info: &ModelInfo, effort: Effort, warnings: &mut Vec<Warning>) -> Va
                 Effort::Minimal => "minimal",
                 Effort::Low => "low",
                 Effort::Medium => "medium",
+                Effort::Xhigh => "xhigh",
                 _ => "high",
             };
             json!({"includeThoughts": true, "thinkingLevel": level})

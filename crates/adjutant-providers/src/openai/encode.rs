@@ -3,15 +3,16 @@
 use std::{borrow::Cow, sync::Arc};
 
 use adjutant_llm::{
-    Cache, Call, Effort, Entry, Format, ModelInfo, Request, Source, Thinking, ToolChoice, Warning,
-    WarningKind,
+    Cache, Call, Effort, Entry, Format, ModelInfo, PromptCache, Request, Source, Thinking,
+    ToolChoice, Warning, WarningKind,
 };
 use serde_json::{Map, Value, json};
 
 use super::wire::{self, Address, File, Item, Message, Output, Tool};
 use crate::{
-    cache_key::cache_key,
+    cache_key::{cache_control, cache_key},
     call_ids::{TheirIds, WireId, is_plain},
+    driver::Auth,
     options::{self, Effective},
     pieces::{Args, NO_AUDIO, Piece, changed, format_name, media_type, name},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult, ReplyPart},
@@ -61,6 +62,10 @@ const WITHOUT_REASONING: &str =
 pub(super) struct Encoder {
     pub(super) info: Arc<ModelInfo>,
     pub(super) caching: Caching,
+    /// The way in which the key is sent.
+    pub(super) auth: Auth,
+    /// The query of the address, with its question mark; empty for none.
+    pub(super) query: Arc<str>,
 }
 
 /// The fields about the prompt cache that are sent.
@@ -70,10 +75,9 @@ pub(super) enum Caching {
     Off,
     /// The key of the conversation.
     Keys,
-    /// The key, and for how long it is kept if that is long.
-    ///
-    /// Source: `prompt_cache_retention` in openai-java 4.39, 2026: `24h` is the one longer time, and the only value that
-    /// newer models take.
+    /// The key, and the parameters that the model takes.
+    Parameters,
+    /// The same, with the longest time that OpenAI itself has.
     Vendor,
 }
 
@@ -163,23 +167,23 @@ impl Encode for Encoder {
 impl Encoder {
     fn caching(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) {
         let own = |name: &str| !request.options.extra.contains_key(name);
-        let long = request.options.cache == Cache::Long
-            && own("prompt_cache_retention")
-            && own("prompt_cache_options");
-        if long && self.caching != Caching::Vendor {
-            warn(
-                warnings,
-                "cache was dropped: how long it keeps what it has is said at the vendor's own host only",
-            );
-        }
-        let Some(key) = cache_key(request).filter(|_| self.caching != Caching::Off) else {
-            return;
-        };
-        if own("prompt_cache_key") {
+        let key = cache_key(request).filter(|_| self.caching != Caching::Off);
+        if let Some(key) = key.filter(|_| own("prompt_cache_key")) {
             member(out, "prompt_cache_key", &key);
         }
-        if long && self.caching == Caching::Vendor {
-            member(out, "prompt_cache_retention", "24h");
+        let (control, longest) = match self.caching {
+            Caching::Vendor => (self.info.prompt_cache, Some("12h")),
+            Caching::Parameters => (self.info.prompt_cache, None),
+            _ => (PromptCache::Key, None),
+        };
+        let is_given = !own("prompt_cache_retention") || !own("prompt_cache_options");
+        match cache_control(control, &request.options, longest) {
+            Some((name, value)) => member(out, name, &value),
+            None if request.options.cache == Cache::Long && !is_given => warn(
+                warnings,
+                "cache was dropped: this host or model has no parameter for a long one",
+            ),
+            None => {}
         }
     }
 
@@ -217,12 +221,11 @@ impl Encoder {
     }
 }
 
-/// Returns the settings for thinking. Source: `reasoning.effort` in openai-python, 2026-08; `xhigh` is what all newer
-/// models have.
+/// Returns the settings for thinking. Source: "Reasoning", developers.openai.com, and "Grok 4.7", docs.x.ai, 2026-11; a
+/// model lists which of the values it takes.
 fn reasoning(effort: Effort) -> Map<String, Value> {
     let name = match effort {
         Effort::Off => "none",
-        Effort::Max => "xhigh",
         other => other.name(),
     };
     let mut reasoning = Map::from_iter([("effort".to_owned(), name.into())]);
@@ -323,8 +326,10 @@ fn items<'a>(
         match part {
             ReplyPart::Text { text, .. } if text.is_empty() => continue,
             ReplyPart::Text { text, extra } => {
+                // Without an id, they have the form of another wire that recorded the turn.
                 let annotations = extra
                     .get("annotations")
+                    .filter(|_| extra["id"].is_string())
                     .and_then(Value::as_array)
                     .map_or(&[][..], Vec::as_slice);
                 let part = wire::Part::OutputText {
@@ -382,14 +387,19 @@ fn items<'a>(
     items
 }
 
-/// Reasoning goes back exactly as it came; without its id, and without its encrypted or readable whole, it is never valid.
+/// Reasoning goes back exactly as it came; without its encrypted or readable whole it is never valid.
 ///
-/// Models that do not encrypt say it in `content`. Source: opencode 45032, 2026-08.
+/// Models that do not encrypt say it in `content`. Source: opencode 45032, 2026-08. Items of xAI may have no id. Source:
+/// "Troubleshooting reasoning", docs.x.ai, 2026-11.
 fn replayed(thinking: &Thinking) -> Option<Item<'_>> {
     const NONE: &Value = &Value::Array(Vec::new());
     let extra = &*thinking.extra;
     let encrypted_content = thinking.signature.as_deref().filter(|it| !it.is_empty());
-    let (id, content) = (extra_id(extra)?, extra.get("content"));
+    let id = match extra.get("id") {
+        None if extra.get("summary").is_some() => None,
+        _ => Some(extra_id(extra)?),
+    };
+    let content = extra.get("content");
     let summary = extra.get("summary").unwrap_or(NONE);
     let whole = encrypted_content.is_some() || content.is_some();
     whole.then_some(Item::Reasoning {
@@ -412,6 +422,8 @@ fn opaque<'a>(
     match value["type"].as_str() {
         // Stands for all that came before it, whichever model wrote it.
         Some("compaction") => {}
+        // Recorded on Chat Completions, where it is no item.
+        Some("sources") => return None,
         Some("image_generation_call") => {
             changed(warnings, NO_PICTURE);
             return None;

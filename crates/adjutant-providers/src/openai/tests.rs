@@ -2,8 +2,8 @@
 
 use adjutant_llm::{
     Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra,
-    FinishReason, Format, Image, Inputs, Options, Reply, Request, RequestOption, Source, Status,
-    Summary, Text, Thinking, ToolChoice, ToolDecl, Transcript, Turn, UserMessage,
+    FinishReason, Format, Image, Inputs, Options, PromptCache, Reply, Request, RequestOption,
+    Source, Status, Summary, Text, Thinking, ToolChoice, ToolDecl, Transcript, Turn, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -24,12 +24,13 @@ fn info() -> ModelInfo {
     (inputs.images, inputs.documents) = (true, true);
     ModelInfo {
         inputs,
+        prompt_cache: PromptCache::Retention,
         ..ModelInfo::new(ID)
     }
 }
 
 fn thinker() -> OpenAi {
-    let efforts = vec![Effort::Off, Effort::Low, Effort::High, Effort::Max];
+    let efforts = vec![Effort::Off, Effort::Low, Effort::High, Effort::Xhigh];
     OpenAi::new(ModelInfo { efforts, ..info() }, "sk-secret")
 }
 
@@ -176,7 +177,7 @@ fn body_is_written_byte_for_byte_when_all_is_set() {
     let options = Options {
         max_output_tokens: Some(100),
         temperature: Some(0.5),
-        thinking: Some(Effort::Max),
+        thinking: Some(Effort::Xhigh),
         tool_choice: ToolChoice::Named("read".into()),
         sequential_calls: true,
         format: Some(Format::new(
@@ -299,9 +300,8 @@ fn body_names_the_conversation_when_the_host_knows_such_names() {
             warnings,
         )
     };
-    let dropped = || {
-        vec!["cache was dropped: how long it keeps what it has is said at the vendor's own host only".to_owned()]
-    };
+    let dropped =
+        || vec!["cache was dropped: this host or model has no parameter for a long one".to_owned()];
     let plain = Options::default;
     assert_eq!(long(&model(), plain()), (json!("k"), json!("24h"), vec![]));
     let own = model().base_url("https://api.openai.com/v1/").cache_keys();
@@ -324,6 +324,91 @@ fn body_names_the_conversation_when_the_host_knows_such_names() {
         }),
     );
     assert_eq!(warnings, [""; 0]);
+}
+
+/// Source: openai-python 3.57.0, 2026-11.
+#[test]
+fn body_controls_the_prompt_cache_as_model_and_host_can() {
+    use PromptCache::{Key, Options as Newer, Retention};
+    let openai = |info| OpenAi::new(info, "sk");
+    let azure = |info| OpenAi::new(info, "sk").azure();
+    type Host = fn(ModelInfo) -> OpenAi;
+    let cases: [(Host, PromptCache, Cache, Value, bool); 8] = [
+        (openai, Key, Cache::Long, json!({}), true),
+        (
+            openai,
+            Retention,
+            Cache::Long,
+            json!({"prompt_cache_retention": "24h"}),
+            false,
+        ),
+        (
+            openai,
+            Newer,
+            Cache::Long,
+            json!({"prompt_cache_options": {"ttl": "12h"}}),
+            false,
+        ),
+        (openai, Newer, Cache::Short, json!({}), false),
+        (
+            openai,
+            Newer,
+            Cache::Off,
+            json!({"prompt_cache_options": {"mode": "explicit"}}),
+            false,
+        ),
+        (openai, Retention, Cache::Off, json!({}), false),
+        (
+            azure,
+            Newer,
+            Cache::Off,
+            json!({"prompt_cache_options": {"mode": "explicit"}}),
+            false,
+        ),
+        (azure, Newer, Cache::Long, json!({}), true),
+    ];
+    for (host, prompt_cache, cache, expect, is_warned) in cases {
+        let model = host(ModelInfo {
+            prompt_cache,
+            ..info()
+        });
+        let request = Request::new().options(Options {
+            cache,
+            ..Options::default()
+        });
+        let (mut fields, warnings) = head(&model, &request);
+        let members = fields.as_object_mut().expect("an object");
+        members.retain(|name, _| {
+            ["prompt_cache_retention", "prompt_cache_options"].contains(&&**name)
+        });
+        assert_eq!(fields, expect, "{prompt_cache:?} {cache:?}");
+        assert_eq!(
+            !warnings.is_empty(),
+            is_warned,
+            "{prompt_cache:?} {cache:?}"
+        );
+    }
+}
+
+#[test]
+fn effort_is_the_highest_of_the_model_when_it_does_not_list_max() {
+    let low = [Effort::Low, Effort::High];
+    let cases = [
+        (vec![], Effort::Max, None),
+        (low.to_vec(), Effort::Max, Some("high")),
+        (vec![Effort::Low, Effort::Xhigh], Effort::Max, Some("xhigh")),
+        (vec![Effort::Low, Effort::Max], Effort::Max, Some("max")),
+        (low.to_vec(), Effort::Xhigh, Some("high")),
+    ];
+    for (efforts, thinking, expect) in cases {
+        let model = OpenAi::new(ModelInfo { efforts, ..info() }, "sk");
+        let request = Request::new().options(Options {
+            thinking: Some(thinking),
+            ..Options::default()
+        });
+        let effort = head(&model, &request).0["reasoning"]["effort"].clone();
+        assert_eq!(effort.as_str(), expect);
+    }
 }
 
 #[test]
@@ -583,6 +668,52 @@ fn turn_replays_readable_reasoning_when_the_model_encrypts_none() {
         json!([
             {"type": "reasoning", "id": "rs_1", "summary": [], "content": content},
             {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}]},
+        ]),
+        &[],
+    );
+}
+
+/// Source: "Troubleshooting reasoning", docs.x.ai, 2026-11.
+#[test]
+fn turn_replays_reasoning_without_an_id_when_the_vendor_gives_none() {
+    let reasoning = thinking(Some("enc"), json!({"summary": []}));
+    check(
+        [turn(
+            ID,
+            FinishReason::End,
+            vec![reasoning, text("a", Value::Null)],
+            vec![],
+        )],
+        json!([
+            {"type": "reasoning", "summary": [], "encrypted_content": "enc"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}]},
+        ]),
+        &[],
+    );
+}
+
+#[test]
+fn turn_continues_on_responses_when_it_was_recorded_on_chat_completions() {
+    let nested = json!([{"type": "url_citation", "url_citation": {"url": "https://a.example"}}]);
+    let blocks = vec![
+        thinking(None, json!({"field": "reasoning_content"})),
+        text("a", json!({"annotations": nested})),
+        call(7, r#"{"n":1}"#, json!({"extra_content": {}})),
+        opaque(json!({"type": "sources", "citations": ["https://a.example"]})),
+    ];
+    let mut result = CallResult::ok("b");
+    result.content.push(image(base64()));
+    let said = json!({"type": "output_text", "text": "a", "annotations": []});
+    let outputs = json!([
+        {"type": "input_text", "text": "b"},
+        {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,aGk="},
+    ]);
+    check(
+        [turn(ID, FinishReason::Calls, blocks, vec![result])],
+        json!([
+            {"type": "message", "role": "assistant", "content": [said]},
+            {"type": "function_call", "call_id": "c3_0_7", "name": "read", "arguments": r#"{"n":1}"#},
+            {"type": "function_call_output", "call_id": "c3_0_7", "output": outputs},
         ]),
         &[],
     );

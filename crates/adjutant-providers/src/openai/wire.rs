@@ -19,7 +19,8 @@ use crate::{
 pub(super) enum Item<'a> {
     Message(Message<'a>),
     Reasoning {
-        id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
         summary: &'a Value,
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<&'a Value>,

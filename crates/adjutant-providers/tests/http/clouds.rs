@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_llm::{Error, ErrorKind, Model, ModelInfo, Request, complete};
+use adjutant_llm::{Error, ErrorKind, Model, ModelInfo, Request, ToolDecl, complete};
 use adjutant_providers::{Chooser, Key, KeyCommand, Origin, Provider, Token, TokenSource};
 
 use crate::server::{Nobody, events, fixture, model, serve, status};
@@ -119,6 +119,168 @@ async fn model_of_a_cloud_is_asked_in_its_own_way() {
             "{name}"
         );
     }
+}
+
+/// Where the models of vendors with two wires are asked: name, path, header of the key, and a part of the body.
+const TWO_WIRES: [(&str, &str, &str, &str); 8] = [
+    (
+        "azure/gpt-6-astra",
+        "/openai/v1/responses",
+        "api-key",
+        "prompt_cache_key",
+    ),
+    (
+        "azure/my-deployment",
+        "/openai/v1/responses",
+        "api-key",
+        "input",
+    ),
+    (
+        "azure/DeepSeek-V3.1",
+        "/openai/v1/chat/completions",
+        "api-key",
+        "max_tokens",
+    ),
+    (
+        "azure-chat/gpt-5.5",
+        "/openai/v1/chat/completions",
+        "api-key",
+        "max_completion_tokens",
+    ),
+    (
+        "xai/grok-4.7",
+        "/openai/v1/responses",
+        "authorization",
+        "prompt_cache_key",
+    ),
+    (
+        "xai-chat/grok-4.7",
+        "/openai/v1/chat/completions",
+        "authorization",
+        "messages",
+    ),
+    (
+        "openai-chat/gpt-5.5",
+        "/openai/v1/chat/completions",
+        "authorization",
+        "messages",
+    ),
+    (
+        "bedrock-mantle/openai.gpt-6-astra",
+        "/openai/v1/openai/v1/responses",
+        "authorization",
+        "input",
+    ),
+];
+
+fn two_wires(base_url: &str) -> Chooser {
+    let url = format!("{base_url}/openai/v1");
+    let vars =
+        ["AZURE_OPENAI", "XAI", "OPENAI", "BEDROCK_MANTLE"].map(|it| format!("{it}_BASE_URL"));
+    let keys = [
+        "AZURE_OPENAI_API_KEY",
+        "XAI_API_KEY",
+        "OPENAI_API_KEY",
+        "AWS_BEARER_TOKEN_BEDROCK",
+    ];
+    let vars = vars.iter().map(|it| (&**it, &*url));
+    chooser(&Vec::from_iter(
+        vars.chain(keys.map(|it| (it, "sk-of-a-vendor"))),
+    ))
+}
+
+#[tokio::test]
+async fn model_is_asked_over_responses_when_its_vendor_has_two_wires() {
+    for (name, path, header, part) in TWO_WIRES {
+        let wire = if path.ends_with("/responses") {
+            "openai"
+        } else {
+            "chat"
+        };
+        let mut server = serve(vec![events(&fixture(wire, "text"))]).await;
+        let model = two_wires(&server.base_url)
+            .model(name)
+            .expect("it is known");
+        complete(&model, hi()).await.expect("a reply");
+        let seen = server.next().await;
+        let line = format!("POST {path} HTTP/1.1");
+        assert_eq!(seen.head.lines().next(), Some(&*line), "{name}");
+        assert!(
+            seen.header(header)
+                .is_some_and(|it| it.ends_with("sk-of-a-vendor")),
+            "{name}"
+        );
+        assert!(
+            seen.body.contains(&format!("\"{part}\":")),
+            "{name}: {}",
+            seen.body
+        );
+        let is_plain = name != "azure/DeepSeek-V3.1" || !seen.body.contains("prompt_cache");
+        assert!(is_plain, "{}", seen.body);
+    }
+}
+
+/// Source: docs.apiyi.com on GPT-6 Astra, 2026-09: tools on Chat Completions are refused with any effort.
+#[tokio::test]
+async fn tools_are_refused_before_the_request_when_they_need_the_responses_api() {
+    let tool = ToolDecl {
+        name: "read".into(),
+        description: "Reads.".into(),
+        schema: Arc::new(serde_json::json!({"type": "object"})),
+    };
+    for (name, hint) in [
+        ("openai-chat/gpt-6-astra", "use openai/gpt-6-astra"),
+        ("azure-chat/gpt-6.2-sol", "use azure/gpt-6.2-sol"),
+        ("azure-chat/gpt-6-astra", "use azure/gpt-6-astra"),
+    ] {
+        let model = two_wires("http://127.0.0.1:9")
+            .model(name)
+            .expect("it is known");
+        let error = complete(&model, hi().tools([tool.clone()]))
+            .await
+            .expect_err("it is refused");
+        let why = format!("{name} takes tools only on the Responses API; hint: {hint}");
+        assert_eq!((error.kind(), error.message()), (ErrorKind::Config, &*why));
+    }
+}
+
+#[test]
+fn deployment_has_the_data_of_its_base_model() {
+    let json = r#"{"models":[
+        {"id":"azure/prod","base_model":"gpt-6-astra"},
+        {"id":"azure/small","base_model":"openai/gpt-5.5","context_window":200000,"efforts":["low"]},
+        {"id":"azure/seek","base_model":"deepseek/deepseek-flash"}
+    ]}"#;
+    let chooser = two_wires("http://127.0.0.1:9")
+        .configuration(json)
+        .expect("it can be read");
+    let info = |name: &str| chooser.model(name).expect("it is known").info().clone();
+    let (prod, astra) = (info("azure/prod"), info("openai/gpt-6-astra"));
+    assert_eq!(
+        (prod.base_name(), &prod.efforts),
+        ("gpt-6-astra", &astra.efforts)
+    );
+    assert_eq!(
+        (prod.context_window, prod.price),
+        (astra.context_window, astra.price)
+    );
+    assert_eq!(info("azure/small").context_window, 200_000);
+    assert_eq!(info("azure/seek").base_name(), "deepseek-flash");
+    assert_eq!(
+        info("azure/gpt-5.5").prompt_cache,
+        info("openai/gpt-5.5").prompt_cache
+    );
+    assert_eq!(info("azure/unheard-of").efforts, []);
+    let wrong = r#"{"models":[{"id":"azure/prod","base_model":"gpt-6-astr"}]}"#;
+    let error = two_wires("http://127.0.0.1:9")
+        .configuration(wrong)
+        .expect_err("no such model");
+    assert!(
+        error
+            .message()
+            .starts_with(r#"model azure/prod: base_model: no model is called "gpt-6-astr""#),
+        "{error}"
+    );
 }
 
 #[test]
@@ -313,7 +475,7 @@ async fn source_is_asked_once_when_many_requests_begin_together() {
 
 #[tokio::test]
 async fn azure_takes_tokens_of_ones_own_by_name_and_in_code() {
-    let text = events(&fixture("azure", "text"));
+    let text = events(&fixture("openai", "text"));
     let mut server = serve(vec![text.clone(), text]).await;
     let url = format!("{}/v1", server.base_url);
     let tokens = || Key::tokens(Vault(Arc::default()));

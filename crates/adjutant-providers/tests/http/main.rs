@@ -1,6 +1,8 @@
 //! The wires, embedders and observers against servers on this machine: what is sent, and what is made of the answers.
 
 #[cfg(unix)]
+mod cloud_keys;
+#[cfg(unix)]
 mod clouds;
 mod embed;
 mod keys;

@@ -249,6 +249,7 @@ fn effort(thinking: &Node<'_>, model: &str) -> Result<Option<Effort>, Refusal> {
             "low" => Ok(Some(Effort::Low)),
             "medium" => Ok(Some(Effort::Medium)),
             "high" => Ok(Some(Effort::High)),
+            "xhigh" => Ok(Some(Effort::Xhigh)),
             _ => Err(level.refuse("(TYPE_ENUM)")),
         },
         (None, Some(budget)) => match budget.value.as_i64() {

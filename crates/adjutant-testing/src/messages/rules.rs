@@ -213,7 +213,8 @@ fn effort_of(node: &Node<'_>) -> Result<Effort, Refusal> {
         "low" => Ok(Effort::Low),
         "medium" => Ok(Effort::Medium),
         "high" => Ok(Effort::High),
-        "xhigh" | "max" => Ok(Effort::Max),
+        "xhigh" => Ok(Effort::Xhigh),
+        "max" => Ok(Effort::Max),
         _ => Err(node.refuse("Input should be 'low', 'medium', 'high', 'xhigh' or 'max'")),
     }
 }

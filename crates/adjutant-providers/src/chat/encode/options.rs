@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Cache, Effort, ModelInfo, Request, Structured, ToolChoice, ToolDecl, Warning, WarningKind,
+    Cache, Effort, ModelInfo, PromptCache, Request, Structured, ToolChoice, ToolDecl, Warning,
+    WarningKind,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use super::{
     RESERVED, thinking,
 };
 use crate::{
-    cache_key::cache_key,
+    cache_key::{cache_control, cache_key},
     dialect::{Dialect, LimitField, StructuredField},
     options::{self, Effective},
     pieces::format_name,
@@ -146,17 +147,21 @@ impl<'a> BodyFields<'a> {
 
     /// Names the conversation to the cache, and says how long it should be kept.
     fn cache(&mut self) {
-        let (request, retention) = (self.request, &self.dialect.cache_retention);
+        let request = self.request;
         if let Some(key) = cache_key(request).filter(|_| self.dialect.cache_key) {
             self.add("prompt_cache_key", &key);
         }
-        if request.options.cache != Cache::Long || self.is_marked {
-            return;
-        }
-        if retention.is_empty() {
-            self.dropped("cache", "has no word for a long one");
+        let control = if self.dialect.cache_options {
+            self.info.prompt_cache
         } else {
-            self.add("prompt_cache_retention", retention);
+            PromptCache::Key
+        };
+        match cache_control(control, &request.options, None) {
+            Some((name, value)) => self.add(name, &value),
+            None if request.options.cache == Cache::Long && !self.is_marked => {
+                self.dropped("cache", "has no parameter for a long one");
+            }
+            None => {}
         }
     }
 

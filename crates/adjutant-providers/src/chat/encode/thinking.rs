@@ -97,6 +97,7 @@ fn budget(effort: Effort, limit: Option<u64>) -> u64 {
         Effort::Low => 2_048,
         Effort::Medium => 8_192,
         Effort::High => 16_384,
+        Effort::Xhigh => 24_576,
         _ => 32_768,
     };
     let most = limit.map_or(tokens, |limit| limit.saturating_sub(LEAST));

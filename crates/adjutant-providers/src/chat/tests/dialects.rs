@@ -3,7 +3,11 @@
 use adjutant_llm::{Cache, Effort, Extra, Format, Text, ThinkingControl, ToolChoice};
 
 use super::*;
-use crate::{chat::wire::nine, driver::Decode, sse::Frame};
+use crate::{
+    chat::wire::nine,
+    driver::{Auth, Decode},
+    sse::Frame,
+};
 
 fn info(id: &str, efforts: &[Effort]) -> ModelInfo {
     let mut inputs = Inputs::default();
@@ -181,6 +185,12 @@ fn thinking_is_told_in_the_words_of_the_dialect() {
         "openai/m",
         &[Effort::Low, Effort::Max],
         Effort::Max,
+        json!({"reasoning_effort": "max"}),
+    );
+    told(
+        "openai/m",
+        &[Effort::Low, Effort::Xhigh],
+        Effort::Xhigh,
         json!({"reasoning_effort": "xhigh"}),
     );
     told(
@@ -350,7 +360,7 @@ fn options_are_dropped_when_the_dialect_has_no_word_for_them() {
     );
     let dropped = [
         "stop was dropped: perplexity/m has no word for it",
-        "cache was dropped: perplexity/m has no word for a long one",
+        "cache was dropped: perplexity/m has no parameter for a long one",
     ];
     assert_eq!(warnings, dropped);
     let (body, warnings) = value(
@@ -363,9 +373,12 @@ fn options_are_dropped_when_the_dialect_has_no_word_for_them() {
     );
     assert_eq!(
         (&body["prompt_cache_key"], &body["prompt_cache_retention"]),
-        (&json!("k"), &json!("24h"))
+        (&json!("k"), &Value::Null)
     );
-    assert_eq!(warnings, Vec::<String>::new());
+    assert_eq!(
+        warnings,
+        ["cache was dropped: openai/m has no parameter for a long one"]
+    );
     let (body, _) = value(
         &hosted("openai/m"),
         &request(Options {
