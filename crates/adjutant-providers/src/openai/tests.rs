@@ -712,8 +712,8 @@ fn turn_continues_on_responses_when_it_was_recorded_on_chat_completions() {
         [turn(ID, FinishReason::Calls, blocks, vec![result])],
         json!([
             {"type": "message", "role": "assistant", "content": [said]},
-            {"type": "function_call", "call_id": "c3_0_7", "name": "read", "arguments": r#"{"n":1}"#},
-            {"type": "function_call_output", "call_id": "c3_0_7", "output": outputs},
+            {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": r#"{"n":1}"#},
+            {"type": "function_call_output", "call_id": "call_1", "output": outputs},
         ]),
         &[],
     );
