@@ -154,7 +154,7 @@ impl ModelInfo {
             .map_or(self.id.as_str(), |(_, name)| name)
     }
 
-    /// Returns the name of the known model behind this one: that of `base_model`, or its own.
+    /// Returns the name of the known model behind this one, from `base_model` if it is set.
     pub fn base_name(&self) -> &str {
         let base = self.base_model.as_ref().map(ModelId::as_str);
         base.and_then(|id| id.split_once('/'))

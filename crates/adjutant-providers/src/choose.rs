@@ -454,8 +454,8 @@ impl Chooser {
         Ok(Some(filled.into_owned()).filter(|it| *it != provider.base_url))
     }
 
-    /// The keys of AWS that sign requests to this provider: those of the variables, else what the AWS CLI prints for the
-    /// profile, SSO session, role, container or instance. Nothing is signed for an address that a file names.
+    /// The keys of AWS that sign requests to this provider, from variables or else from the AWS CLI, which prints keys
+    /// for a profile, SSO session, role, container or instance. Nothing is signed for an address that a file names.
     #[cfg(feature = "sigv4")]
     fn aws(&self, provider: &Provider) -> Option<Key> {
         let (_, service) = SIGNED

@@ -77,7 +77,7 @@ struct Granted {
 }
 
 impl GoogleCredentials {
-    /// Finds the credentials of `GOOGLE_APPLICATION_CREDENTIALS`, else those of `gcloud auth application-default login`.
+    /// Finds the file that `GOOGLE_APPLICATION_CREDENTIALS` names, else the file of `gcloud auth application-default login`.
     ///
     /// # Errors
     /// `Config` if the file that the variable names does not exist, or if a file cannot be used.

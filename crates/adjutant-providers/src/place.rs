@@ -50,7 +50,7 @@ pub(crate) fn fill(
 }
 
 /// Splits an address of Azure into a base URL and a query, which has its question mark. A resource alone, `/openai`, and the
-/// address of a deployment become that of the v1 API; only Chat Completions is still asked below a deployment.
+/// address of a deployment become the address of the v1 API; only Chat Completions is still asked below a deployment.
 ///
 /// An `api-version` with a date belongs to the paths before v1, so it is dropped elsewhere.
 ///

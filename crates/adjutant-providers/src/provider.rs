@@ -323,8 +323,8 @@ impl Provider {
         Ok(())
     }
 
-    /// Returns the known providers: vendors that speak another wire than Chat Completions, its dialects, and those that were
-    /// [registered](Self::register).
+    /// Returns the known providers: vendors that speak another wire than Chat Completions, its dialects, and
+    /// [registered](Self::register) providers.
     pub fn known() -> impl Iterator<Item = Provider> {
         let registered = REGISTERED
             .read()
@@ -333,7 +333,7 @@ impl Provider {
         Self::ours().chain(registered)
     }
 
-    /// Those that this library knows.
+    /// Returns the providers that this library knows.
     fn ours() -> impl Iterator<Item = Provider> {
         let of_row = |(name, wire, base_url, base_url_variable, keys): Row| Provider {
             wire,

@@ -95,7 +95,7 @@ impl KeptToken {
         }
     }
 
-    /// A token that is good as far as is known, and is not the one that was refused.
+    /// Returns a token that has not expired and was not refused.
     pub(crate) async fn token(&self, refused: Option<&str>) -> Result<Arc<str>, Error> {
         let mut last = self.last.lock().await;
         let good = last

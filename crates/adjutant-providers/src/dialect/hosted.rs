@@ -112,7 +112,7 @@ pub(super) const DEEPSEEK: Dialect = Dialect {
     ..GENERIC
 };
 
-/// Efforts are those of the model, up to `xhigh`; thinking does not come back on this wire, which is deprecated.
+/// The model lists its efforts, up to `xhigh`. Thinking does not come back on this wire, which is deprecated.
 ///
 /// Source: "Best practices" and "Grok 4.7", docs.x.ai, 2026-11.
 pub(super) const XAI: Dialect = Dialect {
