@@ -1,12 +1,67 @@
 //! Providers as data: stored, printed, and made into models.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use adjutant_llm::{ErrorKind, ModelInfo, Request, complete};
-use adjutant_providers::{Anthropic, Chat, DialectPatch, Gemini, OpenAi, Provider, WireKind};
+use adjutant_llm::{Effort, ErrorKind, ModelInfo, Request, complete};
+use adjutant_providers::{
+    Anthropic, Chat, DialectPatch, Gemini, OpenAi, Provider, WireKind, catalogue::known,
+};
 use serde_json::json;
 
 use crate::server::{events, fixture, serve};
+
+/// The cells of the rows of a table in the guide, without their backticks, by prefix.
+fn rows(guide: &str, head: &str) -> BTreeMap<String, Vec<String>> {
+    let (_, table) = guide.split_once(head).expect("the table is there");
+    let lines = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let mut rows = BTreeMap::new();
+    for line in lines {
+        let cells: Vec<String> = line
+            .split('|')
+            .map(|it| it.trim().replace('`', ""))
+            .collect();
+        for name in cells[1].split(", ") {
+            rows.insert(name.to_owned(), cells[2..].to_vec());
+        }
+    }
+    rows
+}
+
+#[test]
+fn guide_lists_every_provider_as_it_is() {
+    let path = format!("{}/../../docs/providers.md", env!("CARGO_MANIFEST_DIR"));
+    let guide = std::fs::read_to_string(path).expect("the guide is there");
+    let wires = rows(&guide, "| prefix | wire |");
+    let efforts = rows(&guide, "| prefix | effort values |");
+    for provider in Provider::known() {
+        let name = &*provider.name;
+        let row = wires
+            .get(name)
+            .unwrap_or_else(|| panic!("{name} is not in the guide"));
+        assert!(
+            row[0].to_lowercase().starts_with(provider.wire.name()),
+            "{name}: {}",
+            row[0]
+        );
+        for key in &provider.key_variables {
+            assert!(row[1].contains(key.as_str()), "{name}: {key}");
+        }
+        assert_eq!(row[2], provider.base_url_variable, "{name}");
+        assert!(row[3].contains(&provider.base_url), "{name}: {}", row[3]);
+        let listed = known().filter(|info| info.provider() == name);
+        let listed: BTreeSet<_> = listed.flat_map(|info| info.efforts).collect();
+        let listed: Vec<_> = listed.into_iter().map(Effort::name).collect();
+        let expect = match (&*listed.join(", "), name.strip_suffix("-chat")) {
+            ("", Some(vendor)) => format!("as {vendor}"),
+            ("", None) => "none in the catalogue".to_owned(),
+            (listed, _) => listed.to_owned(),
+        };
+        assert_eq!(efforts[name][0], expect, "{name}");
+    }
+}
 
 #[test]
 fn provider_is_the_same_when_it_was_stored() {
