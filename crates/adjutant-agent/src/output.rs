@@ -100,8 +100,8 @@ impl Goal {
         reads: fn(&Value) -> Result<(), String>,
         check: Option<Arc<Check>>,
     ) -> Self {
-        // Beside tools, some models are shown the schema in words too.
-        let tokens = 2 * Estimate.count(&shape.format().schema.to_string()) + WORDS;
+        // The words that some models need are part of the conversation.
+        let tokens = Estimate.count(&shape.format().schema.to_string()) + WORDS;
         Self {
             shape,
             reads,
@@ -128,6 +128,16 @@ impl Goal {
     /// The request with what asks for the answer, in the way of the model.
     pub(crate) fn dress(&self, request: Request, model: &dyn Model) -> Result<Request, llm::Error> {
         self.shape.within(request, model.info())
+    }
+
+    /// Returns the text for the conversation that requests the answer, if this model needs it.
+    pub(crate) fn words(
+        &self,
+        model: &dyn Model,
+        options: &Options,
+        has_tools: bool,
+    ) -> Option<String> {
+        self.shape.words(model.info(), options, has_tools)
     }
 
     /// What a run was begun with, checked by what is known here; and what is to be said about it.

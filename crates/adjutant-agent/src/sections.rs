@@ -2,7 +2,7 @@
 
 mod kind;
 mod ready;
-mod tags;
+pub(crate) mod tags;
 
 use std::{error::Error as StdError, fmt, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::instructions::{
 use adjutant_core::RunNo;
 
 /// The gap between two texts of one section, and between two sections.
-const GAP: &str = "\n\n";
+pub(crate) const GAP: &str = "\n\n";
 
 /// An error of a function that makes a section.
 type BoxError = Box<dyn StdError + Send + Sync>;

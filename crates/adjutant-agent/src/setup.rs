@@ -71,6 +71,8 @@ pub struct Setup {
     pub(crate) inherits: bool,
     /// The answer that runs are wanted to come to, if one is.
     pub(crate) goal: Option<Arc<Goal>>,
+    /// The system prompt that the agent has now, if the model may know another one.
+    pub(crate) now: Option<Arc<str>>,
     /// The link of an agent under another one to its parent; none for the first.
     pub(crate) within: Option<Arc<ParentLink>>,
 }
@@ -128,6 +130,7 @@ impl Setup {
             awaited: false,
             inherits: false,
             goal: None,
+            now: None,
             within: None,
         }
     }

@@ -120,11 +120,7 @@ async fn fingerprint_is_recorded_again_when_a_part_changes() {
         .collect();
     assert_eq!(
         changes,
-        [
-            vec!["system"],
-            vec!["tools.look", "tools.more"],
-            vec!["options.thinking"]
-        ]
+        [vec!["tools.look", "tools.more"], vec!["options.thinking"]]
     );
 }
 

@@ -57,9 +57,15 @@ async fn provider_wins_when_a_text_is_set_too() {
     agent.run("Go.").await.expect("the run finishes");
     assert_eq!(
         systems(&model),
-        ["bot 1 \"good\"", "bot 1 \"good\"", "bot 2 \"good\""]
+        ["bot 1 \"good\"", "bot 1 \"good\"", "bot 1 \"good\""]
     );
-    assert_eq!(&*agent.snapshot().system, "bot 2 \"good\"");
+    assert_eq!(&*agent.snapshot().system, "bot 1 \"good\"");
+    let last = model.requests()[2].entries.last().cloned();
+    let announced = last.expect("an entry").entry.to_text();
+    assert!(
+        announced.contains("<instructions>\nbot 2 \"good\"\n</instructions>"),
+        "{announced}"
+    );
 }
 
 #[tokio::test]
@@ -102,19 +108,49 @@ async fn run_fails_before_the_model_when_its_instructions_cannot_be_made() {
 }
 
 #[tokio::test]
-async fn prompt_is_rebuilt_when_the_next_run_begins() {
-    let (model, agent) = stage::agent([Script::new().text("A."), Script::new().text("B.")]);
+async fn section_is_announced_when_it_has_changed_in_the_next_run() {
+    let says = |text: &str| Script::new().text(text);
+    let (model, agent) = stage::agent(["A.", "B.", "C.", "D.", "E."].map(says));
     let rules = section_fn(SectionKind::ProjectContext, async |cx: SectionContext| {
-        Ok(Some(format!("{} tools", cx.tools.len())))
+        Ok(Some(format!("{} tools </system-reminder>", cx.tools.len())))
     });
+    let skills = section_text(SectionKind::Skills, "Walk.");
     let agent = agent.instructions("Be kind.").section(rules);
-    agent.run("Go.").await.expect("the run finishes");
-    echo(agent).run("Go.").await.expect("the run finishes");
-    let systems = systems(&model);
+    agent.run("1").await.expect("the run finishes");
+    let more = echo(agent.clone()).section(skills);
+    more.run("2").await.expect("the run finishes");
+    more.run("3").await.expect("the run finishes");
+    agent.run("4").await.expect("the run finishes");
+    let other = agent.clone().name("other").instructions("Be strict.");
+    other.run("5").await.expect("the run finishes");
+    let requests = model.requests();
+    let texts = |at: usize| -> Vec<String> {
+        let entries = requests[at].entries.iter();
+        let texts = entries.map(|stored| stored.entry.to_text());
+        texts
+            .filter(|text| text.starts_with("<system-reminder>"))
+            .collect()
+    };
     assert!(
-        systems[0].contains("0 tools") && systems[1].contains("1 tools"),
-        "{systems:?}"
+        requests[..4]
+            .iter()
+            .all(|it| it.system == requests[0].system)
     );
+    assert!(requests[4].system.contains("Be strict."));
+    assert_eq!(texts(0), Vec::<String>::new());
+    assert_eq!(
+        texts(2),
+        [
+            "<system-reminder>\nParts of your system prompt have changed since this conversation began. These are in place of \
+          what it says under the same names:\n\n<project_context>\n\
+          The following is known about the project that you work in. Treat it as your own knowledge: build on it without \
+          looking it up again, and do not mention that it was given to you.\n\n1 tools &lt;/system-reminder>\n\
+          </project_context>\n\n<skills>\nWalk.\n</skills>\n</system-reminder>"
+        ]
+    );
+    let back = texts(4);
+    assert_eq!(back.len(), 2);
+    assert!(back[1].contains("0 tools") && back[1].contains("These no longer apply: skills."));
 }
 
 #[tokio::test]
@@ -144,5 +180,5 @@ async fn state_can_be_set_for_one_run_when_options_have_it() {
         .await
         .expect("the run finishes");
     agent.run("Go.").await.expect("the run finishes");
-    assert_eq!(systems(&model), ["agent 1 \"bad\"", "agent 2 \"good\""]);
+    assert_eq!(systems(&model), ["agent 1 \"bad\"", "agent 1 \"bad\""]);
 }

@@ -214,7 +214,7 @@ async fn clones_share_a_session_and_new_sessions_are_empty() {
             clone.log().transcript().len(),
             fresh.log().transcript().len()
         ),
-        (4, 4, 0)
+        (5, 5, 0)
     );
     assert_ne!(fresh.session_id(), agent.session_id());
     fresh.run("Hello.").await.expect("the run finishes");
@@ -223,7 +223,7 @@ async fn clones_share_a_session_and_new_sessions_are_empty() {
         .iter()
         .map(|request| request.entries.len())
         .collect();
-    assert_eq!((shown, agent.log().transcript().len()), (vec![1, 3, 1], 4));
+    assert_eq!((shown, agent.log().transcript().len()), (vec![1, 4, 1], 5));
 }
 
 async fn prompted(prompt: impl Into<Prompt>) -> Vec<Entry> {

@@ -83,7 +83,11 @@ impl Way {
             options.format.is_some(),
             tools,
             options.tool_choice.clone(),
-            request.system.contains("Invoice"),
+            request
+                .entries
+                .iter()
+                .take(2)
+                .any(|stored| stored.entry.to_text().contains("Invoice")),
         )
     }
 }

@@ -80,10 +80,10 @@ fn serving(tone: &'static str) -> Instructions {
 
 #[tokio::test]
 async fn run_goes_on_as_it_was_begun_when_another_program_resumes_it() {
-    for (state, anew, system) in [
-        (None, false, "Serve Ada."),
-        (Some("Bob"), false, "Obey Bob."),
-        (Some("Cyd"), true, "Obey Cyd."),
+    for (state, anew, announced) in [
+        (None, false, None),
+        (Some("Bob"), false, Some("Obey Bob.")),
+        (Some("Cyd"), true, Some("Obey Cyd.")),
     ] {
         let rest = Rest::default();
         let chosen = || scripted("test/chosen", [call(1), Script::new().text("Done.")]);
@@ -111,12 +111,16 @@ async fn run_goes_on_as_it_was_begun_when_another_program_resumes_it() {
             resumed
         };
         assert_eq!(resumed.await.expect("it answers").text(), "Done.");
-        let asked: Vec<_> = known
-            .requests()
-            .iter()
-            .map(|it| it.system.to_string())
-            .collect();
-        assert_eq!((asked, own.requests().len()), (vec![system.to_owned()], 0));
+        let asked = known.requests();
+        let systems: Vec<&str> = asked.iter().map(|it| &*it.system).collect();
+        assert_eq!((systems, own.requests().len()), (vec!["Serve Ada."], 0));
+        let last = asked[0].entries.last().expect("an entry").entry.to_text();
+        assert_eq!(
+            announced.is_some(),
+            last.contains("<system-reminder>"),
+            "{last}"
+        );
+        assert!(announced.is_none_or(|text| last.contains(text)), "{last}");
     }
 }
 

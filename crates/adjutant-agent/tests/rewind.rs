@@ -124,10 +124,8 @@ async fn differences_are_listed_turn_by_turn_when_the_agent_is_another_one() {
         };
         replayed.divergences.iter().map(turn).collect::<Vec<_>>()
     };
-    assert_eq!(
-        fields(mute(&journal)).await,
-        [(2, 3, vec!["system".to_owned()])]
-    );
+    // The second run kept the system prompt of the first.
+    assert_eq!(fields(mute(&journal)).await, []);
     let other = mute(&journal)
         .instructions("Be long.")
         .tool(tool_fn(spec("more"), |_: Value, _: CallContext| async {
@@ -136,11 +134,7 @@ async fn differences_are_listed_turn_by_turn_when_the_agent_is_another_one() {
     let both = || vec!["system".to_owned(), "tools.more".to_owned()];
     assert_eq!(
         fields(other).await,
-        [
-            (1, 1, both()),
-            (1, 2, both()),
-            (2, 3, vec!["tools.more".to_owned()])
-        ]
+        [(1, 1, both()), (1, 2, both()), (2, 3, both())]
     );
 }
 

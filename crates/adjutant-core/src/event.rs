@@ -561,6 +561,7 @@ impl Events {
             Record::Seeded { .. }
             | Record::OutputChecked { .. }
             | Record::Configured { .. }
+            | Record::Declared { .. }
             | Record::Heard { .. }
             | Record::Billed { .. }
             | Record::Heeded { .. }

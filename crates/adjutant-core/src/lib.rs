@@ -49,7 +49,7 @@ pub use panics::panic_text;
 pub use pause::{Answered, Pause, PauseId};
 pub use record::{
     AcknowledgedPart, Admission, Config, Difference, EffectReport, Lane, Memo, OutputVerdict,
-    OutputWish, Record, Revised, RunChange, Terms,
+    OutputWish, Prefix, Record, Revised, RunChange, Terms,
 };
 pub use replayed::{Divergence, EventFold, Replayed, Rewind};
 pub use report::{CallReport, RunResult};

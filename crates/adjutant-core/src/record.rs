@@ -21,7 +21,7 @@ pub use admission::Admission;
 pub use config::{Config, Difference};
 pub use heard::AcknowledgedPart;
 pub use output::{OutputVerdict, OutputWish};
-pub use parts::{EffectReport, Lane, Memo, Revised, RunChange, Terms};
+pub use parts::{EffectReport, Lane, Memo, Prefix, Revised, RunChange, Terms};
 
 use crate::{
     activity::ActivityId,
@@ -95,6 +95,12 @@ pub enum Record {
     Configured {
         /// The fingerprint.
         config: Arc<Config>,
+    },
+    /// The beginning of requests from now on, for models that refuse another one in the same conversation. Changes are
+    /// appended to the conversation: see [`ToolChange`](adjutant_llm::ToolChange) for tools.
+    Declared {
+        /// The beginning.
+        prefix: Arc<Prefix>,
     },
     /// A turn was prepared.
     Prepared {

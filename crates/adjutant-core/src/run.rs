@@ -23,7 +23,7 @@ use std::{
 
 use adjutant_llm::{
     Block, Call, CallId, CallResult, Edit, Entry, EntryId, ModelId, NanoUsd, OpenTurn, Overflow,
-    Reply, Terminate, ThreadId, ToolName, Transcript, Usage, View,
+    Reply, Terminate, ThreadId, ToolDecl, ToolName, Transcript, Usage, View,
 };
 use adjutant_tool::{Answer, Identity, Replay};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ use crate::{
     options::Limits,
     outcome::{CancelBy, Failure, Limit, Outcome},
     pause::Pause,
-    record::{AcknowledgedPart, Config, Lane, Record, RunChange, Terms},
+    record::{AcknowledgedPart, Config, Lane, Prefix, Record, RunChange, Terms},
     report::{CallReport, RunResult},
 };
 
@@ -70,6 +70,11 @@ pub struct Run {
     measured: Option<Measured>,
     /// The parts that requests are made with, as of the newest turn.
     config: Option<Arc<Config>>,
+    /// The beginning of requests to models that check it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefix: Option<Arc<Prefix>>,
+    /// The tools that messages of the conversation added, in order.
+    added: Arc<[ToolDecl]>,
     /// What the newest run goes by; the system prompt is the newest of all runs.
     terms: Option<Box<Terms>>,
     /// The newest post that was heeded.
@@ -335,6 +340,16 @@ impl Run {
     /// Returns the parts that requests are made with, as of the newest turn.
     pub fn config(&self) -> Option<&Arc<Config>> {
         self.config.as_ref()
+    }
+
+    /// Returns the beginning of requests to models that refuse another one; `None` before the first such request.
+    pub fn prefix(&self) -> Option<&Arc<Prefix>> {
+        self.prefix.as_ref()
+    }
+
+    /// Returns the tools that messages of the conversation added, in order.
+    pub fn added_tools(&self) -> &Arc<[ToolDecl]> {
+        &self.added
     }
 
     /// The newest post of another process that was heeded.

@@ -48,8 +48,8 @@ pub use message::{
     ModelId,
 };
 pub use message::{
-    FinishReason, Origin, Reply, Source, Status, Terminate, Text, Thinking, ThreadId, ToolName,
-    UserMessage,
+    FinishReason, Origin, Reply, Source, Status, Terminate, Text, Thinking, ThreadId, ToolChange,
+    ToolName, UserMessage,
 };
 pub use model::{FnModel, Model, complete, model_fn};
 pub use options::{Cache, Format, Options, ToolChoice};

@@ -16,6 +16,9 @@ pub struct Request {
     /// The tools that the model may call, in the order in which it is shown them.
     #[serde(default)]
     pub tools: Arc<[ToolDecl]>,
+    /// The tools that messages of the conversation added ([`ToolChange`](crate::ToolChange)), in order; empty by default.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub added: Arc<[ToolDecl]>,
     /// The conversation.
     #[serde(default)]
     pub entries: Transcript,
@@ -52,6 +55,7 @@ impl Request {
         Self {
             system: "".into(),
             tools: Arc::from([]),
+            added: Arc::default(),
             entries,
             options: Arc::default(),
             turn: None,
@@ -91,6 +95,11 @@ impl Request {
     pub fn turn(&self) -> u64 {
         self.turn.unwrap_or(self.entries.next_id().0)
     }
+}
+
+/// Skips a field that is not in requests stored by earlier versions.
+fn is_empty(tools: &Arc<[ToolDecl]>) -> bool {
+    tools.is_empty()
 }
 
 impl Default for Request {

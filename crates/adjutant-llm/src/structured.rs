@@ -131,6 +131,7 @@ impl<T: DeserializeOwned> Shape<T> {
     }
 
     /// The request of an agent that works with its tools until it answers in this shape, asked in the way of the model.
+    /// The conversation must hold [`words`](Self::words).
     ///
     /// If no tool may be called any more (`ToolChoice::None`), it is asked for the answer now.
     ///
@@ -139,9 +140,17 @@ impl<T: DeserializeOwned> Shape<T> {
     pub fn within(&self, request: Request, info: &ModelInfo) -> Result<Request, Error> {
         let mode = Mode::of(info, &request.options);
         match request.options.tool_choice {
-            ToolChoice::None => ask::prepare(request, info, mode, &self.form),
+            ToolChoice::None if mode.calls() => ask::prepare(request, info, mode, &self.form),
             _ => ask::beside(request, mode, &self.form),
         }
+    }
+
+    /// Returns the text that requests the answer, for the end of the conversation; `None` if the model needs none.
+    /// `has_tools` is true if the model may call tools before.
+    ///
+    /// It is not part of the system prompt, so that a conversation which only grows keeps its prompt cache.
+    pub fn words(&self, info: &ModelInfo, options: &Options, has_tools: bool) -> Option<String> {
+        ask::words(Mode::of(info, options), &self.form, has_tools)
     }
 
     /// The answer in a reply to such a request, or what is wrong with it, in words for the model; `None` if the reply

@@ -114,7 +114,7 @@ impl Wire for encode::Encoder {
 
     fn list_headers(&self, _: &ModelInfo) -> &'static [(&'static str, &'static str)] {
         if self.asks_to_drop() {
-            &wire::BINDING_BETA
+            wire::betas(self.site)
         } else {
             &[]
         }

@@ -64,6 +64,8 @@ pub struct Tail {
     pub(crate) their_ids: TheirIds,
     /// The offset in `out` at which a mark would stand in the last message that can have one; set by the wire.
     pub(crate) markable: Option<usize>,
+    /// Bytes that are sent at the end of the messages until the wire writes them before a message of the model.
+    pub(crate) pending: Vec<u8>,
     /// The number of messages so far.
     pub(crate) messages: usize,
     /// The digest of the messages so far, but for their thinking, if thinking is bound to them.
@@ -122,6 +124,18 @@ impl Tail {
     /// Says that a mark of the prompt cache may stand in the last message, this many bytes before its end.
     pub fn markable(&mut self, before_end: usize) {
         self.markable = self.out.len().checked_sub(before_end);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.out.is_empty() && self.pending.is_empty()
+    }
+
+    /// Writes the pending bytes: messages before one of the model.
+    pub(crate) fn flush(&mut self) {
+        let start = self.out.len();
+        self.out.append(&mut self.pending);
+        self.bind(start);
+        self.messages += 1;
     }
 
     /// Adds the bytes from `start` on to the conversation that later thinking is bound to.
@@ -205,6 +219,7 @@ pub(crate) struct Head {
     warnings: Vec<Warning>,
     system: Arc<str>,
     tools: Arc<[ToolDecl]>,
+    added: Arc<[ToolDecl]>,
     options: Arc<Options>,
 }
 
@@ -337,7 +352,7 @@ impl EncodedTranscript {
         let sealed = Arc::clone(&self.sealed);
         let mut warnings = head.warnings.clone();
         warnings.extend(added);
-        let empty = self.count == 0 || sealed.is_empty() && self.tail.out.is_empty();
+        let empty = self.count == 0 || sealed.is_empty() && self.tail.is_empty();
         let skip = usize::from(head.messages == Messages::None && !empty);
         let marks = match wire.mark(&request.options) {
             Some(mark) => {
@@ -349,7 +364,10 @@ impl EncodedTranscript {
             }
             None => Marks::default(),
         };
-        let prefix = head.digest.zip(self.tail.digest);
+        let mut prefix = head.digest.zip(self.tail.digest);
+        if let Some((_, messages)) = prefix.as_mut().filter(|_| !self.tail.pending.is_empty()) {
+            *messages = messages.with(&self.tail.pending);
+        }
         Prepared {
             body: Segmented::new(head.bytes.clone(), sealed, self.lend(), skip, marks),
             warnings,
@@ -359,6 +377,7 @@ impl EncodedTranscript {
 
     /// Gives the tail and its end to a request.
     fn lend(&mut self) -> Bytes {
+        self.tail.out.extend_from_slice(&self.tail.pending);
         self.tail.out.extend_from_slice(END);
         let out = std::mem::take(&mut self.tail.out);
         match Arc::get_mut(&mut self.lent) {
@@ -374,9 +393,10 @@ impl EncodedTranscript {
             Some(lent) => std::mem::take(lent),
             None => self.lent.to_vec(),
         };
+        let end = self.tail.pending.len() + END.len();
         self.tail
             .out
-            .truncate(self.tail.out.len().saturating_sub(END.len()));
+            .truncate(self.tail.out.len().saturating_sub(end));
     }
 
     fn entry(&mut self, wire: &impl Encode, entry: &Entry, warnings: &mut Vec<Warning>) {
@@ -441,6 +461,7 @@ impl Head {
             warnings,
             system: Arc::clone(&request.system),
             tools: Arc::clone(&request.tools),
+            added: Arc::clone(&request.added),
             options: Arc::clone(&request.options),
         }
     }
@@ -450,6 +471,7 @@ impl Head {
             && (Arc::ptr_eq(&self.system, &request.system) || self.system == request.system)
             && (Arc::ptr_eq(&self.options, &request.options) || self.options == request.options)
             && (Arc::ptr_eq(&self.tools, &request.tools) || self.tools == request.tools)
+            && (Arc::ptr_eq(&self.added, &request.added) || self.added == request.added)
     }
 }
 

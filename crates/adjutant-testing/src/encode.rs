@@ -88,6 +88,7 @@ impl Answer {
     /// Keeps in mind that a signature was sent.
     pub(crate) fn issue(&self, wire: Wire, seal: &str) {
         self.stamp.issued.add(wire, &self.asked.model, seal);
+        self.stamp.issued.bind(seal, &self.asked.prefix);
     }
 
     /// The signature that was given, or a new one; kept in mind as sent.

@@ -15,7 +15,17 @@ use crate::wire::Wire;
 #[derive(Debug, Default)]
 pub(crate) struct Issued {
     strict: bool,
+    /// True if thinking is bound to the conversation before it.
+    binds: bool,
     known: Mutex<Known>,
+}
+
+/// The conversation that an answer follows: what its thinking is bound to.
+#[derive(Debug, Default)]
+pub(crate) struct Prefix {
+    digest: u64,
+    /// The thinking before, in the conversation or in this answer.
+    previous: Mutex<Option<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -25,13 +35,18 @@ struct Known {
     order: Vec<String>,
     /// The id of the reasoning that an item was said after, by the item's own id.
     reasoning: HashMap<String, String>,
+    /// The prefix and the thinking before, by the seal of a thinking block.
+    bound: HashMap<String, (u64, Option<String>)>,
+    /// The number of thinking blocks that came back, valid and dropped.
+    thinking: (usize, usize),
 }
 
 impl Issued {
     /// Refuses what it did not issue, if it is strict.
-    pub(crate) fn new(strict: bool) -> Self {
+    pub(crate) fn new(strict: bool, binds: bool) -> Self {
         Self {
             strict,
+            binds,
             known: Mutex::default(),
         }
     }
@@ -59,6 +74,45 @@ impl Issued {
                 .contains(&(wire, model.to_owned(), seal.to_owned()))
     }
 
+    pub(crate) fn binds(&self) -> bool {
+        self.binds
+    }
+
+    /// Binds a thinking block to the conversation that it answers.
+    pub(crate) fn bind(&self, seal: &str, prefix: &Prefix) {
+        if self.binds {
+            let mut previous = prefix
+                .previous
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let before = previous.replace(seal.to_owned());
+            let bound = (prefix.digest, before);
+            self.known().bound.insert(seal.to_owned(), bound);
+        }
+    }
+
+    /// True if a thinking block was made behind this prefix and, unless it is the first one, after that other block.
+    pub(crate) fn is_bound(&self, seal: &str, digest: u64, previous: Option<&str>) -> bool {
+        self.known()
+            .bound
+            .get(seal)
+            .is_some_and(|(prefix, before)| {
+                *prefix == digest && (previous.is_none() || before.as_deref() == previous)
+            })
+    }
+
+    /// Counts a thinking block that came back.
+    pub(crate) fn count_thinking(&self, is_dropped: bool) {
+        let mut known = self.known();
+        known.thinking.0 += usize::from(!is_dropped);
+        known.thinking.1 += usize::from(is_dropped);
+    }
+
+    /// The number of thinking blocks that came back, valid and dropped.
+    pub(crate) fn thinking(&self) -> (usize, usize) {
+        self.known().thinking
+    }
+
     /// Everything that was sent, in order.
     pub(crate) fn seals(&self) -> Vec<String> {
         self.known().order.clone()
@@ -78,6 +132,15 @@ impl Issued {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Prefix {
+    pub(crate) fn new(digest: u64, previous: Option<&str>) -> Self {
+        Self {
+            digest,
+            previous: Mutex::new(previous.map(str::to_owned)),
+        }
     }
 }
 

@@ -51,6 +51,7 @@ pub struct Setup {
     order: Order,
     keep: bool,
     strict: bool,
+    binds: bool,
     pub(crate) oracle: dispatch::Own,
     world: Arc<dyn World>,
 }
@@ -134,6 +135,11 @@ impl Loopback {
         format!("http://{}", self.addr)
     }
 
+    /// Returns the number of thinking blocks that came back to a server which binds them: valid ones, and dropped ones.
+    pub fn thinking_returned(&self) -> (usize, usize) {
+        self.shared.issued().thinking()
+    }
+
     /// The signatures and encrypted contents that were sent so far, in order, each once.
     pub fn signatures(&self) -> Vec<String> {
         self.shared.issued.seals()
@@ -180,6 +186,7 @@ impl Setup {
             order: Order::default(),
             keep: true,
             strict: false,
+            binds: false,
             oracle: None,
             world: Arc::new(SystemWorld),
         }
@@ -226,6 +233,13 @@ impl Setup {
     /// Without it any are taken, so that a test may make up a history.
     pub fn strict_signatures(mut self) -> Self {
         self.strict = true;
+        self
+    }
+
+    /// Binds thinking to system prompt, tools and messages before it, on the Messages wire: behind another prefix it is
+    /// refused, or dropped if the request sets `drop_block`. Messages of the system may change the tools.
+    pub fn bind_thinking(mut self) -> Self {
+        self.binds = true;
         self
     }
 
@@ -294,7 +308,7 @@ impl Setup {
         let listener = socket.listen(BACKLOG)?;
         let addr = listener.local_addr()?;
         let shared = Shared {
-            issued: Arc::new(Issued::new(self.strict)),
+            issued: Arc::new(Issued::new(self.strict, self.binds)),
             setup: self,
             received: Mutex::default(),
             requests: AtomicUsize::default(),

@@ -2,6 +2,7 @@
 //!
 //! Source: Anthropic API reference "Messages", "Streaming Messages" and "Errors", August 2026.
 
+mod binding;
 mod blocks;
 mod reply;
 mod request;

@@ -4,7 +4,7 @@
 use adjutant_llm::Request;
 use serde_json::{Value, json};
 
-use crate::{received::Received, refusal::Refusal};
+use crate::{issued::Prefix, received::Received, refusal::Refusal};
 
 /// A vendor's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,6 +29,8 @@ pub(crate) struct Asked {
     pub(crate) model: String,
     /// True if the stream ends with a chunk that tells the usage (Chat Completions).
     pub(crate) include_usage: bool,
+    /// The part of the conversation that the thinking of the answer is bound to.
+    pub(crate) prefix: Prefix,
 }
 
 impl Wire {

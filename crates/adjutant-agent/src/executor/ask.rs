@@ -162,8 +162,10 @@ impl Asker {
         };
         match resolved {
             Ok((sources, tools)) => {
-                request.tools =
-                    ShownTools::decls(&mut None, tools.decls(), &hidden, restore.only());
+                if !restore.keeps_prefix() {
+                    request.tools =
+                        ShownTools::decls(&mut None, tools.decls(), &hidden, restore.only());
+                }
                 let performed = match recorded.check(&request, &self.feed, self.place) {
                     Some(configured) => Performed::new(act, configured),
                     None => self.ask(request).await,
@@ -186,7 +188,7 @@ impl Asker {
         }
     }
 
-    /// The request with what asks for the wanted answer, if one is wanted.
+    /// Returns the request with the options and tools for the wanted answer, if there is one.
     fn dressed(&self, request: Request) -> Result<Request, Error> {
         match &self.feed.setup.goal {
             None => Ok(request),

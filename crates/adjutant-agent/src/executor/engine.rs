@@ -2,8 +2,12 @@
 
 use std::{borrow::Cow, panic::AssertUnwindSafe, sync::Arc};
 
-use adjutant_core::{EffectInput, EffectReport, Limit, Memo, Record, TurnNo, chain, panic_text};
-use adjutant_llm::{Edit, EditError, Entry, Estimate, Model, ModelId, ToolName, Transcript, View};
+use adjutant_core::{
+    EffectInput, EffectReport, Limit, Memo, Prefix, Record, TurnNo, chain, panic_text,
+};
+use adjutant_llm::{
+    Edit, EditError, Entry, EntryId, Estimate, Model, ModelId, ToolName, Transcript, View,
+};
 use adjutant_tool::Toolset;
 use futures_util::FutureExt;
 use serde_json::Value;
@@ -51,7 +55,9 @@ pub(crate) struct TurnPlan {
     reminders: Vec<Edit>,
     /// The estimated size of the reminders, in tokens.
     pending: u64,
-    pub(super) memos: Vec<Memo>,
+    pub(crate) memos: Vec<Memo>,
+    /// The beginning of requests from now on.
+    pub(crate) prefix: Option<Arc<Prefix>>,
     pub(super) reports: Vec<EffectReport>,
     bill: Bill,
 }
@@ -267,9 +273,15 @@ impl TurnPlan {
             reminders: Vec::new(),
             pending: 0,
             memos: Vec::new(),
+            prefix: None,
             reports: Vec::new(),
             bill: Bill::default(),
         }
+    }
+
+    /// Returns the id of the entry that is appended next.
+    pub(crate) fn next_entry(&self) -> EntryId {
+        self.history.next_id()
     }
 
     /// Changes the view.

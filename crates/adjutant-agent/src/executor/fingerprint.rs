@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{Config, Record, Run};
+use adjutant_core::{Config, Prefix, Record, Run};
 use adjutant_llm::{ModelId, Options, Request, ToolName, Warning, WarningKind};
 
 use super::{LocalExecutor, Records, prepare::ShownTools};
@@ -29,6 +29,8 @@ pub(super) struct KnownRequests {
 struct NextRequest {
     options: Arc<Options>,
     only: Option<Vec<ToolName>>,
+    /// The beginning that the session declared, if the model refuses another one.
+    prefix: Option<Arc<Prefix>>,
     /// True if the turn is asked whatever stops it.
     last: bool,
 }
@@ -46,8 +48,13 @@ impl LocalExecutor {
         let known = &mut self.known;
         known.recorded = run.config().cloned();
         let only = run.request().chosen_tools.map(<[ToolName]>::to_vec);
+        let binds = self
+            .setup
+            .chosen(run.request().chosen_model)
+            .is_ok_and(|model| model.info().thinking_binding);
         known.next = Some(NextRequest {
             options: self.setup.options_of(run),
+            prefix: run.prefix().filter(|_| binds).cloned(),
             only,
             last: run.request().is_last,
         });
@@ -79,10 +86,17 @@ impl LocalExecutor {
         };
         let is_asked = |next: &mut NextRequest| next.last || stop.is_none();
         let (tools, next) = (self.tools.as_ref()?, self.known.next.take_if(is_asked)?);
-        let tools = ShownTools::decls(&mut self.shown, tools.decls(), hidden, next.only.as_deref());
+        let (system, tools) = match &next.prefix {
+            Some(prefix) => (&prefix.system, Arc::clone(&prefix.tools)),
+            None => {
+                let only = next.only.as_deref();
+                let tools = ShownTools::decls(&mut self.shown, tools.decls(), hidden, only);
+                (&self.setup.system, tools)
+            }
+        };
         let parts = Parts {
             model,
-            system: &self.setup.system,
+            system,
             tools: &tools,
             options: &next.options,
         };

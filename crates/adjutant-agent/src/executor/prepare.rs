@@ -2,9 +2,12 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use adjutant_core::{ActivityId, EffectInput, Failure, Record, Run, TurnNo, chain, panic_text};
+use adjutant_core::{
+    ActivityId, EffectInput, Failure, Prefix, Record, Run, TurnNo, chain, panic_text,
+};
 use adjutant_llm::{
-    EditError, ErrorKind, Model, Options, Request, ToolChoice, ToolDecl, ToolName, Transcript,
+    EditError, ErrorKind, Model, ModelInfo, Options, Request, ToolChoice, ToolDecl, ToolName,
+    Transcript,
 };
 use adjutant_tool::Toolset;
 use futures_util::FutureExt;
@@ -51,6 +54,9 @@ impl LocalExecutor {
     /// Prepares a turn if nobody is asked about it.
     pub(super) fn prepared(&mut self, run: &Run, turn: TurnNo) -> Option<Record> {
         if !self.setup.is_plain() || !self.setup.toolboxes.is_empty() || self.is_tight(run) {
+            return None;
+        }
+        if self.model_of(run).info().thinking_binding {
             return None;
         }
         let model = match self.about_to_prepare(run) {
@@ -110,25 +116,50 @@ impl LocalExecutor {
 
     /// The request of a turn: everything in it is shared, nothing is copied.
     pub(super) fn request(&mut self, run: &Run, turn: TurnNo, attempt: u32) -> Request {
-        let decls = self
-            .tools
-            .as_ref()
-            .map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
-        let decls = ShownTools::decls(
-            &mut self.shown,
-            &decls,
-            run.request().hidden,
-            run.request().chosen_tools,
-        );
-        let options = self.setup.options_of(run);
-        compose(
+        let mut request = compose(
             &self.setup,
-            decls,
+            Arc::default(),
             run.request().shown(),
-            options,
+            self.setup.options_of(run),
             (turn, attempt),
-        )
+        );
+        let prefix = run.prefix().map(|prefix| (prefix, run.added_tools()));
+        if !keep_prefix(&mut request, self.model_of(run).info(), prefix) {
+            request.tools = self
+                .tools
+                .as_ref()
+                .map_or(request.tools, |tools| Arc::clone(tools.decls()));
+            request.tools = ShownTools::decls(
+                &mut self.shown,
+                &request.tools,
+                run.request().hidden,
+                run.request().chosen_tools,
+            );
+        }
+        request
     }
+}
+
+/// Gives a request the beginning that the session declared, and returns true, if the model refuses another one: tools that
+/// are hidden are refused when they are called.
+#[inline]
+pub(crate) fn keep_prefix(
+    request: &mut Request,
+    info: &ModelInfo,
+    prefix: Option<(&Arc<Prefix>, &Arc<[ToolDecl]>)>,
+) -> bool {
+    let Some((prefix, added)) = prefix.filter(|_| info.thinking_binding) else {
+        return false;
+    };
+    request.system = Arc::clone(&prefix.system);
+    request.tools = Arc::clone(&prefix.tools);
+    request.added = Arc::clone(added);
+    if *prefix.provider == *info.provider() && request.options.server_tools != prefix.server_tools {
+        Arc::make_mut(&mut request.options)
+            .server_tools
+            .clone_from(&prefix.server_tools);
+    }
+    true
 }
 
 impl LocalExecutor {
@@ -160,6 +191,7 @@ pub(crate) fn compose(
     Request {
         system,
         tools,
+        added: Arc::default(),
         entries,
         options,
         turn: Some(turn.0),
@@ -180,6 +212,11 @@ impl Preparing {
             Ok(()) => self.hook(&mut plan, &tools).await,
             Err(message) => Err(vec![broke(act, message)]),
         };
+        if acted.is_ok() {
+            acted = stage
+                .announce(&mut plan)
+                .map_err(|error| vec![broke(act, format!("an announcement: {error}"))]);
+        }
         if acted.is_ok() {
             acted = self
                 .fit(&mut plan, stage)
@@ -205,11 +242,15 @@ impl Preparing {
         }
         let (sources, tools) = offer(sources, tools, std::mem::take(&mut plan.offered), known);
         self.feed.warn_all(self.place, &tools);
-        let record = plan.record(self.turn, model);
-        Performed {
+        let declared = plan.prefix.take().map(|prefix| Record::Declared { prefix });
+        let mut performed = Performed {
             tools: Some((sources, tools)),
-            ..Performed::new(act, record)
+            ..Performed::new(act, plan.record(self.turn, model))
+        };
+        if let Some(declared) = declared {
+            performed.records.insert(0, declared);
         }
+        performed
     }
 
     fn stage<'a>(&'a self, tools: &'a Toolset) -> Stage<'a> {
@@ -372,6 +413,11 @@ impl Restore {
         Ok(offer(sources, tools, plan.offered, KnownTools::default()))
     }
 
+    /// True if the request has the beginning that the session declared.
+    pub(super) fn keeps_prefix(&self) -> bool {
+        self.model.info().thinking_binding && self.sight.prefix.is_some()
+    }
+
     /// The only tools that an earlier turn of the run left.
     pub(super) fn only(&self) -> Option<&[ToolName]> {
         self.sight.only.as_deref()
@@ -461,7 +507,11 @@ impl ShownTools {
 impl Setup {
     /// True if a turn is prepared without asking anyone but the toolboxes.
     fn is_plain(&self) -> bool {
-        self.effects.is_empty() && self.convert.is_none() && !self.hooks.hears::<BeforeModel>()
+        self.effects.is_empty()
+            && self.convert.is_none()
+            && self.now.is_none()
+            && self.goal.is_none()
+            && !self.hooks.hears::<BeforeModel>()
     }
 
     /// Returns the options with which the model should answer in the open turn.

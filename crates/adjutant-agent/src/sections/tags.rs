@@ -5,7 +5,7 @@ use super::SectionKind;
 /// A text in tags of that name.
 ///
 /// Whatever in it looks like a tag of a known section, or of one that is `present`, is defused.
-pub(super) fn wrap(tag: &str, text: &str, present: &[&SectionKind]) -> String {
+pub(crate) fn wrap(tag: &str, text: &str, present: &[&SectionKind]) -> String {
     let mut wrapped = String::with_capacity(text.len() + 2 * tag.len() + 7);
     wrapped.extend(["<", tag, ">\n"]);
     defuse(text, present, &mut wrapped);

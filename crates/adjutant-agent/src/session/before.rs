@@ -103,6 +103,7 @@ impl DriveSetup<'_> {
             (Begin::Cancel, _) => return Ok(()),
         };
         if self.setup.is_instructed() {
+            self.keep_system();
             return Ok(());
         }
         let said = said.iter().flat_map(|it| &it.state);
@@ -124,8 +125,16 @@ impl DriveSetup<'_> {
             () = patience => return Err(self.given_up()),
         };
         self.setup = instructed.map_err(Never::Failed)?;
+        self.keep_system();
         self.start.session.seen().instruct(&self.setup.system);
         Ok(())
+    }
+
+    /// Keeps the system prompt that the session began with; what has changed since is announced before the next request.
+    pub(super) fn keep_system(&mut self) {
+        if let Some(setup) = self.setup.keeping(&self.core.run) {
+            self.setup = Arc::new(setup);
+        }
     }
 
     fn given_up(&self) -> Never {
@@ -198,6 +207,7 @@ impl DriveSetup<'_> {
         let mut terms = said.cloned().unwrap_or_default();
         terms.output = output;
         terms.system = is_new.then(|| Arc::clone(&self.setup.system));
+        terms.agent = is_new.then(|| Arc::clone(&self.setup.who.config_name));
         Some(Box::new(terms))
     }
 

@@ -170,6 +170,7 @@ impl<'s> DriveSetup<'s> {
 
     async fn steps(&mut self) -> Result<(), Error> {
         let ready = if self.is_plain() {
+            self.keep_system();
             Ok(self.first(None))
         } else {
             Box::pin(self.before()).await

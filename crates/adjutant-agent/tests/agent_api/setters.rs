@@ -52,7 +52,7 @@ async fn setters_count_for_the_next_run_when_one_is_going_on() {
     );
     after.run("Again.").await.expect("the run finishes");
     let expected = (
-        "New.".to_owned(),
+        "Old.".to_owned(),
         Some(Effort::High),
         vec!["two".to_owned()],
     );

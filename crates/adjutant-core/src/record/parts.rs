@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_llm::{Edit, Effort, Entry, ModelId, ToolName};
+use adjutant_llm::{Edit, Effort, Entry, ModelId, ToolDecl, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -36,6 +36,21 @@ pub struct Memo {
     pub value: Value,
 }
 
+/// The beginning of the requests of a session.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Prefix {
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// The tools, in order.
+    pub tools: Arc<[ToolDecl]>,
+    /// The provider of the model that they were first declared to.
+    pub provider: Arc<str>,
+    /// The tools that this provider runs itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub server_tools: Vec<Value>,
+}
+
 /// A report of an effect to observers about its action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EffectReport {
@@ -53,6 +68,9 @@ pub struct Terms {
     /// The system prompt, with everything in it resolved; `None` leaves that of before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<Arc<str>>,
+    /// The name that its agent was configured under; `None` leaves that of before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Arc<str>>,
     /// What instructions and sections know by a name, beside what the agent gives.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub state: BTreeMap<String, Value>,

@@ -6,7 +6,10 @@ use adjutant_llm::{Entry, EntryId, Overflow, ToolName, Transcript, View};
 use serde_json::Value;
 
 use super::{Ledger, Measured};
-use crate::number::{RunNo, TurnNo};
+use crate::{
+    number::{RunNo, TurnNo},
+    record::Prefix,
+};
 
 /// The smallest estimate that a provider's count is held against.
 const LEAST_ESTIMATE: u64 = 4_096;
@@ -28,6 +31,8 @@ pub struct EffectInput {
     pub fresh: EntryId,
     /// The memos that effects keep, by kind.
     pub memos: BTreeMap<Arc<str>, Value>,
+    /// The beginning of requests to models that refuse another one, if it was recorded.
+    pub prefix: Option<Arc<Prefix>>,
     /// The amounts that were used, and that may be.
     pub ledger: Ledger,
     /// The amount by which the request did not fit, if the provider said that it does not.

@@ -11,7 +11,7 @@ use std::{
 
 use adjutant_llm::{
     Block, CallId, CallResult, Edit, Entry, Estimate, NanoUsd, OpenTurn, Overflow, Reply, Stored,
-    Terminate, Turn, Usage,
+    Terminate, ToolChange, ToolDecl, Turn, Usage, UserMessage,
 };
 use serde_json::Value;
 
@@ -116,6 +116,10 @@ impl Run {
                 self.config = Some(Arc::clone(config));
                 Ok(())
             }
+            Record::Declared { prefix } => {
+                self.prefix = Some(Arc::clone(prefix));
+                Ok(())
+            }
             Record::Heard {
                 turn,
                 attempt,
@@ -210,8 +214,27 @@ impl Run {
     }
 
     fn append(&mut self, entry: Entry) {
+        if let Entry::User(UserMessage {
+            tools: Some(change),
+            ..
+        }) = &entry
+        {
+            self.change_tools(change);
+        }
         let stored = self.history.push(entry);
         self.view.append(stored);
+    }
+
+    #[cold]
+    fn change_tools(&mut self, change: &ToolChange) {
+        let is_kept = |known: &&ToolDecl| change.added.iter().all(|new| new.name != known.name);
+        self.added = self
+            .added
+            .iter()
+            .filter(is_kept)
+            .chain(&change.added)
+            .cloned()
+            .collect();
     }
 
     fn append_all(&mut self, entries: &[Entry]) -> Result<(), Why> {
@@ -300,6 +323,7 @@ impl Run {
         }
         let terms = self.terms.get_or_insert_default();
         terms.system = said.system.clone().or(terms.system.take());
+        terms.agent = said.agent.clone().or(terms.agent.take());
         terms.state.extend(
             said.state
                 .iter()

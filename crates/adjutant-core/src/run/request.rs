@@ -139,6 +139,7 @@ impl RequestView<'_> {
             history: self.run.history.clone(),
             fresh: self.run.seen,
             memos: self.run.memos.clone(),
+            prefix: self.run.prefix.clone(),
             ledger: self.ledger(now_ms),
             overflow: overflow.filter(|_| self.run.is_open()),
             last: self.run.is_open() && self.is_last,

@@ -66,6 +66,7 @@ fn turn(record: &Record) -> Option<String> {
             last: Some(limit),
         } => format!("turn {turn} opened, the last one: {limit}"),
         Record::Configured { config } => format!("configured for {}", config.model),
+        Record::Declared { prefix } => format!("declared {} tools", prefix.tools.len()),
         Record::Prepared {
             turn, edits, model, ..
         } => {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Content, ThreadId};
+use serde_json::Value;
+
+use crate::{Content, ThreadId, ToolDecl, ToolName};
 
 /// A message to the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +22,32 @@ pub struct UserMessage {
     /// What those who sent it call it, so that nothing is heard twice; empty by default. The model is not shown it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<Arc<str>>,
+    /// The change of the tools from this message on; `None` by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Arc<ToolChange>>,
+}
+
+/// A change of the tools in the middle of a conversation, for models that refuse another list of tools than they began with.
+///
+/// A wire that cannot send it in a message declares [`Request::added`](crate::Request::added) after the other tools.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolChange {
+    /// The tools that the model may call from here on; one with a known name replaces the earlier definition.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<ToolDecl>,
+    /// The tools that the model may not call any more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<ToolName>,
+    /// The provider that runs `server_tools` and `removed_server_tools`; other providers are not sent them.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub provider: Arc<str>,
+    /// Tools that the provider runs itself, as [`Options::server_tools`](crate::Options::server_tools).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub server_tools: Vec<Value>,
+    /// The names of such tools that the model may not call any more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removed_server_tools: Vec<ToolName>,
 }
 
 /// The origin of a user message.
@@ -49,6 +77,16 @@ pub enum Origin {
         /// The peer's thread.
         from: ThreadId,
     },
+}
+
+impl ToolChange {
+    /// True if nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty()
+            && self.removed.is_empty()
+            && self.server_tools.is_empty()
+            && self.removed_server_tools.is_empty()
+    }
 }
 
 impl UserMessage {
@@ -82,6 +120,7 @@ impl From<Vec<Content>> for UserMessage {
             origin: Origin::Person,
             pinned: false,
             ids: Vec::new(),
+            tools: None,
         }
     }
 }

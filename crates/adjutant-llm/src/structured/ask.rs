@@ -31,6 +31,8 @@ impl Mode {
         let thinks = options.thinking.is_some_and(|it| it != Effort::Off);
         match info.structured {
             Structured::Native => Mode::Native,
+            // The tools may not change, and the words of a prompt are appended.
+            Structured::Tool if info.thinking_binding => Mode::Prompt,
             Structured::Tool if thinks || info.refuses.contains(&RequestOption::ForcedCalls) => {
                 Mode::Called
             }
@@ -91,8 +93,7 @@ pub(super) fn prepare(
     Ok(request)
 }
 
-/// The request of an agent, whose tools may be called before the answer. Words stand in the system prompt, so that the
-/// conversation only grows.
+/// The request of an agent, whose tools may be called before the answer. [`words`] are part of its conversation already.
 pub(super) fn beside(mut request: Request, mode: Mode, form: &Form) -> Result<Request, Error> {
     let format = form.format();
     is_free(&request, format)?;
@@ -110,30 +111,28 @@ pub(super) fn beside(mut request: Request, mode: Mode, form: &Form) -> Result<Re
     if mode.calls() {
         request.tools = request.tools.iter().cloned().chain([tool(form)]).collect();
     }
+    request.options = Arc::new(options);
+    Ok(request)
+}
+
+/// Returns the text that requests the answer of an agent, for the conversation; `None` if the options do so.
+pub(super) fn words(mode: Mode, form: &Form, has_tools: bool) -> Option<String> {
+    let format = form.format();
     let words = match mode {
-        Mode::Forced => None,
-        Mode::Called => Some(format!(
+        Mode::Forced => return None,
+        Mode::Called => format!(
             "give your answer by calling the tool `{}` exactly once",
             format.name
-        )),
+        ),
         // Beside tools some models and servers ignore a format, and others answer before they have looked.
-        Mode::Native if !has_tools => None,
-        Mode::Native | Mode::Prompt => Some(format!(
+        Mode::Native if !has_tools => return None,
+        Mode::Native | Mode::Prompt => format!(
             "answer with one JSON object and nothing else: no explanation, no code fence. It must fit this JSON schema, \
              which is named `{}`:\n{}",
             format.name, format.schema
-        )),
+        ),
     };
-    if let Some(words) = words {
-        let gap = if request.system.is_empty() {
-            ""
-        } else {
-            "\n\n"
-        };
-        request.system = format!("{}{gap}When your work is done, {words}", request.system).into();
-    }
-    request.options = Arc::new(options);
-    Ok(request)
+    Some(format!("When your work on this request is done, {words}"))
 }
 
 fn is_free(request: &Request, format: &Format) -> Result<(), Error> {

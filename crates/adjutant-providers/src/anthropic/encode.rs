@@ -11,14 +11,14 @@ use std::{
 
 use adjutant_llm::{
     Cache, Call, Document, Effort, Entry, Error, FinishReason, ModelInfo, Options, Request, Source,
-    Thinking, Warning, WarningKind,
+    Thinking, ToolChange, Warning, WarningKind,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     head::head,
-    wire::{self, Part},
+    wire::{self, Part, Tool},
 };
 use crate::{
     call_ids::{TheirIds, WireId, is_plain},
@@ -26,6 +26,7 @@ use crate::{
     pieces::{NO_AUDIO, Piece, changed, media_type, name},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
+    strict,
     text::Few,
 };
 
@@ -59,7 +60,7 @@ impl fmt::Debug for Controls {
 }
 
 impl Encoder {
-    /// Returns true if requests let the API drop thinking that no longer fits.
+    /// Returns true if requests let the API drop thinking that no longer fits, and change tools by messages.
     pub(super) fn asks_to_drop(&self) -> bool {
         self.info.thinking_binding && self.controls.0.load(Ordering::Relaxed)
     }
@@ -157,6 +158,11 @@ impl Encode for Encoder {
             ProjectedEntry::User(pieces) => message(tail, Role::User, &content(pieces, warnings)),
             ProjectedEntry::Turn(said) => turn(said, entry, tail, warnings),
         }
+        if let Entry::User(user) = entry
+            && let Some(change) = user.tools.as_ref().filter(|_| self.asks_to_drop())
+        {
+            self.change_tools(change, &mut tail.pending, warnings);
+        }
     }
 
     /// Without the settings, and with `disabled`, which excludes them, a block that no longer fits refuses the request.
@@ -178,6 +184,49 @@ impl Encode for Encoder {
                 Some(br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#)
             }
             (Caching::Marks, _) => Some(br#","cache_control":{"type":"ephemeral"}"#),
+        }
+    }
+}
+
+impl Encoder {
+    /// Writes a message of the system that adds and removes tools.
+    ///
+    /// It must follow a message of the user, and be followed by one of the model or by nothing, so that it waits until one
+    /// of the model is written. Definitions are accepted at the vendor's own site, elsewhere references only. Source:
+    /// "Mid-conversation system messages and tool changes", platform.claude.com, 2026-11.
+    #[cold]
+    fn change_tools(&self, change: &ToolChange, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) {
+        let reference = |name: &str| json!({"type": "tool_reference", "name": name});
+        let addition = |tool: Value| json!({"type": "tool_addition", "tool": tool});
+        let definition =
+            |tool: Value| addition(json!({"type": "tool_definition", "definition": tool}));
+        let is_own = self.site == Site::Own;
+        let is_theirs = *change.provider == *self.info.provider();
+        let mut blocks: Vec<Value> = Vec::new();
+        blocks.extend(change.added.iter().map(|tool| match is_own {
+            true => definition(json!(Tool::new(tool, &strict::for_tool(&tool.schema)))),
+            false => addition(reference(tool.name.as_str())),
+        }));
+        if is_own && is_theirs {
+            blocks.extend(change.server_tools.iter().cloned().map(definition));
+        } else if is_theirs && !change.server_tools.is_empty() {
+            warnings.push(Warning {
+                kind: WarningKind::OptionDropped,
+                message: "server_tools were dropped: they cannot be added to a conversation at this base URL"
+                    .into(),
+            });
+        }
+        let removed_server_tools = change.removed_server_tools.iter().filter(|_| is_theirs);
+        blocks.extend(
+            change
+                .removed
+                .iter()
+                .chain(removed_server_tools)
+                .map(|name| json!({"type": "tool_removal", "tool": reference(name.as_str())})),
+        );
+        if !blocks.is_empty() {
+            out.push(b',');
+            write(out, &json!({"role": "system", "content": blocks}));
         }
     }
 }
@@ -341,6 +390,12 @@ fn content<'a>(pieces: Few<Piece<'a>>, warnings: &mut Vec<Warning>) -> Vec<Part<
 
 /// Writes a message, and says where it could be marked: in its last block, before that, the message and its list end.
 fn message(tail: &mut Tail, role: Role, content: &[Part<'_>]) {
+    if role == Role::Model && !tail.pending.is_empty() {
+        if tail.last != Some(Role::User) {
+            message(tail, Role::User, &[text("[The tools have changed.]")]);
+        }
+        tail.flush();
+    }
     let start = tail.out.len();
     tail.out.extend_from_slice(match role {
         Role::Model => br#",{"role":"assistant","content":["#,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Effort, Format, ModelInfo, Options, Request, Structured, ThinkingControl, ToolChoice, Warning,
-    WarningKind,
+    Effort, Format, ModelInfo, Options, Request, Structured, ThinkingControl, ToolChoice, ToolDecl,
+    Warning, WarningKind,
 };
 use serde_json::{Map, Value, json};
 
@@ -112,7 +112,7 @@ pub(super) fn head(
         member(out, name, bound.unwrap_or(value));
     }
     system(request, mark, out);
-    tools(request, mark, out);
+    tools(wire, request, mark, out);
     out.extend_from_slice(b",\"messages\":[");
 }
 
@@ -385,21 +385,34 @@ fn system(request: &Request, mark: Option<&[u8]>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"}]");
 }
 
-fn tools(request: &Request, mark: Option<&[u8]>, out: &mut Vec<u8>) {
+fn tools(wire: &Encoder, request: &Request, mark: Option<&[u8]>, out: &mut Vec<u8>) {
     let server_tools = &request.options.server_tools;
-    if request.tools.is_empty() && server_tools.is_empty() {
+    // Messages define the tools that were added, or refer to them where they can hold no definitions: see
+    // `Encoder::change_tools`.
+    let defer_loading = wire.asks_to_drop();
+    let added = match wire.site {
+        Site::Own if defer_loading => &[],
+        _ => &*request.added,
+    };
+    if request.tools.is_empty() && server_tools.is_empty() && added.is_empty() {
         return;
     }
     out.extend_from_slice(b",\"tools\":[");
-    for tool in &*request.tools {
+    // First, because a tool that is loaded later takes no mark. Source: tool search guide, 2026-11.
+    let is_new = |tool: &&ToolDecl| request.tools.iter().all(|known| known.name != tool.name);
+    for tool in added.iter().filter(is_new) {
+        let schema = strict::for_tool(&tool.schema);
         write(
             out,
             &Tool {
-                name: tool.name.as_str(),
-                description: &tool.description,
-                input_schema: &strict::for_tool(&tool.schema),
+                defer_loading,
+                ..Tool::new(tool, &schema)
             },
         );
+        out.push(b',');
+    }
+    for tool in &*request.tools {
+        write(out, &Tool::new(tool, &strict::for_tool(&tool.schema)));
         out.push(b',');
     }
     for tool in server_tools {
@@ -407,13 +420,14 @@ fn tools(request: &Request, mark: Option<&[u8]>, out: &mut Vec<u8>) {
         out.push(b',');
     }
     out.pop();
-    // A tool that is loaded later takes no mark. Source: tool search guide, 2026-11.
     let takes = |it: &Value| {
         it.get("type").is_some() && it.get("defer_loading") != Some(&Value::Bool(true))
     };
-    if let Some(mark) =
-        mark.filter(|_| marks_of(request) == 0 && server_tools.last().is_none_or(takes))
-    {
+    let is_marked = match server_tools.last() {
+        Some(last) => takes(last),
+        None => !request.tools.is_empty(),
+    };
+    if let Some(mark) = mark.filter(|_| marks_of(request) == 0 && is_marked) {
         out.pop();
         out.extend_from_slice(mark);
         out.push(b'}');

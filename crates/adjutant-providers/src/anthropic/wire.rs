@@ -2,12 +2,14 @@
 
 use std::{borrow::Cow, fmt};
 
+use adjutant_llm::ToolDecl;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use crate::{
     call_ids::WireId,
     escape,
+    host::Site,
     pieces::Args,
     text::{Index, Loose, Text},
 };
@@ -81,6 +83,20 @@ pub(super) struct Tool<'a> {
     pub(super) name: &'a str,
     pub(super) description: &'a str,
     pub(super) input_schema: &'a Value,
+    /// True if a message makes it available.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) defer_loading: bool,
+}
+
+impl<'a> Tool<'a> {
+    pub(super) fn new(tool: &'a ToolDecl, input_schema: &'a Value) -> Self {
+        Self {
+            name: tool.name.as_str(),
+            description: &tool.description,
+            input_schema,
+            defer_loading: false,
+        }
+    }
 }
 
 /// The setting that tells a model how to think. Source: anthropic-sdk-python `BetaThinkingConfigParam`, 2026-11.
@@ -101,7 +117,7 @@ pub(super) enum Thinking {
     },
 }
 
-/// The setting for thinking blocks that no longer match the conversation before them; it needs [`BINDING_BETA`].
+/// The setting for thinking blocks that no longer match the conversation before them; it needs [`betas`].
 ///
 /// Source: "Preserved thinking" and "Fix a thinking block bound to a different conversation", platform.claude.com, 2026-11.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -114,9 +130,22 @@ pub(super) const DROP_BLOCK: BlockBinding = BlockBinding {
     prefix_mismatch_behavior: "drop_block",
 };
 
-/// The header that allows [`BlockBinding`] and makes answers report dropped blocks.
-pub(super) const BINDING_BETA: [(&str, &str); 1] =
-    [("anthropic-beta", "thinking-binding-controls-2026-08-01")];
+/// The headers that allow [`BlockBinding`], make answers report dropped blocks, and allow messages that change tools: with
+/// definitions at the vendor's own site, with references elsewhere.
+///
+/// Source: "Mid-conversation system messages and tool changes", platform.claude.com, 2026-11.
+pub(super) fn betas(site: Site) -> &'static [(&'static str, &'static str)] {
+    match site {
+        Site::Own => &[
+            ("anthropic-beta", "thinking-binding-controls-2026-08-01"),
+            ("anthropic-beta", "inline-tools-2026-09-15"),
+        ],
+        Site::Bedrock | Site::Vertex => &[
+            ("anthropic-beta", "thinking-binding-controls-2026-08-01"),
+            ("anthropic-beta", "mid-conversation-tool-changes-2026-07-01"),
+        ],
+    }
+}
 
 /// The setting for the tools that may or must be called. Source: anthropic-sdk-python `ToolChoiceParam`, 2026-09.
 #[derive(Debug, Serialize)]

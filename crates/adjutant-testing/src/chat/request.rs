@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::{options, parts};
 use crate::{
     history::{self, History, Misplaced},
+    issued::Prefix,
     node::Node,
     refusal::Refusal,
     strict::MAX_NAME,
@@ -41,6 +42,7 @@ pub(crate) fn decode(body: &Value) -> Result<Asked, Refusal> {
         request,
         model: model.to_owned(),
         include_usage,
+        prefix: Prefix::default(),
     })
 }
 

@@ -4,7 +4,13 @@ use adjutant_llm::Request;
 use serde_json::Value;
 
 use super::{contents::Reading, method, options};
-use crate::{issued::Issued, node::Node, received::Received, refusal::Refusal, wire::Asked};
+use crate::{
+    issued::{Issued, Prefix},
+    node::Node,
+    received::Received,
+    refusal::Refusal,
+    wire::Asked,
+};
 
 /// Reads a request.
 pub(crate) fn decode(received: &Received, body: &Value, issued: &Issued) -> Result<Asked, Refusal> {
@@ -38,6 +44,7 @@ pub(crate) fn decode(received: &Received, body: &Value, issued: &Issued) -> Resu
         request,
         model: model.to_owned(),
         include_usage: true,
+        prefix: Prefix::default(),
     })
 }
 

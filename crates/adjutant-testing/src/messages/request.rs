@@ -4,12 +4,13 @@ use adjutant_llm::{Options, Request, ToolDecl, UserMessage};
 use serde_json::Value;
 
 use super::{
+    binding,
     blocks::{self, ReplyBlock},
     rules,
 };
 use crate::{
     history::{History, Misplaced},
-    issued::Issued,
+    issued::{Issued, Prefix},
     node::Node,
     refusal::Refusal,
     wire::Asked,
@@ -34,8 +35,12 @@ pub(crate) fn decode(body: &Value, issued: &Issued) -> Result<Asked, Refusal> {
     let options = rules::options(&root, &tools, options)?;
     let mut request = Request::new().options(options).system(system).tools(tools);
     let messages = root.need("messages")?.items()?;
-    request.entries = conversation(model, &messages)?.finish();
+    request.entries = conversation(model, &messages, issued.binds())?.finish();
     rules::check_signatures(&messages, model, issued)?;
+    let prefix = match issued.binds() {
+        true => binding::check(&root, &messages, issued)?,
+        false => Prefix::default(),
+    };
     if rules::thinks(&root) {
         rules::check_order(&messages)?;
     }
@@ -49,6 +54,7 @@ pub(crate) fn decode(body: &Value, issued: &Issued) -> Result<Asked, Refusal> {
         request,
         model: model.to_owned(),
         include_usage: true,
+        prefix,
     })
 }
 
@@ -136,7 +142,11 @@ fn tools(root: &Node<'_>) -> Result<Vec<ToolDecl>, Refusal> {
     Ok(tools)
 }
 
-fn conversation(model: &str, messages: &[Node<'_>]) -> Result<History, Refusal> {
+fn conversation(
+    model: &str,
+    messages: &[Node<'_>],
+    takes_system: bool,
+) -> Result<History, Refusal> {
     if messages.is_empty() {
         return Err(
             Refusal::invalid("messages: at least one message is required").param("messages"),
@@ -159,6 +169,9 @@ fn conversation(model: &str, messages: &[Node<'_>]) -> Result<History, Refusal> 
             "assistant" => {
                 answered(&mut history, message)?;
                 may_end = assistant(&mut history, message, &mut ids)?;
+            }
+            "system" if takes_system => {
+                binding::system_message(messages, at)?;
             }
             "system" => return Err(message.refuse("role 'system' is not supported on this model")),
             _ => {

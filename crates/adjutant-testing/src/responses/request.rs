@@ -4,7 +4,13 @@ use adjutant_llm::{Request, UserMessage};
 use serde_json::Value;
 
 use super::{items::Reading, options};
-use crate::{history::History, issued::Issued, node::Node, refusal::Refusal, wire::Asked};
+use crate::{
+    history::History,
+    issued::{Issued, Prefix},
+    node::Node,
+    refusal::Refusal,
+    wire::Asked,
+};
 
 /// Fields of Chat Completions, and what has taken their place here.
 const MOVED: [(&str, &str); 5] = [
@@ -68,6 +74,7 @@ pub(crate) fn decode(body: &Value, issued: &Issued) -> Result<Asked, Refusal> {
         request,
         model: model.to_owned(),
         include_usage: true,
+        prefix: Prefix::default(),
     })
 }
 

@@ -33,7 +33,8 @@ impl AgentLog<'_> {
     /// `Prompt` if the prompt is empty, `Journal` if the log cannot be read, `Failed` if a toolbox cannot be opened, the
     /// instructions cannot be made or an effect fails.
     pub async fn preview(self, prompt: impl Into<Prompt>) -> Result<Request, Error> {
-        let (setup, sight, model, mut request) = self.upcoming(prompt.into().checked()?).await?;
+        let prompts = prompt.into().checked()?;
+        let (setup, sight, model, mut request) = self.upcoming(prompts, true).await?;
         if let Some(goal) = &setup.goal {
             request = goal.dress(request, &*model).map_err(Error::Output)?;
         }
@@ -50,14 +51,15 @@ impl AgentLog<'_> {
     /// # Errors
     /// Like [`preview`](AgentLog::preview).
     pub async fn config(self) -> Result<Arc<Config>, Error> {
-        let (setup, _, model, request) = self.upcoming(Vec::new()).await?;
+        let (setup, _, model, request) = self.upcoming(Vec::new(), false).await?;
         Ok(setup.config_of(&model.info().id, &request))
     }
 
-    /// The next request, and what it is made with.
+    /// The next request, and what it is made with: as it will be sent, or with system prompt and tools as they are now.
     async fn upcoming(
         self,
         prompts: Vec<Entry>,
+        is_sent: bool,
     ) -> Result<(Arc<Setup>, EffectInput, Arc<dyn Model>, Request), Error> {
         let run = self.agent.session.look(&self.agent.setup.who).await?;
         let instructed = self
@@ -66,6 +68,8 @@ impl AgentLog<'_> {
             .instructed(RunNo(run.run().0 + 1))
             .await
             .map_err(|failure| self.never(failure))?;
+        let kept = instructed.keeping(&run).filter(|_| is_sent);
+        let instructed = kept.map_or(instructed, Arc::new);
         let setup = &*instructed;
         let mut sight = run.request().sight(setup.world.now_ms()).with(prompts);
         // As in the first turn of the next run, also while one goes on.
@@ -83,6 +87,9 @@ impl AgentLog<'_> {
         let mut plan = TurnPlan::new(&sight);
         let stage = Stage::new(setup, &sight, &tools, &model, Phase::Preview);
         stage.act(&mut plan).await.map_err(failed)?;
+        stage
+            .announce(&mut plan)
+            .map_err(|error| failed(error.to_string()))?;
         // A run would fail; what there is can be looked at all the same.
         let _too_large = stage.fit(&mut plan, FloorMemo::of(&sight)).await;
         let (_, tools) = prepare::offer(
@@ -93,7 +100,11 @@ impl AgentLog<'_> {
         );
         let decls = ShownTools::decls(&mut None, tools.decls(), &plan.hidden, None);
         let (entries, options) = (plan.view.items().fork(), Arc::clone(&setup.options));
-        let request = prepare::compose(setup, decls, entries, options, (sight.turn, 0));
+        let mut request = prepare::compose(setup, decls, entries, options, (sight.turn, 0));
+        if is_sent {
+            let prefix = run.prefix().map(|prefix| (prefix, run.added_tools()));
+            prepare::keep_prefix(&mut request, model.info(), prefix);
+        }
         Ok((instructed, sight, model, request))
     }
 

@@ -122,6 +122,7 @@ impl Narrator {
                 );
             }
             Record::Configured { .. }
+            | Record::Declared { .. }
             | Record::Launched { .. }
             | Record::Begun { .. }
             | Record::Noted { .. }

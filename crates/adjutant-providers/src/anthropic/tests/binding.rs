@@ -4,13 +4,10 @@
 
 use std::collections::VecDeque;
 
-use adjutant_llm::{Chunk, Warning, WarningKind};
+use adjutant_llm::{Chunk, ToolChange, Warning, WarningKind};
 
 use super::*;
 use crate::{driver::Decode, sse::Frame};
-
-/// The header of each request.
-const BETA: [(&str, &str); 1] = [("anthropic-beta", "thinking-binding-controls-2026-08-01")];
 
 fn info(id: &str) -> ModelInfo {
     ModelInfo {
@@ -69,7 +66,13 @@ fn thinking_asks_for_dropped_blocks_when_the_model_binds_them() {
             assert_eq!(&sent["thinking"], expect, "{id}");
             assert!(warnings.is_empty(), "{warnings:?}");
         }
-        assert_eq!(Driven::list_headers(&*model.inner), BETA);
+        let changes = match site {
+            Site::Own => "inline-tools-2026-09-15",
+            _ => "mid-conversation-tool-changes-2026-07-01",
+        };
+        let betas = ["thinking-binding-controls-2026-08-01", changes];
+        let betas = betas.map(|beta| ("anthropic-beta", beta));
+        assert_eq!(Driven::list_headers(&*model.inner), betas);
         let free = ModelInfo {
             thinking_binding: false,
             ..info(id)
@@ -472,4 +475,90 @@ fn refusals_have_a_remedy_when_they_name_thinking() {
         None
     );
     assert!(Wire::remedy(free.inner.protocol(), &refusal(unsigned)).is_some());
+}
+
+#[test]
+fn tools_are_added_by_a_message_of_the_system_when_a_conversation_has_begun() {
+    let tool = |name: &str| ToolDecl {
+        name: name.into(),
+        description: "Looks.".into(),
+        schema: Arc::new(json!({"type": "object"})),
+    };
+    let definition =
+        json!({"name": "late", "description": "Looks.", "input_schema": {"type": "object"}});
+    for (site, id) in sites() {
+        let model = Anthropic::new(info(id), "k").site(site);
+        let change = ToolChange {
+            added: vec![tool("late")],
+            removed: vec!["first".into()],
+            provider: ModelInfo::new(id).provider().into(),
+            server_tools: vec![json!({"type": "web_search_1", "name": "web_search"})],
+            removed_server_tools: vec!["web_fetch".into()],
+        };
+        let changed = UserMessage {
+            tools: Some(Arc::new(change)),
+            ..Vec::new().into()
+        };
+        let mut request = Request::new().tools([tool("first")]).user("hi");
+        request.added = [tool("late")].into();
+        let (before, _) = body(&model, &request);
+        request.entries.push(Entry::User(changed));
+        let (with, warnings) = body(&model, &request);
+        // A message of the user comes first, whenever it is written.
+        let request = request.user("and?");
+        let (text, _) = body(&model, &request);
+        let mut reply = Reply::new(id.into(), FinishReason::End);
+        reply.blocks = vec![Arc::new(Block::Text(Text {
+            text: "ok".into(),
+            extra: Extra::default(),
+        }))];
+        let turn = Turn::open(Arc::new(reply)).close().expect("no calls");
+        let mut replied = request.clone();
+        replied.entries.push(Entry::Turn(turn));
+        let (after, _) = body(&model, &replied);
+        let tail = |text: &str| -> Value {
+            let body: Value = serde_json::from_str(text).expect("JSON");
+            body["messages"].clone()
+        };
+        let text_of = |text: &str| json!([{"type": "text", "text": text}]);
+        let user = |text: &str| json!({"role": "user", "content": text_of(text)});
+        let reference = |name: &str| json!({"type": "tool_reference", "name": name});
+        let mut blocks = match site {
+            Site::Own => vec![
+                json!({"type": "tool_addition", "tool": {"type": "tool_definition", "definition": definition}}),
+                json!({"type": "tool_addition", "tool": {"type": "tool_definition",
+                    "definition": {"type": "web_search_1", "name": "web_search"}}}),
+            ],
+            _ => vec![json!({"type": "tool_addition", "tool": reference("late")})],
+        };
+        blocks.extend(
+            ["first", "web_fetch"]
+                .map(|name| json!({"type": "tool_removal", "tool": reference(name)})),
+        );
+        let system = json!({"role": "system", "content": blocks});
+        assert_eq!(tail(&before), json!([user("hi")]), "{id}");
+        assert_eq!(tail(&with), json!([user("hi"), system]), "{id}");
+        assert_eq!(
+            tail(&text),
+            json!([user("hi"), user("and?"), system]),
+            "{id}"
+        );
+        let assistant = json!({"role": "assistant", "content": text_of("ok")});
+        assert_eq!(
+            tail(&after),
+            json!([user("hi"), user("and?"), system, assistant]),
+            "{id}"
+        );
+        assert_eq!(warnings.is_empty(), site == Site::Own, "{warnings:?}");
+        let body: Value = serde_json::from_str(&after).expect("JSON");
+        let mut deferred = definition.clone();
+        deferred["defer_loading"] = true.into();
+        let expect = if site == Site::Own {
+            None
+        } else {
+            Some(&deferred)
+        };
+        let tools = body["tools"].as_array().expect("tools");
+        assert_eq!(tools.iter().find(|it| it["name"] == "late"), expect, "{id}");
+    }
 }
