@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use adjutant::{
     Agent, Model, Tools,
-    agent::sections::{SectionKind, section_text},
-    context::Compact,
-    core::{LogId, MemoryJournal},
-    llm::{CallResult, ModelInfo, Options, Script, ScriptedModel, Usage},
+    agent::{
+        LogId, MemoryJournal,
+        sections::{SectionKind, section_text},
+    },
+    context::{Compact, Strategy},
+    llm::{CallResult, ModelInfo, Options, Script, ScriptedModel, Thinking},
     providers::Timeouts,
     tools::{ToolSpec, tool_fn},
 };
@@ -94,7 +96,7 @@ impl Session {
         agent = agent.toolbox(tools);
         if parts.window < 1_000_000 {
             agent = agent.effect(Compact {
-                strategy: adjutant::context::Strategy::Truncate,
+                strategy: Strategy::Truncate,
                 keep_recent_tokens: 200,
                 ..Compact::default()
             });
@@ -110,9 +112,8 @@ impl Session {
     /// A run of some calls and an answer.
     async fn run(&mut self, parts: &Parts) {
         for turn in 0..RUN {
-            let script = Script::new()
-                .think(format!("Thought {}.", self.turns + turn))
-                .usage(Usage::default());
+            let script =
+                Script::new().thinking(Thinking::new(format!("Thought {}.", self.turns + turn)));
             let script = match turn {
                 _ if turn + 1 < RUN => script.call("look", json!({})),
                 _ if parts.schema => script.text(r#"{"city":"Rome"}"#),
