@@ -279,13 +279,13 @@ async fn streaming(subject: Subject) -> Verdict {
 }
 
 async fn usage(subject: Subject) -> Verdict {
-    let request = || ask("Name three rivers of Germany.", 12);
+    let request = || ask("Name three rivers of Germany.", 16);
     let first = subject.reply(request()).await?.usage;
     let second = subject.reply(request()).await?.usage;
     ensure(first.input() > 5, || {
         format!("{} input tokens", first.input())
     })?;
-    ensure((1..=12).contains(&first.output), || {
+    ensure((1..=16).contains(&first.output), || {
         format!("{} output tokens", first.output)
     })?;
     ensure(first.input() == second.input(), || {
