@@ -30,6 +30,9 @@ pub struct ModelInfo {
     /// True if the provider checks that nothing before a signed thinking block has changed since the model signed it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub thinking_binding: bool,
+    /// The largest number of tools that a request may declare; `None` if no limit is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tools: Option<usize>,
     /// The price, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
@@ -131,6 +134,7 @@ impl ModelInfo {
             thinking: ThinkingControl::default(),
             structured: Structured::default(),
             thinking_binding: false,
+            max_tools: None,
             price: None,
             base_model: None,
             tools_need_responses: false,

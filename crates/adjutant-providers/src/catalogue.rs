@@ -92,7 +92,7 @@ impl Catalogue {
     /// Shape: JSON, `{"date"?, "sources"?: […], "models": […]}`; a model is `{"id": "provider/name", "base_model"?,
     /// "context_window", "max_output_tokens", "inputs"?: ["image", "document", "audio"], "efforts"?: ["off", "minimal", "low",
     /// "medium", "high", "xhigh", "max"], "thinking"?: "level" | "budget", "structured"?: "native" | "tool" | "prompt",
-    /// "thinking_binding"?: bool, "refuses"?: ["temperature", …], "tools_need_responses"?: bool, "prompt_cache"?: "retention" |
+    /// "thinking_binding"?: bool, "max_tools"?, "refuses"?: ["temperature", …], "tools_need_responses"?: bool, "prompt_cache"?: "retention" |
     /// "options", "price"?, "source"?, "default"?: true}`; a price is `{"input", "output", "cache_read"?,
     /// "cache_write"?, "cache_write_1h"?, "long"?: {"above", "input_percent", "output_percent"}}` in US dollars for a
     /// million tokens, with nine decimals at most. A model with `base_model` has the data of that known model, except for
@@ -179,8 +179,19 @@ impl Catalogue {
 pub(crate) fn info_from_name(id: &str) -> ModelInfo {
     ModelInfo {
         thinking_binding: binds_thinking(id),
+        max_tools: max_tools(id),
         ..ModelInfo::new(id)
     }
+}
+
+/// Returns the largest number of tools that the provider of a model takes in a request, if it documents one.
+///
+/// Source: "A max of 128 functions are supported" in the API references of OpenAI, Groq, DeepSeek and xAI, 2026-11.
+fn max_tools(id: &str) -> Option<usize> {
+    let provider = id.split('/').next().unwrap_or_default();
+    let vendor = provider.strip_suffix("-chat").unwrap_or(provider);
+    let is_limited = ["openai", "azure", "github", "groq", "deepseek", "xai"].contains(&vendor);
+    is_limited.then_some(128)
 }
 
 /// Returns true if a Claude model of this name binds its thinking to the conversation before it: every family does after 5.0.

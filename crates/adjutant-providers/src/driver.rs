@@ -322,7 +322,10 @@ impl<W: Driven> Driver<W> {
         } = self.wire.encode(&request);
         warnings.extend_from_slice(&self.remedies);
         self.prefix = prefix;
-        self.decoder = Some(Joined::new(self.wire.decoder(CallIdSeed::of(&request))));
+        self.decoder = Some(Joined::new(
+            self.wire.decoder(CallIdSeed::of(&request)),
+            [Arc::clone(&request.tools), Arc::clone(&request.added)],
+        ));
         self.start = Some(Start {
             attempt: request.attempt,
             limits: Box::default(),

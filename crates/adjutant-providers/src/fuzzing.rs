@@ -142,10 +142,13 @@ fn both(wire: &impl driver::Driven, size: u8, answer: &[u8]) {
 }
 
 fn play(wire: &impl driver::Driven, size: usize, answer: &[u8]) -> Vec<Result<Chunk, Error>> {
-    let mut decoder = Joined::new(wire.decoder(CallIdSeed {
-        turn: 1,
-        attempt: 0,
-    }));
+    let mut decoder = Joined::new(
+        wire.decoder(CallIdSeed {
+            turn: 1,
+            attempt: 0,
+        }),
+        Default::default(),
+    );
     let (mut splitter, mut out) = (Splitter::default(), VecDeque::new());
     let end = read(&mut decoder, &mut splitter, size, answer, &mut out);
     let mut collector = Collector::default();

@@ -3,12 +3,15 @@
 //! Only new entries are encoded. What an entry or a head looks like is the business of the wire.
 
 use std::{
+    borrow::Cow,
     fmt,
     ops::Range,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use adjutant_llm::{Entry, ModelInfo, Options, Reply, Request, Stored, ToolDecl, Warning};
+use adjutant_llm::{
+    Entry, ModelInfo, Options, Reply, Request, Stored, ToolDecl, Warning, WarningKind,
+};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Serializer, Value};
@@ -449,10 +452,35 @@ impl EncodedTranscript {
     }
 }
 
+/// The request without the tools that are too many for the model: one tool too many refuses the whole request.
+fn within_limit<'a>(
+    info: &ModelInfo,
+    request: &'a Request,
+    warnings: &mut Vec<Warning>,
+) -> Cow<'a, Request> {
+    let server_tools = request.options.server_tools.len();
+    let Some(most) = info.max_tools.map(|most| most.saturating_sub(server_tools)) else {
+        return Cow::Borrowed(request);
+    };
+    if request.tools.len() <= most {
+        return Cow::Borrowed(request);
+    }
+    let (count, id) = (request.tools.len() - most, &info.id);
+    let text = format!("{count} tools were left out: {id} takes {most} tools in a request");
+    warnings.push(Warning {
+        kind: WarningKind::Degraded,
+        message: text.into(),
+    });
+    let mut request = request.clone();
+    request.tools = request.tools[..most].into();
+    Cow::Owned(request)
+}
+
 impl Head {
     fn new(info: &ModelInfo, wire: &impl Encode, request: &Request) -> Self {
         let (mut bytes, mut warnings) = (Vec::new(), Vec::new());
-        let messages = wire.head(request, &mut bytes, &mut warnings);
+        let declared = within_limit(info, request, &mut warnings);
+        let messages = wire.head(&declared, &mut bytes, &mut warnings);
         Self {
             bytes: bytes.into(),
             messages,
@@ -584,6 +612,31 @@ mod tests {
             r#"["a","b"]}"#,
         );
         assert_eq!(wire.entries.get(), 8);
+    }
+
+    #[test]
+    fn head_declares_as_many_tools_as_the_model_takes() {
+        let tool = |n: usize| ToolDecl {
+            name: format!("t{n}").into(),
+            description: "".into(),
+            schema: Arc::default(),
+        };
+        let info = ModelInfo {
+            max_tools: Some(3),
+            ..ModelInfo::new("x/y")
+        };
+        for (count, expect) in [(3, 3), (5, 3)] {
+            let tools: Vec<_> = (0..count).map(tool).collect();
+            let request = Request::new().tools(tools);
+            let mut warnings = Vec::new();
+            assert_eq!(
+                within_limit(&info, &request, &mut warnings).tools.len(),
+                expect
+            );
+            let texts: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+            let text = "2 tools were left out: x/y takes 3 tools in a request";
+            assert_eq!(texts, if count > 3 { vec![text] } else { vec![] });
+        }
     }
 
     #[test]

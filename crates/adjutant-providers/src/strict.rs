@@ -1,9 +1,11 @@
 //! Schemas as vendors' strict modes want them. Pure; a schema that cannot be made strict stays as it is.
 
+mod portable;
 mod tool;
 
 use serde_json::{Map, Value};
 
+pub(crate) use portable::restore_keys;
 pub(crate) use tool::for_tool;
 
 /// The depth to which a schema is looked into.

@@ -5,14 +5,15 @@
 //!
 //! Source: elizaOS/eliza 30904, 2026-09, and elie222/rakazo 416, 2026-08.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Chunk, Error, ErrorKind, Reply};
+use adjutant_llm::{Block, Chunk, Error, ErrorKind, Reply, ToolDecl};
 use serde::de::DeserializeOwned;
 
 use crate::{
     driver::{Decode, Flow},
     sse::Frame,
+    strict::restore_keys,
 };
 
 /// The number of bytes of an escape such as `\ud83d`.
@@ -95,10 +96,13 @@ fn lone(json: &str) -> Vec<Half> {
     halves
 }
 
-/// A decoder that is shown whole characters: halves in neighboring frames are joined, and lone ones are replaced.
+/// A decoder that is shown whole characters: halves in neighboring frames are joined, and lone ones are replaced. Calls
+/// get the property keys of their tools back.
 #[derive(Debug)]
 pub(crate) struct Joined<D> {
     decoder: D,
+    /// The tools of the request, and those that messages added.
+    tools: [Arc<[ToolDecl]>; 2],
     held: Option<Box<Held>>,
 }
 
@@ -112,9 +116,10 @@ struct Held {
 }
 
 impl<D: Decode> Joined<D> {
-    pub(crate) fn new(decoder: D) -> Self {
+    pub(crate) fn new(decoder: D, tools: [Arc<[ToolDecl]>; 2]) -> Self {
         Self {
             decoder,
+            tools,
             held: None,
         }
     }
@@ -189,6 +194,22 @@ impl<D: Decode> Joined<D> {
         )
     }
 
+    fn restored(&self, block: &Block) -> Option<Arc<Block>> {
+        let mut tools = self.tools.iter();
+        tools.find_map(|tools| restore_keys(block, tools).map(Arc::new))
+    }
+
+    /// Restores the keys of calls that were closed since `out` had this length.
+    fn restore(&self, out: &mut VecDeque<Chunk>, before: usize) {
+        for chunk in out.range_mut(before.min(out.len())..) {
+            if let Chunk::Close { content, .. } = chunk
+                && let Some(restored) = self.restored(content)
+            {
+                *content = restored;
+            }
+        }
+    }
+
     /// Decodes the frame that is held, if there is one: nothing follows it.
     fn release(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         if let Some(held) = self.held.take() {
@@ -202,13 +223,16 @@ impl<D: Decode> Joined<D> {
 
 impl<D: Decode> Decode for Joined<D> {
     fn frame(&mut self, frame: Frame<'_>, out: &mut VecDeque<Chunk>) -> Result<Flow, Error> {
-        if let Some(held) = self.held.take() {
-            return self.join(held, frame, out);
-        }
-        match self.decoder.frame(frame, out) {
-            Err(error) if error.kind() == ErrorKind::Protocol => self.repair(frame, error, out),
-            decoded => decoded,
-        }
+        let before = out.len();
+        let decoded = match self.held.take() {
+            Some(held) => self.join(held, frame, out),
+            None => match self.decoder.frame(frame, out) {
+                Err(error) if error.kind() == ErrorKind::Protocol => self.repair(frame, error, out),
+                decoded => decoded,
+            },
+        };
+        self.restore(out, before);
+        decoded
     }
 
     fn is_whole(&self) -> bool {
@@ -222,7 +246,15 @@ impl<D: Decode> Decode for Joined<D> {
 
     fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
         self.release(out)?;
-        self.decoder.end(out)
+        let before = out.len();
+        let mut reply = self.decoder.end(out)?;
+        self.restore(out, before);
+        for block in &mut reply.blocks {
+            if let Some(restored) = self.restored(block) {
+                *block = restored;
+            }
+        }
+        Ok(reply)
     }
 }
 

@@ -27,7 +27,7 @@ const LOADED_PART: u64 = 4;
 const MAX_MADE: usize = 16;
 
 /// Toolboxes whose tools are listed while they are few, and found by the tool `find_tools` once they take more than a share
-/// of the model's window, 10 % by default.
+/// of the model's window, 10 % by default, or are more than the model takes in a request.
 ///
 /// What a conversation has loaded stays to its end, in the order of loading, so that the list only grows at its end: it is
 /// remembered in the log, so that another program, a fork and a compacted conversation have it too. A call of a tool that
@@ -53,6 +53,8 @@ struct Shelf {
     loaded: Vec<ToolName>,
     /// How many tokens the loaded ones may take.
     most: u64,
+    /// The number of tools that may be loaded.
+    room: usize,
 }
 
 /// What came of the wish to load a tool.
@@ -124,7 +126,12 @@ impl Effect for Catalogue {
             UNKNOWN_WINDOW
         };
         let memo = cx.memo::<CatalogueMemo>();
-        if memo.is_none() && all.tokens() as f64 <= window as f64 * self.share {
+        // The finder is a tool too.
+        let others = cx.tools.decls().len() + 1;
+        let max_tools = cx.model.info().max_tools.unwrap_or(usize::MAX);
+        let room = max_tools.saturating_sub(others);
+        let is_small = all.tokens() as f64 <= window as f64 * self.share;
+        if memo.is_none() && is_small && all.decls().len() <= room {
             return Ok(vec![Action::Offer(all)]);
         }
         let is_known = memo.is_some();
@@ -140,6 +147,7 @@ impl Effect for Catalogue {
             all,
             loaded: memo.unwrap_or_default().loaded,
             most: window / LOADED_PART,
+            room,
         };
         if !wishes.is_empty() {
             shelf.load(&wishes);
@@ -173,7 +181,7 @@ impl Shelf {
                 return Load::Before;
             }
             let size = Toolset::new([tool.clone()]).tokens();
-            if taken.saturating_add(size) > self.most {
+            if taken.saturating_add(size) > self.most || self.loaded.len() >= self.room {
                 return Load::Full;
             }
             taken += size;
@@ -187,6 +195,7 @@ impl Shelf {
         Arc::ptr_eq(self.all.decls(), other.all.decls())
             && self.loaded == other.loaded
             && self.most == other.most
+            && self.room == other.room
     }
 }
 

@@ -8,7 +8,7 @@ use adjutant_llm::{
 };
 use serde::Deserialize;
 
-use super::{binds_thinking, config, near};
+use super::{binds_thinking, config, max_tools, near};
 
 /// Decimals of a dollar that can be kept.
 const DECIMALS: usize = 9;
@@ -41,6 +41,8 @@ pub(super) struct Model {
     structured: Option<Structured>,
     /// By the name of the model if it is missing.
     thinking_binding: Option<bool>,
+    /// By the provider if it is missing.
+    max_tools: Option<usize>,
     refuses: Option<Vec<RequestOption>>,
     tools_need_responses: Option<bool>,
     prompt_cache: Option<PromptCache>,
@@ -149,6 +151,10 @@ impl Model {
         info.thinking_binding = self
             .thinking_binding
             .unwrap_or_else(|| info.thinking_binding || binds_thinking(&self.id));
+        info.max_tools = self
+            .max_tools
+            .or(info.max_tools)
+            .or_else(|| max_tools(&self.id));
         info.refuses = self.refuses.unwrap_or(info.refuses);
         info.tools_need_responses = self
             .tools_need_responses

@@ -54,10 +54,13 @@ pub(crate) async fn play<W: Driven>(
         State::Reading(reqwest::Body::wrap(Pieces { pieces, end })),
     );
     driver.deadline = Instant::now() + wire.endpoint().timeouts().first_byte;
-    driver.decoder = Some(Joined::new(wire.decoder(CallIdSeed {
-        turn: 3,
-        attempt: 0,
-    })));
+    driver.decoder = Some(Joined::new(
+        wire.decoder(CallIdSeed {
+            turn: 3,
+            attempt: 0,
+        }),
+        Default::default(),
+    ));
     driver.start = Some(Start {
         attempt: 0,
         limits: Box::default(),
@@ -337,10 +340,13 @@ async fn stream_times_out_when_only_comments_or_half_events_come() {
         );
         let mut driver = Driver::new(Arc::clone(&wire), State::Reading(reqwest::Body::wrap(drip)));
         driver.deadline = Instant::now() + wire.endpoint().timeouts().first_byte;
-        driver.decoder = Some(Joined::new(wire.decoder(CallIdSeed {
-            turn: 1,
-            attempt: 0,
-        })));
+        driver.decoder = Some(Joined::new(
+            wire.decoder(CallIdSeed {
+                turn: 1,
+                attempt: 0,
+            }),
+            Default::default(),
+        ));
         let begun = Instant::now();
         let mut stream = Box::pin(driver);
         let item = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx))

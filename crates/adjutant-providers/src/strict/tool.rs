@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::refers;
+use super::{portable::portable, refers};
 
 /// Members that vendors refuse at the root.
 ///
@@ -24,9 +24,17 @@ const MAX_SAID: usize = 4_000;
 
 type Object = Map<String, Value>;
 
+/// The schema of a tool as vendors read it: in JSON Schema 2020-12, and one object.
+pub(crate) fn for_tool(schema: &Value) -> Cow<'_, Value> {
+    match one_object(schema) {
+        Cow::Borrowed(object) => portable(object, schema),
+        Cow::Owned(object) => Cow::Owned(portable(&object, schema).into_owned()),
+    }
+}
+
 /// The schema of a tool as one object: alternatives at the root become members that may be there, with the rule said in
 /// the description. Nothing that is left out forbids more: arguments must be held against the schema itself.
-pub(crate) fn for_tool(schema: &Value) -> Cow<'_, Value> {
+fn one_object(schema: &Value) -> Cow<'_, Value> {
     let is_plain = |it: &Object| {
         it.get("type").is_some_and(|it| it == "object")
             && !it.contains_key("$ref")

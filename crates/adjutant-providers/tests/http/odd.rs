@@ -1,6 +1,8 @@
 //! Answers whose pieces are odd: halves of characters, and calls that are numbered in their own way; on each wire.
 
-use adjutant_llm::{Block, Request, complete};
+use std::sync::Arc;
+
+use adjutant_llm::{Block, Request, ToolDecl, complete};
 
 use crate::server::{Nobody, events, model, serve};
 
@@ -351,4 +353,51 @@ async fn calls_are_told_apart_when_their_pieces_are_numbered_oddly() {
     let stop = "data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n";
     let said = ask("gemini", &format!("{again}{again}{stop}")).await;
     assert_eq!(said.calls, a);
+}
+
+#[tokio::test]
+async fn tools_are_declared_as_vendors_read_them_and_calls_get_their_keys_back() {
+    let schema = serde_json::json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {
+            "$filter": {"type": "string", "pattern": "^(?!x)"},
+            "p": {"type": "array", "items": [{"type": "number"}, {"type": "number"}]},
+        },
+        "required": ["$filter"],
+    });
+    let tool = ToolDecl {
+        name: "read".into(),
+        description: "Reads.".into(),
+        schema: Arc::new(schema),
+    };
+    let calls = [r#""{\"_filter\":""#, r#""\"a\",\"p\":[1,2]}""#];
+    for wire in ["anthropic", "openai", "gemini", "chat"] {
+        let answer = if wire == "gemini" {
+            let call = r#"{"functionCall":{"name":"read","args":{"_filter":"a","p":[1,2]}}}"#;
+            format!(
+                "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{call}]}},\"finishReason\":\"STOP\"}}]}}\n\n"
+            )
+        } else {
+            deltas(wire, Kind::Args, &calls)
+        };
+        let mut server = serve(vec![events(&answer)]).await;
+        let model = model(wire, &server.base_url, "sk-secret", Nobody);
+        let request = Request::new().tools([tool.clone()]).user("hi");
+        let reply = complete(&model, request).await.expect("a reply");
+        let args: Vec<_> = reply.calls().map(|call| call.args.to_string()).collect();
+        assert_eq!(args, [r#"{"$filter":"a","p":[1,2]}"#], "{wire}");
+        let body = server.next().await.body;
+        assert!(
+            !body.contains("$filter") && !body.contains("$schema"),
+            "{wire}: {body}"
+        );
+        assert!(
+            !body.contains("(?!") && !body.contains(r#""items":["#),
+            "{wire}: {body}"
+        );
+        let declared = r#""p":{"type":"array","prefixItems":[{"type":"number"},{"type":"number"}],"items":{}}"#;
+        assert!(body.contains(declared), "{wire}: {body}");
+        assert!(body.contains(r#""required":["_filter"]"#), "{wire}: {body}");
+    }
 }
