@@ -202,6 +202,9 @@ fn around(result: Arc<RunResult>) -> Vec<EventKind> {
             outcome: outcome(),
             usage: result.usage,
         },
+        EventKind::ReplyPending {
+            silent: std::time::Duration::from_secs(15),
+        },
         EventKind::Report {
             by: "compact".into(),
             data: Box::new(json!({})),

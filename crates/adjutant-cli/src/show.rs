@@ -111,6 +111,12 @@ impl Show {
                 self.coming = true;
                 Vec::new()
             }
+            EventKind::ReplyPending { silent } => {
+                let seconds = silent.as_secs();
+                vec![DisplayLine::Busy(format!(
+                    "{MODEL}: its server is alive, and silent for {seconds} s"
+                ))]
+            }
             EventKind::BlockStarted {
                 block,
                 kind: BlockKind::Text,

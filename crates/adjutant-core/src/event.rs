@@ -71,6 +71,11 @@ pub enum EventKind {
         /// The provider's statement about its limits.
         limits: Box<RateLimits>,
     },
+    /// The server keeps the connection alive, but has sent no content for a while.
+    ReplyPending {
+        /// The time since the request, or since the last content.
+        silent: Duration,
+    },
     /// A block of the reply began.
     BlockStarted {
         /// Its place in the reply.

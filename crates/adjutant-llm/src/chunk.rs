@@ -14,8 +14,8 @@ use crate::{Block, CallId, Error, Extra, ModelId, Reply, ToolName, Usage};
 /// attempt := Start (Open Delta* Close)* Usage* Warned*
 /// ```
 ///
-/// `Usage` and `Warned` may stand anywhere after `Start`; usage is cumulative for its attempt. Blocks may interleave, each
-/// by its number. Nothing follows `Done` or an error, and a stream that ends without either is itself an error.
+/// `Usage` and `Warned` may stand anywhere after `Start`; usage is cumulative for its attempt. `Pending` may stand anywhere.
+/// Blocks may interleave, each by its number. Nothing follows `Done` or an error, and a stream that ends without either is itself an error.
 ///
 /// Shape: a JSON object whose `chunk` is the name of the variant, for example `{"chunk":"delta","block":0,"text":"Hi"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,6 +65,11 @@ pub enum Chunk {
     Warned {
         /// The warning.
         warning: Warning,
+    },
+    /// The server keeps the connection alive, but has sent no content for a while.
+    Pending {
+        /// The time since the request, or since the last content.
+        silent: Duration,
     },
     /// The attempt is void; another one follows. It was billed all the same.
     Retracted {

@@ -58,6 +58,7 @@ impl Collector {
                 self.raw_usage = raw.clone();
             }
             Chunk::Warned { .. } => self.started()?,
+            Chunk::Pending { .. } => {}
             Chunk::Retracted { .. } => {
                 self.started()?;
                 *self = Self::default();

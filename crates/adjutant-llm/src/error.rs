@@ -89,6 +89,9 @@ pub enum ErrorKind {
     Timeout,
     /// The provider would not answer because of the content.
     Refused,
+    /// The model generated something that its provider cannot use, such as a call that does not parse, or nothing; worth
+    /// asking once more.
+    Generation,
     /// The answer does not follow the protocol.
     Protocol,
     /// The caller gave up.
@@ -129,6 +132,13 @@ impl Error {
         self
     }
 
+    /// Adds a fact to the end of the message.
+    #[must_use]
+    pub(crate) fn context(mut self, fact: &str) -> Self {
+        self.inner.message = format!("{}; {fact}", self.inner.message).into();
+        self
+    }
+
     /// Sets what caused it.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
@@ -165,6 +175,7 @@ impl Error {
             ErrorKind::RateLimited
             | ErrorKind::Overloaded
             | ErrorKind::Network
+            | ErrorKind::Generation
             | ErrorKind::Timeout => true,
             ErrorKind::Config
             | ErrorKind::Auth

@@ -10,8 +10,8 @@ use std::{
 
 use adjutant_llm::{
     Block, Chunk, ChunkStream, Collector, Error, ErrorKind, Fallback, Gate, Model, ModelInfo,
-    Request, Retry, RetryPolicy, Script, ScriptedModel, Timeout, TimeoutLimits, Usage, World,
-    model_fn,
+    Request, Retry, RetryPolicy, Script, ScriptedModel, Thinking, Timeout, TimeoutLimits, Usage,
+    World, model_fn,
 };
 use futures_util::StreamExt;
 use proptest::prelude::*;
@@ -142,7 +142,9 @@ fn retry_waits_as_the_policy_says_when_an_attempt_fails() {
         &[limited(60_000), limited(20)],
         (60_020, "done ok"),
     );
-    check(policy(), 0.0, &[limited(60_001)], (0, "error RateLimited"));
+    let too_long =
+        "error RateLimited; the provider asks to wait 60.001s, and a retry waits 60s at most";
+    check(policy(), 0.0, &[limited(60_001)], (0, too_long));
     check(
         RetryPolicy {
             longest_asked_wait: Duration::from_secs(120),
@@ -181,6 +183,65 @@ fn retry_waits_as_the_policy_says_when_an_attempt_fails() {
         &[error(Overloaded)],
         (0, "error Overloaded"),
     );
+}
+
+#[test]
+fn retry_asks_once_more_when_a_generation_failed() {
+    use ErrorKind::*;
+    let policy = RetryPolicy::default;
+    check(policy(), 0.0, &[error(Generation)], (500, "done ok"));
+    let twice = [error(Generation), error(Generation)];
+    check(policy(), 0.0, &twice, (500, "error Generation"));
+    let mixed = [error(Generation), error(Overloaded)];
+    check(policy(), 0.0, &mixed, (1_500, "done ok"));
+    let never = RetryPolicy {
+        max_retries: 0,
+        ..policy()
+    };
+    check(never, 0.0, &twice[..1], (0, "error Generation"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_asks_once_more_when_a_reply_is_empty() {
+    let empty = || Script::new().usage(used(3));
+    let said = || Script::new().text("ok");
+    let thought = || Script::new().thinking(Thinking::new("Hm.")).usage(used(3));
+    let void = "retracted 0: scripted/model returned an empty reply, used 3";
+    for (retract, scripts, expect) in [
+        (
+            true,
+            [empty(), said()],
+            &["start 0", void, "start 1", "ok", "used 10", "done ok"][..],
+        ),
+        (
+            false,
+            [empty(), said()],
+            &["start 0", void, "start 1", "ok", "used 10", "done ok"],
+        ),
+        (
+            true,
+            [empty(), empty()],
+            &["start 0", void, "start 1", "used 3", "done "],
+        ),
+        (
+            true,
+            [thought(), said()],
+            &[
+                "start 0", "Hm.", "used 3", void, "start 1", "ok", "used 10", "done ok",
+            ],
+        ),
+        (
+            false,
+            [thought(), said()],
+            &["start 0", "Hm.", "used 3", "done "],
+        ),
+    ] {
+        let model = Retry {
+            retract,
+            ..Retry::new(ScriptedModel::new(scripts))
+        };
+        assert_eq!(drain(model.stream(Request::new())).await, expect);
+    }
 }
 
 #[test]
@@ -241,12 +302,18 @@ async fn retry_keeps_the_error_when_it_is_the_last() {
     let last = error(ErrorKind::RateLimited).with(|it| {
         it.status = Some(429);
         it.code = Some("rate_limit_error".into());
-        it.retry_after = Some(Duration::from_secs(3_600));
+        it.retry_after = Some(Duration::from_secs(30));
     });
-    let model = Retry::new(ScriptedModel::new([
-        fails(error(ErrorKind::Overloaded)),
-        fails(last.clone()),
-    ]));
+    let model = Retry {
+        policy: RetryPolicy {
+            max_retries: 1,
+            ..RetryPolicy::default()
+        },
+        ..Retry::new(ScriptedModel::new([
+            fails(error(ErrorKind::Overloaded)),
+            fails(last.clone()),
+        ]))
+    };
     let items: Vec<_> = model.stream(Request::new()).collect().await;
     assert_eq!(items.last(), Some(&Err(last)));
 }

@@ -10,7 +10,7 @@ export const begin = () => ({
 });
 
 /** What is not in a log, and so no point in time to go back to. */
-export const PASSING = new Set(["reply_started", "block_started", "text_delta", "thinking_delta", "args_delta",
+export const PASSING = new Set(["reply_started", "reply_pending", "block_started", "text_delta", "thinking_delta", "args_delta",
   "block_finished", "tool_progress"]);
 
 export function fold(s, e) {
@@ -166,6 +166,7 @@ const ON = {
     Object.assign(reply(s, e, a), { model: e.model, attempt: e.attempt, blocks: [], size: 0 });
     if (a.asking) a.asking.label = e.model;
   },
+  reply_pending() {},
   block_started(s, e, a) {
     reply(s, e, a).blocks[e.block] = { ...e.kind, text: "" };
     if (e.kind.type !== "call") return;

@@ -343,6 +343,7 @@ impl Asking {
                     limits,
                 }
             }
+            Chunk::Pending { silent } => EventKind::ReplyPending { silent },
             Chunk::Open { block, kind } => {
                 let at = block as usize;
                 self.kinds

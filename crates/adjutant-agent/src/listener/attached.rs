@@ -308,6 +308,7 @@ fn is_passing(kind: &EventKind) -> bool {
         kind,
         EventKind::Warning { .. }
             | EventKind::ReplyStarted { .. }
+            | EventKind::ReplyPending { .. }
             | EventKind::BlockStarted { .. }
             | EventKind::TextDelta { .. }
             | EventKind::ThinkingDelta { .. }

@@ -3,10 +3,13 @@
 use std::{
     collections::VecDeque,
     fmt,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
-use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, Request, Usage};
+use crate::{
+    Block, Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, Reply, Request, Usage,
+};
 
 /// Items of a stream that come before all others.
 pub(crate) type PendingChunks = VecDeque<Result<Chunk, Error>>;
@@ -27,11 +30,24 @@ pub(crate) struct Attempt {
     /// The highest number that is taken.
     taken: u32,
     usage: Usage,
+    /// The condition under which an empty reply is an error instead of the end.
+    empty: EmptyReply,
+}
+
+/// The condition under which a reply that says nothing and stops normally is an error, so that it is requested again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EmptyReply {
+    /// Never: it is the reply.
+    Accept,
+    /// While the attempt has shown nothing.
+    RejectUnseen,
+    /// Always.
+    Reject,
 }
 
 impl Attempt {
     /// Asks the model.
-    pub(crate) fn new(model: &dyn Model, request: &Request) -> Self {
+    pub(crate) fn new(model: &dyn Model, request: &Request, empty: EmptyReply) -> Self {
         Self {
             stream: model.stream(request.clone()),
             start: None,
@@ -41,6 +57,7 @@ impl Attempt {
             number: request.attempt,
             taken: request.attempt,
             usage: Usage::default(),
+            empty,
         }
     }
 
@@ -57,7 +74,12 @@ impl Attempt {
         }
         for _ in 0..BURST {
             match ready!(self.stream.as_mut().poll_next(cx)) {
+                Some(Ok(Chunk::Done(reply))) if self.rejects(&reply) => {
+                    let message = format!("{} returned an empty reply", reply.model);
+                    return Poll::Ready(Err(Error::new(ErrorKind::Generation, message)));
+                }
                 Some(Ok(chunk)) if self.shown => return Poll::Ready(Ok(self.show(chunk))),
+                Some(Ok(chunk @ Chunk::Pending { .. })) => return Poll::Ready(Ok(chunk)),
                 Some(Ok(chunk @ Chunk::Start { .. })) if self.start.is_none() => {
                     self.started(chunk)
                 }
@@ -83,6 +105,17 @@ impl Attempt {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// True if this reply says nothing although it stops normally, and is to be requested again.
+    fn rejects(&self, reply: &Reply) -> bool {
+        match self.empty {
+            EmptyReply::Accept => return false,
+            EmptyReply::RejectUnseen if self.shown => return false,
+            EmptyReply::RejectUnseen | EmptyReply::Reject => {}
+        }
+        let is_opaque = |block: &Arc<Block>| matches!(**block, Block::Opaque { .. });
+        reply.stop == FinishReason::End && reply.is_silent() && !reply.blocks.iter().any(is_opaque)
     }
 
     /// True if a reader has seen something of the attempt.
@@ -145,6 +178,7 @@ impl Attempt {
             | Chunk::Delta { .. }
             | Chunk::Close { .. }
             | Chunk::Warned { .. }
+            | Chunk::Pending { .. }
             | Chunk::Done(_) => {}
         }
         chunk

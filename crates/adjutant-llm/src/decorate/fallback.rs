@@ -9,7 +9,7 @@ use std::{
 
 use futures_core::Stream;
 
-use super::attempt::{Attempt, PendingChunks};
+use super::attempt::{Attempt, EmptyReply, PendingChunks};
 use crate::{
     Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request, Warning, WarningKind,
 };
@@ -26,7 +26,7 @@ const MAX_CAUSE: usize = 300;
 /// failed; if all fail, the error of the last one is given as it is.
 ///
 /// By default, these kinds of errors lead to the next model: `RateLimited`, `Overloaded`, `Network`, `Timeout`,
-/// `Protocol`, `Auth`, `Config`, and `Overflow`, the last only to a model with a larger context window.
+/// `Generation`, `Protocol`, `Auth`, `Config`, and `Overflow`, the last only to a model with a larger context window.
 ///
 /// Cancel: dropping the stream ends the request to the model that is asked.
 ///
@@ -59,13 +59,14 @@ impl Fallback {
     /// The model that is asked first.
     pub fn new(first: impl Model + 'static) -> Self {
         use ErrorKind::{
-            Auth, Config, Network, Overflow, Overloaded, Protocol, RateLimited, Timeout,
+            Auth, Config, Generation, Network, Overflow, Overloaded, Protocol, RateLimited, Timeout,
         };
         let kinds = [
             RateLimited,
             Overloaded,
             Network,
             Timeout,
+            Generation,
             Protocol,
             Auth,
             Config,
@@ -119,7 +120,7 @@ impl Model for Fallback {
     }
 
     fn stream(&self, request: Request) -> ChunkStream {
-        let attempt = Some(Attempt::new(&*self.first, &request));
+        let attempt = Some(Attempt::new(&*self.first, &request, EmptyReply::Accept));
         let (failures, pending) = (Vec::new(), PendingChunks::new());
         Box::pin(Falling {
             models: self.clone(),
@@ -169,7 +170,7 @@ impl Falling {
         attempt.give_up(error, &mut self.pending);
         self.warn();
         self.failures.push(failure);
-        self.attempt = Some(Attempt::new(&*next, &self.request));
+        self.attempt = Some(Attempt::new(&*next, &self.request, EmptyReply::Accept));
     }
 
     fn warn(&mut self) {

@@ -131,7 +131,10 @@ impl Limited {
                 }
                 self.settle();
             }
-            Chunk::Open { .. } | Chunk::Close { .. } | Chunk::Warned { .. } => {}
+            Chunk::Open { .. }
+            | Chunk::Close { .. }
+            | Chunk::Warned { .. }
+            | Chunk::Pending { .. } => {}
         }
     }
 

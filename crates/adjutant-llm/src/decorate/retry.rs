@@ -11,7 +11,7 @@ use std::{
 use futures_core::Stream;
 use tokio::time::Sleep;
 
-use super::attempt::{Attempt, PendingChunks};
+use super::attempt::{Attempt, EmptyReply, PendingChunks};
 use crate::{
     Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request, SystemWorld, World,
 };
@@ -64,6 +64,9 @@ pub struct Retry {
 /// The wait before retry n, counted from 0, is `first_wait · 2ⁿ`, at most `longest_wait`, less up to a quarter of it by
 /// chance. A wait that the provider asked for is kept instead, to the letter.
 ///
+/// An error of the kind `Generation` is tried again once. So is an empty reply that stops normally; a second one in a row
+/// is accepted.
+///
 /// Source: the retry rules of Anthropic's and OpenAI's clients, 2026-08.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryPolicy {
@@ -76,8 +79,8 @@ pub struct RetryPolicy {
     /// The longest wait that may be asked for; 60 s. An error that asks for more is not tried again.
     pub longest_asked_wait: Duration,
     /// The kinds of errors that are tried again, unless the provider said what to do (`Error::should_retry`):
-    /// `RateLimited`, `Overloaded`, `Network`, `Timeout`, and `Protocol`, since an answer that is not what the
-    /// protocol says is mostly one that was cut on its way.
+    /// `RateLimited`, `Overloaded`, `Network`, `Timeout`, `Generation` (once), and `Protocol`, since an answer that is not
+    /// what the protocol says is mostly one that was cut on its way.
     pub kinds: Arc<[ErrorKind]>,
 }
 
@@ -103,30 +106,37 @@ impl Model for Retry {
     }
 
     fn stream(&self, request: Request) -> ChunkStream {
-        let (attempt, pending) = (
-            Some(Attempt::new(&*self.model, &request)),
-            PendingChunks::new(),
-        );
-        Box::pin(Retrying {
+        let mut retrying = Retrying {
             retry: self.clone(),
             request,
             retries: 0,
-            pending,
-            attempt,
+            has_regenerated: false,
+            pending: PendingChunks::new(),
+            attempt: None,
             wait: None,
-        })
+        };
+        retrying.attempt = Some(retrying.attempt());
+        Box::pin(retrying)
     }
 }
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        use ErrorKind::{Network, Overloaded, Protocol, RateLimited, Timeout};
+        use ErrorKind::{Generation, Network, Overloaded, Protocol, RateLimited, Timeout};
         Self {
             max_retries: 2,
             first_wait: Duration::from_millis(500),
             longest_wait: Duration::from_secs(8),
             longest_asked_wait: Duration::from_secs(60),
-            kinds: [RateLimited, Overloaded, Network, Timeout, Protocol].into(),
+            kinds: [
+                RateLimited,
+                Overloaded,
+                Network,
+                Timeout,
+                Generation,
+                Protocol,
+            ]
+            .into(),
         }
     }
 }
@@ -156,10 +166,28 @@ impl RetryPolicy {
     }
 }
 
+impl RetryPolicy {
+    /// Adds to the message that the provider asks for a longer wait than is kept, if it does.
+    #[cold]
+    fn explain_wait(&self, error: Error) -> Error {
+        match error.retry_after() {
+            Some(wait) if wait > self.longest_asked_wait => {
+                let longest = self.longest_asked_wait;
+                error.context(&format!(
+                    "the provider asks to wait {wait:?}, and a retry waits {longest:?} at most"
+                ))
+            }
+            _ => error,
+        }
+    }
+}
+
 struct Retrying {
     retry: Retry,
     request: Request,
     retries: u32,
+    /// True if a failed generation, or an empty reply, was requested again.
+    has_regenerated: bool,
     pending: PendingChunks,
     /// There while the model is asked.
     attempt: Option<Attempt>,
@@ -168,12 +196,28 @@ struct Retrying {
 }
 
 impl Retrying {
+    /// Starts the next attempt.
+    fn attempt(&self) -> Attempt {
+        let policy = &self.retry.policy;
+        let may = !self.has_regenerated
+            && self.retries < policy.max_retries
+            && policy.kinds.contains(&ErrorKind::Generation);
+        let empty = match (may, self.retry.retract) {
+            (false, _) => EmptyReply::Accept,
+            (true, false) => EmptyReply::RejectUnseen,
+            (true, true) => EmptyReply::Reject,
+        };
+        Attempt::new(&*self.retry.model, &self.request, empty)
+    }
+
     /// The attempt failed: another one follows, or the stream ends.
     fn failed(&mut self, error: Error) {
         let Some(attempt) = self.attempt.take() else {
             return;
         };
-        let may = self.retry.retract || !attempt.is_shown();
+        let is_generation = error.kind() == ErrorKind::Generation;
+        let may =
+            (self.retry.retract || !attempt.is_shown()) && !(is_generation && self.has_regenerated);
         let wait = may
             .then(|| {
                 self.retry
@@ -183,9 +227,11 @@ impl Retrying {
             .flatten();
         // Without a runtime there is no clock to wait by.
         let Some(wait) = wait.filter(|_| tokio::runtime::Handle::try_current().is_ok()) else {
+            let error = self.retry.policy.explain_wait(error);
             return attempt.fail(error, &mut self.pending);
         };
         self.retries += 1;
+        self.has_regenerated |= is_generation;
         self.request.attempt = attempt.following();
         attempt.give_up(error, &mut self.pending);
         self.wait = Some(Box::pin(tokio::time::sleep(wait)));
@@ -204,7 +250,7 @@ impl Stream for Retrying {
             if let Some(wait) = &mut this.wait {
                 ready!(wait.as_mut().poll(cx));
                 this.wait = None;
-                this.attempt = Some(Attempt::new(&*this.retry.model, &this.request));
+                this.attempt = Some(this.attempt());
             }
             let Some(attempt) = &mut this.attempt else {
                 return Poll::Ready(None);

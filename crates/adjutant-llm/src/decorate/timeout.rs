@@ -18,6 +18,9 @@ const BURST: u8 = 32;
 
 /// A model whose streams end in an error of the kind `Timeout` when they take too long.
 ///
+/// A server that keeps the connection alive gives a `Chunk::Pending` about every 15 s, which is a chunk like any other:
+/// an idle time of more than 15 s does not end a stream whose server is alive.
+///
 /// Without a limit nothing is changed. All clocks begin when the stream is first polled. The idle time runs from the
 /// poll that found nothing until the next chunk: the time that a reader takes between two chunks does not count. The
 /// total time counts everything.

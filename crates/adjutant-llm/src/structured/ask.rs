@@ -242,6 +242,7 @@ impl StructuredExchange {
                 | Chunk::Close { .. }
                 | Chunk::Usage { .. }
                 | Chunk::Warned { .. }
+                | Chunk::Pending { .. }
                 | Chunk::Done(_) => {}
             }
             if let Some(reply) = collector.push(&chunk)? {

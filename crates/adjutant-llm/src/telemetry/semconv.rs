@@ -118,6 +118,7 @@ pub(crate) fn error_type(kind: ErrorKind) -> &'static str {
         ErrorKind::Network => "network",
         ErrorKind::Timeout => "timeout",
         ErrorKind::Refused => "refused",
+        ErrorKind::Generation => "generation",
         ErrorKind::Protocol => "protocol",
         ErrorKind::Cancelled => "cancelled",
     }

@@ -161,6 +161,7 @@ impl Call {
             | Chunk::Delta { .. }
             | Chunk::Close { .. }
             | Chunk::Warned { .. }
+            | Chunk::Pending { .. }
             | Chunk::Done(_) => {}
         }
     }

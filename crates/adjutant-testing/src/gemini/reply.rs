@@ -188,7 +188,7 @@ impl Encoder {
 impl encode::Encoder for Encoder {
     fn chunk(&mut self, chunk: &Chunk, body: &mut Body) -> Result<(), Refusal> {
         match chunk {
-            Chunk::Start { .. } | Chunk::Warned { .. } => {}
+            Chunk::Start { .. } | Chunk::Warned { .. } | Chunk::Pending { .. } => {}
             Chunk::Open { block, kind } => self.answer.open(*block, kind, false),
             Chunk::Delta { block, text } => self.grow(*block, text, body)?,
             Chunk::Close { block, content } => self.close(*block, content, body)?,
