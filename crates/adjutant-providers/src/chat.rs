@@ -63,7 +63,7 @@ impl Wire for encode::Encoder {
     }
 
     fn decoder(&self, info: &Arc<ModelInfo>, place: CallIdSeed) -> decode::Decoder {
-        decode::Decoder::new(Arc::clone(info), self.dialect().silent_overflow, place)
+        decode::Decoder::new(Arc::clone(info), self.dialect(), place)
     }
 }
 

@@ -18,6 +18,7 @@ use crate::{
     binding::{self, Detour},
     catalogue::{self, Catalogue, near},
     credentials::{Credential, Key},
+    driver::TimeoutsPatch,
     google::GoogleCredentials,
     place,
     provider::{GCLOUD, Origin, Provider},
@@ -71,6 +72,8 @@ pub struct Chooser {
     /// The keys that the application gives, by the names of the providers.
     keys: BTreeMap<String, Key>,
     catalogue: Catalogue,
+    /// The times that models are waited for, by the name of a provider or a model; the empty name is all of them.
+    timeouts: BTreeMap<String, TimeoutsPatch>,
     servers: [Server; 3],
 }
 
@@ -113,6 +116,7 @@ impl Chooser {
             providers: Provider::known().collect(),
             keys: BTreeMap::new(),
             catalogue: Catalogue::builtin(),
+            timeouts: BTreeMap::new(),
             servers: loopback::SERVERS,
         }
     }
@@ -139,6 +143,16 @@ impl Chooser {
         self
     }
 
+    /// Sets times that the models of a provider, or the model of this name, are waited for; an empty name is all models.
+    ///
+    /// Those of a model go before those of its provider, and those of all models before both.
+    #[must_use]
+    pub fn timeouts(mut self, name: impl Into<String>, patch: TimeoutsPatch) -> Self {
+        let timeouts = self.timeouts.entry(name.into()).or_default();
+        *timeouts = timeouts.merge(patch);
+        self
+    }
+
     /// Adds models, or replaces those of the same names.
     #[must_use]
     pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
@@ -148,7 +162,8 @@ impl Chooser {
 
     /// Adds the providers and models of a configuration.
     ///
-    /// Shape: JSON, `{"providers"?: [Provider, …], "models"?: […]}`; models as in [`Catalogue::read`].
+    /// Shape: JSON, `{"providers"?: [Provider, …], "models"?: […], "timeouts"?: {name: TimeoutsPatch, …}}`; models as in
+    /// [`Catalogue::read`], names as in [`Chooser::timeouts`].
     ///
     /// # Errors
     /// `Config` if it is not of this shape (with line and column) or contradicts itself (with name and field).
@@ -170,6 +185,8 @@ impl Chooser {
             providers: Vec<Provider>,
             #[serde(default)]
             models: Vec<Value>,
+            #[serde(default)]
+            timeouts: BTreeMap<String, TimeoutsPatch>,
         }
         let wrong =
             |error: serde_json::Error| config(format!("the configuration cannot be read: {error}"));
@@ -184,6 +201,9 @@ impl Chooser {
                 )));
             }
             self = self.provider(provider.origin(origin));
+        }
+        for (name, patch) in file.timeouts {
+            self = self.timeouts(name, patch);
         }
         let models = serde_json::json!({ "models": file.models });
         Ok(self.catalogue(Catalogue::read(&models.to_string())?))
@@ -213,6 +233,18 @@ impl Chooser {
     /// # Errors
     /// `Config` if there is no such provider or model, or no key for it.
     pub fn model(&self, name: &str) -> Result<Arc<dyn Model>, Error> {
+        self.model_within(name, TimeoutsPatch::default())
+    }
+
+    /// The model with this name, which is waited for by these times before all others that are set.
+    ///
+    /// # Errors
+    /// As [`Chooser::model`].
+    pub fn model_within(
+        &self,
+        name: &str,
+        timeouts: TimeoutsPatch,
+    ) -> Result<Arc<dyn Model>, Error> {
         let name = name.trim();
         if Some(name) == OFFLINE {
             return offline();
@@ -222,7 +254,7 @@ impl Chooser {
             return Err(self.unknown_model(name, &self.names()));
         };
         match self.providers.iter().find(|it| it.name == provider) {
-            Some(found) => self.hosted(found, name, rest),
+            Some(found) => self.hosted(found, name, rest, timeouts),
             None if provider == "offline" => {
                 Err(self.unknown_model(name, &Vec::from_iter(OFFLINE.map(str::to_owned))))
             }
@@ -334,7 +366,13 @@ impl Chooser {
         })
     }
 
-    fn hosted(&self, provider: &Provider, id: &str, name: &str) -> Result<Arc<dyn Model>, Error> {
+    fn hosted(
+        &self,
+        provider: &Provider,
+        id: &str,
+        name: &str,
+        own: TimeoutsPatch,
+    ) -> Result<Arc<dyn Model>, Error> {
         let base_url = match self.base_url(provider) {
             None if !provider.base_url.is_empty() => self.placed(provider).map_err(|variable| {
                 config(format!(
@@ -428,6 +466,11 @@ impl Chooser {
                 .entry(QUOTA_PROJECT.to_owned())
                 .or_insert_with(|| project.to_owned());
         }
+        let timeouts = [&*provider.name, id, ""]
+            .iter()
+            .filter_map(|name| self.timeouts.get(*name))
+            .fold(TimeoutsPatch::default(), |all, it| all.merge(*it));
+        let provider = provider.into_owned().timeouts(timeouts.merge(own));
         provider.model(info, key, &base_url.unwrap_or_default())
     }
 

@@ -124,6 +124,8 @@ dialect! {
     null_content: bool,
     /// True if an input that is too long is answered as if nothing were wrong.
     silent_overflow: bool,
+    /// True if models may write their thinking in `<think>` tags at the start of the text.
+    think_tags: bool,
 }
 
 /// The way in which the key is sent.
@@ -327,6 +329,7 @@ const GENERIC: Dialect = Dialect {
     files: false,
     null_content: true,
     silent_overflow: false,
+    think_tags: true,
 };
 
 /// All that are known, in alphabetical order of their names but for the first. The vendors of [`ON_RESPONSES`] speak them

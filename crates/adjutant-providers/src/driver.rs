@@ -25,12 +25,13 @@ use adjutant_llm::{
 use bytes::Bytes;
 use futures_core::Stream;
 use http_body::Body;
+use serde_json::value::RawValue;
 use tokio::time::{Instant, Sleep};
 
 pub(crate) use clients::{Route, client};
 pub(crate) use endpoint::Endpoint;
-pub use endpoint::Timeouts;
 pub use endpoint::{Address, Auth};
+pub use endpoint::{Timeouts, TimeoutsPatch};
 pub use finish::Finish;
 pub(crate) use json::post;
 
@@ -40,17 +41,26 @@ use crate::{
     blocks::CallIdSeed,
     body::Segmented,
     credentials::{Resolving, Secrets},
-    driver::{failure::Refused, watch::Watch},
+    driver::{
+        failure::{Limit, Refused},
+        watch::Watch,
+    },
     options,
     segments::{Prefix, Prepared},
     sse::{Frame, Framing, Splitter},
     surrogates::Joined,
 };
 
-/// The longest wait for further events once the reply is whole: its usage, or a word that nothing follows.
+/// The longest wait for further events once the reply is whole.
 const REST: Duration = Duration::from_secs(2);
+/// The longest wait for the usage of a whole reply, if it was requested: some servers count only after the last token.
+const USAGE_REST: Duration = Duration::from_secs(5);
+/// The shortest time between two reports that a server is alive but sends no content.
+const PENDING: Duration = Duration::from_secs(15);
 /// The longest time that the rest of a body is read after its last event, so that the connection can be used again.
 const DRAIN: Duration = Duration::from_millis(20);
+/// The longest time that is waited for anything.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The largest number of chunks that are decoded before the reader gets them.
 const BATCH: usize = 32;
 /// The number of chunks for which there is room from the beginning: what a short answer has.
@@ -59,6 +69,8 @@ const ROOM: usize = 8;
 const MAX_REMEDIES: usize = 2;
 /// The number of turns that the connection gets for the rest of a body before a timer is set.
 const MAX_YIELDS: u8 = 4;
+/// The bytes of the mark with which some texts start.
+const MARK_BYTES: [u8; 3] = [0xef, 0xbb, 0xbf];
 /// The largest number of bytes of events that one answer may have.
 const MAX_ANSWER: u64 = 512 * 1024 * 1024;
 
@@ -105,6 +117,23 @@ pub trait Decode: Send + Unpin + 'static {
 
     /// True if the reply is whole, although its last frame has not come: a connection that breaks then does no harm.
     fn is_whole(&self) -> bool;
+
+    /// Reads an answer that came as one JSON document although a stream was requested.
+    ///
+    /// # Errors
+    /// As [`Decode::frame`].
+    fn document(&mut self, json: &str, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        let frame = Frame {
+            event: "",
+            data: json,
+        };
+        self.frame(frame, out).map(drop)
+    }
+
+    /// True if the usage was requested and has not come.
+    fn awaits_usage(&self) -> bool {
+        false
+    }
 
     /// Tells what has not been told yet of an answer that breaks off here.
     fn cut(&mut self, out: &mut VecDeque<Chunk>) {
@@ -158,12 +187,16 @@ struct Driver<W: Driven> {
     /// The observer of the request, if there is one.
     watch: Option<Box<Watch>>,
     received: u64,
+    /// True if the first byte shows that the answer is a stream, and not a document.
+    sniffed: bool,
     /// True if events that have come whole are not decoded yet.
     more: bool,
     /// The number of turns that the connection got for the rest of the body.
     yields: u8,
     /// The time from which it is a failure that nothing has come. The timer is set anew only when it fires early.
     deadline: Instant,
+    /// The times that bound the deadline, whatever keeps the connection alive.
+    clock: Clock,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -189,6 +222,16 @@ struct Unsent {
     body: Segmented,
 }
 
+/// The times of an answer.
+struct Clock {
+    /// The time from which the answer takes too long, if there is a limit.
+    end: Option<Instant>,
+    /// The time of the request, or of the last content.
+    silent_since: Instant,
+    /// The time of the last content, or of the last report that the server is alive.
+    reported: Instant,
+}
+
 struct Start {
     attempt: u32,
     limits: Box<RateLimits>,
@@ -202,6 +245,7 @@ impl<W: Driven> Driver<W> {
     fn new(wire: Arc<W>, state: State) -> Self {
         let secrets = wire.endpoint().secrets();
         let splitter = Splitter::new(wire.endpoint().framing());
+        let now = Instant::now();
         Self {
             wire,
             state,
@@ -219,16 +263,24 @@ impl<W: Driven> Driver<W> {
             secrets,
             watch: None,
             received: 0,
+            sniffed: false,
             more: false,
             yields: 0,
-            deadline: Instant::now(),
+            deadline: now,
+            clock: Clock {
+                end: None,
+                silent_since: now,
+                reported: now,
+            },
             timer: None,
         }
     }
 
-    /// The next chunk that is there; `Start` comes before all others.
+    /// The next chunk that is there; `Start` comes before all others but `Pending`.
     fn next(&mut self) -> Option<Chunk> {
-        if (self.read || !self.out.is_empty())
+        if self.start.is_some()
+            && !matches!(self.out.front(), Some(Chunk::Pending { .. }))
+            && (self.read || !self.out.is_empty())
             && let Some(start) = self.start.take()
         {
             return Some(start.chunk(self.wire.info()));
@@ -278,7 +330,10 @@ impl<W: Driven> Driver<W> {
                 Poll::Pending => self.wait(cx),
             },
             State::Refused(body, refused) => match Pin::new(body).poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) if refused.take(frame.data_ref()) => Poll::Ready(()),
+                Poll::Ready(Some(Ok(frame))) if refused.take(frame.data_ref()) => {
+                    self.stay_alive();
+                    Poll::Ready(())
+                }
                 Poll::Ready(_) => self.refused(),
                 Poll::Pending => self.wait(cx),
             },
@@ -314,7 +369,10 @@ impl<W: Driven> Driver<W> {
     /// Encodes and sends the request.
     fn submit(&mut self, request: Request) {
         let endpoint = self.wire.endpoint();
-        self.deadline = after(endpoint.timeouts().first_byte);
+        let timeouts = endpoint.timeouts();
+        self.clock.silent_since = Instant::now();
+        self.clock.reported = self.clock.silent_since;
+        self.clock.end = timeouts.total.map(after);
         let Prepared {
             body,
             mut warnings,
@@ -343,6 +401,7 @@ impl<W: Driven> Driver<W> {
         match endpoint.key().resolving(None) {
             Some(resolving) => {
                 self.again = endpoint.key().is_token().then(|| Box::new(unsent.clone()));
+                self.deadline = after(failure::key_wait(endpoint));
                 self.state = State::Resolving(resolving, Box::new(unsent));
             }
             None => self.send(unsent),
@@ -368,6 +427,8 @@ impl<W: Driven> Driver<W> {
     fn send(&mut self, unsent: Unsent) {
         let Unsent { options, body } = unsent;
         let endpoint = self.wire.endpoint();
+        let timeouts = endpoint.timeouts();
+        self.deadline = self.clock.deadline(timeouts.first_byte, timeouts);
         self.secrets.add_headers(&options.headers);
         match endpoint.request(
             self.wire.list_headers(),
@@ -420,13 +481,11 @@ impl<W: Driven> Driver<W> {
             .headers
             .get(http::header::CONTENT_TYPE)
             .map(http::HeaderValue::as_bytes);
-        let json: &[u8] = b"application/json";
-        let other = content_type.is_some_and(|it| {
-            it.starts_with(json) && self.is_events() || it.starts_with(b"text/html")
-        });
-        if !parts.status.is_success() || other {
-            self.deadline = after(self.wire.endpoint().timeouts().idle);
+        // Servers and proxies send events under other types: the first byte of the body decides.
+        let is_page = content_type.is_some_and(|it| it.starts_with(b"text/html"));
+        if !parts.status.is_success() || is_page {
             self.state = State::Refused(body, Box::new(Refused::new(&parts)));
+            self.stay_alive();
         } else {
             self.request = None;
             if let Some(start) = &mut self.start {
@@ -438,12 +497,7 @@ impl<W: Driven> Driver<W> {
     }
 
     fn received(&mut self, bytes: &Bytes) -> StatePoll {
-        let is_json = |byte: &u8| matches!(byte, b'{' | b'[') && self.is_events();
-        if self.received == 0
-            && bytes
-                .first()
-                .is_some_and(|byte| is_json(byte) || *byte == b'<')
-        {
+        if !self.sniffed && self.sniffs_document(bytes) {
             return self.not_events(bytes);
         }
         self.received += bytes.len() as u64;
@@ -457,8 +511,16 @@ impl<W: Driven> Driver<W> {
         self.decoded()
     }
 
-    fn is_events(&self) -> bool {
-        self.wire.endpoint().framing() == Framing::Events
+    /// True if the body starts as a document, which is no stream. Blank lines before it keep the connection alive.
+    fn sniffs_document(&mut self, bytes: &[u8]) -> bool {
+        let is_blank = |byte: &u8| byte.is_ascii_whitespace() || MARK_BYTES.contains(byte);
+        let first = bytes.iter().find(|byte| !is_blank(byte));
+        self.sniffed = first.is_some();
+        match first {
+            Some(b'{' | b'[') => self.wire.endpoint().framing() == Framing::Events,
+            Some(b'<') => true,
+            _ => false,
+        }
     }
 
     /// Goes on after a few more events.
@@ -476,14 +538,12 @@ impl<W: Driven> Driver<W> {
             return Ok(Flow::Finished);
         };
         self.more = false;
-        let mut heard = false;
         while let Some(frame) = self.splitter.next()? {
             if let Some(watch) = &self.watch {
                 watch.frame(frame, &self.secrets);
             }
             let flow = decoder.frame(frame, &mut self.out)?;
             self.read = true;
-            heard = true;
             if flow == Flow::Finished {
                 return Ok(flow);
             }
@@ -492,16 +552,42 @@ impl<W: Driven> Driver<W> {
                 break;
             }
         }
-        // Comments and half events are no sign of life: only whole events move the deadline.
-        if heard {
-            let idle = self.wire.endpoint().timeouts().idle;
-            self.deadline = after(if decoder.is_whole() {
-                REST.min(idle)
-            } else {
-                idle
-            });
+        let (is_silent, is_whole) = (self.out.is_empty(), decoder.is_whole());
+        if is_silent && !is_whole {
+            self.stay_alive();
+            return Ok(Flow::More);
         }
+        let awaits_usage = is_whole && decoder.awaits_usage();
+        let (now, timeouts) = (Instant::now(), self.wire.endpoint().timeouts());
+        if !is_silent {
+            self.clock.silent_since = now;
+            self.clock.reported = now;
+        }
+        self.deadline = if is_whole {
+            let rest = if awaits_usage { USAGE_REST } else { REST };
+            let rest = now + rest.min(timeouts.idle);
+            // Nothing but content extends the wait for what follows a whole reply.
+            if is_silent {
+                rest.min(self.deadline)
+            } else {
+                rest
+            }
+        } else {
+            self.clock.deadline(timeouts.idle, timeouts)
+        };
         Ok(Flow::More)
+    }
+
+    /// Extends the idle time: bytes came, but no content. Reports now and then that the server is alive.
+    #[cold]
+    fn stay_alive(&mut self) {
+        let (now, timeouts) = (Instant::now(), self.wire.endpoint().timeouts());
+        self.deadline = self.clock.deadline(timeouts.idle, timeouts);
+        if now - self.clock.reported >= PENDING {
+            self.clock.reported = now;
+            let silent = now - self.clock.silent_since;
+            self.out.push_back(Chunk::Pending { silent });
+        }
     }
 
     /// A success whose body begins like JSON or HTML.
@@ -510,8 +596,8 @@ impl<W: Driven> Driver<W> {
         if let State::Reading(body) = std::mem::replace(&mut self.state, State::Ended) {
             let mut refused = Refused::success(self.request_id.clone());
             refused.take(Some(bytes));
-            self.deadline = after(self.wire.endpoint().timeouts().idle);
             self.state = State::Refused(body, Box::new(refused));
+            self.stay_alive();
         }
         Poll::Ready(())
     }
@@ -585,25 +671,54 @@ impl<W: Driven> Driver<W> {
 
     #[cold]
     fn refused(&mut self) -> StatePoll {
-        if let State::Refused(_, refused) = std::mem::replace(&mut self.state, State::Ended) {
-            let error = refused.into_error(self.wire.info(), &self.secrets);
-            let request = self
-                .request
-                .take()
-                .filter(|_| self.remedies.len() < MAX_REMEDIES);
-            if let Some(request) = request
-                && let Some(remedy) = self.wire.remedy(&request, &error)
-            {
-                if let Some(watch) = self.watch.take() {
-                    watch.ended(Some(&error));
-                }
-                self.remedies.push(remedy);
-                self.submit(request);
-                return Poll::Ready(());
+        let State::Refused(_, refused) = std::mem::replace(&mut self.state, State::Ended) else {
+            return Poll::Ready(());
+        };
+        if refused.is_success()
+            && let Ok(body) = std::str::from_utf8(refused.body())
+            && failure::told(self.wire.info(), body).is_none()
+        {
+            match self.document(body) {
+                Ok(true) => return self.finished(),
+                Err(error) if error.kind() != ErrorKind::Protocol => return self.fail(error),
+                Ok(false) | Err(_) => self.out.clear(),
             }
-            return self.fail(error);
         }
-        Poll::Ready(())
+        let error = refused.into_error(self.wire.info(), self.wire.endpoint(), &self.secrets);
+        let request = self
+            .request
+            .take()
+            .filter(|_| self.remedies.len() < MAX_REMEDIES);
+        if let Some(request) = request
+            && let Some(remedy) = self.wire.remedy(&request, &error)
+        {
+            if let Some(watch) = self.watch.take() {
+                watch.ended(Some(&error));
+            }
+            self.remedies.push(remedy);
+            self.submit(request);
+            return Poll::Ready(());
+        }
+        self.fail(error)
+    }
+
+    /// Reads an answer that is one JSON document, or several: a list of Gemini, or lines. True if the reply is whole.
+    fn document(&mut self, body: &str) -> Result<bool, Error> {
+        let Some(decoder) = &mut self.decoder else {
+            return Ok(false);
+        };
+        for document in documents(body) {
+            if let Some(watch) = &self.watch {
+                let frame = Frame {
+                    event: "",
+                    data: document,
+                };
+                watch.frame(frame, &self.secrets);
+            }
+            decoder.document(document, &mut self.out)?;
+        }
+        self.read = decoder.is_whole();
+        Ok(self.read)
     }
 
     fn drained(&mut self) -> StatePoll {
@@ -673,8 +788,9 @@ impl<W: Driven> Driver<W> {
                 self.fail(error)
             }
             _ => {
-                let answered = self.received > 0;
-                let error = failure::timed_out(self.wire.endpoint(), answered);
+                let timeouts = self.wire.endpoint().timeouts();
+                let limit = self.clock.find_limit(self.received > 0, timeouts);
+                let error = failure::timed_out(self.wire.endpoint(), limit);
                 self.cut_off(error)
             }
         }
@@ -714,9 +830,44 @@ impl Start {
     }
 }
 
+impl Clock {
+    /// The end of this time from now, at most that of the silence and of the answer.
+    fn deadline(&self, limit: Duration, timeouts: &Timeouts) -> Instant {
+        let silence = self.silent_since + timeouts.silence.min(FOREVER);
+        let deadline = after(limit).min(silence);
+        self.end.map_or(deadline, |end| end.min(deadline))
+    }
+
+    /// The limit that has passed.
+    fn find_limit(&self, is_answered: bool, timeouts: &Timeouts) -> Limit {
+        let now = Instant::now();
+        if self.end.is_some_and(|end| end <= now) {
+            Limit::Total
+        } else if now - self.silent_since >= timeouts.silence {
+            Limit::Silence
+        } else if is_answered {
+            Limit::Idle
+        } else {
+            Limit::FirstByte
+        }
+    }
+}
+
+/// The JSON documents of a body: one, those of a list, or several after each other.
+fn documents(body: &str) -> Vec<&str> {
+    let body = body.trim_start_matches('\u{feff}');
+    if let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(body) {
+        return list.into_iter().map(RawValue::get).collect();
+    }
+    serde_json::Deserializer::from_str(body)
+        .into_iter::<&RawValue>()
+        .map_while(|document| document.ok().map(RawValue::get))
+        .collect()
+}
+
 /// A limit beyond the end of the clock is a year.
 pub(crate) fn after(limit: Duration) -> Instant {
-    Instant::now() + limit.min(Duration::from_secs(365 * 24 * 60 * 60))
+    Instant::now() + limit.min(FOREVER)
 }
 
 #[cfg(test)]

@@ -11,10 +11,17 @@ use adjutant_llm::{Model, ModelInfo};
 
 use crate::{
     credentials::Key,
+    driver::Timeouts,
     host::{Wire, WireModel},
 };
 
-type Make = dyn Fn(ModelInfo, Key, &str, BTreeMap<String, String>) -> Arc<dyn Model> + Send + Sync;
+type Make = dyn Fn(ModelInfo, Key, &str, Sending) -> Arc<dyn Model> + Send + Sync;
+
+/// The headers of every request, and the times that it is waited for.
+pub(crate) struct Sending {
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) timeouts: Timeouts,
+}
 
 /// A wire of your own under a name, for a [`Provider`](crate::Provider) that speaks it.
 #[derive(Clone)]
@@ -30,9 +37,10 @@ impl ForeignWire {
         name: impl Into<Arc<str>>,
         wire: impl Fn(&ModelInfo) -> W + Send + Sync + 'static,
     ) -> Self {
-        let make = move |info: ModelInfo, key: Key, url: &str, headers| {
+        let make = move |info: ModelInfo, key: Key, url: &str, sending: Sending| {
             let wire = wire(&info);
-            Arc::new(WireModel::new(info, wire, url, key).headers(headers)) as Arc<dyn Model>
+            let model = WireModel::new(info, wire, url, key).timeouts(sending.timeouts);
+            Arc::new(model.headers(sending.headers)) as Arc<dyn Model>
         };
         Self {
             name: name.into(),
@@ -50,9 +58,9 @@ impl ForeignWire {
         info: ModelInfo,
         key: Key,
         base_url: &str,
-        headers: BTreeMap<String, String>,
+        sending: Sending,
     ) -> Arc<dyn Model> {
-        (self.make)(info, key, base_url, headers)
+        (self.make)(info, key, base_url, sending)
     }
 }
 

@@ -56,7 +56,8 @@ mod tokens;
 
 pub use self::{anthropic::Anthropic, chat::Chat, gemini::Gemini, openai::OpenAi, tape::Tape};
 pub use self::{
-    binding::Detour, driver::Timeouts, embed::GeminiEmbedder, embed::OpenAiEmbedder, host::Site,
+    binding::Detour, driver::Timeouts, driver::TimeoutsPatch, embed::GeminiEmbedder,
+    embed::OpenAiEmbedder, host::Site,
 };
 pub use self::{
     credentials::Credential, credentials::Key, provider::Origin, provider::Provider,

@@ -38,14 +38,50 @@ pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     text(headers, "x-should-retry")?.trim().parse().ok()
 }
 
-/// The limits of the account.
+/// The headers of the limits of an account: what is left of each, and when it is whole again.
 ///
-/// Source: OpenAI's rate limit guide (`x-ratelimit-remaining-*`, `-reset-*` like `6m0s`) and Anthropic's
-/// (`anthropic-ratelimit-*-remaining`, `-reset` in RFC 3339), 2026-08.
+/// Source: OpenAI's rate limit guide (resets like `6m0s`), Anthropic's (RFC 3339), Cerebras's (seconds, by day and minute),
+/// OpenRouter's `x-ratelimit-reset` (milliseconds since 1970), draft-ietf-httpapi-ratelimit-headers (seconds), 2026-11.
+const LIMITS: [(&str, &str); 10] = [
+    (
+        "x-ratelimit-remaining-requests",
+        "x-ratelimit-reset-requests",
+    ),
+    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    (
+        "anthropic-ratelimit-requests-remaining",
+        "anthropic-ratelimit-requests-reset",
+    ),
+    (
+        "anthropic-ratelimit-tokens-remaining",
+        "anthropic-ratelimit-tokens-reset",
+    ),
+    (
+        "anthropic-ratelimit-input-tokens-remaining",
+        "anthropic-ratelimit-input-tokens-reset",
+    ),
+    (
+        "anthropic-ratelimit-output-tokens-remaining",
+        "anthropic-ratelimit-output-tokens-reset",
+    ),
+    (
+        "x-ratelimit-remaining-requests-day",
+        "x-ratelimit-reset-requests-day",
+    ),
+    (
+        "x-ratelimit-remaining-tokens-minute",
+        "x-ratelimit-reset-tokens-minute",
+    ),
+    ("x-ratelimit-remaining", "x-ratelimit-reset"),
+    ("ratelimit-remaining", "ratelimit-reset"),
+];
+
+/// The limits of the account.
 pub(crate) fn rate_limits(headers: &HeaderMap) -> RateLimits {
-    let is_limit =
-        |name: &str| name.starts_with("x-ratelimit-") || name.starts_with("anthropic-ratelimit-");
-    if !headers.keys().any(|name| is_limit(name.as_str())) {
+    if !headers
+        .keys()
+        .any(|name| name.as_str().contains("ratelimit-"))
+    {
         return RateLimits::default();
     }
     told_limits(headers)
@@ -53,38 +89,46 @@ pub(crate) fn rate_limits(headers: &HeaderMap) -> RateLimits {
 
 #[cold]
 fn told_limits(headers: &HeaderMap) -> RateLimits {
-    let count = |names: [&str; 2]| {
-        names
-            .iter()
-            .find_map(|name| text(headers, name)?.trim().parse().ok())
-    };
-    let after = |name| text(headers, name).and_then(go_duration);
-    let at = |name| {
-        text(headers, name)?
-            .trim()
-            .parse::<Timestamp>()
-            .ok()
-            .and_then(|then| until(headers, then))
-    };
-    let requests =
-        after("x-ratelimit-reset-requests").max(at("anthropic-ratelimit-requests-reset"));
-    let tokens = after("x-ratelimit-reset-tokens").max(at("anthropic-ratelimit-tokens-reset"));
+    let left = |name| text(headers, name)?.trim().parse().ok();
     let mut limits = RateLimits::default();
-    limits.requests_left = count([
-        "x-ratelimit-remaining-requests",
-        "anthropic-ratelimit-requests-remaining",
-    ]);
-    limits.tokens_left = count([
-        "x-ratelimit-remaining-tokens",
-        "anthropic-ratelimit-tokens-remaining",
-    ]);
-    // An empty limit is the one that is waited for; where it is not known which is empty, the longest wait is safe.
-    let requests_out = requests.filter(|_| limits.requests_left == Some(0));
-    let tokens_out = tokens.filter(|_| limits.tokens_left == Some(0));
-    limits.reset_after = requests_out
-        .max(tokens_out)
-        .or_else(|| requests.max(tokens));
+    limits.requests_left = left(LIMITS[0].0).or_else(|| left(LIMITS[2].0));
+    limits.tokens_left = left(LIMITS[1].0).or_else(|| left(LIMITS[3].0));
+    // Where it is not known which limit is reached, the longest wait is safe.
+    limits.reset_after = reset_of_reached(headers).or_else(|| resets(headers).max());
     limits
+}
+
+/// Returns the time until a refused request may be sent again, as far as the limits show it: until the limits that are
+/// reached are whole again, or else the first of all.
+pub(crate) fn reset_after(headers: &HeaderMap) -> Option<Duration> {
+    reset_of_reached(headers).or_else(|| resets(headers).min())
+}
+
+/// An empty limit is the one that is waited for.
+fn reset_of_reached(headers: &HeaderMap) -> Option<Duration> {
+    let is_reached = |name| text(headers, name).is_some_and(|it| it.trim() == "0");
+    let reached = LIMITS.iter().filter(|(left, _)| is_reached(left));
+    reached.filter_map(|(_, name)| reset(headers, name)).max()
+}
+
+fn resets(headers: &HeaderMap) -> impl Iterator<Item = Duration> {
+    LIMITS.iter().filter_map(|(_, name)| reset(headers, name))
+}
+
+/// The time until a reset: a duration, seconds, seconds or milliseconds since 1970, or a date.
+fn reset(headers: &HeaderMap, name: &str) -> Option<Duration> {
+    let value = text(headers, name)?.trim();
+    match value.parse::<f64>() {
+        Ok(number) if number >= 1e11 => {
+            until(headers, Timestamp::from_millisecond(number as i64).ok()?)
+        }
+        Ok(number) if number >= 1e9 => until(headers, Timestamp::from_second(number as i64).ok()?),
+        Ok(number) => seconds(number),
+        Err(_) => go_duration(value).or_else(|| {
+            let date = value.parse::<Timestamp>().ok();
+            until(headers, date.or_else(|| http_date(value))?)
+        }),
+    }
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -106,26 +150,66 @@ fn until(headers: &HeaderMap, then: Timestamp) -> Option<Duration> {
 
 /// A duration like `1h2m3.5s` or `20ms`.
 pub(crate) fn go_duration(text: &str) -> Option<Duration> {
-    let mut rest = text.trim();
-    let mut total = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|it: char| !it.is_ascii_digit() && it != '.')?;
-        let (number, tail) = rest.split_at(digits);
+    let (total, rest) = leading_seconds(text.trim())?;
+    rest.is_empty().then(|| seconds(total)).flatten()
+}
+
+/// The words before a wait that a text asks for.
+///
+/// Source: OpenAI's and Groq's rate limits ("Please try again in 6.5s"), Gemini's ("Please retry in 38.2s"), Azure's ("Please
+/// retry after 26 seconds"), 2026-11.
+const BEFORE_WAIT: [&str; 6] = [
+    "try again in ",
+    "try again after ",
+    "retry in ",
+    "retry after ",
+    "wait ",
+    "wait for ",
+];
+
+/// Returns the wait that a text asks for.
+pub(crate) fn wait_in(text: &str) -> Option<Duration> {
+    let text = text.to_ascii_lowercase();
+    BEFORE_WAIT.iter().find_map(|words| {
+        let mut found = text.match_indices(words);
+        found.find_map(|(at, _)| {
+            let (total, _) = leading_seconds(&text[at + words.len()..])?;
+            seconds(total)
+        })
+    })
+}
+
+/// The seconds of the duration at the start of a text, such as `6m0s`, `1.5 s` or `2 minutes`, and the rest of the text.
+fn leading_seconds(text: &str) -> Option<(f64, &str)> {
+    let (mut total, mut rest) = (None, text);
+    loop {
+        let number = rest
+            .find(|it: char| !it.is_ascii_digit() && it != '.')
+            .unwrap_or(rest.len());
+        let tail = rest[number..].trim_start();
         let unit = tail
-            .find(|it: char| it.is_ascii_digit())
+            .find(|it: char| !it.is_alphabetic())
             .unwrap_or(tail.len());
         let scale = match &tail[..unit] {
-            "h" => 3_600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 1e-3,
+            "d" | "day" | "days" => 86_400.0,
+            "h" | "hour" | "hours" => 3_600.0,
+            "m" | "min" | "minute" | "minutes" => 60.0,
+            "s" | "sec" | "second" | "seconds" => 1.0,
+            "ms" | "milliseconds" => 1e-3,
             "us" | "µs" => 1e-6,
-            _ => return None,
+            _ => break,
         };
-        total += number.parse::<f64>().ok()? * scale;
+        let Ok(count) = rest[..number].parse::<f64>() else {
+            break;
+        };
+        total = Some(total.unwrap_or(0.0) + count * scale);
         rest = &tail[unit..];
+        let next = rest.trim_start();
+        if next.starts_with(|it: char| it.is_ascii_digit()) {
+            rest = next;
+        }
     }
-    (!text.trim().is_empty()).then(|| seconds(total)).flatten()
+    total.map(|total| (total, rest))
 }
 
 /// A date like `Sun, 06 Nov 1994 08:49:37 GMT`.
@@ -195,6 +279,88 @@ mod tests {
             year,
         );
         check(&[("retry-after", "Wed, 01 Mar 2028 00:00:20 GMT")], None);
+    }
+
+    #[test]
+    fn wait_is_read_when_a_text_asks_for_it() {
+        for (text, expect) in [
+            (
+                "Limit 30000, Used 29000. Please try again in 6.5s. Visit https://a.example",
+                Some(6_500),
+            ),
+            (
+                "Rate limit reached for gpt-5. Please try again in 1m2.5s.",
+                Some(62_500),
+            ),
+            ("Please try again in 120ms.", Some(120)),
+            ("Please try again in 6m0s", Some(360_000)),
+            ("Please retry in 38.209518s.", Some(38_210)),
+            ("Please retry after 26 seconds.", Some(26_000)),
+            (
+                "Too many requests, wait for 2 minutes 5 seconds and try again",
+                Some(125_000),
+            ),
+            ("Try again in 7h12m", Some(25_920_000)),
+            ("please wait before you try again", None),
+            ("try again in a moment", None),
+            ("try again in 5", None),
+            ("retry in ..s", None),
+            (
+                "try again in 9999999999999999999999d",
+                Some(MAX_WAIT.as_millis() as u64),
+            ),
+        ] {
+            let wait = wait_in(text).map(|it| (it.as_secs_f64() * 1_000.0).round() as u64);
+            assert_eq!(wait, expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn reset_is_read_in_every_form_when_no_retry_after_is_sent() {
+        let date = ("date", "Sat, 28 Nov 2026 12:00:00 GMT");
+        for (pairs, expect) in [
+            (&[("x-ratelimit-reset-requests", "6m0s")][..], Some(360_000)),
+            (&[("x-ratelimit-reset-tokens", "1.5s")], Some(1_500)),
+            (&[("x-ratelimit-reset-tokens", "120ms")], Some(120)),
+            (
+                &[("x-ratelimit-reset-tokens-minute", "11.38")],
+                Some(11_380),
+            ),
+            (&[date, ("x-ratelimit-reset", "1795867210")], Some(10_000)),
+            (
+                &[date, ("x-ratelimit-reset", "1795867210000")],
+                Some(10_000),
+            ),
+            (
+                &[
+                    date,
+                    ("anthropic-ratelimit-tokens-reset", "2026-11-28T12:00:23Z"),
+                ],
+                Some(23_000),
+            ),
+            (&[("ratelimit-reset", "20")], Some(20_000)),
+            (
+                &[
+                    ("x-ratelimit-reset-requests", "8s"),
+                    ("x-ratelimit-reset-tokens", "2s"),
+                ],
+                Some(2_000),
+            ),
+            (
+                &[
+                    ("x-ratelimit-reset-requests", "8s"),
+                    ("x-ratelimit-remaining-requests", "0"),
+                    ("x-ratelimit-reset-tokens", "2s"),
+                ],
+                Some(8_000),
+            ),
+            (&[("x-ratelimit-reset", "1795867210")], None),
+            (&[("x-ratelimit-reset", "soon")], None),
+            (&[], None),
+        ] {
+            let expect = expect.map(Duration::from_millis);
+            assert_eq!(reset_after(&headers(pairs)), expect, "{pairs:?}");
+        }
     }
 
     #[test]

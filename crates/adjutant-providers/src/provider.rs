@@ -1,9 +1,11 @@
 //! Providers: which wire each speaks, where it is, and what it wants to know. Data, with a constructor of models.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     fmt,
     sync::{Arc, PoisonError, RwLock},
+    time::Duration,
 };
 
 use adjutant_llm::{Error, ErrorKind, Model, ModelInfo};
@@ -15,8 +17,8 @@ use crate::{
     chat::Chat,
     credentials::Key,
     dialect::{AZURE_OTHERS, Dialect, DialectPatch, ON_RESPONSES},
-    driver::{Address, Endpoint},
-    foreign::ForeignWire,
+    driver::{Address, Endpoint, Timeouts, TimeoutsPatch},
+    foreign::{ForeignWire, Sending},
     gemini::Gemini,
     host::Site,
     openai::OpenAi,
@@ -69,6 +71,9 @@ pub struct Provider {
     /// The differences from that dialect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dialect: DialectPatch,
+    /// The times that its models are waited for, where they differ from the defaults.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub timeouts: TimeoutsPatch,
     /// True if it takes names that no catalogue lists.
     #[serde(default = "yes")]
     pub any_model: bool,
@@ -268,6 +273,32 @@ const GOOGLE_FILES: [&str; 2] = ["CLOUDSDK_CONFIG", "GOOGLE_APPLICATION_CREDENTI
 /// The program that prints a token of Google's. Source: `gcloud auth print-access-token`, cloud.google.com/sdk, 2026.
 pub(crate) const GCLOUD: [&str; 3] = ["gcloud", "auth", "print-access-token"];
 
+/// Providers that are waited for longer than others: the seconds to the first byte, and between two pieces.
+///
+/// Source: "Rate Limit", api-docs.deepseek.com (a request waits up to 10 minutes before inference starts); "Timeouts" of
+/// xai-sdk-python, docs.x.ai (27 minutes by default); the timeout of openai-python (10 minutes between two pieces);
+/// servers on one's own machine send nothing while they load a model and read a long prompt, 2026-11.
+const WAITS: [(&str, u64, u64); 8] = [
+    ("azure", 600, 600),
+    ("deepseek", 660, 300),
+    ("llama-server", 1_800, 600),
+    ("lmstudio", 1_800, 600),
+    ("ollama", 1_800, 600),
+    ("openai", 600, 600),
+    ("vllm", 1_800, 600),
+    ("xai", 1_620, 900),
+];
+
+/// The paths of providers whose address is given by their users, often without it.
+///
+/// Source: the pages of the dialects of these names.
+const PATHS: [(&str, &str); 4] = [
+    ("llama-server", "/v1"),
+    ("lmstudio", "/v1"),
+    ("ollama", "/v1"),
+    ("vllm", "/v1"),
+];
+
 /// The providers that the application has registered.
 static REGISTERED: RwLock<Vec<Provider>> = RwLock::new(Vec::new());
 
@@ -285,6 +316,7 @@ impl Provider {
             headers: BTreeMap::new(),
             like: String::new(),
             dialect: DialectPatch::default(),
+            timeouts: TimeoutsPatch::default(),
             any_model: true,
             origin: Origin::Code,
         }
@@ -390,6 +422,13 @@ impl Provider {
         self
     }
 
+    /// Sets times that its models are waited for.
+    #[must_use]
+    pub fn timeouts(mut self, patch: TimeoutsPatch) -> Self {
+        self.timeouts = self.timeouts.merge(patch);
+        self
+    }
+
     /// Sets who says where it is.
     #[must_use]
     pub fn origin(mut self, origin: Origin) -> Self {
@@ -431,6 +470,7 @@ impl Provider {
             )));
         };
         let headers = self.headers.clone();
+        let timeouts = self.known_timeouts().apply(self.timeouts);
         let vendor = self.vendor();
         let turn = TURNS.iter().find(|(name, begin, ..)| {
             let start = info.base_name().get(..begin.len());
@@ -439,7 +479,10 @@ impl Provider {
         let (wire, added) = turn.map_or((&self.wire, ""), |(.., wire, added)| (wire, *added));
         let (url, query) = match vendor {
             "azure" => place::azure(url, *wire == WireKind::Chat),
-            _ => (url.trim_end_matches('/').to_owned(), String::new()),
+            _ => {
+                let url = self.complete_address(url.trim_end_matches('/'));
+                (url.into_owned(), String::new())
+            }
         };
         let url = &*format!("{url}{added}");
         let site = match self.alike() {
@@ -452,10 +495,14 @@ impl Provider {
                 Anthropic::new(info, key)
                     .base_url(url)
                     .site(site)
+                    .timeouts(timeouts)
                     .headers(headers),
             ),
             WireKind::Responses => {
-                let model = OpenAi::new(info, key).base_url(url).headers(headers);
+                let model = OpenAi::new(info, key)
+                    .base_url(url)
+                    .timeouts(timeouts)
+                    .headers(headers);
                 let model = match vendor {
                     "azure" => model.azure(),
                     "xai" => model.cache_keys(),
@@ -467,6 +514,7 @@ impl Provider {
                 Gemini::new(info, key)
                     .base_url(url)
                     .site(site)
+                    .timeouts(timeouts)
                     .headers(headers),
             ),
             WireKind::Chat => {
@@ -478,10 +526,43 @@ impl Provider {
                 };
                 dialect.path.to_mut().push_str(&query);
                 let chat = Chat::new(info, key).dialect(dialect).base_url(url);
-                Arc::new(chat.headers(headers))
+                Arc::new(chat.timeouts(timeouts).headers(headers))
             }
-            WireKind::Foreign(wire) => wire.model(info, key.into(), url, headers),
+            WireKind::Foreign(wire) => {
+                wire.model(info, key.into(), url, Sending { headers, timeouts })
+            }
         })
+    }
+
+    /// The times that are usual for the provider.
+    fn known_timeouts(&self) -> Timeouts {
+        let (mut timeouts, vendor) = (Timeouts::default(), self.vendor());
+        if let Some((_, first_byte, idle)) = WAITS.iter().find(|(name, ..)| *name == vendor) {
+            timeouts.first_byte = Duration::from_secs(*first_byte);
+            timeouts.idle = Duration::from_secs(*idle);
+        }
+        timeouts
+    }
+
+    /// Adds to an address the path that the provider is known to have, if it is missing.
+    pub(crate) fn complete_address<'a>(&'a self, url: &'a str) -> Cow<'a, str> {
+        let is_part = self
+            .base_url
+            .strip_prefix(url)
+            .is_some_and(|rest| rest.starts_with('/'));
+        if is_part {
+            return Cow::Borrowed(&self.base_url);
+        }
+        let is_bare = url
+            .split_once("://")
+            .is_some_and(|(_, it)| !it.contains('/'));
+        let path = PATHS
+            .iter()
+            .find(|(name, _)| is_bare && *name == self.alike());
+        match path {
+            Some((_, path)) => Cow::Owned(format!("{url}{path}")),
+            None => Cow::Borrowed(url),
+        }
     }
 
     /// Checks that a provider of a configuration does not contradict itself.
@@ -671,6 +752,10 @@ impl<'de> Deserialize<'de> for WireKind {
 
 fn yes() -> bool {
     true
+}
+
+fn is_unset(patch: &TimeoutsPatch) -> bool {
+    *patch == TimeoutsPatch::default()
 }
 
 fn is_default(patch: &DialectPatch) -> bool {

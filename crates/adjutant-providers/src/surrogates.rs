@@ -235,8 +235,20 @@ impl<D: Decode> Decode for Joined<D> {
         decoded
     }
 
+    fn document(&mut self, json: &str, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        let (before, mended) = (out.len(), mended(json));
+        let json = mended.as_deref().unwrap_or(json);
+        let decoded = self.decoder.document(json, out);
+        self.restore(out, before);
+        decoded
+    }
+
     fn is_whole(&self) -> bool {
         self.decoder.is_whole()
+    }
+
+    fn awaits_usage(&self) -> bool {
+        self.decoder.awaits_usage()
     }
 
     fn cut(&mut self, out: &mut VecDeque<Chunk>) {

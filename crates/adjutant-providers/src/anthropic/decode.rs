@@ -10,7 +10,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{
     usage::Counts,
-    wire::{Begun, Delta, Event, Growth, Kind, Opened},
+    wire::{Begun, Delta, Event, Growth, Kind, Opened, WholeMessage},
 };
 use crate::{
     args::PartialArgs,
@@ -429,6 +429,22 @@ impl Decode for Decoder {
             return Ok(Flow::More);
         }
         self.event(frame, out)
+    }
+
+    fn document(&mut self, json: &str, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        let message: WholeMessage<'_> = serde_json::from_str(json).map_err(|_| unreadable(json))?;
+        self.wire_id = message.id.map(|Text(id)| id.into());
+        for (index, block) in (0..).zip(message.content) {
+            self.opened(Some(index), block, out)?;
+            self.closed(Some(index), out);
+        }
+        self.stop = message.stop_reason.map(|Text(reason)| reason.into());
+        self.noted("stop_details", message.stop_details);
+        self.noted("container", message.container);
+        self.noted("context_management", message.context_management);
+        self.report_dropped(message.input_transformations, out);
+        self.used(message.usage, out);
+        Ok(())
     }
 
     fn is_whole(&self) -> bool {

@@ -115,6 +115,35 @@ async fn answers_become_chunks_when_anything_is_sent() {
     play::conform(&model().inner, "anthropic").await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn answer_is_read_when_it_comes_as_one_document() {
+    let thinking = r#"{"type":"thinking","thinking":"Hm.","signature":"c2ln"}"#;
+    let text = r#"{"type":"text","text":"Look."}"#;
+    let call = r#"{"type":"tool_use","id":"toolu_1","name":"read","input":{"path":"a"}}"#;
+    let usage = r#"{"input_tokens":3,"output_tokens":7}"#;
+    let document = format!(
+        r#"{{"id":"msg_1","type":"message","role":"assistant","content":[{thinking},{text},{call}],"stop_reason":"tool_use","usage":{usage}}}"#
+    );
+    let open = |index: u8, block: &str| {
+        format!(r#"{{"type":"content_block_start","index":{index},"content_block":{block}}}"#)
+    };
+    let close = |index: u8| format!(r#"{{"type":"content_block_stop","index":{index}}}"#);
+    let events = [
+        r#"{"type":"message_start","message":{"id":"msg_1"}}"#,
+        &open(0, thinking),
+        &close(0),
+        &open(1, text),
+        &close(1),
+        &open(2, call),
+        &close(2),
+        &format!(
+            r#"{{"type":"message_delta","delta":{{"stop_reason":"tool_use"}},"usage":{usage}}}"#
+        ),
+        r#"{"type":"message_stop"}"#,
+    ];
+    play::document_says_the_same(&model().inner, &document, &events).await;
+}
+
 #[test]
 fn answers_break_nothing_when_they_are_garbled() {
     play::survive(&model().inner, "anthropic");

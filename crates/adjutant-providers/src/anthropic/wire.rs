@@ -226,6 +226,27 @@ pub(super) struct Begun<'a> {
     pub(super) input_transformations: Option<&'a RawValue>,
 }
 
+/// A whole answer, from servers that do not stream.
+#[derive(Debug, Deserialize)]
+pub(super) struct WholeMessage<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) content: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) stop_reason: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) stop_details: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) container: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) context_management: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) input_transformations: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+}
+
 /// The delta of `content_block_delta` or `message_delta`; the block tells which field counts.
 #[derive(Debug, Deserialize)]
 pub(super) struct Delta<'a> {

@@ -2,6 +2,7 @@
 
 mod calls;
 mod frame;
+mod tags;
 mod usage;
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
@@ -14,12 +15,13 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     details,
-    encode::AS_PART,
+    encode::{AS_PART, IN_TAGS},
     wire::{self, CallDelta, Choice, Completion, Delta, FunctionDelta, Groq, Spoken, SpokenPart},
 };
 use crate::{
     blocks::{Blocks, CallIdSeed},
     classify, counts,
+    dialect::Dialect,
     driver::{Decode, Finish, Flow},
     overflow,
     sse::Frame,
@@ -28,6 +30,7 @@ use crate::{
 };
 use calls::OpenCall;
 use frame::Around;
+use tags::Tags;
 
 /// Source: the streaming guide of Chat Completions, 2026-08.
 const DONE: &str = "[DONE]";
@@ -41,6 +44,9 @@ const MAX_NOTES: usize = 4_096;
 pub(super) struct Decoder {
     info: Arc<ModelInfo>,
     silent_overflow: bool,
+    /// True if the usage was requested.
+    wants_usage: bool,
+    tags: Tags,
     blocks: Blocks,
     /// The text or thinking that is being said.
     said: Option<OpenText>,
@@ -83,10 +89,17 @@ enum Kind {
 }
 
 impl Decoder {
-    pub(super) fn new(info: Arc<ModelInfo>, silent_overflow: bool, place: CallIdSeed) -> Self {
+    pub(super) fn new(info: Arc<ModelInfo>, dialect: &Dialect, place: CallIdSeed) -> Self {
+        let tags = if dialect.think_tags {
+            Tags::Start(String::new())
+        } else {
+            Tags::Text
+        };
         Self {
             info,
-            silent_overflow,
+            silent_overflow: dialect.silent_overflow,
+            wants_usage: dialect.stream_options,
+            tags,
             blocks: Blocks::new(place),
             said: None,
             has_deltas: false,
@@ -125,6 +138,11 @@ impl Decoder {
             .take()
             .filter(|reason| !reason.is_empty())
         {
+            let native = choice.native_finish_reason.0.take().unwrap_or_default();
+            if classify::is_failed_generation(&reason) || classify::is_failed_generation(&native) {
+                let text = format!("{} broke off ({reason} {native})", self.info.id);
+                return Err(Error::new(ErrorKind::Generation, text));
+            }
             // Source: OpenRouter's errors in mid-stream, DeepSeek's and Z.ai's references, 2026.
             if matches!(
                 &*reason,
@@ -178,6 +196,9 @@ impl Decoder {
                 .try_for_each(|note| self.notes.add(note))?;
         }
         let alone = delta.tool_calls.is_empty();
+        if !alone {
+            self.settle_tags(out)?;
+        }
         for call in delta.tool_calls.iter_mut() {
             self.call(call, out)?;
         }
@@ -244,6 +265,13 @@ impl Decoder {
     ) -> Result<(), Error> {
         if text.is_empty() {
             return Ok(());
+        }
+        if !matches!(self.tags, Tags::Text) {
+            if kind == Kind::Text {
+                return self.say_tagged(text, out);
+            }
+            // The server takes the thinking out itself.
+            self.settle_tags(out)?;
         }
         if self.said.as_ref().is_none_or(|said| said.kind != kind) {
             self.hush(out);
@@ -443,11 +471,21 @@ impl Decode for Decoder {
         self.finish.is_some() || self.done
     }
 
+    fn awaits_usage(&self) -> bool {
+        self.wants_usage && self.raw_usage.is_none()
+    }
+
+    fn cut(&mut self, out: &mut VecDeque<Chunk>) {
+        // The answer has failed already: a block that cannot be opened adds nothing to that.
+        let _ = self.settle_tags(out);
+    }
+
     fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
         let empty = self.blocks.is_empty() && self.calls.is_empty() && self.finish.is_none();
         if !self.is_whole() || empty {
             return Err(protocol("the stream ended in the middle"));
         }
+        self.settle_tags(out)?;
         self.hush(out);
         self.close_calls(out)?;
         if !self.details.is_empty() || !self.notes.is_empty() {

@@ -14,7 +14,7 @@ use crate::{
     projection::{self, ProjectedEntry},
     segments::{Encode, Messages, Tail, write},
 };
-pub(super) use messages::AS_PART;
+pub(super) use messages::{AS_PART, IN_TAGS};
 use options::BodyFields;
 
 /// Extra fields that would contradict the request.

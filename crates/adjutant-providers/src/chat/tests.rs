@@ -87,6 +87,87 @@ async fn answers_become_chunks_when_anything_is_sent() {
     play::conform(&model().inner, "chat").await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn answer_is_read_when_it_comes_as_one_document() {
+    let call = r#"{"id":"call_1","type":"function","function":{"name":"read","arguments":"{\"path\":\"a\"}"}}"#;
+    let said = format!(
+        r#"{{"role":"assistant","reasoning_content":"Hm.","content":"Look.","tool_calls":[{call}]}}"#
+    );
+    let usage = r#"{"prompt_tokens":3,"completion_tokens":7}"#;
+    let answer = |member: &str| {
+        format!(
+            r#"{{"id":"x","choices":[{{"index":0,"{member}":{said},"finish_reason":"tool_calls"}}],"usage":{usage}}}"#
+        )
+    };
+    let (document, event) = (answer("message"), answer("delta"));
+    play::document_says_the_same(&model().inner, &document, &[&event]).await;
+}
+
+/// Returns the blocks of an answer whose text comes in these pieces.
+async fn describe_text(provider: &str, pieces: &[&str]) -> Vec<String> {
+    let model = Chat::new(ModelInfo::new(format!("{provider}/m")), "sk-secret");
+    let event = |text: &str| {
+        let delta = json!({"choices": [{"index": 0, "delta": {"content": text}}]});
+        format!("data: {delta}\n\n")
+    };
+    let mut stream: String = pieces.iter().map(|it| event(it)).collect();
+    stream.push_str(
+        "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+    );
+    let items = play::play(&model.inner, &[stream.as_bytes()], play::End::Clean).await;
+    let Some(Ok(adjutant_llm::Chunk::Done(reply))) = items.last() else {
+        unreachable!("it is a success: {items:?}")
+    };
+    let text = |block: &Arc<Block>| match &**block {
+        Block::Text(text) => format!("text {}", text.text),
+        Block::Thinking(thinking) => format!("thinking {}", thinking.text),
+        other => format!("{other:?}"),
+    };
+    reply.blocks.iter().map(text).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn think_tags_are_thinking_only_at_the_start() {
+    for (said, expect) in [
+        (
+            "<think>Hm.</think>Hello",
+            &["thinking Hm.", "text Hello"][..],
+        ),
+        (
+            "\n<think>\nHm.\n</think>\n\nHello",
+            &["thinking \nHm.\n", "text Hello"],
+        ),
+        ("<think>\n\n</think>\n\nHello", &["text Hello"]),
+        ("<think></think>Hello", &["text Hello"]),
+        (
+            "<think>a < b </thin c</think>Hello",
+            &["thinking a < b </thin c", "text Hello"],
+        ),
+        ("<think>It goes on", &["thinking It goes on"]),
+        ("<think>It goes on</thi", &["thinking It goes on</thi"]),
+        ("Hello <think>x</think>", &["text Hello <think>x</think>"]),
+        ("<thinking>x", &["text <thinking>x"]),
+        ("<thi", &["text <thi"]),
+        (" Hello", &["text  Hello"]),
+        (
+            "<think>a</think>b<think>c</think>",
+            &["thinking a", "text b<think>c</think>"],
+        ),
+    ] {
+        let bounds: Vec<usize> = (0..=said.len())
+            .filter(|at| said.is_char_boundary(*at))
+            .collect();
+        for cut in &bounds {
+            let pieces = [&said[..*cut], &said[*cut..]];
+            assert_eq!(describe_text("vllm", &pieces).await, expect, "{pieces:?}");
+        }
+        let single: Vec<&str> = bounds.windows(2).map(|it| &said[it[0]..it[1]]).collect();
+        assert_eq!(describe_text("groq", &single).await, expect, "{said:?}");
+        let vendor = describe_text("deepseek", &[said]).await;
+        assert_eq!(vendor, [format!("text {said}")]);
+    }
+}
+
 #[test]
 fn answers_break_nothing_when_they_are_garbled() {
     play::survive(&model().inner, "chat");

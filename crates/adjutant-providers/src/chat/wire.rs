@@ -231,6 +231,8 @@ pub(super) struct Choice<'a> {
     /// A [`Delta`] too, from servers that do not really stream.
     pub(super) message: Option<&'a RawValue>,
     pub(super) finish_reason: Loose<'a>,
+    /// The reason of the provider behind a router. Source: "API reference", openrouter.ai/docs, 2026-11.
+    pub(super) native_finish_reason: Loose<'a>,
     /// Some servers put it here.
     pub(super) usage: Option<&'a RawValue>,
 }
@@ -394,6 +396,7 @@ impl<'de: 'a, 'a> Fill<'de> for Choice<'a> {
             "index" => self.index = map.next_value()?,
             "message" => self.message = map.next_value()?,
             "finish_reason" => self.finish_reason = map.next_value()?,
+            "native_finish_reason" => self.native_finish_reason = map.next_value()?,
             "usage" => self.usage = map.next_value()?,
             _ => map.next_value::<IgnoredAny>().map(drop)?,
         }

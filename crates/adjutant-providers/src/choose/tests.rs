@@ -1,6 +1,6 @@
 //! Tests of the choice, with variables and ports of their own.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -54,6 +54,102 @@ fn model_is_made_when_the_name_is_known() {
         "openai/my-own",
         Ok("openai/my-own"),
     );
+}
+
+/// The times that a model is waited for, as they are printed.
+fn times(model: Result<Arc<dyn Model>, Error>) -> String {
+    let text = format!("{:?}", model.expect("a model"));
+    let (_, times) = text.split_once("Timeouts { ").expect("it has times");
+    times.split(" }").next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn times_are_those_of_the_closest_setting() {
+    let json = r#"{
+        "providers": [{"name": "acme", "base_url": "https://llm.acme.example/v1", "timeouts": {"connect": 3, "silence": "1h"}}],
+        "timeouts": {"ollama": {"first_byte": "20m", "idle": 90}, "ollama/slow": {"idle": "1h", "total": 1.5}}
+    }"#;
+    let chooser = chooser(&[("XAI_API_KEY", "k"), OPENAI])
+        .configuration(json)
+        .expect("it is read");
+    for (name, expect) in [
+        (
+            "ollama/m",
+            "connect: 10s, first_byte: 1200s, idle: 90s, silence: 1800s, total: None",
+        ),
+        (
+            "ollama/slow",
+            "connect: 10s, first_byte: 1200s, idle: 3600s, silence: 1800s, total: Some(1.5s)",
+        ),
+        (
+            "acme/m",
+            "connect: 3s, first_byte: 600s, idle: 300s, silence: 3600s, total: None",
+        ),
+        (
+            "openai/gpt-5.4",
+            "connect: 10s, first_byte: 600s, idle: 600s, silence: 1800s, total: None",
+        ),
+        (
+            "vllm/m",
+            "connect: 10s, first_byte: 1800s, idle: 600s, silence: 1800s, total: None",
+        ),
+    ] {
+        assert_eq!(times(chooser.model(name)), expect, "{name}");
+    }
+    let mut patch = TimeoutsPatch::default();
+    patch.idle = Some(Duration::from_secs(7));
+    let expect = "connect: 10s, first_byte: 1200s, idle: 7s, silence: 1800s, total: Some(1.5s)";
+    assert_eq!(times(chooser.model_within("ollama/slow", patch)), expect);
+    let chooser = chooser.timeouts("", patch);
+    assert_eq!(times(chooser.model("ollama/slow")), expect);
+    for wrong in [
+        r#"{"idle": 0}"#,
+        r#"{"idle": "soon"}"#,
+        r#"{"idle": -1}"#,
+        r#"{"late": 1}"#,
+    ] {
+        let json = format!(r#"{{"timeouts": {{"ollama": {wrong}}}}}"#);
+        assert!(
+            Chooser::new(|_| None).configuration(&json).is_err(),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn address_gets_the_path_that_its_provider_is_known_to_have() {
+    for (name, url, expect) in [
+        (
+            "ollama",
+            "http://10.0.0.7:11434",
+            "http://10.0.0.7:11434/v1",
+        ),
+        (
+            "ollama",
+            "http://10.0.0.7:11434/api",
+            "http://10.0.0.7:11434/api",
+        ),
+        (
+            "groq",
+            "https://api.groq.com",
+            "https://api.groq.com/openai/v1",
+        ),
+        (
+            "openai-chat",
+            "https://api.openai.com",
+            "https://api.openai.com/v1",
+        ),
+        (
+            "openai-chat",
+            "https://gateway.example",
+            "https://gateway.example",
+        ),
+    ] {
+        let provider = Provider::known()
+            .find(|it| it.name == name)
+            .expect("it is known");
+        assert_eq!(provider.complete_address(url), expect);
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub(super) const OPENAI: Dialect = Dialect {
     cache_key: true,
     cache_options: true,
     files: true,
+    think_tags: false,
     ..GENERIC
 };
 
@@ -36,6 +37,7 @@ pub(super) const AZURE: Dialect = Dialect {
     key_variables: Cow::Borrowed(&[Cow::Borrowed("AZURE_OPENAI_API_KEY")]),
     key_header: KeyHeader::ApiKey,
     files: false,
+    think_tags: true,
     ..OPENAI
 };
 
@@ -109,6 +111,7 @@ pub(super) const DEEPSEEK: Dialect = Dialect {
     forced_thinking: false,
     structured: StructuredField::Object,
     images: false,
+    think_tags: false,
     ..GENERIC
 };
 
@@ -124,6 +127,7 @@ pub(super) const XAI: Dialect = Dialect {
     efforts: EFFORTS,
     replay: ThinkingReplay::Never,
     parallel_calls: true,
+    think_tags: false,
     ..GENERIC
 };
 
@@ -145,6 +149,7 @@ pub(super) const MISTRAL: Dialect = Dialect {
     order: RoleOrder::BridgeResults,
     result_names: true,
     null_content: false,
+    think_tags: false,
     ..GENERIC
 };
 
@@ -200,6 +205,7 @@ pub(super) const MOONSHOT: Dialect = Dialect {
     replay: ThinkingReplay::Demanded,
     forced_thinking: false,
     strict_schemas: false,
+    think_tags: false,
     ..GENERIC
 };
 
@@ -223,6 +229,7 @@ pub(super) const ZAI: Dialect = Dialect {
     tool_stream: true,
     structured: StructuredField::Object,
     silent_overflow: true,
+    think_tags: false,
     ..GENERIC
 };
 
@@ -242,6 +249,7 @@ pub(super) const QWEN: Dialect = Dialect {
     forced_thinking: false,
     parallel_calls: true,
     structured: StructuredField::Object,
+    think_tags: false,
     ..GENERIC
 };
 

@@ -23,6 +23,12 @@ use tokio::runtime::{Handle, Id};
 /// The largest number of idle connections to one host that are kept.
 const MAX_IDLE: usize = 1_024;
 
+/// The time after which the kernel probes a silent connection, and between two probes. Connections speak HTTP/1.1, which
+/// has no ping of its own. A peer that is gone is found within about 90 s, however long an answer may take.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// The number of probes without an answer after which a connection is dead.
+const KEEP_ALIVE_RETRIES: u32 = 2;
+
 /// The way in which a host is connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Route {
@@ -97,6 +103,9 @@ fn build(connect: Duration, route: Route) -> Result<Client, Error> {
         .tls_backend_preconfigured(tls()?)
         .http1_only()
         .tcp_nodelay(true)
+        .tcp_keepalive(KEEP_ALIVE)
+        .tcp_keepalive_interval(KEEP_ALIVE)
+        .tcp_keepalive_retries(KEEP_ALIVE_RETRIES)
         .connect_timeout(connect)
         .pool_max_idle_per_host(MAX_IDLE)
         .redirect(reqwest::redirect::Policy::none())

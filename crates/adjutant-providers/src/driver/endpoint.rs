@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use adjutant_llm::{Error, ErrorKind};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use reqwest::{Client, Url};
+use serde::{Deserialize, Serialize};
 
 use super::clients::{Route, client};
 use crate::{
@@ -18,10 +19,90 @@ use crate::{
 pub struct Timeouts {
     /// Until a connection stands; 10 s by default.
     pub connect: Duration,
-    /// From the request to the first byte of the answer's events; 120 s by default.
+    /// From the request to the first byte of the answer's body, which may be a comment; 10 min by default.
     pub first_byte: Duration,
-    /// Between two events of the answer, whatever comments come between them; 120 s by default.
+    /// Between two pieces of the answer, whatever they hold; 5 min by default. Comments, keep-alive events and empty data
+    /// show that the server is alive.
     pub idle: Duration,
+    /// Without content: text, thinking, a call or usage, whatever else keeps the connection alive; 30 min by default.
+    pub silence: Duration,
+    /// From the request to the end of the answer; no limit by default.
+    pub total: Option<Duration>,
+}
+
+/// Times of [`Timeouts`] that are set to something else.
+///
+/// Shape: `{"first_byte": "10m", "idle": 90}`: seconds, or texts such as `1h30m` and `1.5s`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct TimeoutsPatch {
+    /// [`Timeouts::connect`].
+    #[serde(with = "length", skip_serializing_if = "Option::is_none")]
+    pub connect: Option<Duration>,
+    /// [`Timeouts::first_byte`].
+    #[serde(with = "length", skip_serializing_if = "Option::is_none")]
+    pub first_byte: Option<Duration>,
+    /// [`Timeouts::idle`].
+    #[serde(with = "length", skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Duration>,
+    /// [`Timeouts::silence`].
+    #[serde(with = "length", skip_serializing_if = "Option::is_none")]
+    pub silence: Option<Duration>,
+    /// [`Timeouts::total`].
+    #[serde(with = "length", skip_serializing_if = "Option::is_none")]
+    pub total: Option<Duration>,
+}
+
+/// A length of time in JSON.
+mod length {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
+
+    use crate::limits::go_duration;
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Length {
+        Seconds(f64),
+        Text(String),
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        length: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(length.unwrap_or_default().as_secs_f64())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let length = match Length::deserialize(deserializer)? {
+            Length::Seconds(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+            Length::Text(text) => go_duration(&text),
+        };
+        let wrong = || D::Error::custom("a time is seconds or a text such as \"10m\", above zero");
+        length
+            .filter(|it| !it.is_zero())
+            .map(Some)
+            .ok_or_else(wrong)
+    }
+}
+
+impl TimeoutsPatch {
+    /// The same with the times that another one sets.
+    #[must_use]
+    pub fn merge(self, by: Self) -> Self {
+        Self {
+            connect: by.connect.or(self.connect),
+            first_byte: by.first_byte.or(self.first_byte),
+            idle: by.idle.or(self.idle),
+            silence: by.silence.or(self.silence),
+            total: by.total.or(self.total),
+        }
+    }
 }
 
 /// The way in which a wire says who is asking.
@@ -172,6 +253,12 @@ impl Endpoint {
     /// The host and port, for messages.
     pub(crate) fn host(&self) -> &str {
         self.target.as_ref().map_or("", |target| &target.host)
+    }
+
+    /// The address of requests without its query, for messages.
+    pub(crate) fn url(&self) -> &str {
+        let url = self.target.as_ref().map_or("", |it| it.url.as_str());
+        url.split('?').next().unwrap_or_default()
     }
 
     /// The client and a request with this body, these headers beside our own, and this secret instead of the key. The
@@ -337,7 +424,7 @@ impl RequestTarget {
                 address.path
             )));
         }
-        let url = base_of(base).and_then(|_| Url::parse(&format!("{base}{}", address.path)).ok());
+        let url = base_of(base).and_then(|_| Url::parse(&join_url(base, &address.path)).ok());
         // The address is not repeated: it may hold a password, or a key that was put in the wrong place.
         let url = url.ok_or_else(|| {
             let form = "https://host/path, without a user, a query or a fragment";
@@ -389,6 +476,44 @@ impl RequestTarget {
     }
 }
 
+/// The operations with which base URLs are often given.
+const OPERATIONS: [&str; 5] = [
+    "/chat/completions",
+    "/responses",
+    "/messages",
+    "/embeddings",
+    "/models",
+];
+
+/// The address of a path below a base URL, which may end in an operation, or in the version with which the path starts.
+fn join_url(base: &str, path: &str) -> String {
+    let base = OPERATIONS
+        .iter()
+        .find_map(|it| base.strip_suffix(it))
+        .unwrap_or(base);
+    let last = base
+        .rsplit_once('/')
+        .filter(|(before, _)| !before.ends_with('/'))
+        .and_then(|(_, last)| version(last));
+    let (first, rest) = path
+        .get(1..)
+        .and_then(|it| it.split_once('/'))
+        .unwrap_or_default();
+    if last.is_some() && last == version(first) {
+        format!("{base}/{rest}")
+    } else {
+        format!("{base}{path}")
+    }
+}
+
+/// The number of a version such as `v1` or `v1beta`.
+fn version(segment: &str) -> Option<&str> {
+    let name = segment.strip_prefix('v')?;
+    let number = name.trim_end_matches(|it: char| it.is_ascii_lowercase());
+    let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
+    is_number.then_some(number)
+}
+
 /// A base URL that requests can be sent to.
 fn base_of(base: &str) -> Option<Url> {
     let authority = base
@@ -425,11 +550,28 @@ impl fmt::Debug for RequestTarget {
 
 impl Timeouts {
     /// The defaults.
+    ///
+    /// Source: `DEFAULT_TIMEOUT` of openai-python and anthropic-sdk-python (10 min), and `stream_idle_timeout_ms` of codex
+    /// (5 min), 2026-11.
     pub fn new() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            first_byte: Duration::from_secs(120),
-            idle: Duration::from_secs(120),
+            first_byte: Duration::from_secs(600),
+            idle: Duration::from_secs(300),
+            silence: Duration::from_secs(1_800),
+            total: None,
+        }
+    }
+
+    /// The same with the times that a patch sets.
+    #[must_use]
+    pub fn apply(self, patch: TimeoutsPatch) -> Self {
+        Self {
+            connect: patch.connect.unwrap_or(self.connect),
+            first_byte: patch.first_byte.unwrap_or(self.first_byte),
+            idle: patch.idle.unwrap_or(self.idle),
+            silence: patch.silence.unwrap_or(self.silence),
+            total: patch.total.or(self.total),
         }
     }
 
@@ -440,7 +582,7 @@ impl Timeouts {
         self
     }
 
-    /// Sets how long the first byte of the answer's events may take.
+    /// Sets how long the first byte of the answer's body may take.
     #[must_use]
     pub fn first_byte(mut self, limit: Duration) -> Self {
         self.first_byte = limit;
@@ -451,6 +593,20 @@ impl Timeouts {
     #[must_use]
     pub fn idle(mut self, limit: Duration) -> Self {
         self.idle = limit;
+        self
+    }
+
+    /// Sets how long the answer may go without content.
+    #[must_use]
+    pub fn silence(mut self, limit: Duration) -> Self {
+        self.silence = limit;
+        self
+    }
+
+    /// Sets how long the whole answer may take.
+    #[must_use]
+    pub fn total(mut self, limit: Duration) -> Self {
+        self.total = Some(limit);
         self
     }
 }
@@ -494,6 +650,71 @@ mod tests {
             Route::Outside,
         );
         check("http://10.0.0.1", "10.0.0.1", Route::Outside);
+    }
+
+    #[test]
+    fn address_is_whole_when_the_base_holds_a_version_or_an_operation() {
+        let (chat, messages) = ("/chat/completions", "/v1/messages");
+        let gemini = "/v1beta/models/m:streamGenerateContent?alt=sse";
+        for (base, path, expect) in [
+            ("https://a.example/v1", chat, "/v1/chat/completions"),
+            ("https://a.example/v1/", chat, "/v1/chat/completions"),
+            (
+                "https://a.example/v1/chat/completions",
+                chat,
+                "/v1/chat/completions",
+            ),
+            (
+                "https://a.example/v1/responses",
+                chat,
+                "/v1/chat/completions",
+            ),
+            (
+                "https://a.example/openai/v1",
+                "/v1/chat/completions",
+                "/openai/v1/chat/completions",
+            ),
+            ("https://a.example", messages, "/v1/messages"),
+            ("https://a.example/v1", messages, "/v1/messages"),
+            ("https://a.example/v1/messages/", messages, "/v1/messages"),
+            (
+                "https://a.example/anthropic/v1",
+                messages,
+                "/anthropic/v1/messages",
+            ),
+            (
+                "https://a.example/team/v2",
+                messages,
+                "/team/v2/v1/messages",
+            ),
+            (
+                "https://a.example",
+                gemini,
+                "/v1beta/models/m:streamGenerateContent",
+            ),
+            (
+                "https://a.example/v1beta",
+                gemini,
+                "/v1beta/models/m:streamGenerateContent",
+            ),
+            (
+                "https://a.example/v1beta/models",
+                gemini,
+                "/v1beta/models/m:streamGenerateContent",
+            ),
+            (
+                "https://a.example/v1",
+                gemini,
+                "/v1/models/m:streamGenerateContent",
+            ),
+            ("https://v1", messages, "/v1/messages"),
+        ] {
+            let endpoint = Endpoint::new(base, Address::new(path), Key::none());
+            let url = endpoint.url();
+            let (_, rest) = url.split_once("://").expect("a scheme");
+            let path = &rest[rest.find('/').unwrap_or(rest.len())..];
+            assert_eq!(path, expect, "{base}");
+        }
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::{classify::Refusal, credentials::Secrets, limits};
 
 /// The largest number of bytes of a refused request's answer that are read.
 pub(super) const MAX_BODY: usize = 64 * 1024;
+/// The largest number of bytes of an answer that is one document: several inline images fit.
+const MAX_DOCUMENT: usize = 64 * 1024 * 1024;
 /// The largest number of characters that a message quotes of an answer that is no event stream.
 const MAX_EXCERPT: usize = 200;
 
@@ -18,6 +20,8 @@ const MAX_EXCERPT: usize = 200;
 pub(super) struct Refused {
     status: u16,
     retry_after: Option<Duration>,
+    /// The time until the limits of the account are reset.
+    reset_after: Option<Duration>,
     should_retry: Option<bool>,
     request_id: Option<Arc<str>>,
     body: Vec<u8>,
@@ -28,6 +32,7 @@ impl Refused {
         Self {
             status: parts.status.as_u16(),
             retry_after: limits::retry_after(&parts.headers),
+            reset_after: limits::reset_after(&parts.headers),
             should_retry: limits::should_retry(&parts.headers),
             request_id: limits::request_id(&parts.headers),
             body: Vec::new(),
@@ -39,6 +44,7 @@ impl Refused {
         Self {
             status: 200,
             retry_after: None,
+            reset_after: None,
             should_retry: None,
             request_id,
             body: Vec::new(),
@@ -48,23 +54,48 @@ impl Refused {
     /// Takes more of the body; whether there is room for more.
     pub(super) fn take(&mut self, bytes: Option<&Bytes>) -> bool {
         let bytes = bytes.map(|it| &it[..]).unwrap_or_default();
-        let room = MAX_BODY - self.body.len();
+        let most = if self.is_success() {
+            MAX_DOCUMENT
+        } else {
+            MAX_BODY
+        };
+        let room = most - self.body.len();
         self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        self.body.len() < MAX_BODY
+        self.body.len() < most
+    }
+
+    pub(super) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    pub(super) fn body(&self) -> &[u8] {
+        &self.body
     }
 
     /// The error. The body is cleaned before it is cut, so that no half of a secret is left of it.
-    pub(super) fn into_error(self, info: &ModelInfo, secrets: &Secrets) -> Error {
+    pub(super) fn into_error(
+        self,
+        info: &ModelInfo,
+        endpoint: &Endpoint,
+        secrets: &Secrets,
+    ) -> Error {
         let body = String::from_utf8_lossy(&self.body);
         let body = secrets.clean(&body);
-        let mut error = if (200..300).contains(&self.status) {
-            unexpected(info, self.status, &body)
+        let mut error = if self.is_success() {
+            unexpected(info, endpoint, self.status, &body)
         } else {
-            let what = format!("{} answered {}", info.id, self.status);
+            // What is missing or has moved is mostly a wrong address.
+            let at = match self.status {
+                300..=399 | 404 | 405 => format!(" at {}", endpoint.url()),
+                _ => String::new(),
+            };
+            let what = format!("{} answered {}{at}", info.id, self.status);
             Refusal::of_body(self.status, &body).into_error(&what, &body)
         };
         if let Some(wait) = self.retry_after {
             error = error.with(|it| it.retry_after = Some(wait));
+        } else if let Some(wait) = self.reset_after.filter(|_| is_limit(&error)) {
+            error = error.with(|it| it.retry_after = it.retry_after.or(Some(wait)));
         }
         if let Some(should) = self.should_retry {
             error = error.with(|it| it.should_retry = Some(should));
@@ -76,13 +107,19 @@ impl Refused {
     }
 }
 
+/// True if an error ends when the limits of the account are reset.
+fn is_limit(error: &Error) -> bool {
+    error.kind() == ErrorKind::RateLimited
+}
+
 /// A success with JSON or HTML: an error that came with the wrong status, or another service.
-fn unexpected(info: &ModelInfo, status: u16, body: &str) -> Error {
+fn unexpected(info: &ModelInfo, endpoint: &Endpoint, status: u16, body: &str) -> Error {
     told(info, body).unwrap_or_else(|| {
         let excerpt: String = body.trim().chars().take(MAX_EXCERPT).collect();
         let text = format!(
-            "{} answered with something else than an event stream: {excerpt}",
-            info.id
+            "{} answered at {} with something else than an event stream: {excerpt}",
+            info.id,
+            endpoint.url()
         );
         Error::new(ErrorKind::Protocol, text).with(|it| {
             it.status = Some(status);
@@ -150,23 +187,48 @@ pub(super) fn broken(endpoint: &Endpoint, error: reqwest::Error) -> Error {
     Error::new(ErrorKind::Network, text).with_source(error.without_url())
 }
 
+/// A limit of the time of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limit {
+    FirstByte,
+    Idle,
+    Silence,
+    Total,
+}
+
 /// Nothing came in time.
-pub(super) fn timed_out(endpoint: &Endpoint, answered: bool) -> Error {
+pub(super) fn timed_out(endpoint: &Endpoint, limit: Limit) -> Error {
     let (host, timeouts) = (endpoint.host(), endpoint.timeouts());
-    let text = if answered {
-        format!("nothing more came from {host} within {:?}", timeouts.idle)
-    } else {
-        format!(
-            "no answer came from {host} within {:?}",
-            timeouts.first_byte
-        )
+    let text = match limit {
+        Limit::FirstByte => {
+            format!(
+                "no answer came from {host} within {:?}",
+                timeouts.first_byte
+            )
+        }
+        Limit::Idle => format!("nothing more came from {host} within {:?}", timeouts.idle),
+        Limit::Silence => {
+            format!("{host} sent no content within {:?}", timeouts.silence)
+        }
+        Limit::Total => {
+            let total = timeouts.total.unwrap_or_default();
+            format!("the answer of {host} was not whole within {total:?}")
+        }
     };
     Error::new(ErrorKind::Timeout, text)
 }
 
+/// The longest wait for a key.
+const MAX_KEY_WAIT: Duration = Duration::from_secs(120);
+
+/// The time that a key is waited for.
+pub(super) fn key_wait(endpoint: &Endpoint) -> Duration {
+    endpoint.timeouts().first_byte.min(MAX_KEY_WAIT)
+}
+
 /// The key was not there in time.
 pub(super) fn keyless(endpoint: &Endpoint) -> Error {
-    let (host, limit) = (endpoint.host(), endpoint.timeouts().first_byte);
+    let (host, limit) = (endpoint.host(), key_wait(endpoint));
     Error::new(
         ErrorKind::Timeout,
         format!("no key for {host} was there within {limit:?}"),

@@ -7,7 +7,10 @@ use bytes::{Bytes, BytesMut};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout_at;
 
-use super::{Endpoint, after, failure};
+use super::{
+    Endpoint, after,
+    failure::{self, Limit},
+};
 use crate::{credentials::Secrets, limits};
 
 /// The largest number of bytes that an answer may have.
@@ -28,7 +31,7 @@ pub(crate) async fn post<T: DeserializeOwned>(
             "a model of a provider was asked outside of a tokio runtime",
         ));
     }
-    let limit = after(endpoint.timeouts().first_byte);
+    let limit = after(failure::key_wait(endpoint));
     let mut secrets = endpoint.secrets();
     let mut refused = None;
     loop {
@@ -45,10 +48,7 @@ pub(crate) async fn post<T: DeserializeOwned>(
             .map(|it| it.trim().into())
             .filter(|it: &Arc<str>| !it.is_empty());
         secrets.add(secret.as_deref().unwrap_or_default());
-        let exchange = exchange(endpoint, info, secret.as_deref(), &secrets, body.clone());
-        let answer = timeout_at(limit, exchange)
-            .await
-            .unwrap_or_else(|_| Err(failure::timed_out(endpoint, false)));
+        let answer = exchange(endpoint, info, secret.as_deref(), &secrets, body.clone()).await;
         let is_again = refused.is_none() && endpoint.key().is_token();
         if is_again
             && answer
@@ -78,15 +78,24 @@ async fn exchange(
     body: Bytes,
 ) -> Result<JsonAnswer, Error> {
     let (client, request) = endpoint.request(&[], &Default::default(), secret, body.into())?;
-    let mut response = client
-        .execute(request)
+    let timeouts = endpoint.timeouts();
+    let late = |limit| move |_| failure::timed_out(endpoint, limit);
+    // Nothing of the answer can be used before its end, so the time without content is that of the whole answer.
+    let end = after(
+        timeouts
+            .total
+            .map_or(timeouts.silence, |total| total.min(timeouts.silence)),
+    );
+    let mut response = timeout_at(end.min(after(timeouts.first_byte)), client.execute(request))
         .await
+        .map_err(late(Limit::FirstByte))?
         .map_err(|error| failure::unreachable(endpoint, error))?;
     let refused = !response.status().is_success();
     let request_id = limits::request_id(response.headers());
     let mut answer = BytesMut::new();
     loop {
-        match response.chunk().await {
+        let chunk = timeout_at(end.min(after(timeouts.idle)), response.chunk());
+        match chunk.await.map_err(late(Limit::Idle))? {
             Ok(Some(bytes)) => answer.extend_from_slice(&bytes),
             Ok(None) => break,
             // A refusal says enough as far as it came.
@@ -115,7 +124,7 @@ async fn exchange(
         .into_parts();
     let mut refused = failure::Refused::new(&parts);
     refused.take(Some(&answer.freeze()));
-    Err(refused.into_error(info, secrets))
+    Err(refused.into_error(info, endpoint, secrets))
 }
 
 /// The answer, or what it says instead: some servers say an error under the status of a success.

@@ -214,6 +214,7 @@ struct Plain {
 #[derive(Default)]
 struct PlainDecoder {
     whole: bool,
+    counts: bool,
 }
 
 impl Driven for Plain {
@@ -249,6 +250,10 @@ impl Decode for PlainDecoder {
                 return Ok(Flow::Finished);
             }
             "whole" => self.whole = true,
+            "counts" => {
+                self.whole = true;
+                self.counts = true;
+            }
             "secret" => {
                 return Err(Error::new(ErrorKind::Invalid, "sk-secret is no good")
                     .with(|it| it.body = Some("sk-secret".into())));
@@ -260,6 +265,10 @@ impl Decode for PlainDecoder {
 
     fn is_whole(&self) -> bool {
         self.whole
+    }
+
+    fn awaits_usage(&self) -> bool {
+        self.counts
     }
 
     fn end(&mut self, _: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
@@ -298,16 +307,18 @@ async fn check(pieces: &[&str], end: End, expect: Result<(), (ErrorKind, &str)>,
 
 #[tokio::test(start_paused = true)]
 async fn stream_times_out_when_nothing_comes() {
-    let late = "no answer came from a.example within 120s";
-    check(&[], End::Hangs, Err((ErrorKind::Timeout, late)), 120.0).await;
-    let pause = "nothing more came from a.example within 120s";
-    check(
-        &["data: a\n\n"],
-        End::Hangs,
-        Err((ErrorKind::Timeout, pause)),
-        120.0,
-    )
-    .await;
+    let late = "no answer came from a.example within 600s";
+    check(&[], End::Hangs, Err((ErrorKind::Timeout, late)), 600.0).await;
+    let pause = "nothing more came from a.example within 300s";
+    for piece in ["data: a\n\n", ": wait\n\n", "\n"] {
+        check(
+            &[piece],
+            End::Hangs,
+            Err((ErrorKind::Timeout, pause)),
+            300.0,
+        )
+        .await;
+    }
 }
 
 /// A body that says something every second, for ever.
@@ -330,34 +341,83 @@ impl Body for Drip {
     }
 }
 
+/// A driver that reads what drips.
+fn drip_driver(wire: &Arc<Plain>, said: &'static str) -> Driver<Plain> {
+    let drip = Drip(
+        said.as_bytes(),
+        Box::pin(tokio::time::sleep(Duration::from_secs(1))),
+    );
+    let mut driver = Driver::new(Arc::clone(wire), State::Reading(reqwest::Body::wrap(drip)));
+    driver.deadline = Instant::now() + wire.endpoint().timeouts().first_byte;
+    driver.clock.end = wire.endpoint().timeouts().total.map(after);
+    driver.decoder = Some(Joined::new(
+        wire.decoder(CallIdSeed {
+            turn: 1,
+            attempt: 0,
+        }),
+        Default::default(),
+    ));
+    driver
+}
+
 #[tokio::test(start_paused = true)]
-async fn stream_times_out_when_only_comments_or_half_events_come() {
-    for said in [": still here\n\n", "x"] {
+async fn stream_reports_a_silent_server_until_the_silence_is_too_long() {
+    for said in [
+        ": still here\n\n",
+        "x",
+        "\n",
+        "data:\n\n",
+        "event: ping\ndata: {}\n\n",
+    ] {
         let wire = plain("https://a.example/");
-        let drip = Drip(
-            said.as_bytes(),
-            Box::pin(tokio::time::sleep(Duration::from_secs(1))),
-        );
-        let mut driver = Driver::new(Arc::clone(&wire), State::Reading(reqwest::Body::wrap(drip)));
-        driver.deadline = Instant::now() + wire.endpoint().timeouts().first_byte;
-        driver.decoder = Some(Joined::new(
-            wire.decoder(CallIdSeed {
-                turn: 1,
-                attempt: 0,
-            }),
-            Default::default(),
-        ));
         let begun = Instant::now();
-        let mut stream = Box::pin(driver);
-        let item = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx))
-            .await
-            .expect("an item");
+        let mut stream = Box::pin(drip_driver(&wire, said));
+        let mut reports = Vec::new();
+        let error = loop {
+            let item = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await;
+            match item.expect("an item") {
+                Ok(Chunk::Pending { silent }) => reports.push(silent.as_secs()),
+                Ok(other) => unreachable!("no content came: {other:?}"),
+                Err(error) => break error,
+            }
+        };
+        let expect = "a.example sent no content within 1800s";
         assert_eq!(
-            item.expect_err("nothing was said").kind(),
-            ErrorKind::Timeout
+            (error.kind(), error.message()),
+            (ErrorKind::Timeout, expect)
         );
-        assert_eq!(begun.elapsed().as_secs(), 120);
+        assert_eq!(begun.elapsed().as_secs(), 1_800, "{said:?}");
+        assert_eq!(reports[..3], [15, 30, 45], "{said:?}");
+        assert_eq!(reports.len(), 120, "{said:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stream_times_out_when_the_whole_answer_takes_too_long() {
+    let mut wire = plain("https://a.example/");
+    let timeouts = Timeouts::default().total(Duration::from_secs(60));
+    if let Some(wire) = Arc::get_mut(&mut wire) {
+        wire.endpoint.set_timeouts(timeouts);
+    }
+    let mut stream = Box::pin(drip_driver(&wire, "data: a\n\n"));
+    let error = loop {
+        let item = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await;
+        if let Err(error) = item.expect("an item") {
+            break error;
+        }
+    };
+    assert_eq!(
+        (error.kind(), error.message()),
+        (
+            ErrorKind::Timeout,
+            "the answer of a.example was not whole within 60s"
+        )
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_is_waited_for_longer_when_it_was_requested() {
+    check(&["data: counts\n\n"], End::Hangs, Ok(()), 5.0).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -397,7 +457,7 @@ async fn stream_fails_when_the_body_breaks() {
 
 #[tokio::test(start_paused = true)]
 async fn stream_says_what_came_when_it_is_no_event_stream() {
-    let html = "x/y answered with something else than an event stream: <html>hi</html>";
+    let html = "x/y answered at https://a.example/p with something else than an event stream: <html>hi</html>";
     check(
         &["<html>", "hi</html>"],
         End::Clean,
@@ -409,7 +469,7 @@ async fn stream_says_what_came_when_it_is_no_event_stream() {
         &["<html>hi</html>"],
         End::Hangs,
         Err((ErrorKind::Protocol, html)),
-        120.0,
+        300.0,
     )
     .await;
     let json = r#"{"error":{"type":"overloaded_error","message":"busy"}}"#;
@@ -489,5 +549,44 @@ fn debug_prints_no_key_when_a_model_is_printed() {
     assert!(
         !text.contains("sk-secret") && !text.contains("password") && text.contains("redacted"),
         "{text}"
+    );
+}
+
+/// The blocks, the usage and the stop of an answer.
+fn describe_reply(items: &[Result<Chunk, Error>]) -> Vec<String> {
+    let reply = match items.last() {
+        Some(Ok(Chunk::Done(reply))) => reply,
+        other => unreachable!("it is a success: {other:?}"),
+    };
+    let blocks = reply.blocks.iter().map(|block| json(&**block));
+    let usage = [json(&reply.usage), json(&reply.stop)];
+    blocks.chain(usage).collect()
+}
+
+/// Checks that an answer says the same as a stream, as one document, and as a list of one.
+pub(crate) async fn document_says_the_same<W: Driven>(
+    wire: &Arc<W>,
+    document: &str,
+    events: &[&str],
+) {
+    let stream: String = events.iter().map(|it| format!("data: {it}\n\n")).collect();
+    let expect = describe_reply(&play(wire, &[stream.as_bytes()], End::Clean).await);
+    for body in [
+        document.to_owned(),
+        format!(" \r\n{document}\n"),
+        format!("[{document}]"),
+    ] {
+        let bytes = body.as_bytes();
+        for cut in [0, 1, bytes.len() / 2] {
+            let items = play(wire, &[&bytes[..cut], &bytes[cut..]], End::Clean).await;
+            assert_eq!(describe_reply(&items), expect, "{body} cut at {cut}");
+        }
+    }
+    let half = &document[..document.len() / 2];
+    let items = play(wire, &[half.as_bytes()], End::Clean).await;
+    let last = items.last().expect("a terminal");
+    assert_eq!(
+        last.as_ref().expect_err("it is cut").kind(),
+        ErrorKind::Protocol
     );
 }

@@ -327,9 +327,7 @@ impl Decoder {
             .unwrap_or_default();
         let text = format!("{} broke off ({reason}){why}", self.model);
         Err(match failure {
-            Failure::Passing => {
-                Error::new(ErrorKind::Overloaded, text).with(|it| it.should_retry = Some(true))
-            }
+            Failure::Passing => Error::new(ErrorKind::Generation, text),
             Failure::Request => Error::new(ErrorKind::Invalid, text),
         }
         .with(|it| it.code = Some(reason.into())))

@@ -164,6 +164,12 @@ async fn answers_become_chunks_when_anything_is_sent() {
     play::conform(&model(ID).inner, "gemini").await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn answer_is_read_when_it_comes_as_one_document() {
+    let document = r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Hm.","thought":true},{"text":"Look."},{"functionCall":{"name":"read","args":{"path":"a"}}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":7}}"#;
+    play::document_says_the_same(&model(ID).inner, document, &[document]).await;
+}
+
 #[test]
 fn answers_break_nothing_when_they_are_garbled() {
     play::survive(&model(ID).inner, "gemini");

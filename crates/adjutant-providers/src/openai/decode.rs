@@ -318,6 +318,15 @@ impl Decode for Decoder {
         self.event(kind.as_deref().unwrap_or(frame.event), event, data, out)
     }
 
+    fn document(&mut self, json: &str, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        let raw: &RawValue = serde_json::from_str(json).map_err(|_| unreadable(json))?;
+        let response: Response<'_> = serde_json::from_str(json).map_err(|_| unreadable(json))?;
+        if response.output.is_none() {
+            return Err(unreadable(json));
+        }
+        self.ended("response.done", raw, out)
+    }
+
     fn is_whole(&self) -> bool {
         self.ending.is_some()
     }

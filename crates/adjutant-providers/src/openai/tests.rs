@@ -155,6 +155,13 @@ async fn answers_become_chunks_when_anything_is_sent() {
     play::conform(&model().inner, "openai").await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn answer_is_read_when_it_comes_as_one_document() {
+    let document = r#"{"id":"resp_1","object":"response","status":"completed","error":null,"output":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"c2ln"},{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"Look.","annotations":[]}]},{"type":"function_call","id":"fc_1","call_id":"call_1","name":"read","arguments":"{\"path\":\"a\"}"}],"usage":{"input_tokens":3,"output_tokens":7}}"#;
+    let event = format!(r#"{{"type":"response.completed","response":{document}}}"#);
+    play::document_says_the_same(&model().inner, document, &[&event]).await;
+}
+
 #[test]
 fn answers_break_nothing_when_they_are_garbled() {
     play::survive(&model().inner, "openai");

@@ -80,14 +80,14 @@ mod tests {
     use adjutant_llm::{Chunk, ModelInfo};
 
     use super::super::Decoder;
-    use crate::{blocks::CallIdSeed, driver::Decode, sse::Frame};
+    use crate::{blocks::CallIdSeed, dialect::Dialect, driver::Decode, sse::Frame};
 
     /// What a stream of events says, each read with what is known of those before it, or by a decoder of its own.
     fn said(events: &[String], alone: bool) -> (String, bool) {
         let new = || {
             Decoder::new(
                 Arc::new(ModelInfo::new("test/model")),
-                false,
+                Dialect::of("openai"),
                 CallIdSeed {
                     turn: 1,
                     attempt: 0,

@@ -38,6 +38,8 @@ const UNDERSTOOD: &str = "Understood.";
 const GO_ON: &str = "Go on.";
 /// The field of thinking that came as a part of the content.
 pub(in crate::chat) const AS_PART: &str = "content";
+/// The field of thinking that came in tags. It does not go back: templates drop the tags of earlier replies.
+pub(in crate::chat) const IN_TAGS: &str = "think_tags";
 
 impl Encoder {
     pub(super) fn user(
@@ -137,6 +139,7 @@ impl Encoder {
             let mut all = Cow::Borrowed(&*first.text);
             spoken.for_each(|it| all.to_mut().push_str(&it.text));
             match field {
+                IN_TAGS => {}
                 "reasoning" => message.reasoning = Some(all),
                 "reasoning_text" => message.reasoning_text = Some(all),
                 _ => message.reasoning_content = Some(all),

@@ -5,7 +5,9 @@ use std::{collections::VecDeque, sync::Arc};
 use adjutant_llm::ModelInfo;
 use serde_json::{Value, json};
 
-use crate::{blocks::CallIdSeed, chat::decode::Decoder, driver::Decode, sse::Frame};
+use crate::{
+    blocks::CallIdSeed, chat::decode::Decoder, dialect::Dialect, driver::Decode, sse::Frame,
+};
 
 /// Decodes pieces of calls, one an event: the name, the arguments and the id of each call.
 fn calls(pieces: &[Value]) -> Result<Vec<(String, String, String)>, String> {
@@ -13,7 +15,11 @@ fn calls(pieces: &[Value]) -> Result<Vec<(String, String, String)>, String> {
         turn: 1,
         attempt: 0,
     };
-    let mut decoder = Decoder::new(Arc::new(ModelInfo::new("test/model")), false, seed);
+    let mut decoder = Decoder::new(
+        Arc::new(ModelInfo::new("test/model")),
+        Dialect::of("openai"),
+        seed,
+    );
     let mut out = VecDeque::new();
     let stop = json!({"index": 0, "delta": {}, "finish_reason": "tool_calls"});
     let choices = pieces
