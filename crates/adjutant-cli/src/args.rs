@@ -16,6 +16,7 @@ mod view;
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
+use adjutant::providers::TimeoutsPatch;
 use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
@@ -158,6 +159,30 @@ impl FromStr for MaxTurns {
     }
 }
 
+/// Reads times that a model's server is waited for, as `first-byte=600,idle=90.5`.
+pub(crate) fn model_timeouts(text: &str) -> Result<TimeoutsPatch, String> {
+    let mut patch = TimeoutsPatch::default();
+    for part in text.split(',') {
+        let (name, value) = part
+            .split_once('=')
+            .ok_or_else(|| format!("{part:?} is not of the form NAME=SECS"))?;
+        let time = match name.trim() {
+            "connect" => &mut patch.connect,
+            "first-byte" => &mut patch.first_byte,
+            "idle" => &mut patch.idle,
+            "silence" => &mut patch.silence,
+            "total" => &mut patch.total,
+            _ => {
+                let names = "connect, first-byte, idle, silence or total";
+                return Err(format!("{name:?} is not {names}"));
+            }
+        };
+        let length = seconds(value.trim());
+        *time = Some(length.map_err(|_| format!("{value:?} is not a length of time"))?);
+    }
+    Ok(patch)
+}
+
 pub(crate) fn seconds(text: &str) -> Result<Duration, &'static str> {
     let seconds = text.parse().map_err(|_| "not a number of seconds")?;
     match Duration::try_from_secs_f64(seconds) {
@@ -198,6 +223,26 @@ mod tests {
         ];
         for (text, expect) in cases {
             assert_eq!(text.parse(), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn model_timeouts_are_read_when_each_has_a_name_and_a_time() {
+        let patch = model_timeouts("first-byte=600, idle=0.5").expect("they are read");
+        assert_eq!(patch.first_byte, Some(Duration::from_secs(600)));
+        assert_eq!(
+            (patch.idle, patch.total),
+            (Some(Duration::from_millis(500)), None)
+        );
+        for (text, expect) in [
+            ("600", "\"600\" is not of the form NAME=SECS"),
+            ("idle=0", "\"0\" is not a length of time"),
+            (
+                "late=1",
+                "\"late\" is not connect, first-byte, idle, silence or total",
+            ),
+        ] {
+            assert_eq!(model_timeouts(text), Err(expect.to_owned()));
         }
     }
 

@@ -173,7 +173,8 @@ impl ChosenModel {
 
     async fn live(how: &How, usual: Option<&str>) -> Result<Self, Problem> {
         let wrong = |error: runtime::Error| of_models(&error);
-        let mut models = Models::new(chooser::chooser()?, SystemWorld);
+        let chooser = chooser::chooser()?.timeouts("", how.model_timeouts.unwrap_or_default());
+        let mut models = Models::new(chooser, SystemWorld);
         let (mut names, mut notices) = (how.models.clone(), Vec::new());
         if names.is_empty() {
             names.extend(usual.map(str::to_owned));

@@ -45,7 +45,7 @@ pub use agent::{
 pub use amount::{Bytes, Span};
 pub use load::Loaded;
 pub(crate) use load::with_fields;
-pub use model::{BudgetSpec, ModelChoice, ModelSpec, OptionsSpec};
+pub use model::{BudgetSpec, ModelChoice, ModelSpec, OptionsSpec, TimeoutsSpec};
 pub use parts::PartNames;
 pub use place::{
     BoardSpec, Durability, MemorySpec, NotesSpec, OnRestart, SessionSpec, StoreKind, StoreSpec,

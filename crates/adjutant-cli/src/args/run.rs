@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use adjutant::{
     llm::Effort,
+    providers::TimeoutsPatch,
     runtime::manifest::Durability,
     toolkit::{AccessMode, Hosts, Network},
 };
@@ -143,6 +144,15 @@ pub(crate) struct How {
     /// The number of times that a failed request is tried again, before another model is asked; 0 to 10.
     #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(0..=10))]
     pub(crate) retries: u32,
+
+    /// The times that a model's server is waited for, in seconds: connect, first-byte, idle, silence, total.
+    ///
+    /// As --model-timeouts first-byte=1200,idle=300. `first-byte` runs from the request to the first byte, `idle` between
+    /// two pieces of the answer, `silence` while nothing but keep-alives comes, `total` from the request to the end of the
+    /// answer. The defaults depend on the provider. The file of ADJUTANT_PROVIDERS sets them by provider and model:
+    /// {"timeouts": {"ollama": {"first_byte": "20m"}}}.
+    #[arg(long, value_name = "NAME=SECS[,NAME=SECS…]", value_parser = super::model_timeouts)]
+    pub(crate) model_timeouts: Option<TimeoutsPatch>,
 
     /// The amount of thinking by the model: off, minimal, low, medium, high, xhigh or max; without it, the model's own
     /// default.

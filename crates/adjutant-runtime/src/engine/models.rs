@@ -147,7 +147,7 @@ impl Models {
 
     /// One model of a chain, which waits for its turn and is tried again.
     fn tried(&mut self, spec: &ModelSpec, name: &Arc<str>) -> Result<Arc<dyn Model>, Error> {
-        let mut model = self.bare(name)?;
+        let mut model = self.bare_within(spec, name)?;
         if spec.requests_per_minute.is_some() || spec.input_tokens_per_minute.is_some() {
             let key = (
                 Arc::clone(name),
@@ -170,6 +170,16 @@ impl Models {
             world: Arc::clone(&self.world),
             ..Retry::new(model)
         }))
+    }
+
+    /// The model with the times of this choice, if it sets any.
+    fn bare_within(&mut self, spec: &ModelSpec, name: &Arc<str>) -> Result<Arc<dyn Model>, Error> {
+        if spec.timeouts == Default::default() || self.given.contains_key(name) {
+            return self.bare(name);
+        }
+        self.chooser
+            .model_within(name, spec.timeouts.into())
+            .map_err(|error| wrong(&format!("the model {name}"), error))
     }
 
     fn bare(&mut self, name: &Arc<str>) -> Result<Arc<dyn Model>, Error> {

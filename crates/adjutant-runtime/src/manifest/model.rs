@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use adjutant_llm::Effort;
+use adjutant_providers::TimeoutsPatch;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -41,6 +42,44 @@ pub struct ModelSpec {
     /// The time that a reply may take from the request to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
+    /// The times that the server of each model is waited for, where they differ from those of its provider.
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub timeouts: TimeoutsSpec,
+}
+
+/// The times that the server of a model is waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct TimeoutsSpec {
+    /// The time until a connection is established.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connect: Option<Span>,
+    /// The time from the request to the first byte of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_byte: Option<Span>,
+    /// The time between two pieces of the answer, whatever they hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Span>,
+    /// The time without content, whatever keeps the connection alive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silence: Option<Span>,
+    /// The time of one attempt from the request to the end of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<Span>,
+}
+
+impl From<TimeoutsSpec> for TimeoutsPatch {
+    fn from(spec: TimeoutsSpec) -> Self {
+        let length = |span: Option<Span>| span.map(|it| it.0);
+        let mut patch = Self::default();
+        patch.connect = length(spec.connect);
+        patch.first_byte = length(spec.first_byte);
+        patch.idle = length(spec.idle);
+        patch.silence = length(spec.silence);
+        patch.total = length(spec.total);
+        patch
+    }
 }
 
 impl ModelSpec {
@@ -53,6 +92,7 @@ impl ModelSpec {
             requests_per_minute: None,
             input_tokens_per_minute: None,
             timeout: None,
+            timeouts: TimeoutsSpec::default(),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Models, options, and who answers.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::Outcome;
 use adjutant_llm::{Effort, Error, ErrorKind as Kind, ModelInfo, Script, ScriptedModel};
-use adjutant_runtime::{Credentials, Engine, ErrorKind};
+use adjutant_providers::TimeoutsPatch;
+use adjutant_runtime::{Credentials, Engine, ErrorKind, manifest::ModelSpec};
 use adjutant_testing::Loopback;
 use serde_json::json;
 
@@ -100,6 +101,20 @@ async fn reply_that_takes_too_long_fails() {
         .await
         .expect_err("it takes too long");
     assert_eq!(began.elapsed().as_secs(), 3);
+}
+
+#[test]
+fn times_of_a_manifest_are_read() {
+    let spec: ModelSpec = serde_json::from_value(
+        json!({ "name": MODEL, "timeouts": { "first_byte": "20m", "idle": "90s" } }),
+    )
+    .expect("it is read");
+    let patch = TimeoutsPatch::from(spec.timeouts);
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    assert_eq!(
+        (patch.first_byte, patch.idle, patch.total),
+        (seconds(1_200), seconds(90), None)
+    );
 }
 
 #[tokio::test]

@@ -209,6 +209,16 @@ pub(super) fn choice(check: &mut Check<'_>, choice: &ModelChoice, at: At<'_>) {
         "`input_tokens_per_minute` is at least 1",
     );
     time(check, spec.timeout, at, "timeout");
+    let (times, at) = (&spec.timeouts, at.key("timeouts"));
+    for (name, span) in [
+        ("connect", times.connect),
+        ("first_byte", times.first_byte),
+        ("idle", times.idle),
+        ("silence", times.silence),
+        ("total", times.total),
+    ] {
+        time(check, span, at, name);
+    }
 }
 
 /// The name of a model.
