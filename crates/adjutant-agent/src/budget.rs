@@ -26,7 +26,8 @@ pub struct ReservationRequest {
     pub fixed: Spend,
     /// The least number of output tokens that it needs.
     pub least_output: u64,
-    /// The largest number of output tokens that it takes.
+    /// The largest number of output tokens that it takes; `u64::MAX` if it has no limit. Such a request gets one only in a
+    /// budget that limits its output.
     pub most_output: u64,
     /// The price of a million output tokens.
     pub output_price: NanoUsd,

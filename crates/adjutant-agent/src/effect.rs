@@ -112,8 +112,10 @@ pub struct EffectContext<'a> {
     /// The number of tokens that the request would hold now, system prompt and tools included: the most that an estimate
     /// and the provider's newest count allow.
     pub tokens: u64,
-    /// The number of tokens that the request may hold: the window less what the reply may take, half of it at most.
+    /// The number of tokens that the request may hold: the window less what the reply may take, half of it at most;
+    /// `u64::MAX` if the window is unknown.
     pub room: u64,
+    pub(crate) window: u64,
     /// True if others make room after this effect, without a model: it may leave that to them.
     pub falls_back: bool,
     /// True if someone only looks at the next request; models may not be asked.
@@ -170,9 +172,11 @@ impl<'a> EffectContext<'a> {
             .saturating_add(self.tools.tokens())
     }
 
-    /// Returns the number of tokens that the model takes, request and reply together.
+    /// Returns the number of tokens that the model takes, request and reply together; 0 if it is unknown.
+    ///
+    /// It is less than the model's data says once the provider has shown that it takes less.
     pub fn window(&self) -> u64 {
-        self.model.info().context_window
+        self.window
     }
 
     /// Returns the value that the effect remembers, if it fits the type.

@@ -3,21 +3,20 @@
 //! The steps that there are, and how much fits. The steps are taken in `executor/fit.rs`.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{Arc, LazyLock},
 };
 
-use adjutant_core::EffectInput;
 use adjutant_llm::{ModelId, ModelInfo, Options, Overflow};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     effect::Effect,
     effects::{ObservationMask, Offload, Truncate},
 };
 
-/// The number of tokens that a model is taken for whose window is not known.
-pub const DEFAULT_WINDOW: u64 = 128_000;
 /// The key of what the floor remembers; the name under which it reports.
 pub(crate) const KEY: &str = "floor";
 /// The number of tokens that stay free for what is added behind the last look, as a notice of a budget.
@@ -105,63 +104,61 @@ pub(crate) struct FloorMemo {
 pub(crate) struct LearnedWindow {
     pub(crate) model: ModelId,
     pub(crate) tokens: u64,
+    /// The window in the model's data when this was learned; another window there replaces it.
+    #[serde(default)]
+    pub(crate) instead_of: u64,
+}
+
+impl LearnedWindow {
+    fn is_of(&self, info: &ModelInfo) -> bool {
+        self.model == info.id && [0, info.context_window].contains(&self.instead_of)
+    }
 }
 
 impl FloorMemo {
-    pub(crate) fn of(sight: &EffectInput) -> Self {
-        sight
-            .memos
+    /// Reads what a run remembers.
+    pub(crate) fn read(memos: &BTreeMap<Arc<str>, Value>) -> Self {
+        memos
             .get(KEY)
             .and_then(|memo| Self::deserialize(memo).ok())
             .unwrap_or_default()
     }
 
-    /// Learns the window of a model that takes less than it says: from a refusal, or from a count of a request that was
-    /// cut, which is returned.
-    pub(crate) fn learn(
-        &mut self,
-        info: &ModelInfo,
-        refused: Option<Overflow>,
-        counted: Option<u64>,
-    ) -> Option<u64> {
-        let is_known = self
-            .learned
-            .as_ref()
-            .is_some_and(|learned| learned.model == info.id);
-        let cut = counted.filter(|_| refused.is_none() && !is_known);
+    /// Learns the window of a model that takes less than its data says: from a refusal, or from a request that was cut.
+    pub(crate) fn learn(&mut self, info: &ModelInfo, refused: Option<Overflow>, cut: Option<u64>) {
+        let is_known = self.learned.as_ref().is_some_and(|it| it.is_of(info));
+        let cut = cut.filter(|_| refused.is_none() && !is_known);
         let tokens = refused
             .and_then(|refused| refused.limit)
             .or(cut)
-            .filter(|tokens| *tokens < self.window(info))?;
-        self.learned = Some(LearnedWindow {
-            model: info.id.clone(),
-            tokens,
-        });
-        cut
+            .filter(|tokens| self.window(info).is_none_or(|window| *tokens < window));
+        if let Some(tokens) = tokens {
+            self.learned = Some(LearnedWindow {
+                model: info.id.clone(),
+                tokens,
+                instead_of: info.context_window,
+            });
+        }
     }
 
-    /// Returns the window of a model, request and reply together.
-    pub(crate) fn window(&self, info: &ModelInfo) -> u64 {
-        let known = if info.context_window > 0 {
-            info.context_window
-        } else {
-            DEFAULT_WINDOW
-        };
+    /// Returns the window of a model, request and reply together, or `None` if it is unknown.
+    pub(crate) fn window(&self, info: &ModelInfo) -> Option<u64> {
         let learned = self
             .learned
             .as_ref()
-            .filter(|learned| learned.model == info.id);
-        learned.map_or(known, |learned| learned.tokens.min(known))
+            .filter(|learned| learned.is_of(info))
+            .map(|learned| learned.tokens);
+        [info.window(), learned].into_iter().flatten().min()
     }
 }
 
-/// Returns the number of tokens of a window that a request may fill: what the reply may take stays free, but at most half.
-pub(crate) fn room(window: u64, info: &ModelInfo, options: &Options) -> u64 {
-    let most = if info.max_output_tokens > 0 {
-        info.max_output_tokens
-    } else {
-        window / OUTPUT_PART
+/// Returns the number of tokens of a window that a request may fill: the reply's share stays free, but at most half.
+/// An unknown window has no limit.
+pub(crate) fn room(window: Option<u64>, info: &ModelInfo, options: &Options) -> u64 {
+    let Some(window) = window else {
+        return u64::MAX;
     };
+    let most = info.output_limit().unwrap_or(window / OUTPUT_PART);
     let output = options
         .max_output_tokens
         .map_or(most, |asked| asked.min(most));

@@ -42,7 +42,7 @@ pub use agent::{
 pub use budget::{Budget, ConcurrencyPermit, Reservation, ReservationRequest};
 pub use effect::{Action, Effect, EffectContext, EffectError, Phase};
 pub use executor::LocalExecutor;
-pub use floor::{DEFAULT_WINDOW, Floor};
+pub use floor::Floor;
 pub use hooks::{Fail, Hook, HookContext, HookOutput, Hooks, Observed, Point, Verdict};
 pub use inbox::Stopper;
 pub use listener::{Attached, PastEvents, Subscription};

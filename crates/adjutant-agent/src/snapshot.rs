@@ -13,6 +13,7 @@ use adjutant_llm::{CallId, Effort, Estimate, ModelId, Reply, ToolName, Transcrip
 use adjutant_tool::Toolset;
 
 use crate::{
+    floor::FloorMemo,
     partial_reply::{PartialReply, lock},
     setup::Setup,
 };
@@ -157,6 +158,7 @@ impl SessionView {
             .filter(|_| !setup.toolboxes.is_empty())
             .unwrap_or(setup.tools.toolset());
         let (usage, total_usage) = run.usage();
+        let window = FloorMemo::read(run.memos()).window(setup.model.info());
         Snapshot {
             entries: run.history().clone(),
             model: run
@@ -175,7 +177,7 @@ impl SessionView {
             calls: run.calls().at_work(),
             usage,
             total_usage,
-            context: ContextUse::of(&run, setup.model.info().context_window, || {
+            context: ContextUse::of(&run, window.unwrap_or_default(), || {
                 Estimate.count(&system).saturating_add(tools.tokens())
             }),
             error: failure(&run),

@@ -11,7 +11,7 @@ const PROVIDERS: &str = "ADJUTANT_PROVIDERS";
 
 /// The chooser of this environment.
 pub(crate) fn chooser() -> Result<Chooser, Problem> {
-    let chooser = Chooser::new(|name| std::env::var(name).ok());
+    let chooser = Chooser::new(|name| std::env::var(name).ok()).user_cache();
     match std::env::var_os(PROVIDERS).filter(|path| !path.is_empty()) {
         Some(path) => configured(chooser, Path::new(&path)),
         None => Ok(chooser),

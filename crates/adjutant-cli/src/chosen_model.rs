@@ -131,7 +131,7 @@ impl ChosenModel {
     ///
     /// # Errors
     /// `Usage` if one is not known or has no key.
-    pub(crate) fn models_of(&mut self, manifest: &mut Manifest) -> Result<Models, Problem> {
+    pub(crate) async fn models_of(&mut self, manifest: &mut Manifest) -> Result<Models, Problem> {
         let own = ModelChoice::Name(self.model.info().id.as_str().into());
         let (lead, others) = manifest
             .agents
@@ -148,7 +148,8 @@ impl ChosenModel {
                 Others::Chosen(models, retries) => {
                     let choice = choice(&[name.to_owned()], *retries);
                     models
-                        .chosen(&choice)
+                        .resolve(&choice)
+                        .await
                         .map_err(|error| wrong(of_models(&error)))?;
                     Some(choice)
                 }
@@ -186,6 +187,10 @@ impl ChosenModel {
             notices.extend(notice(&offered));
             names = vec![offered.model.info().id.to_string()];
         }
+        models
+            .resolve(&choice(&names, how.retries))
+            .await
+            .map_err(wrong)?;
         let each = names
             .iter()
             .map(|name| models.chosen(&choice(std::slice::from_ref(name), how.retries)));

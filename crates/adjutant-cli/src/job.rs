@@ -64,7 +64,7 @@ impl<'a> Job<'a> {
         if let (Some(board), Some(store)) = (&manifest.board, store) {
             store.board(&board.name)?;
         }
-        let models = model.models_of(&mut manifest)?;
+        let models = model.models_of(&mut manifest).await?;
         if let (Some(_), Some(store)) = (&manifest.memory, store) {
             model.must_learn()?;
             store.memory()?;

@@ -9,10 +9,16 @@ use crate::{Effort, ModelId, NanoUsd, Price, Usage};
 pub struct ModelInfo {
     /// The model, as `provider/model`.
     pub id: ModelId,
-    /// The number of tokens that a request and its reply may hold together.
+    /// The number of tokens that a request and its reply may hold together; 0 if it is unknown.
     pub context_window: u64,
-    /// The largest number of tokens of a reply; the default of `Options::max_output_tokens`.
+    /// The maximum number of tokens of a reply, the default of `Options::max_output_tokens`; 0 if it is unknown.
     pub max_output_tokens: u64,
+    /// The origin of these limits.
+    #[serde(default, skip_serializing_if = "LimitSource::is_known")]
+    pub limits: LimitSource,
+    /// True if the provider silently cuts off input that does not fit the window.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cuts_silently: bool,
     /// The kinds of content that a message may have beside text.
     pub inputs: Inputs,
     /// The request options that this model refuses; they are dropped with a warning.
@@ -59,6 +65,20 @@ pub enum PromptCache {
     Retention,
     /// `prompt_cache_options`, for GPT-5.6 and later models.
     Options,
+}
+
+/// The origin of a model's limits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LimitSource {
+    /// The application, its configuration or the catalogue.
+    #[default]
+    Known,
+    /// The server that runs the model.
+    Server,
+    /// Neither the application nor the server: unknown limits, or the defaults of the server's vendor.
+    Assumed,
 }
 
 /// The kinds of content that a message may have beside text.
@@ -128,6 +148,8 @@ impl ModelInfo {
             id: id.into(),
             context_window: 128_000,
             max_output_tokens: 8_192,
+            limits: LimitSource::Known,
+            cuts_silently: false,
             inputs: Inputs::default(),
             refuses: Vec::new(),
             efforts: Vec::new(),
@@ -140,6 +162,26 @@ impl ModelInfo {
             tools_need_responses: false,
             prompt_cache: PromptCache::default(),
         }
+    }
+
+    /// A text-only model with unknown limits, at an unknown price.
+    pub fn unknown(id: impl Into<ModelId>) -> Self {
+        Self {
+            context_window: 0,
+            max_output_tokens: 0,
+            limits: LimitSource::Assumed,
+            ..Self::new(id)
+        }
+    }
+
+    /// Returns the context window, or `None` if it is unknown.
+    pub fn window(&self) -> Option<u64> {
+        Some(self.context_window).filter(|tokens| *tokens > 0)
+    }
+
+    /// Returns the maximum number of tokens of a reply, or `None` if it is unknown.
+    pub fn output_limit(&self) -> Option<u64> {
+        Some(self.max_output_tokens).filter(|tokens| *tokens > 0)
     }
 
     /// The part of the id before the first slash.
@@ -181,5 +223,12 @@ impl ModelInfo {
     /// Returns the cost of one call's usage, if the price is known.
     pub fn cost(&self, usage: &Usage) -> Option<NanoUsd> {
         self.price.map(|price| price.cost(usage))
+    }
+}
+
+impl LimitSource {
+    /// True if no server was asked and nothing was assumed.
+    pub fn is_known(&self) -> bool {
+        *self == Self::Known
     }
 }

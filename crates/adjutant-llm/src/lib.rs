@@ -42,7 +42,9 @@ pub use embed::{
 };
 pub use entry::{Custom, Entry, OpenTurn, Summary, Turn, Unpaired};
 pub use error::{Error, ErrorDetails, ErrorKind, Overflow};
-pub use info::{Inputs, ModelInfo, PromptCache, RequestOption, Structured, ThinkingControl};
+pub use info::{
+    Inputs, LimitSource, ModelInfo, PromptCache, RequestOption, Structured, ThinkingControl,
+};
 pub use message::{
     Audio, Block, Call, CallId, CallIdError, CallResult, Content, Document, EntryId, Extra, Image,
     ModelId,

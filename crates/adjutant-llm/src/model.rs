@@ -23,6 +23,14 @@ pub trait Model: Send + Sync + fmt::Debug {
         let _ = model;
         self.info()
     }
+
+    /// Returns the same model with other abilities, or `None` if it cannot take them.
+    ///
+    /// A resumed run asks with the abilities that it recorded.
+    fn with_info(&self, info: &ModelInfo) -> Option<Arc<dyn Model>> {
+        let _ = info;
+        None
+    }
 }
 
 impl<M: Model + ?Sized> Model for Arc<M> {
@@ -32,6 +40,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn info_of(&self, model: &ModelId) -> &ModelInfo {
         (**self).info_of(model)
+    }
+
+    fn with_info(&self, info: &ModelInfo) -> Option<Arc<dyn Model>> {
+        (**self).with_info(info)
     }
 
     fn stream(&self, request: Request) -> ChunkStream {

@@ -12,6 +12,10 @@ use crate::{Block, CallResult, Content, entry::Entry};
 
 /// Tokens that the frame of one message is taken for.
 const FRAME_TOKENS: u64 = 4;
+/// The smallest difference between an estimate and a provider's count that may come from a cut request.
+const LEAST_CUT: u64 = 1_000;
+/// The smallest count that may be a window. A smaller one counts something else, such as the part that no cache served.
+const LEAST_WINDOW: u64 = 512;
 
 /// Counts by the script of each character, without a vocabulary.
 ///
@@ -24,6 +28,14 @@ impl Estimate {
     /// Returns the estimated number of tokens of a text.
     pub fn count(self, text: &str) -> u64 {
         script::quarters(text).div_ceil(4)
+    }
+
+    /// True if a provider counted so much less than the estimate that it may have cut off the request: less than 60 %, and
+    /// at least 1,000 tokens less.
+    pub fn is_undercounted(estimate: u64, counted: u64) -> bool {
+        counted >= LEAST_WINDOW
+            && u128::from(counted) * 10 < u128::from(estimate) * 6
+            && estimate - counted >= LEAST_CUT
     }
 
     /// The estimated size of a text, a picture, a document or a recording.

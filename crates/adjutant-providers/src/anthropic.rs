@@ -20,7 +20,11 @@ use crate::{
 
 const BASE_URL: &str = "https://api.anthropic.com";
 /// Source: Anthropic's versioning page, 2026-08: the one version of the API.
-const VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
+/// The limit of a reply whose model's limit is unknown: every model that speaks the wire since Claude 3.5 allows as much.
+///
+/// Source: "Models overview", platform.claude.com, 2026-11.
+const UNKNOWN_OUTPUT: u64 = 8_192;
+pub(crate) const VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 
 /// A model behind the Anthropic Messages API. Cloning is cheap.
 ///
@@ -37,6 +41,10 @@ impl Anthropic {
     pub fn new(mut info: ModelInfo, key: impl Into<Key>) -> Self {
         // The wire has no word for a recording.
         info.inputs.audio = false;
+        // The wire requires a limit.
+        if info.max_output_tokens == 0 {
+            info.max_output_tokens = UNKNOWN_OUTPUT;
+        }
         let info = Arc::new(info);
         let caching = encode::Caching::Marks;
         let protocol = encode::Encoder {

@@ -180,7 +180,7 @@ pub(crate) fn info_from_name(id: &str) -> ModelInfo {
     ModelInfo {
         thinking_binding: binds_thinking(id),
         max_tools: max_tools(id),
-        ..ModelInfo::new(id)
+        ..ModelInfo::unknown(id)
     }
 }
 

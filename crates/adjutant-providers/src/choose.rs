@@ -1,11 +1,14 @@
 //! From a name, or from nothing, to a model: what was asked, the environment, a server on this machine, the offline model.
 
 mod loopback;
+mod server_report;
+mod unlisted;
 
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt,
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -16,7 +19,7 @@ use serde_json::Value;
 
 use crate::{
     binding::{self, Detour},
-    catalogue::{self, Catalogue, near},
+    catalogue::{Catalogue, near},
     credentials::{Credential, Key},
     driver::TimeoutsPatch,
     google::GoogleCredentials,
@@ -30,6 +33,7 @@ use crate::{
     tokens::KeyCommand,
 };
 use loopback::Server;
+use unlisted::{Place, Unlisted};
 
 /// The variable that names a model.
 const VARIABLE: &str = "ADJUTANT_MODEL";
@@ -46,13 +50,14 @@ type Vars = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The model with this name, with keys and base URLs of the environment.
 ///
-/// Names: `provider/model`, for each of [`Provider::known`] with a name of the catalogue, or with any name where the
-/// provider hosts models of others or its base URL is set by a variable; `offline/planner`.
+/// Names: `provider/model`, for each of [`Provider::known`]; `offline/planner`. A model that the catalogue does not list
+/// asks its server for its limits before its first request; [`Chooser::resolve`] asks at once.
 ///
 /// # Errors
-/// `Config` if there is no such provider or model, or no key for it.
+/// `Config` if there is no such provider, or no key for it.
 pub fn model(name: &str) -> Result<Arc<dyn Model>, Error> {
-    Chooser::new(|name| std::env::var(name).ok()).model(name)
+    let chooser = Chooser::new(|name| std::env::var(name).ok());
+    chooser.user_cache().model(name)
 }
 
 /// The model that is chosen where there is no other.
@@ -75,6 +80,7 @@ pub struct Chooser {
     /// The times that models are waited for, by the name of a provider or a model; the empty name is all of them.
     timeouts: BTreeMap<String, TimeoutsPatch>,
     servers: [Server; 3],
+    cache: Option<PathBuf>,
 }
 
 /// A model, and how it came to be chosen.
@@ -118,7 +124,19 @@ impl Chooser {
             catalogue: Catalogue::builtin(),
             timeouts: BTreeMap::new(),
             servers: loopback::SERVERS,
+            cache: None,
         }
+    }
+
+    /// Stores for 24 hours what hosted servers report of models that the catalogue does not list, in the user's cache:
+    /// `adjutant/models` in `XDG_CACHE_HOME`, else in `~/.cache`.
+    #[must_use]
+    pub fn user_cache(mut self) -> Self {
+        let path = |name| std::env::var_os(name).map(PathBuf::from);
+        let cache = path("XDG_CACHE_HOME").filter(|it| it.is_absolute());
+        let cache = cache.or_else(|| Some(path("HOME")?.join(".cache")));
+        self.cache = cache.map(|it| it.join("adjutant").join("models"));
+        self
     }
 
     /// Adds a provider, or replaces the one of this name.
@@ -231,7 +249,7 @@ impl Chooser {
     /// The model with this name; see [`model`](fn@model).
     ///
     /// # Errors
-    /// `Config` if there is no such provider or model, or no key for it.
+    /// `Config` if there is no such provider, or no key for it.
     pub fn model(&self, name: &str) -> Result<Arc<dyn Model>, Error> {
         self.model_within(name, TimeoutsPatch::default())
     }
@@ -245,9 +263,31 @@ impl Chooser {
         name: &str,
         timeouts: TimeoutsPatch,
     ) -> Result<Arc<dyn Model>, Error> {
+        self.find(name, timeouts).map(Found::into_model)
+    }
+
+    /// Returns the model with this name. If the catalogue does not list it, its server is asked for its limits first, for
+    /// 2 s at most; if the server does not report them, they are assumed, and the model's first reply warns of that.
+    ///
+    /// The question has the same key and host as the model's requests. Its answer is stored for 24 hours if there is a
+    /// [cache](Self::user_cache) and the provider is not a server that people run themselves.
+    ///
+    /// Cancel: nothing is lost.
+    ///
+    /// # Errors
+    /// As [`Chooser::model`].
+    pub async fn resolve(&self, name: &str) -> Result<Arc<dyn Model>, Error> {
+        let found = self.find(name, TimeoutsPatch::default())?;
+        if let Found::Unlisted(model) = &found {
+            model.ask().await;
+        }
+        Ok(found.into_model())
+    }
+
+    fn find(&self, name: &str, timeouts: TimeoutsPatch) -> Result<Found, Error> {
         let name = name.trim();
         if Some(name) == OFFLINE {
-            return offline();
+            return offline().map(Found::Listed);
         }
         let Some((provider, rest)) = name.split_once('/').filter(|(_, rest)| !rest.is_empty())
         else {
@@ -281,13 +321,13 @@ impl Chooser {
     pub async fn choose(&self, requested: Option<&str>) -> Result<Chosen, Error> {
         if let Some(name) = requested.map(str::trim).filter(|name| !name.is_empty()) {
             return Ok(Chosen {
-                model: self.model(name)?,
+                model: self.resolve(name).await?,
                 how: How::Asked,
             });
         }
         if let Some(name) = self.var(VARIABLE) {
             return Ok(Chosen {
-                model: self.model(&name)?,
+                model: self.resolve(&name).await?,
                 how: How::Variable,
             });
         }
@@ -298,7 +338,7 @@ impl Chooser {
             if let Some((variable, _)) = self.found(provider) {
                 let how = How::Credential(variable.to_owned());
                 return Ok(Chosen {
-                    model: self.model(preferred.id.as_str())?,
+                    model: self.resolve(preferred.id.as_str()).await?,
                     how,
                 });
             }
@@ -309,7 +349,7 @@ impl Chooser {
                 base_url: server.base_url(),
             };
             return Ok(Chosen {
-                model: self.model(&format!("{}/{name}", server.name))?,
+                model: self.resolve(&format!("{}/{name}", server.name)).await?,
                 how,
             });
         }
@@ -372,7 +412,7 @@ impl Chooser {
         id: &str,
         name: &str,
         own: TimeoutsPatch,
-    ) -> Result<Arc<dyn Model>, Error> {
+    ) -> Result<Found, Error> {
         let base_url = match self.base_url(provider) {
             None if !provider.base_url.is_empty() => self.placed(provider).map_err(|variable| {
                 config(format!(
@@ -380,26 +420,6 @@ impl Chooser {
                 ))
             })?,
             moved => moved,
-        };
-        let info = match provider.info(name, &self.catalogue) {
-            Some(info) => info,
-            None if base_url.is_some() || provider.takes_any(&self.catalogue) => {
-                catalogue::info_from_name(id)
-            }
-            None => {
-                let prefix = format!("{}/", provider.name);
-                let mut names: Vec<_> = self
-                    .names()
-                    .into_iter()
-                    .filter(|it| it.starts_with(&prefix))
-                    .collect();
-                for info in self.catalogue.models() {
-                    if provider.twins().contains(&info.provider()) {
-                        names.push(prefix.clone() + info.name());
-                    }
-                }
-                return Err(self.unknown_model(id, &names));
-            }
         };
         let google = self.google(provider)?;
         let key = match self.found(provider) {
@@ -466,12 +486,34 @@ impl Chooser {
                 .entry(QUOTA_PROJECT.to_owned())
                 .or_insert_with(|| project.to_owned());
         }
+        let base_url = base_url.unwrap_or_default();
         let timeouts = [&*provider.name, id, ""]
             .iter()
             .filter_map(|name| self.timeouts.get(*name))
             .fold(TimeoutsPatch::default(), |all, it| all.merge(*it));
         let provider = provider.into_owned().timeouts(timeouts.merge(own));
-        provider.model(info, key, &base_url.unwrap_or_default())
+        if let Some(info) = provider.info(name, &self.catalogue) {
+            return provider.model(info, key, &base_url).map(Found::Listed);
+        }
+        let info = unlisted::assumed(&provider, name, &self.catalogue);
+        let place = Place {
+            provider,
+            key,
+            base_url,
+        };
+        let hint = self.hint(&place.provider, id);
+        Unlisted::new(place, info, hint, self.cache.clone()).map(Found::Unlisted)
+    }
+
+    /// Returns the listed models of a provider that may have been meant, as a hint.
+    fn hint(&self, provider: &Provider, id: &str) -> String {
+        let prefix = format!("{}/", provider.name);
+        let is_own = |info: &&ModelInfo| {
+            info.provider() == provider.name || provider.twins().contains(&info.provider())
+        };
+        let listed = self.catalogue.models().filter(is_own);
+        let names: Vec<String> = listed.map(|info| prefix.clone() + info.name()).collect();
+        near::hint(id, names.iter().map(String::as_str))
     }
 
     /// Returns the application default credentials of Google, if a provider takes them and no variable holds a token.
@@ -587,6 +629,22 @@ impl Chooser {
             "{what} {name:?}{}",
             near::hint(name, names.iter().map(String::as_str))
         ))
+    }
+}
+
+/// A model that was found by its name.
+enum Found {
+    /// The catalogue lists it, or it is the offline model.
+    Listed(Arc<dyn Model>),
+    Unlisted(Unlisted),
+}
+
+impl Found {
+    fn into_model(self) -> Arc<dyn Model> {
+        match self {
+            Self::Listed(model) => model,
+            Self::Unlisted(model) => Arc::new(model),
+        }
     }
 }
 

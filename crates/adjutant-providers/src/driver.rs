@@ -33,7 +33,7 @@ pub(crate) use endpoint::Endpoint;
 pub use endpoint::{Address, Auth};
 pub use endpoint::{Timeouts, TimeoutsPatch};
 pub use finish::Finish;
-pub(crate) use json::post;
+pub(crate) use json::{get, post};
 
 pub(crate) use crate::observe::Observe;
 

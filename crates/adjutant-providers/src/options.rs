@@ -126,14 +126,16 @@ pub fn effective<'a>(
     }
 }
 
-/// The limit of the reply; nothing if the model refuses the option.
+/// The limit of the reply, or `None` if the model refuses the option or its limit is unknown.
 fn limit(info: &ModelInfo, options: &Options, warnings: &mut Vec<Warning>) -> Option<u64> {
     if info.refuses.contains(&RequestOption::MaxOutputTokens) {
         return None;
     }
-    let asked = options.max_output_tokens.unwrap_or(info.max_output_tokens);
-    if asked > info.max_output_tokens {
-        let most = info.max_output_tokens;
+    let Some(most) = info.output_limit() else {
+        return options.max_output_tokens;
+    };
+    let asked = options.max_output_tokens.unwrap_or(most);
+    if asked > most {
         warn(
             warnings,
             format!(
@@ -142,7 +144,7 @@ fn limit(info: &ModelInfo, options: &Options, warnings: &mut Vec<Warning>) -> Op
             ),
         );
     }
-    Some(asked.min(info.max_output_tokens))
+    Some(asked.min(most))
 }
 
 /// The nearest effort that the model has.

@@ -1,6 +1,6 @@
 //! Overflows of the context window: how vendors say it, how some do not say it, and the numbers in it. Pure.
 
-use adjutant_llm::{Error, ErrorKind, FinishReason, ModelInfo, Overflow, Reply};
+use adjutant_llm::{Error, ErrorKind, FinishReason, LimitSource, ModelInfo, Overflow, Reply};
 
 /// A sign of an overflow: a code, or a text of which all parts occur. Compared in lower case.
 struct Sign {
@@ -260,7 +260,8 @@ fn counts(text: &str) -> impl Iterator<Item = (usize, u64)> {
 /// Source: what Xiaomi's MiMo does, as the pi project found, 2026-08.
 pub(crate) fn silent(info: &ModelInfo, reply: &Reply) -> Option<Error> {
     let input = reply.usage.input();
-    let full = u128::from(input) * 100 >= u128::from(info.context_window) * 99;
+    let window = info.window()?;
+    let full = u128::from(input) * 100 >= u128::from(window) * 99;
     if reply.stop != FinishReason::Length || reply.usage.output > 0 || !full {
         return None;
     }
@@ -272,7 +273,8 @@ pub(crate) fn silent(info: &ModelInfo, reply: &Reply) -> Option<Error> {
 /// Source: what Z.ai does, as the pi project found, 2026-08. Only for providers that do: a window may be set too small.
 pub(crate) fn ignored(info: &ModelInfo, reply: &Reply) -> Option<Error> {
     let input = reply.usage.input();
-    (input > info.context_window).then(|| error(info, input))
+    let is_over = info.limits != LimitSource::Assumed && input > info.window()?;
+    is_over.then(|| error(info, input))
 }
 
 fn error(info: &ModelInfo, input: u64) -> Error {

@@ -74,7 +74,7 @@ pub struct Provider {
     /// The times that its models are waited for, where they differ from the defaults.
     #[serde(default, skip_serializing_if = "is_unset")]
     pub timeouts: TimeoutsPatch,
-    /// True if it takes names that no catalogue lists.
+    /// True if it hosts models that no catalogue lists. Without it, such a model is accepted with a warning.
     #[serde(default = "yes")]
     pub any_model: bool,
     /// The source that names its address: never read from serialized data.
@@ -632,10 +632,14 @@ impl Provider {
         row.map_or(&[], |(_, twins)| *twins)
     }
 
-    /// True if the name of a model may be one that the catalogue does not list.
-    pub(crate) fn takes_any(&self, catalogue: &Catalogue) -> bool {
-        self.any_model
-            || self.twins().is_empty() && !catalogue.models().any(|it| it.provider() == self.name)
+    /// True if it is a server that people run themselves.
+    pub(crate) fn is_local(&self) -> bool {
+        LOCAL.contains(&self.alike())
+    }
+
+    /// True if it loads a model with the first request, and reports the model's window only then.
+    pub(crate) fn loads_models(&self) -> bool {
+        ["lmstudio", "ollama"].contains(&self.alike())
     }
 
     fn of_dialect(dialect: &'static Dialect) -> Self {

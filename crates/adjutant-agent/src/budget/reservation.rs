@@ -7,6 +7,8 @@ use super::ReservationRequest;
 
 /// The least number of output tokens that a request needs; with less left, it is not made.
 const LEAST_OUTPUT: u64 = 256;
+/// The number of output tokens of a request without a limit.
+pub(crate) const UNLIMITED: u64 = u64::MAX;
 /// The number of output tokens that the last turn of a run may have, beyond the run's own caps.
 const LAST_OUTPUT: u64 = 2_048;
 /// The number of tokens that a tool's declaration has besides its texts.
@@ -22,7 +24,8 @@ pub(crate) fn request_of(
     let asked = request
         .options
         .max_output_tokens
-        .unwrap_or(info.max_output_tokens);
+        .or(info.output_limit())
+        .unwrap_or(UNLIMITED);
     let most = if last { asked.min(LAST_OUTPUT) } else { asked };
     let (input_cost, output_price) = prices(info, input);
     ReservationRequest {

@@ -9,11 +9,13 @@ use adjutant_core::{Caps, Limit, Spend};
 use adjutant_llm::{NanoUsd, ThreadId};
 use tokio::time::Instant;
 
-use super::ReservationRequest;
+use super::{ReservationRequest, reservation::UNLIMITED};
 
 /// The place of a node in its tree.
 pub(super) type NodeId = usize;
 
+/// The output of a request without a limit, in a budget that limits it.
+const USUAL_OUTPUT: u64 = 8_192;
 /// The first node.
 const ROOT: NodeId = 0;
 
@@ -388,6 +390,9 @@ impl BudgetTree {
         }
         match full {
             Some(id) => Room::Full(id),
+            None if request.most_output == UNLIMITED && output < UNLIMITED => {
+                Room::Fits(output.min(USUAL_OUTPUT))
+            }
             None => Room::Fits(output),
         }
     }
@@ -423,6 +428,8 @@ impl BudgetNode {
 impl ReservationRequest {
     /// Returns the amount that it spends with so much output.
     fn spend(&self, output: u64) -> Spend {
+        // No cap limits the output, so nothing is held for it.
+        let output = if output == UNLIMITED { 0 } else { output };
         let cost = u128::from(output) * u128::from(self.output_price.0);
         let cost = NanoUsd(u64::try_from(cost.div_ceil(1_000_000)).unwrap_or(u64::MAX));
         self.fixed

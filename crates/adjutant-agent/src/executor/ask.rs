@@ -11,8 +11,8 @@ use std::{
 
 use adjutant_core::{ActivityId, EventKind, Failure, Record, Run, TurnNo, panic_text};
 use adjutant_llm::{
-    BlockKind, Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, ModelId, NanoUsd, Reply,
-    Request, ToolName, Usage,
+    BlockKind, Chunk, ChunkStream, Error, ErrorKind, Estimate, FinishReason, Model, ModelId,
+    NanoUsd, Reply, Request, ToolName, Usage,
 };
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
@@ -22,6 +22,7 @@ use super::{
     LocalExecutor, Performed, Records,
     early::Early,
     fingerprint::Recorded,
+    fit::{Asked, warn_of_cut},
     prepare::{Restore, ShownTools},
 };
 use crate::{
@@ -212,6 +213,9 @@ impl Asker {
             }
         };
         let attempt = request.attempt;
+        // Kept only for a server whose count may show that it cut off the request.
+        let asked = self.model.info().cuts_silently;
+        let asked = asked.then(|| (request.entries.clone(), Arc::clone(&request.system)));
         let stream = self.model.stream(request);
         let at_ms = self.feed.setup.world.now_ms();
         let (reply, who) = (Arc::clone(self.feed.seen.reply()), &self.feed.setup.who);
@@ -239,7 +243,11 @@ impl Asker {
         let began_ms = asking.at_ms;
         let mut stopped = pin!(self.stop.cancelled());
         let streaming = std::future::poll_fn(|cx| asking.poll(cx, stopped.as_mut()));
-        match AssertUnwindSafe(streaming).catch_unwind().await {
+        let outcome = AssertUnwindSafe(streaming).catch_unwind().await;
+        if let (Some((entries, system)), Ok(Some(Ok(reply)))) = (&asked, &outcome) {
+            asking.check_count(&Asked::new(entries, entries.len(), system), reply);
+        }
+        match outcome {
             Ok(Some(Err(error))) if self.shrinks && asking.gives_way(&error) => {
                 asking.overflowed(&error)
             }
@@ -382,6 +390,18 @@ impl Asking {
         };
         if self.shown {
             self.full = self.feed.show(self.place, self.at_ms, kind);
+        }
+    }
+
+    /// Warns if the provider counted so little of a request that it has cut it off.
+    fn check_count(&self, asked: &Asked<'_>, reply: &Reply) {
+        let (info, counted) = (self.asked.info_of(&reply.model), reply.usage.input());
+        if !info.cuts_silently || !Estimate::is_undercounted(asked.most(), counted) {
+            return;
+        }
+        if let Some(window) = asked.window(info, counted) {
+            let warning = warn_of_cut(info, counted, window);
+            self.feed.warn(self.place, self.at_ms, &warning);
         }
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) phase: Phase,
     /// The number of tokens that the request may hold.
     pub(crate) room: u64,
+    /// The window of the model as far as the run knows it; 0 if it is unknown.
+    pub(crate) window: u64,
     /// True if the floor makes room after what acts.
     pub(crate) falls_back: bool,
     /// True if someone only looks at the next request.
@@ -72,7 +74,8 @@ impl<'s> Stage<'s> {
         phase: Phase,
     ) -> Self {
         let (info, falls_back) = (model.info(), setup.floor.is_on());
-        let room = room(FloorMemo::of(sight).window(info), info, &setup.options);
+        let window = FloorMemo::read(&sight.memos).window(info);
+        let room = room(window, info, &setup.options);
         Self {
             setup,
             sight,
@@ -80,6 +83,7 @@ impl<'s> Stage<'s> {
             model,
             phase,
             room,
+            window: window.unwrap_or(0),
             falls_back,
             looks: phase == Phase::Preview,
             budget: None,
@@ -184,6 +188,7 @@ impl<'s> Stage<'s> {
             fresh: self.sight.fresh,
             tokens: self.size(plan),
             room: self.room,
+            window: self.window,
             falls_back: self.falls_back,
             looks: self.looks,
             memo,

@@ -1,8 +1,11 @@
 //! Fit: a request that would not fit the model's window is made smaller before it is sent, by the steps of the floor.
 
+use std::sync::Arc;
+
 use adjutant_core::{ActivityId, EffectReport, Failure, Memo, Record, Run};
 use adjutant_llm::{
-    Block, Entry, ErrorKind, Estimate, Model, Overflow, Transcript, Warning, WarningKind,
+    Block, Entry, ErrorKind, Estimate, LimitSource, Model, ModelInfo, Overflow, Stored, Transcript,
+    Warning, WarningKind,
 };
 use adjutant_tool::Toolset;
 use serde_json::{Value, json};
@@ -32,7 +35,7 @@ impl LocalExecutor {
             return false;
         }
         let (request, setup) = (run.request(), &self.setup);
-        if request.is_suspect || request.has_overflowed || run.memos().contains_key(KEY) {
+        if request.has_overflowed || run.memos().contains_key(KEY) {
             return true;
         }
         let tools = self
@@ -43,7 +46,10 @@ impl LocalExecutor {
             + setup.goal.as_ref().map_or(0, |goal| goal.tokens());
         let model = self.model_of(run);
         let info = model.info();
-        let room = room(FloorMemo::default().window(info), info, &setup.options);
+        if request.is_suspect && info.cuts_silently {
+            return true;
+        }
+        let room = room(info.window(), info, &setup.options);
         let system = setup.system.len() as u64 / LEAST_BYTES + 1;
         request.most(system + tools) > room
             && request.most(Estimate.count(&setup.system) + tools) > room
@@ -53,7 +59,7 @@ impl LocalExecutor {
     #[cold]
     pub(super) fn outgrown(&self, run: &Run) -> Performed {
         let turn = run.turn();
-        let limit = Some(FloorMemo::default().window(self.model_of(run).info()));
+        let limit = self.model_of(run).info().window();
         let overflow = Overflow { used: None, limit };
         Performed::new(ActivityId::Ask(turn), Record::Overflowed { turn, overflow })
     }
@@ -70,14 +76,8 @@ pub(crate) struct TooLarge {
 impl Preparing {
     /// Makes the request fit, if it does not; what fails the run if it cannot.
     pub(super) async fn fit(&self, plan: &mut TurnPlan, stage: Stage<'_>) -> Result<(), Record> {
-        let mut memo = FloorMemo::of(&self.sight);
-        let counted = self
-            .sight
-            .undercount()
-            .filter(|counted| self.is_cut(*counted));
-        if let Some(tokens) = memo.learn(self.model.info(), self.sight.overflow, counted) {
-            self.warn_of_cut(tokens);
-        }
+        let mut memo = FloorMemo::read(&self.sight.memos);
+        memo.learn(self.model.info(), self.sight.overflow, self.cut());
         let fitted = stage.fit(plan, memo).await;
         fitted.map_err(|too_large| Record::Broke {
             act: ActivityId::Prepare(self.turn),
@@ -85,26 +85,79 @@ impl Preparing {
         })
     }
 
-    /// True if a count says that the newest request was cut: it is less than half of what was surely sent.
-    fn is_cut(&self, counted: u64) -> bool {
+    /// Returns the window that the provider showed if it cut off the latest request.
+    fn cut(&self) -> Option<u64> {
+        let (info, items) = (self.model.info(), self.sight.view.items());
+        let counted = self.sight.undercount().filter(|_| info.cuts_silently)?;
         // A hook may have shown less of the view than there is.
-        !self.feed.setup.hooks.hears::<BeforeModel>()
-            && counted.saturating_mul(2) < sent(self.sight.view.items())
+        if self.feed.setup.hooks.hears::<BeforeModel>() {
+            return None;
+        }
+        // The latest reply and what follows it were not in that request.
+        let later = items.iter().rev().position(is_turn)? + 1;
+        Asked::new(items, items.len() - later, &self.feed.setup.system).window(info, counted)
+    }
+}
+
+/// A request whose size is compared with the provider's count.
+pub(super) struct Asked<'a> {
+    items: &'a Transcript,
+    /// The number of items that it held.
+    len: usize,
+    system: &'a str,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn new(items: &'a Transcript, len: usize, system: &'a str) -> Self {
+        Self { items, len, system }
     }
 
+    /// Returns the most tokens that the request may hold, without its tools. This reads no entry.
+    pub(super) fn most(&self) -> u64 {
+        self.items.tokens() + Estimate.count(self.system)
+    }
+
+    /// Returns the window that the provider showed if this count says that it cut off the request.
     #[cold]
-    fn warn_of_cut(&self, tokens: u64) {
-        let message = format!(
-            "{} counted {tokens} tokens of a request that held far more, so that it seems to cut off what does not fit: \
-             requests are kept within that from now on",
-            self.model.info().id
-        );
-        let warning = Warning {
-            kind: WarningKind::Degraded,
-            message: message.into(),
-        };
-        self.feed
-            .warn(self.place, self.feed.setup.world.now_ms(), &warning);
+    pub(super) fn window(&self, info: &ModelInfo, counted: u64) -> Option<u64> {
+        let entries = || self.items.iter().take(self.len);
+        let all = sent(entries()) + Estimate.count(self.system);
+        if !Estimate::is_undercounted(all, counted) {
+            return None;
+        }
+        // Some servers count only what their cache did not serve: about what is new since the request before.
+        let before = self.items.iter().take(self.len);
+        let before = before.enumerate().filter(|(_, stored)| is_turn(stored));
+        if let Some((last, _)) = before.last() {
+            let new = sent(self.items.iter_from(last).take(self.len - last));
+            if (new / 4 * 3..=new / 2 * 3).contains(&counted) {
+                return None;
+            }
+        }
+        // Ollama fills only half of the window when it cuts: earlier counts were larger.
+        let earlier = entries().filter_map(|stored| match &stored.entry {
+            Entry::Turn(turn) if turn.reply().model == info.id => Some(turn.reply().usage.input()),
+            _ => None,
+        });
+        earlier.chain([counted]).max()
+    }
+}
+
+fn is_turn(stored: &Arc<Stored>) -> bool {
+    matches!(stored.entry, Entry::Turn(_))
+}
+
+/// Returns the warning that a provider cut off a request.
+#[cold]
+pub(super) fn warn_of_cut(info: &ModelInfo, counted: u64, window: u64) -> Warning {
+    let message = format!(
+        "{} counted {counted} tokens of a request that held far more: the server silently cuts off what does not fit its \
+         context window. Requests stay within {window} tokens from now on; a larger window on the server would avoid that",
+        info.id
+    );
+    Warning {
+        kind: WarningKind::Degraded,
+        message: message.into(),
     }
 }
 
@@ -127,6 +180,7 @@ impl Stage<'_> {
         let (info, options) = (self.model.info(), &self.setup.options);
         let (window, first) = (memo.window(info), self.size(plan));
         self.room = room(window, info, options);
+        self.window = window.unwrap_or_default();
         if self
             .sight
             .overflow
@@ -140,7 +194,7 @@ impl Stage<'_> {
                     * 3,
             );
         }
-        let before = FloorMemo::of(self.sight);
+        let before = FloorMemo::read(&self.sight.memos);
         if first > self.room {
             memo.offers |= self.take_steps(plan).await;
         }
@@ -165,16 +219,17 @@ impl Stage<'_> {
                 value,
             });
         }
-        // A window that was learned is a guess: the provider has the last word.
-        let window = FloorMemo::default().window(info);
-        if size <= window {
-            Ok(())
-        } else {
-            Err(TooLarge {
+        // A window that was learned or assumed is a guess: the provider has the last word.
+        let certain = info
+            .window()
+            .filter(|_| info.limits != LimitSource::Assumed);
+        match certain {
+            Some(window) if size > window => Err(TooLarge {
                 size,
                 window,
                 overhead: self.overhead(plan),
-            })
+            }),
+            _ => Ok(()),
         }
     }
 
@@ -268,9 +323,13 @@ impl TooLarge {
     }
 }
 
-/// The estimated size of what every provider is sent of these entries up to the newest reply: texts, calls and results.
-fn sent(items: &Transcript) -> u64 {
-    let text = |entry: &Entry| match entry {
+/// Returns the estimated size of what every provider is sent of these entries: texts, calls and results.
+fn sent<'a>(items: impl Iterator<Item = &'a Arc<Stored>>) -> u64 {
+    items.map(|stored| sent_of(&stored.entry)).sum()
+}
+
+fn sent_of(entry: &Entry) -> u64 {
+    match entry {
         Entry::User(message) => message
             .content
             .iter()
@@ -293,17 +352,5 @@ fn sent(items: &Transcript) -> u64 {
                 .sum::<u64>()
         }
         _ => 0,
-    };
-    // The newest reply and what came after it were not in that request.
-    let newest = items
-        .iter()
-        .rev()
-        .take_while(|it| !matches!(it.entry, Entry::Turn(_)))
-        .count()
-        + 1;
-    items
-        .iter()
-        .take(items.len().saturating_sub(newest))
-        .map(|stored| text(&stored.entry))
-        .sum()
+    }
 }

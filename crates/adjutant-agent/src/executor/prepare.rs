@@ -400,7 +400,7 @@ impl Restore {
     /// The tools. Effects are only looked at for those that they offer: what they changed is in the log.
     pub(super) async fn tools(&self, setup: &Setup) -> Result<(Vec<Toolset>, Toolset), String> {
         let (sources, tools) = resolve(setup, KnownTools::default()).await?;
-        let offers = FloorMemo::of(&self.sight).offers;
+        let offers = FloorMemo::read(&self.sight.memos).offers;
         if setup.effects.is_empty() && !offers {
             return Ok((sources, tools));
         }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_llm::{Entry, EntryId, Overflow, ToolName, Transcript, View};
+use adjutant_llm::{Entry, EntryId, Estimate, Overflow, ToolName, Transcript, View};
 use serde_json::Value;
 
 use super::{Ledger, Measured};
@@ -10,11 +10,6 @@ use crate::{
     number::{RunNo, TurnNo},
     record::Prefix,
 };
-
-/// The smallest estimate that a provider's count is held against.
-const LEAST_ESTIMATE: u64 = 4_096;
-/// The smallest count that may be a window: a smaller one is of something else, as of what no cache served.
-const LEAST_WINDOW: u64 = 512;
 
 /// The parts of a run that effects see.
 #[derive(Debug, Clone)]
@@ -64,7 +59,7 @@ impl EffectInput {
         Measured::most(self.measured, view, overhead)
     }
 
-    /// Returns the newest count, if it is so far below its estimate that the provider may have cut the request.
+    /// Returns the latest count if it is so far below its estimate that the provider may have cut off the request.
     pub fn undercount(&self) -> Option<u64> {
         self.measured
             .filter(Measured::is_suspect)
@@ -82,9 +77,9 @@ impl EffectInput {
 }
 
 impl Measured {
-    /// True if the provider may have cut the request: it counted less than half of a large estimate.
+    /// True if the provider may have cut off the request.
     pub(super) fn is_suspect(&self) -> bool {
-        self.estimate >= LEAST_ESTIMATE && self.tokens >= LEAST_WINDOW && self.is_short()
+        Estimate::is_undercounted(self.estimate, self.tokens)
     }
 
     fn is_short(&self) -> bool {

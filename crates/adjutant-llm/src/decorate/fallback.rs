@@ -96,8 +96,10 @@ impl Fallback {
             return None;
         }
         let window = self.models().nth(failed)?.info().context_window;
+        // A model whose window is unknown may take more.
         let fits = |model: &Arc<dyn Model>| {
-            error.kind() != ErrorKind::Overflow || model.info().context_window > window
+            error.kind() != ErrorKind::Overflow
+                || model.info().window().is_none_or(|tokens| tokens > window)
         };
         self.models()
             .enumerate()
@@ -117,6 +119,15 @@ impl Model for Fallback {
             .map(|it| it.info_of(model))
             .find(|info| info.id == *model);
         known.unwrap_or_else(|| self.first.info_of(model))
+    }
+
+    fn with_info(&self, info: &ModelInfo) -> Option<Arc<dyn Model>> {
+        let mut chain = self.clone();
+        let model = std::iter::once(&mut chain.first)
+            .chain(&mut chain.rest)
+            .find(|model| model.info().id == info.id)?;
+        *model = model.with_info(info)?;
+        Some(Arc::new(chain))
     }
 
     fn stream(&self, request: Request) -> ChunkStream {

@@ -66,8 +66,16 @@ impl Model for RateLimit {
         self.model.info_of(model)
     }
 
+    fn with_info(&self, info: &ModelInfo) -> Option<Arc<dyn Model>> {
+        let model = self.model.with_info(info)?;
+        Some(Arc::new(Self {
+            model,
+            ..self.clone()
+        }))
+    }
+
     fn stream(&self, request: Request) -> ChunkStream {
-        let most = self.model.info().max_output_tokens;
+        let most = self.model.info().output_limit().unwrap_or(u64::MAX);
         let output = request
             .options
             .max_output_tokens

@@ -105,6 +105,14 @@ impl Model for Retry {
         self.model.info_of(model)
     }
 
+    fn with_info(&self, info: &ModelInfo) -> Option<Arc<dyn Model>> {
+        let model = self.model.with_info(info)?;
+        Some(Arc::new(Self {
+            model,
+            ..self.clone()
+        }))
+    }
+
     fn stream(&self, request: Request) -> ChunkStream {
         let mut retrying = Retrying {
             retry: self.clone(),

@@ -77,6 +77,14 @@ impl Model for Timeout {
         self.model.info_of(model)
     }
 
+    fn with_info(&self, info: &ModelInfo) -> Option<Arc<dyn Model>> {
+        let model = self.model.with_info(info)?;
+        Some(Arc::new(Self {
+            model,
+            ..self.clone()
+        }))
+    }
+
     fn stream(&self, request: Request) -> ChunkStream {
         Box::pin(Timed {
             stream: Some(self.model.stream(request)),

@@ -2,6 +2,7 @@
 
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -48,6 +49,14 @@ impl<M: Model> Model for Traced<M> {
 
     fn info_of(&self, model: &ModelId) -> &ModelInfo {
         self.model.info_of(model)
+    }
+
+    fn with_info(&self, info: &ModelInfo) -> Option<Arc<dyn Model>> {
+        let model = self.model.with_info(info)?;
+        Some(Arc::new(Traced {
+            model,
+            contents: self.contents,
+        }))
     }
 
     fn stream(&self, request: Request) -> ChunkStream {

@@ -1,9 +1,10 @@
-//! One request with one JSON answer: for what is not streamed. It never retries either.
+//! One request with one JSON answer, for everything that is not streamed. It is never retried.
 
 use std::sync::Arc;
 
 use adjutant_llm::{Error, ErrorKind, ModelInfo};
 use bytes::{Bytes, BytesMut};
+use http::{HeaderValue, Method, header};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout_at;
 
@@ -24,6 +25,40 @@ pub(crate) async fn post<T: DeserializeOwned>(
     endpoint: &Endpoint,
     info: &ModelInfo,
     body: Bytes,
+) -> Result<T, Error> {
+    let question = Question {
+        body: Some(body),
+        max_bytes: MAX_ANSWER,
+    };
+    send(endpoint, info, question).await
+}
+
+/// Reads what stands at the endpoint, at most so many bytes.
+///
+/// # Errors
+/// As [`post`].
+pub(crate) async fn get<T: DeserializeOwned>(
+    endpoint: &Endpoint,
+    info: &ModelInfo,
+    max_bytes: usize,
+) -> Result<T, Error> {
+    let question = Question {
+        body: None,
+        max_bytes,
+    };
+    send(endpoint, info, question).await
+}
+
+/// A request for one JSON answer: with a body a `POST`, without one a `GET`.
+struct Question {
+    body: Option<Bytes>,
+    max_bytes: usize,
+}
+
+async fn send<T: DeserializeOwned>(
+    endpoint: &Endpoint,
+    info: &ModelInfo,
+    question: Question,
 ) -> Result<T, Error> {
     if tokio::runtime::Handle::try_current().is_err() {
         return Err(Error::new(
@@ -48,7 +83,7 @@ pub(crate) async fn post<T: DeserializeOwned>(
             .map(|it| it.trim().into())
             .filter(|it: &Arc<str>| !it.is_empty());
         secrets.add(secret.as_deref().unwrap_or_default());
-        let answer = exchange(endpoint, info, secret.as_deref(), &secrets, body.clone()).await;
+        let answer = exchange(endpoint, info, secret.as_deref(), &secrets, &question).await;
         let is_again = refused.is_none() && endpoint.key().is_token();
         if is_again
             && answer
@@ -75,9 +110,17 @@ async fn exchange(
     info: &ModelInfo,
     secret: Option<&str>,
     secrets: &Secrets,
-    body: Bytes,
+    question: &Question,
 ) -> Result<JsonAnswer, Error> {
-    let (client, request) = endpoint.request(&[], &Default::default(), secret, body.into())?;
+    let body = question.body.clone().unwrap_or_default();
+    let (client, mut request) = endpoint.request(&[], &Default::default(), secret, body.into())?;
+    if question.body.is_none() {
+        *request.method_mut() = Method::GET;
+        *request.body_mut() = None;
+        let headers = request.headers_mut();
+        headers.remove(header::CONTENT_TYPE);
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    }
     let timeouts = endpoint.timeouts();
     let late = |limit| move |_| failure::timed_out(endpoint, limit);
     // Nothing of the answer can be used before its end, so the time without content is that of the whole answer.
@@ -105,8 +148,9 @@ async fn exchange(
                 return Err(identified(error, request_id));
             }
         }
-        if answer.len() > MAX_ANSWER {
-            let error = Error::new(ErrorKind::Protocol, "the answer has more than 256 MiB");
+        if answer.len() > question.max_bytes {
+            let text = format!("the answer has more than {} bytes", question.max_bytes);
+            let error = Error::new(ErrorKind::Protocol, text);
             return Err(identified(error, request_id));
         }
         if refused && answer.len() > failure::MAX_BODY {

@@ -85,6 +85,9 @@ impl Member {
                 BEHAVIORAL_CONSTRAINTS,
             ));
         }
+        if let Some(choice) = &spec.model {
+            models.resolve(choice).await.map_err(within)?;
+        }
         Ok(Self {
             floor: floor(spec, tooling, &mut effects)?,
             middleware: [middleware(spec, tooling)?, hands.middleware].concat(),

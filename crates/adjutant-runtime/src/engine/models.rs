@@ -62,6 +62,7 @@ impl Models {
         let chooser = Chooser::new(move |name| credentials.get(name).map(str::to_owned));
         let own = json!({ "providers": manifest.providers, "models": manifest.models });
         let chooser = chooser
+            .user_cache()
             .configuration_of(origin, &own.to_string())
             .map_err(|error| {
                 Error::new(
@@ -84,6 +85,22 @@ impl Models {
     /// Takes this model for whoever makes this choice, as it is.
     pub fn put(&mut self, choice: &ModelChoice, model: Arc<dyn Model>) {
         self.made.insert(0, (choice.spec(), model));
+    }
+
+    /// Asks the servers for the limits of the chosen models that the catalogue does not list; see [`Chooser::resolve`].
+    ///
+    /// # Errors
+    /// As [`Models::chosen`].
+    pub async fn resolve(&mut self, choice: &ModelChoice) -> Result<(), Error> {
+        for name in choice.names() {
+            if self.given.contains_key(name) || self.bare.contains_key(name) {
+                continue;
+            }
+            let model = self.chooser.resolve(name).await;
+            let model = model.map_err(|error| wrong(&format!("the model {name}"), error))?;
+            self.bare.insert(name.into(), model);
+        }
+        Ok(())
     }
 
     /// The model that was chosen, with what stands around it.

@@ -91,7 +91,7 @@ impl AgentLog<'_> {
             .announce(&mut plan)
             .map_err(|error| failed(error.to_string()))?;
         // A run would fail; what there is can be looked at all the same.
-        let _too_large = stage.fit(&mut plan, FloorMemo::of(&sight)).await;
+        let _too_large = stage.fit(&mut plan, FloorMemo::read(&sight.memos)).await;
         let (_, tools) = prepare::offer(
             Vec::new(),
             tools,
