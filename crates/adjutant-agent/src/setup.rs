@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 pub use call_options::CallOptions;
 pub(crate) use parent_link::ParentLink;
 pub(crate) use policy::Policy;
-pub(crate) use prints::{Parts, Print, Prints};
+pub(crate) use prints::{Parts, Print, Prints, unlisted};
 pub(crate) use standstill::Standstill;
 
 use crate::{

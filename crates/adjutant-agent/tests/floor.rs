@@ -9,8 +9,8 @@ use std::sync::{
 };
 
 use adjutant_agent::{
-    Agent, DEFAULT_WINDOW, EffectError, EventKind, Floor, Flush, Journal, MemoryJournal, Outcome,
-    Owner, Phase, Record, Seq, Stamped, effects::effect_fn,
+    Agent, EffectError, EventKind, Floor, Flush, Journal, MemoryJournal, Outcome, Owner, Phase,
+    Record, Seq, Stamped, effects::effect_fn,
 };
 use adjutant_llm::{
     Error, ErrorKind, Model, ModelInfo, Overflow, Script, ScriptedModel, Structured, Usage,
@@ -186,7 +186,7 @@ async fn floor_is_replaced_or_off_when_it_is_named() {
 }
 
 #[tokio::test]
-async fn window_is_taken_for_a_stated_one_when_it_is_not_known() {
+async fn nothing_is_left_out_when_the_window_is_unknown() {
     let model = model(0, [done()]);
     Agent::new(model.clone())
         .start_from(seeded(200))
@@ -194,10 +194,7 @@ async fn window_is_taken_for_a_stated_one_when_it_is_not_known() {
         .await
         .expect("it finishes");
     let tokens = model.requests()[0].entries.tokens();
-    assert!(
-        (60_000..=DEFAULT_WINDOW - 8_192).contains(&tokens),
-        "{tokens}"
-    );
+    assert!(tokens > 180_000, "{tokens}");
 }
 
 #[tokio::test]
@@ -238,29 +235,81 @@ async fn window_is_learned_when_the_server_cuts_or_refuses() {
     ];
     for (what, first, most, warnings) in cases {
         let journal = MemoryJournal::default();
-        let model_1 = model(128_000, first());
+        let model_1 = cutting(128_000, first());
         let agent = Agent::new(model_1.clone())
             .journal(journal.clone())
             .start_from(seeded(50));
-        agent.run("Go.").await.expect(what);
+        let mut warned = cuts(agent.run("Go.").stream().expect(what)).await;
         // What was learned is in the log: another program knows it.
-        let mut warned = 0;
         for _ in 0..2 {
-            let model_2 = model(128_000, [done()]);
+            let model_2 = cutting(128_000, [done()]);
             let again = Agent::new(model_2.clone())
                 .journal(journal.clone())
                 .session(agent.session_id().clone())
                 .take_over();
-            let mut running = again.run("On.").stream().expect(what);
-            while let Some(event) = running.next().await {
-                warned += usize::from(
-                    matches!(&event.kind, EventKind::Warning { warning } if warning.message.contains("cut off")),
-                );
-            }
+            warned += cuts(again.run("On.").stream().expect(what)).await;
             let tokens = model_2.requests()[0].entries.tokens();
             assert!(tokens <= *most && tokens > most / 8, "{what}: {tokens}");
         }
         assert_eq!(warned, *warnings, "{what}");
+    }
+}
+
+/// A model whose server silently cuts off what does not fit.
+fn cutting(window: u64, scripts: impl IntoIterator<Item = Script>) -> Arc<ScriptedModel> {
+    let info = ModelInfo {
+        cuts_silently: true,
+        ..Model::info(&*model(window, [])).clone()
+    };
+    Arc::new(ScriptedModel::new(scripts).info(info))
+}
+
+/// Returns the number of warnings that a request was cut off.
+async fn cuts(mut running: Running) -> usize {
+    let mut warned = 0;
+    while let Some(event) = running.next().await {
+        warned += usize::from(
+            matches!(&event.kind, EventKind::Warning { warning } if warning.message.contains("cuts off")),
+        );
+    }
+    warned
+}
+
+#[tokio::test]
+async fn cut_is_reported_only_when_the_count_is_too_small_for_the_request() {
+    // (what, the counts of a request with 8,000 tokens and of one with 2,000 more, warnings)
+    let cases: [(&str, bool, [u64; 2], usize); 6] = [
+        ("all is counted", true, [8_000, 10_000], 0),
+        ("the second request is cut", true, [8_000, 4_100], 1),
+        ("the first request is cut", true, [2_050, 2_050], 1),
+        (
+            "only what no cache served is counted",
+            true,
+            [8_000, 2_000],
+            0,
+        ),
+        ("the count is of something else", true, [8_000, 300], 0),
+        ("the server never cuts", false, [2_050, 2_050], 0),
+    ];
+    for (what, silent, counts, expect) in cases {
+        let scripts = counts.map(|tokens| {
+            Script::new().text("Yes.").usage(Usage {
+                input_uncached: tokens,
+                output: 2,
+                ..Usage::default()
+            })
+        });
+        let model = if silent {
+            cutting(128_000, scripts)
+        } else {
+            model(128_000, scripts)
+        };
+        let agent = Agent::new(model).journal(MemoryJournal::default());
+        let mut warned = 0;
+        for prompt in ["word ".repeat(6_400), "word ".repeat(1_600)] {
+            warned += cuts(agent.run(prompt).stream().expect(what)).await;
+        }
+        assert_eq!(warned, expect, "{what}");
     }
 }
 

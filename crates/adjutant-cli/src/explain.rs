@@ -86,7 +86,7 @@ pub(crate) async fn silent<'a>(
         .models()
         .find(|info| info.id.as_str() == name)
         .cloned();
-    let info = known.unwrap_or_else(|| ModelInfo::new(name));
+    let info = known.unwrap_or_else(|| ModelInfo::unknown(name));
     // A command that only looks learns nothing and is told nothing.
     made.manifest.memory = None;
     let model = ChosenModel::alone(Arc::new(model_fn(info, refuse)));

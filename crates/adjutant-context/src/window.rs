@@ -143,7 +143,12 @@ impl Effect for SlidingWindow {
         let failed = failures.map_or(0, |failures| failures.count);
         let may_fold = cx.phase != Phase::Preview && (failed < MAX_FAILURES || overflows(&cx));
         let cut = if may_fold {
-            Cut::before(items, medium, cx.window() / PINNED_PART)
+            // An unknown window is at most what did not fit.
+            let window = match cx.window() {
+                0 => cx.tokens,
+                window => window,
+            };
+            Cut::before(items, medium, window / PINNED_PART)
         } else {
             None
         };

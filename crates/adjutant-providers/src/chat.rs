@@ -28,8 +28,9 @@ impl Chat {
     ///
     /// The provider is what stands before the slash of the model's id. One that is not known has no address: set
     /// [`base_url`](Self::base_url).
-    pub fn new(info: ModelInfo, key: impl Into<Key>) -> Self {
+    pub fn new(mut info: ModelInfo, key: impl Into<Key>) -> Self {
         let dialect = Dialect::of(info.provider());
+        info.cuts_silently |= dialect.silent_overflow;
         let protocol = encode::Encoder::new(&info, Cow::Borrowed(dialect));
         Self {
             inner: Host::new(Arc::new(info), protocol, &dialect.base_url, key.into()),
@@ -46,7 +47,9 @@ impl Chat {
     /// Sets another dialect. The base URL stays as it is.
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
-        let info = self.inner.info().clone();
+        let mut info = self.inner.info().clone();
+        info.cuts_silently = dialect.silent_overflow;
+        self.inner.set_info(info.clone());
         self.inner
             .set_protocol(|protocol| protocol.set_dialect(&info, dialect));
         self

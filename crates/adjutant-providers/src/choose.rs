@@ -495,13 +495,16 @@ impl Chooser {
         if let Some(info) = provider.info(name, &self.catalogue) {
             return provider.model(info, key, &base_url).map(Found::Listed);
         }
+        let hint = self.hint(&provider, id);
+        if !provider.any_model && !Provider::known().any(|it| it.name == provider.name) {
+            return Err(config(format!("no model is called {id:?}{hint}")));
+        }
         let info = unlisted::assumed(&provider, name, &self.catalogue);
         let place = Place {
             provider,
             key,
             base_url,
         };
-        let hint = self.hint(&place.provider, id);
         Unlisted::new(place, info, hint, self.cache.clone()).map(Found::Unlisted)
     }
 

@@ -169,6 +169,10 @@ impl<P: Wire> Host<P> {
         &self.info
     }
 
+    pub(crate) fn set_info(self: &mut Arc<Self>, info: ModelInfo) {
+        Arc::make_mut(self).info = Arc::new(info);
+    }
+
     #[cfg(test)]
     pub(crate) fn protocol(&self) -> &P {
         &self.protocol

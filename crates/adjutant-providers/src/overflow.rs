@@ -1,6 +1,6 @@
 //! Overflows of the context window: how vendors say it, how some do not say it, and the numbers in it. Pure.
 
-use adjutant_llm::{Error, ErrorKind, FinishReason, LimitSource, ModelInfo, Overflow, Reply};
+use adjutant_llm::{Error, ErrorKind, FinishReason, ModelInfo, Overflow, Reply};
 
 /// A sign of an overflow: a code, or a text of which all parts occur. Compared in lower case.
 struct Sign {
@@ -273,7 +273,7 @@ pub(crate) fn silent(info: &ModelInfo, reply: &Reply) -> Option<Error> {
 /// Source: what Z.ai does, as the pi project found, 2026-08. Only for providers that do: a window may be set too small.
 pub(crate) fn ignored(info: &ModelInfo, reply: &Reply) -> Option<Error> {
     let input = reply.usage.input();
-    let is_over = info.limits != LimitSource::Assumed && input > info.window()?;
+    let is_over = info.limits.is_known() && input > info.window()?;
     is_over.then(|| error(info, input))
 }
 

@@ -74,7 +74,8 @@ pub struct Provider {
     /// The times that its models are waited for, where they differ from the defaults.
     #[serde(default, skip_serializing_if = "is_unset")]
     pub timeouts: TimeoutsPatch,
-    /// True if it hosts models that no catalogue lists. Without it, such a model is accepted with a warning.
+    /// True if it hosts models that no catalogue lists. Without it, a known provider accepts such a model with a warning, and a
+    /// provider of a configuration refuses it.
     #[serde(default = "yes")]
     pub any_model: bool,
     /// The source that names its address: never read from serialized data.

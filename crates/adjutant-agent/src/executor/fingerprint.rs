@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use adjutant_core::{Config, Prefix, Record, Run};
-use adjutant_llm::{ModelId, Options, Request, ToolName, Warning, WarningKind};
+use adjutant_llm::{ModelId, ModelInfo, Options, Request, ToolName, Warning, WarningKind};
 
 use super::{LocalExecutor, Records, prepare::ShownTools};
 use crate::{
     event_sink::EventSink,
-    setup::{Parts, Print, Prints},
+    setup::{Parts, Print, Prints, unlisted},
     turn_position::TurnPosition,
 };
 
@@ -27,6 +27,8 @@ pub(super) struct KnownRequests {
 /// The facts known of a request before its turn is prepared.
 #[derive(Debug)]
 struct NextRequest {
+    /// The abilities of its model to record.
+    info: Option<Arc<ModelInfo>>,
     options: Arc<Options>,
     only: Option<Vec<ToolName>>,
     /// The beginning that the session declared, if the model refuses another one.
@@ -39,12 +41,14 @@ struct NextRequest {
 pub(super) struct Recorded {
     config: Option<Arc<Config>>,
     model: ModelId,
+    info: Option<Arc<ModelInfo>>,
     options: Arc<Options>,
 }
 
 impl LocalExecutor {
     /// A turn is about to be prepared: keeps what its request will be made with.
     pub(super) fn expect(&mut self, run: &Run) {
+        let info = unlisted(self.model_of(run).info());
         let known = &mut self.known;
         known.recorded = run.config().cloned();
         let only = run.request().chosen_tools.map(<[ToolName]>::to_vec);
@@ -53,6 +57,7 @@ impl LocalExecutor {
             .chosen(run.request().chosen_model)
             .is_ok_and(|model| model.info().thinking_binding);
         known.next = Some(NextRequest {
+            info,
             options: self.setup.options_of(run),
             prefix: run.prefix().filter(|_| binds).cloned(),
             only,
@@ -96,6 +101,7 @@ impl LocalExecutor {
         };
         let parts = Parts {
             model,
+            info: &next.info,
             system,
             tools: &tools,
             options: &next.options,
@@ -108,10 +114,11 @@ impl LocalExecutor {
     /// Returns the recorded parts that a request is held against, for a turn that an earlier drive prepared.
     pub(super) fn recorded(&self, run: &Run) -> Recorded {
         let model = self.model_of(run);
-        let (config, model) = (run.config().cloned(), model.info().id.clone());
+        let config = run.config().cloned();
         Recorded {
             config,
-            model,
+            model: model.info().id.clone(),
+            info: unlisted(model.info()),
             options: self.setup.options_of(run),
         }
     }
@@ -154,6 +161,7 @@ impl Recorded {
         let (system, tools) = (&request.system, &request.tools);
         let parts = Parts {
             model: &self.model,
+            info: &self.info,
             system,
             tools,
             options: &self.options,

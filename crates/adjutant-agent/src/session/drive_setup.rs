@@ -11,7 +11,7 @@ use std::{
 use adjutant_core::{
     CancelBy, Error, EventKind, Exit, Failure, Outcome, Record, RunNo, commit, drive,
 };
-use adjutant_llm::{Entry, Warning, WarningKind};
+use adjutant_llm::{Entry, LimitSource, Model, Warning, WarningKind};
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
@@ -140,6 +140,41 @@ impl<'s> DriveSetup<'s> {
                 message: message.into(),
             };
             self.untold.extend(warning.map(warn));
+        }
+        self
+    }
+
+    /// Asks the model with the abilities that the log recorded, if this process knows less of them, or if a run is resumed.
+    pub(super) fn with_recorded_model(mut self) -> Self {
+        let config = self.core.run.config();
+        let Some(recorded) = config.and_then(|config| config.info.clone()) else {
+            return self;
+        };
+        let resumes = !matches!(self.start.begin, Begin::Run { .. });
+        let is_better = |now: LimitSource| match recorded.limits {
+            LimitSource::Server => resumes || now == LimitSource::Assumed,
+            _ => resumes && now == LimitSource::Assumed,
+        };
+        let recall = |model: &Arc<dyn Model>| {
+            let info = model.info();
+            let is_recalled = info.id == recorded.id
+                && !info.limits.is_known()
+                && is_better(info.limits)
+                && *info != *recorded;
+            is_recalled.then(|| model.with_info(&recorded)).flatten()
+        };
+        let mut setup = Setup::clone(&self.setup);
+        let mut models: Vec<_> = setup.models.to_vec();
+        let mut changes = false;
+        for model in std::iter::once(&mut setup.model).chain(&mut models) {
+            if let Some(recalled) = recall(model) {
+                *model = recalled;
+                changes = true;
+            }
+        }
+        if changes {
+            setup.models = models.into();
+            self.setup = Arc::new(setup);
         }
         self
     }

@@ -105,7 +105,8 @@ impl Core {
                 }
                 let mut driven = DriveSetup::new(self, start, log, mailbox, inbox)
                     .mail(mail)
-                    .wanting();
+                    .wanting()
+                    .with_recorded_model();
                 let plain = start.setup.middleware.is_empty();
                 let left = if plain {
                     driven.contained().await

@@ -6,7 +6,7 @@ use std::{
 };
 
 use adjutant_core::{Config, Digest};
-use adjutant_llm::{ModelId, Options, Request, ToolDecl, ToolName};
+use adjutant_llm::{ModelId, ModelInfo, Options, Request, ToolDecl, ToolName};
 use serde_json::Value;
 
 use super::Setup;
@@ -21,6 +21,7 @@ pub(crate) struct Prints {
 #[derive(Debug)]
 pub(crate) struct Print {
     model: ModelId,
+    info: Option<Arc<ModelInfo>>,
     system: (Arc<str>, Digest),
     tools: (Arc<[ToolDecl]>, BTreeMap<ToolName, Digest>),
     options: (Arc<Options>, Value),
@@ -31,6 +32,8 @@ pub(crate) struct Print {
 #[derive(Clone, Copy)]
 pub(crate) struct Parts<'a> {
     pub(crate) model: &'a ModelId,
+    /// The abilities of the model, as [`unlisted`] returns them.
+    pub(crate) info: &'a Option<Arc<ModelInfo>>,
     pub(crate) system: &'a Arc<str>,
     pub(crate) tools: &'a Arc<[ToolDecl]>,
     pub(crate) options: &'a Arc<Options>,
@@ -38,10 +41,11 @@ pub(crate) struct Parts<'a> {
 
 impl Setup {
     /// The fingerprint of a request.
-    pub(crate) fn config_of(&self, model: &ModelId, request: &Request) -> Arc<Config> {
+    pub(crate) fn config_of(&self, model: &ModelInfo, request: &Request) -> Arc<Config> {
         let (system, tools, options) = (&request.system, &request.tools, &request.options);
         let parts = Parts {
-            model,
+            model: &model.id,
+            info: &unlisted(model),
             system,
             tools,
             options,
@@ -67,6 +71,7 @@ impl Prints {
 impl Print {
     pub(crate) fn is_of(&self, parts: Parts<'_>) -> bool {
         self.model == *parts.model
+            && self.info == *parts.info
             && Arc::ptr_eq(&self.system.0, parts.system)
             && is_same(&self.tools.0, parts.tools)
             && (Arc::ptr_eq(&self.options.0, parts.options) || *self.options.0 == **parts.options)
@@ -97,18 +102,25 @@ impl Print {
         };
         let config = Config {
             model: parts.model.clone(),
+            info: parts.info.clone(),
             system: system.1,
             tools: tools.1.clone(),
             options: options.1.clone(),
         };
         Self {
             model: parts.model.clone(),
+            info: parts.info.clone(),
             system,
             tools,
             options,
             config: Arc::new(config),
         }
     }
+}
+
+/// Returns the abilities of a model to record: those that the application and the catalogue do not know.
+pub(crate) fn unlisted(model: &ModelInfo) -> Option<Arc<ModelInfo>> {
+    (!model.limits.is_known()).then(|| Arc::new(model.clone()))
 }
 
 /// True if these are the same declarations by their place; two empty lists are always the same.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_llm::{ModelId, ToolName};
+use adjutant_llm::{ModelId, ModelInfo, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,6 +13,9 @@ use crate::digest::Digest;
 pub struct Config {
     /// The model.
     pub model: ModelId,
+    /// The abilities of the model if its server reported them or if they were assumed: a resumed run asks with the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub info: Option<Arc<ModelInfo>>,
     /// The digest of the system prompt.
     pub system: Digest,
     /// The digest of each tool: its name, description and schema.

@@ -229,6 +229,3 @@ fn has(value: &Value, word: &str) -> bool {
         _ => false,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -160,14 +160,6 @@ fn model_names_what_is_near_when_the_name_is_unknown() {
         Err("no provider is called \"antropic\"; hint: the nearest are anthropic"),
     );
     check(
-        &[ANTHROPIC, ("ANTHROPIC_BASE_URL", " ")],
-        "anthropic/claude-sonet-5",
-        Err(
-            "no model is called \"anthropic/claude-sonet-5\"; hint: the nearest are anthropic/claude-sonnet-5, \
-             anthropic/claude-sonnet-5-5, anthropic/claude-sonnet-4-5, anthropic/claude-opus-5",
-        ),
-    );
-    check(
         &[],
         "gpt-5",
         Err(

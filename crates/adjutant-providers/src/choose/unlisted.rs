@@ -317,17 +317,15 @@ fn relative<'c>(
     name: &str,
     catalogue: &'c Catalogue,
 ) -> Option<&'c ModelInfo> {
-    let vendor = if provider.name == "openai-chat" {
-        "openai"
-    } else {
-        &provider.name
+    let is_own = |info: &&ModelInfo| {
+        info.provider() == provider.name || provider.twins().contains(&info.provider())
     };
     let common = |info: &ModelInfo| {
         let both = words(name).zip(words(info.name()));
         both.take_while(|(one, other)| one == other).count()
     };
     let mut closest = None;
-    for info in catalogue.models().filter(|it| it.provider() == vendor) {
+    for info in catalogue.models().filter(is_own) {
         let common = common(info);
         if common > closest.map_or(0, |(most, _)| most) {
             closest = Some((common, info));
@@ -368,3 +366,6 @@ impl fmt::Debug for Unlisted {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,9 +2,10 @@
 
 use super::*;
 
-/// Thinking comes in `reasoning`; `tool_choice` is not among the supported fields.
+/// Thinking comes in `reasoning`; `tool_choice` is not among the supported fields. A request that does not fit the window is
+/// cut to half of the window, and the usage counts what was left.
 ///
-/// Source: "OpenAI compatibility", docs.ollama.com, 2026; ollama/ollama 14821, 2026-03: efforts `none`, `low` to `high`.
+/// Source: ollama/ollama 17427 and 3839, itayinbarr/little-coder 128, 2026-07 to 2026-09, on what is cut; "OpenAI compatibility", docs.ollama.com, 2026; ollama/ollama 14821, 2026-03: efforts `none`, `low` to `high`.
 pub(super) const OLLAMA: Dialect = Dialect {
     name: Cow::Borrowed("ollama"),
     base_url: Cow::Borrowed("http://127.0.0.1:11434/v1"),
@@ -12,6 +13,7 @@ pub(super) const OLLAMA: Dialect = Dialect {
     choice_required: Cow::Borrowed(""),
     choice_named: false,
     choice_none: false,
+    silent_overflow: true,
     ..GENERIC
 };
 
@@ -44,11 +46,13 @@ pub(super) const VLLM: Dialect = Dialect {
 
 /// "Invalid tool_choice type: 'object'. Supported string values: none, auto, required".
 ///
-/// Source: lmstudio-ai/lmstudio-bug-tracker 670, and can1357/oh-my-pi 6925, 2025-05 to 2026-07.
+/// Source: lmstudio-ai/lmstudio-bug-tracker 670, and can1357/oh-my-pi 6925, 2025-05 to 2026-07. It cuts off the middle of a
+/// request that does not fit: lmstudio-ai/lmstudio-js 47, odysseus-dev/odysseus 3535, 2026-06.
 pub(super) const LMSTUDIO: Dialect = Dialect {
     name: Cow::Borrowed("lmstudio"),
     base_url: Cow::Borrowed("http://127.0.0.1:1234/v1"),
     base_url_variable: Cow::Borrowed("LMSTUDIO_BASE_URL"),
     choice_named: false,
+    silent_overflow: true,
     ..GENERIC
 };

@@ -52,7 +52,7 @@ impl AgentLog<'_> {
     /// Like [`preview`](AgentLog::preview).
     pub async fn config(self) -> Result<Arc<Config>, Error> {
         let (setup, _, model, request) = self.upcoming(Vec::new(), false).await?;
-        Ok(setup.config_of(&model.info().id, &request))
+        Ok(setup.config_of(model.info(), &request))
     }
 
     /// The next request, and what it is made with: as it will be sent, or with system prompt and tools as they are now.
