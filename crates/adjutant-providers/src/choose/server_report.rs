@@ -93,7 +93,7 @@ impl<'a> Listing<'a> {
         let name = escaped(name);
         let root = |path: &str| (self.root().to_owned(), path.to_owned());
         match (self.provider.alike(), &self.provider.wire) {
-            ("azure" | "bedrock" | "bedrock-mantle" | "vertex", _) => Vec::new(),
+            ("azure" | "azure-chat" | "bedrock" | "bedrock-mantle" | "vertex", _) => Vec::new(),
             // Source: "List running models", docs.ollama.com, 2026-11: only models that are loaded.
             ("ollama", _) => vec![root("/api/ps")],
             // Source: tools/server/README.md of ggml-org/llama.cpp, 2026-11: a router has several models.

@@ -141,10 +141,6 @@ const WRONG: &[(&str, &str)] = &[
     ),
     // Models and providers.
     (
-        "an unknown model",
-        "name: a\nmodel: anthropic/claude-sonet-5\n",
-    ),
-    (
         "an unknown provider",
         "name: a\nmodel: {name: antropic/x, fallbacks: [gpt-5, offline/planner, offline/planner]}\n",
     ),
