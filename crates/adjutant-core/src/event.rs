@@ -241,6 +241,11 @@ pub enum EventKind {
     },
     /// The request did not fit the model; the turn is prepared once more.
     Overflowed,
+    /// The provider refused media of the request; the turn is prepared once more without them.
+    MediaRefused {
+        /// The provider's message.
+        reason: Arc<str>,
+    },
     /// A limit was reached.
     LimitReached {
         /// The limit.
@@ -462,6 +467,9 @@ impl Events {
                 reports.iter().map(reported).for_each(show);
             }
             Record::Overflowed { .. } => show(EventKind::Overflowed),
+            Record::Refused { reason, .. } => show(EventKind::MediaRefused {
+                reason: Arc::clone(reason),
+            }),
             Record::Replied { reply, cost, .. } => {
                 show(EventKind::ReplyFinished {
                     reply: Arc::clone(reply),

@@ -139,6 +139,15 @@ pub enum Record {
         /// By how much, as far as the provider said.
         overflow: Overflow,
     },
+    /// The provider refused media of the request; the turn is prepared once more without them.
+    Refused {
+        /// The turn.
+        turn: TurnNo,
+        /// The changes of the view: a text in place of the media.
+        edits: Vec<Edit>,
+        /// The provider's message.
+        reason: Arc<str>,
+    },
     /// A part of a reply was acknowledged while it was on its way: it counts if the reply itself never comes.
     Heard {
         /// The turn.

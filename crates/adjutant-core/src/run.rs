@@ -140,9 +140,16 @@ struct Current {
     cancel: Option<CancelBy>,
     failure: Option<Failure>,
     outcome: Option<Outcome>,
+    /// The number of times that the provider refused media of its requests.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    refusals: u32,
     /// The answer that it is wanted to come to, if one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output: Option<Box<output::Wanted>>,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A pause of a run.

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cause::Cause;
+use crate::{EntryId, cause::Cause};
 
 /// The largest number of bytes that are kept of a refused answer's body.
 const MAX_BODY: usize = 2_048;
@@ -50,6 +50,9 @@ pub struct ErrorDetails {
     /// The distance by which the request did not fit the context window; only for [`ErrorKind::Overflow`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overflow: Option<Overflow>,
+    /// The media that the provider refused; only for a request that holds media, and was not accepted because of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<RefusedMedia>,
     /// True if the provider asked to try again, false if it asked not to; that goes before what the kind says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub should_retry: Option<bool>,
@@ -64,6 +67,23 @@ pub struct Overflow {
     /// The number of tokens that fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
+}
+
+/// The media that a provider refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedMedia {
+    /// The media that it named; empty if it named none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<MediaPlace>,
+}
+
+/// The place of an image, a document or a recording in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MediaPlace {
+    /// The entry.
+    pub entry: EntryId,
+    /// The number of the medium within the entry, as [`media_of`](crate::media::media_of) counts.
+    pub number: usize,
 }
 
 /// The kind of an error: it tells a caller what to do about it.

@@ -51,6 +51,9 @@ pub struct ModelInfo {
     /// The parameters that control the prompt cache of a model of OpenAI.
     #[serde(default)]
     pub prompt_cache: PromptCache,
+    /// The limits on the media of a request; those of the provider if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media: Option<MediaLimits>,
 }
 
 /// The parameters that control the prompt cache of a model of OpenAI.
@@ -79,6 +82,22 @@ pub enum LimitSource {
     Server,
     /// Neither the application nor the server: unknown limits, or the defaults of the server's vendor.
     Assumed,
+}
+
+/// The limits on the media of one request; zero is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MediaLimits {
+    /// The maximum number of images.
+    pub images: usize,
+    /// The maximum number of bytes of one image, in base64.
+    pub image_bytes: usize,
+    /// The maximum number of pixels of a side of an image.
+    pub edge: u32,
+    /// The number of images above which a side has at most 2,000 pixels.
+    pub crowd: usize,
+    /// The maximum number of bytes of all media, in base64.
+    pub bytes: usize,
 }
 
 /// The kinds of content that a message may have beside text.
@@ -161,6 +180,7 @@ impl ModelInfo {
             base_model: None,
             tools_need_responses: false,
             prompt_cache: PromptCache::default(),
+            media: None,
         }
     }
 

@@ -41,9 +41,10 @@ pub use embed::{
     Embedder, EmbedderInfo, Embeddings, FnEmbedder, HashEmbedder, Purpose, embed_all, embedder_fn,
 };
 pub use entry::{Custom, Entry, OpenTurn, Summary, Turn, Unpaired};
-pub use error::{Error, ErrorDetails, ErrorKind, Overflow};
+pub use error::{Error, ErrorDetails, ErrorKind, MediaPlace, Overflow, RefusedMedia};
 pub use info::{
-    Inputs, LimitSource, ModelInfo, PromptCache, RequestOption, Structured, ThinkingControl,
+    Inputs, LimitSource, MediaLimits, ModelInfo, PromptCache, RequestOption, Structured,
+    ThinkingControl,
 };
 pub use message::{
     Audio, Block, Call, CallId, CallIdError, CallResult, Content, Document, EntryId, Extra, Image,

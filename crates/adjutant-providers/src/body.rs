@@ -74,8 +74,7 @@ impl Segmented {
         }
     }
 
-    /// The pieces as one, for tests.
-    #[cfg(test)]
+    /// Returns the bytes as one.
     pub(crate) fn to_vec(&self) -> Vec<u8> {
         self.clone().flatten().collect()
     }

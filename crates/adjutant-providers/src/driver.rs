@@ -45,7 +45,7 @@ use crate::{
         failure::{Limit, Refused},
         watch::Watch,
     },
-    options,
+    options, refused,
     segments::{Prefix, Prepared},
     sse::{Frame, Framing, Splitter},
     surrogates::Joined,
@@ -685,11 +685,10 @@ impl<W: Driven> Driver<W> {
             }
         }
         let error = refused.into_error(self.wire.info(), self.wire.endpoint(), &self.secrets);
-        let request = self
-            .request
-            .take()
-            .filter(|_| self.remedies.len() < MAX_REMEDIES);
-        if let Some(request) = request
+        let Some(request) = self.request.take() else {
+            return self.fail(error);
+        };
+        if self.remedies.len() < MAX_REMEDIES
             && let Some(remedy) = self.wire.remedy(&request, &error)
         {
             if let Some(watch) = self.watch.take() {
@@ -699,6 +698,8 @@ impl<W: Driven> Driver<W> {
             self.submit(request);
             return Poll::Ready(());
         }
+        let body = || self.wire.encode(&request).body.to_vec();
+        let error = refused::mark(error, &request, body);
         self.fail(error)
     }
 

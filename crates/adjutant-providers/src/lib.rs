@@ -34,6 +34,7 @@ mod gemini;
 mod google;
 mod host;
 mod limits;
+mod media;
 mod observe;
 mod openai;
 mod options;
@@ -43,6 +44,7 @@ mod place;
 mod projection;
 mod provider;
 mod raw_usage;
+mod refused;
 mod search;
 mod segments;
 #[cfg(feature = "sigv4")]

@@ -102,7 +102,8 @@ impl KeptMedia {
         let known = self.media.len();
         for stored in entries {
             let media = media_of(&stored.entry);
-            self.media.extend(media.map(|content| Medium::new(content, info.inputs)));
+            self.media
+                .extend(media.map(|content| Medium::new(content, info.inputs)));
         }
         if self.media.len() == known {
             return false;
@@ -127,13 +128,20 @@ impl KeptMedia {
         let start = self.written;
         self.written += media_of(entry).count();
         let places = start..self.written;
-        if !places.clone().any(|at| self.plan.omission(at, &self.media[at]).is_some()) {
+        if !places
+            .clone()
+            .any(|at| self.plan.omission(at, &self.media[at]).is_some())
+        {
             return None;
         }
         map_media(entry, |number, _| {
             let at = start + number;
             let reason = self.plan.omission(at, self.media.get(at)?)?;
-            let kind = if self.media[at].is_image { "image" } else { "file" };
+            let kind = if self.media[at].is_image {
+                "image"
+            } else {
+                "file"
+            };
             let text = format!("[{kind} omitted: {reason}]");
             changed(warnings, &text);
             Some(Content::text(text))
@@ -170,7 +178,8 @@ impl Plan {
             limits,
             ..Self::default()
         };
-        let fits = |plan: &Self, at: usize| media[at].is_taken && plan.omission(at, &media[at]).is_none();
+        let fits =
+            |plan: &Self, at: usize| media[at].is_taken && plan.omission(at, &media[at]).is_none();
         let images = |plan: &Self| {
             let fitting = (0..media.len()).filter(|at| media[*at].is_image && fits(plan, *at));
             fitting.collect::<Vec<_>>()
@@ -207,7 +216,12 @@ impl Plan {
 
     /// Returns the reason why a medium is left out, if it is.
     fn omission(&self, at: usize, medium: &Medium) -> Option<String> {
-        let Medium { bytes, edge, is_image, is_taken } = *medium;
+        let Medium {
+            bytes,
+            edge,
+            is_image,
+            is_taken,
+        } = *medium;
         let max_edge = match self.limits.edge {
             0 => 0,
             edge if self.is_crowded => edge.min(CROWDED_EDGE),
@@ -219,10 +233,14 @@ impl Plan {
         }
         if is_image && over(bytes, self.limits.image_bytes).is_some() {
             let max = self.limits.image_bytes;
-            return Some(format!("it has {bytes} bytes in base64, the provider takes {max}"));
+            return Some(format!(
+                "it has {bytes} bytes in base64, the provider takes {max}"
+            ));
         }
         if max_edge > 0 && edge > max_edge {
-            return Some(format!("it has {edge} pixels a side, the provider takes {max_edge}"));
+            return Some(format!(
+                "it has {edge} pixels a side, the provider takes {max_edge}"
+            ));
         }
         let is_old = at < self.first;
         is_old.then(|| "the request holds as many later ones as the provider takes".to_owned())

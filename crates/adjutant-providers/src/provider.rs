@@ -21,6 +21,7 @@ use crate::{
     foreign::{ForeignWire, Sending},
     gemini::Gemini,
     host::Site,
+    media,
     openai::OpenAi,
     place,
     tokens::KeyCommand,
@@ -491,6 +492,9 @@ impl Provider {
             "vertex" => Site::Vertex,
             _ => Site::Own,
         };
+        let media = info.media.or_else(|| media::limits_of(self.alike()));
+        let media = media.or_else(|| media::limits_of(wire.vendor()));
+        let info = ModelInfo { media, ..info };
         Ok(match wire {
             WireKind::Messages => Arc::new(
                 Anthropic::new(info, key)
@@ -709,6 +713,15 @@ impl Provider {
 impl WireKind {
     /// Those that need no application.
     const OURS: [Self; 4] = [Self::Messages, Self::Responses, Self::Gemini, Self::Chat];
+
+    /// Returns the vendor whose wire it is, if the wire is spoken by servers of that vendor only.
+    fn vendor(&self) -> &str {
+        match self {
+            Self::Messages => "anthropic",
+            Self::Gemini => "gemini",
+            _ => "",
+        }
+    }
 
     /// Its name in a configuration.
     pub fn name(&self) -> &str {

@@ -21,6 +21,7 @@ use crate::{
     call_ids::TheirIds,
     escape::TextFormatter,
     fnv::Fnv,
+    media::KeptMedia,
 };
 
 /// A segment is sealed when it has at least this many bytes: few enough pieces, and little to copy.
@@ -211,6 +212,7 @@ pub(crate) struct EncodedTranscript {
     last: Option<Arc<Stored>>,
     /// The entries whose thinking the server has refused.
     refused: Range<usize>,
+    media: KeptMedia,
 }
 
 #[derive(Debug)]
@@ -346,6 +348,14 @@ impl EncodedTranscript {
             self.head = Some(Arc::clone(&head));
         }
         self.take_back();
+        if self.media.add(request.entries.iter_from(self.count), info) {
+            let media = std::mem::take(&mut self.media).restart();
+            *self = Self {
+                head: Some(Arc::clone(&head)),
+                media,
+                ..Self::new(info, compared, self.refused.clone())
+            };
+        }
         let mut added = Vec::new();
         for stored in request.entries.iter_from(self.count) {
             self.entry(wire, &stored.entry, &mut added);
@@ -407,7 +417,10 @@ impl EncodedTranscript {
             self.before_turn = self.newest;
         }
         self.tail.is_refused = self.refused.contains(&self.count);
-        wire.entry(entry, &mut self.tail, warnings);
+        match self.media.project(entry, warnings) {
+            Some(entry) => wire.entry(&entry, &mut self.tail, warnings),
+            None => wire.entry(entry, &mut self.tail, warnings),
+        }
         if let Some(at) = self.tail.markable.take() {
             self.newest = Some(self.sealed_bytes + at as u64);
         }

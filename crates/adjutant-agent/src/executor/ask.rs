@@ -1,5 +1,6 @@
 //! Ask: stream the model, show what it says, and keep what was said when it is cut off.
 
+mod refuse;
 mod revise;
 
 use std::{
@@ -12,11 +13,13 @@ use std::{
 use adjutant_core::{ActivityId, EventKind, Failure, Record, Run, TurnNo, panic_text};
 use adjutant_llm::{
     BlockKind, Chunk, ChunkStream, Error, ErrorKind, Estimate, FinishReason, Model, ModelId,
-    NanoUsd, Reply, Request, ToolName, Usage,
+    NanoUsd, Reply, Request, ToolName, Transcript, Usage,
 };
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 use smallvec::SmallVec;
+
+use refuse::MAX_REFUSALS;
 
 use super::{
     LocalExecutor, Performed, Records,
@@ -80,6 +83,10 @@ pub(super) struct Asker {
     stop: Cancel,
     /// True if a request that does not fit may be made smaller.
     shrinks: bool,
+    /// The view, if media of it may be replaced when the provider refuses them.
+    view: Option<Transcript>,
+    /// True if all media are replaced then.
+    is_last_try: bool,
 }
 
 impl LocalExecutor {
@@ -103,6 +110,7 @@ impl LocalExecutor {
             .filter(|stop| !stop.is_cancelled())
             .unwrap_or_else(|| self.stop.child());
         self.generating = Some(stop.clone());
+        let refusals = run.request().refusals;
         let asker = Asker {
             feed,
             early,
@@ -110,6 +118,8 @@ impl LocalExecutor {
             model,
             stop,
             shrinks,
+            view: (refusals < MAX_REFUSALS).then(|| run.view().items().clone()),
+            is_last_try: refusals + 1 == MAX_REFUSALS,
         };
         if self.tools.is_some() && self.budget().is_none() {
             return self.perform(ActivityId::Ask(turn), asker.ask(request));
@@ -250,6 +260,12 @@ impl Asker {
         match outcome {
             Ok(Some(Err(error))) if self.shrinks && asking.gives_way(&error) => {
                 asking.overflowed(&error)
+            }
+            Ok(Some(Err(error)))
+                if let Some(view) = &self.view
+                    && let Some(edits) = asking.replacements(&error, view, self.is_last_try) =>
+            {
+                asking.refused(&error, edits)
             }
             Ok(Some(Ok(reply)))
                 if asking.feed.setup.hooks.hears::<AfterModel>() && !has_doubles(&reply) =>

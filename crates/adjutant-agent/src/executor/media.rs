@@ -72,17 +72,22 @@ fn visit(record: &mut Record, each: &mut dyn FnMut(&mut Content)) {
             .iter_mut()
             .for_each(|Revised { content, .. }| visit_entry(content, each)),
         Record::Prepared { edits, once, .. } => {
-            for edit in edits.iter_mut().chain(once) {
-                if let Edit::Append { entry } | Edit::Replace { with: entry, .. } = edit {
-                    visit_entry(entry, each);
-                }
-            }
+            edits
+                .iter_mut()
+                .chain(once)
+                .for_each(|edit| visit_edit(edit, each));
         }
         Record::Answered { answer, .. } => visit_answer(answer, each),
         Record::Resumed { answers, .. } => answers
             .iter_mut()
             .for_each(|answered| visit_answer(&mut answered.answer, each)),
         _ => {}
+    }
+}
+
+fn visit_edit(edit: &mut Edit, each: &mut dyn FnMut(&mut Content)) {
+    if let Edit::Append { entry } | Edit::Replace { with: entry, .. } = edit {
+        visit_entry(entry, each);
     }
 }
 

@@ -73,6 +73,7 @@ impl Speaking {
             }
             Record::Replied { .. } => self.now = None,
             Record::Overflowed { .. }
+            | Record::Refused { .. }
             | Record::Settled { .. }
             | Record::Opened { .. }
             | Record::Ended { .. } => {

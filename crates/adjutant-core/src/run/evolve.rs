@@ -132,6 +132,7 @@ impl Run {
                 Ok(())
             }
             Record::Overflowed { turn, overflow } => self.overflowed(*turn, *overflow),
+            Record::Refused { turn, edits, .. } => self.refused(*turn, edits),
             Record::Retracted {
                 turn,
                 attempt,
@@ -306,6 +307,7 @@ impl Run {
             cancel: None,
             failure: None,
             outcome: None,
+            refusals: 0,
             output: None,
         });
         if let Some(terms) = &mut self.terms {
@@ -447,6 +449,18 @@ impl Run {
         working.prepared = false;
         working.heard.clear();
         Ok(())
+    }
+
+    fn refused(&mut self, turn: TurnNo, edits: &[Edit]) -> Result<(), Why> {
+        let working = self.turn_mut(turn)?;
+        if working.reply.is_some() {
+            return Err("the turn has its reply already");
+        }
+        working.prepared = false;
+        working.heard.clear();
+        let current = self.current_mut()?;
+        current.refusals = current.refusals.saturating_add(1);
+        self.edit(edits)
     }
 
     /// The newest run pays, whether it has ended or not.

@@ -25,6 +25,8 @@ pub struct RequestView<'a> {
     pub is_last: bool,
     /// True if the open turn's request was too large once.
     pub has_overflowed: bool,
+    /// The number of times that the provider refused media in the newest run.
+    pub refusals: u32,
     /// True if the open turn's request shows entries that came after it was prepared.
     pub is_stale: bool,
     /// True if the provider may have cut the newest request that it counted: see [`EffectInput::undercount`].
@@ -55,6 +57,7 @@ impl Run {
                 .unwrap_or_default(),
             is_last: working.is_some_and(|working| working.last.is_some()),
             has_overflowed: working.is_some_and(|working| working.overflowed.is_some()),
+            refusals: current.map_or(0, |current| current.refusals),
             is_stale: self.history.next_id() > self.seen
                 || working.is_some_and(|working| working.moved),
             is_suspect: self.measured.is_some_and(|measured| measured.is_suspect()),

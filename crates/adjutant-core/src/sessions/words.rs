@@ -79,6 +79,14 @@ fn turn(record: &Record) -> Option<String> {
             format!("turn {turn} prepared for {model}{edits}")
         }
         Record::Overflowed { turn, .. } => format!("turn {turn} did not fit"),
+        Record::Refused {
+            turn,
+            edits,
+            reason,
+        } => format!(
+            "turn {turn}: media of {} entries were refused: {reason}",
+            edits.len()
+        ),
         Record::Heard {
             turn,
             attempt,

@@ -258,15 +258,17 @@ fn turn(said: ProjectedReply<'_>, entry: &Entry, tail: &mut Tail, warnings: &mut
     }
     message(tail, Role::Model, &parts);
     if !said.results.is_empty() {
-        let results: Vec<_> = said
+        let mut media = Vec::new();
+        let mut parts: Vec<_> = said
             .results
             .into_iter()
             .map(|it| {
                 let id = call_id(it.call, related, &mut tail.their_ids);
-                result(it, id, warnings)
+                result(it, id, &mut media, warnings)
             })
             .collect();
-        message(tail, Role::User, &results);
+        parts.append(&mut media);
+        message(tail, Role::User, &parts);
     }
 }
 
@@ -311,12 +313,18 @@ fn call_id<'a>(call: &'a Call, related: bool, ids: &mut TheirIds) -> WireId<'a> 
         .map_or(WireId::Ours(call.id), WireId::Theirs)
 }
 
+/// Returns the result of a call. The media of an error go behind all results: "all content must be type `text` if
+/// `is_error` is true". Source: the API's answer, anthropics/claude-agent-sdk-python 248, 2026-11.
 fn result<'a>(
     answer: ProjectedResult<'a>,
     tool_use_id: WireId<'a>,
+    media: &mut Vec<Part<'a>>,
     warnings: &mut Vec<Warning>,
 ) -> Part<'a> {
     let mut content = content(answer.pieces, warnings);
+    if answer.is_error {
+        media.extend(content.extract_if(.., |part| !matches!(part, Part::Text { .. })));
+    }
     if content.is_empty() && answer.is_error {
         // "content cannot be empty if `is_error` is true". Source: claude-agent-sdk-python 248.
         content.push(text("the call failed"));

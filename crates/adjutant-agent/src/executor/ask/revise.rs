@@ -37,7 +37,7 @@ impl Asking {
     }
 
     /// Takes back what was said in this attempt: it is billed all the same.
-    fn retract(&mut self, cause: &Error) {
+    pub(super) fn retract(&mut self, cause: &Error) {
         let Some(said) = lock(&self.reply).cut() else {
             return;
         };

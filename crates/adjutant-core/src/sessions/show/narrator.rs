@@ -134,6 +134,7 @@ impl Narrator {
             Record::Opened { .. }
             | Record::Prepared { .. }
             | Record::Overflowed { .. }
+            | Record::Refused { .. }
             | Record::Heard { .. }
             | Record::Retracted { .. }
             | Record::Replied { .. }
@@ -182,6 +183,11 @@ impl Narrator {
             Record::Overflowed { .. } => {
                 voice.heard.clear();
                 self.say(voice, ShownKind::Note, "the request did not fit".to_owned());
+            }
+            Record::Refused { reason, .. } => {
+                voice.heard.clear();
+                let text = format!("the provider refused media: {reason}");
+                self.say(voice, ShownKind::Note, text);
             }
             Record::Heard { attempt, parts, .. } => {
                 if *attempt > voice.attempt {

@@ -1,0 +1,93 @@
+//! Media that a provider refuses: a text in their place, so that the session goes on without them.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use adjutant_core::{ActivityId, Record};
+use adjutant_llm::{
+    Content, Edit, Entry, Error, RefusedMedia, Stored, Transcript,
+    media::{map_media, media_of},
+};
+
+use super::Asking;
+use crate::executor::Performed;
+
+/// The maximum number of requests of a run that are tried again without media.
+pub(super) const MAX_REFUSALS: u32 = 8;
+/// The maximum number of characters of a refusal that the text in place of a medium quotes.
+const MAX_REASON: usize = 200;
+
+impl Asking {
+    /// Returns the edits that replace the refused media; `None` if something was streamed, or nothing can be replaced.
+    ///
+    /// On the last try all media of the view are replaced.
+    pub(super) fn replacements(
+        &self,
+        error: &Error,
+        view: &Transcript,
+        is_last_try: bool,
+    ) -> Option<Vec<Edit>> {
+        let refused = error.details().refused.as_ref();
+        let refused = refused.filter(|_| self.kinds.is_empty())?;
+        let reason: String = error.message().chars().take(MAX_REASON).collect();
+        let text = format!("[omitted: the provider refused it: {reason}]");
+        let edits = replace(view, refused, is_last_try, &text);
+        (!edits.is_empty()).then_some(edits)
+    }
+
+    /// The turn is prepared once more, without the refused media.
+    pub(super) fn refused(mut self, error: &Error, edits: Vec<Edit>) -> Performed {
+        self.retract(error);
+        self.records.push(Record::Refused {
+            turn: self.turn,
+            edits,
+            reason: error.message().into(),
+        });
+        Performed {
+            records: self.records.into(),
+            ..Performed::nothing(ActivityId::Ask(self.turn))
+        }
+    }
+}
+
+/// Replaces the named media. If none is named, replaces those that came after the last reply, which no request that was
+/// accepted has held; if there are none, replaces all.
+fn replace(view: &Transcript, refused: &RefusedMedia, is_last: bool, text: &str) -> Vec<Edit> {
+    let named: BTreeSet<_> = refused
+        .named
+        .iter()
+        .map(|place| (place.entry, place.number))
+        .collect();
+    let is_turn = |stored: &&Arc<Stored>| matches!(stored.entry, Entry::Turn(_));
+    let unanswered = view
+        .iter()
+        .rev()
+        .take_while(|stored| !is_turn(stored))
+        .count();
+    let accepted = view.len().saturating_sub(unanswered + 1);
+    let edit = |stored: &Arc<Stored>, all: bool| {
+        let is_replaced = |number| all || named.contains(&(stored.id, number));
+        let replaced = |number, _: &Content| is_replaced(number).then(|| Content::text(text));
+        media_of(&stored.entry).next()?;
+        let with = map_media(&stored.entry, replaced)?;
+        Some(Edit::Replace {
+            at: stored.id,
+            with,
+        })
+    };
+    let all = |from: usize| -> Vec<Edit> {
+        view.iter_from(from)
+            .filter_map(|stored| edit(stored, true))
+            .collect()
+    };
+    if is_last {
+        return all(0);
+    }
+    let some: Vec<Edit> = view
+        .iter()
+        .filter_map(|stored| edit(stored, false))
+        .collect();
+    [some, all(accepted)]
+        .into_iter()
+        .find(|edits| !edits.is_empty())
+        .unwrap_or_else(|| all(0))
+}
