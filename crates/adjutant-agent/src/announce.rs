@@ -125,7 +125,7 @@ impl Stage<'_> {
         if is_paused(&plan.view) || (plan.stop.is_some() && !self.sight.last) {
             return Ok(());
         }
-        if FloorMemo::of(self.sight).offers {
+        if FloorMemo::read(&self.sight.memos).offers {
             self.keep_offered(plan);
         }
         let memo = self.sight.memos.get(KEY);
