@@ -10,7 +10,7 @@ use std::sync::{
 
 use adjutant_agent::{
     Agent, EffectError, EventKind, Floor, Flush, Journal, MemoryJournal, Outcome, Owner, Phase,
-    Record, Seq, Stamped, effects::effect_fn,
+    Record, Running, Seq, Stamped, effects::effect_fn,
 };
 use adjutant_llm::{
     Error, ErrorKind, Model, ModelInfo, Overflow, Script, ScriptedModel, Structured, Usage,
