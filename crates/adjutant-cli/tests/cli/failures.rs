@@ -227,12 +227,18 @@ fn model_is_refused_when_it_cannot_be_had() {
         check_usage(&["run", "Hi", "--model", model], &stderr);
     }
     for (name, start) in [
-        ("antropic/x", "error: no provider is called \"antropic\"\nhint: the nearest are anthropic\n".into()),
-        ("gpt-5", "error: a model is named provider/model, which is not the form of \"gpt-5\"\nhint: the nearest are openai/gpt-5, ".into()),
+        (
+            "antropic/x",
+            "error: no provider is called \"antropic\"\nhint: the nearest are anthropic\n",
+        ),
+        (
+            "gpt-5",
+            "error: a model is named provider/model, which is not the form of \"gpt-5\"\nhint: the nearest are openai/gpt-5, ",
+        ),
     ] {
         let seen = seen(adjutant(&["run", "Hi", "--model", name]));
         assert_eq!((seen.code, seen.stdout.as_str()), (Some(2), ""));
-        assert!(seen.stderr.starts_with(&start), "{seen:#?}");
+        assert!(seen.stderr.starts_with(start), "{seen:#?}");
     }
 }
 

@@ -19,7 +19,8 @@ async fn ask(wire: &str, answer: &str) -> Said {
     let model = model(wire, &server.base_url, "sk-secret", Nobody);
     let reply = complete(&model, Request::new().user("hi"))
         .await
-        .unwrap_or_else(|error| panic!("{wire}: {error}: {answer}"));
+        .map_err(|error| format!("{wire}: {error}: {answer}"))
+        .expect("the model replies");
     let mut said = Said::default();
     for block in &reply.blocks {
         match &**block {

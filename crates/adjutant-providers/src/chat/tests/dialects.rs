@@ -859,7 +859,7 @@ fn ids_of_calls_go_back_to_their_vendor_when_it_takes_them() {
     );
     // Another family at the same provider, and another provider.
     for model in ["vllm/qwen3", "together/moonshotai/Kimi-K2.7"] {
-        let sent = ids(model, &[first.clone()]);
+        let sent = ids(model, std::slice::from_ref(&first));
         assert!(!sent.contains(&json!("functions.read_file:0")), "{model}");
     }
     let long = "x".repeat(41);
