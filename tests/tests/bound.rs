@@ -9,12 +9,12 @@ use adjutant::{
         sections::{SectionKind, section_text},
     },
     context::{Compact, Strategy},
-    llm::{CallResult, ModelInfo, Options, Script, ScriptedModel, Thinking},
+    llm::{CallResult, Effort, ModelInfo, Options, Script, ScriptedModel},
     providers::Timeouts,
     tools::{ToolSpec, tool_fn},
 };
 use adjutant_testing::Loopback;
-use adjutant_tests::Wire;
+use adjutant_tests::{Wire, signed};
 use serde_json::{Value, json};
 
 /// How many requests a run has; the last one is its answer.
@@ -101,7 +101,10 @@ impl Session {
                 ..Compact::default()
             });
         }
-        let mut options = Options::default();
+        let mut options = Options {
+            thinking: Some(Effort::High),
+            ..Options::default()
+        };
         if parts.search {
             options.server_tools =
                 vec![json!({"type": "web_search_20250305", "name": "web_search"})];
@@ -112,8 +115,9 @@ impl Session {
     /// A run of some calls and an answer.
     async fn run(&mut self, parts: &Parts) {
         for turn in 0..RUN {
-            let script =
-                Script::new().thinking(Thinking::new(format!("Thought {}.", self.turns + turn)));
+            let number = self.turns + turn;
+            let seal = format!("{number:08}");
+            let script = Script::new().thinking(signed(&format!("Thought {number}."), &seal));
             let script = match turn {
                 _ if turn + 1 < RUN => script.call("look", json!({})),
                 _ if parts.schema => script.text(r#"{"city":"Rome"}"#),
