@@ -92,6 +92,10 @@ impl Models {
     /// # Errors
     /// As [`Models::chosen`].
     pub async fn resolve(&mut self, choice: &ModelChoice) -> Result<(), Error> {
+        let spec = choice.spec();
+        if self.made.iter().any(|(made, _)| *made == spec) {
+            return Ok(());
+        }
         for name in choice.names() {
             if self.given.contains_key(name) || self.bare.contains_key(name) {
                 continue;
