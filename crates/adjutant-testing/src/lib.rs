@@ -36,7 +36,7 @@ mod strict;
 mod suite;
 mod wire;
 
-pub use fault::{Fault, FaultPosition, Paused};
+pub use fault::{Fault, FaultPosition};
 pub use latch::Latch;
 pub use loopback::{Loopback, Order, Setup};
 #[cfg(unix)]
