@@ -201,7 +201,7 @@ async fn thinking_stays_valid_when_everything_around_the_session_changes() {
     for part in [
         "Be very brief.",
         "plans a walk",
-        r#"{"tool":{"definition":{"description":"Plans a walk.","input_schema":{"type":"object"},"name":"walk"},"type":"tool_definition"},"type":"tool_addition"}"#,
+        "Plans a walk.",
         "Plans a long walk.",
         r#"{"tool":{"name":"walk","type":"tool_reference"},"type":"tool_removal"}"#,
         r#""definition":{"name":"web_search","type":"web_search_20250305"}"#,

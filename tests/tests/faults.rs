@@ -54,7 +54,15 @@ const TABLE: &[(&str, [&str; 4])] = &[
     ),
     ("garbage", ["failed Protocol · said a part"; 4]),
     ("split_every", ["finished answer · said all"; 4]),
-    ("invalid_utf8", ["failed Protocol · said a part"; 4]),
+    (
+        "invalid_utf8",
+        [
+            "failed Protocol · said a part",
+            "finished answer · said all",
+            "failed Protocol · said a part",
+            "finished answer · said \"Grüße aus Köln: Die Brücke über den großen Fluß seit heute früh für alle geöffnet, auch für Fußgänger, Lastenräder und Züge; nur die östliche Zufahrt bleibt bis zum Frühjahr geschlossen.\"",
+        ],
+    ),
     (
         "error_after",
         [
@@ -72,7 +80,7 @@ const TABLE: &[(&str, [&str; 4])] = &[
         [
             "finished answer · add InvalidArguments · said all",
             "finished answer · add InvalidArguments · said all",
-            "failed Overloaded, again",
+            "failed Generation, again",
             "finished answer · add InvalidArguments · said all",
         ],
     ),

@@ -131,8 +131,8 @@ impl Field {
         }
         };
         let server = Loopback::setup(Arc::clone(&model))
-            .fault(2, repeats(401))
-            .fault(3, repeats(500));
+            .fault(3, repeats(401))
+            .fault(4, repeats(500));
         let server = server.start_blocking().expect("a port");
         fs::write(
             project.join("adjutant.yaml"),

@@ -125,7 +125,7 @@ async fn session_is_the_same_whatever_keeps_it() {
 }
 
 #[tokio::test]
-async fn prompt_of_today_counts_when_an_old_session_goes_on() {
+async fn prompt_of_an_old_session_stays_and_its_change_is_announced() {
     for (name, open) in stores() {
         let folder = tempfile::tempdir().expect("a folder");
         let (first, second) = (model([says("Hello."), says("Yes.")]), model([says("Hm.")]));
@@ -145,7 +145,9 @@ async fn prompt_of_today_counts_when_an_old_session_goes_on() {
                 .collect()
         };
         assert_eq!(systems(&first), ["Be kind to everyone."; 2], "{name}");
-        assert_eq!(systems(&second), ["Be brief with everyone."], "{name}");
+        assert_eq!(systems(&second), ["Be kind to everyone."], "{name}");
+        let sent = format!("{:?}", second.requests()[0].entries);
+        assert!(sent.contains("Be brief with everyone."), "{name}: {sent}");
         let stored = bytes(&*open(folder.path())).await.concat();
         // A run's log holds its prompt, once for all runs that share it.
         for text in [
@@ -158,8 +160,8 @@ async fn prompt_of_today_counts_when_an_old_session_goes_on() {
         let shown = &second.requests()[0].entries;
         assert_eq!(
             shown.len(),
-            5,
-            "{name}: two messages, two answers and the new message"
+            6,
+            "{name}: two messages, two answers, the new message and the announcement"
         );
     }
 }

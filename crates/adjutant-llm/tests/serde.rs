@@ -461,7 +461,7 @@ fn model_info_reads_back_when_it_is_stored() {
         ModelInfo::new("vendor/model"),
         json!({
             "id": "vendor/model", "context_window": 128_000, "max_output_tokens": 8_192, "inputs": inputs, "refuses": [],
-            "efforts": [], "thinking": "level", "structured": "tool"
+            "efforts": [], "thinking": "level", "structured": "tool", "prompt_cache": "key"
         }),
     );
     let info = ModelInfo {

@@ -101,6 +101,7 @@ fn find(request: &Request, path: &[&str], body: &[u8]) -> Vec<MediaPlace> {
         // A name inside of a medium leads to less than its data.
         match next {
             Some(next) if next.is_object() || next.is_array() => part = next,
+            None if step.starts_with(|first: char| first.is_ascii_digit()) => return Vec::new(),
             _ => {}
         }
     }

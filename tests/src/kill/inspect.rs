@@ -94,8 +94,10 @@ fn transcript(run: &Run) -> Result<usize, String> {
             }
         })
         .collect();
+    let is_announcement = |entry: &&Entry| format!("{entry:?}").contains("announced");
+    let announced = entries.iter().filter(is_announcement).count();
     // The prompt, the steps, an answer that does not fit, what was said to that, and one that fits.
-    if entries.len() != TURNS + 4 || turns.len() != TURNS + 2 {
+    if entries.len() - announced != TURNS + 4 || turns.len() != TURNS + 2 {
         return Err(format!(
             "the conversation has {} entries, {} of them turns",
             entries.len(),

@@ -41,7 +41,7 @@ pub(crate) const ROWS: &[Row] = rows! { "react";
     "Run is the loop with the middleware around it"
         => Test("crates/adjutant-agent/tests/middleware.rs::first_middleware_is_outermost_when_there_are_several"),
     "Init makes the prompt, by itself at every run"
-        => Test("crates/adjutant-agent/tests/instructions_of_runs.rs::prompt_is_rebuilt_when_the_next_run_begins"),
+        => Test("crates/adjutant-agent/tests/instructions_of_runs.rs::section_is_announced_when_it_has_changed_in_the_next_run"),
     "Init may be called after registry and tools were added" => Deviation {
         test: "crates/adjutant-agent/tests/preview.rs::preview_shows_the_next_request_when_nothing_is_recorded",
         why: "there is nothing to call: the prompt is made when a run begins, and a preview shows it before",
@@ -230,7 +230,7 @@ pub(crate) const ROWS: &[Row] = rows! { "react";
     "notes_protocol: only with tools for notes"
         => Test("crates/adjutant-orchestration/tests/notes/agents.rs::section_is_there_only_when_the_tools_are_and_holds_no_note"),
     "instructions"
-        => Test("crates/adjutant-agent/tests/instructions_of_runs.rs::prompt_is_rebuilt_when_the_next_run_begins"),
+        => Test("crates/adjutant-agent/tests/instructions_of_runs.rs::section_is_announced_when_it_has_changed_in_the_next_run"),
     "behavioral_constraints"
         => Test("crates/adjutant-agent/tests/instructions/sections.rs::behavioral_constraints_are_there_by_choice_and_can_be_switched_off"),
     "project_context"
@@ -245,7 +245,7 @@ pub(crate) const ROWS: &[Row] = rows! { "react";
     "the name is known to whatever the run calls"
         => Test("crates/adjutant-orchestration/tests/notes/agents.rs::tools_write_read_list_and_search_when_an_agent_calls_them"),
     "the prompt is there before the first request"
-        => Test("crates/adjutant-agent/tests/instructions_of_runs.rs::prompt_is_rebuilt_when_the_next_run_begins"),
+        => Test("crates/adjutant-agent/tests/instructions_of_runs.rs::section_is_announced_when_it_has_changed_in_the_next_run"),
     "tools: the agent's own, those to delegate, that to complete"
         => Test("crates/adjutant-orchestration/tests/delegation/briefs.rs::agent_inherits_the_registry_when_depth_is_left"),
     "of two tools of one name the first is declared"

@@ -190,9 +190,9 @@ pub(crate) const ROWS: &[Row] = rows! { "sessions";
     "suite: the second turn loads cleanly"
         => Test("tests/tests/sessions.rs::session_is_the_same_whatever_keeps_it"),
     "suite: one system prompt for each request, and none is stored"
-        => Test("tests/tests/sessions.rs::prompt_of_today_counts_when_an_old_session_goes_on"),
+        => Test("tests/tests/sessions.rs::prompt_of_an_old_session_stays_and_its_change_is_announced"),
     "suite: a changed system prompt counts for a session that exists"
-        => Test("tests/tests/sessions.rs::prompt_of_today_counts_when_an_old_session_goes_on"),
+        => Test("tests/tests/sessions.rs::prompt_of_an_old_session_stays_and_its_change_is_announced"),
     "suite: pops and adds are applied exactly" => Deviation {
         test: "tests/tests/sessions.rs::summary_is_written_once_when_a_session_goes_on_in_other_programs",
         why: "the history is not rewritten: it keeps every entry, and the view holds one summary and what was kept",

@@ -58,7 +58,7 @@ pub(crate) const ROWS: &[Row] = rows! { "e";
     "state of one run"
         => Test("crates/adjutant-agent/tests/instructions_of_runs.rs::state_can_be_set_for_one_run_when_options_have_it"),
     "made anew for each run"
-        => Test("crates/adjutant-agent/tests/instructions_of_runs.rs::prompt_is_rebuilt_when_the_next_run_begins"),
+        => Test("crates/adjutant-agent/tests/instructions_of_runs.rs::section_is_announced_when_it_has_changed_in_the_next_run"),
     // A simple send.
     "the exact list of events"
         => Test("crates/adjutant-agent/tests/basic.rs::stream_ends_with_run_finished_when_the_answer_is_text"),

@@ -43,7 +43,7 @@ fn without_port(text: &str) -> String {
         return text.to_owned();
     };
     let path = after.trim_start_matches(|it: char| it.is_ascii_digit());
-    format!("{before}http://server{path}")
+    format!("{before}http://HOST{path}")
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn refusal_is_told_with_a_cure_when_a_provider_answers_with_a_status() {
         ("/v1/messages", "not_found_error"),
         ("/v1/responses", "invalid_request_error"),
     ]
-    .map(|(path, code)| format!("{{}} answered 404 at http://server{path} ({code}): {missing}"));
+    .map(|(path, code)| format!("{{}} answered 404 at http://HOST{path} ({code}): {missing}"));
     check(
         &Fault::not_found(),
         [&causes[0], &causes[1]],
@@ -101,7 +101,7 @@ fn variable_of_the_key_is_named_when_the_key_is_wrong() {
 fn page_is_told_when_something_else_than_the_provider_answers() {
     let causes = ["/v1/messages", "/v1/responses"].map(|path| {
         format!(
-            "{{}} answered at http://server{path} with something else than an event stream: <!DOCTYPE html> \
+            "{{}} answered at http://HOST{path} with something else than an event stream: <!DOCTYPE html> \
              <html><head><title>Sign in</title></head><body><h1>Sign in to the network</h1></body></html>"
         )
     });

@@ -88,7 +88,7 @@ fn file_and_line_are_told_when_the_providers_cannot_be_read() {
     command.env("ADJUTANT_PROVIDERS", file.path());
     let stderr = format!(
         "error: cannot use the providers: {}\n\
-         caused by: the configuration cannot be read: unknown field `provider`, expected `providers` or `models` at line 2 column 12\n\
+         caused by: the configuration cannot be read: unknown field `provider`, expected one of `providers`, `models`, `timeouts` at line 2 column 12\n\
          hint: ADJUTANT_PROVIDERS names this file; `adjutant run --help` says what it holds\n",
         file.path().display()
     );

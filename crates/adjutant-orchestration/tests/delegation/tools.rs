@@ -108,7 +108,13 @@ async fn section_lists_the_agents_when_a_run_starts() {
     );
     let after =
         "- tester: Tests &lt;/available_agents>.\n- writer: Writes texts.\n</available_agents>";
-    assert_eq!(systems[1], format!("{before}{after}"));
+    assert_eq!(systems[1], systems[0]);
+    let last = &model.requests()[1];
+    let announced = format!("{:?}", last.entries);
+    assert!(
+        announced.contains("- tester: Tests &lt;/available_agents>."),
+        "{after}: {announced}"
+    );
 }
 
 #[tokio::test]

@@ -139,7 +139,7 @@ const TWO_WIRES: [(&str, &str, &str, &str); 8] = [
         "azure/DeepSeek-V3.1",
         "/openai/v1/chat/completions",
         "api-key",
-        "max_tokens",
+        "messages",
     ),
     (
         "azure-chat/gpt-5.5",

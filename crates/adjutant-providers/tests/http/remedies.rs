@@ -87,7 +87,7 @@ async fn settings_are_left_out_when_the_server_does_not_know_them() {
     assert!(first.body.contains("drop_block"));
     assert_eq!(
         first.header("anthropic-beta"),
-        Some("thinking-binding-controls-2026-08-01")
+        Some("thinking-binding-controls-2026-08-01,inline-tools-2026-09-15")
     );
     for _ in 0..2 {
         let later = server.next().await;

@@ -339,6 +339,12 @@ const EFFECTS: &[(&str, &str)] = &[
         "failed_call_is_tried_again_as_often_as_the_manifest_says",
     ),
     ("ModelSpec.timeout", "reply_that_takes_too_long_fails"),
+    ("ModelSpec.timeouts", "times_of_a_manifest_are_read"),
+    ("TimeoutsSpec.connect", "times_of_a_manifest_are_read"),
+    ("TimeoutsSpec.first_byte", "times_of_a_manifest_are_read"),
+    ("TimeoutsSpec.idle", "times_of_a_manifest_are_read"),
+    ("TimeoutsSpec.silence", "times_of_a_manifest_are_read"),
+    ("TimeoutsSpec.total", "times_of_a_manifest_are_read"),
     (
         "NamedContext.file",
         "context_files_are_told_in_their_order_under_their_names",

@@ -136,6 +136,7 @@ fn every_field_is_documented_and_nothing_else_is() {
         "ToolboxChoice",
         "StoreKind",
         "Durability",
+        "TimeoutsSpec",
     ];
     let all = schema["$defs"]
         .as_object()
