@@ -3,6 +3,7 @@
 mod admit;
 mod after;
 mod alone;
+mod announce;
 mod answer;
 mod ask;
 mod bound;

@@ -4,7 +4,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod agent;
-mod announce;
 mod begin;
 mod budget;
 mod effect;

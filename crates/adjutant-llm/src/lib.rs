@@ -52,11 +52,11 @@ pub use message::{
 };
 pub use message::{
     FinishReason, Origin, Reply, Source, Status, Terminate, Text, Thinking, ThreadId, ToolChange,
-    ToolName, UserMessage,
+    ToolDecl, ToolName, UserMessage,
 };
 pub use model::{FnModel, Model, complete, model_fn};
 pub use options::{Cache, Format, Options, ToolChoice};
-pub use request::{Request, ToolDecl};
+pub use request::Request;
 pub use schema::{Schema, Violation};
 pub use scripted::{Gate, Script, ScriptedModel};
 pub use structured::{PartialAnswer, Shape, Shaped, complete_as, complete_json};

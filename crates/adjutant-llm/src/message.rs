@@ -12,4 +12,4 @@ pub use extra::Extra;
 pub use id::{CallId, CallIdError, EntryId, ModelId, ThreadId, ToolName};
 pub use reply::{Block, Call, FinishReason, Reply, Text, Thinking};
 pub use result::{CallResult, Status, Terminate};
-pub use user::{Origin, ToolChange, UserMessage};
+pub use user::{Origin, ToolChange, ToolDecl, UserMessage};

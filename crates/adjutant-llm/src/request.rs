@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::{Entry, Options, ToolName, Transcript, UserMessage};
+use crate::{Entry, Options, ToolDecl, Transcript, UserMessage};
 
 /// A request to a model. Cloning costs a few counters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,17 +30,6 @@ pub struct Request {
     /// The first attempt that the reply's call ids are made of.
     #[serde(default)]
     pub attempt: u32,
-}
-
-/// A tool as a model sees it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolDecl {
-    /// The name that the model calls.
-    pub name: ToolName,
-    /// The description of the tool, for the model.
-    pub description: Arc<str>,
-    /// The JSON schema of the arguments; an object schema.
-    pub schema: Arc<Value>,
 }
 
 impl Request {

@@ -6,6 +6,7 @@ mod clients;
 mod endpoint;
 mod failure;
 mod finish;
+mod joined;
 mod json;
 mod watch;
 
@@ -33,6 +34,7 @@ pub(crate) use endpoint::Endpoint;
 pub use endpoint::{Address, Auth};
 pub use endpoint::{Timeouts, TimeoutsPatch};
 pub use finish::Finish;
+pub(crate) use joined::Joined;
 pub(crate) use json::{get, post};
 
 pub(crate) use crate::observe::Observe;
@@ -48,7 +50,6 @@ use crate::{
     options, refused,
     segments::{Prefix, Prepared},
     sse::{Frame, Framing, Splitter},
-    surrogates::Joined,
 };
 
 /// The longest wait for further events once the reply is whole.

@@ -10,9 +10,9 @@ use crate::{
     Anthropic, Chat, Gemini, Key, OpenAi,
     blocks::CallIdSeed,
     body::Segmented,
+    driver::Joined,
     driver::{self, Decode, Flow},
     sse::Splitter,
-    surrogates::Joined,
 };
 
 /// The number of bytes of an answer that come at once when it is measured: what a connection mostly has.

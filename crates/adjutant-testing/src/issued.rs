@@ -8,7 +8,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use crate::wire::Wire;
+use crate::{prefix::Prefix, wire::Wire};
 
 /// The record of everything that a server has signed, by wire and model, and of the items of its replies that belong
 /// together.
@@ -18,14 +18,6 @@ pub(crate) struct Issued {
     /// True if thinking is bound to the conversation before it.
     binds: bool,
     known: Mutex<Known>,
-}
-
-/// The conversation that an answer follows: what its thinking is bound to.
-#[derive(Debug, Default)]
-pub(crate) struct Prefix {
-    digest: u64,
-    /// The thinking before, in the conversation or in this answer.
-    previous: Mutex<Option<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -132,15 +124,6 @@ impl Issued {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Prefix {
-    pub(crate) fn new(digest: u64, previous: Option<&str>) -> Self {
-        Self {
-            digest,
-            previous: Mutex::new(previous.map(str::to_owned)),
-        }
     }
 }
 

@@ -29,6 +29,7 @@ mod openai;
 mod plan;
 #[cfg(unix)]
 mod postgres;
+mod prefix;
 mod received;
 mod refusal;
 mod responses;

@@ -4,7 +4,7 @@
 use adjutant_llm::Request;
 use serde_json::{Value, json};
 
-use crate::{issued::Prefix, received::Received, refusal::Refusal};
+use crate::{prefix::Prefix, received::Received, refusal::Refusal};
 
 /// A vendor's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

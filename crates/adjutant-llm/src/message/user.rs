@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use serde_json::Value;
 
-use crate::{Content, ThreadId, ToolDecl, ToolName};
+use crate::{Content, ThreadId, ToolName};
 
 /// A message to the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,17 @@ pub struct UserMessage {
     /// The change of the tools from this message on; `None` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Arc<ToolChange>>,
+}
+
+/// A tool as a model sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolDecl {
+    /// The name that the model calls.
+    pub name: ToolName,
+    /// The description of the tool, for the model.
+    pub description: Arc<str>,
+    /// The JSON schema of the arguments; an object schema.
+    pub schema: Arc<Value>,
 }
 
 /// A change of the tools in the middle of a conversation, for models that refuse another list of tools than they began with.

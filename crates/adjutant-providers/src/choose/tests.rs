@@ -96,8 +96,10 @@ fn times_are_those_of_the_closest_setting() {
     ] {
         assert_eq!(times(chooser.model(name)), expect, "{name}");
     }
-    let mut patch = TimeoutsPatch::default();
-    patch.idle = Some(Duration::from_secs(7));
+    let patch = TimeoutsPatch {
+        idle: Some(Duration::from_secs(7)),
+        ..TimeoutsPatch::default()
+    };
     let expect = "connect: 10s, first_byte: 1200s, idle: 7s, silence: 1800s, total: Some(1.5s)";
     assert_eq!(times(chooser.model_within("ollama/slow", patch)), expect);
     let chooser = chooser.timeouts("", patch);

@@ -1,3 +1,5 @@
+//! Tests of the limits on media.
+
 use adjutant_llm::{Image, Transcript, UserMessage};
 
 use super::*;

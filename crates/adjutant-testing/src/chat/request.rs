@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::{options, parts};
 use crate::{
     history::{self, History, Misplaced},
-    issued::Prefix,
     node::Node,
+    prefix::Prefix,
     refusal::Refusal,
     strict::MAX_NAME,
     wire::Asked,

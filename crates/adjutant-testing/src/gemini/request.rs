@@ -5,11 +5,7 @@ use serde_json::Value;
 
 use super::{contents::Reading, method, options};
 use crate::{
-    issued::{Issued, Prefix},
-    node::Node,
-    received::Received,
-    refusal::Refusal,
-    wire::Asked,
+    issued::Issued, node::Node, prefix::Prefix, received::Received, refusal::Refusal, wire::Asked,
 };
 
 /// Reads a request.

@@ -6,11 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
-use crate::{
-    issued::{Issued, Prefix},
-    node::Node,
-    refusal::Refusal,
-};
+use crate::{issued::Issued, node::Node, prefix::Prefix, refusal::Refusal};
 
 /// Refuses thinking behind another prefix, unless the request sets `drop_block`, and returns the prefix of the answer.
 pub(super) fn check(

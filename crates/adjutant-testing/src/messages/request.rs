@@ -10,8 +10,9 @@ use super::{
 };
 use crate::{
     history::{History, Misplaced},
-    issued::{Issued, Prefix},
+    issued::Issued,
     node::Node,
+    prefix::Prefix,
     refusal::Refusal,
     wire::Asked,
 };

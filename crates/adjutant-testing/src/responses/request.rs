@@ -5,11 +5,7 @@ use serde_json::Value;
 
 use super::{items::Reading, options};
 use crate::{
-    history::History,
-    issued::{Issued, Prefix},
-    node::Node,
-    refusal::Refusal,
-    wire::Asked,
+    history::History, issued::Issued, node::Node, prefix::Prefix, refusal::Refusal, wire::Asked,
 };
 
 /// Fields of Chat Completions, and what has taken their place here.

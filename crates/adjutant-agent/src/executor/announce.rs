@@ -18,8 +18,8 @@ use adjutant_tool::Toolset;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::engine::{Stage, TurnPlan};
 use crate::{
-    executor::engine::{Stage, TurnPlan},
     floor::FloorMemo,
     sections::{GAP, SectionKind, tags},
     setup::Setup,
