@@ -442,3 +442,116 @@ fn kind_is_generation_when_the_model_wrote_something_unusable() {
     }
     assert!(!is_failed_generation("tool_calls"));
 }
+
+/// Bodies of refusals as they come, with their status, and what each is.
+#[test]
+fn refusals_are_overflows_when_vendors_wrap_them_in_their_own_way() {
+    let table = [
+        (
+            400,
+            r#"{"error":{"code":"1261","message":"Prompt 超长"}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            400,
+            r#"{"error":{"code":1261,"message":"Prompt"}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            400,
+            r#"{"error":{"code":"1301","message":"系统检测到输入或生成内容可能包含不安全或敏感内容"}}"#,
+            ErrorKind::Invalid,
+        ),
+        (
+            400,
+            r#"{"error":{"code":"1210","message":"API 调用参数有误，请检查文档。"}}"#,
+            ErrorKind::Invalid,
+        ),
+        (
+            422,
+            r#"{"error":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000 `inputs` tokens and 0 `max_new_tokens`","error_type":"validation"}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            422,
+            r#"{"error":"Input validation error: `max_new_tokens` must be <= 4096. Given: 20000"}"#,
+            ErrorKind::Invalid,
+        ),
+        (
+            413,
+            r#"{"error":{"code":"tokens_limit_reached","message":"Request body too large for gpt-4o model. Max size: 8000 tokens.","details":"x"}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            400,
+            r#"{"error":{"code":"tokens_limit_reached","message":"too large"}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            413,
+            r#"{"error":{"message":"Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 9000, please reduce your message size","code":"rate_limit_exceeded"}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            429,
+            r#"{"error":{"message":"Rate limit reached on tokens per min: Limit 30000, Requested 40000. maximum context length","code":"rate_limit_exceeded"}}"#,
+            ErrorKind::RateLimited,
+        ),
+        (
+            400,
+            r#"{"error":{"code":400,"message":"request (9412 tokens) does not fit","type":"exceed_context_size_error","n_prompt_tokens":9412,"n_ctx":8192}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            500,
+            r#"{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"server_error"}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            500,
+            r#"{"error":{"message":"too many tokens in flight"}}"#,
+            ErrorKind::Overloaded,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"Range of input length should be [1, 129024]\"}}","provider_name":"Alibaba"}}}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            400,
+            r#"{"detail":"{\"error\":{\"type\":\"exceed_context_size_error\",\"message\":\"request (5 tokens) exceeds the available context size\"}}"}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            400,
+            r#"{"object":"error","message":"Prompt contains too much","type":"invalid_request_error","code":"3051"}"#,
+            ErrorKind::Overflow,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"Range of max_tokens should be [1, 8192]","code":"invalid_parameter_error"}}"#,
+            ErrorKind::Invalid,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"max_tokens is too large: 40000. This model supports at most 16384 completion tokens, whereas you provided 40000."}}"#,
+            ErrorKind::Invalid,
+        ),
+        (
+            400,
+            r#"{"message":"Too many tokens, please wait before trying again."}"#,
+            ErrorKind::Invalid,
+        ),
+    ];
+    for (status, body, expect) in table {
+        assert_eq!(
+            Refusal::of_body(status, body).kind(),
+            expect,
+            "{status} {body}"
+        );
+        if expect == ErrorKind::Overflow && status != 413 {
+            let in_stream = crate::wire::refusal(&"x/y".into(), body);
+            assert_eq!(in_stream.kind(), expect, "in a stream: {body}");
+        }
+    }
+}
