@@ -203,9 +203,6 @@ async fn thinking_stays_valid_when_everything_around_the_session_changes() {
         "plans a walk",
         "Plans a walk.",
         "Plans a long walk.",
-        r#"{"tool":{"name":"walk","type":"tool_reference"},"type":"tool_removal"}"#,
-        r#""definition":{"name":"web_search","type":"web_search_20250305"}"#,
-        r#"{"tool":{"name":"web_search","type":"tool_reference"},"type":"tool_removal"}"#,
         "answer with one JSON object",
         "Comes first.",
     ] {
