@@ -276,9 +276,12 @@ impl Log {
                     .iter()
                     .skip_while(|(_, words)| !words.contains(text))
                     .skip(1);
-                match after
-                    .find(|(is, words)| *is == "assistant" || *is == "user" && !is_steered(words))
-                {
+                match after.find(|(is, words)| {
+                    *is == "assistant"
+                        || *is == "user"
+                            && !is_steered(words)
+                            && !words.contains("<system-reminder>")
+                }) {
                     Some(("assistant", _)) => Ok(()),
                     _ => Err(format!("it does not hold the answer to {text}")),
                 }
