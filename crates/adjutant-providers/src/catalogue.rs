@@ -184,14 +184,19 @@ pub(crate) fn info_from_name(id: &str) -> ModelInfo {
     }
 }
 
-/// Returns the largest number of tools that the provider of a model takes in a request, if it documents one.
+/// Returns the maximum number of tools in a request to a model, if its provider documents one.
 ///
-/// Source: "A max of 128 functions are supported" in the API references of OpenAI, Groq, DeepSeek and xAI, 2026-11.
+/// Source: "A max of 128 functions are supported" in the API references of OpenAI, Groq and DeepSeek; "A max of 128 tools
+/// are supported" in that of xAI; "Tool Use", platform.moonshot.ai: 128 functions; "Quotas and limits", learn.microsoft.com:
+/// 128 tools; `Tool` in the references of the Gemini API and of Vertex AI: 512 function declarations. All 2026-11.
 fn max_tools(id: &str) -> Option<usize> {
-    let provider = id.split('/').next().unwrap_or_default();
-    let vendor = provider.strip_suffix("-chat").unwrap_or(provider);
-    let is_limited = ["openai", "azure", "github", "groq", "deepseek", "xai"].contains(&vendor);
-    is_limited.then_some(128)
+    let (provider, name) = id.split_once('/').unwrap_or((id, ""));
+    match provider.strip_suffix("-chat").unwrap_or(provider) {
+        "openai" | "azure" | "github" | "groq" | "deepseek" | "moonshot" | "xai" => Some(128),
+        "gemini" => Some(512),
+        "vertex" if !name.starts_with("claude") => Some(512),
+        _ => None,
+    }
 }
 
 /// Returns true if a Claude model of this name binds its thinking to the conversation before it: every family does after 5.0.

@@ -18,27 +18,38 @@ const CROWDED_EDGE: u32 = 2_000;
 /// A limit on bytes is reached in steps of this part of it, so that the start of a request seldom changes.
 const STEPS: usize = 4;
 
-/// The limits of providers. What is not listed has none.
+/// The maximum number of images in a request to a Claude model whose context window is at most [`SMALL_WINDOW`].
+///
+/// Source: "Vision", platform.claude.com, 2026-11: 100 images for models with a window of 200,000 tokens, 600 for others.
+const SMALL_WINDOW_IMAGES: usize = 100;
+const SMALL_WINDOW: u64 = 200_000;
+
+/// The limits of each provider. A provider that is not listed has no limits.
 #[rustfmt::skip]
-const LIMITS: [(&str, MediaLimits); 9] = [
-    // Source: "Vision" and "Errors", platform.claude.com, 2026-11: 100 images of 5 MB and 8,000 px, 32 MB a request.
-    ("anthropic", limits(100, 5 * 1_024 * 1_024, 8_000, 20, 30 * MB)),
+const LIMITS: [(&str, MediaLimits); 10] = [
+    // Source: "Vision", platform.claude.com, 2026-11: 600 images of 8,000 px, 32 MB a request, 10 MB an image. Vertex AI
+    // takes 5 MB an image on the same wire, so this is the limit here.
+    ("anthropic", limits(600, 5 * 1_024 * 1_024, 8_000, 20, 30 * MB)),
     // Source: "Message", docs.aws.amazon.com/bedrock, 2026-11: 20 images of 3.75 MB and 8,000 px; "Claude on Amazon
     // Bedrock", platform.claude.com, 2026-11: 20 MB a request.
     ("bedrock", limits(20, 5 * MB, 8_000, 20, 18 * MB)),
     ("bedrock-mantle", limits(20, 5 * MB, 8_000, 20, 18 * MB)),
-    // Source: "Images and vision", developers.openai.com, 2026-11: 500 images, 50 MB a request.
-    ("openai", limits(500, 20 * MB, 0, 0, 48 * MB)),
-    // Source: "Quotas and limits", learn.microsoft.com/azure, 2026-11: 50 images.
+    // Source: "Images and vision", developers.openai.com, 2026-11: 1,500 images, 512 MB a request. The lower limit on
+    // bytes keeps a request small in memory, and suits gateways.
+    ("openai", limits(1_500, 20 * MB, 0, 0, 48 * MB)),
+    // Source: "Azure OpenAI quotas and limits", learn.microsoft.com, 2026-11: 50 images of 20 MB.
     ("azure", limits(50, 20 * MB, 0, 0, 48 * MB)),
-    // Source: "Image understanding", ai.google.dev, 2026-11: 20 MB a request with inline data.
-    ("gemini", limits(3_000, 0, 0, 0, 18 * MB)),
+    // Source: "Vision", api-docs.deepseek.com, 2026-11: 48 MiB a request, 600 images.
+    ("deepseek", limits(600, 0, 0, 0, 45 * MB)),
+    // Source: "File input methods", ai.google.dev, 2026-11: 100 MB a request with inline data, 3,600 images; "Image
+    // understanding", docs.cloud.google.com, 2026-11: 3,000 images on Vertex AI.
+    ("gemini", limits(3_000, 0, 0, 0, 90 * MB)),
     // Source: "Vision", docs.mistral.ai, 2026-11: 8 images of 10 MB.
     ("mistral", limits(8, 10 * MB, 0, 0, 0)),
-    // Source: "Vision", console.groq.com, 2026-11: 5 images, 4 MB a request with base64.
+    // Source: "Images and vision", console.groq.com, 2026-11: 5 images, 4 MB a request with base64.
     ("groq", limits(5, 4 * MB, 0, 0, 38 * MB / 10)),
-    // Source: "Image understanding", docs.x.ai, 2026-11: 20 MiB an image; 10 MiB before 2026.
-    ("xai", limits(0, 10 * MB, 0, 0, 0)),
+    // Source: "Image understanding", docs.x.ai, 2026-11: 20 MiB an image, no limit on their number.
+    ("xai", limits(0, 20 * 1_024 * 1_024, 0, 0, 0)),
 ];
 
 const fn limits(
@@ -57,10 +68,15 @@ const fn limits(
     }
 }
 
-/// Returns the limits of a provider, if it is known to have some.
-pub(crate) fn limits_of(provider: &str) -> Option<MediaLimits> {
-    let (_, limits) = LIMITS.iter().find(|(name, _)| *name == provider)?;
-    Some(*limits)
+/// Returns the limits of a provider for a model with this context window, if the provider is known to have limits.
+pub(crate) fn limits_of(provider: &str, window: u64) -> Option<MediaLimits> {
+    let vendor = provider.strip_suffix("-chat").unwrap_or(provider);
+    let (_, limits) = LIMITS.iter().find(|(name, _)| *name == vendor)?;
+    let mut limits = *limits;
+    if vendor == "anthropic" && window <= SMALL_WINDOW {
+        limits.images = SMALL_WINDOW_IMAGES;
+    }
+    Some(limits)
 }
 
 /// The media of a transcript, and those that a request leaves out.
@@ -108,7 +124,9 @@ impl KeptMedia {
         if self.media.len() == known {
             return false;
         }
-        let limits = info.media.or_else(|| limits_of(info.provider()));
+        let limits = info
+            .media
+            .or_else(|| limits_of(info.provider(), info.context_window));
         let plan = Plan::new(&self.media, limits.unwrap_or_default());
         let has_changed = plan != self.plan && self.written > 0;
         self.plan = plan;

@@ -492,8 +492,9 @@ impl Provider {
             "vertex" => Site::Vertex,
             _ => Site::Own,
         };
-        let media = info.media.or_else(|| media::limits_of(self.alike()));
-        let media = media.or_else(|| media::limits_of(wire.vendor()));
+        let limits = |provider| media::limits_of(provider, info.context_window);
+        let media = info.media.or_else(|| limits(self.alike()));
+        let media = media.or_else(|| limits(wire.vendor()));
         let info = ModelInfo { media, ..info };
         Ok(match wire {
             WireKind::Messages => Arc::new(

@@ -99,7 +99,8 @@ pub(super) const GROQ: Dialect = Dialect {
 /// Thinking of turns with calls must come back, or the request is refused; so is a demand to call while it thinks.
 ///
 /// Source: "Thinking mode", api-docs.deepseek.com, 2026: efforts `low`, `high` and `max`; `json_object` only: the API
-/// reference, 2026; deepseek-ai/DeepSeek-V3 1376, 2026-05: "Thinking mode does not support this tool_choice".
+/// reference, 2026; deepseek-ai/DeepSeek-V3 1376, 2026-05: "Thinking mode does not support this tool_choice". Images in
+/// messages of the user: "Vision", api-docs.deepseek.com, 2026-11.
 pub(super) const DEEPSEEK: Dialect = Dialect {
     name: Cow::Borrowed("deepseek"),
     base_url: Cow::Borrowed("https://api.deepseek.com"),
@@ -110,7 +111,6 @@ pub(super) const DEEPSEEK: Dialect = Dialect {
     replay: ThinkingReplay::Demanded,
     forced_thinking: false,
     structured: StructuredField::Object,
-    images: false,
     think_tags: false,
     ..GENERIC
 };
@@ -175,7 +175,7 @@ pub(super) const FIREWORKS: Dialect = Dialect {
 
 /// Thinking comes in `reasoning`, and goes back in it.
 ///
-/// Source: "Chat completions" and "Reasoning", inference-docs.cerebras.ai, 2026.
+/// Source: "Chat completions", "Reasoning" and "Image inputs", inference-docs.cerebras.ai, 2026-11.
 pub(super) const CEREBRAS: Dialect = Dialect {
     name: Cow::Borrowed("cerebras"),
     base_url: Cow::Borrowed("https://api.cerebras.ai/v1"),
@@ -183,7 +183,6 @@ pub(super) const CEREBRAS: Dialect = Dialect {
     key_variables: Cow::Borrowed(&[Cow::Borrowed("CEREBRAS_API_KEY")]),
     limit: LimitField::MaxCompletionTokens,
     parallel_calls: true,
-    images: false,
     ..GENERIC
 };
 

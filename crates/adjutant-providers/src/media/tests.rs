@@ -20,6 +20,7 @@ fn image(edge: u32, bytes: usize) -> Content {
     })
 }
 
+/// A model of this provider with a context window of 128,000 tokens.
 fn info(provider: &str) -> ModelInfo {
     ModelInfo {
         inputs: Inputs {
@@ -60,6 +61,11 @@ fn request_leaves_out_the_oldest_media_when_there_are_too_many() {
             "bedrock",
             21,
             format!("{}{}", "-".repeat(10), "i".repeat(11)),
+        ),
+        (
+            "azure-chat",
+            51,
+            format!("{}{}", "-".repeat(25), "i".repeat(26)),
         ),
         ("anthropic", 100, "i".repeat(100)),
         (
@@ -102,7 +108,17 @@ fn request_leaves_out_media_when_they_are_too_large() {
     );
     assert_eq!(shown("anthropic", &many(&image(100, 6 * MB), 1)), "i-");
     assert_eq!(shown("groq", &vec![image(100, MB); 5]), "--iii");
-    assert_eq!(shown("gemini", &vec![image(100, 5 * MB); 4]), "-iii");
+    assert_eq!(shown("gemini", &vec![image(100, 25 * MB); 4]), "-iii");
+    assert_eq!(shown("xai", &[image(100, 21 * MB)]), "-");
+    assert_eq!(shown("deepseek", &vec![image(100, 15 * MB); 4]), "--ii");
+}
+
+#[test]
+fn claude_models_with_a_large_window_take_more_images() {
+    let images = |window| limits_of("anthropic", window).map(|limits| limits.images);
+    assert_eq!(images(0), Some(100));
+    assert_eq!(images(200_000), Some(100));
+    assert_eq!(images(1_000_000), Some(600));
 }
 
 #[test]

@@ -383,6 +383,9 @@ fn abilities_are_those_of_the_closest_relative_when_they_are_assumed() {
         ModelInfo::unknown("anthropic/kimi-k9")
     );
     assert_eq!(of("groq/llama-9").max_tools, Some(128));
+    assert_eq!(of("gemini/gemini-9").max_tools, Some(512));
+    assert_eq!(of("vertex/gemini-9").max_tools, Some(512));
+    assert_eq!(of("vertex/claude-9").max_tools, None);
     assert_eq!(of("ollama/gpt-oss:120b-cloud").context_window, 0);
 }
 
