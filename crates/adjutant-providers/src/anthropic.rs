@@ -1,4 +1,4 @@
-//! The Anthropic Messages wire: the model, and how it says who is asking.
+//! The Anthropic Messages wire: the model, and its authentication.
 
 mod decode;
 mod encode;
@@ -28,9 +28,10 @@ pub(crate) const VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 
 /// A model behind the Anthropic Messages API. Cloning is cheap.
 ///
-/// A reply that was paused goes on when it is the last of the messages. Any other reply there is left to the caller: models
-/// since Opus 4.7 refuse to continue one. Beta features are asked for by the `anthropic-beta` header of a request's options.
-/// What the API says beside a reply (`stop_details`, `container`, `context_management`) stands in its raw usage.
+/// If a paused reply is the last message, the API continues it. Any other reply in that place is left to the caller:
+/// models since Opus 4.7 refuse to continue one. The `anthropic-beta` header of a request's options enables beta
+/// features. Fields next to the reply (`stop_details`, `container`, `context_management`) are stored in its raw
+/// usage.
 #[derive(Debug, Clone)]
 pub struct Anthropic {
     inner: Arc<Host<encode::Encoder>>,

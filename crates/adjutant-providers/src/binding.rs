@@ -1,4 +1,4 @@
-//! To which hosts the keys of known vendors belong. Data and one comparison; who is asked stands in the choice of a model.
+//! The hosts that the keys of known vendors belong to. Data and one comparison; the caller chooses the model.
 
 use reqwest::Url;
 
@@ -54,7 +54,8 @@ fn is_same_host(one: &str, other: &str) -> bool {
 }
 
 impl Provider {
-    /// True if it says no more than is known: the host of a known provider, keys of that one alone, and no headers.
+    /// True if it adds nothing to what is known: the host of a known provider, only that provider's keys, and no
+    /// headers.
     pub fn is_usual(&self) -> bool {
         let has = |own: &Provider| {
             let keys = self

@@ -24,7 +24,7 @@ pub fn cache_key(request: &Request) -> Option<String> {
 
 /// Returns the field that controls a prompt cache of OpenAI beside its key, unless the caller sets one of them.
 ///
-/// `longest` is the longest `ttl` that can be asked for, where that is more than the usual 30 minutes.
+/// `longest` is the longest `ttl` that the provider accepts, if it exceeds the usual 30 minutes.
 ///
 /// Source: `response_create_params.py` and `completion_create_params.py` of openai-python 3.57.0, 2026-11:
 /// `prompt_cache_options` since GPT-5.6, where `prompt_cache_retention` is deprecated; `ttl` is up to `12h` on Responses and

@@ -28,7 +28,7 @@ impl TheirIds {
         is_taken_back: impl Fn(&str) -> bool,
     ) -> Option<&'a str> {
         let id = call.wire_id.as_ref()?;
-        // An id in the form of ours may be that of another call.
+        // An id in our own form may belong to another call.
         if !is_taken_back(id) || id.parse::<CallId>().is_ok() {
             return None;
         }

@@ -1,8 +1,9 @@
-//! The models that are known by name: limits, inputs, efforts, prices, and what they refuse.
+//! The models known by name: limits, inputs, efforts, prices, and refused options.
 //!
-//! The list is data, with its date and its sources, in two files beside this one: `models.json` was looked up by hand, and
-//! `published.json` is made by `cargo xtask models` of what others publish. What is in both is as the first one says. A
-//! model that is in neither can still be used: add it in code, read it from a file of the same form, or set a base URL.
+//! The list is data with its date and its sources, in two files next to this one. `models.json` is maintained by
+//! hand, and `cargo xtask models` generates `published.json` from published data. For a model in both files, the
+//! first one wins. You can use any other model too: add it in code, read it from a file of the same form, or set a
+//! base URL.
 
 mod file;
 pub(crate) mod near;
@@ -37,12 +38,12 @@ pub struct Catalogue {
     defaults: BTreeMap<String, ModelId>,
 }
 
-/// The models of [`Catalogue::builtin`], by provider; of each those that were looked up by hand first, the largest first.
+/// The models of [`Catalogue::builtin`] by provider, first the ones maintained by hand, the largest first.
 pub fn known() -> impl Iterator<Item = ModelInfo> {
     builtin().models().cloned()
 }
 
-/// True if what is known of a model is what others publish, and nobody has looked it up by hand.
+/// True if the data of a model comes from published data only, and is not maintained by hand.
 pub fn is_published(id: &str) -> bool {
     BUILTIN.published.contains(id)
 }
@@ -50,7 +51,7 @@ pub fn is_published(id: &str) -> bool {
 /// The models of both files.
 struct Builtin {
     all: Catalogue,
-    /// The names of those that the published file alone has.
+    /// The names of the models that only the published file contains.
     published: HashSet<String>,
 }
 
@@ -61,7 +62,7 @@ static BUILTIN: LazyLock<Builtin> = LazyLock::new(|| {
     more.retain(|it| all.find(it.id.as_str()).is_none());
     let published = more.iter().map(|it| it.id.to_string()).collect();
     all.models.append(&mut more);
-    // Those of one provider stand together, in the order in which providers come first.
+    // Groups the models of one provider, in the order of the first model of each provider.
     let mut providers = BTreeMap::new();
     for info in &all.models {
         let next = providers.len();
@@ -90,14 +91,14 @@ impl Catalogue {
     /// The models of a file.
     ///
     /// Shape: JSON, `{"date"?, "sources"?: […], "models": […]}`; a model is `{"id": "provider/name", "base_model"?,
-    /// "context_window", "max_output_tokens", "inputs"?: ["image", "document", "audio"], "efforts"?: ["off", "minimal", "low",
-    /// "medium", "high", "xhigh", "max"], "thinking"?: "level" | "budget", "structured"?: "native" | "tool" | "prompt",
-    /// "thinking_binding"?: bool, "max_tools"?, "refuses"?: ["temperature", …], "tools_need_responses"?: bool, "prompt_cache"?: "retention" |
-    /// "options", "price"?, "source"?, "default"?: true}`; a price is `{"input", "output", "cache_read"?,
-    /// "cache_write"?, "cache_write_1h"?, "long"?: {"above", "input_percent", "output_percent"}}` in US dollars for a
-    /// million tokens, with nine decimals at most. A model with `base_model` has the data of that known model, except for
-    /// the fields that are there. A cache price that is missing is that of the input, or of the
-    /// shorter time.
+    /// "context_window", "max_output_tokens", "inputs"?: ["image", "document", "audio"], "efforts"?: ["off",
+    /// "minimal", "low", "medium", "high", "xhigh", "max"], "thinking"?: "level" | "budget", "structured"?: "native"
+    /// | "tool" | "prompt", "thinking_binding"?: bool, "max_tools"?, "refuses"?: ["temperature", …],
+    /// "tools_need_responses"?: bool, "prompt_cache"?: "retention" | "options", "price"?, "source"?, "default"?:
+    /// true}`; a price is `{"input", "output", "cache_read"?, "cache_write"?, "cache_write_1h"?, "long"?: {"above",
+    /// "input_percent", "output_percent"}}` in US dollars for a million tokens, with nine decimals at most. A model
+    /// with `base_model` gets the data of that known model, except for the fields that are present. A missing cache
+    /// price equals the input price, or the price of the shorter time.
     ///
     /// # Errors
     /// `Config` if it is not of this shape (with line and column) or contradicts itself (with model and field).
@@ -151,7 +152,7 @@ impl Catalogue {
     /// The model with this name, as `provider/model`.
     ///
     /// # Errors
-    /// `Config` if there is none; it names the nearest.
+    /// `Config` if it does not exist; the error names the nearest one.
     pub fn model(&self, id: &str) -> Result<&ModelInfo, Error> {
         self.find(id).ok_or_else(|| {
             let hint = near::hint(id, self.models.iter().map(|it| it.id.as_str()));
@@ -186,9 +187,10 @@ pub(crate) fn info_from_name(id: &str) -> ModelInfo {
 
 /// Returns the maximum number of tools in a request to a model, if its provider documents one.
 ///
-/// Source: "A max of 128 functions are supported" in the API references of OpenAI, Groq and DeepSeek; "A max of 128 tools
-/// are supported" in that of xAI; "Tool Use", platform.moonshot.ai: 128 functions; "Quotas and limits", learn.microsoft.com:
-/// 128 tools; `Tool` in the references of the Gemini API and of Vertex AI: 512 function declarations. All 2026-11.
+/// Source: "A max of 128 functions are supported" in the API references of OpenAI, Groq and DeepSeek; "A max of 128
+/// tools are supported" in the xAI reference; "Tool Use", platform.moonshot.ai: 128 functions; "Quotas and limits",
+/// learn.microsoft.com: 128 tools; `Tool` in the references of the Gemini API and of Vertex AI: 512 function
+/// declarations. All 2026-11.
 fn max_tools(id: &str) -> Option<usize> {
     let (provider, name) = id.split_once('/').unwrap_or((id, ""));
     match provider.strip_suffix("-chat").unwrap_or(provider) {

@@ -1,4 +1,4 @@
-//! The OpenAI Chat Completions wire, which many other servers speak too: the model, and how it says who is asking.
+//! The OpenAI Chat Completions wire, which many other servers speak too: the model, and its authentication.
 
 mod decode;
 mod details;
@@ -24,9 +24,10 @@ pub struct Chat {
 }
 
 impl Chat {
-    /// A model in the dialect of its provider, at its provider's address; `Key::none()` is for servers that ask for no key.
+    /// Creates a model in the dialect of its provider, at its provider's address. Use `Key::none()` for servers
+    /// without keys.
     ///
-    /// The provider is what stands before the slash of the model's id. One that is not known has no address: set
+    /// The provider is the part of the model's id before the slash. An unknown provider has no address: set
     /// [`base_url`](Self::base_url).
     pub fn new(mut info: ModelInfo, key: impl Into<Key>) -> Self {
         let dialect = Dialect::of(info.provider());

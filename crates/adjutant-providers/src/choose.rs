@@ -1,4 +1,5 @@
-//! From a name, or from nothing, to a model: what was asked, the environment, a server on this machine, the offline model.
+//! Chooses a model by name, or without one: from the request, the environment, a server on this machine, or the
+//! offline model.
 
 mod loopback;
 mod server_report;
@@ -50,8 +51,8 @@ type Vars = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The model with this name, with keys and base URLs of the environment.
 ///
-/// Names: `provider/model`, for each of [`Provider::known`]; `offline/planner`. A model that the catalogue does not list
-/// asks its server for its limits before its first request; [`Chooser::resolve`] asks at once.
+/// Names: `provider/model`, for each of [`Provider::known`]; `offline/planner`. A model that the catalogue does not
+/// list queries its server for its limits before its first request; [`Chooser::resolve`] queries it immediately.
 ///
 /// # Errors
 /// `Config` if there is no such provider, or no key for it.
@@ -97,11 +98,11 @@ pub struct Chosen {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum How {
-    /// It was asked for.
+    /// The caller requested it.
     Asked,
     /// The variable `ADJUTANT_MODEL` names it.
     Variable,
-    /// It is the default of the provider whose key stands in this variable.
+    /// It is the default of the provider whose key is in this variable.
     Credential(String),
     /// A server on this machine lists it first.
     Loopback {
@@ -153,8 +154,8 @@ impl Chooser {
         self
     }
 
-    /// Gives the key of a provider, as [`Key::tokens`] of the application's own; it goes before variables and programs, and
-    /// never to where a file says that the provider is.
+    /// Sets the key of a provider, for example the application's own [`Key::tokens`]. It overrides variables and
+    /// programs, and is never sent to an address that a file sets for the provider.
     #[must_use]
     pub fn key(mut self, provider: impl Into<String>, key: Key) -> Self {
         self.keys.insert(provider.into(), key);
@@ -163,7 +164,7 @@ impl Chooser {
 
     /// Sets times that the models of a provider, or the model of this name, are waited for; an empty name is all models.
     ///
-    /// Those of a model go before those of its provider, and those of all models before both.
+    /// The timeouts of a model override those set for its provider, and the timeouts of all models override both.
     #[must_use]
     pub fn timeouts(mut self, name: impl Into<String>, patch: TimeoutsPatch) -> Self {
         let timeouts = self.timeouts.entry(name.into()).or_default();
@@ -171,7 +172,7 @@ impl Chooser {
         self
     }
 
-    /// Adds models, or replaces those of the same names.
+    /// Adds models, or replaces models of the same names.
     #[must_use]
     pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
         self.catalogue = self.catalogue.merge(catalogue);
@@ -189,7 +190,7 @@ impl Chooser {
         self.configuration_of(Origin::Code, json)
     }
 
-    /// Adds the providers and models of a configuration that somebody else than the application may have written.
+    /// Adds the providers and models of a configuration that may come from outside the application.
     ///
     /// A known vendor's key does not go to an address of [`Origin::File`], unless that is at the vendor's own host.
     ///
@@ -266,8 +267,9 @@ impl Chooser {
         self.find(name, timeouts).map(Found::into_model)
     }
 
-    /// Returns the model with this name. If the catalogue does not list it, its server is asked for its limits first, for
-    /// 2 s at most; if the server does not report them, they are assumed, and the model's first reply warns of that.
+    /// Returns the model with this name. If the catalogue does not list it, the server is queried for its limits
+    /// first, for 2 s at most. If the server does not report them, they are assumed, and the model's first reply
+    /// contains a warning.
     ///
     /// The question has the same key and host as the model's requests. Its answer is stored for 24 hours if there is a
     /// [cache](Self::user_cache) and the provider is not a server that people run themselves.
@@ -310,14 +312,14 @@ impl Chooser {
         }
     }
 
-    /// Chooses a model: the one requested, that of `ADJUTANT_MODEL`, the default of the first provider with a key, the
-    /// first one of a server on this machine, the offline one.
+    /// Chooses a model: the requested one, the one in `ADJUTANT_MODEL`, the default of the first provider with a key,
+    /// the first one of a server on this machine, the offline one.
     ///
     /// Cancel: nothing is lost.
     ///
     /// # Errors
-    /// `Config` if the model that is requested, by argument or variable, cannot be had; without the feature `offline`, if
-    /// there is none.
+    /// `Config` if the model requested by argument or variable is not available, or if no model is found and the
+    /// feature `offline` is disabled.
     pub async fn choose(&self, requested: Option<&str>) -> Result<Chosen, Error> {
         if let Some(name) = requested.map(str::trim).filter(|name| !name.is_empty()) {
             return Ok(Chosen {
@@ -536,7 +538,7 @@ impl Chooser {
     /// The address with its places, if it has any.
     ///
     /// # Errors
-    /// The variable that does not say where.
+    /// The variable that is missing or invalid.
     fn placed(&self, provider: &Provider) -> Result<Option<String>, &'static str> {
         let filled = place::fill(&provider.base_url, |name| self.var(name))?;
         Ok(Some(filled.into_owned()).filter(|it| *it != provider.base_url))
@@ -585,7 +587,7 @@ impl Chooser {
     /// The address that is not the provider's own: of a variable, or of a server on this machine.
     fn base_url(&self, provider: &Provider) -> Option<String> {
         let variable = Some(&provider.base_url_variable).filter(|it| !it.is_empty());
-        // A provider of the same name that says where it is, is another one: its key is not for that server.
+        // A provider of the same name with its own address is a different provider: its key is not for that server.
         let is_known = || {
             Provider::known().any(|it| it.name == provider.name && it.base_url == provider.base_url)
         };

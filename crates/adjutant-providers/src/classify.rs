@@ -15,7 +15,7 @@ const MAX_PROBLEMS: usize = 3;
 /// A failure as a provider described it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// The HTTP status, or the one that stands in the error itself.
+    /// The HTTP status, or the status in the error object.
     pub(crate) status: Option<u16>,
     /// The provider's code: the finer of `code` and `type`.
     pub(crate) code: Option<String>,
@@ -23,7 +23,7 @@ pub(crate) struct Refusal {
     codes: Vec<String>,
     /// The text of the refusal.
     pub(crate) text: String,
-    /// The time that it asks to wait, if that stands in the error itself.
+    /// The requested wait, if the error object contains one.
     ///
     /// Source: `google.rpc.RetryInfo` in google/rpc/error_details.proto, 2026-11.
     retry_after: Option<Duration>,
@@ -56,11 +56,11 @@ const CODES: &[(&str, ErrorKind)] = &[
     ("invalid_request_error", ErrorKind::Invalid),
     ("invalid_prompt", ErrorKind::Invalid),
     ("data_residency_mismatch", ErrorKind::Config),
-    // Source: OpenRouter's page on errors, 2026-11: what stands in the metadata if moderation stopped the request.
+    // Source: OpenRouter's page on errors, 2026-11: the metadata if moderation stopped the request.
     ("flagged_input", ErrorKind::Refused),
     ("refusal", ErrorKind::Refused),
-    // Source: google.rpc.Code and the reasons of google.api.ErrorReason, 2026-11. What must be true before a request is
-    // billing, or a country.
+    // Source: google.rpc.Code and the reasons of google.api.ErrorReason, 2026-11. A failed precondition is missing
+    // billing, or an unsupported country.
     ("permission_denied", ErrorKind::Auth),
     ("unauthenticated", ErrorKind::Auth),
     ("failed_precondition", ErrorKind::Auth),
@@ -75,8 +75,8 @@ const CODES: &[(&str, ErrorKind)] = &[
     ("out_of_range", ErrorKind::Invalid),
 ];
 
-/// Codes and texts, in lower case, of a generation that failed: the model wrote something that its server cannot use, and
-/// mostly writes something else when it is asked again.
+/// Codes and texts, in lower case, of a failed generation: the model wrote output that its server cannot use, and
+/// usually succeeds on the next attempt.
 const GENERATIONS: &[&str] = &[
     // Source: "API Error Codes" and "Tool Use", console.groq.com/docs, 2026-11; the texts come in the stream without a code.
     "tool_use_failed",
@@ -103,9 +103,9 @@ const GENERATIONS: &[&str] = &[
     "model produced invalid sequence as part of tooluse",
 ];
 
-/// What a server says in the middle of an answer that went wrong, as the error that it means.
+/// Converts an error that a server sends in the middle of an answer.
 ///
-/// Classified as every refusal is: by its code, its status and its words, with what is too large told apart.
+/// It is classified like every refusal: by code, status and text, with overflows as their own kind.
 pub fn refusal(model: &ModelId, data: &str) -> Error {
     let value = surrogates::read::<Value>(data).unwrap_or_default();
     let refusal = Refusal::of_value(&value).unwrap_or_else(|| Refusal::of_body(200, data));
@@ -136,10 +136,11 @@ impl Refusal {
         refusal
     }
 
-    /// Reads an error object out of JSON; `None` if there is none.
+    /// Reads an error object from JSON; `None` if the value is not an error.
     ///
-    /// Shape: `{"error":{"type","code","message"}}`, `{"error":"…"}`, `{"message"|"detail":"…"}`, `{"detail":[{"loc","msg"}]}`,
-    /// or a list of one. A router gives what the provider behind it said in `metadata.raw`, text or JSON.
+    /// Shape: `{"error":{"type","code","message"}}`, `{"error":"…"}`, `{"message"|"detail":"…"}`,
+    /// `{"detail":[{"loc","msg"}]}`, or a list of one. A router returns the error of the provider behind it in
+    /// `metadata.raw`, as text or JSON.
     pub(crate) fn of_value(value: &Value) -> Option<Self> {
         let value = value
             .as_array()
@@ -202,7 +203,7 @@ impl Refusal {
         })
     }
 
-    /// Returns the kind of the error, which tells what a caller can do about it.
+    /// Returns the kind of the error, which decides how a caller can react.
     pub(crate) fn kind(&self) -> ErrorKind {
         let known = |wanted: fn(ErrorKind) -> bool| {
             self.codes.iter().find_map(|code| {
@@ -277,7 +278,7 @@ impl Refusal {
     }
 }
 
-/// Returns the faults that FastAPI finds: the first few fields, and what is wrong with each.
+/// Returns the validation errors of FastAPI: the first few fields, each with its message.
 fn problems(detail: &Value) -> Option<String> {
     let problems = detail
         .as_array()?
@@ -302,7 +303,7 @@ fn problems(detail: &Value) -> Option<String> {
     Some(problems.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
 }
 
-/// Returns the text that a provider behind a router said.
+/// Returns the text of a provider behind a router.
 fn raw(raw: &Value) -> Option<String> {
     let Some(text) = raw.as_str() else {
         return Some(raw.to_string()).filter(|_| !raw.is_null());

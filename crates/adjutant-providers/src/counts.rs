@@ -1,4 +1,4 @@
-//! Counts of tokens as servers write them, and the usage that they stand in as far as it is kept. Pure.
+//! Token counts as servers write them, and the raw usage around them where it is stored. Pure.
 
 use adjutant_llm::Extra;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::raw_usage::{MAX_BYTES, MAX_DEPTH, whole};
 
-/// Reads a count: a whole number, also one that is written as a float. Anything else is none.
+/// Reads a count: a whole number, also if it is written as a float. Anything else is `None`.
 pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let text = <&RawValue>::deserialize(deserializer)?.get();
     Ok(text.parse().ok().or_else(|| whole(text.parse().ok()?)))

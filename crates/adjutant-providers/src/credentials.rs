@@ -1,4 +1,4 @@
-//! Keys, where they come from, and how they are kept out of what is shown. A key is never printed.
+//! Keys, their sources, and the removal of keys from texts. A key is never printed.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, pin::Pin, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
 
 /// A shorter key is no secret, but a word that a local server wants to see.
 const MIN_SECRET: usize = 8;
-/// The text that stands in the place of a secret.
+/// The text that replaces a secret.
 const MARK: &str = "[key]";
 /// Headers whose names hold one of these have a secret in them.
 const SECRET_HEADERS: [&str; 6] = [
@@ -25,7 +25,7 @@ const SECRET_HEADERS: [&str; 6] = [
     "cookie",
 ];
 
-/// The secret that a provider knows a caller by; or none, for servers that ask for none.
+/// The secret that identifies a caller to a provider; empty for servers without keys.
 #[derive(Clone, Default)]
 pub struct Key {
     secret: Option<Arc<str>>,
@@ -91,7 +91,7 @@ impl Key {
         }
     }
 
-    /// Asks this before every request, for keys that do not live long; `None` or blank text keeps the key at hand.
+    /// Calls this resolver before every request, for short-lived keys. `None` or blank text keeps the configured key.
     ///
     /// The time it takes counts as waiting for the answer. Its error ends the request.
     #[must_use]
@@ -109,14 +109,14 @@ impl Key {
         self.secret.as_ref()
     }
 
-    /// The secret of the next request, if it must be asked for; another one than that which was refused.
+    /// The secret of the next request, if it must be resolved; a different one than the refused secret.
     pub(crate) fn resolving(&self, refused: Option<Arc<str>>) -> Option<Resolving> {
         self.resolver.as_ref().map(|resolver| resolver(refused))
     }
 
     /// Signs each request to a model with these keys, by Signature Version 4: in the place of a key.
     ///
-    /// The service of Amazon Bedrock is `bedrock`, that of its endpoints `bedrock-mantle` is `bedrock-mantle`.
+    /// The service of Amazon Bedrock is `bedrock`. The service of its endpoints `bedrock-mantle` is `bedrock-mantle`.
     #[cfg(feature = "sigv4")]
     pub fn sigv4(keys: AwsKeys, region: impl Into<Arc<str>>, service: impl Into<Arc<str>>) -> Self {
         let signer = Signer::new(Some(keys), region.into(), service.into());
@@ -162,7 +162,7 @@ impl Key {
     }
 }
 
-/// The texts of a request that nobody may see: its keys, and those in its headers.
+/// The texts of a request that must never be printed: its keys, and the keys in its headers.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets(Arc<Vec<Arc<str>>>);
 
@@ -178,7 +178,7 @@ impl Secrets {
         all.sort_by_key(|it| std::cmp::Reverse(it.len()));
     }
 
-    /// Adds what stands in headers by which a caller may have said who is asking: their last words.
+    /// Adds the last word of each header that may contain credentials.
     pub(crate) fn add_headers(&mut self, headers: &BTreeMap<String, String>) {
         for (name, value) in headers {
             let name = name.to_ascii_lowercase();

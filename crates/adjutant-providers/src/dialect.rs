@@ -18,8 +18,8 @@ macro_rules! dialect {
     ($($(#[doc = $doc:literal])* $name:ident: $kind:ty,)*) => {
         /// The dialect of one vendor or server: the things it does in its own way on the Chat Completions wire.
         ///
-        /// [`Dialect::of`] knows those of many providers; [`Dialect::patched`] changes single fields, for example by what
-        /// a configuration file says.
+        /// [`Dialect::of`] returns the dialects of many providers. [`Dialect::patched`] changes single fields, for
+        /// example from a configuration file.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[non_exhaustive]
         pub struct Dialect {
@@ -39,7 +39,7 @@ macro_rules! dialect {
         }
 
         impl Dialect {
-            /// The dialect with what a patch sets.
+            /// Returns the dialect with the fields that a patch sets.
             #[must_use]
             pub fn patched(mut self, patch: DialectPatch) -> Self {
                 $(if let Some(value) = patch.$name {
@@ -52,13 +52,13 @@ macro_rules! dialect {
 }
 
 dialect! {
-    /// The provider: what stands before the slash of a model's name.
+    /// The provider: the part of a model's name before the slash.
     name: ConstText,
     /// The address that `path` is added to, version included; empty if there is no common one.
     base_url: ConstText,
     /// The environment variable that holds another address.
     base_url_variable: ConstText,
-    /// The environment variables that may hold the key, best first; none if no key is asked for.
+    /// The environment variables that may hold the key, in order of preference; empty for servers without keys.
     key_variables: Cow<'static, [ConstText]>,
     /// The path that is added to the base URL, with a query if one is needed.
     path: ConstText,
@@ -70,13 +70,13 @@ dialect! {
     system: SystemRole,
     /// True if `store: false` is sent.
     store: bool,
-    /// True if `stream_options` is sent, which asks for the usage.
+    /// True if `stream_options` is sent, which requests the usage.
     stream_options: bool,
     /// True if `stop` is known.
     stop: bool,
-    /// The way in which the model is told how much to think.
+    /// The fields that set the effort.
     thinking: ThinkingFormat,
-    /// True if models that can be told not to think may think beside tools; otherwise they are told not to.
+    /// True if models whose thinking can be turned off may think in requests with tools; otherwise it is turned off.
     thinks_beside_tools: bool,
     /// The names of the efforts.
     efforts: EffortNames,
@@ -86,15 +86,15 @@ dialect! {
     call_ids: CallIds,
     /// The largest number of characters of an id that the vendor gave and takes back.
     longest_call_id: usize,
-    /// True if tools can be declared; otherwise they are left out, and calls in the history are told in words.
+    /// True if tools can be declared; otherwise they are omitted, and calls in the history are sent as text.
     tools: bool,
-    /// The `tool_choice` that demands a call; empty if there is none.
+    /// The `tool_choice` that forces a call; empty if the server has no such value.
     choice_required: ConstText,
     /// True if `tool_choice` can demand one tool.
     choice_named: bool,
     /// True if `tool_choice` can forbid calls; otherwise the tools are left out.
     choice_none: bool,
-    /// True if a model that thinks can be made to call; otherwise only one that is told not to think.
+    /// True if a call can be forced while the model thinks; otherwise only if thinking is off.
     forced_thinking: bool,
     /// True if `parallel_tool_calls` is known.
     parallel_calls: bool,
@@ -108,7 +108,7 @@ dialect! {
     cache_key: bool,
     /// True if `prompt_cache_retention` and `prompt_cache_options` are known, for models that take them.
     cache_options: bool,
-    /// True if `cache_control` marks what is to be cached, for models whose name begins with `anthropic/`.
+    /// True if `cache_control` marks the prefix to cache, for models whose name begins with `anthropic/`.
     cache_marks: bool,
     /// The order in which roles may follow each other.
     order: RoleOrder,
@@ -170,12 +170,12 @@ pub enum SystemRole {
     Developer,
 }
 
-/// The way in which a model is told how much to think. An effort that is not set sends nothing, in any format.
+/// The fields that set the effort. Without an effort, no format sends anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ThinkingFormat {
-    /// It cannot be told.
+    /// The effort cannot be set.
     None,
     /// `reasoning_effort`.
     Effort,
@@ -183,15 +183,17 @@ pub enum ThinkingFormat {
     Toggle,
     /// As `Toggle`, with `clear_thinking: false`, so that earlier thinking stays in view.
     ToggleKept,
-    /// `thinking: {type}` for models that can be told not to think, `reasoning_effort` for those with several efforts.
+    /// `thinking: {type}` for models whose thinking can be turned off, `reasoning_effort` for models with several
+    /// efforts.
     Either,
-    /// `enable_thinking`, and `thinking_budget` for models that are told a number of tokens.
+    /// `enable_thinking`, and `thinking_budget` for models with a token budget.
     Enable,
     /// `chat_template_kwargs: {enable_thinking, reasoning_effort}`: what the template of the model makes of it.
     Template,
-    /// `reasoning: {enabled}` for models that can be told not to think, `reasoning_effort` for those with several efforts.
+    /// `reasoning: {enabled}` for models whose thinking can be turned off, `reasoning_effort` for models with several
+    /// efforts.
     Enabled,
-    /// `reasoning: {effort}`, or `{max_tokens}` for models that are told a number of tokens.
+    /// `reasoning: {effort}`, or `{max_tokens}` for models with a token budget.
     Reasoning,
     /// `thinking`, the name of the effort.
     Name,
@@ -241,7 +243,7 @@ pub enum CallIds {
     Ours,
     /// Nine letters and digits.
     Nine,
-    /// `functions.<name>:<number>`, as Kimi's models write them; those of other forms do not go back either.
+    /// `functions.<name>:<number>`, the form of Kimi's models; vendor ids of other forms are replaced too.
     Named,
 }
 
@@ -252,9 +254,9 @@ pub enum CallIds {
 pub enum StructuredField {
     /// `response_format: {type: json_schema}`.
     Schema,
-    /// `response_format: {type: json_object}`; the system prompt tells the schema.
+    /// `response_format: {type: json_object}`, with the schema in the system prompt.
     Object,
-    /// The system prompt tells the schema, nothing else does.
+    /// Only the schema in the system prompt.
     None,
 }
 
@@ -265,7 +267,7 @@ pub enum StructuredField {
 pub enum RoleOrder {
     /// Any.
     Free,
-    /// No user after the result of a call: the model says a word in between.
+    /// A user message may not follow the result of a call: an assistant message is inserted in between.
     BridgeResults,
     /// Users, or results of calls, and the model take turns, and a user begins.
     Alternate,
@@ -359,13 +361,14 @@ static DIALECTS: [&Dialect; 22] = [
     &hosted::ZAI,
 ];
 
-/// Vendors that are asked over the Responses API under their own name, and over Chat Completions as `NAME-chat`.
+/// Vendors that use the Responses API under their own name, and Chat Completions as `NAME-chat`.
 pub(crate) const ON_RESPONSES: [&str; 3] = ["openai", "azure", "xai"];
 /// The dialect of other vendors' models on Azure.
 pub(crate) static AZURE_OTHERS: &Dialect = &hosted::AZURE_OTHERS;
 
 impl Dialect {
-    /// The dialect of a provider, by what stands before the slash of a model's name; `generic` for unknown ones.
+    /// Returns the dialect of a provider, the part of a model's name before the slash; `generic` for unknown
+    /// providers.
     ///
     /// `openai` and `openai-chat` are the same, and so are `azure` and `azure-chat`, `xai` and `xai-chat`.
     pub fn of(provider: &str) -> &'static Dialect {

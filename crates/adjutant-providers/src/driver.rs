@@ -1,6 +1,6 @@
 //! The common part of all wires: one request over HTTP, its answer as events, and every way in which that fails.
 //!
-//! It never retries. What an event means is the business of the wire's decoder.
+//! It never retries. The wire's decoder interprets the events.
 
 mod clients;
 mod endpoint;
@@ -64,7 +64,7 @@ const DRAIN: Duration = Duration::from_millis(20);
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The largest number of chunks that are decoded before the reader gets them.
 const BATCH: usize = 32;
-/// The number of chunks for which there is room from the beginning: what a short answer has.
+/// The initial capacity for chunks: enough for a short answer.
 const ROOM: usize = 8;
 /// The most times that one request is changed and sent again.
 const MAX_REMEDIES: usize = 2;
@@ -87,7 +87,7 @@ pub(crate) trait Driven: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Returns the headers of a request that are joined with those of its options.
+    /// Returns the headers whose values are joined with the same headers in the request's options.
     fn list_headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
@@ -105,15 +105,15 @@ pub(crate) trait Driven: fmt::Debug + Send + Sync + 'static {
 
 /// The state of one answer: turns its frames into chunks. Pure: state and a frame give chunks.
 ///
-/// The driver tells `Start` and the terminal. In between a decoder keeps the grammar of [`Chunk`], for which [`Blocks`]
-/// is at hand.
+/// The driver emits `Start` and the terminal chunk. In between, a decoder follows the grammar of [`Chunk`], with the
+/// help of [`Blocks`].
 ///
 /// [`Blocks`]: crate::wire::Blocks
 pub trait Decode: Send + Unpin + 'static {
     /// Reads a frame.
     ///
     /// # Errors
-    /// What the frame says went wrong ([`refusal`](crate::wire::refusal)), or `Protocol` if it cannot be read.
+    /// The error in the frame ([`refusal`](crate::wire::refusal)), or `Protocol` if the frame cannot be read.
     fn frame(&mut self, frame: Frame<'_>, out: &mut VecDeque<Chunk>) -> Result<Flow, Error>;
 
     /// True if the reply is whole, although its last frame has not come: a connection that breaks then does no harm.
@@ -136,12 +136,12 @@ pub trait Decode: Send + Unpin + 'static {
         false
     }
 
-    /// Tells what has not been told yet of an answer that breaks off here.
+    /// Emits the pending parts of an answer that breaks off here.
     fn cut(&mut self, out: &mut VecDeque<Chunk>) {
         let _ = out;
     }
 
-    /// Closes what is open and gives the reply.
+    /// Closes the open blocks and returns the reply.
     ///
     /// # Errors
     /// `Protocol` if the reply is not whole.
@@ -168,7 +168,7 @@ struct Driver<W: Driven> {
     decoder: Option<Joined<W::Decoder>>,
     splitter: Splitter,
     out: VecDeque<Chunk>,
-    /// The content of `Start`; there until it was said.
+    /// The content of `Start`, until it has been emitted.
     start: Option<Start>,
     /// The request, until it is accepted.
     request: Option<Request>,
@@ -179,11 +179,11 @@ struct Driver<W: Driven> {
     /// True if an event was read without a failure: then the attempt has started.
     read: bool,
     request_id: Option<Arc<str>>,
-    /// The secret that was asked for just before the request was sent, if the key is not fixed.
+    /// The secret that was resolved just before the request was sent, if the key is not fixed.
     secret: Option<Arc<str>>,
-    /// The request once more, for the case that this secret is refused; only before it is asked for anew.
+    /// A copy of the request for the case that its secret is refused; only until the secret is resolved again.
     again: Option<Box<Unsent>>,
-    /// The secrets of the request, which nobody may see.
+    /// The secrets of the request, which must never be printed.
     secrets: Secrets,
     /// The observer of the request, if there is one.
     watch: Option<Box<Watch>>,
@@ -194,7 +194,7 @@ struct Driver<W: Driven> {
     more: bool,
     /// The number of turns that the connection got for the rest of the body.
     yields: u8,
-    /// The time from which it is a failure that nothing has come. The timer is set anew only when it fires early.
+    /// The time after which missing data is a timeout. The timer is reset only if it fires early.
     deadline: Instant,
     /// The times that bound the deadline, whatever keeps the connection alive.
     clock: Clock,
@@ -455,7 +455,7 @@ impl<W: Driven> Driver<W> {
         }
     }
 
-    /// Asks for another secret, if this one was refused for the first time.
+    /// Resolves another secret, if this one was refused for the first time.
     #[cold]
     fn asked_again(&mut self) -> Option<State> {
         let unsent = self.again.take()?;
@@ -524,7 +524,7 @@ impl<W: Driven> Driver<W> {
         }
     }
 
-    /// Goes on after a few more events.
+    /// Continues after a few more events.
     fn decoded(&mut self) -> StatePoll {
         match self.decode() {
             Ok(Flow::Finished) => self.finished(),
@@ -639,7 +639,7 @@ impl<W: Driven> Driver<W> {
         }
     }
 
-    /// The body ended by itself: an event without its blank line may still be there.
+    /// The body ended normally: an event without its blank line may remain.
     #[cold]
     fn body_ended(&mut self) -> StatePoll {
         if let (Some(decoder), Ok(Some(frame))) = (&mut self.decoder, self.splitter.last()) {
@@ -660,7 +660,7 @@ impl<W: Driven> Driver<W> {
         self.finished()
     }
 
-    /// The body did not end by itself: that is no harm once the reply is whole.
+    /// The body was cut off: that is harmless if the reply is complete.
     #[cold]
     fn cut_off(&mut self, error: Error) -> StatePoll {
         if self.decoder.as_ref().is_some_and(Decode::is_whole) {
@@ -762,7 +762,7 @@ impl<W: Driven> Driver<W> {
         Poll::Pending
     }
 
-    /// Waits until the deadline; what passing it means depends on what was waited for.
+    /// Waits until the deadline. The state decides which timeout it is.
     fn wait(&mut self, cx: &mut Context<'_>) -> StatePoll {
         let deadline = self.deadline;
         let timer = self
@@ -833,7 +833,7 @@ impl Start {
 }
 
 impl Clock {
-    /// The end of this time from now, at most that of the silence and of the answer.
+    /// Returns the end of this time from now, at most the deadline of the silence and of the answer.
     fn deadline(&self, limit: Duration, timeouts: &Timeouts) -> Instant {
         let silence = self.silent_since + timeouts.silence.min(FOREVER);
         let deadline = after(limit).min(silence);
@@ -855,7 +855,7 @@ impl Clock {
     }
 }
 
-/// The JSON documents of a body: one, those of a list, or several after each other.
+/// Returns the JSON documents of a body: one, the elements of a list, or several in a row.
 fn documents(body: &str) -> Vec<&str> {
     let body = body.trim_start_matches('\u{feff}');
     if let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(body) {

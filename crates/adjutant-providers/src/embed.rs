@@ -30,7 +30,7 @@ const OPENAI_TOKENS: u64 = 200_000;
 ///
 /// Source: reference of `models.batchEmbedContents`, 2026-11.
 const GEMINI_INPUTS: usize = 100;
-/// Models of this family are told in words what a text is for: the field for it makes no difference to them.
+/// This model family reads the purpose of a text from the text: the field for it has no effect.
 ///
 /// Source: ai.google.dev, "embeddings", task types with Gemini Embedding 2, 2026-11; measured in
 /// embeddings-benchmark/mteb#4851, 2026-06.
@@ -45,11 +45,11 @@ pub struct OpenAiEmbedder {
 
 /// An embedder behind the `batchEmbedContents` method of the Gemini API.
 ///
-/// What the texts are for is said as `taskType`; to Gemini Embedding 2 it is said in words before the text.
+/// The purpose of the texts is sent as `taskType`. For Gemini Embedding 2 it is a prefix of the text.
 #[derive(Debug, Clone)]
 pub struct GeminiEmbedder {
     host: Host,
-    /// The model, as it stands in the path and the body.
+    /// The model name in the path and the body.
     name: String,
     cut: bool,
 }
@@ -64,7 +64,7 @@ struct Host {
 }
 
 impl OpenAiEmbedder {
-    /// An embedder at `https://api.openai.com/v1`; `Key::none()` is for servers that ask for no key.
+    /// Creates an embedder at `https://api.openai.com/v1`. Use `Key::none()` for servers without keys.
     pub fn new(info: EmbedderInfo, key: impl Into<Key>) -> Self {
         let address = Address::new("/embeddings").headers(HEADERS);
         Self {
@@ -102,7 +102,7 @@ impl OpenAiEmbedder {
         )
     }
 
-    /// Asks for vectors of this length, where the model could make longer ones.
+    /// Requests vectors of this length, if the model could return longer ones.
     #[must_use]
     pub fn cut(mut self, dimensions: usize) -> Self {
         self.host.info.dimensions = dimensions;
@@ -160,7 +160,7 @@ impl GeminiEmbedder {
         )
     }
 
-    /// Google's `gemini-embedding-2`: 3,072 dimensions, 8,192 tokens. Its vectors do not go with those of `v1`.
+    /// Google's `gemini-embedding-2`: 3,072 dimensions, 8,192 tokens. Its vectors are not compatible with `v1`.
     ///
     /// Source: docs.cloud.google.com, "Gemini Embedding 2", 2026-11.
     pub fn v2(key: impl Into<Key>) -> Self {
@@ -177,7 +177,7 @@ impl GeminiEmbedder {
         )
     }
 
-    /// Asks for vectors of this length, where the model could make longer ones. They have the length 1.
+    /// Requests vectors of this length, if the model could return longer ones. They are normalized to length 1.
     ///
     /// Source: ai.google.dev, "embeddings", 2026-11: vectors of `gemini-embedding-001` that were cut are not scaled.
     #[must_use]
@@ -434,7 +434,7 @@ impl Host {
             .map(Some)
     }
 
-    /// The vectors, if they are what was asked for. A usage that was not told is estimated.
+    /// Returns the vectors, if their number and size match the request. A missing usage is estimated.
     fn embeddings(
         &self,
         texts: &[Arc<str>],

@@ -1,6 +1,7 @@
 //! Texts of messages as JSON strings, byte for byte as serde_json writes them.
 //!
-//! It looks at each byte by itself; here runs that need no escape are found eight bytes at a time and copied whole.
+//! `serde_json` examines each byte separately. This formatter finds runs without escapes eight bytes at a time and
+//! copies them whole.
 
 use std::io::{self, Write};
 
@@ -58,7 +59,7 @@ impl Formatter for TextFormatter {
     }
 }
 
-/// Counts the bytes before the first one that is escaped.
+/// Counts the bytes before the first byte that must be escaped.
 fn plain(text: &[u8]) -> usize {
     const fn each(byte: u8) -> u64 {
         u64::from_le_bytes([byte; 8])
@@ -66,8 +67,8 @@ fn plain(text: &[u8]) -> usize {
     let (words, rest) = text.as_chunks::<8>();
     for (word, at) in words.iter().zip((0..).step_by(8)) {
         let word = u64::from_le_bytes(*word);
-        // Where a byte is less than what is taken from it, its high bit shows that. The bit of a later byte may do so
-        // without a reason, because it was borrowed from: only the first one counts.
+        // If a byte is smaller than its subtrahend, its high bit is set. The bit of a later byte may be set only
+        // because of a borrow, so only the first one counts.
         let less = |word: u64, than: u8| word.wrapping_sub(each(than)) & !word;
         let odd = less(word, b' ') | less(word ^ each(b'"'), 1) | less(word ^ each(b'\\'), 1);
         let odd = odd & each(0x80);

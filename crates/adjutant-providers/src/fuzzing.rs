@@ -15,7 +15,7 @@ use crate::{
     sse::Splitter,
 };
 
-/// The number of bytes of an answer that come at once when it is measured: what a connection mostly has.
+/// The number of bytes per piece when an answer is measured: the usual size of a read from a connection.
 const PIECE: usize = 16 * 1024;
 /// The number of chunks that wait for the reader when an answer is measured, as in the driver.
 const BATCH: usize = 32;
@@ -34,7 +34,7 @@ pub enum Wire {
     Gemini,
 }
 
-/// Plays an answer, cut in pieces of the size that its first byte says, and whole.
+/// Plays an answer whole, and in pieces of the size in its first byte.
 ///
 /// # Panics
 /// If the stream breaks the grammar of chunks, does not end in exactly one terminal, or depends on how it is cut.
@@ -54,7 +54,7 @@ pub fn decode(wire: Wire, bytes: &[u8]) {
 /// Plays an answer once, as a reader of the stream would; gives the number of chunks.
 ///
 /// # Errors
-/// What the answer says went wrong, or `Protocol` if it cannot be read or is not whole.
+/// The error in the answer, or `Protocol` if it cannot be read or is incomplete.
 pub fn decode_once(wire: Wire, answer: &[u8]) -> Result<usize, Error> {
     let info = ModelInfo::new("bench/model");
     match wire {
@@ -65,7 +65,7 @@ pub fn decode_once(wire: Wire, answer: &[u8]) -> Result<usize, Error> {
     }
 }
 
-/// A model that only writes requests. What it keeps of a transcript is kept from call to call.
+/// A model that only writes requests. Its cached encodings are reused from call to call.
 pub fn encoder(wire: Wire) -> Box<dyn Fn(&Request) -> Encoded> {
     let info = ModelInfo::new("bench/model");
     match wire {
@@ -102,7 +102,7 @@ impl Encoded {
         Body::size_hint(&self.0).lower()
     }
 
-    /// The pieces that it is sent in. Those that were there before are shared with the bodies before it.
+    /// The pieces of the body. Earlier pieces are shared with the previous bodies.
     pub fn pieces(&self) -> impl Iterator<Item = Bytes> {
         self.0.clone()
     }

@@ -1,4 +1,4 @@
-//! The Gemini wire of Google's Generative Language API: the model, and how it says who is asking.
+//! The Gemini wire of Google's Generative Language API: the model, and its authentication.
 
 mod decode;
 mod encode;
@@ -22,8 +22,8 @@ const BASE_URL: &str = "https://generativelanguage.googleapis.com";
 
 /// A model behind the Gemini API. Cloning is cheap.
 ///
-/// Extra fields of a request are added to its body; the fields of `generationConfig` and `toolConfig` go beside those
-/// that are made of the options, and win.
+/// Extra fields of a request are added to its body. Fields in `generationConfig` and `toolConfig` are merged with the
+/// generated ones and take precedence.
 #[derive(Debug, Clone)]
 pub struct Gemini {
     inner: Arc<Host<encode::Encoder>>,

@@ -35,14 +35,14 @@ macro_rules! hosted {
                 self
             }
 
-            /// Sets headers of every request, by name; those of a request's own options win.
+            /// Sets headers of every request, by name; headers in a request's options take precedence.
             #[must_use]
             pub fn headers(mut self, headers: std::collections::BTreeMap<String, String>) -> Self {
                 self.inner.set_headers(headers);
                 self
             }
 
-            /// Lets someone see, and rewrite, what is sent, and see what comes.
+            /// Adds an observer that receives the request and the answer, and may rewrite the request.
             #[must_use]
             pub fn observe(mut self, observer: impl crate::Observe + 'static) -> Self {
                 self.inner.set_observer(std::sync::Arc::new(observer));
@@ -106,7 +106,7 @@ pub struct Remedy {
     pub warning: Warning,
 }
 
-/// Where a vendor's protocol is served, as far as it is another one there.
+/// The site where a vendor's protocol is served, if the protocol differs there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Site {
@@ -126,9 +126,9 @@ pub struct WireModel<W> {
 }
 
 impl<W: Wire> WireModel<W> {
-    /// A model that is asked over this wire, at this base URL; `Key::none()` is for servers that ask for no key.
+    /// Creates a model over this wire, at this base URL. Use `Key::none()` for servers without keys.
     ///
-    /// What is wrong with the address is said when the model is asked.
+    /// An invalid address is reported with the first request.
     pub fn new(info: ModelInfo, wire: W, base_url: impl AsRef<str>, key: impl Into<Key>) -> Self {
         Self {
             inner: Host::new(Arc::new(info), wire, base_url.as_ref(), key.into()),
@@ -144,7 +144,7 @@ pub(crate) struct Host<P> {
     info: Arc<ModelInfo>,
     protocol: P,
     endpoint: Endpoint,
-    /// Names the encodings of a transcript that are kept for this model: unlike those of any other one.
+    /// The name of this model's cached encodings of a transcript, unique to the model.
     slot: String,
     heads: Heads,
     observer: Option<Arc<dyn Observe>>,
@@ -203,7 +203,7 @@ impl<P: Wire> Host<P> {
         host.renew();
     }
 
-    /// Forgets what was kept for the model as it was.
+    /// Drops the encodings cached for the previous state of the model.
     fn renew(&mut self) {
         self.heads = Heads::default();
         self.slot = format!("{} {:?}", self.info.id, self.protocol);

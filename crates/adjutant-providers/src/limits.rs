@@ -6,7 +6,7 @@ use adjutant_llm::RateLimits;
 use http::HeaderMap;
 use jiff::{Timestamp, fmt::rfc2822::DateTimeParser};
 
-/// A wait beyond a year is no wait that anybody meant; it is cut to this, so that nobody tries again at once.
+/// The maximum wait. A longer wait is not plausible, and is capped here so that a retry does not happen immediately.
 const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The provider's id of the request.
@@ -16,7 +16,7 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<Arc<str>> {
         .map(Into::into)
 }
 
-/// Returns the time that the provider asks to wait: milliseconds, seconds, or a date.
+/// Returns the requested wait: milliseconds, seconds, or a date.
 ///
 /// Source: both vendors' clients (`retry-after-ms`, then `retry-after`), 2026-08.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
@@ -38,7 +38,7 @@ pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     text(headers, "x-should-retry")?.trim().parse().ok()
 }
 
-/// The headers of the limits of an account: what is left of each, and when it is whole again.
+/// The headers of an account's limits: the remaining amount of each, and its reset.
 ///
 /// Source: OpenAI's rate limit guide (resets like `6m0s`), Anthropic's (RFC 3339), Cerebras's (seconds, by day and minute),
 /// OpenRouter's `x-ratelimit-reset` (milliseconds since 1970), draft-ietf-httpapi-ratelimit-headers (seconds), 2026-11.
@@ -93,18 +93,18 @@ fn told_limits(headers: &HeaderMap) -> RateLimits {
     let mut limits = RateLimits::default();
     limits.requests_left = left(LIMITS[0].0).or_else(|| left(LIMITS[2].0));
     limits.tokens_left = left(LIMITS[1].0).or_else(|| left(LIMITS[3].0));
-    // Where it is not known which limit is reached, the longest wait is safe.
+    // If the exhausted limit is unknown, the longest wait is safe.
     limits.reset_after = reset_of_reached(headers).or_else(|| resets(headers).max());
     limits
 }
 
-/// Returns the time until a refused request may be sent again, as far as the limits show it: until the limits that are
-/// reached are whole again, or else the first of all.
+/// Returns the time until a refused request may be sent again, if the headers contain it: until the exhausted limits
+/// are reset, or else until the first reset.
 pub(crate) fn reset_after(headers: &HeaderMap) -> Option<Duration> {
     reset_of_reached(headers).or_else(|| resets(headers).min())
 }
 
-/// An empty limit is the one that is waited for.
+/// Only exhausted limits determine the wait.
 fn reset_of_reached(headers: &HeaderMap) -> Option<Duration> {
     let is_reached = |name| text(headers, name).is_some_and(|it| it.trim() == "0");
     let reached = LIMITS.iter().filter(|(left, _)| is_reached(left));
@@ -154,7 +154,7 @@ pub(crate) fn go_duration(text: &str) -> Option<Duration> {
     rest.is_empty().then(|| seconds(total)).flatten()
 }
 
-/// The words before a wait that a text asks for.
+/// The words before a wait in a text.
 ///
 /// Source: OpenAI's and Groq's rate limits ("Please try again in 6.5s"), Gemini's ("Please retry in 38.2s"), Azure's ("Please
 /// retry after 26 seconds"), 2026-11.
@@ -167,7 +167,7 @@ const BEFORE_WAIT: [&str; 6] = [
     "wait for ",
 ];
 
-/// Returns the wait that a text asks for.
+/// Returns the wait that a text contains.
 pub(crate) fn wait_in(text: &str) -> Option<Duration> {
     let text = text.to_ascii_lowercase();
     BEFORE_WAIT.iter().find_map(|words| {

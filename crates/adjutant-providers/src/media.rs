@@ -79,7 +79,7 @@ pub(crate) fn limits_of(provider: &str, window: u64) -> Option<MediaLimits> {
     Some(limits)
 }
 
-/// The media of a transcript, and those that a request leaves out.
+/// The media of a transcript, and the choice of the media that a request omits.
 ///
 /// Depends on the transcript and the model only, so that every process sends the same bytes.
 #[derive(Debug, Default)]

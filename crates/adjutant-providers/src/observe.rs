@@ -7,9 +7,8 @@ use bytes::Bytes;
 
 /// Sees every attempt at a request below the wire, and may rewrite it. All methods do nothing by default.
 ///
-/// It is called in the middle of the stream, so it must not block. Keys are never shown: headers that hold one are left
-/// out, and a key that stands in a body, a header or an event is replaced by `[key]`. Keys are those of eight characters
-/// and more.
+/// It is called in the middle of the stream, so it must not block. Keys are never passed on: headers with keys are
+/// omitted, and a key in a body, a header or an event is replaced by `[key]`. A key has at least eight characters.
 pub trait Observe: Send + Sync + fmt::Debug {
     /// Sees a request before it is sent, and may replace its body. A retry starts from the original again.
     ///
@@ -61,7 +60,7 @@ impl<O: Observe + ?Sized> Observe for Arc<O> {
 pub struct Exchange {
     /// Its number in this process, from 0.
     pub number: u64,
-    /// The model that is asked.
+    /// The model of the request.
     pub model: ModelId,
     /// The turn that the request is for.
     pub turn: u64,
@@ -75,9 +74,9 @@ pub struct Exchange {
 pub struct Outgoing<'a> {
     /// The address that it goes to.
     pub url: &'a str,
-    /// Its headers, without those that hold a key.
+    /// Its headers, without headers that hold a key.
     pub headers: Vec<(&'a str, &'a str)>,
-    /// Its body: JSON, as it is sent, unless a key stands in it.
+    /// Its body: JSON as sent, with keys replaced.
     pub body: &'a Bytes,
 }
 

@@ -1,5 +1,5 @@
-//! A model for when there is none. It is no language model: a small deterministic planner that reads the request and
-//! the offered tools, really calls them, and answers from what they returned. It never invents an answer.
+//! A model for use without any other model. It is not a language model, but a small deterministic planner that reads
+//! the request and the offered tools, calls them, and answers from their results. It never invents an answer.
 
 mod answer;
 mod evidence;
@@ -30,9 +30,9 @@ const DELTA_CHARS: usize = 12;
 
 /// A small planner in the place of a language model, called `offline/planner`; it costs nothing.
 ///
-/// It answers what a directory is, where a word occurs and what a file says, replaces a quoted text by another one in a
-/// file, and runs a quoted command, with tools that it recognises by their declarations. A question may hold four such
-/// wishes, and each takes it four requests at most. The same request gives the same stream.
+/// It describes a directory, finds a word, shows a file, replaces a quoted text in a file, and runs a quoted command,
+/// with tools that it recognizes by their declarations. A question may contain four such tasks, and each takes four
+/// requests at most. The same request produces the same stream.
 #[derive(Debug, Clone)]
 pub struct OfflineModel {
     info: ModelInfo,

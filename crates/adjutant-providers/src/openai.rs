@@ -1,4 +1,4 @@
-//! The OpenAI Responses wire: the model, and how it says who is asking.
+//! The OpenAI Responses wire: the model, and its authentication.
 
 mod decode;
 mod encode;

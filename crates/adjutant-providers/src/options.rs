@@ -1,4 +1,4 @@
-//! The options of a request as a model takes them: clamped, dropped, and said so.
+//! The options of a request as a model accepts them: clamped, or dropped with a warning.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use adjutant_llm::{
     WarningKind,
 };
 
-/// The options that are really sent: what the model refuses is dropped, what is too much is lowered.
+/// The options that are sent: refused options are dropped, and excessive values are lowered.
 #[derive(Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Effective<'a> {
@@ -15,15 +15,15 @@ pub struct Effective<'a> {
     pub max_output_tokens: Option<u64>,
     /// The temperature.
     pub temperature: Option<f64>,
-    /// The part of what is likely that is chosen from.
+    /// The probability mass that tokens are sampled from.
     pub top_p: Option<f64>,
     /// A number that makes equal requests answered alike.
     pub seed: Option<u64>,
     /// The texts that end the reply.
     pub stop: &'a [Arc<str>],
-    /// The effort that the model is told to think with; one of its own efforts.
+    /// The effort of the request; one of the model's efforts.
     pub thinking: Option<Effort>,
-    /// Whether calls may or must be made.
+    /// Whether the model may or must call tools.
     pub tool_choice: &'a ToolChoice,
     /// True if one call at a time is wanted.
     pub sequential_calls: bool,
@@ -32,8 +32,8 @@ pub struct Effective<'a> {
 /// Checks that a request does not contradict itself.
 ///
 /// # Errors
-/// `Config` if the model takes tools only on another wire. `Invalid` if it demands a tool that it does not show, or a call without any tools, or has a temperature that is no
-/// number from 0.0 to 2.0, or a `top_p` that is none from 0.0 to 1.0.
+/// `Config` if the model takes tools only on another wire. `Invalid` if the request forces a tool that it does not
+/// declare, or a call without any tools, or has a temperature outside 0.0 to 2.0, or a `top_p` outside 0.0 to 1.0.
 pub(crate) fn check(info: &ModelInfo, request: &Request) -> Result<(), Error> {
     let invalid = |text: String| Err(Error::new(ErrorKind::Invalid, text));
     if info.tools_need_responses && !request.tools.is_empty() {

@@ -1,4 +1,4 @@
-//! Overflows of the context window: how vendors say it, how some do not say it, and the numbers in it. Pure.
+//! Overflows of the context window: the vendors' error texts, silent overflows, and the numbers in the texts. Pure.
 
 use adjutant_llm::{Error, ErrorKind, FinishReason, ModelInfo, Overflow, Reply};
 
@@ -61,7 +61,7 @@ const OVERFLOW: &[Sign] = &[
     text(&["token count", "exceeds the limit of"]),
     // GitHub Models: 413, "Max size: 8000 tokens", 2026-02.
     code("tokens_limit_reached"),
-    // llama-server: `tools/server/server-context.cpp`, 2026-03. It says 500 before 2025-10.
+    // llama-server: `tools/server/server-context.cpp`, 2026-03. The status is 500 before 2025-10.
     code("exceed_context_size_error"),
     text(&["exceeds the available context size"]),
     text(&["context size has been exceeded"]),
@@ -91,7 +91,7 @@ const OVERFLOW: &[Sign] = &[
     text(&["the maximum supported sequence length is"]),
     // Mistral: "too large for model with N maximum context length", or its code.
     code("3051"),
-    // Cohere and others. These mean the window of a request that is refused, not that of a server that fails.
+    // Cohere and others. These texts mean the window only in a refused request, not in a server error.
     text(&["maximum context length"]),
     text(&["too many tokens"]),
     text(&["token limit exceeded"]),
@@ -103,7 +103,7 @@ const OVERFLOW: &[Sign] = &[
 /// The number of signs at the end of the list that count only where the request is to blame.
 const VAGUE: usize = 7;
 
-/// Texts that look like an overflow and are none.
+/// Texts that resemble an overflow but are other errors.
 const NO_OVERFLOW: &[&str] = &[
     "rate limit",
     "too many requests",
@@ -170,7 +170,7 @@ const MAX_RATIO: u64 = 50;
 /// Reads the numbers of a text of an overflow. A number that may count something else is left out.
 pub(crate) fn numbers(text: &str) -> Overflow {
     let text = text.to_lowercase();
-    // Bodies are limited too, and what is too long may be something else.
+    // Bodies have limits too, and the text may describe another excess.
     if text.contains("byte") {
         return Overflow::default();
     }
@@ -210,7 +210,7 @@ pub(crate) fn numbers(text: &str) -> Overflow {
             counts.sort_unstable();
             counts.dedup();
             match counts[..] {
-                // Of two numbers the larger one is what was asked for, unless they are its parts.
+                // Of two numbers the larger one is the requested amount, unless the numbers are its parts.
                 [limit, used]
                     if used <= limit.saturating_mul(MAX_RATIO)
                         && !text.contains("output tokens") =>

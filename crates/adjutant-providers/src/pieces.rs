@@ -115,7 +115,7 @@ fn is_empty(source: &Source) -> bool {
     }
 }
 
-/// A media type as vendors spell it: that of an image in small letters, `image/jpg` as what it means.
+/// Normalizes a media type as vendors spell it: image types in lower case, `image/jpg` as `image/jpeg`.
 pub fn media_type(media_type: &str) -> &str {
     let media_type = media_type.trim();
     let is = |it: &str| it.eq_ignore_ascii_case(media_type);
@@ -125,7 +125,7 @@ pub fn media_type(media_type: &str) -> &str {
     IMAGES.into_iter().find(|it| is(it)).unwrap_or(media_type)
 }
 
-/// Says once that content was changed before it was sent.
+/// Adds one warning that content was changed before it was sent.
 pub fn changed(warnings: &mut Vec<Warning>, text: &str) {
     let warning = Warning {
         kind: WarningKind::ContentChanged,
@@ -143,7 +143,7 @@ pub fn name(call: &Call, longest: usize) -> Cow<'_, str> {
     clean(call.name.as_str(), longest, "_")
 }
 
-/// The name of a format as vendors take it: the same characters, at most 64; `answer` if there is none.
+/// The name of a format as vendors accept it: the same characters, at most 64; `answer` if it is empty.
 pub(crate) fn format_name(name: &str) -> Cow<'_, str> {
     clean(name, 64, "answer")
 }
@@ -164,7 +164,7 @@ fn clean<'a>(name: &'a str, longest: usize, empty: &'a str) -> Cow<'a, str> {
     )
 }
 
-/// JSON that could be read as a value: its texts, numbers and depth are those that a value may have. Nothing of it is kept.
+/// JSON that can be read as a value: its texts, numbers and depth are valid. The value is discarded.
 struct Sound;
 
 impl<'de> Deserialize<'de> for Sound {
@@ -227,7 +227,7 @@ pub enum Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// The arguments that ran, if they are known, else those that the model wrote.
+    /// Returns the executed arguments, if they are known, else the arguments that the model wrote.
     pub(crate) fn of(call: &'a Call, result: &'a CallResult) -> Self {
         let raw = result.args.as_ref().unwrap_or(&call.args).trim();
         if raw.is_empty() {

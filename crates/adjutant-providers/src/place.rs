@@ -1,8 +1,8 @@
-//! Where a cloud's provider is: the places in its address, which the environment names. Pure.
+//! The placeholders in a cloud provider's address, and the environment variables that replace them. Pure.
 
 use std::borrow::Cow;
 
-/// What may stand in an address, and the variables that say what it means, best first.
+/// The placeholders in an address, and their variables in order of preference.
 ///
 /// Source: the AWS SDKs and tools reference, "AWS Region"; google-genai and anthropic's client for Vertex, 2026-11.
 const PLACES: [(&str, &[&str]); 3] = [
@@ -49,8 +49,9 @@ pub(crate) fn fill(
     })
 }
 
-/// Splits an address of Azure into a base URL and a query, which has its question mark. A resource alone, `/openai`, and the
-/// address of a deployment become the address of the v1 API; only Chat Completions is still asked below a deployment.
+/// Splits an Azure address into a base URL and a query, which includes its question mark. A resource without a path,
+/// `/openai`, and the address of a deployment become the address of the v1 API; only Chat Completions still uses the
+/// address of a deployment.
 ///
 /// An `api-version` with a date belongs to the paths before v1, so it is dropped elsewhere.
 ///

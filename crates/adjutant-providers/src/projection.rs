@@ -1,7 +1,8 @@
 //! The history as one model may see it: one pure pass, an entry at a time. Originals stay as they are.
 //!
-//! What a model signed goes back to that model alone; what a provider ran itself goes back to that provider, and to
-//! others as text; what was cut short is shown as text; media that the model cannot take become a note.
+//! Signed content is returned only to the model that signed it. Work that a provider ran itself is returned to that
+//! provider, and to others as text. Interrupted replies become text. Media that the model does not accept become a
+//! note.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -13,7 +14,7 @@ use crate::{
     text::Few,
 };
 
-/// The largest number of characters that are shown of a block that another provider ran.
+/// The maximum number of characters of a block that another provider ran.
 const MAX_FOREIGN: usize = 4_000;
 /// The members of such blocks that hold something to read.
 const READABLE: [&str; 12] = [
@@ -63,7 +64,7 @@ pub enum ReplyPart<'a> {
     Call {
         /// The call.
         call: &'a Call,
-        /// Its arguments: those that ran, if they are known.
+        /// Its arguments: the executed ones, if they are known.
         args: Args<'a>,
         /// The data that the wire's decoder kept beside it.
         extra: &'a Value,
@@ -84,10 +85,11 @@ pub struct ProjectedResult<'a> {
     pub is_error: bool,
 }
 
-/// An entry as this model may see it; what is changed is said once.
+/// Returns an entry as this model may receive it; each change adds one warning.
 ///
-/// What a model signed goes back to that model alone; what a provider ran itself goes back to it, and to others as text; what
-/// was cut short is shown as text; media that the model cannot take become a note. Each call has its result.
+/// Signed content is returned only to the model that signed it. Work that a provider ran itself is returned to it,
+/// and to others as text. Interrupted replies become text. Media that the model does not accept become a note. Each
+/// call has its result.
 pub fn shown<'a>(
     entry: &'a Entry,
     info: &ModelInfo,

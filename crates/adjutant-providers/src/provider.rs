@@ -1,4 +1,4 @@
-//! Providers: which wire each speaks, where it is, and what it wants to know. Data, with a constructor of models.
+//! Providers: the wire, address and credentials of each. Data, with a constructor of models.
 
 use std::{
     borrow::Cow,
@@ -27,7 +27,7 @@ use crate::{
     tokens::KeyCommand,
 };
 
-/// A provider of models: one that is known, or one of your own.
+/// A provider of models: a known one, or your own.
 ///
 /// # Example
 /// ```
@@ -45,7 +45,7 @@ use crate::{
 pub struct Provider {
     /// The part before the slash of a model's name.
     pub name: String,
-    /// The wire that it speaks; Chat Completions if nothing is said.
+    /// Its wire; Chat Completions by default.
     #[serde(default)]
     pub wire: WireKind,
     /// Its address, in the form that the wire's model takes; empty if it must come from the variable.
@@ -54,7 +54,7 @@ pub struct Provider {
     /// The environment variable that holds another address; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub base_url_variable: String,
-    /// The environment variables that may hold the key, best first; none if no key is asked for.
+    /// The environment variables that may hold the key, in order of preference; empty for servers without keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub key_variables: Vec<String>,
     /// The program that prints its key, if no variable holds one: for tokens that do not live long.
@@ -66,7 +66,7 @@ pub struct Provider {
     /// Headers of every request. They may hold secrets: never printed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// The known provider whose dialect it speaks, or where it is like; by its own name if nothing is said.
+    /// The known provider whose dialect it uses, or the cloud it resembles; its own name by default.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub like: String,
     /// The differences from that dialect.
@@ -203,8 +203,8 @@ const CLOUDS: [Row; 4] = [
         &["CLOUDSDK_AUTH_ACCESS_TOKEN"],
     ),
 ];
-/// Models of a provider that speak another wire than the rest: provider, how their names begin in any case, wire, what is
-/// added to the address. The first row that fits counts.
+/// Models of a provider that use another wire: provider, prefix of the name in any case, wire, suffix of the address.
+/// The first matching row counts.
 ///
 /// Source: "Messages API" and "Responses API", docs.aws.amazon.com/bedrock; "OpenAI on Amazon Bedrock",
 /// developers.openai.com; "Claude on Vertex AI", platform.claude.com; "Foundry Models", learn.microsoft.com, 2026-11.
@@ -270,7 +270,7 @@ const AWS_CLI: [&str; 9] = [
     "AWS_SHARED_CREDENTIALS_FILE",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
 ];
-/// The variables that say where the application default credentials of Google are.
+/// The variables that locate the application default credentials of Google.
 const GOOGLE_FILES: [&str; 2] = ["CLOUDSDK_CONFIG", "GOOGLE_APPLICATION_CREDENTIALS"];
 /// The program that prints a token of Google's. Source: `gcloud auth print-access-token`, cloud.google.com/sdk, 2026.
 pub(crate) const GCLOUD: [&str; 3] = ["gcloud", "auth", "print-access-token"];
@@ -329,7 +329,7 @@ impl Provider {
     /// with it. It stays as long as the process lives.
     ///
     /// # Errors
-    /// `Config` if it contradicts itself, or if its name, or that of its wire, is another's already.
+    /// `Config` if it contradicts itself, or if its name or the name of its wire is taken.
     pub fn register(self) -> Result<(), Error> {
         self.check()?;
         let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
@@ -417,7 +417,7 @@ impl Provider {
         self
     }
 
-    /// Sets what is different about that dialect.
+    /// Sets the differences from that dialect.
     #[must_use]
     pub fn dialect(mut self, patch: DialectPatch) -> Self {
         self.dialect = patch;
@@ -431,7 +431,7 @@ impl Provider {
         self
     }
 
-    /// Sets who says where it is.
+    /// Sets the origin of its address.
     #[must_use]
     pub fn origin(mut self, origin: Origin) -> Self {
         self.origin = origin;
@@ -448,7 +448,7 @@ impl Provider {
     /// A model of this provider; a blank `base_url` means its own.
     ///
     /// # Errors
-    /// `Config` if it has no address, or its dialect is like that of a provider that is not known.
+    /// `Config` if it has no address, or if its dialect refers to an unknown provider.
     pub fn model(
         &self,
         info: ModelInfo,
@@ -712,7 +712,7 @@ impl Provider {
 }
 
 impl WireKind {
-    /// Those that need no application.
+    /// The built-in wires.
     const OURS: [Self; 4] = [Self::Messages, Self::Responses, Self::Gemini, Self::Chat];
 
     /// Returns the vendor whose wire it is, if the wire is spoken by servers of that vendor only.

@@ -14,7 +14,7 @@ pub(crate) const MAX_DEPTH: usize = 16;
 /// The greatest whole number that a float is taken for.
 const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
 
-/// The usage so far. What is out of bounds is left out; of a member that was there before, what was known goes too.
+/// The usage so far. Values out of bounds are omitted, and the previous value of such a member is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct RawUsage {
     members: Map<String, Value>,
@@ -22,7 +22,7 @@ pub(crate) struct RawUsage {
 }
 
 impl RawUsage {
-    /// Adds a usage, in which a member that is `null` tells nothing; gives whether anything changed.
+    /// Adds a usage, in which a `null` member has no meaning; returns whether anything changed.
     pub(crate) fn add(&mut self, raw: &RawValue, members: Map<String, Value>) -> bool {
         if raw.get().len() > MAX_BYTES {
             return false;
@@ -77,7 +77,7 @@ impl RawUsage {
     }
 }
 
-/// The members of a usage; one that cannot be read is left out, so that the others count.
+/// Returns the members of a usage; an unreadable member is omitted, so that the others count.
 pub(crate) fn members(raw: &RawValue) -> Option<Map<String, Value>> {
     serde_json::from_str(raw.get()).ok().or_else(|| {
         let raw: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
@@ -87,7 +87,7 @@ pub(crate) fn members(raw: &RawValue) -> Option<Map<String, Value>> {
     })
 }
 
-/// A count, also where it is written as a float; what is no count is none.
+/// Reads a count, also if it is written as a float; `None` for any other value.
 pub(crate) fn count(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| whole(value.as_f64()?))
 }

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 /// Declares the search in the web that the provider of a model runs itself, for `Options::server_tools`; `None` if it is not known
 /// to have one.
 ///
-/// What it costs and where it looks is the provider's; what it found is part of the reply. No rule of an agent stands before it.
+/// Its cost and sources are up to the provider, and its findings are part of the reply. The agent's rules do not
+/// apply to it.
 ///
 /// Source: the providers' documents of 2026-11: Anthropic's web search tool, OpenAI's for Responses, Gemini's grounding by Google.
 pub fn web_search(model: &ModelId) -> Option<Value> {

@@ -1,6 +1,6 @@
 //! The encoding of a transcript that is kept from request to request: sealed segments, a tail, and the head.
 //!
-//! Only new entries are encoded. What an entry or a head looks like is the business of the wire.
+//! Only new entries are encoded. The wire defines the form of entries and heads.
 
 use std::{
     borrow::Cow,
@@ -32,14 +32,14 @@ const END: &[u8] = b"]}";
 
 /// The writer of the parts of a request, for one wire. Pure.
 ///
-/// A body is a head, the messages, and `]}`. The bytes of the messages are kept with the history: an entry is written once,
-/// and the next request sends what was written, unless its history is another one.
+/// A body is a head, the messages, and `]}`. The bytes of the messages are stored with the history: an entry is
+/// encoded once, and the next request sends the stored bytes, unless its history differs.
 pub trait Encode {
-    /// Writes everything up to the opening bracket of the messages; messages that the head holds, like that of the system
-    /// prompt, follow it.
+    /// Writes everything up to the opening bracket of the messages; messages in the head, such as the system prompt,
+    /// follow it.
     fn head(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) -> Messages;
 
-    /// Writes the messages of an entry, as far as the model may see it ([`shown`](crate::wire::shown)).
+    /// Writes the messages of an entry in the form that the model may receive ([`shown`](crate::wire::shown)).
     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>);
 
     /// Returns true if thinking that does not fit the conversation before it is left out of this request, because the server
@@ -108,7 +108,7 @@ pub(crate) enum Role {
     Tool,
 }
 
-/// The presence of a message in a head: a comma must follow one that is there.
+/// Whether the head contains a message: a comma must follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Messages {
     /// The head ends with the opening bracket.
@@ -125,7 +125,7 @@ impl Tail {
         write(&mut self.out, message);
     }
 
-    /// Says that a mark of the prompt cache may stand in the last message, this many bytes before its end.
+    /// Records that a mark of the prompt cache may be inserted in the last message, this many bytes before its end.
     pub fn markable(&mut self, before_end: usize) {
         self.markable = self.out.len().checked_sub(before_end);
     }
@@ -201,8 +201,8 @@ pub(crate) struct EncodedTranscript {
     sealed: Arc<Vec<Bytes>>,
     sealed_bytes: u64,
     tail: Tail,
-    /// The tail and its end, as the newest request sends them: not copied, unless that request still goes on when the
-    /// next one is made.
+    /// The tail and its end, as the latest request sends them: copied only if that request is still running when the
+    /// next one starts.
     lent: Arc<Vec<u8>>,
     /// The places where the messages can be marked: at the newest entry, and at the one before the newest turn. The
     /// request before ended there, so that its cache is met whatever came since.
@@ -274,7 +274,7 @@ pub(crate) fn refuse_thinking(
     *kept = EncodedTranscript::new(info, None, from..entries.len());
 }
 
-/// Bytes that a request sends and its transcript goes on with.
+/// Bytes that a request sends while its transcript continues to grow.
 struct Lent(Arc<Vec<u8>>);
 
 impl AsRef<[u8]> for Lent {
@@ -284,7 +284,7 @@ impl AsRef<[u8]> for Lent {
 }
 
 impl fmt::Debug for Heads {
-    /// They hold prompts, which nobody wants to see with a model.
+    /// They contain prompts, which must not appear in the debug output of a model.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Heads").finish_non_exhaustive()
     }

@@ -1,4 +1,4 @@
-//! Requests that are signed with keys of AWS. The signature is made by `aws-sigv4`, over what is really sent.
+//! Requests signed with AWS keys. `aws-sigv4` signs the request exactly as it is sent.
 
 use std::{
     fmt,
@@ -34,7 +34,7 @@ pub struct AwsKeys {
     session: Option<Arc<str>>,
 }
 
-/// What signs the requests of a model.
+/// Signs the requests of a model.
 pub(crate) struct Signer {
     /// `None` until a program has printed them.
     keys: RwLock<Option<AwsKeys>>,
@@ -103,7 +103,7 @@ impl Signer {
         Ok(())
     }
 
-    /// The texts that nobody may see.
+    /// The texts that must never be printed.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = Arc<str>> {
         let keys = self.keys().map(|keys| [Some(keys.secret), keys.session]);
         keys.into_iter().flatten().flatten()
@@ -129,7 +129,7 @@ impl Signer {
         now: SystemTime,
         settings: SigningSettings,
     ) -> Result<(), Error> {
-        // The source may repeat what was signed.
+        // The source may contain the signed content.
         let wrong = |_| {
             Error::new(
                 ErrorKind::Config,
@@ -214,7 +214,7 @@ impl TokenSource for KeyProcess {
 }
 
 impl KeyProcess {
-    /// Returns the error with what the program said on standard error, and with a hint.
+    /// Returns the error with the program's standard error and a hint.
     fn explain(&self, error: Error, complaint: &[u8]) -> Error {
         let text = String::from_utf8_lossy(complaint);
         let line = text.lines().map(str::trim).find(|line| !line.is_empty());

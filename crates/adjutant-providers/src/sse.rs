@@ -88,7 +88,7 @@ impl Splitter {
         }
     }
 
-    /// Takes the next bytes. Those that are not UTF-8 are replaced, as `String::from_utf8_lossy` does.
+    /// Adds the next bytes. Invalid UTF-8 is replaced, as `String::from_utf8_lossy` does.
     pub(crate) fn push(&mut self, mut bytes: &[u8]) {
         self.compact();
         while let (1.., Some((byte, rest))) = (self.partial_len, bytes.split_first()) {
@@ -337,7 +337,7 @@ impl Splitter {
         (self.begin, self.line, self.scanned) = (at, at, at);
     }
 
-    /// Forgets what was lent out.
+    /// Drops the frames that were handed out.
     fn compact(&mut self) {
         let gone = std::mem::take(&mut self.begin);
         if gone == 0 {

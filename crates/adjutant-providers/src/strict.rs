@@ -39,7 +39,7 @@ const UNKNOWN: [&str; 11] = [
     "unevaluatedProperties",
     "$dynamicRef",
 ];
-/// Members that it refuses, and that can be said in words.
+/// Members that it refuses, and that a description can express.
 const SAID: [&str; 11] = [
     "minimum",
     "maximum",
@@ -53,7 +53,7 @@ const SAID: [&str; 11] = [
     "minProperties",
     "maxProperties",
 ];
-/// Members that it knows. Others are annotations, or say nothing without those that it does not know.
+/// Members that it supports. Others are annotations, or have no effect without unsupported members.
 ///
 /// Source: Anthropic's guide to structured outputs, "JSON schema limitations", 2026-11; `transform_schema` of its Python
 /// client 2.14 moves all others into descriptions.
@@ -105,9 +105,9 @@ const FORMATS: [&str; 10] = [
     "uuid",
 ];
 
-/// The schema in the form of Anthropic's mode: objects closed, so that they have no members but those they name; bounds
-/// said in the description instead, `oneOf` widened to `anyOf`. `None` if the meaning would change beyond that. What comes
-/// back must be held against the schema itself.
+/// Returns the schema in the form of Anthropic's mode: objects are closed, so that they have only the named members;
+/// bounds move to the description, and `oneOf` is widened to `anyOf`. `None` if the meaning would change beyond that.
+/// The answer must be validated against the original schema.
 ///
 /// Source: Anthropic's guide to structured outputs, "JSON schema limitations", 2026-11, and what its SDKs do.
 pub(crate) fn closed(schema: &Value) -> Option<Value> {
@@ -179,7 +179,7 @@ fn close(object: &mut Map<String, Value>) -> Option<()> {
     }
     match object.get("additionalProperties") {
         None | Some(Value::Bool(false)) => {}
-        // A map of any names, or an object that takes anything: closing it would change what it means.
+        // A map with arbitrary keys, or an object that accepts anything: closing it would change its meaning.
         Some(_) => return None,
     }
     // Without members it takes anything too.
@@ -188,7 +188,7 @@ fn close(object: &mut Map<String, Value>) -> Option<()> {
     Some(())
 }
 
-/// Says in the description what the mode refuses to hold.
+/// Adds to the description the rules that the mode refuses.
 fn say(object: &mut Map<String, Value>) -> Option<()> {
     let is_outside = |it: &Value| it.as_str().is_none_or(|it| !it.starts_with('#'));
     let is_compound = |it: &Value| it.is_object() || it.is_array();
@@ -334,7 +334,7 @@ fn require(object: &mut Map<String, Value>) -> Option<()> {
     Some(())
 }
 
-/// True if a schema takes `null`, as far as can be seen at a glance.
+/// True if a schema obviously accepts `null`.
 fn takes_null(schema: &Value) -> bool {
     let is_null = |it: &Value| it == "null";
     match schema.get("type") {

@@ -1,4 +1,4 @@
-//! Tapes: what was asked and what came, as files that tests can play again.
+//! Tapes: requests and answers, as files that tests can replay.
 
 use std::{
     collections::BTreeMap,
@@ -20,10 +20,10 @@ const MAX_TRIES: u64 = 1_000;
 
 /// Writes every exchange of a model into a folder: `<number>.request.json` and `<number>.sse`, without keys.
 ///
-/// Numbers go on after the highest that the folder has a file of; tapes in the same folder, of other programs too, do not
-/// overwrite each other. A request is written before it is sent, an answer when it has ended or its stream was dropped;
-/// one of more than 64 MiB is cut there, and its file says so in a comment. A file that cannot be written is counted, not
-/// retried: a tape must not break what it watches.
+/// Numbers continue after the highest number in the directory. Tapes in the same directory, also of other programs,
+/// do not overwrite each other. A request is written before it is sent, and an answer after it has ended or its
+/// stream was dropped. An answer of more than 64 MiB is cut there, with a comment in its file. A file that cannot be
+/// written is counted, not retried: a tape must not break the exchange it observes.
 ///
 /// Shape of an answer: one event after the other, each as `event: <name>` if it has a name, `data: <data>`, and an empty
 /// line. Lines that begin with `:` are remarks: the status, the headers that matter, and the error it ended in.
@@ -80,7 +80,7 @@ impl Tape {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a request under the first number from this one on that nobody has, and gives that number.
+    /// Writes a request under the first free number from this one on, and returns that number.
     fn write_request(&self, first: u64, body: &[u8]) -> io::Result<u64> {
         for number in (first..u64::MAX).take(MAX_TRIES as usize) {
             let path = self.folder.join(format!("{number}.request.json"));
@@ -108,7 +108,7 @@ impl Observe for Tape {
                     },
                 );
             }
-            // Nobody could tell what an answer without its request belongs to.
+            // An answer without its request would have no meaning.
             Err(_) => state.lost += 2,
         }
         Rewrite::Keep
@@ -176,7 +176,7 @@ impl Observe for Tape {
     }
 }
 
-/// True if a header says something about the answer rather than about the account.
+/// True if a header describes the answer and not the account.
 fn matters(name: &str) -> bool {
     name == "content-type"
         || name.starts_with("retry-after")

@@ -41,13 +41,13 @@ pub(crate) trait Fill<'de>: Default {
     fn fill<A: MapAccess<'de>>(&mut self, member: &str, map: &mut A) -> Result<(), A::Error>;
 }
 
-/// Reads an object into its place; says whether there was one, and not `null`.
+/// Reads an object into its place; returns whether an object was present and not `null`.
 pub(crate) struct Place<'p, T>(pub(crate) &'p mut T);
 
 /// Reads a JSON text into a value that is there already.
 ///
 /// # Errors
-/// If it is no JSON object, or a member of it is not what it should be.
+/// If the text is not a JSON object, or a member has the wrong type.
 pub(crate) fn fill<'de, T: Fill<'de>>(
     json: &'de str,
     into: &mut T,

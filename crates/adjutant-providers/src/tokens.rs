@@ -14,7 +14,7 @@ use tokio::{
 
 /// The longest time that a program may take to print a token.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest time for which a token is used, whatever it says.
+/// The maximum time for which a token is used, whatever its own lifetime.
 const MAX_TTL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The largest number of bytes that it may print.
 const MAX_OUTPUT: u64 = 64 * 1024;
@@ -23,8 +23,8 @@ const MAX_COMPLAINT: u64 = 4 * 1024;
 
 /// Gives tokens: of a cloud's metadata, a vault, a library that signs in.
 ///
-/// A token is used for the time that it says. When a server refuses one (401), the source is asked once more, and the
-/// request is sent again.
+/// A token is used for its own lifetime. If a server refuses it (401), the source is called again, and the request is
+/// sent again.
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` gives no tokens",
@@ -34,7 +34,7 @@ pub trait TokenSource: Send + Sync {
     /// A token that is good now. The time it takes counts as waiting for the answer.
     ///
     /// # Errors
-    /// What ends the request: `Auth` if there is no token to be had.
+    /// The error that fails the request: `Auth` if no token is available.
     async fn token(&self) -> Result<Token, Error>;
 }
 
@@ -47,15 +47,15 @@ pub struct Token {
 
 /// A program that prints a token: a word that is a program, and its arguments. No shell reads them.
 ///
-/// It has 10 seconds, and prints at most 64 KiB; what it says on standard error is not read. What it prints is used for `ttl`
-/// seconds, and asked for anew when a server refuses it.
+/// It has 10 seconds, and may print at most 64 KiB; its standard error is not read. Its output is used for `ttl`
+/// seconds, and requested again if a server refuses it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct KeyCommand {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Seconds for which a token is used; 300 if nothing is said.
+    /// Seconds for which a token is used; 300 by default.
     #[serde(default = "usual_ttl")]
     pub ttl: u64,
 }
@@ -63,7 +63,7 @@ pub struct KeyCommand {
 /// A source, and the token that it gave last.
 pub(crate) struct KeptToken {
     source: Box<dyn TokenSource>,
-    // Held while the source is asked: many requests that begin together ask once.
+    // Held while the source is called, so that concurrent requests call it once.
     last: Mutex<Option<(Arc<str>, Instant)>>,
 }
 
@@ -130,7 +130,7 @@ impl KeyCommand {
         self.run(None).await
     }
 
-    /// Runs the program and returns what it printed. The beginning of its standard error is read if there is a place for it.
+    /// Runs the program and returns its output. The start of its standard error is read if a buffer is passed.
     pub(crate) async fn run(&self, complaint: Option<&mut Vec<u8>>) -> Result<Vec<u8>, Error> {
         let Some((program, arguments)) = self.argv.split_first() else {
             return Err(Error::new(
@@ -204,7 +204,7 @@ impl KeyCommand {
 impl TokenSource for KeyCommand {
     async fn token(&self) -> Result<Token, Error> {
         let printed = String::from_utf8(self.print().await?);
-        // The error would hold what was printed.
+        // The error would contain the output.
         let printed = printed
             .map_err(|_| Error::new(ErrorKind::Auth, "the command of a key printed no text"))?;
         Ok(Token::new(printed, Duration::from_secs(self.ttl)))

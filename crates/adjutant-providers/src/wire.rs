@@ -1,24 +1,25 @@
 //! The parts that a wire is made of, for protocols of your own.
 //!
-//! A wire says how one protocol writes a request and reads an answer; all else is done here, once for all wires: HTTP,
-//! timeouts, frames, limits, refusals told apart, keys kept out of sight, and the bytes of a history kept from request to
-//! request. It takes four small parts, each pure:
+//! A wire defines how one protocol writes a request and reads an answer. The rest is shared by all wires: HTTP,
+//! timeouts, frames, limits, the classification of refusals, the removal of keys, and the bytes of a history reused
+//! from request to request. A wire has four small parts, each pure:
 //!
 //! 1. the vendor's JSON, as serde types that borrow;
-//! 2. [`Encode`]: the head of a request (options with [`effective`], tools, the system prompt), and the messages of an entry,
-//!    which [`shown`] gives as the model may see it, whoever said it before;
-//! 3. [`Decode`]: the state of one answer; [`Blocks`] number what is said, [`Finish`] settles how it stopped, [`refusal`]
-//!    classifies what went wrong in the middle;
+//! 2. [`Encode`]: the head of a request (options with [`effective`], tools, the system prompt), and the messages of
+//!    an entry, which [`shown`] returns in the form that the model may receive, whichever model wrote it;
+//! 3. [`Decode`]: the state of one answer; [`Blocks`] number the content, [`Finish`] decides how it stopped,
+//!    [`refusal`] classifies an error in the middle;
 //! 4. [`Wire`]: where requests go, how a caller is known, and whether the answer is events or [lines](Framing::Lines).
 //!
 //! A [`WireModel`] is then a [`Model`](adjutant_llm::Model): below `Retry`, `Fallback` and the other decorators, with
-//! [`Timeouts`](crate::Timeouts), headers and observers. A [`ForeignWire`] gives it a name, and
-//! [`Provider::register`](crate::Provider::register) makes that known to [`model`](fn@crate::model), to every
-//! [`Chooser`](crate::Chooser) and with it to manifests. The conformance suite of `adjutant-testing` plays its hazards to
-//! it when it is told how a server speaks the protocol. `examples/ollama` is a whole one.
+//! [`Timeouts`](crate::Timeouts), headers and observers. A [`ForeignWire`] names it, and
+//! [`Provider::register`](crate::Provider::register) makes the name available to [`model`](fn@crate::model), to every
+//! [`Chooser`](crate::Chooser) and to manifests. The conformance suite of `adjutant-testing` checks it if you
+//! describe how a server speaks the protocol. `examples/ollama` is a complete wire.
 //!
 //! # Example
-//! A server that takes a text for each message, and answers in lines: `{"say":"…"}`, and `{"end":true}` as the last one.
+//! A server that accepts one text per message, and answers in lines: `{"say":"…"}`, and `{"end":true}` as the last
+//! one.
 //! ```
 //! use std::{collections::VecDeque, sync::Arc};
 //! use adjutant_llm::{Block, BlockKind, Chunk, Entry, Error, ErrorKind, FinishReason, ModelInfo, Reply, Request, Warning};

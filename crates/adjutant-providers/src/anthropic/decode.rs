@@ -48,7 +48,7 @@ pub(super) struct Decoder {
     counts: Counts,
     usage: Usage,
     raw_usage: RawUsage,
-    /// True if the raw usage holds something that was not told yet.
+    /// True if the raw usage contains something that has not been emitted.
     noted: bool,
     stop: Option<Arc<str>>,
     finished: bool,
@@ -111,7 +111,7 @@ impl Decoder {
         self.used(message.usage, out);
     }
 
-    /// Takes a usage, and tells it if it says anything new.
+    /// Reads a usage, and emits it if it contains anything new.
     fn used(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) {
         let Some(raw) = raw else { return };
         let Some(fields) = members(raw) else { return };
@@ -129,7 +129,7 @@ impl Decoder {
         }
     }
 
-    /// Keeps what is said beside the reply with the usage: a reply has no other room for it.
+    /// Stores fields next to the reply with the usage: a reply has no other place for them.
     fn noted(&mut self, name: &str, raw: Option<&RawValue>) {
         let value = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         if let Some(value) = value {
@@ -183,7 +183,7 @@ impl Decoder {
                 .map_or(0, |open| open.index.saturating_add(1))
         };
         let index = index.unwrap_or_else(next);
-        // Gateways that number every block alike do not always say that the one before is finished.
+        // Gateways that give every block the same number do not always report the end of the previous block.
         self.closed(Some(index), out);
         let said: Opened<'_> =
             serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
@@ -505,7 +505,7 @@ impl Decoder {
                 self.used(event.usage, out);
             }
             "message_stop" => {
-                // Without a reason, nothing tells that the arguments are all there.
+                // Without a stop reason, the arguments may be incomplete.
                 if self.stop.is_none()
                     && self
                         .open
@@ -579,8 +579,8 @@ fn called_by(raw: Option<&RawValue>) -> Extra {
     }
 }
 
-/// Adds a delta to a block that is not understood: texts grow, citations gather, arguments wait for the end. `null` tells
-/// nothing new, as in a compaction that failed; the API takes such a block back and passes over it.
+/// Adds a delta to a block of an unknown type: texts grow, citations are collected, arguments wait for the end.
+/// `null` adds nothing, as in a failed compaction; the API accepts such a block back and ignores it.
 fn merge(value: &mut Value, input: &mut String, data: &str) {
     let Ok(Value::Object(mut event)) = serde_json::from_str(data) else {
         return;

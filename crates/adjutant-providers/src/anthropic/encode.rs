@@ -134,7 +134,7 @@ pub(super) enum Caching {
     /// marks, which is what the API takes. It looks back 20 blocks from a mark, so the third one meets what the request
     /// before has written, whatever came since. Source: prompt caching guide, 2026-08.
     Marks,
-    /// Nothing is said about it.
+    /// Nothing is sent.
     Off,
 }
 
@@ -231,8 +231,8 @@ impl Encoder {
     }
 }
 
-/// Writes a reply and the results of its calls. The message of a reply that was paused is the last one: with it, the model
-/// goes on. Any other reply at the end is up to the caller; models since Opus 4.7 refuse to continue it.
+/// Writes a reply and the results of its calls. If the message of a paused reply is the last one, the model continues
+/// it. Any other reply at the end is up to the caller; models since Opus 4.7 refuse to continue it.
 fn turn(said: ProjectedReply<'_>, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
     let mut parts = if is_open(entry) {
         said.parts
@@ -272,12 +272,12 @@ fn turn(said: ProjectedReply<'_>, entry: &Entry, tail: &mut Tail, warnings: &mut
     }
 }
 
-/// True if the provider still owes results of its own tools: it gives them when its pause ends, or first thing after
-/// the results of ours.
+/// True if results of the provider's own tools are still missing: it sends them when its pause ends, or directly
+/// after our results.
 ///
-/// Whether it will is not known when its entry is written, and what was sent once stays as it was. So a reply that was
-/// paused and not gone on with keeps its open calls for ever, and the API refuses that history: who does not go on after
-/// a pause has to leave the reply out.
+/// When its entry is written, it is unknown whether they will follow, and sent bytes never change. So a paused reply
+/// that was not continued keeps its open calls, and the API refuses that history: a caller that does not continue
+/// after a pause must omit the reply.
 ///
 /// Source: Anthropic on server tools beside client tools, anthropic-sdk-typescript thread 1090, 2026-06.
 fn is_open(entry: &Entry) -> bool {
@@ -396,7 +396,8 @@ fn content<'a>(pieces: Few<Piece<'a>>, warnings: &mut Vec<Warning>) -> Vec<Part<
     pieces.into_iter().map(part).collect()
 }
 
-/// Writes a message, and says where it could be marked: in its last block, before that, the message and its list end.
+/// Writes a message, and records the place for a mark: in its last block, before the ends of the block, the message
+/// and the list.
 fn message(tail: &mut Tail, role: Role, content: &[Part<'_>]) {
     if role == Role::Model && !tail.pending.is_empty() {
         if tail.last != Some(Role::User) {
@@ -485,7 +486,7 @@ fn source<'a>(media_type: &'a str, source: &'a Source) -> wire::Source<'a> {
     }
 }
 
-/// A document; plain text has a form of its own, because the API takes no base64 of it.
+/// A document; plain text has its own form, because the API does not accept it as base64.
 fn document<'a>(document: &'a Document, warnings: &mut Vec<Warning>) -> Part<'a> {
     let title = document.name.as_deref();
     let Source::Base64 { data } = &document.source else {

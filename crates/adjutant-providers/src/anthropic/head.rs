@@ -25,14 +25,14 @@ const RESERVED: [&str; 5] = ["model", "messages", "stream", "system", "tools"];
 const VERTEX: &[u8] = br#"{"anthropic_version":"vertex-2023-10-16""#;
 /// The field that holds the effort and the format; extra members of it are added to ours.
 const CONFIG: &str = "output_config";
-/// The fewest tokens of thinking that can be asked for. Source: extended thinking guide, 2026-11.
+/// The minimum thinking budget that can be requested. Source: extended thinking guide, 2026-11.
 const MIN_BUDGET: u64 = 1_024;
 /// The smallest number of tokens that are left for the answer beside the thinking.
 const MIN_ANSWER: u64 = 1_024;
 /// The most randomness. Source: Messages API reference, 2026-11: 0.0 to 1.0.
 const MAX_TEMPERATURE: f64 = 1.0;
 
-/// The least part of what is likely that a model chooses from while it thinks.
+/// The minimum `top_p` while a model thinks.
 const MIN_TOP_P: f64 = 0.95;
 
 /// The settings for thinking, and the limit of the reply that they need.
@@ -116,12 +116,12 @@ pub(super) fn head(
     out.extend_from_slice(b",\"messages\":[");
 }
 
-/// Plans how the model is told to think. An unset option is not sent.
+/// Plans the thinking settings. An unset option is not sent.
 ///
-/// Source: thinking and effort guides, 2026-11: `adaptive` with a level since Claude 4.6, `enabled` with a budget before;
-/// since Opus 4.7 the thinking is left out unless a summary is asked for. A loop of calls that another model began holds no
-/// thinking of this one: adaptive models take that; with a budget, the API leaves thinking off for that request by itself
-/// ("graceful thinking degradation").
+/// Source: thinking and effort guides, 2026-11: `adaptive` with a level since Claude 4.6, `enabled` with a budget
+/// before; since Opus 4.7 the thinking is omitted unless a summary is requested. A loop of calls that another model
+/// started contains no thinking of this one: adaptive models accept that; with a budget, the API turns thinking off
+/// for that request ("graceful thinking degradation").
 fn plan(
     info: &ModelInfo,
     options: &Effective<'_>,
@@ -167,7 +167,7 @@ fn with_binding(options: &Options) -> Option<Value> {
     Some(bound)
 }
 
-/// A budget that leaves room for an answer; the limit of the reply grows for it as far as the model lets it.
+/// Returns a budget that leaves room for an answer; the output limit grows by it up to the limit of the model.
 fn budget(
     info: &ModelInfo,
     wanted: u64,
@@ -292,7 +292,7 @@ fn stop<'a>(options: &Effective<'a>, warnings: &mut Vec<Warning>) -> Vec<&'a Arc
 /// Returns the tools that may or must be called; nothing if that is the API's default.
 ///
 /// Source: thinking guide, "thinking with tool use", 2026-11: a call can be forced with adaptive thinking, not with a
-/// budget. Models that refuse it altogether say so in their info.
+/// budget. The info of a model records that it refuses forced calls.
 fn choice<'a>(
     info: &ModelInfo,
     options: &Effective<'a>,
@@ -453,8 +453,8 @@ fn dropped(warnings: &mut Vec<Warning>, text: String) {
 }
 
 impl ThinkingPlan {
-    /// Has the API drop thinking that no longer matches the conversation before it. Models that check think adaptively unless
-    /// told otherwise, so that an absent setting can be written out.
+    /// Lets the API drop thinking that no longer matches the conversation before it. Models that check think
+    /// adaptively by default, so an absent setting can be written explicitly.
     ///
     /// Source: "Fix a thinking block bound to a different conversation", platform.claude.com, 2026-11: the field is not
     /// valid with `disabled`.

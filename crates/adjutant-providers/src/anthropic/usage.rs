@@ -16,12 +16,12 @@ pub(super) struct Counts {
     cache_write_5m: Option<u64>,
     output: Option<u64>,
     reasoning: Option<u64>,
-    /// The sum of all samplings, as far as they are listed.
+    /// The sum of all samplings that are listed.
     iterations: Usage,
 }
 
 impl Counts {
-    /// Takes what is said now.
+    /// Reads the current counts.
     pub(super) fn add(&mut self, said: &Map<String, Value>) {
         self.set(|name| said.get(name));
         if let Some(list) = said.get("iterations").and_then(Value::as_array) {
@@ -34,10 +34,10 @@ impl Counts {
 
     /// In disjoint classes.
     ///
-    /// `input_tokens` leaves out what the cache served or stored. The fields at the top leave out what other samplings of
-    /// the same request have cost, in which a context was compacted, another model advised, or one declined before its
-    /// fallback answered; `iterations` lists all of them, and what is billed is their sum. So the sum is not the size of
-    /// the context: that is the last of `iterations`.
+    /// `input_tokens` excludes tokens that the cache served or stored. The top-level fields exclude the cost of other
+    /// samplings of the same request: a compaction, the advice of another model, or a declined attempt before its
+    /// fallback answered. `iterations` lists all of them, and the bill is their sum. So the sum is not the size of
+    /// the context: the last of `iterations` is.
     ///
     /// Source: compaction guide and advisor tool guide, "usage", 2026-11; anthropic-sdk-python `BetaUsage`, 2026-09.
     pub(super) fn normal(&self) -> Usage {

@@ -99,7 +99,7 @@ impl<'a> Tool<'a> {
     }
 }
 
-/// The setting that tells a model how to think. Source: anthropic-sdk-python `BetaThinkingConfigParam`, 2026-11.
+/// The thinking setting. Source: anthropic-sdk-python `BetaThinkingConfigParam`, 2026-11.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Thinking {
@@ -193,7 +193,7 @@ pub(super) struct Growth<'a> {
     pub(super) delta: Grown<'a>,
 }
 
-/// The delta of a [`Growth`]; the block tells which field counts.
+/// The delta of a [`Growth`]; the type of the block decides which field counts.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Grown<'a> {
@@ -247,7 +247,7 @@ pub(super) struct WholeMessage<'a> {
     pub(super) usage: Option<&'a RawValue>,
 }
 
-/// The delta of `content_block_delta` or `message_delta`; the block tells which field counts.
+/// The delta of `content_block_delta` or `message_delta`; the type of the block decides which field counts.
 #[derive(Debug, Deserialize)]
 pub(super) struct Delta<'a> {
     #[serde(borrow, default)]

@@ -233,7 +233,7 @@ impl Cost {
     }
 }
 
-/// Exact: the shortest decimal text of the number is what the file says, and its digits are moved.
+/// Exact: shifts the digits of the shortest decimal text of the number, which equals the text in the file.
 fn nano(dollars: f64) -> Result<NanoUsd, &'static str> {
     let text = dollars.to_string();
     let (whole, decimals) = text.split_once('.').unwrap_or((&text, ""));

@@ -1,4 +1,4 @@
-//! The names that are nearest to one that does not exist; none if no one can have been meant.
+//! Returns the names nearest to one that does not exist; empty if none is similar enough.
 
 /// The largest number of names that are given.
 const MOST: usize = 4;

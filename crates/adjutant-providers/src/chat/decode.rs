@@ -48,9 +48,9 @@ pub(super) struct Decoder {
     wants_usage: bool,
     tags: Tags,
     blocks: Blocks,
-    /// The text or thinking that is being said.
+    /// The text or thinking block that is open.
     said: Option<OpenText>,
-    /// True if a delta said something: a whole message then says the same again.
+    /// True if a delta had content: a complete message then repeats it.
     has_deltas: bool,
     calls: Vec<OpenCall>,
     /// OpenRouter's pieces of thinking that no block holds yet.
@@ -65,7 +65,7 @@ pub(super) struct Decoder {
     around: Around,
 }
 
-/// The sources of the text, as far as no block holds them yet.
+/// The sources of the text that no block contains yet.
 #[derive(Debug, Default)]
 struct Notes {
     annotations: Vec<Value>,
@@ -171,7 +171,7 @@ impl Decoder {
             .into_iter()
             .find_map(|(field, text)| said(text).then(|| Some((field, text.0.take()?)))?);
         match thought {
-            // Some servers say the same in two fields.
+            // Some servers send the same text in two fields.
             Some((field, text)) => self.say(Kind::Thinking, field, text, out)?,
             None => {
                 for text in pieces {
@@ -229,7 +229,7 @@ impl Decoder {
         Ok(readable)
     }
 
-    /// Takes a part of the content: a text, texts that were thought, or what a text rests on.
+    /// Reads a part of the content: a text, thinking texts, or the sources of a text.
     #[cold]
     fn part(&mut self, part: SpokenPart<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         if let Some(text) = part.text.0 {
@@ -298,7 +298,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Closes the text or thinking that is being said.
+    /// Closes the open text or thinking block.
     fn hush(&mut self, out: &mut VecDeque<Chunk>) {
         let Some(OpenText {
             block,
@@ -339,7 +339,7 @@ impl Decoder {
         }
     }
 
-    /// Closes a block for what came when no block was left to hold it.
+    /// Closes a block for data that arrived when no block was left to hold it.
     #[cold]
     fn leave(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         let mut extra = Map::new();
@@ -367,7 +367,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes what Groq says beside its choices.
+    /// Reads the fields that Groq adds next to its choices.
     #[cold]
     fn groq(&mut self, raw: &RawValue, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         let groq: Groq<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
@@ -381,7 +381,7 @@ impl Decoder {
         }
     }
 
-    /// Takes a usage; one that says the same again is left out.
+    /// Reads a usage; a repeated one is ignored.
     fn used(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         let Some(raw) = raw else { return Ok(()) };
         let text = raw.get();
@@ -493,7 +493,7 @@ impl Decode for Decoder {
         }
         let mut reply = Reply::new(self.info.id.clone(), FinishReason::End);
         reply.blocks = self.blocks.take();
-        // Text without the call that was meant to follow is still an answer; nothing at all is none.
+        // Text without the announced call is still an answer; an empty reply is not.
         let announced = matches!(self.finish.as_deref(), Some("tool_calls" | "function_call"));
         if announced
             && !reply
@@ -526,7 +526,7 @@ impl Notes {
         Ok(())
     }
 
-    /// Takes the sources so far, which servers say again with every chunk.
+    /// Reads the sources so far, which servers repeat with every chunk.
     #[cold]
     fn source(&mut self, citations: Option<&RawValue>, search_results: Option<&RawValue>) {
         for (known, raw) in [
@@ -568,7 +568,7 @@ fn kept(members: Map<String, Value>) -> Extra {
     }
 }
 
-/// The elements of a list; what is no list has none.
+/// Returns the elements of a list; empty for any other value.
 fn list(raw: Option<&RawValue>) -> Vec<Value> {
     raw.and_then(|raw| surrogates::read(raw.get()).ok())
         .unwrap_or_default()

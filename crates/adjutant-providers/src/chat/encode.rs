@@ -23,7 +23,7 @@ const RESERVED: [&str; 4] = ["model", "messages", "stream", "tools"];
 /// Writes requests for one model.
 #[derive(Debug, Clone)]
 pub(super) struct Encoder {
-    /// The model, as far as the dialect lets it be used.
+    /// The model, within the limits of the dialect.
     info: Arc<ModelInfo>,
     dialect: Cow<'static, Dialect>,
 }
@@ -34,7 +34,7 @@ impl Encoder {
         info.inputs.images &= dialect.images;
         info.inputs.documents &= dialect.files;
         let mut dialect = dialect;
-        // Whoever serves them, these models were trained on ids of one form and fall silent on others. Source:
+        // On every host, these models expect ids of one form and stop answering after others. Source:
         // `docs/tool_call_guidance.md` of MoonshotAI/Kimi-K2, and vllm-project/vllm 24478, 2025-09.
         if dialect.call_ids == CallIds::Ours
             && projection::family(info.name()).eq_ignore_ascii_case("kimi")
@@ -61,7 +61,7 @@ impl Encoder {
         self.dialect.cache_marks && self.info.name().starts_with("anthropic/")
     }
 
-    /// The message of the system prompt, and of what is added to it.
+    /// Writes the message of the system prompt and of the text added to it.
     fn system(&self, request: &Request, added: Option<String>, out: &mut Vec<u8>) -> Messages {
         let system = request.system.trim();
         let text = match (system.is_empty(), added) {

@@ -201,7 +201,7 @@ pub(super) struct Completion<'a> {
 }
 
 impl Completion<'_> {
-    /// True if it says something beside its choices and its id.
+    /// True if it contains anything besides its choices and its id.
     pub(super) fn says_more(&self) -> bool {
         let others = [
             self.usage,
@@ -255,14 +255,14 @@ pub(super) struct Delta<'a> {
     pub(super) function_call: Option<&'a RawValue>,
 }
 
-/// A piece of what is said: a text, or parts of it.
+/// A piece of the content: a text, or parts of it.
 #[derive(Debug)]
 pub(super) enum Spoken<'a> {
     Text(Cow<'a, str>),
     Parts(Vec<SpokenPart<'a>>),
 }
 
-/// A part of what is said. Source: the reference of Mistral's chat completions, 2026.
+/// A part of the content. Source: the reference of Mistral's chat completions, 2026.
 #[derive(Debug, Deserialize)]
 pub(super) struct SpokenPart<'a> {
     #[serde(borrow, default, rename = "type")]
@@ -306,7 +306,7 @@ fn arguments<'de: 'a, 'a, D: Deserializer<'de>>(
     Ok((raw != "null").then_some(Cow::Borrowed(raw)))
 }
 
-/// Tokens so far. `prompt_tokens` includes what the cache served. What is no count is not there.
+/// Tokens so far. `prompt_tokens` includes cached tokens. Invalid counts are omitted.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Usage {
@@ -326,7 +326,7 @@ pub(super) struct Usage {
     /// Moonshot's place for what the cache served.
     #[serde(deserialize_with = "count")]
     pub(super) cached_tokens: Option<u64>,
-    /// Perplexity's place for what was thought.
+    /// Perplexity's field for reasoning tokens.
     #[serde(deserialize_with = "count")]
     pub(super) reasoning_tokens: Option<u64>,
 }

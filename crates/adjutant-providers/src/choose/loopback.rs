@@ -42,7 +42,7 @@ impl Server {
     }
 }
 
-/// The first server that answers in time with a model, and that model. All are asked at once.
+/// Returns the first server that reports a model in time, and that model. All servers are queried at once.
 pub(super) async fn find(servers: &[Server; 3]) -> Option<(Server, String)> {
     let asked = servers
         .iter()

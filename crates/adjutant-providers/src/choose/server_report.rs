@@ -56,7 +56,7 @@ pub(super) struct Listing<'a> {
     pub(super) base_url: &'a str,
 }
 
-/// Asks a server for the abilities of a model. Returns `None` if it does not report them, for whatever reason.
+/// Queries a server for the abilities of a model. Returns `None` if it does not report them, for whatever reason.
 pub(super) async fn ask(listing: &Listing<'_>, assumed: &ModelInfo) -> Option<ModelInfo> {
     for (base_url, path) in listing.reports(assumed.name()) {
         let endpoint = listing.endpoint(&base_url, path);
@@ -71,7 +71,7 @@ pub(super) async fn ask(listing: &Listing<'_>, assumed: &ModelInfo) -> Option<Mo
     None
 }
 
-/// Asks Ollama whether a model takes pictures. Source: "Show model details", docs.ollama.com, 2026-11.
+/// Queries Ollama whether a model accepts images. Source: "Show model details", docs.ollama.com, 2026-11.
 pub(super) async fn takes_pictures(listing: &Listing<'_>, info: &ModelInfo) -> bool {
     let endpoint = listing.endpoint(listing.root(), "/api/show".to_owned());
     let body = json!({ "model": info.name() }).to_string();
@@ -80,7 +80,7 @@ pub(super) async fn takes_pictures(listing: &Listing<'_>, info: &ModelInfo) -> b
 }
 
 impl<'a> Listing<'a> {
-    /// The base URL without its version: servers report what they have loaded beside the common API.
+    /// The base URL without its version: servers report their loaded models outside the common API.
     fn root(&self) -> &'a str {
         let base_url = self.base_url.trim().trim_end_matches('/');
         base_url.strip_suffix("/v1").unwrap_or(base_url)
@@ -88,7 +88,7 @@ impl<'a> Listing<'a> {
 
     /// Returns the base URLs and paths of the reports about a model, best first.
     ///
-    /// Clouds are not asked: their lists hold no limits, and Azure's holds no deployments.
+    /// Clouds are not queried: their lists contain no limits, and Azure's contains no deployments.
     fn reports(&self, name: &str) -> Vec<(String, String)> {
         let name = escaped(name);
         let root = |path: &str| (self.root().to_owned(), path.to_owned());
@@ -154,11 +154,11 @@ fn entry<'v>(answer: &'v Value, name: &str) -> Option<&'v Value> {
     })
 }
 
-/// Returns the assumed abilities with what an entry reports, or `None` if it holds no window.
+/// Returns the assumed abilities with the values that an entry reports, or `None` if it contains no window.
 fn read(listing: &Listing<'_>, entry: &Value, assumed: &ModelInfo) -> Option<ModelInfo> {
     let top = &entry["top_provider"];
     let window = match listing.provider.alike() {
-        // The other windows of its lists are those that a model could be loaded with.
+        // The other windows in its lists are possible settings for loading the model.
         "lmstudio" => tokens(&entry["loaded_context_length"]).or_else(|| loaded(entry)),
         _ => first(entry, &WINDOWS)
             .or_else(|| tokens(&entry["default_generation_settings"]["n_ctx"])),

@@ -60,7 +60,7 @@ struct Shared {
     cache: Option<PathBuf>,
 }
 
-/// The place of a model, and how to ask it.
+/// The place of a model, and its credentials.
 pub(super) struct Place {
     pub(super) provider: Provider,
     pub(super) key: Key,
@@ -93,7 +93,8 @@ impl Unlisted {
         })
     }
 
-    /// Asks the server for the abilities of the model, at most for 2 s. If it does not report them, they stay assumed.
+    /// Queries the server for the abilities of the model, for 2 s at most. If it does not report them, they stay
+    /// assumed.
     ///
     /// Cancel: nothing is lost.
     pub(super) async fn ask(&self) {
@@ -151,7 +152,7 @@ impl Shared {
         }
     }
 
-    /// Asks Ollama whether the model takes pictures: only `POST /api/show` reports that.
+    /// Queries Ollama whether the model accepts images: only `POST /api/show` reports that.
     async fn ask_for_sight(&self) {
         let (listing, info) = (self.place.listing(), self.model().info());
         let asked = server_report::takes_pictures(&listing, info);
@@ -191,7 +192,7 @@ impl Shared {
         }
     }
 
-    /// Returns the warning about what is not known of the model, if anything matters.
+    /// Returns the warning about unknown abilities of the model, if they matter.
     fn warning(&self) -> Option<Warning> {
         let info = self.model().info();
         let id = &info.id;

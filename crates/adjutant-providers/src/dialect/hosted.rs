@@ -51,8 +51,8 @@ pub(super) const AZURE_OTHERS: Dialect = Dialect {
     ..GENERIC
 };
 
-/// Open models, and those of OpenAI; those of Anthropic speak Messages there. A few are served below `/openai/v1` only: that
-/// is another `path`.
+/// Open models and OpenAI models; Anthropic models use Messages there. A few are served below `/openai/v1` only: set
+/// another `path` for them.
 ///
 /// Source: "APIs supported by Amazon Bedrock" and "Endpoints supported by Amazon Bedrock", docs.aws.amazon.com, 2026-09.
 pub(super) const BEDROCK_MANTLE: Dialect = Dialect {
@@ -153,7 +153,8 @@ pub(super) const MISTRAL: Dialect = Dialect {
     ..GENERIC
 };
 
-/// Source: "Reasoning", docs.together.ai, 2026: models that only think, that can be told not to, and with efforts.
+/// Source: "Reasoning", docs.together.ai, 2026: models that always think, models whose thinking can be turned off,
+/// and models with efforts.
 pub(super) const TOGETHER: Dialect = Dialect {
     name: Cow::Borrowed("together"),
     base_url: Cow::Borrowed("https://api.together.xyz/v1"),
@@ -186,8 +187,8 @@ pub(super) const CEREBRAS: Dialect = Dialect {
     ..GENERIC
 };
 
-/// K3 thinks always, with efforts `low`, `high` and `max`; K2 can be told not to. A forced call is refused while a model
-/// thinks.
+/// K3 always thinks, with efforts `low`, `high` and `max`; for K2 thinking can be turned off. A forced call is
+/// refused while a model thinks.
 ///
 /// Source: moonshotai in sst/models.dev (2026-07), "Kimi" of java.agentscope.io, harn-vm 0.10.34 (a probe, 2026-07).
 pub(super) const MOONSHOT: Dialect = Dialect {
@@ -252,7 +253,7 @@ pub(super) const QWEN: Dialect = Dialect {
     ..GENERIC
 };
 
-/// Each model decides how it is told to think; most go by their template, some by `reasoning_effort` alone.
+/// The thinking field depends on the model; most use their template, some use only `reasoning_effort`.
 ///
 /// Source: the card of z-ai/glm5 in anomalyco/opencode 13584 (2026-02), NousResearch/hermes-agent 19888 (2026-05).
 pub(super) const NVIDIA: Dialect = Dialect {
@@ -313,7 +314,7 @@ pub(super) const GITHUB: Dialect = Dialect {
     ..GENERIC
 };
 
-/// The efforts that DeepSeek, Moonshot and Z.ai have; one that lies between is answered as the next above.
+/// The efforts of DeepSeek, Moonshot and Z.ai; an effort between them is raised to the next one.
 const LOW_HIGH_MAX: EffortNames = EffortNames {
     minimal: Cow::Borrowed("low"),
     medium: Cow::Borrowed("high"),

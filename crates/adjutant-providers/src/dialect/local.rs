@@ -2,10 +2,11 @@
 
 use super::*;
 
-/// Thinking comes in `reasoning`; `tool_choice` is not among the supported fields. A request that does not fit the window is
-/// cut to half of the window, and the usage counts what was left.
+/// Thinking arrives in `reasoning`; `tool_choice` is not among the supported fields. A request that does not fit the
+/// window is cut to half of the window, and the usage counts the rest.
 ///
-/// Source: ollama/ollama 17427 and 3839, itayinbarr/little-coder 128, 2026-07 to 2026-09, on what is cut; "OpenAI compatibility", docs.ollama.com, 2026; ollama/ollama 14821, 2026-03: efforts `none`, `low` to `high`.
+/// Source: ollama/ollama 17427 and 3839, itayinbarr/little-coder 128, 2026-07 to 2026-09, on the cut; "OpenAI
+/// compatibility", docs.ollama.com, 2026; ollama/ollama 14821, 2026-03: efforts `none`, `low` to `high`.
 pub(super) const OLLAMA: Dialect = Dialect {
     name: Cow::Borrowed("ollama"),
     base_url: Cow::Borrowed("http://127.0.0.1:11434/v1"),

@@ -1,7 +1,7 @@
 //! The HTTP clients: one for each runtime and way of connecting, all with one configuration of TLS.
 //!
-//! The connections of a client are driven by the runtime on which they were made. A client that several runtimes share
-//! would wait for one that stands still; a client of a runtime that has ended would have dead connections.
+//! The runtime on which a client was created drives its connections. A client shared by several runtimes would wait
+//! for a stopped one; a client of a finished runtime would have dead connections.
 
 use std::{
     collections::HashMap,
@@ -23,8 +23,8 @@ use tokio::runtime::{Handle, Id};
 /// The largest number of idle connections to one host that are kept.
 const MAX_IDLE: usize = 1_024;
 
-/// The time after which the kernel probes a silent connection, and between two probes. Connections speak HTTP/1.1, which
-/// has no ping of its own. A peer that is gone is found within about 90 s, however long an answer may take.
+/// The time after which the kernel probes a silent connection, and between two probes. Connections use HTTP/1.1,
+/// which has no ping. A dead peer is detected within about 90 s, however long an answer may take.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// The number of probes without an answer after which a connection is dead.
 const KEEP_ALIVE_RETRIES: u32 = 2;

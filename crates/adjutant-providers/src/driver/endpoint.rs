@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {
-    /// Until a connection stands; 10 s by default.
+    /// Until a connection is established; 10 s by default.
     pub connect: Duration,
     /// From the request to the first byte of the answer's body, which may be a comment; 10 min by default.
     pub first_byte: Duration,
@@ -105,7 +105,7 @@ impl TimeoutsPatch {
     }
 }
 
-/// The way in which a wire says who is asking.
+/// The way in which a wire sends the key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Auth {
@@ -116,7 +116,7 @@ pub enum Auth {
     Header(&'static str),
 }
 
-/// The address of requests below a base URL, and what they say beside the body.
+/// The address of requests below a base URL, and their fixed headers and framing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     pub(crate) path: String,
@@ -158,7 +158,7 @@ impl Address {
         }
     }
 
-    /// Sets how the wire says who is asking.
+    /// Sets the way in which the wire sends the key.
     #[must_use]
     pub fn auth(mut self, auth: Auth) -> Self {
         self.auth = auth;
@@ -181,7 +181,7 @@ impl Address {
 }
 
 impl Endpoint {
-    /// An endpoint; what is wrong with it is said when it is used.
+    /// Creates an endpoint. Errors in its configuration are returned when it is used.
     pub(crate) fn new(base_url: &str, address: Address, key: Key) -> Self {
         let (headers, timeouts) = (BTreeMap::new(), Timeouts::default());
         let target = RequestTarget::new(base_url, &address, &key, &headers);
@@ -261,8 +261,8 @@ impl Endpoint {
         url.split('?').next().unwrap_or_default()
     }
 
-    /// The client and a request with this body, these headers beside our own, and this secret instead of the key. The
-    /// values of `lists` are joined with those that the endpoint and the caller have under the same names.
+    /// Returns the client and a request with this body, these additional headers, and this secret instead of the key.
+    /// The values of `lists` are joined with the values that the endpoint and the caller set under the same names.
     ///
     /// # Errors
     /// `Config` if the address, the key or a header cannot be used.
@@ -301,7 +301,7 @@ impl Endpoint {
 
 #[cfg(feature = "sigv4")]
 impl Endpoint {
-    /// Signs a request with this body, if that is wished: as it is after an observer has rewritten it.
+    /// Signs a request with this body, if its key is a signing key, after an observer has rewritten it.
     ///
     /// # Errors
     /// `Config` if the keys or a header cannot be used.
@@ -355,7 +355,7 @@ fn unsendable(name: &str) -> Error {
     )
 }
 
-/// Headers that say where a request goes and how it is framed; the client alone writes them.
+/// Headers for routing and framing; only the client writes them.
 const FRAMING: [&str; 8] = [
     "connection",
     "content-length",
@@ -417,7 +417,7 @@ impl RequestTarget {
     ) -> Result<Self, Error> {
         let config = |text: String| Error::new(ErrorKind::Config, text);
         let base = base_url.trim().trim_end_matches('/');
-        // Without a slash, what is added would go on with the host.
+        // Without a slash, the path would extend the host.
         if !address.path.is_empty() && !address.path.starts_with('/') {
             return Err(config(format!(
                 "a path begins with a slash: {:?}",

@@ -16,7 +16,7 @@ const MAX_DOCUMENT: usize = 64 * 1024 * 1024;
 /// The largest number of characters that a message quotes of an answer that is no event stream.
 const MAX_EXCERPT: usize = 200;
 
-/// An answer that is no event stream, as far as it was read.
+/// The part that was read of an answer that is not an event stream.
 pub(super) struct Refused {
     status: u16,
     retry_after: Option<Duration>,
@@ -84,7 +84,7 @@ impl Refused {
         let mut error = if self.is_success() {
             unexpected(info, endpoint, self.status, &body)
         } else {
-            // What is missing or has moved is mostly a wrong address.
+            // A missing or moved resource usually means a wrong address.
             let at = match self.status {
                 300..=399 | 404 | 405 => format!(" at {}", endpoint.url()),
                 _ => String::new(),
@@ -128,7 +128,7 @@ fn unexpected(info: &ModelInfo, endpoint: &Endpoint, status: u16, body: &str) ->
     })
 }
 
-/// The error that a success tells, if it does.
+/// Returns the error in an answer with a success status, if it contains one.
 pub(super) fn told(info: &ModelInfo, body: &str) -> Option<Error> {
     let value = serde_json::from_str::<serde_json::Value>(body).ok()?;
     value.get("error").filter(|error| !error.is_null())?;

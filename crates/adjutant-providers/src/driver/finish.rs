@@ -24,11 +24,11 @@ pub enum Finish {
 impl Finish {
     /// Settles how a reply with all its blocks has stopped; its `raw_stop` is the word.
     ///
-    /// What a reply of an unknown word says is taken, with a warning that names the word. Its calls run, unless a block
-    /// was cut off.
+    /// A reply with an unknown stop reason is accepted, with a warning that names the reason. Its calls run, unless a
+    /// block was cut off.
     ///
     /// # Errors
-    /// `Protocol`, which is not tried again, if the word is unknown and the reply says nothing.
+    /// `Protocol`, which is not retried, if the stop reason is unknown and the reply is empty.
     pub fn settle(self, mut reply: Reply, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
         reply.stop = match self {
             Finish::As(stop) => stop,

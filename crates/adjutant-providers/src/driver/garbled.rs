@@ -50,7 +50,7 @@ pub(crate) fn survive<W: Driven>(wire: &Arc<W>, folder: &str) {
             .filter(|event| !event.trim().is_empty())
             .collect();
         let whole = runs(text.as_bytes());
-        // Events after the last one that is read are not looked at.
+        // Events after the last one that is read are ignored.
         let read = (1..=events.len())
             .find(|count| {
                 whole.last().is_some_and(Result::is_ok)
@@ -113,7 +113,7 @@ fn shape(value: Option<Value>) -> String {
             let members = members
                 .into_iter()
                 .map(|(name, value)| match name.as_str() {
-                    // These tell what the rest means.
+                    // These members determine the meaning of the rest.
                     "type" | "finish_reason" | "stop_reason" | "finishReason" => {
                         format!("{name}:{value},")
                     }

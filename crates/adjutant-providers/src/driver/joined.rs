@@ -11,12 +11,12 @@ use crate::{
     surrogates::{ESCAPE, Half, REPLACEMENT, lone, mended, replaced},
 };
 
-/// A decoder that is shown whole characters: halves in neighboring frames are joined, and lone ones are replaced. Calls
-/// get the property keys of their tools back.
+/// Passes complete characters to a decoder: halves in neighboring frames are joined, and lone ones are replaced. The
+/// arguments of calls get their original property keys back.
 #[derive(Debug)]
 pub(crate) struct Joined<D> {
     decoder: D,
-    /// The tools of the request, and those that messages added.
+    /// The tools of the request, and the tools that messages added.
     tools: [Arc<[ToolDecl]>; 2],
     held: Option<Box<Held>>,
 }

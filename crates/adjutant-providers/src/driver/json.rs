@@ -33,7 +33,7 @@ pub(crate) async fn post<T: DeserializeOwned>(
     send(endpoint, info, question).await
 }
 
-/// Reads what stands at the endpoint, at most so many bytes.
+/// Reads the resource at the endpoint, at most this many bytes.
 ///
 /// # Errors
 /// As [`post`].
@@ -123,7 +123,7 @@ async fn exchange(
     }
     let timeouts = endpoint.timeouts();
     let late = |limit| move |_| failure::timed_out(endpoint, limit);
-    // Nothing of the answer can be used before its end, so the time without content is that of the whole answer.
+    // No part of the answer can be used before its end, so the silence deadline covers the whole answer.
     let end = after(
         timeouts
             .total
@@ -141,7 +141,7 @@ async fn exchange(
         match chunk.await.map_err(late(Limit::Idle))? {
             Ok(Some(bytes)) => answer.extend_from_slice(&bytes),
             Ok(None) => break,
-            // A refusal says enough as far as it came.
+            // The received part of a refusal is sufficient.
             Err(_) if refused => break,
             Err(error) => {
                 let error = failure::broken(endpoint, error);
@@ -171,7 +171,7 @@ async fn exchange(
     Err(refused.into_error(info, endpoint, secrets))
 }
 
-/// The answer, or what it says instead: some servers say an error under the status of a success.
+/// Returns the answer, or the error in it: some servers send an error with a success status.
 fn read<T: DeserializeOwned>(info: &ModelInfo, answer: &JsonAnswer) -> Result<T, Error> {
     serde_json::from_slice(&answer.bytes).map_err(|source| {
         let body = String::from_utf8_lossy(&answer.bytes);

@@ -1,4 +1,4 @@
-//! Tells an observer about one exchange. Only there if somebody looks on.
+//! Notifies an observer about one exchange. Exists only if an observer is set.
 
 use std::{
     borrow::Cow,
@@ -21,11 +21,11 @@ use crate::{
 
 /// An exchange, and who looks on.
 ///
-/// Invariant: whoever saw a request sees its end, once, even if the stream is dropped.
+/// Invariant: an observer that received a request receives its end, once, even if the stream is dropped.
 pub(super) struct Watch {
     by: Arc<dyn Observe>,
     exchange: Exchange,
-    /// True if a request was shown, and its end was not.
+    /// True if the observer received a request but not yet its end.
     open: bool,
 }
 
@@ -46,7 +46,7 @@ impl Watch {
         }
     }
 
-    /// Shows a request, and sends another body instead if that is wished.
+    /// Passes a request to the observer, and sends the body that it returns, if any.
     pub(super) fn request(
         &mut self,
         post: &mut reqwest::Request,

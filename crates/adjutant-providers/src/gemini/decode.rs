@@ -25,9 +25,10 @@ use crate::{
 
 /// The text that some gateways end a stream with; the API itself just ends.
 const DONE: &str = "[DONE]";
-/// With how many events a usage is told: reading and telling it costs several times the event that it stands in.
+/// The interval, in events, at which usage is emitted: reading and emitting it costs several times the event that
+/// contains it.
 const TOLD_EVERY: u32 = 64;
-/// The number of events at the beginning that tell their usage all the same.
+/// The number of first events that always emit their usage.
 const TOLD_FIRST: u32 = 16;
 /// The largest number of characters of an unreadable event that stand in the message.
 const MAX_EXCERPT: usize = 120;
@@ -39,14 +40,14 @@ pub(super) struct Decoder {
     /// Whose opaque blocks these are.
     issuer: Arc<str>,
     blocks: Blocks,
-    /// The text or thought that is being said.
+    /// The open text or thought block.
     open: Option<OpenText>,
     /// The metadata about the text that is not kept with a text yet.
     metadata: Map<String, Value>,
     counts: Counts,
     usage: Usage,
     raw_usage: RawUsage,
-    /// The usage that was not told yet.
+    /// The usage that has not been emitted yet.
     waiting: Option<String>,
     /// The number of usages that came.
     usages: u32,
@@ -155,8 +156,8 @@ impl Decoder {
         }
     }
 
-    /// Says more, in the open block if that is of the same kind. A signature belongs to its part alone, so a signed
-    /// part is a block of its own, even without words.
+    /// Adds text to the open block if it is of the same kind. A signature belongs only to its part, so a signed part
+    /// is its own block, even without text.
     fn say(
         &mut self,
         kind: Kind,
@@ -274,7 +275,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes a usage. It stands in every event, so it is told with some of them only: counts are cumulative.
+    /// Reads a usage. Every event contains it, so only some events emit it: counts are cumulative.
     fn used(&mut self, raw: &RawValue, out: &mut VecDeque<Chunk>) {
         if self
             .waiting
@@ -292,7 +293,7 @@ impl Decoder {
         }
     }
 
-    /// Tells the usage that waits; in it, a count that is missing stays.
+    /// Emits the pending usage; a missing count keeps its value.
     fn tell(&mut self, out: &mut VecDeque<Chunk>) {
         let Some(raw) = self.waiting.take() else {
             return;
@@ -466,13 +467,13 @@ enum Ending {
 
 /// The action that a caller can take on a reason to stop that is no success.
 enum Failure {
-    /// Ask again: what the model made could not be used.
+    /// Retry: the output of the model could not be used.
     Passing,
-    /// Ask otherwise.
+    /// Change the request.
     Request,
 }
 
-/// Source: `FinishReason` in js-genai and in Firebase's client, 2026-11. The API has no reason of its own for calls.
+/// Source: `FinishReason` in js-genai and in Firebase's client, 2026-11. The API has no separate reason for calls.
 fn ending(reason: &str) -> Ending {
     match reason {
         "STOP" => Ending::Stop(Finish::Whole),
@@ -500,7 +501,7 @@ fn ending(reason: &str) -> Ending {
     }
 }
 
-/// True if two usages differ in counts only, so that the later one says all that the earlier one does.
+/// True if two usages differ in counts only, so that the later one replaces the earlier one.
 fn same_shape(one: &str, other: &str) -> bool {
     let same =
         |one: u8, other: u8| one == other || (one.is_ascii_digit() && other.is_ascii_digit());
@@ -518,7 +519,7 @@ fn same_shape(one: &str, other: &str) -> bool {
         && others.next().is_none()
 }
 
-/// Returns the data that is kept with a block: its signature, and what was said about it.
+/// Returns the data that is stored with a block: its signature and its metadata.
 fn extra(signature: Option<Cow<'_, str>>, metadata: Map<String, Value>) -> Extra {
     let mut members = Map::new();
     if let Some(signature) = signature {

@@ -1,4 +1,4 @@
-//! Entries as contents of the Gemini API. Pure. What stands before the contents is in `head.rs`.
+//! Entries as contents of the Gemini API. Pure. `head.rs` writes the part before the contents.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
     text::Few,
 };
 
-/// The member that holds a part's signature, on the wire and in what is kept of a part.
+/// The member that holds a part's signature, on the wire and in the stored data.
 pub(super) const SIGNATURE: &str = "thoughtSignature";
 /// The members in which a candidate describes its text; never sent back.
 pub(super) const METADATA: [&str; 3] = [
@@ -29,7 +29,7 @@ pub(super) const METADATA: [&str; 3] = [
     "urlContextMetadata",
 ];
 
-/// Stands for the signature of a call that this model did not make.
+/// Replaces the signature of a call that this model did not make.
 ///
 /// Source: thought signatures guide, questions and answers, 2026-11.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -64,7 +64,7 @@ pub(super) struct Encoder {
     pub(super) site: Site,
 }
 
-/// The relation of the maker of a reply to the model that is asked.
+/// The relation of the author of a reply to the model of the request.
 #[derive(Clone, Copy)]
 struct Issuer {
     own: bool,
@@ -182,7 +182,7 @@ impl Encoder {
         }
     }
 
-    /// The bytes of a piece that stands in a result itself. Addresses do not; source: `FunctionResponsePart` in
+    /// The bytes of a piece inside a result. URLs are not allowed there; source: `FunctionResponsePart` in
     /// java-genai, 2026-11.
     fn nested<'a>(&self, piece: &Piece<'a>) -> Option<Blob<'a>> {
         let (mime_type, source): (&str, _) = match *piece {
@@ -228,8 +228,8 @@ fn message(tail: &mut Tail, role: Role, parts: &[Part<'_>]) {
     tail.last = Some(role);
 }
 
-/// The id of a call, for the call and its result: newer models demand the one that they gave. What another model
-/// called gets ours.
+/// Returns the id of a call, for the call and its result: newer models require the id that they issued. Calls of
+/// other models get our ids.
 fn call_id<'a>(call: &'a Call, said: Issuer, ids: &mut TheirIds) -> Option<WireId<'a>> {
     if said.own && call.wire_id.is_none() {
         return None;
@@ -365,7 +365,7 @@ fn content<'a>(piece: Piece<'a>, parts: &mut Vec<Part<'a>>, warnings: &mut Vec<W
     });
 }
 
-/// Returns the text that tells the model the name of a document.
+/// Returns the text with the name of a document.
 fn label(document: &Document) -> Option<String> {
     document.name.as_ref().map(|name| format!("[file: {name}]"))
 }

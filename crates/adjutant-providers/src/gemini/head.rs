@@ -67,7 +67,7 @@ pub(super) fn write(
         member(&mut members, name, value);
     }
     out.push(b'{');
-    // The first member stands without its comma.
+    // The first member is written without its comma.
     if let Some(members) = members.get(1..) {
         out.extend_from_slice(members);
         out.push(b',');
@@ -77,7 +77,7 @@ pub(super) fn write(
     unsupported(&options, &request.options, warnings);
 }
 
-/// Our settings, and those that the caller gave; where both are there, the caller's.
+/// Merges our settings with the caller's; the caller's take precedence.
 fn merged(mut ours: Map<String, Value>, given: Option<&Value>) -> Value {
     match given {
         None => {}
@@ -206,7 +206,7 @@ fn response_schema(format: &Format, warnings: &mut Vec<Warning>) -> Value {
     schema
 }
 
-/// Returns the settings for thinking. A level and a budget exclude each other; thoughts are shown, as far as the model
+/// Returns the settings for thinking. A level and a budget exclude each other; thoughts are requested, if the model
 /// has any.
 ///
 /// Source: thinking guide, 2026-11.
@@ -236,10 +236,10 @@ fn thinking(info: &ModelInfo, effort: Effort, warnings: &mut Vec<Warning>) -> Va
     }
 }
 
-/// The tokens that a model may think: 128 to 32,768 for Pro, 512 to 24,576 for Flash-Lite, to 24,576 for Flash. The
-/// last two can be told not to.
+/// The thinking budget: 128 to 32,768 for Pro, 512 to 24,576 for Flash-Lite, up to 24,576 for Flash. For the last
+/// two, thinking can be turned off.
 ///
-/// Source: thinking guide, "thinking budgets", 2026-11; the steps between are those of the pi project, 2026-08.
+/// Source: thinking guide, "thinking budgets", 2026-11; the steps in between are taken from the pi project, 2026-08.
 fn budget(name: &str, effort: Effort) -> u32 {
     let is_pro = name.contains("pro");
     match effort {
@@ -253,7 +253,7 @@ fn budget(name: &str, effort: Effort) -> u32 {
     }
 }
 
-/// Says which options this wire has no place for.
+/// Warns of options that this wire does not support.
 fn unsupported(sent: &Effective<'_>, options: &Options, warnings: &mut Vec<Warning>) {
     if sent.sequential_calls {
         dropped(

@@ -25,7 +25,7 @@ const PLAIN: [&str; 12] = [
 const MAPS: [&str; 2] = ["properties", "$defs"];
 /// Members whose values are lists of schemas; `oneOf` is read as `anyOf`.
 const LISTS: [&str; 3] = ["prefixItems", "anyOf", "oneOf"];
-/// Members whose values are schemas, or say yes or no.
+/// Members whose values are schemas or booleans.
 const SCHEMAS: [&str; 2] = ["items", "additionalProperties"];
 /// Members that demand nothing.
 const NOTES: [&str; 7] = [
@@ -56,7 +56,7 @@ pub(super) struct Supported {
     pub(super) lossy: bool,
 }
 
-/// The schema in the words that the API knows. What it cannot say is left out.
+/// Returns the schema with the keywords that the API supports. The rest is omitted.
 pub(super) fn supported(schema: &Value) -> Supported {
     let mut lossy = false;
     let schema = rewrite(schema, &mut lossy, 0);
@@ -133,7 +133,7 @@ fn inner(map: &Map<String, Value>, lossy: &mut bool, depth: usize) -> Value {
         .collect()
 }
 
-/// Says by other words what a member demands; whether that says all of it.
+/// Expresses the rule of a member with other keywords; returns whether the result is complete.
 fn say(
     name: &str,
     value: &Value,
@@ -174,7 +174,7 @@ fn is_listable(value: &Value) -> bool {
     value.is_string() || value.is_number()
 }
 
-/// The members, with those of all schemas in `allOf`; where two contradict, the first is kept.
+/// Returns the members merged with all schemas in `allOf`; on a conflict, the first one wins.
 fn flat(members: &Map<String, Value>, lossy: &mut bool) -> Map<String, Value> {
     let mut all = members.clone();
     let Some(Value::Array(parts)) = all.shift_remove("allOf") else {

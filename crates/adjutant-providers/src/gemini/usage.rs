@@ -18,7 +18,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Takes what is said now: counts are cumulative, and one that is missing, `null` or no count stays.
+    /// Reads the current counts: counts are cumulative, and a missing, `null` or invalid one keeps its value.
     pub(super) fn add(&mut self, said: &Map<String, Value>) {
         let set = |known: &mut Option<u64>, name: &str| {
             *known = said.get(name).and_then(count).or(*known)

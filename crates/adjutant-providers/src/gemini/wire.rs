@@ -89,7 +89,7 @@ pub(super) struct FunctionResponse<'a> {
 
 /// The outcome of a call.
 ///
-/// Source: `FunctionResponse.response` in js-genai: `output` for what it gave, `error` for what went wrong, 2026-11.
+/// Source: `FunctionResponse.response` in js-genai: `output` for the result, `error` for the error, 2026-11.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Outcome<'a> {
@@ -124,7 +124,7 @@ pub(super) struct Declaration<'a> {
     pub(super) parameters_json_schema: Option<Cow<'a, Value>>,
 }
 
-/// An event of an answer: a whole response that holds only what is new.
+/// An event of an answer: a complete response that contains only new content.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Response<'a> {
@@ -149,7 +149,7 @@ pub(super) struct PromptFeedback<'a> {
     pub(super) block_reason_message: Loose<'a>,
 }
 
-/// One of several answers; we never ask for more than one.
+/// One of several candidates; we request only one.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Candidate<'a> {
@@ -176,7 +176,7 @@ pub(super) struct Said<'a> {
     pub(super) parts: Few<Piece<'a>>,
 }
 
-/// The parts of the answers of an event as they are, for those that are kept so.
+/// The raw parts of the candidates of an event, for parts that are stored unchanged.
 #[derive(Debug, Deserialize)]
 pub(super) struct Whole<'a> {
     #[serde(borrow, default)]
@@ -195,7 +195,7 @@ pub(super) struct WholeContent<'a> {
     pub(super) parts: Few<&'a RawValue>,
 }
 
-/// A part of an answer, as far as it is understood.
+/// The known fields of a part of an answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Piece<'a> {
@@ -211,7 +211,7 @@ pub(super) struct Piece<'a> {
 
 /// A call in an answer.
 ///
-/// `partialArgs` and `willContinue` come only if they were asked for, and not from this API. Source: `FunctionCall` in
+/// `partialArgs` and `willContinue` arrive only on request, and not from this API. Source: `FunctionCall` in
 /// java-genai, 2026-11.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]

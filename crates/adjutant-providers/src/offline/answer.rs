@@ -1,4 +1,4 @@
-//! The answer, put together from what the tools returned. What they did not return is not said.
+//! The answer, composed from the results of the tools only.
 
 use std::fmt::Write;
 
@@ -13,13 +13,13 @@ use super::{
     wish::Wish,
 };
 
-/// The largest number of members, places, files or headings that are shown.
+/// The maximum number of members, places, files or headings in an answer.
 const MAX_ITEMS: usize = 40;
 /// The largest number of lines of a file that are quoted.
 const MAX_QUOTE: usize = 60;
 /// The largest number of characters that an answer may have.
 const MAX_ANSWER: usize = 20_000;
-/// Files at the top that say something about the whole.
+/// Files at the top that describe the whole directory.
 const NOTABLE: &[&str] = &[
     "readme",
     "license",
@@ -40,7 +40,7 @@ const NOTABLE: &[&str] = &[
     "compose",
 ];
 
-/// The answer to what was asked.
+/// Composes the answer to the question.
 pub(super) fn compose(
     wish: &Wish,
     seen: &Evidence,
@@ -91,12 +91,12 @@ pub(super) fn compose(
     manifest::cut(answer.trim_end().trim_start_matches('\n'), MAX_ANSWER)
 }
 
-/// The answers to several wishes.
+/// Joins the answers to several tasks.
 pub(super) fn join(answers: &[String]) -> String {
     manifest::cut(&answers.join("\n\n"), MAX_ANSWER)
 }
 
-/// What was changed or run, in the words of the tool.
+/// The changed files or the command output, as the tool reported them.
 fn done(answer: &mut String, wish: &Wish, seen: &Evidence) {
     if let Wish::Run { command } = wish {
         let _ = writeln!(answer, "I ran `{command}`:");
@@ -420,8 +420,8 @@ fn show(answer: &mut String, file: &Read, whole: bool) {
 }
 
 fn failures(answer: &mut String, seen: &Evidence) {
-    // A guessed file that is not there says nothing, as long as something else was found; nor does a directory that was
-    // taken for a file.
+    // A guessed file that does not exist is ignored if something else was found; so is a directory that was taken for
+    // a file.
     let something = !seen.files.is_empty() || !seen.lists.is_empty();
     let entries = seen.entries();
     let is_dir = |path: &str| {
@@ -449,7 +449,7 @@ fn failures(answer: &mut String, seen: &Evidence) {
     });
 }
 
-/// A title and a line for each item; nothing if there is none.
+/// Writes a title and a line for each item; nothing for an empty list.
 fn items<T>(answer: &mut String, title: &str, items: &[T], line: impl Fn(&T) -> String) {
     if items.is_empty() {
         return;

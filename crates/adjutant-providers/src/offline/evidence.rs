@@ -25,7 +25,7 @@ pub(super) fn since_question(request: &Request) -> (String, Vec<&Turn>) {
     (question, turns)
 }
 
-/// The results that the tools have returned for one wish.
+/// The results that the tools have returned for one task.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     /// The number of replies that were given since.
@@ -33,7 +33,7 @@ pub(super) struct Evidence {
     pub(super) lists: Vec<ToolListing>,
     pub(super) files: Vec<Read>,
     pub(super) searches: Vec<Searched>,
-    /// What tools said that changed a file, or ran a command.
+    /// The output of tools that changed a file or ran a command.
     pub(super) done: Vec<String>,
     pub(super) failures: Vec<Failure>,
     /// Every call since: the tool and its arguments.
@@ -133,7 +133,7 @@ impl Evidence {
     }
 }
 
-/// A reminder of the framework asks nothing.
+/// A reminder of the framework is not a question.
 fn is_question(message: &UserMessage) -> bool {
     !matches!(message.origin, Origin::Reminder { .. }) && !message.is_empty()
 }

@@ -12,7 +12,7 @@ pub(super) const LIKELY: &[&str] = &[
     "pyproject.toml",
     "go.mod",
 ];
-/// The largest number of characters of a description that are shown.
+/// The maximum number of characters of a description in an answer.
 const MAX_SENTENCE: usize = 300;
 
 /// The content of a manifest.
@@ -33,7 +33,7 @@ pub(super) struct Opening {
     pub(super) sentence: Option<String>,
 }
 
-/// The READMEs and manifests of a list that say what the directory is; the ones nearest to the top first.
+/// The READMEs and manifests of a list that describe the directory; the ones nearest to the top first.
 pub(super) fn worth_reading(entries: &[&ListEntry]) -> Vec<String> {
     let mut wanted: Vec<(usize, &str)> = Vec::new();
     for entry in entries.iter().filter(|it| !it.is_dir) {
@@ -71,7 +71,7 @@ fn kind(name: &str) -> Option<&'static str> {
 }
 
 impl ProjectManifest {
-    /// Reads a file as a manifest; `None` if it is none.
+    /// Reads a file as a manifest; `None` if it is not one.
     pub(super) fn of(file: &Read) -> Option<Self> {
         let kind = kind(name(&file.path))?;
         let mut manifest = Self {
@@ -97,7 +97,7 @@ impl ProjectManifest {
         Some(manifest)
     }
 
-    /// The directory that the manifest stands in; empty for the top.
+    /// The directory that contains the manifest; empty for the top.
     pub(super) fn folder(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
     }

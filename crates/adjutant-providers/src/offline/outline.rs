@@ -1,13 +1,14 @@
-//! The outline of a file, told by the beginnings of its lines: headings, definitions, the language by its extension.
+//! The outline of a file, derived from the starts of its lines: headings, definitions, and the language by its
+//! extension.
 
 use std::collections::BTreeMap;
 
 use super::{manifest, shapes::ListEntry};
 
-/// The largest number of characters of a line that are shown.
+/// The maximum number of characters of a line in an outline.
 pub(super) const MAX_LINE: usize = 120;
 
-/// Words that may stand before the one that says what is defined.
+/// Words that may precede the keyword of a definition.
 const BEFORE: &[&str] = &[
     "pub",
     "pub(crate)",
@@ -24,7 +25,7 @@ const BEFORE: &[&str] = &[
     "protected",
     "declare",
 ];
-/// Words that say what is defined.
+/// The keywords of definitions.
 const DEFINES: &[&str] = &[
     "fn",
     "struct",

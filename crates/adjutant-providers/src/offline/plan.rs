@@ -12,17 +12,17 @@ use super::{
     wish::Wish,
 };
 
-/// The largest number of requests that one wish takes; the last one answers.
+/// The maximum number of requests for one task; the last one answers.
 const MAX_TURNS: usize = 4;
 /// The largest number of calls that one reply makes.
 const MAX_CALLS: usize = 32;
-/// The depth to which a directory is listed to say what it is.
+/// The depth to which a directory is listed for its description.
 const DEPTH: u64 = 4;
 /// The depth to which a directory is listed to find a file.
 const FIND_DEPTH: u64 = 12;
-/// The number of entries that a list is asked for.
+/// The number of entries that a list call requests.
 const LIMIT: u64 = 1_000;
-/// The number of matches that a search is asked for.
+/// The number of matches that a search call requests.
 const MATCHES: u64 = 200;
 /// The number of lines of a manifest or a README that are read.
 const HEAD_LINES: u64 = 300;
@@ -34,7 +34,7 @@ pub(super) enum PlannedStep {
     Say(String),
 }
 
-/// Decides from the request alone: one wish after the other is followed, and then all are answered.
+/// Decides from the request only: performs one task after the other, then answers all of them.
 pub(super) fn next(request: &Request) -> PlannedStep {
     let offered = Offered::of(&request.tools);
     let (question, turns) = evidence::since_question(request);
@@ -67,7 +67,7 @@ fn calls(wish: &Wish, offered: &Offered<'_>, seen: &Evidence) -> Vec<Planned> {
         Wish::Edit { path, old, new } => edit(offered, seen, (path, old, new)),
         Wish::Run { command } => run(offered, seen, command),
     };
-    // A call that was made already would say the same again.
+    // A repeated call would return the same result.
     calls.retain(|it| {
         !seen
             .calls
@@ -261,7 +261,7 @@ fn search(
     vec![tools::call(decl, args)]
 }
 
-/// A regular expression that means this text; empty brackets at the end of a name match what stands in them too.
+/// Returns a regular expression for this text; empty brackets at the end of a name also match their content.
 fn escape(text: &str) -> String {
     let name = text.strip_suffix("()").unwrap_or(text);
     let mut escaped = String::new();

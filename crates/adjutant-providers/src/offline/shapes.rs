@@ -27,7 +27,7 @@ pub(super) struct FileText {
     pub(super) note: Option<String>,
 }
 
-/// The last line, if the tool wrote it about its result: it stands in brackets.
+/// The last line in brackets, if the tool wrote it about its result.
 pub(super) fn note(text: &str) -> Option<&str> {
     text.trim_end()
         .lines()
@@ -37,7 +37,7 @@ pub(super) fn note(text: &str) -> Option<&str> {
         .strip_suffix(']')
 }
 
-/// True if a tool says that it left something out.
+/// True if a tool reports that it omitted something.
 pub(super) fn is_partial(text: &str) -> bool {
     let said = note(text).unwrap_or_default();
     ["left out", "read on", "stopped", "more"]

@@ -1,4 +1,4 @@
-//! The offered tools that list, read and search files: told by their names and the properties they take.
+//! The offered tools that list, read and search files, recognized by their names and properties.
 
 use adjutant_llm::{ToolDecl, ToolName};
 use serde_json::{Map, Value};
@@ -122,7 +122,7 @@ pub(super) fn takes(decl: &ToolDecl, slot: ArgumentSlot) -> Option<&'static str>
         .find(|name| properties.contains_key(*name))
 }
 
-/// A call of a tool with those of the arguments that it takes.
+/// A call of a tool with the arguments that it accepts.
 pub(super) fn call(
     decl: &ToolDecl,
     args: impl IntoIterator<Item = (ArgumentSlot, Value)>,

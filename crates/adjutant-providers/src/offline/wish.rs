@@ -1,4 +1,4 @@
-//! The wish behind a question: what something is, where a word occurs, or what a file says. Words only, no grammar.
+//! The task of a question: describe something, find a word, or show a file. Words only, no grammar.
 
 /// The largest number of characters of a question that are looked at.
 const MAX_QUESTION: usize = 4_000;
@@ -7,25 +7,25 @@ const MAX_TERM: usize = 200;
 /// The largest number of plain words that make up a search term.
 const MAX_WORDS: usize = 3;
 
-/// The largest number of wishes that one question has.
+/// The maximum number of tasks in one question.
 const MAX_WISHES: usize = 4;
-/// Words before the one that says what is to be done.
+/// Words before the verb of a task.
 const POLITE: &str = "please now then and also can could would you";
-/// Words that begin another wish behind `and`.
+/// Words that start another task after `and`.
 const BEGINS: &str = "\
     where what which find search list show read print replace change run execute describe summarise summarize how";
 
-/// Words that ask where something is.
+/// Words that search for something.
 const FIND: &str = "\
     where find search locate grep usage usages uses used occur occurs occurrences references mention mentions \
     mentioned contain contains defined definition declared implemented symbol";
-/// Words that ask what something says.
+/// Words that request the content of something.
 const READ: &str = "\
     read show open print cat display summarise summarize summary say says content contents explain describe view \
     inside in look";
-/// Words that ask for the text itself.
+/// Words that request the text itself.
 const WHOLE: &str = "show print cat display";
-/// Words that ask what a directory is or holds.
+/// Words that request a description of a directory or its content.
 const DESCRIBE: &str = "\
     directory folder project repo repository workspace crate crates package packages files here overview languages \
     codebase contents holds describe";
@@ -41,7 +41,7 @@ const NOISE: &str = "\
     text that the there they thing this through to trait type use variable we what which who with word words \
     workspace you your";
 
-/// The wish behind a question.
+/// The task of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wish {
     /// A description of the directory; also for everything that is not understood.
@@ -59,12 +59,12 @@ pub(super) enum Wish {
         old: String,
         new: String,
     },
-    /// What a command says.
+    /// The output of a command.
     Run { command: String },
 }
 
 impl Wish {
-    /// The wishes of a question, in order; those that are not understood only if there is no other.
+    /// Returns the tasks of a question, in order; unknown tasks only if no other exists.
     pub(super) fn all(question: &str) -> Vec<Self> {
         let question: String = question.chars().take(MAX_QUESTION).collect();
         let mut wishes: Vec<Self> = Vec::new();
@@ -143,7 +143,7 @@ impl Wish {
 }
 
 impl Wish {
-    /// A wish to change or to run something, told by its first word.
+    /// Returns a task that changes or runs something, recognized by its first word.
     fn deed(question: &str, quoted: &[String]) -> Option<Self> {
         let mut words = question
             .split_whitespace()
@@ -175,7 +175,7 @@ impl Wish {
     }
 }
 
-/// The parts of a question that may each be a wish: sentences, and what stands behind `and` before a word that asks or acts.
+/// Splits a question into parts that may each be a task: sentences, and the text after `and` before a task word.
 fn parts(question: &str) -> Vec<String> {
     let (mut parts, mut part, mut within) = (Vec::new(), String::new(), None);
     let words: Vec<&str> = question.split_inclusive([' ', '\n']).collect();
@@ -246,7 +246,7 @@ fn bare(token: &str) -> &str {
     }
 }
 
-/// True if a word looks like a path; one that only has a slash counts if the question is about reading or finding.
+/// True if a word looks like a path; a word with only a slash counts if the task is to read or to find.
 fn is_path(token: &str, slash_counts: bool) -> bool {
     let plain = |it: char| it.is_alphanumeric() || "/._-+@".contains(it);
     let is_name = token.chars().all(plain) && token.chars().any(char::is_alphanumeric);
@@ -283,7 +283,7 @@ fn is_identifier(token: &str) -> bool {
     hump || joined || body.len() < token.len()
 }
 
-/// The words after the one that asks to find, or before it if none follow.
+/// The words after the search word, or before it if none follow.
 fn plain_words(tokens: &[&str], lower: &[String], path: Option<&str>) -> Vec<String> {
     let Some(asks) = lower.iter().position(|word| among(FIND, word)) else {
         return Vec::new();

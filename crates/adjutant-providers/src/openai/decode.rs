@@ -183,7 +183,7 @@ impl Decoder {
         }
     }
 
-    /// The last event: what has not come by itself stands in the whole answer.
+    /// The last event: it contains the complete answer, including items that had no events.
     fn ended(
         &mut self,
         kind: &str,
@@ -218,7 +218,7 @@ impl Decoder {
         self.ending = Some(if is("incomplete") {
             let finish = match reason.as_deref() {
                 Some("content_filter") => Finish::As(FinishReason::Filtered),
-                // Without a reason, nothing tells that what was said is whole.
+                // Without a stop reason, the content may be incomplete.
                 Some("max_output_tokens" | "max_tokens" | "") | None => {
                     Finish::As(FinishReason::Length)
                 }
@@ -278,7 +278,7 @@ impl Decoder {
     fn refusal(&self, data: &str) -> Error {
         let mut value = serde_json::from_str::<Value>(data).unwrap_or_default();
         if let Some(fields) = value.as_object_mut() {
-            // It says that this is an error, not which.
+            // The type marks it as an error, without naming which.
             fields.remove("type");
         }
         let refusal = Refusal::of_value(&value).unwrap_or_else(|| Refusal::of_body(200, data));

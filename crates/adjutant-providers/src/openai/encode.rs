@@ -41,7 +41,7 @@ const MIN_OUTPUT: u64 = 16;
 const MAX_ID: usize = 64;
 /// The items that a client runs itself, of tools that are given as they are: they are refused without their outputs.
 ///
-/// Source: the error "No tool output found for function call", SamSaffron/term-llm 66, 2026-03; the kinds are those of
+/// Source: the error "No tool output found for function call", SamSaffron/term-llm 66, 2026-03; the kinds come from
 /// openai-python, 2026-08.
 const CLIENT_RUN: [&str; 6] = [
     "custom_tool_call",
@@ -135,7 +135,7 @@ impl Encode for Encoder {
         self.caching(request, out, warnings);
         self.composed(request, &options, out);
         for (name, value) in options::extra(&request.options, &RESERVED, warnings) {
-            // Those that are composed are written already.
+            // The composed members are already written.
             if !["include", "reasoning", "text"].contains(&name.as_str()) {
                 member(out, name, value);
             }
@@ -380,7 +380,7 @@ fn items<'a>(
             }
         }
     }
-    // Reasoning must not stand last: what it led to was cut off.
+    // Reasoning must not be the last item: the output after it was cut off.
     while matches!(items.last(), Some(Item::Reasoning { .. })) {
         items.pop();
     }
@@ -389,8 +389,8 @@ fn items<'a>(
 
 /// Reasoning goes back exactly as it came; without its encrypted or readable whole it is never valid.
 ///
-/// Models that do not encrypt say it in `content`. Source: opencode 45032, 2026-08. Items of xAI may have no id. Source:
-/// "Troubleshooting reasoning", docs.x.ai, 2026-11.
+/// Models without encryption send it in `content`. Source: opencode 45032, 2026-08. Items of xAI may have no id.
+/// Source: "Troubleshooting reasoning", docs.x.ai, 2026-11.
 fn replayed(thinking: &Thinking) -> Option<Item<'_>> {
     const NONE: &Value = &Value::Array(Vec::new());
     let extra = &*thinking.extra;
@@ -420,7 +420,7 @@ fn opaque<'a>(
     warnings: &mut Vec<Warning>,
 ) -> Option<Item<'a>> {
     match value["type"].as_str() {
-        // Stands for all that came before it, whichever model wrote it.
+        // Replaces everything before it, whichever model wrote it.
         Some("compaction") => {}
         // Recorded on Chat Completions, where it is no item.
         Some("sources") => return None,
@@ -441,7 +441,7 @@ fn opaque<'a>(
     Some(Item::Opaque(value))
 }
 
-/// True if the output of an item that a client runs stands beside it, as that of a hosted shell does.
+/// True if the output of an item that a client runs is next to it, as for a hosted shell.
 fn is_answered(value: &Value, parts: &[ReplyPart<'_>]) -> bool {
     let ids = [&value["call_id"], &value["id"]];
     parts.iter().any(|part| {

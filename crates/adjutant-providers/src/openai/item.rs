@@ -46,18 +46,18 @@ pub(super) struct OutputItem {
     pieces: Vec<Piece>,
     /// The block of an item that has one: all but messages.
     block: Option<u32>,
-    /// True if reasoning has said something.
+    /// True if the reasoning has content.
     spoke: bool,
     /// True if it has come whole.
     pub(super) done: bool,
-    /// True if it says itself that it was cut off.
+    /// True if the item reports that it was cut off.
     pub(super) cut: bool,
     pub(super) closed: bool,
     name: Option<Arc<str>>,
     call_id: Option<Arc<str>>,
     signature: Option<Arc<str>>,
-    /// The data that goes back with it. Shape: `{"id","phase","annotations"}` of text, `{"id","summary","content"}` of
-    /// reasoning, `{"id","namespace","caller"}` of a call, each as far as it came.
+    /// The data that is returned with it. Shape: `{"id","phase","annotations"}` of text, `{"id","summary","content"}`
+    /// of reasoning, `{"id","namespace","caller"}` of a call, each if it arrived.
     extra: Map<String, Value>,
     /// The whole of an item that is not understood.
     value: Value,
@@ -113,7 +113,7 @@ impl OutputItem {
         self.kind == Kind::Call && !self.done && self.pieces.iter().all(is_partial)
     }
 
-    /// Takes what is known of an item from its beginning on.
+    /// Reads the fields that are known from the start of an item.
     pub(super) fn known(&mut self, item: &Done<'_>) {
         let keep = |slot: &mut Option<Arc<str>>, said: &Option<Cow<'_, str>>| {
             if let Some(said) = said.as_deref().filter(|it| !it.is_empty()) {
@@ -136,7 +136,7 @@ impl OutputItem {
         }
     }
 
-    /// Takes what it says in the end, which is the truth; whether that is a refusal.
+    /// Reads the final fields, which are authoritative; returns whether the item is a refusal.
     pub(super) fn finish(&mut self, item: Done<'_>, value: &str) -> Result<bool, Error> {
         self.known(&item);
         self.done = true;
@@ -166,7 +166,7 @@ impl OutputItem {
         Ok(refused)
     }
 
-    /// Takes reasoning that has come whole. What is encrypted before that may be incomplete.
+    /// Reads complete reasoning. Encrypted content before that may be incomplete.
     ///
     /// Source: `encrypted_content` of reasoning items in the API's own description, 2026-08.
     fn reasoned(&mut self, item: Done<'_>) -> Result<(), Error> {
@@ -222,7 +222,7 @@ impl OutputItem {
         Ok(&mut self.pieces[at])
     }
 
-    /// Opens the blocks that it has, and gives on what is new of their texts.
+    /// Opens its blocks, and emits the new part of their texts.
     pub(super) fn open(
         &mut self,
         blocks: &mut Blocks,
@@ -354,7 +354,7 @@ impl OutputItem {
 }
 
 impl Piece {
-    /// Takes the whole text. What was given on and is wrong stays so in the deltas only.
+    /// Sets the complete text. Wrong deltas that were already emitted stay in the stream only.
     pub(super) fn set(&mut self, whole: &str) {
         if whole.is_empty() {
             return;

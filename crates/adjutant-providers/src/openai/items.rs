@@ -22,7 +22,7 @@ pub(super) struct Items {
     issuer: Arc<str>,
     blocks: Blocks,
     list: Vec<OutputItem>,
-    /// Every id that an item ever had, and every place: what is in neither is not looked for.
+    /// All ids and positions that an item ever had: anything else needs no search.
     ids: HashSet<String>,
     orders: HashSet<u64>,
     /// The number of items that have all the blocks that they will have: only the next one may open more.
@@ -50,7 +50,7 @@ impl Items {
         }
     }
 
-    /// An item begins. What it says already is said again when it is done.
+    /// Starts an item. Its content is repeated when it is done.
     pub(super) fn begin(
         &mut self,
         spot: Spot<'_>,
@@ -99,7 +99,7 @@ impl Items {
         self.refused = true;
     }
 
-    /// An item has come whole: what it says now is the truth.
+    /// Finishes an item: its final content is authoritative.
     pub(super) fn done(
         &mut self,
         spot: Spot<'_>,
@@ -125,7 +125,7 @@ impl Items {
         self.release(at, AnswerEnded::No, out)
     }
 
-    /// An item as it stands in the whole answer: if it has not come by itself.
+    /// Adds an item from the complete answer, if it had no events.
     pub(super) fn filled(
         &mut self,
         index: u64,
@@ -166,7 +166,7 @@ impl Items {
         ids(true).filter(|id| !open.contains(id)).collect()
     }
 
-    /// Closes what is open; gives the blocks, and whether the model refused.
+    /// Closes the open blocks; returns the blocks, and whether the model refused.
     ///
     /// # Errors
     /// `Protocol` if a call names no tool.
@@ -203,7 +203,7 @@ impl Items {
         let is_it = found.map(|at| &self.list[at]).is_some_and(|item| {
             item.kind == kind && (kind != Kind::Call || spot.id.is_some() || item.wants_args())
         });
-        // Arguments that name no call, or one that has all of them, are those of the last call.
+        // Arguments without a call, or for a complete call, belong to the last call.
         let last = || self.list.iter().rposition(OutputItem::wants_args);
         let at = match (found, (kind == Kind::Call && !is_it).then(last).flatten()) {
             (_, Some(at)) | (Some(at), None) => at,
@@ -228,7 +228,7 @@ impl Items {
             return position(&|item| !item.done);
         }
         let known_id = spot.id.is_some_and(|id| self.ids.contains(id));
-        // Mostly it is where it says that it is.
+        // Usually it is at the position that it names.
         let said = spot.index.and_then(|index| usize::try_from(index).ok());
         let is_it = |item: &OutputItem| by_index(item) && (!known_id || by_id(item));
         if let Some(at) = said.filter(|at| self.list.get(*at).is_some_and(is_it)) {
@@ -257,7 +257,7 @@ impl Items {
             .map_or(0, |item| item.order.saturating_add(1));
         let free = |index: &u64| !self.orders.contains(index);
         let order = spot.index.filter(free).unwrap_or(after);
-        // An item that comes too late for its place stands behind those that have blocks already.
+        // An item that arrives too late for its position is placed after the items that already have blocks.
         let at = self
             .list
             .partition_point(|item| item.order < order)
@@ -286,7 +286,7 @@ impl Items {
         }
     }
 
-    /// Gives on what is new of an item, and of those that waited for it.
+    /// Emits the new part of an item, and the items that waited for it.
     fn release(
         &mut self,
         at: usize,

@@ -50,7 +50,7 @@ pub(super) enum Item<'a> {
     Opaque(&'a Value),
 }
 
-/// A message; `id` and `status` are there if the model itself said it.
+/// A message; `id` and `status` are present if the model wrote it.
 #[derive(Debug, Serialize)]
 pub(super) struct Message<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,7 +213,7 @@ pub(super) struct Done<'a> {
     pub(super) caller: Value,
 }
 
-/// A part of what an item says.
+/// A part of an item's content.
 #[derive(Debug, Deserialize)]
 pub(super) struct Said {
     #[serde(default)]
@@ -224,7 +224,7 @@ pub(super) struct Said {
     pub(super) annotations: Option<Vec<Value>>,
 }
 
-/// The whole answer, as it stands in the first and the last event.
+/// The complete answer, in the first and the last event.
 #[derive(Debug, Deserialize)]
 pub(super) struct Response<'a> {
     #[serde(borrow, default)]
@@ -246,8 +246,8 @@ pub(super) struct Incomplete<'a> {
     pub(super) reason: Loose<'a>,
 }
 
-/// Tokens. `input_tokens` counts what the cache served or stored too, and `output_tokens` the reasoning.
-/// What is no count is not there.
+/// Tokens. `input_tokens` includes tokens that the cache served or stored, and `output_tokens` includes reasoning.
+/// Invalid counts are omitted.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Usage {

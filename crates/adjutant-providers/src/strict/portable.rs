@@ -15,7 +15,7 @@ const MAX_KEY: usize = 64;
 /// The largest number of values of an `enum`. Source: "Limitations on enum size" in OpenAI's guide to structured outputs,
 /// 2026-11: 1,000 in a schema.
 const MAX_ENUM: usize = 500;
-/// Members whose values are maps of schemas, without those that have rules of their own.
+/// Members whose values are maps of schemas, except members with special rules.
 const MAPS: [&str; 1] = ["dependentSchemas"];
 /// Members whose values are lists of schemas.
 const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
@@ -35,8 +35,8 @@ const SCHEMAS: [&str; 11] = [
 ];
 /// Members of older drafts that have no translation, and what vendors do not read.
 const DROPPED: [&str; 3] = ["$schema", "dependencies", "additionalItems"];
-/// What the regular expressions of vendors do not know. Source: the errors "regex lookaround is not supported" of OpenAI
-/// and "Invalid regex" of Anthropic, 2026.
+/// Syntax that the vendors' regular expressions do not support. Source: the errors "regex lookaround is not
+/// supported" of OpenAI and "Invalid regex" of Anthropic, 2026.
 const NO_REGEX: [&str; 5] = ["(?=", "(?!", "(?<=", "(?<!", "\\k<"];
 
 /// The schema as vendors read it; the tool's own schema decides how property keys are renamed.
@@ -235,7 +235,7 @@ impl Translator<'_> {
                     Value::Object(map.clone())
                 }
                 ("dependentRequired", _) => continue,
-                // Draft 4 says by a yes or no that the bound itself is excluded.
+                // In draft 4, a boolean excludes the bound itself.
                 ("minimum" | "maximum", bound) if is_excluded(name, members) => {
                     object.insert(exclusive(name).to_owned(), bound.clone());
                     continue;

@@ -32,8 +32,8 @@ pub(crate) fn for_tool(schema: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// The schema of a tool as one object: alternatives at the root become members that may be there, with the rule said in
-/// the description. Nothing that is left out forbids more: arguments must be held against the schema itself.
+/// Returns the schema of a tool as one object: alternatives at the root become optional members, with the rule in the
+/// description. The result never forbids more than the schema: arguments must be validated against the schema itself.
 fn one_object(schema: &Value) -> Cow<'_, Value> {
     let is_plain = |it: &Object| {
         it.get("type").is_some_and(|it| it == "object")
@@ -72,7 +72,7 @@ fn open(schema: &Value) -> Object {
     object
 }
 
-/// Makes an object without alternatives one that can be declared.
+/// Makes an object without alternatives one that vendors accept.
 fn finish(mut flat: Object, schema: &Value) -> Object {
     flat.retain(|name, _| !REFUSED.contains(&name.as_str()));
     let mut object = Object::from_iter([("type".to_owned(), json!("object"))]);

@@ -1,4 +1,4 @@
-//! The calls of a reply while they stream, told apart however a server tells them apart.
+//! Assembles the calls of a reply while they stream, and distinguishes them in all the ways servers use.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -115,9 +115,9 @@ impl Decoder {
 
     /// The open call that a piece belongs to, or `None` if it starts another one.
     ///
-    /// Servers do not agree on what tells calls apart. Sources: one index for all calls, ollama/ollama 15457, 2026-04; an
-    /// index that drifts within a call; an id that changes within a call, poolsideai/pool 9, 2026-05; names in every piece,
-    /// NousResearch/hermes-agent 8259, 2026-04; names in pieces, continuedev/continue 5849, 2025-05.
+    /// Servers disagree on how to distinguish calls. Sources: one index for all calls, ollama/ollama 15457, 2026-04;
+    /// an index that drifts within a call; an id that changes within a call, poolsideai/pool 9, 2026-05; names in
+    /// every piece, NousResearch/hermes-agent 8259, 2026-04; names in pieces, continuedev/continue 5849, 2025-05.
     fn find(&self, piece: Piece<'_>) -> Option<usize> {
         let last = self.calls.len().checked_sub(1)?;
         let by_index = piece.index.and_then(|index| {
@@ -148,7 +148,7 @@ impl Decoder {
         for open in std::mem::take(&mut self.calls) {
             let args: Arc<str> = Arc::from(open.args.whole());
             let Some((block, name)) = open.named else {
-                // Arguments without a name may say again what a call said.
+                // Arguments without a name may repeat the arguments of a call.
                 if self.blocks.calls().any(|call| call.args == args) {
                     continue;
                 }
@@ -213,11 +213,11 @@ impl OpenCall {
         if is_same_name || !self.args.is_empty() {
             return is_same_name || !is_beginning(piece.args);
         }
-        // Without arguments so far, it is the rest of the name if anything says so.
+        // If the call has no arguments yet, it is the rest of the name, provided that an id or index confirms it.
         ids.0.is_some() || !self.has_args
     }
 
-    /// True if a piece that looks like one of another call says again what this call said, or continues it.
+    /// True if a piece that seems to belong to another call repeats or continues this call.
     fn repeats(&self, name: &str, piece: &Piece<'_>) -> bool {
         let is_same_name = self
             .named

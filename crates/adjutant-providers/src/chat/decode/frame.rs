@@ -1,4 +1,4 @@
-//! What stands around the choices of an event: most events of a stream repeat it, and it is read once.
+//! The fields around the choices of an event: most events of a stream repeat them, and they are read once.
 
 use serde::{
     Deserialize,
@@ -15,10 +15,10 @@ use crate::{
 const MAX_BYTES: usize = 4_096;
 /// The number of events that are read as a whole before one is remembered: a short stream gains nothing by it.
 const MIN_READ: u8 = 8;
-/// How often an event is remembered or read twice, until none is compared any more.
+/// The number of events that may be remembered or read twice without success before the comparison stops.
 const MAX_MISSES: u8 = 8;
 
-/// The text before and after the choices of an event that said nothing beside them.
+/// The text before and after the choices of an event without other content.
 #[derive(Debug, Default)]
 pub(super) struct Around {
     head: Box<str>,
@@ -35,7 +35,7 @@ struct Located<'a> {
 }
 
 impl Around {
-    /// Reads the choices of an event that repeats what is known; what it read counts only if it says so.
+    /// Reads the choices of an event that repeats the known fields; the result counts only if it returns true.
     pub(super) fn read<'a>(&mut self, data: &'a str, choices: &mut Few<Choice<'a>>) -> bool {
         let Some(rest) = data
             .strip_prefix(&*self.head)
@@ -53,8 +53,8 @@ impl Around {
         false
     }
 
-    /// Remembers an event that was read as a whole, if it is small and nothing beside its choices says anything, and the
-    /// stream has proved long.
+    /// Remembers a fully parsed event, if it is small, has no content besides its choices, and the stream is long
+    /// enough.
     pub(super) fn learn(&mut self, data: &str, completion: &Completion<'_>) {
         if self.read < MIN_READ {
             self.read += 1;

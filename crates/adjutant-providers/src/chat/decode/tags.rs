@@ -14,7 +14,7 @@ const CLOSE: &str = "</think>";
 /// The largest number of bytes that are held back.
 const MAX_HELD: usize = 4_096;
 
-/// The place in a text that may start with thinking in tags. How the text is cut into pieces makes no difference.
+/// The place in a text that may start with thinking in tags. The split of the text into pieces makes no difference.
 #[derive(Debug, Default)]
 pub(super) enum Tags {
     /// Tags are text.
@@ -83,7 +83,7 @@ impl Decoder {
         }
     }
 
-    /// Closes the tags: what was held back is text, or thinking that is not closed.
+    /// Closes the tags: the text held back becomes text, or thinking without an end.
     #[cold]
     pub(super) fn settle_tags(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         match std::mem::take(&mut self.tags) {

@@ -1,4 +1,4 @@
-//! The usage that servers tell, in classes that do not overlap.
+//! The usage that servers report, in classes that do not overlap.
 
 use adjutant_llm::Usage;
 
@@ -9,7 +9,7 @@ pub(super) fn normal(said: &wire::Usage) -> Usage {
     let count = |count: Option<u64>| count.unwrap_or(0);
     let (input, output) = (count(said.prompt_tokens), count(said.completion_tokens));
     let details = said.prompt_tokens_details.as_ref();
-    // Some servers say zero in one place and the truth in another.
+    // Some servers report zero in one field and the real count in another.
     let cached = [
         details.and_then(|it| it.cached_tokens),
         said.prompt_cache_hit_tokens,

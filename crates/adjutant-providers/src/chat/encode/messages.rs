@@ -32,9 +32,9 @@ const OTHER_AUDIO: &str = "[recording omitted: this wire takes WAV and MP3 only,
 const UNKNOWN_SOURCE: &str = "[content omitted: it comes from where this model cannot get it]";
 const NO_BEGINNING: &str =
     "a reply before the first message of the user was left out: this model takes no such beginning";
-/// The text that the model says where a server demands a word of it.
+/// The assistant message that is inserted where a server requires one.
 const UNDERSTOOD: &str = "Understood.";
-/// The text that the user says where a server demands a word of it.
+/// The user message that is inserted where a server requires one.
 const GO_ON: &str = "Go on.";
 /// The field of thinking that came as a part of the content.
 pub(in crate::chat) const AS_PART: &str = "content";
@@ -318,7 +318,7 @@ fn ends_in_words(message: &Message<'_>) -> bool {
     matches!(content, Content::Parts(parts) if matches!(parts.last(), Some(Part::Text { .. })))
 }
 
-/// The details of thinking that a reply came with, in order; those that belong to a call name it as it is sent.
+/// The details of thinking in a reply, in order; details of a call name it by the id that is sent.
 fn gather<'a>(said: &ProjectedReply<'a>, mut id: impl FnMut(&'a Call) -> Id<'a>) -> Vec<Value> {
     let (mut all, mut calls) = (Vec::new(), Vec::new());
     for part in &said.parts {

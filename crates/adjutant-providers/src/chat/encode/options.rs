@@ -26,19 +26,19 @@ use crate::{
 /// continuedev/continue 2461, 2024-10, and the reference of OpenAI's chat completions.
 const MAX_STOPS: usize = 4;
 
-/// The fields of one body before its messages; those that a caller sets itself are left to it.
+/// The fields of one body before its messages; fields that the caller set are left to the caller.
 pub(super) struct BodyFields<'a> {
     pub(super) dialect: &'a Dialect,
     pub(super) info: &'a ModelInfo,
     pub(super) request: &'a Request,
-    /// True if marks tell the cache how long it keeps what it has.
+    /// True if cache marks set the retention time.
     pub(super) is_marked: bool,
     pub(super) out: &'a mut Vec<u8>,
     pub(super) warnings: &'a mut Vec<Warning>,
 }
 
 impl<'a> BodyFields<'a> {
-    /// Writes all of them; what must be said in the system prompt instead comes back.
+    /// Writes all fields; returns the text that must be added to the system prompt instead.
     pub(super) fn write(&mut self) -> Option<String> {
         let request = self.request;
         let options = options::effective(self.info, &request.options, self.warnings);
@@ -133,7 +133,7 @@ impl<'a> BodyFields<'a> {
         }
     }
 
-    /// Returns the effort that the model is told to think with beside these tools.
+    /// Returns the effort for a request with these tools.
     fn effort(&mut self, asked: Option<Effort>, tools: &[Tool<'_>]) -> Option<Effort> {
         let can_stop = self.info.efforts.contains(&Effort::Off);
         if self.dialect.thinks_beside_tools || tools.is_empty() || !can_stop {
@@ -145,7 +145,7 @@ impl<'a> BodyFields<'a> {
         Some(Effort::Off)
     }
 
-    /// Names the conversation to the cache, and says how long it should be kept.
+    /// Sets the cache key of the conversation and its retention time.
     fn cache(&mut self) {
         let request = self.request;
         if let Some(key) = cache_key(request).filter(|_| self.dialect.cache_key) {
@@ -165,7 +165,7 @@ impl<'a> BodyFields<'a> {
         }
     }
 
-    /// Writes the schema of the reply, or gives the words that ask for it.
+    /// Writes the schema of the reply, or returns the instruction that replaces it.
     fn format(&mut self) -> Option<String> {
         let format = self.request.options.format.as_ref()?;
         let field = match self.info.structured {
@@ -205,7 +205,7 @@ impl<'a> BodyFields<'a> {
         ))
     }
 
-    /// The tools that are shown.
+    /// The tools that are declared.
     fn tools(&mut self, options: &Effective<'_>) -> Vec<Tool<'a>> {
         let request = self.request;
         let (ours, servers) = (request.tools.iter(), request.options.server_tools.iter());

@@ -81,7 +81,7 @@ fn level(fields: &mut BodyFields<'_>, effort: Effort) {
     }
 }
 
-/// Returns the vendor's name of the effort; if it has none, a warning says so.
+/// Returns the vendor's name of the effort; if it has no name, adds a warning.
 fn named(fields: &mut BodyFields<'_>, effort: Effort) -> Option<String> {
     let name = fields.dialect.efforts.name(effort).map(str::to_owned);
     if name.is_none() {
