@@ -7,7 +7,7 @@ const MAX_LINES: usize = 8;
 
 /// The cause of an error.
 ///
-/// It is no error itself: `source()` gives what it holds, with the type that this has.
+/// It is not an error itself: `source()` returns the wrapped error with its own type.
 #[derive(Clone)]
 pub struct Cause {
     error: Arc<dyn Error + Send + Sync>,
@@ -16,7 +16,8 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// The cause behind an error: for one that says what this one says itself. `None` if nothing caused it.
+    /// Returns the cause behind an error, for an error with the same message as the wrapping one. `None` if it has no
+    /// cause.
     pub fn behind(error: impl Error + Send + Sync + 'static) -> Option<Self> {
         error.source().is_some().then(|| Self {
             error: Arc::new(error),
@@ -24,7 +25,7 @@ impl Cause {
         })
     }
 
-    /// Writes an error and what caused it, each on a line of its own: what `Debug` of an error shows.
+    /// Writes an error and its causes, each on its own line: the `Debug` output of an error.
     ///
     /// # Errors
     /// If it cannot be written.

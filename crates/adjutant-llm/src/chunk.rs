@@ -28,7 +28,7 @@ pub enum Chunk {
         attempt: u32,
         /// The model that answers.
         model: ModelId,
-        /// The limits that the provider told.
+        /// The limits that the provider reported.
         limits: Box<RateLimits>,
         /// The changes that were made to the request before it was sent.
         warnings: Vec<Warning>,
@@ -58,7 +58,7 @@ pub enum Chunk {
     Usage {
         /// Normalised.
         usage: Usage,
-        /// As the provider said it.
+        /// In the provider's form.
         raw: Extra,
     },
     /// Something about the answer was tolerated.
@@ -77,7 +77,7 @@ pub enum Chunk {
         attempt: u32,
         /// The error that ended the attempt.
         cause: Error,
-        /// The usage of the attempt, as far as it is known.
+        /// The known usage of the attempt.
         usage: Usage,
     },
     /// The reply is finished.
@@ -97,14 +97,14 @@ pub enum BlockKind {
     Call {
         /// Our id of the call.
         id: CallId,
-        /// The tool that is asked for.
+        /// The tool of the call.
         name: ToolName,
     },
     /// Something only its issuer understands.
     Opaque,
 }
 
-/// The limits that a provider told; `None` for those it did not mention.
+/// The limits that a provider reported; `None` for limits that it did not mention.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -137,7 +137,7 @@ pub enum WarningKind {
     ContentChanged,
     /// Two tools have one name; the first one is offered.
     ToolShadowed,
-    /// The model is offline or otherwise less than was asked for.
+    /// The model is offline, or provides less than the request needs.
     Degraded,
     /// Another model answers, because one before it failed.
     FellBack,

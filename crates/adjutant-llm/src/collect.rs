@@ -1,4 +1,4 @@
-//! The fold of a stream: checks the grammar, and knows at any time what was said so far.
+//! The fold of a stream: checks the grammar, and always holds the reply so far.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ impl Collector {
 
     /// Returns the reply so far as an interrupted one: finished blocks, and the text of open ones.
     ///
-    /// Calls whose arguments were not finished are left out. `None` if no attempt is going on.
+    /// Calls with unfinished arguments are omitted. `None` if no attempt is running.
     pub fn interrupted(self) -> Option<Reply> {
         let mut reply = Reply::new(self.model?, FinishReason::Interrupted);
         reply.usage = self.usage;
@@ -94,7 +94,7 @@ impl Collector {
         Some(reply)
     }
 
-    /// Returns the reply so far, like [`interrupted`](Collector::interrupted), while the attempt goes on.
+    /// Returns the reply so far, like [`interrupted`](Collector::interrupted), while the attempt is running.
     pub fn so_far(&self) -> Option<Reply> {
         let mut reply = Reply::new(self.model.clone()?, FinishReason::Interrupted);
         reply.usage = self.usage;
@@ -108,7 +108,7 @@ impl Collector {
         Some(reply)
     }
 
-    /// Returns the model that speaks; `None` if no attempt is going on.
+    /// Returns the model that is answering; `None` if no attempt is running.
     pub fn model(&self) -> Option<&ModelId> {
         self.model.as_ref()
     }

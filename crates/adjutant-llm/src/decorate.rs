@@ -1,4 +1,4 @@
-//! Models over models: retry, fallback, rate limit, timeout, recording and replay. Each is a file of its own.
+//! Models over models: retry, fallback, rate limit, timeout, recording and replay. Each has its own file.
 
 mod attempt;
 mod fallback;

@@ -1,4 +1,4 @@
-//! Embeddings: texts as vectors. What speaks to a provider implements the trait elsewhere.
+//! Embeddings: texts as vectors. Providers implement the trait elsewhere.
 
 use std::{
     fmt,
@@ -25,7 +25,7 @@ pub trait Embedder: Send + Sync + fmt::Debug {
     /// Cancel: dropping the future ends the request.
     ///
     /// # Errors
-    /// Whatever the provider refused or failed at.
+    /// The refusal or failure of the provider.
     async fn embed(&self, texts: &[Arc<str>], purpose: Purpose) -> Result<Embeddings, Error>;
 }
 
@@ -41,7 +41,7 @@ pub enum Purpose {
     Query,
 }
 
-/// One vector for each text, in order, and what they used together.
+/// One vector for each text, in order, and their usage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Embeddings {
     /// The vectors.
@@ -83,13 +83,13 @@ impl EmbedderInfo {
     }
 }
 
-/// Makes one vector of each text, in as many requests as the limits of the embedder ask for, one after the other.
+/// Makes one vector of each text, in sequential requests within the limits of the embedder.
 ///
 /// Tokens are estimated; a text that alone seems too long is sent alone, so that the provider decides.
 /// Cancel: dropping the future loses the vectors made so far.
 ///
 /// # Errors
-/// Whatever a request ended in; `Protocol` if an answer has another number of vectors or numbers than was asked for.
+/// The error of a request; `Protocol` if an answer contains another number of vectors or dimensions than requested.
 pub async fn embed_all(
     embedder: &(impl Embedder + ?Sized),
     texts: &[Arc<str>],
@@ -194,10 +194,10 @@ impl<E: Embedder + ?Sized> Embedder for Arc<E> {
     }
 }
 
-/// An embedder for tests: texts that share words are near each other. It keeps what it was asked.
+/// An embedder for tests: texts that share words are near each other. It stores its requests.
 ///
 /// Each word counts in one dimension, which its hash chooses; case and punctuation do not matter. Vectors have the
-/// length 1, those of texts without words the length 0. Usage is the estimated tokens of the texts.
+/// length 1, and vectors of texts without words the length 0. Usage is the estimated number of tokens.
 pub struct HashEmbedder {
     /// The description that the embedder gives of itself.
     pub info: EmbedderInfo,

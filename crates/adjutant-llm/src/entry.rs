@@ -20,18 +20,18 @@ pub enum Entry {
     User(UserMessage),
     /// A reply with the results of its calls.
     Turn(Turn),
-    /// A summary that stands for earlier entries; only in a view.
+    /// A summary that replaces earlier entries; only in a view.
     Summary(Summary),
     /// Something of the application; never reaches the model.
     Custom(Custom),
 }
 
-/// A text that stands for earlier entries.
+/// A text that replaces earlier entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The text that the model is shown.
+    /// The text for the model.
     pub text: Arc<str>,
-    /// The number of entries that it stands for.
+    /// The number of entries that it replaces.
     pub covers: u64,
 }
 
@@ -93,7 +93,7 @@ impl From<Turn> for Entry {
 }
 
 impl From<OpenTurn> for Entry {
-    /// The closed turn; a call without a result gets a [`Status::Cancelled`] one that says so.
+    /// Closes the turn; a call without a result gets a result with [`Status::Cancelled`].
     fn from(open: OpenTurn) -> Self {
         open.close_with(|_| {
             CallResult::new(Status::Cancelled, "not executed: no result was recorded")

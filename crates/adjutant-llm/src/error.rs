@@ -44,7 +44,7 @@ pub struct ErrorDetails {
     /// The provider's id of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<Arc<str>>,
-    /// The time that the provider asked to wait.
+    /// The wait that the provider requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
     /// The distance by which the request did not fit the context window; only for [`ErrorKind::Overflow`].
@@ -53,15 +53,15 @@ pub struct ErrorDetails {
     /// The media that the provider refused; only for a request that holds media, and was not accepted because of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedMedia>,
-    /// True if the provider asked to try again, false if it asked not to; that goes before what the kind says.
+    /// True if the provider requested a retry, false if it forbade one; overrides the kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub should_retry: Option<bool>,
 }
 
-/// The amount by which a request and its reply did not fit the context window, as far as the provider told it.
+/// The amount by which a request and its reply exceeded the context window, if the provider reported it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overflow {
-    /// The number of tokens that were asked for.
+    /// The number of requested tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
     /// The number of tokens that fit.
@@ -86,7 +86,7 @@ pub struct MediaPlace {
     pub number: usize,
 }
 
-/// The kind of an error: it tells a caller what to do about it.
+/// The kind of an error: it decides how a caller can react.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -119,7 +119,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// An error; `message` says what was attempted and with what, lower case, without a full stop.
+    /// Creates an error; `message` names the operation and its subject, in lower case, without a full stop.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
         let inner = Inner {
@@ -166,12 +166,12 @@ impl Error {
         self
     }
 
-    /// Returns the kind of the error, which tells a caller what to do about it.
+    /// Returns the kind of the error, which decides how a caller can react.
     pub fn kind(&self) -> ErrorKind {
         self.inner.kind
     }
 
-    /// Returns the message: what was attempted and with what.
+    /// Returns the message: the operation and its subject.
     pub fn message(&self) -> &str {
         &self.inner.message
     }
@@ -181,12 +181,12 @@ impl Error {
         &self.inner.details
     }
 
-    /// Returns the time that the provider asked to wait, if it did.
+    /// Returns the wait that the provider requested, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         self.inner.details.retry_after
     }
 
-    /// True if the same request may succeed later: by what the provider said, else by the kind.
+    /// True if the same request may succeed later, according to the provider, or else to the kind.
     pub fn is_retryable(&self) -> bool {
         if let Some(should) = self.inner.details.should_retry {
             return should;

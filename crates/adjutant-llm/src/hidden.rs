@@ -1,8 +1,8 @@
 //! Characters that do not show: text that a person agrees to has them written out.
 
-/// True if a character steers, takes no room, or looks like a blank and is none.
+/// True if a character is a control, has no width, or is a blank other than the space.
 ///
-/// These are control characters, those that turn the direction of what follows, blanks other than U+0020, and fillers.
+/// These are control characters, characters that change the text direction, blanks other than U+0020, and fillers.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || c.is_whitespace() && c != ' '

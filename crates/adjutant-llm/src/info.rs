@@ -24,10 +24,10 @@ pub struct ModelInfo {
     /// The request options that this model refuses; they are dropped with a warning.
     #[serde(default)]
     pub refuses: Vec<RequestOption>,
-    /// The efforts of thinking that it can be told, ascending; empty if it cannot be told.
+    /// The efforts that it accepts, ascending; empty if the effort cannot be set.
     #[serde(default)]
     pub efforts: Vec<Effort>,
-    /// The way in which it is told.
+    /// The way in which the effort is sent.
     #[serde(default)]
     pub thinking: ThinkingControl,
     /// The way in which it is made to answer by a schema.
@@ -42,7 +42,7 @@ pub struct ModelInfo {
     /// The price, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// The known model that a deployment serves under a name of its own.
+    /// The known model that a deployment serves under another name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_model: Option<ModelId>,
     /// True if the model takes function tools only on the Responses API. Models on that wire do not have it set.
@@ -51,7 +51,7 @@ pub struct ModelInfo {
     /// The parameters that control the prompt cache of a model of OpenAI.
     #[serde(default)]
     pub prompt_cache: PromptCache,
-    /// The limits on the media of a request; those of the provider if `None`.
+    /// The limits on the media of a request; `None` for the provider's limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<MediaLimits>,
 }
@@ -113,7 +113,7 @@ pub struct Inputs {
     pub audio: bool,
 }
 
-/// The way in which a model is told its effort of thinking.
+/// The way in which the effort is sent to a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -227,8 +227,8 @@ impl ModelInfo {
             .map_or(self.name(), |(_, name)| name)
     }
 
-    /// The nearest effort that this model has: the same, else the next above, else the next below. `Off` is never
-    /// taken for more than `Off`. `None` if it cannot be told.
+    /// Returns the nearest effort that this model has: the same, else the next higher, else the next lower. `Off` is
+    /// used only for `Off`. `None` if the effort cannot be set.
     pub fn effort(&self, wanted: Effort) -> Option<Effort> {
         let above = self
             .efforts
@@ -247,7 +247,7 @@ impl ModelInfo {
 }
 
 impl LimitSource {
-    /// True if no server was asked and nothing was assumed.
+    /// True if the data does not come from a server or an assumption.
     pub fn is_known(&self) -> bool {
         *self == Self::Known
     }

@@ -1,6 +1,6 @@
 //! JSON of strangers: read like any, but an object that names a key twice is refused instead of keeping the last one.
 //!
-//! What is stored is data and is read by serde_json itself: a log opens whatever stands in it.
+//! Stored data is read by serde_json itself: a log opens whatever its content.
 
 use std::{cell::Cell, fmt};
 
@@ -32,7 +32,7 @@ pub enum Misread {
 /// Reads a text that holds one JSON value in which no object names a key twice.
 ///
 /// # Errors
-/// Where a key stands twice, or why the text is no JSON.
+/// The place of a duplicate key, or the reason why the text is not JSON.
 ///
 /// # Example
 /// ```
@@ -46,7 +46,7 @@ pub fn from_str(text: &str) -> Result<Value, Misread> {
 /// Reads bytes like [`from_str`].
 ///
 /// # Errors
-/// Where a key stands twice, or why the bytes are no JSON.
+/// The place of a duplicate key, or the reason why the bytes are not JSON.
 pub fn from_slice(bytes: &[u8]) -> Result<Value, Misread> {
     read(Deserializer::new(SliceRead::new(bytes)))
 }
@@ -68,10 +68,10 @@ fn read<'de>(mut from: Deserializer<impl Read<'de>>) -> Result<Value, Misread> {
     }
 }
 
-/// A value on its way, and where it stands.
+/// A value while it is read, and its place.
 struct LocatedValue<'a> {
     place: Option<&'a JsonPath<'a>>,
-    /// The place of a key that stands twice, once it is known: an error of the parser has no room for it.
+    /// The place of a duplicate key, once it is known: an error of the parser cannot hold it.
     twice: &'a Cell<Option<String>>,
 }
 

@@ -13,12 +13,12 @@ pub trait Model: Send + Sync + fmt::Debug {
     /// Returns the abilities of the model, as data.
     fn info(&self) -> &ModelInfo;
 
-    /// Asks the model. Neither waits nor fails: every failure is the last item of the stream.
+    /// Sends a request to the model. Neither waits nor fails: every failure is the last item of the stream.
     ///
     /// The stream does not borrow the model. Dropping it ends the request.
     fn stream(&self, request: Request) -> ChunkStream;
 
-    /// Returns the info of the model that gave a reply: this one, unless it stands for several.
+    /// Returns the info of the model that wrote a reply: this one, unless it combines several.
     fn info_of(&self, model: &ModelId) -> &ModelInfo {
         let _ = model;
         self.info()
@@ -26,7 +26,7 @@ pub trait Model: Send + Sync + fmt::Debug {
 
     /// Returns the same model with other abilities, or `None` if it cannot take them.
     ///
-    /// A resumed run asks with the abilities that it recorded.
+    /// A resumed run uses the abilities that it recorded.
     fn with_info(&self, info: &ModelInfo) -> Option<Arc<dyn Model>> {
         let _ = info;
         None
@@ -51,12 +51,12 @@ impl<M: Model + ?Sized> Model for Arc<M> {
     }
 }
 
-/// Asks a model and waits for the whole reply: a collect over its stream.
+/// Sends a request to a model and waits for the whole reply: a collect over its stream.
 ///
-/// Cancel: dropping the future ends the request; what was said so far is lost.
+/// Cancel: dropping the future ends the request; the partial reply is lost.
 ///
 /// # Errors
-/// Whatever the stream ended in; `Protocol` if it ended without a terminal.
+/// The error of the stream; `Protocol` if it ended without a terminal chunk.
 pub async fn complete(
     model: &(impl Model + ?Sized),
     request: Request,

@@ -17,10 +17,10 @@ pub struct Options {
     /// Randomness, 0.0 to 2.0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// The part of what is likely that is chosen from, 0.0 to 1.0; set this or the temperature.
+    /// The probability mass that tokens are sampled from, 0.0 to 1.0; set this or the temperature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// A number that makes equal requests answered alike, as far as a provider can.
+    /// A seed for reproducible answers, if the provider supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Texts that end the reply.
@@ -63,7 +63,7 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// None, although the tools are shown.
+    /// No calls, although the tools are declared.
     None,
     /// At least one, of the model's choice.
     Required,
@@ -75,7 +75,7 @@ pub enum ToolChoice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Format {
-    /// The name that the model is told for its answer, for example `invoice`: letters, digits, `_` and `-`, at most 64.
+    /// The name of the answer's format, for example `invoice`: letters, digits, `_` and `-`, at most 64.
     pub name: Arc<str>,
     /// The schema.
     pub schema: Arc<Value>,
@@ -86,7 +86,7 @@ pub struct Format {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cache {
-    /// Not asked for; a provider may cache all the same.
+    /// Not requested; a provider may cache anyway.
     Off,
     /// For minutes: each use keeps it alive.
     #[default]

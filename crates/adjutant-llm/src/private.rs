@@ -1,4 +1,5 @@
-//! Files and folders that only their owner can enter, whatever the umask: sessions, recordings and logs hold what was said.
+//! Files and directories that only their owner can access, whatever the umask: sessions, recordings and logs contain
+//! conversations.
 
 use std::{
     fs::{DirBuilder, OpenOptions},
@@ -6,7 +7,7 @@ use std::{
     path::Path,
 };
 
-/// Files that these options make can be read and written by their owner alone; those that are there stay as they are.
+/// Files created with these options are accessible only to their owner; existing files keep their mode.
 pub fn file(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);

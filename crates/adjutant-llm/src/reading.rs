@@ -8,11 +8,11 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-/// An enum whose tag stands among its fields.
+/// An enum with its tag among its fields.
 pub(crate) trait Tagged<'de>: Sized {
     /// The field that holds the tag.
     const TAG: &'static str;
-    /// The words that it may say.
+    /// The valid tags.
     const VARIANTS: &'static [&'static str];
 
     /// Reads the fields beside the tag; `variant` is one of the variants.

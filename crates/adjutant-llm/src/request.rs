@@ -12,7 +12,7 @@ pub struct Request {
     /// The system prompt; empty for none.
     #[serde(default)]
     pub system: Arc<str>,
-    /// The tools that the model may call, in the order in which it is shown them.
+    /// The tools that the model may call, in the order of their declarations.
     #[serde(default)]
     pub tools: Arc<[ToolDecl]>,
     /// The tools that messages of the conversation added ([`ToolChange`](crate::ToolChange)), in order; empty by default.

@@ -54,7 +54,8 @@ impl Schema {
         Self::compile_at(source, PLACE)
     }
 
-    /// The part of this schema at a JSON pointer, as a schema of its own; references still see the whole.
+    /// Returns the part of this schema at a JSON pointer as a separate schema; references still resolve in the whole
+    /// schema.
     ///
     /// # Errors
     /// `Invalid` if there is no schema at that place.
@@ -116,8 +117,8 @@ impl Schema {
         compiler
             .add_resource(PLACE, (*source).clone())
             .map_err(|error| invalid(&error))?;
-        // The compiler trusts that a pattern which it could parse can be built: one that is too large is a bug to it, and with
-        // debug assertions it panics.
+        // The compiler assumes that every pattern that it can parse can also be built. It treats a too large pattern
+        // as a bug, and panics with debug assertions.
         let too_large = || invalid(&"a pattern is too large");
         let compile = || match compiler.compile(place, &mut schemas) {
             Err(CompileError::Bug(_)) => Err(too_large()),

@@ -1,4 +1,4 @@
-//! A model that says what it was told to say: for tests of everything above a model.
+//! A model that replies with a script: for tests of everything above a model.
 
 use std::{
     collections::VecDeque,
@@ -17,7 +17,7 @@ use crate::{
     Model, ModelInfo, Reply, Request, Thinking, Usage, Warning,
 };
 
-/// The number of characters of one delta, unless the script says otherwise.
+/// The default number of characters per delta.
 const DELTA_CHARS: usize = 8;
 
 /// A model that gives scripted replies, one for each request, in order.
@@ -35,7 +35,7 @@ struct State {
     requests: Vec<Request>,
 }
 
-/// One scripted reply: what is said, where it pauses, and how it ends.
+/// One scripted reply: its content, its pauses, and its end.
 #[derive(Default)]
 pub struct Script {
     parts: Vec<ScriptedPart>,
@@ -58,7 +58,7 @@ enum ScriptedPart {
     Opaque { issuer: Arc<str>, value: Value },
 }
 
-/// A place where a scripted stream waits until the test lets it go on.
+/// A gate at which a scripted stream waits until the test opens it.
 #[derive(Debug, Clone)]
 pub struct Gate {
     reached: watch::Sender<bool>,
@@ -78,7 +78,7 @@ impl ScriptedModel {
         }
     }
 
-    /// Sets what the model says about itself.
+    /// Sets the info of the model.
     #[must_use]
     pub fn info(mut self, info: ModelInfo) -> Self {
         self.info = info;
@@ -95,7 +95,7 @@ impl ScriptedModel {
         self.state().requests.clone()
     }
 
-    /// Checks that every scripted reply was asked for.
+    /// Checks that every scripted reply was requested.
     ///
     /// # Panics
     /// If one was not.
@@ -134,7 +134,7 @@ impl Model for ScriptedModel {
 }
 
 impl Script {
-    /// A reply that says nothing.
+    /// Creates an empty reply.
     pub fn new() -> Self {
         Self::default()
     }
@@ -147,14 +147,14 @@ impl Script {
         }
     }
 
-    /// Says a text block.
+    /// Adds a text block.
     #[must_use]
     pub fn text(mut self, text: impl Into<Arc<str>>) -> Self {
         self.parts.push(ScriptedPart::Text(text.into()));
         self
     }
 
-    /// Says a thinking block.
+    /// Adds a thinking block.
     #[must_use]
     pub fn thinking(mut self, thinking: Thinking) -> Self {
         self.parts.push(ScriptedPart::Thinking(thinking));
@@ -177,7 +177,7 @@ impl Script {
         self
     }
 
-    /// Says a block that only its issuer understands.
+    /// Adds a block that only its issuer understands.
     #[must_use]
     pub fn opaque(mut self, issuer: impl Into<Arc<str>>, value: Value) -> Self {
         self.parts.push(ScriptedPart::Opaque {
@@ -215,7 +215,7 @@ impl Script {
         self
     }
 
-    /// Ends the stream in an error, after what was said.
+    /// Ends the stream with an error after the scripted content.
     #[must_use]
     pub fn fail(mut self, error: Error) -> Self {
         self.failure = Some(error);
@@ -365,7 +365,7 @@ impl ScriptedPart {
 }
 
 impl Gate {
-    /// Waits until a stream stands at the gate.
+    /// Waits until a stream reaches the gate.
     pub async fn reached(&self) {
         let mut reached = self.reached.subscribe();
         // The sender lives in `self`, so waiting cannot fail.

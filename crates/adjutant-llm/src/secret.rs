@@ -1,6 +1,6 @@
-//! Secrets: the forms in which one may stand in a text, as it is and as usual encodings write it, and whether it is the one that was shown.
+//! Secrets: the forms of a secret in a text, raw and in the usual encodings, and a comparison in constant time.
 
-/// The digits of base64, in the form of MIME and in that of addresses.
+/// The digits of base64, in the MIME form and in the URL form.
 const DIGITS: [&[u8; 64]; 2] = [
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
@@ -52,7 +52,7 @@ pub fn forms(secret: &str) -> Vec<String> {
     forms
 }
 
-/// True if both are the same, in a time that does not tell how much of one is right; how long a secret is, is none.
+/// True if both are equal. The time does not depend on the number of equal bytes; the length of a secret is public.
 pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     let differs = one
         .iter()
@@ -73,7 +73,7 @@ fn base64(bytes: &[u8], before: usize, digits: &[u8; 64]) -> String {
                 .is_some_and(|byte| byte >> (7 - at % 8) & 1 == 1),
         )
     };
-    // A digit has 6 bits; the first and the last one may have bits of what is beside.
+    // A digit has 6 bits; the first and the last one may contain bits of neighboring data.
     let (first, last) = ((before * 8).div_ceil(6), whole.len() * 8 / 6);
     let value = |at: usize| (0..6).fold(0, |value, part| value << 1 | bit(at * 6 + part));
     (first..last)

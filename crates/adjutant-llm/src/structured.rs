@@ -1,4 +1,4 @@
-//! Answers that fit a schema: asked for in the way that the model has, checked, and sent back for repair.
+//! Answers that fit a schema: requested in the mode of the model, validated, and returned for repair.
 
 mod ask;
 mod form;
@@ -29,9 +29,9 @@ const MAX_PAUSES: u32 = 8;
 
 /// The form that an answer must have: a schema, compiled once, and the type that is read from it. Cheap to clone.
 ///
-/// How it is asked for is data of the model ([`ModelInfo::structured`](crate::ModelInfo::structured)): by the wire's
-/// own mode, by a call that the model must make, or by words. The answer is validated whatever the way; where it does
-/// not fit, the model is shown every place that is wrong and asked again, twice unless it is set.
+/// The mode of the request is data of the model ([`ModelInfo::structured`](crate::ModelInfo::structured)): the wire's
+/// own mode, a forced call, or an instruction. The answer is validated in every mode. An invalid answer is returned
+/// to the model with every wrong place, twice by default.
 ///
 /// A schema that is not one of an object is wrapped in an object with the one field `value`, because wires take no
 /// other; the wrapping is taken off again.
@@ -62,7 +62,7 @@ impl<T: DeserializeOwned + JsonSchema> Shape<T> {
     /// The shape of a Rust type, named after it.
     ///
     /// # Errors
-    /// `Invalid` if the type's schema is none.
+    /// `Invalid` if the type's schema is not valid.
     pub fn new() -> Result<Self, Error> {
         Self::of(form::format_of::<T>())
     }
@@ -81,19 +81,19 @@ impl<T: DeserializeOwned> Shape<T> {
         })
     }
 
-    /// The name and the schema that models are shown.
+    /// Returns the name and the schema that models receive.
     pub fn format(&self) -> &Format {
         self.form.format()
     }
 
-    /// Asks a model for an answer of this shape. The tools of the request are shown, but not to be called.
+    /// Requests an answer of this shape. The tools of the request are declared, but must not be called.
     ///
-    /// Cancel: dropping the future ends the request; what was said so far is lost.
+    /// Cancel: dropping the future ends the request; the partial answer is lost.
     ///
     /// # Errors
-    /// Whatever a stream ended in. `Refused` if the model refused or a filter stopped it; `Invalid` if the output
-    /// limit cut the answer off, or a tool of the request has the name of the shape; `Protocol` if the model called a
-    /// tool of the request, or if its answer still does not fit after all repairs.
+    /// The error of a stream. `Refused` if the model refused or a filter stopped it; `Invalid` if the output limit
+    /// cut the answer off, or a tool of the request has the name of the shape; `Protocol` if the model called a tool
+    /// of the request, or if its answer is still invalid after all repairs.
     pub async fn ask(
         &self,
         model: &(impl Model + ?Sized),
@@ -130,10 +130,10 @@ impl<T: DeserializeOwned> Shape<T> {
         self.form.given()
     }
 
-    /// The request of an agent that works with its tools until it answers in this shape, asked in the way of the model.
-    /// The conversation must hold [`words`](Self::words).
+    /// Returns the request of an agent that works with its tools until it answers in this shape, in the mode of the
+    /// model. The conversation must contain [`words`](Self::words).
     ///
-    /// If no tool may be called any more (`ToolChoice::None`), it is asked for the answer now.
+    /// If no tool may be called any more (`ToolChoice::None`), the request demands the answer now.
     ///
     /// # Errors
     /// `Invalid` if a tool of the request has the name of the shape.
@@ -153,18 +153,18 @@ impl<T: DeserializeOwned> Shape<T> {
         ask::words(Mode::of(info, options), &self.form, has_tools)
     }
 
-    /// The answer in a reply to such a request, or what is wrong with it, in words for the model; `None` if the reply
-    /// is none and the work goes on.
+    /// Returns the answer in a reply to such a request, or its errors as a text for the model; `None` if the reply
+    /// contains no answer and the work continues.
     pub fn read(&self, reply: &Reply) -> Option<Result<Value, String>> {
         Some(read::within(reply, &self.form)?.map_err(|wrong| read::misfit(&wrong)))
     }
 
-    /// Says that a value which fits the schema is not an answer all the same.
+    /// Returns the message for a value that fits the schema but cannot be read as an answer.
     pub fn misfit(error: &serde_json::Error) -> String {
         read::misfit(&[read::whole(error.to_string())])
     }
 
-    /// Says what is wrong with an answer, and asks for it again in the way of the model.
+    /// Returns the message that lists the errors of an answer and requests it again in the mode of the model.
     pub fn again(&self, info: &ModelInfo, options: &Options, wrong: &str) -> UserMessage {
         ask::again(Mode::of(info, options), &self.form, wrong)
     }
@@ -184,10 +184,10 @@ impl<T: DeserializeOwned> Shape<T> {
     }
 }
 
-/// Asks a model for an answer of a Rust type; see [`Shape`], which compiles the type's schema only once.
+/// Requests an answer of a Rust type; see [`Shape`], which compiles the type's schema only once.
 ///
 /// # Errors
-/// As [`Shape::new`] and [`Shape::ask`].
+/// The errors of [`Shape::new`] and [`Shape::ask`].
 pub async fn complete_as<T: DeserializeOwned + JsonSchema>(
     model: &(impl Model + ?Sized),
     request: Request,
@@ -195,10 +195,10 @@ pub async fn complete_as<T: DeserializeOwned + JsonSchema>(
     Shape::new()?.ask(model, request).await
 }
 
-/// Asks a model for JSON that fits a schema; see [`Shape`], which compiles it only once.
+/// Requests JSON that fits a schema; see [`Shape`], which compiles it only once.
 ///
 /// # Errors
-/// As [`Shape::of`] and [`Shape::ask`].
+/// The errors of [`Shape::of`] and [`Shape::ask`].
 pub async fn complete_json(
     model: &(impl Model + ?Sized),
     request: Request,

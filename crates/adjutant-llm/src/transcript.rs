@@ -1,4 +1,4 @@
-//! An append-only list of entries whose clones are cheap. What the next request shows of it is a `View`.
+//! An append-only list of entries with cheap clones. A `View` selects its part for the next request.
 
 mod encodings;
 mod meter;
@@ -86,7 +86,7 @@ impl Transcript {
         stored
     }
 
-    /// Appends an entry that stands in another transcript, under the id it has there.
+    /// Appends an entry of another transcript, under its id there.
     ///
     /// The next id grows past it. Invariant: that id is above all ids of this transcript.
     pub(crate) fn push_stored(&mut self, stored: Arc<Stored>) {
@@ -160,7 +160,7 @@ impl Transcript {
             .chain(self.tail.iter())
     }
 
-    /// The entries from a position on; costs what it yields.
+    /// Returns the entries from a position on; costs only the yielded entries.
     pub fn iter_from(&self, at: usize) -> impl Iterator<Item = &Arc<Stored>> {
         (at..self.len()).filter_map(|at| self.get(at))
     }
@@ -196,7 +196,7 @@ impl Index<usize> for Transcript {
     /// The entry at a position.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the position does not exist.
     #[expect(clippy::expect_used, reason = "the documented contract of Index")]
     fn index(&self, at: usize) -> &Entry {
         &self

@@ -35,7 +35,7 @@ pub struct Usage {
 pub struct NanoUsd(pub u64);
 
 impl NanoUsd {
-    /// The sum of two costs, as far as they are known; `None` if neither is.
+    /// Returns the sum of the known costs; `None` if neither is known.
     pub fn sum_known(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(one), Some(other)) => Some(one + other),

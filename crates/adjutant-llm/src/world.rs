@@ -1,4 +1,4 @@
-//! Clock, ids and chance, injected: what a test fixes, and a program takes from the system.
+//! Clock, ids and randomness, injected: a test fixes them, and a program uses the system's.
 
 use std::{
     fmt,
@@ -48,7 +48,7 @@ pub struct Utc {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemWorld;
 
-/// A world that stands still until it is moved; ids count from 1, chance runs through a fixed sequence.
+/// A world whose clock is moved explicitly; ids count from 1, and randomness follows a fixed sequence.
 #[derive(Debug, Default)]
 pub struct FixedWorld {
     now_ms: AtomicU64,

@@ -17,8 +17,8 @@ pub(crate) type PendingChunks = VecDeque<Result<Chunk, Error>>;
 /// After how many withheld chunks in a row others get their turn.
 const BURST: u32 = 64;
 
-/// One attempt. Its start and what it used are withheld until it says something, so that one that said nothing can be
-/// given up without a trace.
+/// One attempt. Its start and its usage are withheld until the first content, so that an attempt without content can
+/// be discarded without a trace.
 pub(crate) struct Attempt {
     stream: ChunkStream,
     start: Option<Chunk>,
@@ -34,19 +34,19 @@ pub(crate) struct Attempt {
     empty: EmptyReply,
 }
 
-/// The condition under which a reply that says nothing and stops normally is an error, so that it is requested again.
+/// The condition under which an empty reply with a normal stop is an error, so that it is requested again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EmptyReply {
     /// Never: it is the reply.
     Accept,
-    /// While the attempt has shown nothing.
+    /// While the attempt has emitted no content.
     RejectUnseen,
     /// Always.
     Reject,
 }
 
 impl Attempt {
-    /// Asks the model.
+    /// Sends the request to the model.
     pub(crate) fn new(model: &dyn Model, request: &Request, empty: EmptyReply) -> Self {
         Self {
             stream: model.stream(request.clone()),
@@ -107,7 +107,7 @@ impl Attempt {
         Poll::Pending
     }
 
-    /// True if this reply says nothing although it stops normally, and is to be requested again.
+    /// True if this reply is empty in spite of a normal stop, and must be requested again.
     fn rejects(&self, reply: &Reply) -> bool {
         match self.empty {
             EmptyReply::Accept => return false,
@@ -128,7 +128,7 @@ impl Attempt {
         self.taken.saturating_add(1)
     }
 
-    /// Gives the attempt up: what was shown is taken back, and what was used without a word is told.
+    /// Discards the attempt: emitted content is retracted, and usage without content is reported.
     pub(crate) fn give_up(mut self, cause: Error, out: &mut PendingChunks) {
         if !self.shown && self.usage.total() == 0 {
             return;
@@ -165,7 +165,7 @@ impl Attempt {
         }
     }
 
-    /// Notes what is shown. After an attempt that takes itself back nothing is.
+    /// Records the emitted chunks. After an attempt that retracts itself, nothing counts as emitted.
     fn show(&mut self, chunk: Chunk) -> Chunk {
         self.shown = true;
         match &chunk {

@@ -1,4 +1,4 @@
-//! Asks another model when one fails: in a fixed order, and by what the error is.
+//! Uses another model if one fails: in a fixed order, depending on the error.
 
 use std::{
     fmt,
@@ -17,18 +17,18 @@ use crate::{
 /// The largest number of characters of an error in a warning.
 const MAX_CAUSE: usize = 300;
 
-/// Several models in an order; the next one is asked when one fails.
+/// Several models in an order; the next one is used if one fails.
 ///
-/// Each gets the same request, and its wire shows it the history as it needs it. By default the next one is asked only
-/// while nothing was shown; with [`Fallback::retract`] what was shown is taken back by `Chunk::Retracted`. What counts as
-/// shown, and how tokens are accounted for that were used without a word, is as in [`crate::Retry`]. The attempts are
-/// numbered through. The `Start` of the model that answers has a warning of the kind `FellBack` for each model that
-/// failed; if all fail, the error of the last one is given as it is.
+/// Each gets the same request, and its wire projects the history for it. By default the next one is used only while
+/// nothing was emitted. With [`Fallback::retract`], emitted content is retracted by `Chunk::Retracted`. The
+/// definition of emitted content, and the accounting of tokens without content, is the same as in [`crate::Retry`].
+/// The attempts are numbered consecutively. The `Start` of the model that answers contains a warning of the kind
+/// `FellBack` for each model that failed; if all fail, the error of the last one is returned unchanged.
 ///
 /// By default, these kinds of errors lead to the next model: `RateLimited`, `Overloaded`, `Network`, `Timeout`,
 /// `Generation`, `Protocol`, `Auth`, `Config`, and `Overflow`, the last only to a model with a larger context window.
 ///
-/// Cancel: dropping the stream ends the request to the model that is asked.
+/// Cancel: dropping the stream ends the current request.
 ///
 /// # Example
 /// ```
@@ -44,19 +44,19 @@ const MAX_CAUSE: usize = 300;
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Fallback {
-    /// The model that is asked first.
+    /// The first model.
     pub first: Arc<dyn Model>,
-    /// The models that are asked when all before them failed, in order; none by default.
+    /// The models that are used if all previous ones failed, in order; none by default.
     pub rest: Vec<Arc<dyn Model>>,
     /// The kinds of errors that lead to the next model: by default all that another model may not meet. `Overflow` leads
     /// only to a model with a larger window.
     pub kinds: Arc<[ErrorKind]>,
-    /// True if the next model is asked also after something was shown, which is taken back then; false by default.
+    /// True if the next model is used even after content was emitted, which is then retracted; false by default.
     pub retract: bool,
 }
 
 impl Fallback {
-    /// The model that is asked first.
+    /// Creates a fallback with its first model.
     pub fn new(first: impl Model + 'static) -> Self {
         use ErrorKind::{
             Auth, Config, Generation, Network, Overflow, Overloaded, Protocol, RateLimited, Timeout,
@@ -80,7 +80,7 @@ impl Fallback {
         }
     }
 
-    /// Adds a model that is asked when all before it failed.
+    /// Adds a model that is used if all previous ones failed.
     pub fn or(mut self, next: impl Model + 'static) -> Self {
         self.rest.push(Arc::new(next));
         self
@@ -90,7 +90,7 @@ impl Fallback {
         std::iter::once(&self.first).chain(&self.rest)
     }
 
-    /// The place of the model that is asked after the one at this place failed.
+    /// Returns the place of the model that is used after the model at this place failed.
     fn next(&self, failed: usize, error: &Error) -> Option<(usize, &Arc<dyn Model>)> {
         if !self.kinds.contains(&error.kind()) {
             return None;
@@ -154,7 +154,7 @@ struct Falling {
 }
 
 impl Falling {
-    /// The model failed: the next one is asked, or the stream ends.
+    /// Handles a failed model: uses the next one, or ends the stream.
     fn failed(&mut self, error: Error) {
         let Some(attempt) = self.attempt.take() else {
             return;
@@ -191,7 +191,7 @@ impl Falling {
     }
 }
 
-/// Tells in a start which models failed before.
+/// Adds a warning for each failed model to a start.
 fn warn(chunk: &mut Chunk, failures: &[Warning]) {
     if let Chunk::Start { warnings, .. } = chunk {
         warnings.extend(failures.iter().cloned());

@@ -13,9 +13,9 @@ use tokio::time::{Instant, Sleep};
 
 use crate::{Error, ErrorKind, RateLimits};
 
-/// The longest that all are held because a server said so; then one request finds out.
+/// The longest time that all requests are held because a server demanded it; then one request probes the server.
 const MAX_HOLD: Duration = Duration::from_secs(60);
-/// The largest debt of a bucket, in minutes' worth, whatever a server says was used.
+/// The largest debt of a bucket, in minutes' worth, whatever usage a server reports.
 const MAX_DEBT: f64 = 10.0;
 /// The shortest wait: a bucket that lacks a fraction is not looked at in a tight loop.
 const MIN_WAIT: Duration = Duration::from_millis(1);
@@ -35,16 +35,15 @@ pub struct PerMinute {
 
 /// Limits that are shared: each clone is the same limiter.
 ///
-/// Each limit is a bucket that is full at the beginning, holds a minute's worth and refills continuously, as the
-/// providers' own do. A request takes what it is estimated to use before it is sent, and gives back or pays the rest
-/// when it has ended; a bucket in debt refills first, of ten minutes' worth at most. A request that is bigger than a
-/// whole bucket passes when the bucket is full. Requests pass strictly in the order in which they came, so a big one is
-/// not overtaken for ever.
+/// Each limit is a bucket that is full at the beginning, holds a minute's worth and refills continuously, like the
+/// providers' own. A request takes its estimated usage before it is sent, and returns or pays the difference when it
+/// has ended; a bucket in debt refills first, for ten minutes' worth at most. A request that exceeds a whole bucket
+/// passes when the bucket is full. Requests pass strictly in order of arrival, so a large one is never overtaken.
 ///
-/// What the server says goes before: a bucket shrinks to what it says is left. Where that is nothing, or an error asks
-/// to wait, everyone is held until then, for a minute at most.
+/// The server's report takes precedence: a bucket shrinks to the reported rest. If nothing is left, or an error
+/// requests a wait, all requests are held until then, for a minute at most.
 ///
-/// One limiter stands for one account and one class of models, as the provider counts them.
+/// Use one limiter per account and class of models, as the provider counts them.
 ///
 /// Source: Anthropic's rate limits (token buckets that refill continuously), 2026-06.
 #[derive(Clone)]
@@ -81,7 +80,8 @@ pub(crate) struct Tokens {
     pub(crate) output: u64,
 }
 
-/// The place of a request: in the queue, then among those that run. Leaving it wakes whoever is first.
+/// The place of a request: in the queue, then among the running ones. Leaving it wakes the first request in the
+/// queue.
 pub(crate) struct Permit {
     limiter: Limiter,
     tokens: Tokens,
@@ -103,7 +103,7 @@ enum PermitState {
 
 enum Turn {
     Now,
-    /// Someone else is first.
+    /// Another request is first.
     Later,
     At(Instant),
 }
@@ -140,7 +140,7 @@ impl Limiter {
         self.state().queue.len()
     }
 
-    /// Takes what a server said about its limits; whether it said that fewer tokens are left than were counted here.
+    /// Reads the limits that a server reported; returns whether fewer tokens are left than were counted here.
     fn learn(&self, said: &RateLimits) -> bool {
         if *said == RateLimits::default() {
             return false;
@@ -159,13 +159,13 @@ impl Limiter {
         fewer
     }
 
-    /// Lets nobody pass for this long.
+    /// Holds all requests for this long.
     pub(crate) fn hold(&self, wait: Duration) {
         let now = Instant::now();
         self.change(now, |state| state.hold(now, wait));
     }
 
-    /// Changes the buckets and lets the first one in the queue look at them anew.
+    /// Changes the buckets and lets the first request in the queue check them again.
     fn change(&self, now: Instant, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
         state.refill(now);
@@ -205,7 +205,7 @@ impl State {
         }
     }
 
-    /// Takes what the request needs and notes it, or says when there may be enough.
+    /// Takes the amount that the request needs, or returns when it may be available.
     fn enter(&mut self, tokens: Tokens, taken: &mut [f64; 2]) -> Turn {
         let now = Instant::now();
         if let Some(until) = self.held_until.filter(|until| *until > now) {
@@ -244,7 +244,7 @@ impl Bucket {
     }
 }
 
-/// Lowers a bucket to what is left; true if it had more.
+/// Lowers a bucket to the reported rest; true if it had more.
 fn shrink(bucket: &mut Option<Bucket>, left: Option<u64>) -> bool {
     let (Some(bucket), Some(left)) = (bucket, left) else {
         return false;
@@ -267,7 +267,7 @@ impl Permit {
         }
     }
 
-    /// Takes what a server said about its limits in answer to this request.
+    /// Reads the limits that a server reported in answer to this request.
     pub(crate) fn learn(&mut self, said: &RateLimits) {
         self.told |= self.limiter.learn(said);
     }
@@ -342,7 +342,7 @@ impl Permit {
         turn
     }
 
-    /// Gives back or pays the difference between what was taken and what was used, once.
+    /// Returns or pays the difference between the taken and the used amount, once.
     pub(crate) fn settle(&mut self, used: Tokens) {
         if mem::replace(&mut self.stage, PermitState::Left) != PermitState::Running {
             return;

@@ -21,13 +21,13 @@ const MAX_OUTPUT_TAKEN: u64 = 4_096;
 /// A model whose requests wait until a [`Limiter`] lets them pass.
 ///
 /// Before a request is sent, it takes one request, the estimated size of its input, and its `max_output_tokens`, of
-/// which at most 4,096. When it has ended, this is corrected by what was really used: by the reported usage; without
-/// one, by the estimate and the length of what was said. A request that was refused before it began used no tokens.
-/// The limiter learns from what the server says in `Start` and from errors that ask to wait.
+/// which at most 4,096. When it has ended, this is corrected by the reported usage; without a report, by the estimate
+/// and the length of the answer. A request that was refused before its start used no tokens. The limiter learns from
+/// the limits in `Start` and from errors that request a wait.
 ///
 /// Best put right around a wire, so that each retry waits for its turn; see [`crate::Retry`] for the order in general.
 ///
-/// Cancel: dropping a stream that waits gives its place to the next; dropping one that runs settles what it used.
+/// Cancel: dropping a waiting stream frees its place in the queue; dropping a running one settles its usage.
 ///
 /// # Example
 /// ```
@@ -115,7 +115,7 @@ struct SeenUsage {
     usage: Usage,
     /// The number of bytes of the reply so far.
     said: u64,
-    /// True if the server has told the final usage.
+    /// True if the server has reported the final usage.
     exact: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Records what a model was asked and how it answered, and plays it back without the model.
+//! Records the requests to a model and its answers, and plays them back without the model.
 
 mod cassette;
 mod difference;
@@ -23,9 +23,9 @@ use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Req
 
 /// A model that answers from a recording, chunk for chunk and without waiting.
 ///
-/// A request is answered by the exchange that was recorded for the same request; when the same one was recorded
-/// several times, in their order. What was not recorded, or not as often, ends in an error of the kind `Invalid` whose
-/// message shows where the request differs from the nearest one that is still to be played.
+/// A request is answered by the exchange that was recorded for the same request; if the same one was recorded several
+/// times, in their order. A request that was not recorded, or not as often, fails with an error of the kind
+/// `Invalid`. Its message shows the difference from the nearest exchange that has not been played.
 ///
 /// Cancel: dropping a stream has no effect; its exchange is played.
 ///
@@ -81,7 +81,7 @@ impl Replay {
         look(&mut self.left.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the error that says why there is no exchange for the request.
+    /// Returns the error that explains why no exchange matches the request.
     fn missing(&self, request: &Request, known: bool) -> Error {
         let exchanges = &self.cassette.exchanges;
         let mut message = if known {
@@ -169,7 +169,7 @@ impl Stream for Playing {
                 Ending::Failed { error } => State::Failing(error.clone()),
                 Ending::Dropped => {
                     let message = "the recording ends here, because the stream was dropped";
-                    // As if the reader's patience had ended, so that what stands around a recorder does as it did.
+                    // Fails with a timeout, so that decorators around a recorder behave as they did.
                     State::Failing(Error::new(ErrorKind::Timeout, message))
                 }
             };

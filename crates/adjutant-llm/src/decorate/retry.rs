@@ -19,18 +19,19 @@ use crate::{
 /// The share of a wait that is left to chance.
 const JITTER: f64 = 0.25;
 
-/// A model that is asked again when it fails.
+/// A model that retries failed requests.
 ///
-/// By default an attempt is followed by another one only while nothing of it was shown: its `Start` and `Usage` are
-/// withheld until a block begins. With [`Retry::retract`] an attempt that was shown in part is taken back by
-/// `Chunk::Retracted`, with what it used, and the next one follows. An attempt that said nothing leaves no trace, unless
-/// it used tokens: then its `Start` and a `Retracted` tell, so that every token is accounted for. Each attempt raises
-/// `Request::attempt`, so that no two of them make the same call ids.
+/// By default an attempt is followed by another one only while nothing was emitted: its `Start` and `Usage` are
+/// withheld until a block starts. With [`Retry::retract`], a partly emitted attempt is retracted by
+/// `Chunk::Retracted`, with its usage, and the next one follows. An attempt without content leaves no trace, unless
+/// it used tokens: then its `Start` and a `Retracted` are emitted, so that every token is accounted for. Each attempt
+/// increments `Request::attempt`, so that no two of them create the same call ids.
 ///
-/// Decorators are put around each other. What stands inside is done for each attempt; in general:
-/// `Recorder(Timeout::total(Fallback(Retry(RateLimit(Timeout(wire))), Retry(…))))`. So each attempt waits for its turn
-/// before its time runs, a model is tried again before another one is asked, and the whole has an end. A recorder
-/// outside keeps what the reader saw; one inside keeps each attempt, and what stands around it works again in a replay.
+/// Decorators are nested. Inner ones apply to each attempt; in general:
+/// `Recorder(Timeout::total(Fallback(Retry(RateLimit(Timeout(wire))), Retry(…))))`. So each attempt waits for the
+/// rate limit before its timeout starts, a model is retried before the next one is used, and the total time is
+/// limited. A recorder outside records the final stream; a recorder inside records each attempt, and the decorators
+/// around it run again in a replay.
 ///
 /// Cancel: dropping the stream ends the attempt at hand, or the wait for the next one.
 ///
@@ -49,20 +50,20 @@ const JITTER: f64 = 0.25;
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Retry {
-    /// The model that is asked.
+    /// The inner model.
     pub model: Arc<dyn Model>,
     /// The errors that are tried again, how often, and after which waits; the default policy by default.
     pub policy: RetryPolicy,
     /// The source of chance; the system's by default.
     pub world: Arc<dyn World>,
-    /// True if it is tried again also after something was shown, which is taken back then; false by default.
+    /// True if it retries even after content was emitted, which is then retracted; false by default.
     pub retract: bool,
 }
 
 /// The rules of a retry: the errors that are tried again, the number of retries, and the waits before them.
 ///
-/// The wait before retry n, counted from 0, is `first_wait · 2ⁿ`, at most `longest_wait`, less up to a quarter of it by
-/// chance. A wait that the provider asked for is kept instead, to the letter.
+/// The wait before retry n, counted from 0, is `first_wait · 2ⁿ`, at most `longest_wait`, minus up to a quarter of it
+/// at random. A wait that the provider requested is observed exactly instead.
 ///
 /// An error of the kind `Generation` is tried again once. So is an empty reply that stops normally; a second one in a row
 /// is accepted.
@@ -74,13 +75,13 @@ pub struct RetryPolicy {
     pub max_retries: u32,
     /// The wait before the first retry; 0.5 s.
     pub first_wait: Duration,
-    /// The longest wait that is not asked for; 8 s.
+    /// The longest wait without a request of the provider; 8 s.
     pub longest_wait: Duration,
-    /// The longest wait that may be asked for; 60 s. An error that asks for more is not tried again.
+    /// The longest wait that a provider may request; 60 s. An error that requests more is not retried.
     pub longest_asked_wait: Duration,
-    /// The kinds of errors that are tried again, unless the provider said what to do (`Error::should_retry`):
-    /// `RateLimited`, `Overloaded`, `Network`, `Timeout`, `Generation` (once), and `Protocol`, since an answer that is not
-    /// what the protocol says is mostly one that was cut on its way.
+    /// The kinds of errors that are retried, unless the provider decides (`Error::should_retry`): `RateLimited`,
+    /// `Overloaded`, `Network`, `Timeout`, `Generation` (once), and `Protocol`, since an answer that violates the
+    /// protocol is usually one that was cut off.
     pub kinds: Arc<[ErrorKind]>,
 }
 
@@ -175,7 +176,7 @@ impl RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Adds to the message that the provider asks for a longer wait than is kept, if it does.
+    /// Adds to the message that the provider requested a longer wait than the maximum, if it did.
     #[cold]
     fn explain_wait(&self, error: Error) -> Error {
         match error.retry_after() {
@@ -197,7 +198,7 @@ struct Retrying {
     /// True if a failed generation, or an empty reply, was requested again.
     has_regenerated: bool,
     pending: PendingChunks,
-    /// There while the model is asked.
+    /// Present while a request is running.
     attempt: Option<Attempt>,
     /// There while the next attempt is waited for.
     wait: Option<Pin<Box<Sleep>>>,

@@ -128,7 +128,7 @@ impl Timed {
         *self.began.get_or_insert_with(Instant::now)
     }
 
-    /// The next limit that is passed if nothing comes. A limit beyond the end of the clock is none.
+    /// Returns the next limit that expires if nothing arrives. A limit beyond the end of the clock is ignored.
     fn deadline(&mut self, now: Instant) -> Option<Deadline> {
         let began = self.began();
         let since = *self.idle_since.get_or_insert(now);
@@ -161,7 +161,7 @@ impl Timed {
         if self.timer.is_none() && tokio::runtime::Handle::try_current().is_err() {
             return Poll::Pending;
         }
-        // The timer is set anew only when it would fire late, or has fired early.
+        // The timer is reset only if it would fire late, or has fired early.
         let timer = self
             .timer
             .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));

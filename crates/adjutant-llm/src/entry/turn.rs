@@ -136,7 +136,7 @@ impl OpenTurn {
         })
     }
 
-    /// Closes the turn; a call that has no result yet gets the one that is made for it.
+    /// Closes the turn; a call without a result gets the result that this function creates for it.
     pub fn close_with(self, result: impl Fn(&Call) -> CallResult) -> Turn {
         let slots = self.reply.calls().zip(self.slots);
         let results = slots

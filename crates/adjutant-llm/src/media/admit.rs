@@ -186,7 +186,7 @@ pub fn check(content: Content) -> Result<Content, Unfit> {
     }
 }
 
-/// Returns the base64 of a source: its own, or that of a `data:` URL; `None` if the bytes are elsewhere.
+/// Returns the base64 of a source: its data, or the data of a `data:` URL; `None` if the bytes are elsewhere.
 fn encoded(source: &Source) -> Option<&str> {
     match source {
         Source::Base64 { data } => Some(data),

@@ -26,7 +26,7 @@ const MAX_DECODED: u64 = 512 * 1_024 * 1_024;
 /// The qualities with which a JPEG is written, until it is small enough.
 const QUALITIES: [u8; 3] = [85, 70, 50];
 
-/// Images are decoded one at a time, so that the memory of all of them is that of one.
+/// Images are decoded one at a time, so that only one of them is in memory.
 static DECODING: Mutex<()> = Mutex::new(());
 
 /// Returns the image as it can be sent if its bytes cannot be: smaller, upright, in eight bits of RGB, its first frame.
@@ -165,7 +165,7 @@ fn flatten(image: &DynamicImage) -> RgbImage {
     })
 }
 
-/// True if a JPEG has its end: a decoder fills what is missing with gray, vendors refuse it.
+/// True if a JPEG has its end: a decoder fills the missing part with gray, but vendors refuse it.
 fn is_whole(bytes: &[u8], media_type: &str) -> bool {
     const END: usize = 4_096;
     media_type != "image/jpeg"

@@ -9,7 +9,7 @@ pub fn is_held(content: &Content) -> bool {
     !matches!(content, Content::Text { .. })
 }
 
-/// Returns the media of an entry, in order: those of a message, or of the results of a turn.
+/// Returns the media of an entry, in order: of a message, or of the results of a turn.
 pub fn media_of(entry: &Entry) -> impl Iterator<Item = &Content> {
     let (message, results) = match entry {
         Entry::User(message) => (&*message.content, &[][..]),

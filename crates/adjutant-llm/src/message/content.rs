@@ -38,7 +38,7 @@ pub struct Image {
 pub struct Document {
     /// The MIME type, for example `application/pdf`.
     pub media_type: Arc<str>,
-    /// The file name shown to the model.
+    /// The file name for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
     /// The place of the bytes.

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Names one call of a model for a tool: the turn, attempt and block it stands in.
+/// Identifies one tool call of a model by its turn, attempt and block.
 ///
 /// Unique within a thread. Text form: `c<turn>_<attempt>_<block>`, which every provider accepts as a call id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

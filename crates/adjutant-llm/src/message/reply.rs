@@ -15,7 +15,7 @@ use crate::{
 pub struct Reply {
     /// The model that answered, as `provider/model`.
     pub model: ModelId,
-    /// The blocks, in the order in which they were said.
+    /// The blocks, in the order of the reply.
     pub blocks: Vec<Arc<Block>>,
     /// The reason of its end.
     pub stop: FinishReason,
@@ -29,7 +29,7 @@ pub struct Reply {
     /// The usage, normalised.
     #[serde(default)]
     pub usage: Usage,
-    /// The usage as the provider told it; `null` if it told nothing.
+    /// The usage as the provider reported it; `null` if it reported none.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub raw_usage: Extra,
     /// The provider's id of the reply, if it gave one.
@@ -112,7 +112,7 @@ pub struct Call {
         deserialize_with = "reading::some_text"
     )]
     pub wire_id: Option<Arc<str>>,
-    /// The tool that is asked for.
+    /// The tool of the call.
     pub name: ToolName,
     /// The raw arguments exactly as the model wrote them; they need not be JSON.
     #[serde(deserialize_with = "reading::text")]
@@ -127,7 +127,7 @@ pub struct Call {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FinishReason {
-    /// The model had said what it wanted to say.
+    /// The model finished its reply.
     End,
     /// A stop sequence was met.
     Sequence,

@@ -12,9 +12,9 @@ use crate::Content;
 pub struct CallResult {
     /// The status of the call at its end.
     pub status: Status,
-    /// The content that the model is shown.
+    /// The content for the model.
     pub content: Vec<Content>,
-    /// The details that the application is shown; never sent to a model. `null` for none.
+    /// The details for the application; never sent to a model. `null` by default.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,
     /// The effect on the run: whether it should end after this batch of calls; `No` by default.
@@ -28,7 +28,7 @@ pub struct CallResult {
     pub pinned: bool,
 }
 
-/// The status of a call at its end. Everything but `Ok` is shown to the model as an error.
+/// The final status of a call. Everything but `Ok` is an error for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -62,10 +62,10 @@ pub enum Status {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Terminate {
-    /// The run goes on.
+    /// The run continues.
     #[default]
     No,
-    /// The run ends if every result of the batch says so; a queued message still extends it.
+    /// The run ends if every result of the batch requests it; a queued message still extends it.
     IfAll,
     /// The run ends.
     Now,
@@ -89,7 +89,7 @@ impl CallResult {
         }
     }
 
-    /// True if the model is told that the call failed.
+    /// True if the result is an error for the model.
     pub fn is_error(&self) -> bool {
         self.status != Status::Ok
     }

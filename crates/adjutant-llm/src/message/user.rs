@@ -1,4 +1,4 @@
-//! A message to the model, and who it came from.
+//! A message to the model, and its sender.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ pub struct UserMessage {
     /// True if the message is kept when the conversation is compacted; false by default.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
-    /// What those who sent it call it, so that nothing is heard twice; empty by default. The model is not shown it.
+    /// The ids that the senders assigned, so that no message is processed twice; empty by default. They are not sent
+    /// to the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<Arc<str>>,
     /// The change of the tools from this message on; `None` by default.
@@ -106,7 +107,7 @@ impl UserMessage {
         vec![Content::text(text)].into()
     }
 
-    /// The texts, with a line break between them; what is no text is left out.
+    /// The texts, joined by line breaks; other content is omitted.
     pub fn to_text(&self) -> String {
         self.content
             .iter()

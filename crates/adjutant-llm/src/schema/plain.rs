@@ -1,5 +1,5 @@
-//! A schema of an object with simple members, as most tools have: a value that surely fits it is known at once. It
-//! never tells that a value does not fit; the validator does.
+//! A schema of an object with simple members, as most tools have: a value that certainly fits is recognized
+//! immediately. It never rejects a value; only the validator does.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ enum Kind {
 }
 
 impl Plain {
-    /// Reads a schema; `None` if it says anything that is not understood here.
+    /// Reads a schema; `None` if it contains a keyword that is not supported here.
     pub(super) fn of(schema: &Value) -> Option<Self> {
         let mut plain = Self {
             members: Vec::new(),

@@ -1,4 +1,4 @@
-//! The requests of a structured answer: the first one, the ones that repair, and what they use.
+//! The requests of a structured answer: the first one, the repairs, and their usage.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use crate::{
 /// The origin of the instructions that are added to a conversation.
 const SPEAKER: &str = "structured_output";
 
-/// The way in which the answer is asked for.
+/// The way in which the answer is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// By the wire's own mode.
     Native,
     /// By a call that the model is forced to make.
     Forced,
-    /// By a call that the model is asked to make.
+    /// By a call that the prompt requests.
     Called,
     /// By words.
     Prompt,
 }
 
 impl Mode {
-    /// Source: Anthropic, "Extended thinking" (2025): a request that asks to think may not force a call.
+    /// Source: Anthropic, "Extended thinking" (2025): a request with thinking cannot force a call.
     pub(super) fn of(info: &ModelInfo, options: &Options) -> Self {
         let thinks = options.thinking.is_some_and(|it| it != Effort::Off);
         match info.structured {
@@ -181,7 +181,7 @@ fn said(text: String) -> UserMessage {
     }
 }
 
-/// Says what is wrong with an answer, and asks for it again.
+/// Returns the message that lists the errors of an answer and requests it again.
 pub(super) fn again(mode: Mode, form: &Form, wrong: &str) -> UserMessage {
     let again = match mode {
         Mode::Native | Mode::Prompt => {
@@ -197,7 +197,7 @@ pub(super) fn again(mode: Mode, form: &Form, wrong: &str) -> UserMessage {
     said(format!("{wrong}\n{again}"))
 }
 
-/// A conversation about one answer, and what it has used.
+/// A conversation about one answer, and its usage.
 pub(super) struct StructuredExchange {
     request: Request,
     usage: Usage,
@@ -219,7 +219,7 @@ impl StructuredExchange {
         self.attempts
     }
 
-    /// Waits for the next reply, and counts what it and the attempts before it used.
+    /// Waits for the next reply, and adds its usage and the usage of earlier attempts.
     pub(super) async fn gather(
         &mut self,
         model: &(impl Model + ?Sized),
@@ -233,7 +233,7 @@ impl StructuredExchange {
             match &chunk {
                 Chunk::Start { attempt, model, .. } => {
                     answering = model.clone();
-                    // The calls of the next reply must have other ids than those of this one.
+                    // The calls of the next reply must have different ids.
                     self.request.attempt = attempt.saturating_add(1);
                 }
                 Chunk::Retracted { usage, .. } => self.spend(model, &answering, usage),
@@ -262,12 +262,12 @@ impl StructuredExchange {
         self.usage += *usage;
     }
 
-    /// Sends a paused reply back, so that it goes on.
+    /// Sends a paused reply back, so that the model continues it.
     pub(super) fn go_on(&mut self, reply: &Arc<Reply>) -> Result<(), Error> {
         self.said(reply, "not run")
     }
 
-    /// Sends a reply back with what is wrong about it.
+    /// Sends a reply back with its errors.
     pub(super) fn repair(
         &mut self,
         reply: &Arc<Reply>,

@@ -1,4 +1,4 @@
-//! The schema that a model is shown: named, always of an object, compiled.
+//! The schema for a model: named, always an object, compiled.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl Form {
         }
     }
 
-    /// The part of an answer that is on its way which stands for what was asked for.
+    /// Returns the part of a partial answer that corresponds to the requested value.
     pub(super) fn inner<'a>(&self, answer: &'a Value) -> Option<&'a Value> {
         if self.wrapped && answer.is_object() {
             answer.get(FIELD)

@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 use super::form::Form;
 use crate::BlockKind;
 
-/// The largest depth that is read; what lies deeper is not shown before the answer is whole.
+/// The maximum depth that is read; deeper values are emitted only with the complete answer.
 const MAX_DEPTH: usize = 64;
 
 /// Reads an answer while it comes. Within one reply its value only grows: texts get longer, lists and objects get more.
 ///
-/// A number or a word such as `true` is there when it is whole. What cannot be read as JSON is not shown.
+/// A number or a literal such as `true` is emitted when it is complete. Invalid JSON is not emitted.
 pub struct PartialAnswer {
     form: Arc<Form>,
     /// The block that is read.
@@ -41,7 +41,7 @@ impl PartialAnswer {
             BlockKind::Call { name, .. } => *name.0 == *self.form.format().name,
             _ => false,
         };
-        // What was shown stays: it would shrink.
+        // The previous value stays: a partial answer never shrinks.
         if may_answer && self.json.root.is_null() {
             (self.block, self.json) = (Some(block), Growing::default());
         }
@@ -56,7 +56,7 @@ impl PartialAnswer {
     }
 }
 
-/// The beginning of a JSON text, read as far as it goes.
+/// The beginning of a JSON text, parsed incrementally.
 #[derive(Debug, Default)]
 struct Growing {
     root: Value,
@@ -100,7 +100,7 @@ enum State {
 }
 
 impl Growing {
-    /// Reads on; says whether the value has grown.
+    /// Continues to read; returns whether the value has grown.
     fn push(&mut self, text: &str) -> bool {
         let mut has_grown = false;
         let mut rest = text;
@@ -227,7 +227,7 @@ impl Growing {
 
     fn end_key(&mut self) {
         let key = std::mem::take(&mut self.token);
-        // A key that stands twice is no answer, and would take back what was shown.
+        // A duplicate key is not a valid answer, and would retract an emitted value.
         let stands = self.deepest().is_none_or(|it| it.get(&key).is_some());
         if let Some(Open::Object(named)) = self.open.last_mut() {
             *named = Some(key);
@@ -285,7 +285,7 @@ impl Growing {
                 let pair = 0x10000 + ((high - 0xD800) << 10) + (unit - 0xDC00);
                 self.character(char::from_u32(pair).unwrap_or('\u{FFFD}'), in_key)
             }
-            // Half a pair is no JSON that anyone reads.
+            // Half of a surrogate pair is not valid JSON.
             (_, unit) => match char::from_u32(unit) {
                 Some(c) => self.character(c, in_key),
                 None => {
@@ -366,7 +366,7 @@ impl Growing {
         Some(at)
     }
 
-    /// Puts a value where the next one stands.
+    /// Puts a value at the current place.
     fn place(&mut self, value: Value) {
         let key = match self.open.last_mut() {
             Some(Open::Object(key)) => key.clone(),

@@ -10,15 +10,15 @@ use crate::{
 
 /// The largest number of places of a text that are tried as the beginning of an object.
 const MAX_BEGINS: usize = 64;
-/// The largest number of wrong places that a model is shown.
+/// The maximum number of wrong places in a message to the model.
 const MAX_LISTED: usize = 20;
-/// The largest number of characters that are shown of a place, and of the message about it.
+/// The maximum number of characters of a place, and of the message about it.
 const MAX_TEXT: usize = 300;
 
-/// The answer that a reply gives, or what is wrong with it.
+/// Returns the answer in a reply, or its errors.
 ///
 /// # Errors
-/// If the reply is none that could be repaired.
+/// If the reply cannot be repaired.
 pub(super) fn answer(
     reply: &Reply,
     mode: Mode,
@@ -62,7 +62,7 @@ pub(super) fn answer(
     Ok(found(reply, form))
 }
 
-/// The answer in a reply of an agent; `None` if its work goes on.
+/// Returns the answer in a reply of an agent; `None` if its work continues.
 pub(super) fn within(reply: &Reply, form: &Form) -> Option<Result<Value, Vec<Violation>>> {
     let answers = || {
         reply
@@ -98,7 +98,7 @@ fn found(reply: &Reply, form: &Form) -> Result<Value, Vec<Violation>> {
     }
 }
 
-/// Says what is wrong with an answer.
+/// Returns the message that lists the errors of an answer.
 pub(super) fn misfit(wrong: &[Violation]) -> String {
     format!("The answer does not fit its schema:\n{}", list(wrong))
 }

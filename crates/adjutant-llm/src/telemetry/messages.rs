@@ -21,7 +21,7 @@ pub(super) fn system(text: &str) -> String {
     json(&json!([{"type": "text", "content": bounded(text)}]))
 }
 
-/// The conversation that a model is shown.
+/// The conversation that a model receives.
 pub(super) fn input(entries: &Transcript) -> String {
     let mut kept: Vec<String> = Vec::new();
     let mut bytes = 0;

@@ -10,7 +10,7 @@ use crate::Usage;
 /// The target of the events. Their fields begin with `monotonic_counter.`, `histogram.` and `gauge.`; the level is debug.
 pub const METRICS_TARGET: &str = "adjutant::metrics";
 
-/// The unit of a metric of ours; events cannot tell it. `None` for those of others.
+/// Returns the unit of one of our metrics, which events cannot contain. `None` for other metrics.
 ///
 /// Source: open-telemetry/semantic-conventions-genai, `docs/gen-ai/client-inference.md` (2026); units by UCUM.
 pub fn unit_of(metric: &str) -> Option<&'static str> {
@@ -29,7 +29,8 @@ pub fn unit_of(metric: &str) -> Option<&'static str> {
     }
 }
 
-/// True if anyone listens. Who takes events by the names of their fields, as `tracing-opentelemetry` does, is asked with one of them.
+/// True if a subscriber is interested. Subscribers that filter events by field names, such as
+/// `tracing-opentelemetry`, are queried with one of these fields.
 pub(super) fn wanted() -> bool {
     tracing::event_enabled!(target: METRICS_TARGET, Level::DEBUG, histogram.gen_ai.client.inference.duration)
 }

@@ -24,7 +24,7 @@ pub const OUTPUT_TYPE: &str = "gen_ai.output.type";
 /// The kind of the failure: the name of the [`ErrorKind`].
 pub const ERROR_TYPE: &str = "error.type";
 
-/// The model that is asked.
+/// The model of the request.
 pub const REQUEST_MODEL: &str = "gen_ai.request.model";
 /// The largest number of tokens of the reply.
 pub const REQUEST_MAX_TOKENS: &str = "gen_ai.request.max_tokens";
@@ -57,7 +57,7 @@ pub const USAGE_CACHE_WRITE: &str = "gen_ai.usage.cache_write.input_tokens";
 /// Of the output tokens, those spent on reasoning.
 pub const USAGE_REASONING: &str = "gen_ai.usage.reasoning.output_tokens";
 
-/// The conversation that the model is shown; JSON text.
+/// The conversation that the model receives; JSON text.
 pub const INPUT_MESSAGES: &str = "gen_ai.input.messages";
 /// The reply of the model; JSON text.
 pub const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
@@ -79,7 +79,7 @@ pub const TOOL_CALL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
 /// The result of a call.
 pub const TOOL_CALL_RESULT: &str = "gen_ai.tool.call.result";
 
-/// The provider as the conventions name it, by the first part of a model's id; one that they do not know stays.
+/// Returns the provider's name in the conventions, by the first part of a model's id; unknown names stay unchanged.
 pub(crate) fn provider(of: &str) -> &str {
     match of {
         "gemini" | "google" => "gcp.gemini",

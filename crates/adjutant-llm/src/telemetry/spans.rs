@@ -60,7 +60,7 @@ pub(super) fn chat_span(info: &ModelInfo, request: &Request, contents: Contents)
     span
 }
 
-/// Records a finished reply, without what it used.
+/// Records a finished reply, without its usage.
 pub(super) fn record_reply(span: &Span, reply: &Reply, contents: Contents) {
     if span.is_disabled() {
         return;
@@ -84,7 +84,7 @@ pub(super) fn record_reply(span: &Span, reply: &Reply, contents: Contents) {
 
 /// Opens the span of one run of an agent, under the current span.
 ///
-/// What it used and failed of is recorded later, by [`record_usage`] and [`record_error`].
+/// Its usage and its errors are recorded later, by [`record_usage`] and [`record_error`].
 pub fn agent_span(name: &str, id: &str, conversation: &str, model: &ModelInfo) -> Span {
     tracing::info_span!(
         "invoke_agent",
@@ -125,7 +125,7 @@ pub fn tool_span(call: &Call, contents: Contents) -> Span {
     )
 }
 
-/// Records what came of a call of a tool on its span.
+/// Records the result of a tool call on its span.
 pub fn record_result(span: &Span, result: &CallResult, contents: Contents) {
     if span.is_disabled() {
         return;
@@ -138,7 +138,7 @@ pub fn record_result(span: &Span, result: &CallResult, contents: Contents) {
     }
 }
 
-/// Records what was used on the span of a model call or of a run; classes that are zero are left out.
+/// Records the usage on the span of a model call or of a run; classes that are zero are omitted.
 pub fn record_usage(span: &Span, usage: &Usage) {
     if span.is_disabled() {
         return;
@@ -164,7 +164,7 @@ pub fn record_error(span: &Span, kind: &str, message: &str) {
     }
 }
 
-/// The number as exporters take it: what is not signed they would write as text.
+/// Converts to the number type of exporters, which would write unsigned numbers as text.
 pub(super) fn int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

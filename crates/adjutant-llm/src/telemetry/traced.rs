@@ -28,12 +28,12 @@ use crate::{
 pub struct Traced<M> {
     /// The model whose calls are traced.
     pub model: M,
-    /// Says if the spans hold what was said; omitted by default.
+    /// Whether the spans contain the messages; omitted by default.
     pub contents: Contents,
 }
 
 impl<M: Model> Traced<M> {
-    /// Traces the calls of a model, without what was said.
+    /// Traces the calls of a model, without the messages.
     pub fn new(model: M) -> Self {
         Self {
             model,
@@ -60,7 +60,7 @@ impl<M: Model> Model for Traced<M> {
     }
 
     fn stream(&self, request: Request) -> ChunkStream {
-        // Another thread's subscriber makes spans look enabled where nobody listens.
+        // The subscriber of another thread makes spans look enabled on threads without a subscriber.
         if tracing::dispatcher::get_default(|it| it.is::<tracing::subscriber::NoSubscriber>()) {
             return self.model.stream(request);
         }
@@ -92,7 +92,7 @@ struct Watched {
     call: Option<Call>,
 }
 
-/// The known facts of a call that goes on.
+/// The known facts of a running call.
 struct Call {
     span: Span,
     contents: Contents,
@@ -184,7 +184,7 @@ impl Call {
             SpanEnd::Error(kind, message) => {
                 self.span
                     .record(semconv::RESPONSE_FINISH_REASONS, messages::json(&["error"]));
-                // A message may repeat what was said.
+                // A message may repeat the conversation.
                 let message = if self.contents == Contents::Recorded {
                     message
                 } else {

@@ -22,7 +22,7 @@ pub(super) fn quarters(text: &str) -> u64 {
     sum
 }
 
-/// The weight of the characters that begin in `run`, which stands in `bytes` at `start`.
+/// Returns the weight of the characters that start in `run`, which is located in `bytes` at `start`.
 fn mixed(bytes: &[u8], start: usize, run: &[u8]) -> u64 {
     let weigh = |(at, byte): (usize, &u8)| match byte {
         0xE1 | 0xE2 | 0xEF => u64::from(by_second(
@@ -34,7 +34,7 @@ fn mixed(bytes: &[u8], start: usize, run: &[u8]) -> u64 {
     run.iter().enumerate().map(weigh).sum()
 }
 
-/// The weight of a character whose first byte stands for several scripts.
+/// Returns the weight of a character whose first byte is shared by several scripts.
 fn by_second(first: u8, second: u8) -> u8 {
     match (first, second) {
         // Latin letters with two diacritics, as Vietnamese has them: U+1E00 to U+1EFF.

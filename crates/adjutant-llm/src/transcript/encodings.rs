@@ -11,8 +11,8 @@ const MAX_SLOTS: usize = 4;
 
 /// The encodings of one transcript: at most four, keyed by wire, dialect and model.
 ///
-/// All clones of a transcript share them, so whoever uses a slot must check that what it holds is a prefix of the
-/// transcript at hand: compare the last encoded entry by pointer.
+/// All clones of a transcript share them, so the user of a slot must check that its value is a prefix of the current
+/// transcript: compare the last encoded entry by pointer.
 #[derive(Default)]
 pub struct Encodings {
     slots: Mutex<Vec<EncodingSlot>>,
@@ -24,7 +24,8 @@ struct EncodingSlot {
 }
 
 impl Encodings {
-    /// The value kept under `key`, made by `T::default()` if there is none; the least recently used one gives way.
+    /// Returns the value stored under `key`, created by `T::default()` if it does not exist; evicts the least
+    /// recently used value if the slots are full.
     pub fn slot<T: Any + Send + Sync + Default>(&self, key: &str) -> Arc<T> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = slots.iter().position(|slot| &*slot.key == key) {

@@ -21,7 +21,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Takes what was estimated and what was reported of the same content, in tokens. A report of nothing is ignored.
+    /// Records the estimated and the reported size of the same content, in tokens. A report of zero is ignored.
     pub fn observe(&mut self, estimated: u64, reported: u64) {
         if estimated == 0 || reported == 0 {
             return;

@@ -1,4 +1,4 @@
-//! Reads entries again: those of a log, and those of a transcript with their places.
+//! Deserializes entries of a log, and entries of a transcript with their places.
 
 use std::fmt;
 

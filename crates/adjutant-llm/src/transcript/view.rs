@@ -28,16 +28,16 @@ pub enum Edit {
     Replace {
         /// The entry that gives way.
         at: EntryId,
-        /// The entry that is shown instead.
+        /// The replacement of the entry.
         with: Entry,
     },
     /// Shows a summary in the place of everything up to and including an entry.
     ///
-    /// That goes for earlier summaries, and for what an earlier fold kept, too.
+    /// This includes earlier summaries, and entries that an earlier fold kept.
     Fold {
-        /// The last entry that the summary stands for; the summary takes its id.
+        /// The last entry that the summary replaces; the summary takes its id.
         upto: EntryId,
-        /// The entries before `upto` that stay shown, before the summary and in the order that they have.
+        /// The entries before `upto` that stay visible, before the summary and in their order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         keep: Vec<EntryId>,
         /// The summary.
@@ -47,7 +47,7 @@ pub enum Edit {
 
 /// An edit that does not fit the view, and the entry that it does not fit at.
 ///
-/// It names an entry that is not shown, or keeps one that it does not fold.
+/// The edit names an entry that is not visible, or keeps an entry that it does not fold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the edit does not fit the view at entry {}", .0.0)]
 pub struct EditError(pub EntryId);
@@ -67,7 +67,7 @@ impl From<Transcript> for View {
 }
 
 impl View {
-    /// Returns the entries that are shown, oldest first.
+    /// Returns the visible entries, oldest first.
     pub fn items(&self) -> &Transcript {
         &self.items
     }
@@ -80,7 +80,7 @@ impl View {
     /// Applies an edit. `Append` gives the entry the next id of the view; a history that must agree appends first.
     ///
     /// # Errors
-    /// If the edit names an entry that is not shown where the edit needs it; the view is unchanged then.
+    /// If the edit names an entry that is not visible; the view is unchanged then.
     pub fn apply(&mut self, edit: &Edit) -> Result<(), EditError> {
         match edit {
             Edit::Append { entry } => {

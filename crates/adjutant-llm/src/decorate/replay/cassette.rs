@@ -13,14 +13,14 @@ pub(super) const VERSION: u32 = 1;
 pub(super) const MAX_LINE: usize = 128 * 1_024 * 1_024;
 /// The largest number of exchanges in one cassette.
 const MAX_EXCHANGES: usize = 100_000;
-/// The largest number of models that one cassette may tell of.
+/// The maximum number of models in one cassette.
 const MAX_MODELS: usize = 1_000;
-/// The beginning of a header that stands between exchanges, in cassettes that were joined.
+/// The beginning of a header between exchanges, in concatenated cassettes.
 const HEADER: &[u8] = br#"{"cassette""#;
 
 /// A recording: requests, and how they were answered.
 ///
-/// It holds what was said, as it was: whoever reads it reads the conversation. Headers of requests are never stored.
+/// It contains the conversation in full. Headers of requests are never stored.
 ///
 /// Shape: JSON lines: `{"cassette":1,"info":{…}}`, then one `Exchange` a line. Cassettes can be joined end to end; the
 /// first header counts.
@@ -40,7 +40,7 @@ pub struct Cassette {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Exchange {
-    /// Tells the request from others; made anew from the request when a cassette is read.
+    /// Identifies the request; computed from the request when a cassette is read.
     pub fingerprint: Fingerprint,
     /// The request, without its headers.
     pub request: Request,

@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// The largest number of differences that are shown.
+/// The maximum number of differences in a message.
 const MAX_SHOWN: usize = 4;
-/// The largest number of characters that are shown of each side.
+/// The maximum number of characters of each side in a message.
 const MAX_SIDE: usize = 80;
-/// The number of characters that are shown before the difference of two texts.
+/// The number of characters before the difference of two texts in a message.
 const BEFORE: usize = 20;
 
 /// The places where two values differ.
@@ -46,7 +46,7 @@ impl Differences {
                 for (name, value) in other.iter().filter(|(name, _)| !one.contains_key(*name)) {
                     self.step(pointer, name, None, Some(value));
                 }
-                // The order of members is the order in which a model is shown them.
+                // Members are compared in the order in which a model receives them.
                 if self.count == 0 && one.len() == other.len() && !one.keys().eq(other.keys()) {
                     self.note(pointer, names(one.keys()), names(other.keys()));
                 }

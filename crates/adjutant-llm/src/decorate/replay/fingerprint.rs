@@ -12,10 +12,10 @@ const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 /// Each byte is followed by a multiplication with this.
 const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
-/// Tells requests apart: a hash of the system prompt, tools, entries, options, turn and attempt.
+/// Identifies a request: a hash of the system prompt, tools, entries, options, turn and attempt.
 ///
-/// What cannot change the answer is left out: ids and sizes of entries, entries of the application, headers, and the
-/// key of the cache. It is no protection: whoever wants two requests to have one fingerprint can make them.
+/// Parts that cannot change the answer are excluded: ids and sizes of entries, entries of the application, headers,
+/// and the cache key. It is not a protection: collisions can be constructed.
 ///
 /// Shape: 32 hexadecimal digits, the 128-bit FNV-1a hash of the parts as JSON.
 ///

@@ -1,4 +1,4 @@
-//! Writes down what a model is asked and how it answers, as it happens.
+//! Records the requests to a model and its answers as they happen.
 
 use std::{
     fmt,
@@ -19,11 +19,11 @@ use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Req
 
 /// A model whose exchanges are written down as lines of a [`crate::Cassette`].
 ///
-/// Each exchange is one write of a whole line, followed by a flush, when its stream ends or is dropped; it is made
-/// within the poll that ends the stream. The header goes before the first one. What could not be written ends the
-/// stream in an error of the kind `Config`, and every later one too: nothing is missing from a recording unnoticed.
+/// Each exchange is one write of a whole line, followed by a flush, when its stream ends or is dropped; the write
+/// happens within the poll that ends the stream. The header precedes the first one. A failed write ends the stream
+/// with an error of the kind `Config`, and every later stream too: a recording is never silently incomplete.
 ///
-/// Cancel: dropping a stream writes down what it gave so far.
+/// Cancel: dropping a stream records its chunks so far.
 ///
 /// # Example
 /// ```
@@ -152,7 +152,7 @@ impl Tape {
 }
 
 impl State {
-    /// The headers of models that were not told of yet: a model may stand for several, each with its own price.
+    /// Returns the headers of models without one so far: a model may combine several, each with its own price.
     fn tell(&mut self, others: &[ModelInfo]) -> Result<Vec<u8>, Error> {
         let mut headers = Vec::new();
         for info in others {
@@ -196,7 +196,7 @@ impl State {
 struct Recording {
     /// There until it has ended.
     stream: Option<ChunkStream>,
-    /// The error for which the model was not asked.
+    /// The error because of which the request was not sent.
     failed: Option<Error>,
     /// The exchange so far.
     line: Vec<u8>,
