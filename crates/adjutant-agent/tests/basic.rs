@@ -177,7 +177,7 @@ async fn call_is_refused_and_its_log_goes_on_when_a_key_stands_twice() {
     assert!(
         call.result
             .text()
-            .contains("  - /text: the key stands twice"),
+            .contains("  - /text: the key appears twice"),
         "{}",
         call.result.text()
     );

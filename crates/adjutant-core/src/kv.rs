@@ -119,7 +119,7 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `Conflict` if what must be true of a key is not; `Invalid` if a key, a value or the number of changes is too large
-    /// or a key stands twice; `Io`.
+    /// or a key appears twice; `Io`.
     async fn write(&self, changes: Vec<Change>) -> Result<Version, KvStoreError>;
 
     /// The values whose keys are wanted, in the order of their keys' bytes; all of one moment.

@@ -19,7 +19,7 @@ const MAX_PATH: usize = 400;
 #[non_exhaustive]
 pub enum Misread {
     /// An object names a key twice.
-    #[error("a key stands twice in an object: {path}")]
+    #[error("a key appears twice in an object: {path}")]
     Twice {
         /// The place of the key, as a JSON pointer; everything beyond 400 bytes is cut.
         path: String,
@@ -37,7 +37,7 @@ pub enum Misread {
 /// # Example
 /// ```
 /// let read = adjutant_llm::json::from_str(r#"{"files": [{"path": "a.txt", "path": "b.txt"}]}"#);
-/// assert_eq!(read.expect_err("a key stands twice").to_string(), "a key stands twice in an object: /files/0/path");
+/// assert_eq!(read.expect_err("a key appears twice").to_string(), "a key appears twice in an object: /files/0/path");
 /// ```
 pub fn from_str(text: &str) -> Result<Value, Misread> {
     read(Deserializer::new(StrRead::new(text)))
@@ -165,7 +165,7 @@ impl<'de> Visitor<'de> for LocatedValue<'_> {
                         at: At::Key(known.key()),
                     };
                     self.twice.set(Some(place.pointer()));
-                    return Err(A::Error::custom("a key stands twice"));
+                    return Err(A::Error::custom("a key appears twice"));
                 }
             }
         }

@@ -32,7 +32,7 @@ impl Written {
         }
     }
 
-    /// Where a key stands twice; of several places, where the reader comes first.
+    /// Where a key appears twice; of several places, where the reader comes first.
     fn twice(&self, at: &str) -> Option<String> {
         match self {
             Written::Scalar(_) => None,
@@ -109,10 +109,10 @@ fn depth_and_paths_are_bounded() {
     }
     let long = Value::from("k".repeat(5_000));
     let error =
-        json::from_str(&format!("{{{long}:1,{long}:2}}")).expect_err("the key stands twice");
+        json::from_str(&format!("{{{long}:1,{long}:2}}")).expect_err("the key appears twice");
     assert_eq!(
         error.to_string(),
-        format!("a key stands twice in an object: /{}…", "k".repeat(399))
+        format!("a key appears twice in an object: /{}…", "k".repeat(399))
     );
     let odd = json!({"$serde_json::private::RawValue": "[1]"});
     assert_eq!(

@@ -70,7 +70,7 @@ impl HandoffChain {
     /// A handoff chain of these agents; the first one begins, and all of them continue its session.
     ///
     /// # Errors
-    /// `Invalid` if there is none, or more than 64, if a name cannot be part of a tool's name or stands twice, or if an
+    /// `Invalid` if there is none, or more than 64, if a name cannot be part of a tool's name or appears twice, or if an
     /// agent may hand over to one that is not there.
     pub fn new(targets: impl IntoIterator<Item = HandoffTarget>) -> Result<Self, Error> {
         let mut targets: Vec<HandoffTarget> = targets.into_iter().collect();

@@ -1,8 +1,8 @@
 //! The parts that the code of `#[tool]` needs; no public interface.
 //!
-//! The macro sees names, not types. How an output is shown is therefore picked by method resolution: a trait that is
-//! implemented for more references of a marker is found first. `Outcome` tells a `Result` from anything else, `Shown`
-//! tells what [`IntoOutput`] takes from what only serde takes.
+//! The macro sees names, not types. So method resolution selects the conversion of an output: a trait that is
+//! implemented for more references of a marker is found first. `Outcome` separates a `Result` from other types, and
+//! `Shown` separates types with [`IntoOutput`] from types with serde only.
 
 use std::{
     error,
@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::{IntoOutput, Json, ToolError};
 
-/// Runs a body that blocks on a thread of its own, so that it holds up nobody. Its panic stays its own.
+/// Runs a blocking body on a separate thread, so that it blocks no task. A panic in it is returned to the caller.
 ///
 /// # Errors
 /// `Failed` outside a tokio runtime, and if the runtime ends first.
@@ -61,14 +61,14 @@ pub fn schema<T: JsonSchema>() -> Arc<Value> {
     Arc::new(schema)
 }
 
-/// Says, where the type is written, what a state must be.
+/// Checks, where the type is written, the bounds of a state.
 pub const fn state<T: Clone + Send + Sync + 'static>() {}
 
 /// The return value of a function: a `Result` or anything else.
 #[derive(Debug)]
 pub struct Outcome<T>(PhantomData<T>);
 
-/// The part of it that the model is shown.
+/// The part of it that the model receives.
 #[derive(Debug)]
 pub struct Shown<T>(PhantomData<T>);
 
@@ -105,15 +105,15 @@ picks! {
     PickToolError::split for [T] &&&Outcome<Result<T, ToolError>> => KeepError;
     /// A `Result` with an error that has a source.
     PickError::split for [T, E: error::Error + Send + Sync + 'static] &&Outcome<Result<T, E>> => WrapError;
-    /// A `Result` with an error that can be shown.
+    /// A `Result` whose error implements `Display`.
     PickDisplay::split for [T, E: Display] &Outcome<Result<T, E>> => ShowError;
     /// Anything else.
     PickAny::split for [T] Outcome<T> => NoError;
-    /// Something with a form of its own.
+    /// A type with its own conversion.
     PickOutput::pick for [T: IntoOutput] &&Shown<T> => AsOutput;
     /// Something that serde takes.
     PickJson::pick for [T: Serialize] &Shown<T> => AsJson;
-    /// Anything else: the compiler explains what is missing.
+    /// Any other type: the compiler explains the missing trait.
     PickUnknown::pick for [T] Shown<T> => AsOutput;
 }
 

@@ -29,20 +29,20 @@ pub struct Admitted {
 /// The reason why arguments do not fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
-    /// The text that the model is shown: every failing path, and what was received.
+    /// The text for the model: every failing path, and the received arguments.
     pub message: String,
     /// Every failing path; empty if the text is no JSON at all.
     pub violations: Vec<Violation>,
 }
 
 impl Bound {
-    /// Makes the raw arguments of a model fit the tool, or says why they do not.
+    /// Makes the raw arguments of a model fit the tool, or returns why they do not.
     ///
     /// Blank text and `null` are `{}`. Raw control characters in strings, invalid escapes, trailing commas and a code
-    /// fence are repaired; text that ends too early is not, nor is an object that names a key twice. The tool's own rewrite comes next. Scalars become the type
-    /// that the schema asks for where nothing is lost, arrays and objects that were sent as text are read, and a `null`
-    /// for a property that need not be there is dropped. Integers of 64 bits stay exact. At most 4 MiB of text, nested
-    /// 127 deep, are taken.
+    /// fence are repaired; truncated text is not, nor is an object with a duplicate key. The tool's own rewrite comes
+    /// next. Scalars are converted to the type of the schema if the conversion is exact, arrays and objects that were
+    /// sent as text are parsed, and a `null` for an optional property is dropped. Integers of 64 bits stay exact. The
+    /// limits are 4 MiB of text and a depth of 127.
     ///
     /// # Errors
     /// With every place that does not fit.
@@ -86,8 +86,8 @@ impl Bound {
         (after, changed)
     }
 
-    /// Coerces the value if it does not fit, or if it may hold whole numbers written as fractions, which a schema takes
-    /// for integers and Rust does not. Says whether it was changed.
+    /// Coerces the value if it does not fit, or if it may contain whole numbers written as fractions, which a schema
+    /// accepts as integers and Rust does not. Returns whether it was changed.
     fn fit(
         &self,
         schema: &Schema,
@@ -110,8 +110,7 @@ impl Bound {
 fn twice(path: String) -> Violation {
     Violation {
         path,
-        message: "the key stands twice, and nobody knows which value is meant: send it once"
-            .to_owned(),
+        message: "the key appears twice, so its value is ambiguous: send it once".to_owned(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The questions that a call may ask the world outside its run, and their answers.
+//! The questions of a call to the world outside its run, and their answers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,17 +25,17 @@ pub enum AskKind {
     Authorisation,
 }
 
-/// Something that is asked of the world outside a run.
+/// A question to the world outside a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ask {
-    /// The kind of the ask.
+    /// The kind of the question.
     pub kind: AskKind,
-    /// The text that is shown to whoever answers.
+    /// The text for the person who answers.
     pub prompt: Arc<str>,
     /// The JSON schema that a given value must fit; `null` for any value.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub schema: Value,
-    /// For the application of whoever answers; `null` for none.
+    /// Data for the application that answers; `null` by default.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
     /// The longest time that it may wait, in milliseconds; as long as the run allows if `None`.
@@ -53,7 +53,7 @@ pub enum Answer {
         /// Only for an `Approval`: the arguments to use instead, as JSON text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         args: Option<Arc<str>>,
-        /// True if the same need not be asked again in this run.
+        /// True if the answer also covers the same question later in this run.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         for_run: bool,
     },
@@ -72,26 +72,26 @@ pub enum Answer {
         /// The result.
         result: Arc<CallResult>,
     },
-    /// So much more of what is used up. Fits `Limit`, if it is more than nothing.
+    /// An additional amount of the exhausted resource. Fits `Limit`, if it is more than zero.
     Extend {
         /// The amount that is added, in the unit of the limit.
         by: u64,
-        /// The text that the model is told with it.
+        /// The text that the model receives with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Arc<str>>,
     },
     /// Nothing is given. Fits everything but `Approval`, which is denied.
     Decline {
-        /// The text that the model is told with it.
+        /// The text that the model receives with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Arc<str>>,
     },
-    /// Nobody answered in time. Fits everything.
+    /// No answer arrived in time. Fits every kind.
     Expired,
 }
 
 impl Ask {
-    /// Asks for something of this kind; any value will do, and it may wait.
+    /// Creates a question of this kind, without a timeout, for any value.
     pub fn new(kind: AskKind, prompt: impl Into<Arc<str>>) -> Self {
         Self {
             kind,
@@ -102,12 +102,12 @@ impl Ask {
         }
     }
 
-    /// Asks for a value.
+    /// Creates a question for a value.
     pub fn question(prompt: impl Into<Arc<str>>) -> Self {
         Self::new(AskKind::Question, prompt)
     }
 
-    /// Asks whether something may be done.
+    /// Creates a request for an approval.
     pub fn approval(prompt: impl Into<Arc<str>>) -> Self {
         Self::new(AskKind::Approval, prompt)
     }
@@ -121,7 +121,7 @@ impl Ask {
 }
 
 impl Answer {
-    /// It may be done, as it was asked.
+    /// Approves the request unchanged.
     pub fn approve() -> Self {
         Self::Approve {
             args: None,
@@ -151,11 +151,11 @@ impl Answer {
         }
     }
 
-    /// Checks that this answers what was asked.
+    /// Checks that this answer fits the question.
     ///
     /// # Errors
-    /// `InvalidArguments` if an ask of this kind is not answered so, if the value does not fit the schema, with every
-    /// place, or if that schema is none.
+    /// `InvalidArguments` if a question of this kind has no such answer, if the value does not fit the schema, with
+    /// every place, or if that schema is invalid.
     pub fn fits(&self, ask: &Ask) -> Result<(), ToolError> {
         use AskKind::{Approval, Authorisation, External, Limit, Question};
         let kinds: &[AskKind] = match self {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{Answer, Ask, ToolError, ToolErrorKind};
 
-/// The one door from a call to its run; whoever runs tools implements it.
+/// The only connection from a call to its run; executors of tools implement it.
 #[async_trait]
 pub trait CallBackend: Send + Sync {
     /// Shows what the call has done so far. After the call has ended, nothing happens.
@@ -21,18 +21,19 @@ pub trait CallBackend: Send + Sync {
     /// Notes that a step of a resumable call begins; answers what the log knows of it.
     async fn begin(&self, key: &str) -> Result<Noted, ToolError>;
 
-    /// Notes what a step came to; it is durable when this returns.
+    /// Records the result of a step; it is durable when this returns.
     async fn finish(&self, key: &str, value: Value) -> Result<(), ToolError>;
 
-    /// Asks the world outside the run, and waits for an answer that fits; fails with `Unattended` by default.
+    /// Sends a question to the world outside the run, and waits for an answer that fits; fails with `Unattended` by
+    /// default.
     ///
-    /// Cancel: the ask stays; the same key gets its answer when the call is entered again.
+    /// Cancel: the question stays; the same key gets its answer when the call is entered again.
     async fn pause(&self, key: &str, ask: Ask) -> Result<Answer, ToolError> {
         let message = format!("nobody can be asked here, for {key:?}: {}", ask.prompt);
         Err(ToolError::new(ToolErrorKind::Unattended, message))
     }
 
-    /// Keeps a fact in the log of the run, for whoever reads it later; it is durable when this returns. Nothing is kept by
+    /// Stores a fact in the log of the run for later readers; it is durable when this returns. Stores nothing by
     /// default.
     ///
     /// Cancel: it is kept or not.

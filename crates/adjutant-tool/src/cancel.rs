@@ -1,36 +1,36 @@
-//! A wish to stop, seen by everyone who holds a clone.
+//! A cancellation request, visible to every holder of a clone.
 
 use std::fmt;
 
 use tokio_util::sync::CancellationToken;
 
-/// A wish to stop. Clones are one wish; children hear their parent, not the other way round.
+/// A cancellation token. Clones share one state; children observe their parent, but not the other way round.
 #[derive(Clone, Default)]
 pub struct Cancel(CancellationToken);
 
 impl Cancel {
-    /// A wish that nobody has had yet.
+    /// Creates a token that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A wish of its own that also hears this one.
+    /// Returns a child token that is also cancelled with this one.
     #[must_use]
     pub fn child(&self) -> Self {
         Self(self.0.child_token())
     }
 
-    /// Wishes to stop; more than once is the same as once.
+    /// Cancels the token; further calls have no effect.
     pub fn cancel(&self) {
         self.0.cancel();
     }
 
-    /// True if someone wishes to stop.
+    /// True if the token is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }
 
-    /// Waits until someone wishes to stop.
+    /// Waits until the token is cancelled.
     ///
     /// Cancel: nothing is lost.
     pub async fn cancelled(&self) {

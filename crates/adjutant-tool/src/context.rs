@@ -23,7 +23,7 @@ const MAX_NOTE: usize = 64 * 1024;
 pub struct CallContext {
     /// The agent that calls, and the call if it is one of a run.
     pub who: Arc<Identity>,
-    /// The wish to stop; a tool that waits should wait for this too.
+    /// The cancellation token; a tool that waits should wait for this too.
     pub cancel: Cancel,
     /// The connection to the run.
     pub backend: Arc<dyn CallBackend>,
@@ -41,7 +41,7 @@ impl CallContext {
         Self::new(Arc::new(who), Cancel::new(), Arc::new(Detached))
     }
 
-    /// The context of a call, without handles; only whoever runs tools needs it.
+    /// Creates the context of a call, without handles; only executors of tools need it.
     pub fn new(who: Arc<Identity>, cancel: Cancel, backend: Arc<dyn CallBackend>) -> Self {
         Self {
             who,
@@ -115,7 +115,8 @@ impl CallContext {
     /// Keeps a fact in the log of the run, as an event `app` that observers see; it is durable when this returns. Outside a
     /// run nothing is kept.
     ///
-    /// A call that is entered again notes again. Shape: the kind says who notes and what, as `rules.added`.
+    /// A call that is entered again records it again. Shape: the kind names the author and the fact, as in
+    /// `rules.added`.
     ///
     /// Cancel: it is kept or not.
     ///
@@ -135,22 +136,23 @@ impl CallContext {
         self.backend.note(kind, data).await
     }
 
-    /// Asks the world outside the run, once for each key over all entries into this call.
+    /// Sends a question to the world outside the run, once for each key over all entries into this call.
     ///
-    /// If nobody answers at once, the run may drop the body here and enter it again when there is an answer; only a
+    /// Without an immediate answer, the run may drop the body here and enter it again when the answer arrives; only a
     /// tool of class `Resumable` waits beyond the drive.
     ///
     /// # Errors
-    /// `Unattended` if nobody can be asked, `Diverged` if the key was asked for something else before, and whatever
-    /// keeps the run from asking.
+    /// `Unattended` if no one can answer, `Diverged` if the key belonged to another question before, and any error of
+    /// the run.
     pub async fn pause(&self, key: &str, ask: Ask) -> Result<Answer, ToolError> {
         self.backend.pause(key, ask).await
     }
 
-    /// Asks for any value; [`CallContext::pause`] takes one of a certain schema.
+    /// Sends a question for any value; [`CallContext::pause`] accepts a question with a schema.
     ///
     /// # Errors
-    /// `Denied` if no value is given, `TimedOut` if nobody answers in time, and those of [`CallContext::pause`].
+    /// `Denied` if no value is given, `TimedOut` if no answer arrives in time, and the errors of
+    /// [`CallContext::pause`].
     pub async fn ask(
         &self,
         key: &str,
@@ -167,10 +169,10 @@ impl CallContext {
         }
     }
 
-    /// Asks whether something may be done.
+    /// Requests an approval.
     ///
     /// # Errors
-    /// `Denied` if it may not, or if nobody answers in time, and those of [`CallContext::pause`].
+    /// `Denied` if it is denied, or if no answer arrives in time, and the errors of [`CallContext::pause`].
     pub async fn confirm(
         &self,
         key: &str,
@@ -209,7 +211,7 @@ fn diverged(key: &str, error: serde_json::Error) -> ToolError {
     .with_source(error)
 }
 
-/// A denial in someone's words, or in these if there are none.
+/// Returns a denial with the person's text, or else with this text.
 fn denied(words: Option<&str>, otherwise: &str) -> ToolError {
     let message = words
         .filter(|words| !words.trim().is_empty())

@@ -7,14 +7,14 @@ use adjutant_llm::{CallId, CallResult, Entry, Transcript};
 /// The conversation of a call up to its own turn; a call finds it with `cx.get::<Conversation>()`.
 #[derive(Debug, Clone)]
 pub struct Conversation {
-    /// Everything that was said before the turn of the call, oldest first.
+    /// The messages before the turn of the call, oldest first.
     pub history: Transcript,
-    /// The results of the call's own turn that were there when this process went on with it, in the order of their calls.
+    /// The results of the call's own turn that existed when this process resumed it, in the order of their calls.
     pub so_far: Arc<[Arc<CallResult>]>,
 }
 
 impl Conversation {
-    /// The whole result of a call of an earlier turn, whatever the model was shown of it.
+    /// Returns the complete result of a call of an earlier turn, also if the model received only a part of it.
     pub fn result(&self, call: &CallId) -> Option<Arc<CallResult>> {
         self.history
             .iter()

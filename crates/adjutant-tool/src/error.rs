@@ -10,7 +10,7 @@ use adjutant_llm::Cause;
 pub struct ToolError {
     /// The kind of the failure.
     pub kind: ToolErrorKind,
-    /// The text that the model is shown.
+    /// The text for the model.
     pub message: Arc<str>,
     source: Option<Cause>,
 }
@@ -25,22 +25,22 @@ pub enum ToolErrorKind {
     InvalidArguments,
     /// A rule or a person forbids it.
     Denied,
-    /// The tool noticed the wish to stop.
+    /// The tool observed the cancellation.
     Cancelled,
     /// It took too long.
     TimedOut,
     /// A step was started before a crash; whether it took effect is not known.
     OutcomeUnknown,
-    /// The tool asked for something that only a resumable tool may have.
+    /// The tool used a feature that only resumable tools may use.
     NotResumable,
     /// The log does not fit the request of the tool.
     Diverged,
-    /// There is nobody who could be asked.
+    /// No one is available to answer.
     Unattended,
 }
 
 impl ToolError {
-    /// A failure; `message` is what the model is shown.
+    /// Creates a failure; `message` is the text for the model.
     pub fn failed(message: impl Into<Arc<str>>) -> Self {
         Self::new(ToolErrorKind::Failed, message)
     }

@@ -1,4 +1,4 @@
-//! A guard: whoever may ask about, refuse and note calls of tools that are not its own.
+//! A guard: may request an approval for calls of other tools, refuse them, and record them.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{Ask, Bound, CallContext, ErasedTool, ToolError, ToolSpec};
 
-/// Whoever stands before calls of tools: see [`Toolbox::guard`](crate::Toolbox::guard).
+/// A check before calls of tools: see [`Toolbox::guard`](crate::Toolbox::guard).
 #[async_trait]
 pub trait Guard: Send + Sync + 'static {
     /// Returns the approval that a call with these arguments, which fit the schema, needs; none if it needs none.

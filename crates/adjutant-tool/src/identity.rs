@@ -17,8 +17,8 @@ pub struct Identity {
     pub name: Arc<str>,
     /// The name that the agent was configured under.
     pub config_name: Arc<str>,
-    /// The names from the root agent to this one, joined by slashes. If agents of other processes asked for the run, their
-    /// names stand before it, each with a `>` behind it.
+    /// The names from the root agent to this one, joined by slashes. If agents of other processes requested the run,
+    /// their names come first, each followed by `>`.
     pub path: Arc<str>,
     /// The thread of the agent that opened this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct Identity {
     /// The call that this is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// A short mark shown before the agent's lines.
+    /// A short prefix in front of the agent's output lines.
     #[serde(default)]
     pub prefix: Arc<str>,
 }

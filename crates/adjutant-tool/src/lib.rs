@@ -1,4 +1,4 @@
-//! Tools for language models: typed for authors, erased for whoever runs them.
+//! Tools for language models: typed for authors, erased for executors.
 
 #![doc = include_str!("../README.md")]
 

@@ -8,8 +8,8 @@ use crate::ToolError;
 
 /// Something that becomes the result of a call.
 ///
-/// Text, numbers, booleans, `()`, JSON values, [`Content`], options of these (`none`), [`CallResult`] and [`Json`] do;
-/// `#[tool]` takes any serialisable output, and a `Result` with any error that can be shown.
+/// Text, numbers, booleans, `()`, JSON values, [`Content`], options of these (`none`), [`CallResult`] and [`Json`]
+/// implement it; `#[tool]` accepts any serializable output, and a `Result` with any error that implements `Display`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the output of a tool",
     note = "return text, a number, a `CallResult`, or wrap a serialisable value in `Json`",
@@ -20,11 +20,11 @@ pub trait IntoOutput {
     /// The result of the call.
     ///
     /// # Errors
-    /// `Failed` if the value cannot be shown.
+    /// `Failed` if the value cannot be converted.
     fn into_output(self) -> Result<CallResult, ToolError>;
 }
 
-/// A serialisable value, shown to the model as JSON; text is shown as it is.
+/// A serializable value, sent to the model as JSON; text is sent unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 

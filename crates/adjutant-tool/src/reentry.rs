@@ -16,9 +16,9 @@ use log::Log;
 
 /// The log of one call of a resumable tool, in memory; clones share it.
 ///
-/// Every entry must ask for the steps and pauses of the entries before it, in the same order; the first that does not
-/// fails with `Diverged`, even if the body ignores that. A key may be asked for again within an entry. Progress and
-/// spent usage go nowhere.
+/// Every entry must request the steps and pauses of the entries before it, in the same order. The first one that
+/// deviates fails with `Diverged`, even if the body ignores the error. A key may be requested again within an entry.
+/// Progress and usage are discarded.
 ///
 /// # Example
 /// ```
@@ -47,15 +47,15 @@ pub struct Reentry {
     log: Arc<Mutex<Log>>,
 }
 
-/// The place where an entry is dropped: the number of a step among those that the entry asks for, from 1.
+/// The place where an entry is dropped: the number of a step among the steps that the entry requests, from 1.
 ///
-/// A step that is answered from the log drops the entry when it is asked for, and so does a pause.
+/// A step with a result in the log drops the entry when it is requested, and so does a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cut {
     /// Before the log knows of the step.
     Before(usize),
-    /// After the work of the step, before the log knows what it came to.
+    /// After the work of the step, before its result is in the log.
     Within(usize),
     /// As soon as the log knows the result of the step.
     After(usize),
@@ -72,12 +72,12 @@ pub enum Entered<T> {
     Failed(ToolError),
     /// The body was dropped at the cut.
     Dropped,
-    /// The body was dropped because it waits for answers: the keys, in order, with what was asked.
+    /// The body was dropped because it waits for answers: the keys, in order, with their questions.
     Waiting(Vec<(Arc<str>, Ask)>),
 }
 
 impl Reentry {
-    /// A call with the identity, the wish to stop and the handles of this context.
+    /// Creates a call with the identity, the cancellation token and the handles of this context.
     pub fn within(template: CallContext) -> Self {
         Self {
             template,
@@ -108,7 +108,7 @@ impl Reentry {
     /// Answers a pause that waits; the next entry sees it.
     ///
     /// # Errors
-    /// `InvalidArguments` if nothing of this key waits, or the answer does not fit what was asked.
+    /// `InvalidArguments` if no question with this key is pending, or the answer does not fit it.
     pub fn answer(&self, key: &str, answer: Answer) -> Result<(), ToolError> {
         lock(&self.log).answer(key, answer)
     }
@@ -118,7 +118,7 @@ impl Reentry {
         lock(&self.log).keys()
     }
 
-    /// Returns the number of times that a key was asked for, over all entries.
+    /// Returns the number of requests for a key, over all entries.
     pub fn asked(&self, key: &str) -> usize {
         lock(&self.log).asked(key)
     }
@@ -143,7 +143,7 @@ impl Reentry {
         let outcome = {
             let mut body = pin!(body(self.template.through(Arc::new(door))));
             let mut dropped = pin!(dropped.cancelled());
-            // The body first: an entry that asks for several things at once waits for all of them.
+            // The body first: an entry with several concurrent questions waits for all of them.
             std::future::poll_fn(|cx| match body.as_mut().poll(cx) {
                 Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
                 Poll::Pending => dropped.as_mut().poll(cx).map(|()| None),

@@ -1,4 +1,4 @@
-//! The sets that an adapted toolbox has made, found again by what they were made of.
+//! The cached sets of an adapted toolbox, found by the parts they were built from.
 
 use std::sync::{Mutex, PoisonError};
 

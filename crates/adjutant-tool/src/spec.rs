@@ -6,17 +6,17 @@ use adjutant_llm::{ToolDecl, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The largest number of characters of a title that people who are asked are shown.
+/// The maximum number of characters of a title in an approval request.
 const MAX_TITLE: usize = 100;
 
 /// The description that a tool gives of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// The declaration that the model is shown.
+    /// The declaration for the model.
     pub decl: ToolDecl,
-    /// The title that people are shown instead of the name; none by default.
+    /// The title for people, instead of the name; none by default.
     pub title: Option<Arc<str>>,
-    /// The replay class: it says what happens to a call that was started before a crash; `Once` by default.
+    /// The replay class: decides how a call that was started before a crash continues; `Once` by default.
     pub replay: Replay,
     /// True if a batch that calls this tool runs one call after the other; false by default.
     pub sequential: bool,
@@ -24,21 +24,21 @@ pub struct ToolSpec {
     pub timeout: Option<Duration>,
     /// The approval that a call needs, whatever its arguments are; none by default.
     pub approval: Approval,
-    /// True if the tool has no body here, so that someone else runs it and gives the result; false by default.
+    /// True if the tool has no body here, so that the application runs it and returns the result; false by default.
     pub external: bool,
-    /// The largest number of bytes of a result's text that the model is shown, instead of the run's own limit.
+    /// The maximum number of bytes of a result's text for the model, instead of the run's own limit.
     pub max_output: Option<usize>,
-    /// The JSON schema that `details` of a good result fits; none by default. It is for people and programs: the model
-    /// is not shown it, and no result is checked against it.
+    /// The JSON schema of `details` in a successful result; none by default. It is for people and programs: it is not
+    /// sent to the model, and results are not validated against it.
     pub output_schema: Option<Arc<Value>>,
-    /// What a call does to the world, as people who are asked about it are told; nothing by default.
+    /// The effects of a call, for people who approve it; empty by default.
     pub hints: ToolHints,
 }
 
-/// What the author of a tool says of its calls, for people who are asked about one and for rules.
+/// Hints of a tool's author about the effects of its calls, for people who approve one and for rules.
 ///
-/// Said by the tool's author: of a stranger's tool nothing of it is believed, and nothing runs because of it. What may run
-/// again after a crash is said by [`Replay`].
+/// They are the author's claims: hints of third-party tools are never trusted, and nothing runs because of them.
+/// [`Replay`] decides whether a call may run again after a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolHints {
@@ -51,7 +51,7 @@ pub struct ToolHints {
     /// True if the same call twice changes nothing more than once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// True if a call reaches a world of which nobody here knows the bounds, as the web is.
+    /// True if a call reaches an open set of external systems, such as the web.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }
@@ -61,14 +61,14 @@ pub struct ToolHints {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Approval {
-    /// None, unless the tool itself asks for it, by its arguments.
+    /// Never, unless the tool itself requests an approval, depending on its arguments.
     #[default]
     Never,
     /// Approval of every call.
     Always,
 }
 
-/// The replay class of a tool: it says what happens to a call whose start is in the log and whose result is not.
+/// The replay class of a tool: decides how a call continues whose start is in the log and whose result is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -77,7 +77,7 @@ pub enum Replay {
     Pure,
     /// It is run again with the same key: doing it twice is doing it once.
     Idempotent,
-    /// It is never run again; the model is told that the outcome is unknown.
+    /// It never runs again; the model is informed that the outcome is unknown.
     #[default]
     Once,
     /// It is entered again from the top, and its steps are answered from the log.
@@ -87,7 +87,7 @@ pub enum Replay {
 impl ToolSpec {
     /// A tool of this name, with a description for the model and a JSON schema for the arguments.
     ///
-    /// It runs at most once, in parallel with others, as long as the run allows, without anyone's word.
+    /// It runs at most once, in parallel with others within the limits of the run, without an approval.
     pub fn new(
         name: impl Into<ToolName>,
         description: impl Into<Arc<str>>,
@@ -116,8 +116,8 @@ impl ToolSpec {
         &self.decl.name
     }
 
-    /// What its author says of it to people who are asked about a call: its title and its hints, as a quote; `None` if that is
-    /// nothing.
+    /// Returns the author's remarks for people who approve a call: its title and its hints, as a quote; `None` if
+    /// there are no remarks.
     pub fn remarks(&self) -> Option<String> {
         let title = self.title.as_deref().map(|title| {
             let end = title
@@ -135,7 +135,7 @@ impl ToolSpec {
 }
 
 impl ToolHints {
-    /// What is said, in words; what goes without saying is left out.
+    /// Returns the hints as words; defaults are omitted.
     fn words(self) -> Vec<&'static str> {
         let reads = self.reads_only.map(|reads| {
             if reads {

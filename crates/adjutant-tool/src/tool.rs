@@ -20,7 +20,7 @@ pub trait Tool: Send + Sync + 'static {
     /// The type that the tool returns.
     type Output: IntoOutput;
 
-    /// Returns the description of the tool; asked once.
+    /// Returns the description of the tool; called once.
     fn spec(&self) -> ToolSpec;
 
     /// Changes raw arguments before they are validated; leaves them as they are by default.
@@ -51,7 +51,7 @@ pub trait Tool: Send + Sync + 'static {
 /// A tool as who runs it sees it. Implemented for every [`Tool`]; implement it directly for tools that are data.
 #[async_trait]
 pub trait ErasedTool: Send + Sync {
-    /// Returns the description of the tool; asked once.
+    /// Returns the description of the tool; called once.
     fn spec(&self) -> ToolSpec;
 
     /// Changes raw arguments before they are validated.
@@ -133,7 +133,7 @@ where
     }
 }
 
-/// A tool without a body here: someone else runs it and gives the result.
+/// A tool without a body here: the application runs it and returns the result.
 ///
 /// A call that reaches the body anyway fails.
 pub fn external_tool(spec: ToolSpec) -> impl ErasedTool + 'static {

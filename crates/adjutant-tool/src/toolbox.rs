@@ -17,7 +17,7 @@ use crate::{
     guard::guarded, set_cache::SetCache,
 };
 
-/// A source of tools, asked once a turn.
+/// A source of tools, resolved once a turn.
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a toolbox",
@@ -30,7 +30,7 @@ pub trait Toolbox: Send + Sync {
     /// The tools that this agent may have now.
     ///
     /// # Errors
-    /// Whatever keeps the source from answering; the run fails with it.
+    /// The error of the source; the run fails with it.
     async fn resolve(&self, who: &Identity) -> Result<Toolset, ToolError>;
 
     /// Puts a text before every name, as it is; names that providers take have 64 characters at most.
@@ -89,7 +89,7 @@ pub trait Toolbox: Send + Sync {
         }
     }
 
-    /// Keeps the tools that this agent may have; asked at every turn, for every tool.
+    /// Keeps the tools that this agent may use; called at every turn, for every tool.
     fn filter(self, keep: impl Fn(&Identity, &ToolSpec) -> bool + Send + Sync) -> impl Toolbox
     where
         Self: Sized,
@@ -138,8 +138,8 @@ pub trait Toolbox: Send + Sync {
         })
     }
 
-    /// Makes those calls need an approval for which `when` gives an ask: it sees the tool under the name that it has
-    /// here, and its arguments. The approvals that the tools themselves ask for stay.
+    /// Requires an approval for the calls for which `when` returns a question. It receives the tool under its name
+    /// here, and the arguments. Approvals that the tools themselves request stay.
     fn confirm_when(
         self,
         when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static,
@@ -154,8 +154,8 @@ pub trait Toolbox: Send + Sync {
         })
     }
 
-    /// Puts a guard before every call: it may ask for an approval, and refuse. The approvals that the tools themselves ask
-    /// for stay. It sees a tool under the name that it has here.
+    /// Puts a guard before every call: it may request an approval, and refuse. Approvals that the tools themselves
+    /// request stay. It receives a tool under its name here.
     fn guard(self, guard: Arc<impl Guard>) -> impl Toolbox
     where
         Self: Sized,
@@ -164,8 +164,8 @@ pub trait Toolbox: Send + Sync {
     }
 }
 
-/// A toolbox whose sets are changed. A set is made again only when what it is made of changed, so that a model is shown
-/// the same list turn after turn.
+/// A toolbox with adapted sets. A set is built again only if its source changed, so that a model receives the same
+/// list turn after turn.
 struct Adapted<T, F> {
     inner: T,
     change: F,
@@ -180,7 +180,7 @@ struct Filtered<T, F> {
 }
 
 impl<T: Toolbox> Adapted<T, ()> {
-    /// Changes each tool by itself.
+    /// Changes each tool separately.
     fn each(inner: T, change: impl Fn(&Bound) -> Bound + Send + Sync) -> impl Toolbox {
         Adapted {
             inner,
@@ -258,7 +258,7 @@ impl Tools {
     #[must_use]
     pub fn tool(mut self, tool: impl ErasedTool + 'static) -> Self {
         self.bound.push(Bound::new(tool));
-        // A set that is shared, or made already, is that of fewer tools.
+        // A set that is shared or already built belongs to fewer tools.
         if Arc::get_mut(&mut self.set).is_none_or(|set| set.take().is_some()) {
             self.set = Arc::default();
         }
@@ -270,7 +270,7 @@ impl Tools {
         self.toolset().iter().map(|tool| tool.spec().name())
     }
 
-    /// The tools; made into a set when they are first asked for.
+    /// Returns the tools as a set, built on first use.
     pub fn toolset(&self) -> &Toolset {
         self.set
             .get_or_init(|| Toolset::new(self.bound.iter().cloned()))
@@ -290,7 +290,7 @@ impl Toolbox for Tools {
 
 /// A toolbox made of a function.
 ///
-/// A set that did not change should be given as a clone, so that a model is shown the same list.
+/// Return an unchanged set as a clone, so that a model receives the same list.
 pub fn toolbox_fn<F, Fut>(name: impl Into<Arc<str>>, resolve: F) -> impl Toolbox + 'static
 where
     F: Fn(Identity) -> Fut + Send + Sync + 'static,

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Approval, Ask, CallContext, ErasedTool, ToolError, ToolSpec};
 
-/// A tool with what is computed from it once; cheap to clone.
+/// A tool with its cached data; cheap to clone.
 #[derive(Clone)]
 pub struct Bound {
     inner: Arc<Inner>,
@@ -22,7 +22,7 @@ struct Inner {
     /// Shared by all copies that show the model the same schema.
     compiled: Arc<Compiled>,
     body: Arc<dyn ErasedTool>,
-    /// The approvals that an adapted copy asks for, beside those of the body.
+    /// The approvals that an adapted copy requires, in addition to the body's.
     asks: Option<Arc<Asks>>,
 }
 
@@ -45,7 +45,7 @@ struct Set {
     bound: Vec<Bound>,
     index: BTreeMap<ToolName, usize>,
     decls: Arc<[ToolDecl]>,
-    /// The estimated size of the declarations, once it was asked for.
+    /// The estimated size of the declarations, once it was requested.
     tokens: OnceLock<u32>,
     warnings: Box<[Warning]>,
     /// Tools that are there and not listed.
@@ -53,7 +53,7 @@ struct Set {
 }
 
 impl Bound {
-    /// Binds a tool: asks for its spec once.
+    /// Binds a tool: reads its spec once.
     pub fn new(tool: impl ErasedTool + 'static) -> Self {
         let body: Arc<dyn ErasedTool> = Arc::new(tool);
         let inner = Inner {
@@ -87,7 +87,7 @@ impl Bound {
         }
     }
 
-    /// The same tool, whose calls also need someone's word when `when` says so.
+    /// Returns the same tool, whose calls also need an approval if `when` requires one.
     ///
     /// `when` sees the tool as it is now, under the name that it has now.
     #[must_use]
@@ -114,7 +114,8 @@ impl Bound {
 
     /// Returns the approval that a call with these arguments, which fit the schema, needs; none if it needs none.
     ///
-    /// The tool's own words come first, then those of whoever adapted it, innermost first, then what its spec says.
+    /// The tool's own question comes first, then the questions of its adapters, innermost first, then the one in its
+    /// spec.
     pub fn approval(&self, args: &Value) -> Option<Ask> {
         self.asked(args).or_else(|| match self.inner.spec.approval {
             Approval::Never => None,
@@ -132,7 +133,7 @@ impl Bound {
         })
     }
 
-    /// The same tool with another body, which asks for all approvals.
+    /// Returns the same tool with another body, which handles all approvals.
     pub(crate) fn with_body(&self, body: Arc<dyn ErasedTool>) -> Self {
         let (spec, compiled) = (self.inner.spec.clone(), Arc::clone(&self.inner.compiled));
         Self {
@@ -157,10 +158,10 @@ impl Bound {
         &self.inner.spec
     }
 
-    /// The compiled schema of the arguments; compiled when it is first asked for.
+    /// Returns the compiled schema of the arguments, compiled on first use.
     ///
     /// # Errors
-    /// `Invalid` if the tool's schema is none.
+    /// `Invalid` if the tool's schema is not valid.
     pub fn schema(&self) -> Result<&Schema, &Error> {
         let compile = || Schema::compile(Arc::clone(&self.inner.spec.decl.schema));
         self.inner.compiled.schema.get_or_init(compile).as_ref()
@@ -183,7 +184,7 @@ impl Bound {
         part
     }
 
-    /// True if the tool has a change of raw arguments of its own.
+    /// True if the tool has its own rewrite of raw arguments.
     pub(crate) fn rewrites(&self) -> bool {
         self.inner.body.rewrites()
     }
@@ -196,14 +197,15 @@ impl Bound {
     /// Runs the tool with arguments that fit its schema.
     ///
     /// # Errors
-    /// What the tool fails with.
+    /// The error of the tool.
     pub async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
         self.inner.body.call(args, cx).await
     }
 }
 
 impl Toolset {
-    /// These tools, in order; of several with one name the first stays, and a warning tells of the others.
+    /// Creates a set of these tools, in order. If several have the same name, the first one stays, and a warning
+    /// names the others.
     pub fn new(tools: impl IntoIterator<Item = Bound>) -> Self {
         Self::of(tools, Vec::new(), None)
     }
@@ -224,7 +226,8 @@ impl Toolset {
         Self::of(tools, warnings, more)
     }
 
-    /// This set beside tools that are there and not listed: the model is not shown them, and a call of one does not run.
+    /// Returns this set with additional unlisted tools: they are not sent to the model, and a call of one does not
+    /// run.
     #[must_use]
     pub fn beside(&self, more: &Toolset) -> Self {
         let warnings = self
@@ -311,12 +314,12 @@ impl Toolset {
         self.inner.bound.iter()
     }
 
-    /// Returns the declarations that the model is shown, in order; the same allocation every time.
+    /// Returns the declarations for the model, in order; the same allocation every time.
     pub fn decls(&self) -> &Arc<[ToolDecl]> {
         &self.inner.decls
     }
 
-    /// Returns the estimated size of the declarations in tokens; estimated when it is first asked for.
+    /// Returns the estimated size of the declarations in tokens, estimated on first use.
     pub fn tokens(&self) -> u64 {
         let decl = |decl: &ToolDecl| {
             let texts = [

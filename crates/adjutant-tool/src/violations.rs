@@ -1,10 +1,10 @@
-//! The text that tells a model what is wrong with a value: every place, bounded.
+//! The text that lists the errors of a value for a model: every place, bounded.
 
 use adjutant_llm::Violation;
 
-/// The largest number of violations that are shown.
+/// The maximum number of violations in a message.
 const MAX_SHOWN: usize = 20;
-/// The largest number of bytes of one problem that are shown.
+/// The maximum number of bytes of one problem in a message.
 const MAX_PROBLEM: usize = 400;
 
 /// The first violations, a line for each.
@@ -30,7 +30,7 @@ pub(crate) fn line(path: &str, problem: &str) -> String {
     )
 }
 
-/// The beginning of a text, which says so if it was cut.
+/// Returns the beginning of a text, with a note if it was cut.
 pub(crate) fn cut(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();

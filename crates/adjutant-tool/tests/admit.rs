@@ -143,7 +143,7 @@ fn admit_refuses_when_a_key_stands_twice() {
         assert!(
             refusal
                 .message
-                .contains(&format!("  - {path}: the key stands twice")),
+                .contains(&format!("  - {path}: the key appears twice")),
             "{}",
             refusal.message
         );

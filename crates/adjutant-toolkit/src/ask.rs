@@ -118,7 +118,7 @@ impl Args {
             }
             if self.options[..at].contains(option) {
                 return Err(refused(format!(
-                    "the option {} stands twice",
+                    "the option {} appears twice",
                     show::quoted(option)
                 )));
             }

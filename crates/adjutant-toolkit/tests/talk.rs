@@ -165,7 +165,7 @@ async fn question_is_refused_when_it_cannot_be_shown() {
         ),
         (
             json!({"question": "?", "options": ["a", "a"]}),
-            "the option `a` stands twice",
+            "the option `a` appears twice",
         ),
         (
             json!({"question": "?", "options": ["a\nb"]}),

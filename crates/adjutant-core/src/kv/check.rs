@@ -21,7 +21,7 @@ pub fn check_key(key: &str) -> Result<(), KvStoreError> {
 /// Checks what is about to be written, apart from what must be true of its keys.
 ///
 /// # Errors
-/// `Invalid` if a key, a value or the number of changes is too large, or a key stands twice.
+/// `Invalid` if a key, a value or the number of changes is too large, or a key appears twice.
 pub(crate) fn check_write(changes: &[Change]) -> Result<(), KvStoreError> {
     if changes.len() > MAX_WRITE {
         return Err(invalid(format!(
@@ -34,7 +34,7 @@ pub(crate) fn check_write(changes: &[Change]) -> Result<(), KvStoreError> {
         check_key(&change.key)?;
         if !keys.insert(&*change.key) {
             return Err(invalid(format!(
-                "key {:?} stands twice in one write",
+                "key {:?} appears twice in one write",
                 change.key
             )));
         }

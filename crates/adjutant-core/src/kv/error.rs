@@ -27,7 +27,7 @@ pub enum KvStoreErrorKind {
         /// The version of its value now; `None` if it has none.
         found: Option<Version>,
     },
-    /// The request cannot be met: a key or a value that is too large, a key that stands twice.
+    /// The request cannot be met: a key or a value that is too large, a key that appears twice.
     Invalid,
     /// The stored data is not the data that was written.
     Corrupt,

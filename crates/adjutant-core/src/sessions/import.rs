@@ -130,7 +130,7 @@ impl ImportReader {
         if self.known.contains_key(&digest) || self.next.iter().any(|known| known.digest == digest)
         {
             return Err(corrupt(format!(
-                "attachment {digest} stands twice in the file"
+                "attachment {digest} appears twice in the file"
             )));
         }
         self.next.push(Attachment {

@@ -144,7 +144,7 @@ fn arguments(args: &str) -> Result<Value, Vec<Violation>> {
 fn twice(path: String) -> Violation {
     Violation {
         path,
-        message: "the key stands twice".to_owned(),
+        message: "the key appears twice".to_owned(),
     }
 }
 

@@ -73,7 +73,7 @@ pub(super) fn check_criteria(criteria: &[Arc<str>]) -> Result<(), Error> {
             .any(|other| other.trim() == criterion.trim())
         {
             return Err(invalid(format!(
-                "the criterion {:?} stands twice",
+                "the criterion {:?} appears twice",
                 short(criterion)
             )));
         }

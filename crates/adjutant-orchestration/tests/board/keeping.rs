@@ -70,7 +70,7 @@ pub(super) async fn bounds_are_kept_when_texts_are_too_long(stage: Stage) {
         (NewTask::new("a").criterion(" "), "a criterion is blank"),
         (
             NewTask::new("a").criterion("b").criterion(" b"),
-            "the criterion \" b\" stands twice",
+            "the criterion \" b\" appears twice",
         ),
         (many, "there are 33 criteria; there may be 32"),
         (

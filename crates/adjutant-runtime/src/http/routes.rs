@@ -634,7 +634,7 @@ pub(super) async fn read<T: DeserializeOwned + RequestForm>(
             ));
         }
     };
-    // Some fields hold any JSON, in which a type sees no key that stands twice.
+    // Some fields hold any JSON, in which a type sees no key that appears twice.
     let value = adjutant_llm::json::from_slice(&bytes).map_err(|error| {
         let message = format!("the request is no JSON: {error}; hint: it is {}", T::FORM);
         Error::new(ErrorKind::Invalid, message)

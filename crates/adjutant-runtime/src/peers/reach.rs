@@ -201,7 +201,7 @@ impl Remote {
     }
 }
 
-/// The JSON of an answer, in which no key stands twice.
+/// The JSON of an answer, in which no key appears twice.
 async fn whole(mut answer: Response) -> Result<Value, String> {
     let mut bytes = Vec::new();
     // What is too long by its own word is not waited for.

@@ -615,7 +615,7 @@ fn every_field_has_a_test_of_its_effect() {
         .iter()
         .map(|(field, _)| (*field).to_owned())
         .collect();
-    assert_eq!(named.len(), EFFECTS.len(), "a field stands twice");
+    assert_eq!(named.len(), EFFECTS.len(), "a field appears twice");
     let missing: Vec<&String> = all.difference(&named).collect();
     assert!(
         missing.is_empty(),

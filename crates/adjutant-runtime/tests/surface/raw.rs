@@ -479,7 +479,7 @@ async fn requests_that_are_not_as_they_must_be_are_refused() {
         assert!(
             answer
                 .body
-                .contains(&format!("a key stands twice in an object: {path}")),
+                .contains(&format!("a key appears twice in an object: {path}")),
             "{answer:?}"
         );
         answer.is(400, "invalid");

@@ -109,7 +109,7 @@ fn rows(changes: Vec<Change>) -> Result<Vec<write::ChangeRow>, Fault> {
     for Change { key, when, put, .. } in changes {
         check_key(&key)?;
         if !keys.insert(Arc::clone(&key)) {
-            return Err(Fault::Invalid(format!("key {key:?} stands twice")));
+            return Err(Fault::Invalid(format!("key {key:?} appears twice")));
         }
         let put = put.map(|(value, text)| -> Result<_, Fault> {
             let json = json::write(&value, "the value")?;

@@ -1,4 +1,4 @@
-//! Walks a value along a schema and makes scalars what the schema asks for. Changes nothing that fits.
+//! Walks a value along a schema and converts scalars to the type of the schema. Values that fit stay unchanged.
 
 use adjutant_llm::{Schema, json};
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ const MAX_TRIALS: usize = 6;
 /// The largest number of schemas that are entered within each other, references included.
 const MAX_NESTED: usize = 512;
 
-/// Coerces a value in place; says whether it was changed.
+/// Coerces a value in place; returns whether it was changed.
 pub(super) fn coerce(bound: &Bound, root: &Value, value: &mut Value) -> bool {
     let mut walk = Walk {
         bound,
@@ -48,7 +48,7 @@ struct Walk<'a> {
     changed: bool,
 }
 
-/// A schema and where it stands in the root schema.
+/// A schema and its place in the root schema.
 struct LocatedSchema<'a> {
     schema: &'a Value,
     pointer: String,
@@ -77,7 +77,7 @@ impl<'a> LocatedSchema<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// The order is: reference, `allOf`, `anyOf`, `oneOf`, own type, then what is inside.
+    /// The order is: reference, `allOf`, `anyOf`, `oneOf`, own type, then the inner values.
     fn visit(&mut self, value: &mut Value, place: &LocatedSchema<'a>) {
         if !place.schema.is_object() || self.nested == MAX_NESTED || !self.step(1) {
             return;
@@ -117,7 +117,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Follows the branch that the value fits, or else the first one that it can be made to fit.
+    /// Follows the branch that the value fits, or else the first one that it can be coerced to.
     fn branch(&mut self, value: &mut Value, branches: &[LocatedSchema<'a>]) {
         if branches.is_empty() {
             return;

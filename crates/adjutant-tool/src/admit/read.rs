@@ -1,4 +1,4 @@
-//! Reads the raw text of a model, and repairs damage that cannot change what was meant. Never completes cut text.
+//! Reads the raw text of a model, and repairs damage that cannot change its meaning. Never completes cut text.
 
 use std::str::Chars;
 
@@ -16,13 +16,13 @@ const MAX_DEPTH: usize = 127;
 pub(super) struct Read {
     /// The arguments.
     pub(super) value: Value,
-    /// True if the text says it in other words.
+    /// True if the text was repaired.
     pub(super) changed: bool,
 }
 
 /// The reason why nothing was read.
 pub(super) enum Unread {
-    /// A key stands twice in an object, at this path: which value was meant nobody knows.
+    /// A key appears twice in an object, at this path: the intended value is unknown.
     Twice(String),
     /// The problem in words.
     Not(String),
@@ -63,7 +63,7 @@ pub(super) fn nesting(value: &Value) -> usize {
     }
 }
 
-/// True if a value that stands `level` deep in another one leaves it readable.
+/// True if the value stays readable at depth `level` of another one.
 pub(super) fn fits_below(value: &Value, level: usize) -> bool {
     nesting(value) + level <= MAX_DEPTH
 }
@@ -138,7 +138,7 @@ fn repaired(text: &str) -> String {
     out
 }
 
-/// Writes an escape whose backslash has been read; a backslash that begins none stands for itself.
+/// Writes an escape whose backslash has been read; a backslash that starts no escape is a plain backslash.
 fn escape(rest: &mut Chars<'_>, out: &mut String) {
     let after = rest.as_str();
     let hex = || {

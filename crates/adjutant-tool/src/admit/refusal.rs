@@ -1,11 +1,11 @@
-//! The text that a model is shown when its arguments are refused: every place, and what was received, both bounded.
+//! The text for a model whose arguments are refused: every place, and the received arguments, both bounded.
 
 use adjutant_llm::{Error, ToolName, Violation};
 
 use super::Refusal;
 use crate::violations::{cut, line, list};
 
-/// The largest number of bytes of the raw arguments that are shown.
+/// The maximum number of bytes of the raw arguments in the text.
 const MAX_RECEIVED: usize = 2_000;
 
 impl Refusal {

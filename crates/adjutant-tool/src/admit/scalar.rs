@@ -39,7 +39,7 @@ pub(super) fn is(value: &Value, name: &str) -> bool {
     }
 }
 
-/// The whole number that stands for a fraction without a fractional part, if that is exact.
+/// Returns the integer that equals a fraction without a fractional part, if it is exact.
 pub(super) fn whole(value: &Value) -> Option<Value> {
     let Value::Number(number) = value else {
         return None;

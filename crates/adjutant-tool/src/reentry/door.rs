@@ -34,7 +34,7 @@ impl CallHandle {
         ))
     }
 
-    /// Goes on with what the log answers; without an answer the entry ends here.
+    /// Continues with the answer in the log; without an answer the entry ends here.
     async fn or_drop<T>(&self, answer: Option<T>) -> T {
         match answer {
             Some(answer) => answer,

@@ -13,7 +13,7 @@ pub(super) struct Log {
     steps: Vec<Step>,
     /// Counts the entries; the door of an earlier one is closed.
     entry: usize,
-    /// The number of different keys that this entry has asked for.
+    /// The number of different keys that this entry has requested.
     at: usize,
     cut: Option<Cut>,
     is_cut: bool,
@@ -42,7 +42,7 @@ impl Log {
         self.entry
     }
 
-    /// Closes the door of the entry, and says how it ended.
+    /// Ends the entry, and returns its outcome.
     pub(super) fn leave<T>(&mut self, outcome: Option<Result<T, ToolError>>) -> Entered<T> {
         self.entry += 1;
         if let Some(error) = self.diverged.take() {
@@ -92,7 +92,7 @@ impl Log {
         Ok((!self.cuts(at, &[Cut::After])).then_some(()))
     }
 
-    /// Something is asked for; `None` if the entry is dropped here, because of the cut or to wait.
+    /// Handles a request; `None` if the entry is dropped here, because of the cut or to wait.
     pub(super) fn pause(&mut self, key: &str, ask: Ask) -> Result<Option<Answer>, ToolError> {
         let found = self
             .find(key, Some(&ask))?
@@ -147,7 +147,7 @@ impl Log {
             .map_or(0, |step| step.ran)
     }
 
-    /// The place of the key that is asked for next; `None` if it is new.
+    /// Returns the place of the next requested key; `None` if it is new.
     fn find(&mut self, key: &str, ask: Option<&Ask>) -> Result<Option<usize>, ToolError> {
         let Some(at) = self.steps.iter().position(|step| *step.key == *key) else {
             return match self.steps.get(self.at) {
@@ -201,7 +201,7 @@ impl Log {
 }
 
 impl Step {
-    /// True if it is a pause with this ask, or a step if there is none.
+    /// True if it is a pause with this question, or a step if there is no question.
     fn is_for(&self, ask: Option<&Ask>) -> bool {
         match &self.state {
             State::Begun | State::Done(_) => ask.is_none(),

@@ -27,7 +27,7 @@ pub(super) fn replace(content: &str, old: &str, new: &str, all: bool) -> Result<
     let exact: Vec<usize> = content.match_indices(old).map(|(at, _)| at).collect();
     match exact[..] {
         [] => {}
-        // Places that lie over each other are several: `aa` stands twice in `aaa`.
+        // Places that lie over each other are several: `aa` appears twice in `aaa`.
         [at] if !all && content[after_first(content, at)..].contains(old) => {
             let second = after_first(content, at);
             let next = content[second..].find(old).map_or(at, |it| second + it);

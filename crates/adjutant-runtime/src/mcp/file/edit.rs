@@ -123,7 +123,7 @@ pub(super) fn removed(text: &str, name: &str) -> Result<String, Unchanged> {
     whole(text)
 }
 
-/// A name that stands twice in one object, as far as objects lie in each other and no deeper than this.
+/// A name that appears twice in one object, as far as objects lie in each other and no deeper than this.
 pub(super) fn twice(text: &str, depth: usize) -> Option<String> {
     let members = members(text).ok()?.0;
     let mut seen = BTreeSet::new();

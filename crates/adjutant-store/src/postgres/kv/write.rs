@@ -144,7 +144,7 @@ impl<'a> ChangeBatch<'a> {
             check_key(&change.key)?;
             if !seen.insert(&change.key) {
                 return Err(invalid(format!(
-                    "key {:?} stands twice in a write",
+                    "key {:?} appears twice in a write",
                     change.key
                 )));
             }
