@@ -1,4 +1,4 @@
-//! The activities that a run may ask an executor to perform.
+//! The activities that a run may request from an executor.
 
 use adjutant_llm::CallId;
 use adjutant_tool::Replay;
@@ -35,12 +35,12 @@ pub enum Activity {
         /// True if it was started before.
         again: bool,
     },
-    /// Ask the outside what the run waits for.
+    /// Ask the outside to answer a pause of the run.
     Answer {
-        /// The place of the pause among those of the run, counted from 0.
+        /// The index of the pause in the run, counted from 0.
         pause: u32,
     },
-    /// Say what comes after a closed turn.
+    /// Decide how to continue after a closed turn.
     Settle {
         /// The turn.
         turn: TurnNo,

@@ -12,9 +12,9 @@ use crate::{
     report::RunResult,
 };
 
-/// The text of the final answer of the agent whose event comes first; what agents under it say is left out.
+/// Returns the text of the final answer of the agent whose event comes first; text of its sub-agents is omitted.
 ///
-/// Of a stream that is cut off before the run ends, what was said last.
+/// If the stream is cut off before the run ends, returns the last text.
 ///
 /// # Errors
 /// `Failed` if the run failed, `Unanswered` if it was cancelled, waits, or ended without a text.

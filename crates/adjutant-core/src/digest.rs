@@ -1,4 +1,4 @@
-//! Digests, and the chain that they make over what a log stores: a changed byte changes every link after it.
+//! Digests, and the chain of digests over the records of a log: a changed byte changes every link after it.
 
 use std::{fmt, str::FromStr};
 

@@ -1,4 +1,5 @@
-//! The driver: asks the run what is next, and lets an executor perform it. It knows nothing else, on purpose.
+//! The driver: takes the next step from the run and lets an executor perform it. It has no other knowledge, on
+//! purpose.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -14,18 +15,17 @@ use crate::{
 
 /// An executor of activities: tokio tasks here, a durable engine elsewhere. Called from one task, one method at a time.
 pub trait Executor {
-    /// The activities that are in flight. What is in the log and not in flight is orphaned.
+    /// The activities in flight. An activity that is in the log and not in flight is orphaned.
     fn busy(&self) -> &BTreeSet<ActivityId>;
 
-    /// Begins to perform an activity; it is in flight until `next` gave its records. One that ends at once puts its
-    /// records into `ended`, and is never in flight; it must do one of the two.
+    /// Starts an activity; it is in flight until `next` has returned its records. An activity that ends immediately
+    /// adds its records to `ended`, and is never in flight; it must do one of the two.
     fn start(&mut self, run: &Run, act: Activity, ended: &mut Vec<Record>);
 
-    /// Asks activities to end early: cancel, a grace period, abort. Asking twice is asking once.
+    /// Requests that activities end early: cancel, a grace period, abort. Idempotent.
     fn stop(&mut self, acts: &[ActivityId]);
 
-    /// Waits for something to happen, at most until a time in milliseconds since 1970-01-01 UTC, and adds what was
-    /// heard.
+    /// Waits for an event, at most until a time in milliseconds since 1970-01-01 UTC, and adds the received records.
     ///
     /// Cancel: nothing is lost.
     fn next(
@@ -34,8 +34,8 @@ pub trait Executor {
         heard: &mut Vec<Record>,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Takes records, numbers them, keeps them, and shows them to observers: those that something outside depends on are durable
-    /// before that, the others by the time the executor waits. Gives them with their places.
+    /// Numbers and stores records, and notifies observers. Records that an external effect depends on are durable
+    /// before that, the others by the time the executor waits. Returns the records with their positions.
     ///
     /// Cancel: the log may hold the records or not; the executor must not be used again.
     fn commit(
@@ -50,16 +50,16 @@ pub trait Executor {
 pub enum Exit {
     /// With the end of the run.
     Done(Outcome),
-    /// Waiting for the outside; another drive goes on with the answers.
+    /// Waiting for the outside; another drive continues with the answers.
     Parked(Vec<Arc<Pause>>),
 }
 
 /// Performs a run until it ends or parks.
 ///
-/// Cancel: every record so far is in the log; another drive goes on from there.
+/// Cancel: every record so far is in the log; another drive continues from there.
 ///
 /// # Errors
-/// Whatever keeps the executor from performing or recording.
+/// The error of the executor while it performs or records.
 pub async fn drive<P: Executor>(run: &mut Run, executor: &mut P) -> Result<Exit, Error> {
     // Mostly one comes at a time, and thousands of drives may wait.
     let (mut records, mut acts) = (Vec::with_capacity(2), Few::default());
@@ -74,7 +74,7 @@ pub async fn drive<P: Executor>(run: &mut Run, executor: &mut P) -> Result<Exit,
             }
             continue;
         }
-        // A drive that waits does not hold what was decided before.
+        // A waiting drive does not hold the earlier decision.
         let until_ms = match run.next(executor.busy()) {
             Next::Decide(decided) => {
                 records.extend(decided);
@@ -99,7 +99,7 @@ pub async fn drive<P: Executor>(run: &mut Run, executor: &mut P) -> Result<Exit,
 /// Commits records and folds them into the run.
 ///
 /// # Errors
-/// Whatever keeps the executor from recording, or the run from folding.
+/// The error of the executor while it records, or of the run while it folds.
 pub async fn commit<P: Executor>(
     run: &mut Run,
     executor: &mut P,

@@ -14,12 +14,12 @@ pub enum Durability {
     Sync,
     /// A crash of the program: everything is handed to the storage at the same moments, which flushes when it likes.
     ///
-    /// After a crash of the machine the newest records may be missing, and with them what was done: a call that must
+    /// After a crash of the machine the latest records may be missing, including completed work: a call that must
     /// never run twice may run twice then.
     Async,
     /// An orderly end: records are kept in memory until the drive ends, or 65,536 wait.
     ///
-    /// After any crash the drive never happened, as far as the log knows. For what may be repeated at will.
+    /// After any crash the drive never happened, according to the log. For work that can be repeated freely.
     OnExit,
 }
 

@@ -14,7 +14,7 @@ use crate::{
     run::Illegal,
 };
 
-/// The reason why a run did not happen, or failed; [`kind`](Error::kind) tells what to do about it.
+/// The reason why a run did not happen, or failed; [`kind`](Error::kind) decides how a caller can react.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Error {
@@ -24,13 +24,13 @@ pub enum Error {
     Full(usize),
     /// Nothing in the prompt can be answered.
     Prompt(&'static str),
-    /// No agent of this name is at work under the first one, or several are.
+    /// No running agent of this name exists under the first one, or several do.
     Agent(Arc<str>, Arc<str>),
     /// The run waits for these answers and takes no prompt.
     Paused(Vec<PauseId>),
-    /// The answer that is wanted of the run cannot be asked for.
+    /// The requested output of the run is invalid.
     Output(adjutant_llm::Error),
-    /// The answers are not those that the run waits for.
+    /// The answers do not match the pauses of the run.
     Answers(Arc<str>),
     /// The run goes by a model that the agent does not know.
     UnknownModel {
@@ -53,23 +53,23 @@ pub enum Error {
     Stuck,
 }
 
-/// The kind of an error: it tells a caller what to do about it.
+/// The kind of an error: it decides how a caller can react.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The session is running already; wait for that run, or use a session of its own.
+    /// The session is already running; wait for that run, or use another session.
     Busy,
     /// The queue is full; wait until some of it was placed, or take something back.
     Full,
-    /// The prompt cannot be sent, or what is wanted as the answer cannot be asked for.
+    /// The prompt cannot be sent, or the requested output is invalid.
     Prompt,
     /// The session has a run that waits for answers; give them with `resume`, or cancel it.
     Paused,
-    /// No such agent is at work, or its name is that of several.
+    /// No such agent is running, or several have this name.
     Agent,
     /// The answers do not match what the run waits for.
     Answers,
-    /// The run goes by a model that the agent does not know; give it, or another one to go on with.
+    /// The run uses a model that the agent does not know; pass it, or another one to continue with.
     Model,
     /// The run failed; its result is kept.
     Failed,
@@ -108,7 +108,7 @@ impl Error {
         }
     }
 
-    /// Returns the kind of the error, which tells a caller what to do about it.
+    /// Returns the kind of the error, which decides how a caller can react.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Busy => ErrorKind::Busy,
@@ -159,7 +159,7 @@ impl Error {
             || self.journal_error().is_some_and(JournalError::is_retryable)
     }
 
-    /// The time that a provider asked to wait, or that another owner still has the log, as far as that is known.
+    /// Returns the wait that a provider requested, or the remaining time of another owner's lease, if known.
     pub fn retry_after(&self) -> Option<Duration> {
         let log = self.journal_error().and_then(JournalError::retry_after);
         log.or_else(|| self.model_error()?.retry_after())
@@ -217,7 +217,7 @@ impl fmt::Display for Error {
 }
 
 impl error::Error for Error {
-    /// What lies behind the error that this one says: that one is [`model_error`](Error::model_error) or
+    /// Returns the cause of the wrapped error; the wrapped error itself is [`model_error`](Error::model_error) or
     /// [`journal_error`](Error::journal_error).
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {

@@ -42,8 +42,8 @@ pub struct Event {
 
 /// The kinds of events.
 ///
-/// Order: `RunStarted` first, `RunFinished` last; turns, replies and tools each start once and finish once. So do blocks,
-/// except those that are open when their reply is interrupted or retracted.
+/// Order: `RunStarted` first, `RunFinished` last; turns, replies and tools each start once and finish once. So do
+/// blocks, except blocks that are open when their reply is interrupted or retracted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -134,13 +134,13 @@ pub enum EventKind {
         call: CallId,
         /// The tool.
         name: ToolName,
-        /// The title that people are shown instead of the name.
+        /// The title for people, instead of the name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<Arc<str>>,
         /// The arguments it runs with, as JSON text; the raw ones if it may not run.
         args: Arc<str>,
     },
-    /// A call says what it has done so far.
+    /// A call reports its progress.
     ToolProgress {
         /// The call.
         call: CallId,
@@ -160,9 +160,9 @@ pub enum EventKind {
     },
     /// A turn is over: every call of it has a result.
     TurnFinished,
-    /// Someone wished to stop the run.
+    /// A caller requested to cancel the run.
     CancelAsked {
-        /// The one who wished to stop it.
+        /// The source of the request.
         by: CancelBy,
     },
     /// A message waits to be placed.
@@ -184,7 +184,7 @@ pub enum EventKind {
         /// Its number.
         item: u64,
     },
-    /// A hook said no.
+    /// A hook denied something.
     Denied {
         /// The point.
         point: Arc<str>,
@@ -194,9 +194,9 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
     },
-    /// The answer is not what was wanted of the run; the model is sent back, unless no time is left for that.
+    /// The answer does not fit the output of the run; the model must try again, unless no time is left.
     OutputRefused {
-        /// The reason, as the model is told.
+        /// The reason, as sent to the model.
         reason: Arc<str>,
         /// The number of times that the model may still be sent back; the run fails at 0.
         left: u32,
@@ -214,7 +214,7 @@ pub enum EventKind {
         /// The answer.
         answer: Box<Answer>,
     },
-    /// A call opened an agent of its own.
+    /// A call opened a child agent.
     ChildOpened {
         /// The call.
         call: CallId,
@@ -232,7 +232,7 @@ pub enum EventKind {
         /// The usage of the child and everything under it.
         usage: Usage,
     },
-    /// An effect says what it did.
+    /// An effect reports its work.
     Report {
         /// Its kind.
         by: Arc<str>,
@@ -269,10 +269,10 @@ pub enum EventKind {
     },
     /// A listener missed events that could not be read again from the log; the events that follow are newer.
     Lagged {
-        /// The newest record whose events were all heard.
+        /// The last record whose events were all received.
         after: Seq,
     },
-    /// A parked run goes on; the answers follow.
+    /// A parked run continues; the answers follow.
     RunResumed,
     /// The run waits for the outside; nothing follows until it is resumed.
     RunPaused {
@@ -288,7 +288,7 @@ pub enum EventKind {
 
 /// The fold from records to events: the same for a live run and for a log that is read again.
 ///
-/// Deltas are not in the log, and `RunFinished` is the driver's to say.
+/// Deltas are not in the log, and the driver emits `RunFinished`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Events {
     who: Arc<Identity>,
@@ -298,7 +298,7 @@ pub struct Events {
     queued: BTreeMap<u64, Arc<Entry>>,
 }
 
-/// A call of the open turn, as far as its events need it.
+/// A call of the open turn, with the data that its events need.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct KnownCall {
     id: CallId,
@@ -306,7 +306,7 @@ struct KnownCall {
     args: Arc<str>,
     title: Option<Arc<str>>,
     launched_ms: Option<u64>,
-    /// True once it was shown that it began.
+    /// True once its start was emitted.
     has_begun: bool,
 }
 
@@ -365,7 +365,7 @@ impl Events {
         });
     }
 
-    /// Learns from a record that nobody sees.
+    /// Folds a record without emitting events.
     pub fn learn(&mut self, stamped: &Stamped) {
         self.note(&stamped.record, stamped.at_ms);
         match &stamped.record {

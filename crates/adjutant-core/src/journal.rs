@@ -86,22 +86,23 @@ pub struct GcReport {
 
 /// A storage of logs.
 ///
-/// A journal needs [`own`](Journal::own) and [`read`](Journal::read) to keep sessions; the other methods serve those who
-/// look after sessions, and say `Unsupported` or nothing by themselves. `adjutant-testing` has the suite that shows
-/// whether a journal keeps its promises.
+/// A journal needs [`own`](Journal::own) and [`read`](Journal::read) to store sessions. The other methods serve the
+/// management of sessions, and by default return `Unsupported` or nothing. The suite in `adjutant-testing` checks
+/// whether a journal keeps its guarantees.
 #[async_trait]
 pub trait Journal: Send + Sync + fmt::Debug {
-    /// Takes a log, and makes it if there is none.
+    /// Acquires a log, and creates it if it does not exist.
     ///
-    /// An owner has it until the value is dropped or its lease ends, whichever comes first; the same owner may take it
-    /// again at any time, and so may one that [takes over](Owner::takes_over). Whoever owned it before is fenced.
+    /// The owner keeps it until the value is dropped or its lease ends, whichever comes first. The same owner may
+    /// acquire it again at any time, and so may one that [takes over](Owner::takes_over). The previous owner is
+    /// fenced.
     ///
     /// # Errors
     /// `Owned` if another owner has it, `Invalid` if it cannot have that name, `Corrupt` and `Version` if its end cannot
     /// be read, `Io` if the storage failed.
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError>;
 
-    /// The records after a place, oldest first; those that are appended meanwhile may be among them.
+    /// Returns the records after a position, oldest first; records that are appended meanwhile may be included.
     ///
     /// # Errors
     /// As the last item: `Missing`, `Corrupt`, `Version`, `Io`.
@@ -115,7 +116,8 @@ pub trait Journal: Send + Sync + fmt::Debug {
         stored::of_records(self.read(log, Seq(0)), after)
     }
 
-    /// Says something to a session, whoever owns its log; it hears it while a run of it goes on, or when the next begins.
+    /// Posts a message to a session with any owner; the session consumes it during a run, or at the start of
+    /// the next one.
     ///
     /// # Errors
     /// `Missing`, `Invalid` if too many posts wait, `Unsupported`, `Io`.
@@ -135,8 +137,8 @@ pub trait Journal: Send + Sync + fmt::Debug {
 
     /// The posts after a place that are there now; none if the journal takes none.
     ///
-    /// What is posted before this is asked for is among them. A journal whose [`posts`](Journal::posts) come at once needs
-    /// nothing else; others ask their storage.
+    /// Posts sent before this call are included. A journal whose [`posts`](Journal::posts) arrive immediately needs
+    /// nothing else; others query their storage.
     ///
     /// # Errors
     /// `Missing`, `Io`.
@@ -151,7 +153,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// `Missing`, `Unsupported`, `Io`.
     async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {
         let _ = log;
-        Err(JournalError::unsupported("tell of its logs"))
+        Err(JournalError::unsupported("describe its logs"))
     }
 
     /// The logs, a page at a time, without reading them.
@@ -163,7 +165,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
         Err(JournalError::unsupported("list its logs"))
     }
 
-    /// Sets what is said of a log, in place of what was said before.
+    /// Sets the description of a log, in place of the previous one.
     ///
     /// # Errors
     /// `Missing`, `Unsupported`, `Io`.
@@ -198,7 +200,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
         Ok(GcReport::default())
     }
 
-    /// The fold that was kept beside a log last, if it still stands for the log's first records.
+    /// Returns the last stored fold of a log, if it still matches the log's first records.
     ///
     /// # Errors
     /// `Io`.
@@ -213,8 +215,8 @@ pub type RecordStream = Pin<Box<dyn Stream<Item = Result<Arc<Stamped>, JournalEr
 
 /// An owned log.
 ///
-/// Dropping it gives it up: a journal that learns of it late makes whoever owns, renames or deletes the log next wait
-/// for that, and does not refuse them as `Owned`.
+/// Dropping it releases the log. If the journal learns of the release late, the next owner, rename or delete waits
+/// for it, and is not refused as `Owned`.
 #[async_trait]
 pub trait Log: Send + fmt::Debug {
     /// The end of the log.
@@ -236,8 +238,8 @@ pub trait Log: Send + fmt::Debug {
         let _ = work;
     }
 
-    /// Says that the run has got further than this owner found it: the owners that it lost before do not count any more. Stored
-    /// with the next append, in one write. Not kept by default.
+    /// Records that the run has made progress under this owner: owners lost before no longer count. Stored with the
+    /// next append, in one write. Not stored by default.
     fn progressed(&mut self) {}
 
     /// Returns the number of records that are worth a fold that is kept beside the log; `None` if a fold would save
@@ -251,7 +253,8 @@ pub trait Log: Send + fmt::Debug {
 
     /// Keeps a fold of the first records beside the log, in place of the one before.
     ///
-    /// It is asked for between two drives, and only as [`keeps`](Log::keeps) says; a fold has at most 64 MiB.
+    /// It is called between two drives, and only as often as [`keeps`](Log::keeps) requests; a fold has at most 64
+    /// MiB.
     ///
     /// # Errors
     /// `Fenced`, `Io`; nothing is lost but time.

@@ -1,4 +1,4 @@
-//! JSON that can be read again: what is nested too deep could be written, and then never be read.
+//! JSON that can be read again: a value with too much nesting could be written, but never read.
 
 /// The greatest depth of JSON that is stored.
 pub const MAX_DEPTH: usize = 120;

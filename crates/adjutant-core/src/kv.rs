@@ -65,7 +65,7 @@ pub struct Change {
     pub key: Arc<str>,
     /// The condition that the key must meet.
     pub when: When,
-    /// Its new value, with what it is found by; `None` removes it.
+    /// Its new value, with its search text; `None` removes it.
     pub put: Option<(Value, Arc<str>)>,
 }
 
@@ -100,7 +100,7 @@ pub struct Hit {
     pub score: f64,
 }
 
-/// The changes of a key-value store as they come; it never ends by itself.
+/// The changes of a key-value store as they arrive; it never ends without an error.
 pub type ChangeStream = Pin<Box<dyn Stream<Item = Result<Changed, KvStoreError>> + Send>>;
 
 /// Shared values by name. Keys are any texts of 1 to [`MAX_KEY_BYTES`] bytes.
@@ -114,12 +114,12 @@ pub trait KvStore: Send + Sync + fmt::Debug {
 
     /// Changes keys, all of them or none; no two changes may be of one key.
     ///
-    /// The version is that of every value that was put.
-    /// Cancel: the key-value store holds the changes or not; look before you try again.
+    /// The version applies to every written value. Cancel: the key-value store contains all changes or none; check
+    /// before you retry.
     ///
     /// # Errors
-    /// `Conflict` if what must be true of a key is not; `Invalid` if a key, a value or the number of changes is too large
-    /// or a key appears twice; `Io`.
+    /// `Conflict` if the condition of a key is not met; `Invalid` if a key, a value or the number of changes is too
+    /// large or a key appears twice; `Io`.
     async fn write(&self, changes: Vec<Change>) -> Result<Version, KvStoreError>;
 
     /// The values whose keys are wanted, in the order of their keys' bytes; all of one moment.
@@ -136,9 +136,8 @@ pub trait KvStore: Send + Sync + fmt::Debug {
 
     /// Watches the changes of keys with a prefix after a version, in the order of versions, from any process.
     ///
-    /// Of several changes of one key only the newest may be told. A removal that was made long before `after` is looked
-    /// at may be missing: begin with a scan, and watch from the version that [`newest`](KvStore::newest) gave before
-    /// it.
+    /// Of several changes of one key only the latest may be reported. A removal long before `after` may be missing:
+    /// start with a scan, and watch from the version that [`newest`](KvStore::newest) returned before it.
     ///
     /// # Errors
     /// As an item, after which more may come: `Io`.

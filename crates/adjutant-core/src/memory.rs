@@ -94,7 +94,8 @@ pub struct ScoredFact {
     pub score: f64,
 }
 
-/// A storage of facts. Every operation names the owner, and touches nobody else's facts, whatever id it is given.
+/// A storage of facts. Every operation names the owner, and cannot access facts of other owners, whatever id it
+/// receives.
 #[async_trait]
 pub trait Memory: Send + Sync + fmt::Debug {
     /// Adds facts, all of them or none.
@@ -161,14 +162,15 @@ pub trait Memory: Send + Sync + fmt::Debug {
         limit: usize,
     ) -> Result<Vec<ScoredFact>, MemoryError>;
 
-    /// Returns the point up to which a source was read for the owner: the last one that [`mark`](Memory::mark) kept, 0
-    /// without it.
+    /// Returns the point up to which a source was read for the owner: the last one stored by [`mark`](Memory::mark),
+    /// 0 by default.
     ///
     /// # Errors
     /// `Io`.
     async fn marked(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError>;
 
-    /// Keeps how far a source was read for the owner, if it says so still: `false` if another was faster.
+    /// Stores the point up to which a source was read for the owner, if it still has the expected value: `false` if
+    /// another writer was faster.
     ///
     /// # Errors
     /// `Io`.

@@ -3,16 +3,16 @@
 use adjutant_llm::NanoUsd;
 use serde::{Deserialize, Serialize};
 
-/// The number of requests that a run may make, unless it is said otherwise.
+/// The default number of requests of a run.
 const MAX_TURNS: u32 = 50;
-/// The largest number of calls that run at the same time, unless it is said otherwise.
+/// The default maximum number of calls that run at the same time.
 const MAX_PARALLEL_TOOLS: u32 = 8;
 
 /// The limits of a run, recorded when it begins.
 ///
-/// Time in which a run is not at work counts for none of them: while it is parked, and between a crash and the resume.
-/// A deadline moves by that time, [`Caps::wall_ms`] stands still, and so does the middleware `Timeout`;
-/// `parked_counts` says otherwise for the first two.
+/// Time in which a run is not running does not count for any of them: while it is parked, and between a crash and the
+/// resume. A deadline moves by that time, and [`Caps::wall_ms`] and the middleware `Timeout` pause. `parked_counts`
+/// changes this for the first two.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
@@ -20,15 +20,15 @@ pub struct Limits {
     pub max_turns: Option<u32>,
     /// The largest number of calls that run at the same time; at least 1.
     pub max_parallel_tools: u32,
-    /// True if calls run one after the other whatever their tools say.
+    /// True if calls run one after the other whatever their tools allow.
     pub sequential: bool,
     /// The time by which the run must have ended, in milliseconds since 1970-01-01 UTC. A run that is past it ends as
     /// cancelled by its deadline, also if it is resumed only then.
     pub deadline_ms: Option<u64>,
-    /// True if time counts for the deadline and `wall_ms` in which the run is not at work.
+    /// True if the time in which the run is not running counts for the deadline and `wall_ms`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub parked_counts: bool,
-    /// True if nobody can be asked: a call that needs an approval is refused instead of waiting for it.
+    /// True if no one can answer: a call that needs an approval is refused immediately.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,
     /// The reaction when a limit is reached.
@@ -39,7 +39,7 @@ pub struct Limits {
     pub caps: Caps,
 }
 
-/// The reaction when a limit of a run is reached. At the end of its time a run ends, whatever is said here.
+/// The reaction when a limit of a run is reached. A run always ends when its time is up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -47,9 +47,9 @@ pub enum AtLimit {
     /// The run ends.
     #[default]
     End,
-    /// The model gets one more turn, without tools, to say what it has; then the run ends.
+    /// The model gets one more turn, without tools, for its result; then the run ends.
     LastTurn,
-    /// Someone is asked whether the run may go on; without consent, a last turn without tools and the end.
+    /// The run requests an approval to continue; without it, it ends after a last turn without tools.
     Ask,
 }
 
@@ -69,7 +69,7 @@ pub struct Caps {
     /// Calls of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
-    /// Time at work, in milliseconds.
+    /// Running time, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<u64>,
     /// The number of agents that may stand above one another, the first not counted.

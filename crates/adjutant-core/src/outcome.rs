@@ -23,9 +23,9 @@ pub enum Outcome {
         /// The limit.
         limit: Limit,
     },
-    /// Someone wished to stop.
+    /// A caller requested to cancel the run.
     Cancelled {
-        /// The one who wished to stop.
+        /// The source of the request.
         by: CancelBy,
     },
     /// Something went wrong that the model cannot mend.
@@ -33,7 +33,7 @@ pub enum Outcome {
         /// The failure.
         failure: Failure,
     },
-    /// The run waits for the outside and goes on with its answers; never recorded as an end.
+    /// The run waits for the outside and continues with its answers; never recorded as an end.
     Paused {
         /// The pauses that it waits for.
         #[serde(serialize_with = "pause::tell_all")]
@@ -48,9 +48,9 @@ pub enum Outcome {
 pub enum Completion {
     /// The model answered without calling a tool.
     Answer,
-    /// The results of the calls said so.
+    /// The results of the calls requested it.
     Terminated,
-    /// The application said so between two turns.
+    /// The application requested it between two turns.
     Stopped,
     /// The answer was cut off by the output limit.
     Length,
@@ -83,7 +83,7 @@ pub enum Limit {
     Named(Arc<str>),
 }
 
-/// The one who wished to stop a run.
+/// The source of a request to cancel a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -94,7 +94,7 @@ pub enum CancelBy {
     Deadline,
     /// The agent that opened this one.
     Parent,
-    /// The program that performed the run was asked to end first.
+    /// The program that performed the run was shut down first.
     Shutdown,
     /// The program that performed the run was lost: it crashed or was killed.
     Crash,
@@ -125,7 +125,7 @@ pub enum Failure {
         /// The error, in words.
         message: Arc<str>,
     },
-    /// A hook said no.
+    /// A hook denied something.
     Denied {
         /// The point.
         point: Arc<str>,
@@ -139,9 +139,9 @@ pub enum Failure {
         /// The reason.
         reason: Arc<str>,
     },
-    /// No answer of the model was what was wanted of the run.
+    /// No answer of the model fits the output of the run.
     Output {
-        /// What is wrong with the last one, as the model would have been told.
+        /// The errors of the last one, in the form for the model.
         reason: Arc<str>,
     },
     /// The instructions could not be made.

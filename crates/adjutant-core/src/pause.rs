@@ -27,33 +27,33 @@ pub struct Pause {
     /// The call that it is about, with the arguments that it would run with; none for a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Call>,
-    /// The step of the call's body that asks; none if the call has not begun.
+    /// The step of the call's body that asks; `None` if the call has not started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Arc<str>>,
     /// The thread that waits.
     pub thread: ThreadId,
-    /// The name of the agent that asks; empty if it is not known.
+    /// The name of the agent that asks; empty if it is unknown.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub agent: Arc<str>,
-    /// The names of the agents from the first one down to the one that asks, joined by slashes.
+    /// The names of the agents from the first one down to the asking one, joined by slashes.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub path: Arc<str>,
     /// The reasons why answers were refused that came before: hooks, or the tool's schema, did not take their arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Arc<str>>,
-    /// The time after which nobody need answer any more, in milliseconds since 1970-01-01 UTC.
+    /// The time after which an answer is no longer needed, in milliseconds since 1970-01-01 UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
 }
 
-/// An answer and what it answers: [`Pause::answered`] makes one that holds for what was shown alone.
+/// An answer with its pause: [`Pause::answered`] creates one that is valid only for the displayed pause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
     /// The pause.
     pub pause: PauseId,
     /// The answer.
     pub answer: Answer,
-    /// The digest of the pause that whoever answers has seen: an answer to another one is refused. Not checked if `None`.
+    /// The digest of the displayed pause: an answer to a different one is refused. Not checked if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Digest>,
 }
@@ -83,7 +83,7 @@ impl Pause {
         }
     }
 
-    /// Returns the pause of a run that is asked about as a whole, under this name.
+    /// Creates the pause of a question about a run as a whole, under this name.
     pub fn of_run(id: PauseId, thread: ThreadId, ask: Ask) -> Self {
         let (agent, path) = (Arc::default(), Arc::default());
         Self {
@@ -99,17 +99,17 @@ impl Pause {
         }
     }
 
-    /// It may be done, as it was asked.
+    /// Approves the pause unchanged.
     pub fn approve(&self) -> Answered {
         self.answered(Answer::approve())
     }
 
-    /// It may not be done; the model is told why.
+    /// Denies the pause; the model receives the reason.
     pub fn deny(&self, reason: impl Into<Arc<str>>) -> Answered {
         self.answered(Answer::deny(reason))
     }
 
-    /// The value that it asks for.
+    /// Answers with a value.
     pub fn answer(&self, value: impl Into<Value>) -> Answered {
         self.answered(Answer::give(value))
     }
@@ -124,7 +124,7 @@ impl Pause {
         }
     }
 
-    /// The digest of all that whoever answers is shown: what is asked, the call, and its arguments to the letter.
+    /// The digest of the complete display: the question, the call, and its exact arguments.
     ///
     /// The same pause has the same digest in every process. Events carry it as `digest` beside the pause.
     pub fn digest(&self) -> Digest {
@@ -161,7 +161,7 @@ impl Pause {
         })
     }
 
-    /// True if nobody need answer any more.
+    /// True if an answer is no longer needed.
     pub fn is_late(&self, now_ms: u64) -> bool {
         self.deadline_ms.is_some_and(|deadline| deadline <= now_ms)
     }
@@ -176,7 +176,7 @@ fn is_empty(text: &Arc<str>) -> bool {
     text.is_empty()
 }
 
-/// A pause as events carry it: with the digest that an answer names as what was shown.
+/// A pause in an event: with the digest that an answer refers to.
 #[derive(Serialize)]
 struct EventPause<'a> {
     #[serde(flatten)]

@@ -52,11 +52,11 @@ pub enum Record {
     Began {
         /// The run.
         run: RunNo,
-        /// The entries that it was prompted with; empty if it goes on with what is there.
+        /// The entries of its prompt; empty if it continues with the existing conversation.
         prompts: Vec<Entry>,
         /// Its limits.
         limits: Limits,
-        /// What else it was begun with, as far as that differs from the run before.
+        /// Its other settings, if they differ from the previous run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         terms: Option<Box<Terms>>,
     },
@@ -78,7 +78,7 @@ pub enum Record {
     Placed {
         /// Their numbers, in order.
         items: Vec<u64>,
-        /// Those of them that a hook revised, as they joined.
+        /// The entries that a hook revised, in order of their arrival.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         revised: Vec<Revised>,
     },
@@ -111,9 +111,9 @@ pub enum Record {
         /// The changes of this turn's request alone.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         once: Vec<Edit>,
-        /// The model that will be asked.
+        /// The model for the next request.
         model: ModelId,
-        /// The tools that are neither shown nor run in this turn.
+        /// The tools that are neither declared nor run in this turn.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         hidden: Vec<ToolName>,
         /// The memos that effects keep.
@@ -132,11 +132,11 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stop: Option<Limit>,
     },
-    /// The provider said that the request does not fit; the turn is prepared once more.
+    /// The provider reported that the request does not fit; the turn is prepared once more.
     Overflowed {
         /// The turn.
         turn: TurnNo,
-        /// By how much, as far as the provider said.
+        /// The amount, if the provider reported it.
         overflow: Overflow,
     },
     /// The provider refused media of the request; the turn is prepared once more without them.
@@ -156,7 +156,7 @@ pub enum Record {
         attempt: u32,
         /// The model that speaks.
         model: ModelId,
-        /// The parts that were said since the last time, in order.
+        /// The new parts of the reply since the last time, in order.
         parts: Vec<AcknowledgedPart>,
     },
     /// An attempt at a reply was void.
@@ -205,7 +205,7 @@ pub enum Record {
         call: CallId,
         /// Its result, whole.
         result: Arc<CallResult>,
-        /// The part of it that the model is shown, if that is less.
+        /// The part of it for the model, if that is less.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shown: Option<Arc<CallResult>>,
     },
@@ -231,7 +231,7 @@ pub enum Record {
         call: CallId,
         /// The usage.
         usage: Usage,
-        /// The cost of that, as far as it is known.
+        /// The cost, if it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<NanoUsd>,
         /// The number of requests that it made elsewhere.
@@ -241,17 +241,17 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "is_zero")]
         tool_calls: u64,
     },
-    /// A call, or the run itself, asks something of the outside.
+    /// A call, or the run itself, asks the outside a question.
     Paused {
         /// The pause, with its question.
         pause: Arc<Pause>,
     },
-    /// Nobody here can answer a pause: the run parks as soon as nothing else can be done.
+    /// No one here can answer a pause: the run parks as soon as nothing else can be done.
     Unanswered {
         /// The pause.
         pause: PauseId,
     },
-    /// A resumable call gave way to what it waits for; it is entered again with the answers.
+    /// A resumable call was suspended because it waits; it is entered again with the answers.
     Suspended {
         /// The call.
         call: CallId,
@@ -265,18 +265,18 @@ pub enum Record {
         /// The answer.
         answer: Answer,
     },
-    /// A parked run goes on with these answers.
+    /// A parked run continues with these answers.
     Resumed {
         /// The answers, in the order in which they were given.
         answers: Vec<Answered>,
-        /// The limits from here on; without them, those of before.
+        /// The limits from here on; otherwise the previous ones stay.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Limits>,
-        /// What else is different from here on.
+        /// The other changed settings from here on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         terms: Option<Box<Terms>>,
     },
-    /// A call opened an agent of its own.
+    /// A call opened a child agent.
     ChildOpened {
         /// The call.
         call: CallId,
@@ -297,7 +297,7 @@ pub enum Record {
         outcome: Outcome,
         /// The usage of the child and everything under it.
         usage: Usage,
-        /// The cost of that, as far as prices are known.
+        /// Its cost, where prices are known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<NanoUsd>,
         /// The number of requests that they made.
@@ -307,7 +307,7 @@ pub enum Record {
         #[serde(default)]
         tool_calls: u64,
     },
-    /// A hook said no.
+    /// A hook denied something.
     Denied {
         /// The point.
         point: Arc<str>,
@@ -346,9 +346,9 @@ pub enum Record {
         /// The failure.
         failure: Failure,
     },
-    /// Someone wished to stop the run.
+    /// A caller requested to cancel the run.
     CancelAsked {
-        /// The one who wished to stop it.
+        /// The source of the request.
         by: CancelBy,
     },
     /// The run ended.
@@ -368,7 +368,7 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<NanoUsd>,
     },
-    /// The posts of other processes up to this one were heeded; what came of them stands in the same batch.
+    /// The posts of other processes up to this one were consumed; the same batch contains their result.
     ///
     /// In the thread of an agent under the first one: that post was passed on to it, and need not be once more.
     Heeded {

@@ -1,4 +1,4 @@
-//! Replay: a log is walked once more, without a model and without tools; what happened is what the log says.
+//! Replay: walks a log once more, without a model and without tools; the log is the source of all results.
 
 mod fold;
 mod speaking;
@@ -38,7 +38,7 @@ pub struct Replayed {
     pub run: Run,
     /// The folds of the conversations under it.
     pub children: BTreeMap<ThreadId, Run>,
-    /// The events that a live run would have shown, without deltas, progress and warnings.
+    /// The events that a live run would have emitted, without deltas, progress and warnings.
     pub events: Vec<Event>,
     /// The turns of the first agent whose requests were made with something else than today's, in order.
     pub divergences: Vec<Divergence>,
@@ -56,7 +56,7 @@ pub struct Divergence {
     pub run: RunNo,
     /// The turn.
     pub turn: TurnNo,
-    /// The fields; turns that were asked alike share them.
+    /// The fields; turns with equal requests share them.
     pub differences: Arc<[Difference]>,
 }
 
@@ -110,7 +110,7 @@ impl Rewind {
 }
 
 impl Replayed {
-    /// Holds the request of a turn against another fingerprint; `known` is what came of the newest one.
+    /// Compares the request of a turn with another fingerprint; `known` caches the result for the latest one.
     fn compare(
         &mut self,
         turn: TurnNo,

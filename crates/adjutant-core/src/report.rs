@@ -32,7 +32,7 @@ pub struct RunResult {
     /// The cost of the agent's own replies, if the model has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<NanoUsd>,
-    /// The cost of the agent and everything under it, as far as prices are known.
+    /// The cost of the agent and its children, where prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_cost: Option<NanoUsd>,
     /// The number of requests that were made.
@@ -59,7 +59,7 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Arc<Value>>, D::Er
 pub struct CallReport {
     /// The call.
     pub call: CallId,
-    /// The tool that was asked for.
+    /// The tool of the call.
     pub name: ToolName,
     /// The time that it ran; zero if it never did.
     pub duration: Duration,
@@ -70,8 +70,8 @@ pub struct CallReport {
 impl RunResult {
     /// Returns the pauses that the run waits for; none if it does not wait.
     ///
-    /// A pause makes its own answer: `agent.resume(vec![result.pauses()[0].approve()])`. Those that are not answered go on
-    /// waiting.
+    /// Create the answer from the pause: `agent.resume(vec![result.pauses()[0].approve()])`. Unanswered pauses stay
+    /// pending.
     pub fn pauses(&self) -> &[Arc<Pause>] {
         match &self.outcome {
             Outcome::Paused { pauses } => pauses,
@@ -114,7 +114,7 @@ impl RunResult {
         self.output.as_deref().map(T::deserialize)
     }
 
-    /// True if the run finished by itself.
+    /// True if the run completed.
     pub fn is_finished(&self) -> bool {
         matches!(self.outcome, Outcome::Finished { .. })
     }

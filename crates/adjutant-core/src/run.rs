@@ -50,10 +50,10 @@ use slots::Slots;
 pub use spent::Tally;
 pub use spent::{Ledger, Spend};
 
-/// The fold of one conversation's records: history, view, and where the run stands.
+/// The fold of one conversation's records: history, view, and the state of the run.
 ///
-/// `apply` **evolves** and means the same for ever; `next` **decides** and may change, because what it decides is
-/// recorded. Cloning is cheap as long as the run's open turn is small.
+/// `apply` **evolves** the state, and its meaning never changes. `next` **decides** and may change, because its
+/// decisions are recorded. Cloning is cheap while the run's open turn is small.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Run {
@@ -75,9 +75,9 @@ pub struct Run {
     prefix: Option<Arc<Prefix>>,
     /// The tools that messages of the conversation added, in order.
     added: Arc<[ToolDecl]>,
-    /// What the newest run goes by; the system prompt is the newest of all runs.
+    /// The settings of the latest run; the system prompt is the latest of all runs.
     terms: Option<Box<Terms>>,
-    /// The newest post that was heeded.
+    /// The last consumed post.
     posts: PostNo,
     /// The entries before this one have been seen by the effects of an earlier turn.
     seen: EntryId,
@@ -93,7 +93,7 @@ struct Measured {
     estimate: u64,
 }
 
-/// A record that cannot follow what was folded before: the log was not written by a run.
+/// A record that cannot follow the folded ones: the log was not written by a run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("record {seq} cannot follow: {why}")]
 pub struct Illegal {
@@ -133,9 +133,9 @@ struct Current {
     approved: BTreeSet<ToolName>,
     change: RunChange,
     exhausted: Option<Limit>,
-    /// The limit without a number of its own that was extended last, and the number of turns at that time.
+    /// The limit without its own number that was extended last, and the number of turns at that time.
     extended: Option<(Limit, u32)>,
-    /// True if going on beyond a limit was declined.
+    /// True if an approval to continue beyond a limit was denied.
     declined: bool,
     cancel: Option<CancelBy>,
     failure: Option<Failure>,
@@ -157,7 +157,7 @@ fn is_zero(count: &u32) -> bool {
 struct RunPause {
     pause: Arc<Pause>,
     answer: Option<Answer>,
-    /// True if nobody here could answer.
+    /// True if no one here could answer.
     waiting: bool,
 }
 
@@ -171,9 +171,9 @@ struct Working {
     prepared: bool,
     /// The acknowledged parts of the attempt at hand.
     heard: Vec<AcknowledgedPart>,
-    /// The model that said the acknowledged parts.
+    /// The model that wrote the acknowledged parts.
     speaker: Option<ModelId>,
-    /// By how much the request did not fit, if the provider said that it does not.
+    /// The amount by which the request did not fit, if the provider reported an overflow.
     overflowed: Option<Overflow>,
     hidden: Vec<ToolName>,
     /// The changes of this turn's request alone.
@@ -204,7 +204,7 @@ struct CallSlot {
     waits: Vec<u32>,
     shown: Option<Arc<CallResult>>,
     done: bool,
-    /// In the order in which the body asked for them.
+    /// In the order of the body's requests.
     steps: Vec<CallStep>,
 }
 
@@ -215,7 +215,7 @@ struct Admitted {
     replay: Replay,
 }
 
-/// Something that a call's body asked for under a key.
+/// A request of a call's body under a key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct CallStep {
     key: Arc<str>,
@@ -231,7 +231,7 @@ enum StepState {
 }
 
 impl Run {
-    /// Everything that was ever said, oldest first.
+    /// The complete conversation, oldest first.
     pub fn history(&self) -> &Transcript {
         &self.history
     }
@@ -311,7 +311,7 @@ impl Run {
         self.current.as_ref().map(|current| &current.limits)
     }
 
-    /// What the newest run goes by: as it was begun, or changed when it was resumed.
+    /// The settings of the latest run: from its start, or changed when it was resumed.
     pub fn terms(&self) -> Option<&Terms> {
         self.terms.as_deref()
     }
@@ -323,8 +323,8 @@ impl Run {
 
     /// Returns the number of tokens in the next request, system prompt and tools included.
     ///
-    /// From what the provider counted last, and estimates of what has changed since; `overhead` is what system prompt
-    /// and tools are estimated at, for as long as nothing was counted.
+    /// Computed from the provider's last count and estimates of later changes. `overhead` is the estimate for system
+    /// prompt and tools, used until the provider has counted.
     pub fn context_tokens(&self, overhead: u64) -> u64 {
         Measured::scale(self.measured, self.view.items().tokens(), overhead)
     }
@@ -359,7 +359,7 @@ impl Run {
         &self.added
     }
 
-    /// The newest post of another process that was heeded.
+    /// The last consumed post of another process.
     pub fn heeded(&self) -> PostNo {
         self.posts
     }
@@ -383,7 +383,7 @@ impl Run {
         (!calls.is_empty()).then_some(Record::Launched { calls })
     }
 
-    /// Returns the pauses that the run waits for and nobody has answered.
+    /// Returns the unanswered pauses of the run.
     fn asked(&self) -> impl Iterator<Item = &RunPause> {
         let asked = self
             .current

@@ -1,4 +1,5 @@
-//! Text search without an index: what a word is, and which texts fit a query best. For what is small enough to be read.
+//! Text search without an index: splits texts into words, and ranks texts for a query. For collections that are small
+//! enough to read.
 
 use std::collections::HashMap;
 

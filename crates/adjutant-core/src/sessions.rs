@@ -1,4 +1,4 @@
-//! Those who look after sessions: list, fork, compare, check, show and move them. Nothing here runs an agent.
+//! Session management: list, fork, compare, check, show and move sessions. Nothing here runs an agent.
 
 mod chain;
 mod diff;
@@ -50,8 +50,8 @@ pub const MAX_TITLE_BYTES: usize = 4096;
 
 /// The sessions of a journal.
 ///
-/// What is made here is made under a hidden name first and gets its own name when it is whole: nothing half-made is ever
-/// seen. What a crash leaves behind of it, [`sweep`](Sessions::sweep) removes.
+/// New sessions are created under a hidden name and renamed when they are complete: no partial session is ever
+/// visible. [`sweep`](Sessions::sweep) removes the remains of a crash.
 ///
 /// # Example
 /// ```
@@ -102,18 +102,18 @@ impl Sessions {
         }
     }
 
-    /// Makes an empty session of which this is said.
+    /// Creates an empty session with this description.
     ///
     /// # Errors
-    /// `Exists`, `Invalid` if it cannot have that name or so much cannot be said of it, `Unsupported`, `Io`.
+    /// `Exists`, `Invalid` if the name or the description is not valid, `Unsupported`, `Io`.
     pub async fn create(&self, id: &LogId, about: SessionMeta) -> Result<LogInfo, JournalError> {
         check_about(&about)?;
         let half = Half::new(self, id).await?;
         half.end(Ok(about), id).await
     }
 
-    /// The sessions, a page at a time, the one that changed last first. A page may hold less than its limit and not be
-    /// the last one.
+    /// Returns the sessions, one page at a time, the last changed first. A page may contain fewer sessions than its
+    /// limit without being the last one.
     ///
     /// # Errors
     /// `Unsupported`, `Io`.
@@ -126,7 +126,7 @@ impl Sessions {
     /// Gives a session another name; its forks follow.
     ///
     /// # Errors
-    /// `Missing`, `Exists`, `Owned` while someone works in it, `Invalid`, `Unsupported`, `Io`.
+    /// `Missing`, `Exists`, `Owned` while the session is in use, `Invalid`, `Unsupported`, `Io`.
     pub async fn rename(&self, from: &LogId, to: &LogId) -> Result<(), JournalError> {
         half::check_name(to)?;
         self.journal.rename(from, to).await
@@ -135,7 +135,7 @@ impl Sessions {
     /// Deletes a session; its forks stay whole.
     ///
     /// # Errors
-    /// `Missing`, `Owned` while someone works in it, `Unsupported`, `Io`.
+    /// `Missing`, `Owned` while the session is in use, `Unsupported`, `Io`.
     pub async fn delete(&self, id: &LogId) -> Result<(), JournalError> {
         self.journal.delete(id).await
     }

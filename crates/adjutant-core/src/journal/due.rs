@@ -1,4 +1,4 @@
-//! The work that logs hold for whoever drives them: which run is open, what it waits for, what is due now.
+//! The work that logs hold for workers: the open run, what it waits for, and queued work.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,23 +9,24 @@ use serde::{Deserialize, Serialize};
 use super::{Journal, JournalError, Log, LogId, LogInfo, Owner, Stamped};
 use crate::{number::PostNo, pause::Pause, record::Record};
 
-/// The number of owners in a row that an open run may lose before whoever takes it sets it aside: each of them died while it drove
-/// it, and brought it no further ([`Log::progressed`]).
+/// The number of owners in a row that an open run may lose before it is quarantined: each of them died while it drove
+/// the run, without progress ([`Log::progressed`]).
 pub const MAX_LOST_OWNERS: u16 = 5;
 
-/// The number of owners in a row that an open run may lose before it is a suspect, up to [`MAX_LOST_OWNERS`]: it rests before it is
-/// given again, and alone, so that of all that a dying owner held, few are blamed again, and bad luck ends before they are.
+/// The number of owners in a row that an open run may lose before it becomes a suspect session, up to
+/// [`MAX_LOST_OWNERS`]. A suspect is given out again only after a rest, and one at a time. So few of the sessions of
+/// a dying owner are blamed again, and bad luck ends before they are quarantined.
 pub const SUSPECT_AFTER: u16 = 2;
 
-/// The rest of a log that has just become a suspect; twice as long for each owner that it loses from then on. Up to as much again
-/// comes with its id, so that those which lost their owner together do not come back together. Where an ownership is a lease, the
-/// end of that is part of the rest.
+/// The rest of a log that has just become a suspect; it doubles with each owner that it loses from then on. A random
+/// part of up to the same length depends on its id, so that logs which lost their owner together do not return
+/// together. If an ownership is a lease, the end of the lease is part of the rest.
 pub const SUSPECT_RESTS: Duration = Duration::from_secs(1);
 
 /// The time for which an owner that was given a suspect is given no other one, unless that one gets further before.
 pub const SUSPECT_BARS: Duration = Duration::from_secs(10);
 
-/// The most letters of what a parked run waits for.
+/// The maximum number of characters in the description of a parked run.
 const MAX_PARKED_ON: usize = 200;
 
 /// The work that a log holds.
@@ -36,17 +37,17 @@ pub enum Work {
     /// None: no run is open.
     #[default]
     Idle,
-    /// A run is open, and can go on: somebody drives it if the log is owned, otherwise it is due.
+    /// A run is open, and can continue: a worker drives it if the log is owned, otherwise it is queued.
     Open,
     /// A run is open and waits for answers.
     Parked {
-        /// What it waits for, in words; one line.
+        /// A description of what it waits for; one line.
         on: Arc<str>,
-        /// The time when it goes on without an answer, in milliseconds since 1970-01-01 UTC; never if `None`.
+        /// The time when it continues without an answer, in milliseconds since 1970-01-01 UTC; never if `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until_ms: Option<u64>,
     },
-    /// A run is open that nobody drives any more until somebody says so: [`DueWork::retry`].
+    /// An open run that is quarantined until it is released: [`DueWork::retry`].
     Aside {
         /// Why, in words; one line.
         why: Arc<str>,
@@ -80,7 +81,7 @@ fn first_line(text: &str) -> String {
         .collect()
 }
 
-/// A due log in the hands of the owner that asked for it.
+/// A queued log, acquired by the owner that requested it.
 #[derive(Debug)]
 pub struct DueLog {
     /// The known facts about it.
@@ -89,7 +90,7 @@ pub struct DueLog {
     pub newest_post: PostNo,
     /// The owners in a row that died while its run was open and brought it no further; at [`MAX_LOST_OWNERS`], set it aside.
     pub lost: u16,
-    /// The log. Whoever opens its session under the same owner may keep this until then.
+    /// The log. Keep it until the session is opened under the same owner.
     pub log: Box<dyn Log>,
 }
 
@@ -97,9 +98,9 @@ pub struct DueLog {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Backlog {
-    /// The logs that are due and that nobody owns; those that rest are among them.
+    /// The queued logs without an owner, including resting ones.
     pub due: u64,
-    /// The logs with an open run, or posts that wait, that somebody owns.
+    /// The logs with an open run or pending posts that have an owner.
     pub at_work: u64,
     /// The logs whose run waits for answers.
     pub parked: u64,
@@ -109,33 +110,34 @@ pub struct Backlog {
     pub oldest: Option<Duration>,
 }
 
-/// A journal that knows which of its logs are due: a run is open and nobody drives it, posts wait, or a time has come that a
-/// parked run waits for.
+/// A journal that knows its queued logs: an open run without a driver, pending posts, or the wake-up time of a parked
+/// run.
 #[async_trait]
 pub trait DueWork: Journal {
-    /// Takes due logs for this owner, at most so many, those that are due for longest first.
+    /// Acquires queued logs for this owner, at most this many, longest queued first.
     ///
-    /// Each is given once: many may ask at a time. One whose owner died, and that has lost [`SUSPECT_AFTER`] owners by then, is
-    /// given once it has rested ([`SUSPECT_RESTS`]), alone, and not for [`SUSPECT_BARS`] after this owner was given such a one that
-    /// got no further. One that lost [`MAX_LOST_OWNERS`] is given as if it had lost none.
+    /// Each is given out once, also to concurrent callers. If the owner of a log died and the log has lost
+    /// [`SUSPECT_AFTER`] owners, it is given out after a rest ([`SUSPECT_RESTS`]), alone, and not for
+    /// [`SUSPECT_BARS`] after this owner received another suspect that made no progress. A log that lost
+    /// [`MAX_LOST_OWNERS`] is given out as if it had lost none.
     ///
-    /// Cancel: what was taken is free again when its ownership ends.
+    /// Cancel: acquired logs are free again when their ownership ends.
     ///
     /// # Errors
     /// `Io`.
     async fn due(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, JournalError>;
 
-    /// Waits until a log may have become due by what others do; it may also return for nothing. Times that come are not
-    /// told, the ends of rests among them, nor is every death: ask for due logs once a second all the same.
+    /// Waits until a log may have become queued through another process; it may also return without a reason. Wake-up
+    /// times, the ends of rests and some deaths are not reported: call `due` once a second anyway.
     async fn until_due(&self);
 
-    /// The posts up to this one do not make a log due any more, though they wait: nobody could heed them yet.
+    /// The posts up to this one no longer make a log queued, though they stay pending: they cannot be consumed yet.
     ///
     /// # Errors
     /// `Missing`, `Io`.
     async fn pass_over(&self, log: &LogId, upto: PostNo) -> Result<(), JournalError>;
 
-    /// Sets a log aside; the reason is shown to people.
+    /// Quarantines a log; the reason is for people.
     ///
     /// # Errors
     /// `Missing`, `Io`.

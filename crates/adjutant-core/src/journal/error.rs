@@ -10,7 +10,7 @@ use super::{Holder, LogId};
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct JournalError {
-    /// The kind of the error: it tells a caller what to do about it.
+    /// The kind of the error: it decides how a caller can react.
     pub kind: JournalErrorKind,
     message: Arc<str>,
     /// The holder of the log, if another owner has it.
@@ -18,7 +18,7 @@ pub struct JournalError {
     source: Option<Cause>,
 }
 
-/// The kind of a journal's error: it tells a caller what to do about it.
+/// The kind of a journal's error: it decides how a caller can react.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum JournalErrorKind {
@@ -45,7 +45,7 @@ pub enum JournalErrorKind {
 }
 
 impl JournalError {
-    /// An error; `message` says what was attempted and with what.
+    /// Creates an error; `message` names the operation and its subject.
     #[cold]
     pub fn new(kind: JournalErrorKind, message: impl Into<Arc<str>>) -> Self {
         Self {

@@ -31,7 +31,7 @@ pub struct MemoryJournal {
 #[derive(Debug, Default)]
 struct Logs {
     all: Mutex<BTreeMap<LogId, Arc<Mutex<StoredLog>>>>,
-    /// Told when a log may have become due.
+    /// Notified when a log may have become queued.
     due: Notify,
 }
 
@@ -47,7 +47,7 @@ struct StoredLog {
     posts: VecDeque<Posted>,
     newest_post: watch::Sender<PostNo>,
     work: Work,
-    /// Why nobody drives it, if so.
+    /// The reason of the quarantine, if the log is quarantined.
     aside: Option<Arc<str>>,
     /// The newest post that does not make the log due.
     passed: PostNo,
@@ -77,7 +77,7 @@ struct MemoryLog {
 }
 
 impl MemoryJournal {
-    /// Sets the clock that tells when a log was made.
+    /// Sets the clock for creation times.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
         Self {
@@ -243,7 +243,7 @@ impl Journal for MemoryJournal {
                     .iter()
                     .find(|posted| posted.no > after)
                     .cloned();
-                // If the post is gone, it was heeded meanwhile.
+                // If the post is gone, it was consumed meanwhile.
                 after = found.as_ref().map_or(seen, |posted| posted.no);
                 if let Some(posted) = found {
                     return Some((Ok(posted), (kept, newest, after)));
@@ -400,7 +400,7 @@ impl Log for MemoryLog {
 }
 
 impl MemoryLog {
-    /// Returns the stored log, as long as nobody has taken over.
+    /// Returns the stored log, unless another owner took over.
     fn kept(&self) -> Result<MutexGuard<'_, StoredLog>, JournalError> {
         let kept = lock(&self.kept);
         if kept.epoch == self.epoch {
@@ -421,7 +421,7 @@ impl Drop for MemoryLog {
 }
 
 impl StoredLog {
-    /// The time from which the log is due, whoever owns it.
+    /// The time from which the log is queued, regardless of its owner.
     fn due_ms(&self) -> Option<u64> {
         let is_posted = self
             .posts
@@ -435,7 +435,7 @@ impl StoredLog {
         if is_posted { Some(0) } else { due_ms }.filter(|_| self.aside.is_none())
     }
 
-    /// True if the log is due, whoever owns it.
+    /// True if the log is queued, regardless of its owner.
     fn is_due(&self, now_ms: u64) -> bool {
         self.due_ms().is_some_and(|due_ms| due_ms <= now_ms)
     }
@@ -484,7 +484,7 @@ impl DueWork for MemoryJournal {
         let mut due = Vec::new();
         for (id, kept) in found {
             let mut of = lock(&kept);
-            // Somebody may have taken it since.
+            // Another owner may have acquired it since.
             if most <= due.len() || of.owner().is_some() || of.is_suspect() && is_barred {
                 continue;
             }
@@ -523,7 +523,7 @@ impl DueWork for MemoryJournal {
         let kept = self.log(log)?;
         let mut kept = lock(&kept);
         kept.lost = 0;
-        // Who has given it up is no loss any more.
+        // An owner that released the log does not count as lost.
         if kept.owner().is_none() {
             kept.owner = None;
         }

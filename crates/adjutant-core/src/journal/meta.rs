@@ -61,15 +61,15 @@ pub struct SessionMeta {
 /// A choice of logs for a list: newest change first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogQuery {
-    /// Only those of this agent.
+    /// Only sessions of this agent.
     pub agent: Option<Arc<str>>,
     /// Only those with this label.
     pub label: Option<Arc<str>>,
-    /// Only those that were forked from this log.
+    /// Only sessions that were forked from this log.
     pub parent: Option<LogId>,
-    /// Only those that changed at this time or after it, in milliseconds since 1970-01-01 UTC.
+    /// Only sessions that changed at this time or after it, in milliseconds since 1970-01-01 UTC.
     pub since_ms: Option<u64>,
-    /// Only those that changed before this time.
+    /// Only sessions that changed before this time.
     pub before_ms: Option<u64>,
     /// The largest number of logs in a page; at least 1.
     pub limit: usize,
@@ -90,7 +90,7 @@ pub struct PageMark {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogPage {
-    /// The logs, the one that changed last first; of those that changed at one time, in the order of their names.
+    /// The logs, the last changed first; logs that changed at the same time are ordered by name.
     pub logs: Vec<LogInfo>,
     /// The mark to begin the next page with; none if this is the last one.
     pub next: Option<PageMark>,
@@ -115,7 +115,7 @@ impl LogInfo {
 }
 
 impl LogQuery {
-    /// True if a log is among those that are listed, and behind the page before.
+    /// True if a log matches the query, and comes after the previous page.
     pub(crate) fn takes(&self, info: &LogInfo) -> bool {
         let is_of = |wanted: &Option<Arc<str>>, agent: &Option<Arc<str>>| {
             wanted.is_none() || wanted == agent
@@ -165,7 +165,7 @@ impl Default for LogQuery {
 }
 
 impl LogPage {
-    /// A page of logs in their order; `is_more` says whether others follow.
+    /// Creates a page of logs in their order; `is_more` is true if others follow.
     pub fn new(logs: Vec<LogInfo>, is_more: bool) -> Self {
         let mark = |info: &LogInfo| PageMark {
             updated_ms: info.updated_ms,

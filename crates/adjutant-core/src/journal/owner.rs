@@ -11,22 +11,22 @@ use std::{
 
 use uuid::Uuid;
 
-/// The largest part of a machine's name that is told.
+/// The maximum length of a machine's name in an id.
 const MAX_HOST: usize = 64;
 
-/// An owner of a log, or one that wishes to be: of two with one id, the later one always takes the log.
+/// An owner of a log: of two with the same id, the later one always acquires the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// Its id.
     pub id: Arc<str>,
-    /// True if it takes a log that another owner has, who is fenced then; false by default.
+    /// True if it acquires a log that another owner holds, which is fenced then; false by default.
     pub takes_over: bool,
 }
 
 /// The holder of a log, with the time that is left to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holder {
-    /// The id of the owner: by itself, its process and its machine stand in front.
+    /// The id of the owner; by default it starts with its process and its machine.
     pub owner: Arc<str>,
     /// For how long it has worked there, if that is known.
     pub since: Option<Duration>,
@@ -36,7 +36,7 @@ pub struct Holder {
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Ids are anybody's text.
+        // Ids are untrusted text.
         write!(f, "another owner ({})", self.owner.escape_debug())?;
         if let Some(since) = self.since {
             write!(f, " for {} s", since.as_secs())?;

@@ -1,4 +1,4 @@
-//! The messages that others send to a session from another process: the owner of its log hears them.
+//! The messages that other processes send to a session; the owner of its log receives them.
 
 use std::{
     pin::Pin,
@@ -30,17 +30,17 @@ pub enum Post {
         pause: PauseId,
         /// The answer.
         answer: Answer,
-        /// The digest of the pause that whoever answers has seen: an answer to another one is passed over.
+        /// The digest of the displayed pause: an answer to a different one is ignored.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shown: Option<Digest>,
     },
-    /// A wish to stop the run that is open.
+    /// A request to cancel the open run.
     Cancel,
-    /// A message or a wish to stop for an agent under the first one; passed over, with a warning, if it is not at work.
+    /// A message or a request to cancel, for a sub-agent; ignored with a warning if the agent is not running.
     To {
         /// Its thread.
         thread: ThreadId,
-        /// What is said: a message, or a wish to stop.
+        /// The message, or the request to cancel.
         said: Box<Post>,
     },
 }
@@ -54,7 +54,7 @@ pub struct Posted {
     pub post: Post,
 }
 
-/// The posts to a log, oldest first, as they come; it never ends by itself.
+/// The posts to a log, oldest first, as they arrive; it never ends without an error.
 pub type PostStream = Pin<Box<dyn Stream<Item = Result<Posted, JournalError>> + Send>>;
 
 /// The largest number of posts that are taken at once.

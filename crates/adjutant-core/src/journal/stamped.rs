@@ -22,9 +22,9 @@ const VERSION: u32 = 2;
 
 /// A record with its place.
 ///
-/// Shape: `{"v":2,"seq":…,"at_ms":…,"thread":"…","record":{"began":{…}}}`. The bytes are made once, at most. Texts of
-/// more than 64 KiB are attachments: an empty text stands in their place, and `"attached":[{"at":"/…","digest":"…"}]`
-/// tells by JSON pointers from the record what belongs there.
+/// Shape: `{"v":2,"seq":…,"at_ms":…,"thread":"…","record":{"began":{…}}}`. The bytes are encoded at most once. Texts
+/// of more than 64 KiB are attachments: an empty text takes their place, and `"attached":[{"at":"/…","digest":"…"}]`
+/// lists their places as JSON pointers from the record.
 #[derive(Debug)]
 pub struct Stamped {
     /// Its place in the log.
@@ -45,7 +45,7 @@ struct Encoded {
     attachments: Vec<Attachment>,
 }
 
-/// A record as it is written; what may be anything is `R`.
+/// A record in its written form; `R` is the type of its content.
 #[derive(Serialize, Deserialize)]
 struct Envelope<R> {
     v: u32,
@@ -57,7 +57,7 @@ struct Envelope<R> {
     attached: Vec<Attached>,
 }
 
-/// The part of a record that can be read whoever wrote it.
+/// The part of a record that every version can read.
 #[derive(Deserialize)]
 struct Versioned {
     v: u32,
@@ -77,7 +77,7 @@ impl Stamped {
         }
     }
 
-    /// Reads a record from its bytes, which are kept; also one that an older program wrote.
+    /// Reads a record from its bytes, which are stored with it; also a record of an older version.
     ///
     /// # Errors
     /// `Version` if a newer program wrote it, `Corrupt` if it is no record.
@@ -113,7 +113,7 @@ impl Stamped {
         Ok(&self.encoded()?.bytes)
     }
 
-    /// Returns the texts that are stored beside it: those of more than 64 KiB.
+    /// Returns the texts that are stored separately: texts of more than 64 KiB.
     ///
     /// # Errors
     /// Like [`bytes`](Stamped::bytes).

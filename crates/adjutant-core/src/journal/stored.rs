@@ -29,8 +29,8 @@ impl StoredRecord {
     /// Checks the record against the link before it, and reads it.
     ///
     /// # Errors
-    /// `Corrupt` if a byte is not what was written, or the record stands at another place; `Version` if a newer program
-    /// wrote it.
+    /// `Corrupt` if a byte differs from the written one, or the record is at another position; `Version` if a newer
+    /// program wrote it.
     pub fn open(self, before: &Digest) -> Result<Arc<Stamped>, JournalError> {
         let corrupt = |why: &str| {
             JournalError::new(

@@ -1,4 +1,4 @@
-//! What engines that drive sessions have in common for those who have something to say to one.
+//! The common interface of engines that drive sessions, for programs that send messages to one.
 
 use std::fmt;
 
@@ -6,15 +6,16 @@ use async_trait::async_trait;
 
 use super::{DueWork, JournalError, JournalErrorKind, LogId, Owner, Post};
 
-/// An engine that drives sessions, as whoever has something to say to one sees it: workers on a journal, or a server beside it.
+/// An engine that drives sessions, from the view of a sender: workers on a journal, or a server next to it.
 ///
 /// Every journal that knows its due logs is one: workers look for them.
 #[async_trait]
 pub trait Waker: Send + Sync + fmt::Debug {
-    /// Says something to a session, which is made if there is none, and has it driven.
+    /// Posts a message to a session, which is created if it does not exist, and has it driven.
     ///
     /// # Errors
-    /// `Invalid` if it cannot have that name or too many posts wait, `Unsupported`, `Io`: it may be said all the same.
+    /// `Invalid` if the name is not valid or too many posts are pending, `Unsupported`, `Io`: the post may have been
+    /// stored anyway.
     async fn say(&self, log: &LogId, post: Post) -> Result<(), JournalError>;
 
     /// Has a session driven at a time, in milliseconds since 1970-01-01 UTC; at once if that has passed.
@@ -31,7 +32,7 @@ impl<J: DueWork + ?Sized> Waker for J {
     async fn say(&self, log: &LogId, post: Post) -> Result<(), JournalError> {
         match self.post(log, post.clone()).await {
             Err(error) if error.kind == JournalErrorKind::Missing => {
-                // Somebody else may make it at the same time: then it is there as well.
+                // Another process may create it at the same time; it exists then as well.
                 match self.own(log, &Owner::default()).await {
                     Err(error) if error.kind != JournalErrorKind::Owned => return Err(error),
                     made => drop(made),

@@ -18,7 +18,7 @@ pub fn check_key(key: &str) -> Result<(), KvStoreError> {
     }
 }
 
-/// Checks what is about to be written, apart from what must be true of its keys.
+/// Checks the changes of a write, except the conditions of its keys.
 ///
 /// # Errors
 /// `Invalid` if a key, a value or the number of changes is too large, or a key appears twice.

@@ -10,13 +10,13 @@ use super::Version;
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct KvStoreError {
-    /// The kind of the error: it tells a caller what to do about it.
+    /// The kind of the error: it decides how a caller can react.
     pub kind: KvStoreErrorKind,
     message: Arc<str>,
     source: Option<Cause>,
 }
 
-/// The kind of a key-value store's error: it tells a caller what to do about it.
+/// The kind of a key-value store's error: it decides how a caller can react.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KvStoreErrorKind {
@@ -27,7 +27,7 @@ pub enum KvStoreErrorKind {
         /// The version of its value now; `None` if it has none.
         found: Option<Version>,
     },
-    /// The request cannot be met: a key or a value that is too large, a key that appears twice.
+    /// The request is not valid: a key or a value that is too large, a key that appears twice.
     Invalid,
     /// The stored data is not the data that was written.
     Corrupt,
@@ -36,7 +36,7 @@ pub enum KvStoreErrorKind {
 }
 
 impl KvStoreError {
-    /// An error; `message` says what was attempted and with what.
+    /// Creates an error; `message` names the operation and its subject.
     pub fn new(kind: KvStoreErrorKind, message: impl Into<Arc<str>>) -> Self {
         Self {
             kind,

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::search;
 
-/// The largest number of removals that are remembered for those who watch from an old version.
+/// The maximum number of removals that are remembered for watchers of an old version.
 const MAX_REMOVALS: usize = 10_000;
 
 /// A key-value store that lives as long as the program; clones share it.
@@ -45,7 +45,7 @@ enum Kind {
 }
 
 impl MemoryKvStore {
-    /// Sets the clock that tells when a value was written.
+    /// Sets the clock for write times.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
         Self {
@@ -191,7 +191,7 @@ impl KvStore for MemoryKvStore {
         }
         kept.forget_old_removals();
         kept.newest = version;
-        // Under the lock: the versions that are told never go back.
+        // Under the lock: reported versions never decrease.
         self.newest.send_replace(version);
         Ok(version)
     }
@@ -226,7 +226,7 @@ impl KvStore for MemoryKvStore {
                         place = Bound::Excluded((changed.version, Arc::clone(&changed.key)));
                         return Some((Ok(changed), (kv, newest, prefix, place, seen)));
                     }
-                    // The key-value store is held by this stream: there will always be one who tells.
+                    // This stream holds the key-value store, so the sender always exists.
                     seen = *newest.wait_for(|newest| *newest > seen).await.ok()?;
                 }
             },

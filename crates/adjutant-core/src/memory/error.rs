@@ -8,13 +8,13 @@ use adjutant_llm::Cause;
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct MemoryError {
-    /// The kind of the error: it tells a caller what to do about it.
+    /// The kind of the error: it decides how a caller can react.
     pub kind: MemoryErrorKind,
     message: Arc<str>,
     source: Option<Cause>,
 }
 
-/// The kind of a memory's error: it tells a caller what to do about it.
+/// The kind of a memory's error: it decides how a caller can react.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MemoryErrorKind {
@@ -35,7 +35,7 @@ pub enum MemoryErrorKind {
 }
 
 impl MemoryError {
-    /// An error; `message` says what was attempted and with what.
+    /// Creates an error; `message` names the operation and its subject.
     pub fn new(kind: MemoryErrorKind, message: impl Into<Arc<str>>) -> Self {
         Self {
             kind,

@@ -141,7 +141,7 @@ impl Memory for InMemory {
             None => Bound::Unbounded,
             Some(id) => match owned.facts.get(id) {
                 Some(kept) => Bound::Excluded((kept.fact.created_ms, id.clone())),
-                // Nobody knows where it was.
+                // Its previous place is unknown.
                 None => return Ok(Vec::new()),
             },
         };

@@ -20,7 +20,7 @@ pub enum Admission {
         /// True if they differ from the arguments that the model wrote.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         changed: bool,
-        /// The title that people are shown instead of the tool's name.
+        /// The title for people, instead of the tool's name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<Arc<str>>,
         /// The rule for repeating it after a crash.
@@ -34,7 +34,7 @@ pub enum Admission {
         /// The result.
         result: Arc<CallResult>,
     },
-    /// Someone is asked first, or runs it elsewhere; it is admitted again with the answer.
+    /// An approval is required, or the application runs it; it is admitted again with the answer.
     Ask {
         /// The pause, with its question.
         pause: Arc<Pause>,
@@ -46,7 +46,7 @@ pub enum Admission {
     Supplied {
         /// The result, whole.
         result: Arc<CallResult>,
-        /// The part of it that the model is shown, if that is less.
+        /// The part of it for the model, if that is less.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shown: Option<Arc<CallResult>>,
     },

@@ -1,4 +1,4 @@
-//! The fingerprint of a request: what it is made with besides the conversation.
+//! The fingerprint of a request: its parts besides the conversation.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::digest::Digest;
 pub struct Config {
     /// The model.
     pub model: ModelId,
-    /// The abilities of the model if its server reported them or if they were assumed: a resumed run asks with the same.
+    /// The abilities of the model if its server reported them or if they were assumed: a resumed run uses the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub info: Option<Arc<ModelInfo>>,
     /// The digest of the system prompt.

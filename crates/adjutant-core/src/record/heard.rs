@@ -5,14 +5,14 @@ use std::{collections::BTreeSet, iter, sync::Arc};
 use adjutant_llm::{Block, BlockKind, Call, Chunk, Collector, ModelId, Reply, Thinking};
 use serde::{Deserialize, Serialize};
 
-/// The text that was said in one block since the last time.
+/// The new text of one block since the last time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AcknowledgedPart {
     /// The block, counted from 0 in its reply.
     pub block: u32,
     /// The kind of the block.
     pub kind: BlockKind,
-    /// The text that was said in it: text, thinking, or arguments as JSON text.
+    /// Its text: text, thinking, or arguments as JSON text.
     pub text: String,
     /// True if the block was finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -23,7 +23,7 @@ pub struct AcknowledgedPart {
 }
 
 impl AcknowledgedPart {
-    /// Joins what was said later to what is known; one part for each block.
+    /// Joins later parts with the known ones; one part for each block.
     pub(crate) fn join(known: &mut Vec<AcknowledgedPart>, later: &[AcknowledgedPart]) {
         for part in later {
             match known.iter_mut().find(|it| it.block == part.block) {
@@ -37,8 +37,8 @@ impl AcknowledgedPart {
         }
     }
 
-    /// Returns the parts that were heard as an interrupted reply, by the rules of a reply that is cut off; `None` if
-    /// nothing of it stays.
+    /// Returns the acknowledged parts as an interrupted reply, by the rules for a reply that is cut off; `None` if
+    /// nothing of it remains.
     pub(crate) fn reply(model: &ModelId, heard: &[AcknowledgedPart]) -> Option<Reply> {
         let start = Chunk::Start {
             attempt: 0,
@@ -48,7 +48,7 @@ impl AcknowledgedPart {
         };
         let mut collector = Collector::default();
         for chunk in iter::once(start).chain(heard.iter().flat_map(AcknowledgedPart::chunks)) {
-            // A chunk that breaks the grammar counts as never said.
+            // A chunk that breaks the grammar is ignored.
             let _ = collector.push(&chunk);
         }
         let mut reply = collector.interrupted()?;

@@ -1,4 +1,4 @@
-//! Records of an ordinary turn, for executors: what is special is left out.
+//! Records of an ordinary turn, for executors: special fields are omitted.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Record {
         }
     }
 
-    /// A reply came, as the model said it.
+    /// A reply arrived, as the model wrote it.
     pub fn replied(turn: TurnNo, reply: Arc<Reply>, cost: Option<NanoUsd>) -> Self {
         Record::Replied {
             turn,
@@ -48,7 +48,7 @@ impl Record {
         }
     }
 
-    /// A call has its result, and the model is shown all of it.
+    /// A call has its result, and the model receives all of it.
     pub fn returned(call: CallId, result: impl Into<Arc<CallResult>>) -> Self {
         Record::Returned {
             call,

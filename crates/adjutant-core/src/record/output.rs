@@ -1,4 +1,4 @@
-//! What a run is wanted to come to beside its text.
+//! The output of a run, in addition to its text.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ pub struct OutputWish {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputVerdict {
-    /// It fits, and this is what it says.
+    /// It is valid, with this value.
     Accepted {
-        /// The value, without what it was wrapped in for the model.
+        /// The value, without its wrapper for the model.
         value: Arc<Value>,
     },
     /// It does not fit.
     Refused {
-        /// The reason, as the model is told.
+        /// The reason, as sent to the model.
         reason: Arc<str>,
         /// The number of times that the model may still be sent back; the run fails at 0.
         left: u32,

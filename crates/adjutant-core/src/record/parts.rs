@@ -60,18 +60,18 @@ pub struct EffectReport {
     pub data: Value,
 }
 
-/// What a run is begun with beside its prompts and limits: it holds in every drive of the run, in any process.
+/// The settings of a run besides its prompts and limits: they apply in every drive of the run, in any process.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Terms {
-    /// The system prompt, with everything in it resolved; `None` leaves that of before.
+    /// The system prompt, fully resolved; `None` keeps the previous one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<Arc<str>>,
-    /// The name that its agent was configured under; `None` leaves that of before.
+    /// The name under which its agent was configured; `None` keeps the previous one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
-    /// What instructions and sections know by a name, beside what the agent gives.
+    /// Named values for instructions and sections, in addition to the agent's.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub state: BTreeMap<String, Value>,
     /// The model that was chosen for this run; `None` if it was not chosen.
@@ -87,7 +87,7 @@ pub struct Terms {
 #[serde(default)]
 #[non_exhaustive]
 pub struct RunChange {
-    /// The model that is asked; one that the agent knows.
+    /// The model to use; the agent must know it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelId>,
     /// The thinking effort.

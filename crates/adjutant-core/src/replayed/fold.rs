@@ -1,4 +1,4 @@
-//! Events that are made of a log's records once more: what a live run showed, without what no record holds.
+//! Rebuilds events from a log's records: the events of the live run, without data that no record contains.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -19,19 +19,19 @@ use crate::{
     run::{Next, Run},
 };
 
-/// Tells the records of a log as events, those of agents under the first one included. Pure: whoever has the records
-/// gives them, in order and from the first one on, and takes the events.
+/// Converts the records of a log to events, including those of sub-agents. Pure: the caller passes the records, in
+/// order and from the first one on, and takes the events.
 ///
-/// Deltas, progress and warnings are not in a log, except the text of a reply that was acknowledged and did not come
-/// whole. `RunFinished` and `RunPaused` are: they follow from what is.
+/// Deltas, progress and warnings are not in a log, except the text of a reply that was acknowledged and did not
+/// arrive completely. `RunFinished` and `RunPaused` are derived from the records.
 #[derive(Debug)]
 pub struct EventFold {
     /// The owner of the log.
     pub who: Arc<Identity>,
     threads: BTreeMap<ThreadId, Thread>,
-    /// The record behind which events are told; the records up to it are folded in silence.
+    /// The record after which events are emitted; records up to it are folded silently.
     pub after: Seq,
-    /// The last record that is told, if the log goes on behind it; all of them by default.
+    /// The last record whose events are emitted, if the log continues after it; all of them by default.
     pub until: Option<Seq>,
     /// The newest record that was given: the place to read on from.
     pub at: Seq,
@@ -39,9 +39,9 @@ pub struct EventFold {
     pub ready: VecDeque<Event>,
     /// The end of a run, until it is known whether it was overruled.
     pub ended: Option<Event>,
-    /// True if replies that did not come are passed over, because the listener has heard them; false by default.
+    /// True if incomplete replies are skipped, because the listener has received them; false by default.
     pub silent: bool,
-    /// True once nothing more is told.
+    /// True once no more events follow.
     pub over: bool,
 }
 
@@ -53,12 +53,12 @@ struct Thread {
     who: Arc<Identity>,
     at_ms: u64,
     speaking: Speaking,
-    /// An attempt at a reply that whoever listens knows.
+    /// An attempt at a reply that the listener knows.
     known: Option<(TurnNo, u32)>,
 }
 
 impl EventFold {
-    /// Tells what comes after a record; the records before it are folded in silence.
+    /// Emits the events after a record; the records before it are folded silently.
     pub fn new(who: Arc<Identity>, after: Seq) -> Self {
         Self {
             who,
@@ -73,7 +73,8 @@ impl EventFold {
         }
     }
 
-    /// The next event after the last record: what was said of replies on their way, and how the run ended or waits.
+    /// Returns the next event after the last record: the text of incomplete replies, and the end or the wait of the
+    /// run.
     pub fn pop_at_end(&mut self) -> Option<Event> {
         if self.over {
             return None;
@@ -85,12 +86,13 @@ impl EventFold {
         self.take_last()
     }
 
-    /// True if everything was read that was asked for.
+    /// True if every requested record was read.
     pub fn is_done(&self) -> bool {
         self.over || self.until.is_some_and(|until| self.at >= until)
     }
 
-    /// The end of a drive, which was missed: of a run that the log tells to have ended, or of one that it knows not.
+    /// Returns the end of a drive if it was missed: for a run that has ended according to the log, or for an unknown
+    /// one.
     pub fn last(&mut self, end: Option<Event>) -> Option<Event> {
         self.over = true;
         match (self.ended.take(), end) {
@@ -100,7 +102,7 @@ impl EventFold {
             }
             (Some(told), None) if told.who.parent.is_some() => Some(told),
             (_, Some(end)) => Some(end),
-            // It was not missed, and comes by itself.
+            // It was not missed, and follows separately.
             (_, None) => None,
         }
     }
@@ -129,7 +131,7 @@ impl EventFold {
                 .entry(thread.clone())
                 .or_insert_with(|| Thread::new(Arc::clone(who)));
         }
-        // A conversation that nobody here has opened is not this session's.
+        // A conversation that was not opened here does not belong to this session.
         let Some(thread) = self.threads.get_mut(&stamped.thread) else {
             return Ok(());
         };
@@ -168,7 +170,7 @@ impl EventFold {
         Ok(())
     }
 
-    /// An attempt at a reply was told otherwise, and so was that it is void.
+    /// Forgets an attempt at a reply that was emitted elsewhere, including its retraction.
     pub fn forget(&mut self, thread: &ThreadId, turn: TurnNo, attempt: u32) {
         if let Some(thread) = self.threads.get_mut(thread) {
             thread.known = Some((turn, attempt));
@@ -181,7 +183,7 @@ impl EventFold {
         first.is_some_and(|first| first.run.is_open() && first.parked().is_none())
     }
 
-    /// Tells what was said of the replies that are on their way, as far as it was not told; says whether there is any.
+    /// Emits the new text of incomplete replies; returns whether there is any.
     pub fn tell_said(&mut self) -> bool {
         let (seq, ready) = (self.at, &mut self.ready);
         for thread in self.threads.values_mut() {

@@ -1,7 +1,6 @@
-//! The parts of a log that tell of a reply that is on its way: told when the attempt is void, or when the log ends with
-//! it.
+//! The records of an incomplete reply: emitted when the attempt is void, or when the log ends with it.
 //!
-//! A reply that came is told by itself, and nothing of it twice.
+//! A complete reply has its own event, and nothing of it is emitted twice.
 
 use adjutant_llm::{ModelId, Usage};
 
@@ -22,9 +21,9 @@ struct Attempt {
     no: u32,
     model: ModelId,
     parts: Vec<AcknowledgedPart>,
-    /// True if its beginning was told.
+    /// True if its start was emitted.
     is_told: bool,
-    /// The progress of each part that was told.
+    /// The emitted progress of each part.
     told: Vec<BlockProgress>,
 }
 
@@ -36,7 +35,7 @@ struct BlockProgress {
 }
 
 impl Speaking {
-    /// Follows a record; what whoever listens knows already is not told.
+    /// Follows a record; content that the listener knows is not emitted.
     pub(super) fn hear(
         &mut self,
         record: &Record,
@@ -85,7 +84,7 @@ impl Speaking {
         }
     }
 
-    /// Tells what was not told yet.
+    /// Emits the pending content.
     pub(super) fn tell(&mut self, show: impl FnMut(EventKind)) {
         if let Some(now) = &mut self.now {
             now.tell(show);

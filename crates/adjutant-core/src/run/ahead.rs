@@ -33,10 +33,10 @@ pub enum NextStep {
     Goes,
 }
 
-/// The end of a conversation, as far as a request without a prompt is concerned.
+/// The end of a conversation, for a request without a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
-    /// Nothing was said yet.
+    /// The conversation is empty.
     Nothing,
     /// Something that a model can answer.
     Open,
@@ -88,7 +88,7 @@ impl<'a> WaitView<'a> {
     pub fn tail(self) -> Tail {
         let seen = |entry: &&Entry| match entry {
             Entry::Custom(_) => false,
-            // A reply that was cut off before it said anything is there only for what it used.
+            // A reply that was cut off without content exists only for its usage.
             Entry::Turn(turn) => {
                 turn.reply().stop != FinishReason::Interrupted || !turn.reply().blocks.is_empty()
             }
@@ -144,8 +144,8 @@ impl<'a> WaitView<'a> {
         })
     }
 
-    /// Returns the next step after the open turn; `stop` says whether the application ends the run here, and `checked`
-    /// whether the answer that is wanted was accepted, if one was given.
+    /// Returns the next step after the open turn; `stop` is true if the application ends the run here, and `checked`
+    /// is the result of the output check, if an answer was given.
     pub fn ahead(self, stop: bool, checked: Option<bool>) -> NextStep {
         let Some((current, working)) = self
             .run
@@ -186,9 +186,9 @@ impl<'a> WaitView<'a> {
             .map(|(item, (lane, entry))| (*item, *lane, entry))
     }
 
-    /// Returns the reason why these answers are not exactly those that the run waits for, if they are not.
+    /// Returns the reason why these answers do not match the pauses of the run, if they do not.
     ///
-    /// Nobody need answer what somebody here may still be asked, or what has run out of time.
+    /// A pause that can still be answered here, or that has timed out, needs no answer.
     pub fn mismatch(self, answers: &[Answered], now_ms: u64) -> Option<String> {
         if !self.run.is_open() {
             return Some("no run is open".into());
@@ -248,8 +248,8 @@ impl<'a> WaitView<'a> {
             .is_some_and(|deadline| deadline <= at_ms)
     }
 
-    /// Returns what a run that parks now waits for, and until when: a time that has come is none while something else must be
-    /// answered.
+    /// Returns what a run that parks now waits for, and until when: a past time is ignored while something else must
+    /// be answered.
     pub fn parked(self, now_ms: u64) -> Work {
         let asked = || self.run.asked().map(|asked| &asked.pause);
         let limits = self.run.current.as_ref().map(|current| &current.limits);
@@ -276,7 +276,7 @@ impl<'a> WaitView<'a> {
 }
 
 impl Working {
-    /// True if the turn leaves nothing to do: an answer without calls, or results that all say so.
+    /// True if the turn leaves nothing to do: an answer without calls, or results that all terminate the run.
     pub(super) fn stops(&self) -> bool {
         let Some(reply) = &self.reply else {
             return false;

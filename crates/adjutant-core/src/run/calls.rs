@@ -29,7 +29,7 @@ pub struct OpenCall<'a> {
     pub result: Option<&'a Arc<CallResult>>,
 }
 
-/// The facts that are known about something that a call's body asked for under a key.
+/// The known facts about a request of a call's body under a key.
 #[derive(Debug, Clone)]
 pub struct KnownStep {
     /// The key that the body gave.
@@ -38,7 +38,7 @@ pub struct KnownStep {
     pub state: KnownState,
 }
 
-/// The state of something that a call's body asked for.
+/// The state of a request of a call's body.
 #[derive(Debug, Clone)]
 pub enum KnownState {
     /// A step was begun.
@@ -49,7 +49,7 @@ pub enum KnownState {
     Asked {
         /// The pause.
         pause: Arc<Pause>,
-        /// True if nobody here could answer it.
+        /// True if no one here could answer it.
         parked: bool,
     },
     /// A pause was answered.
@@ -105,7 +105,7 @@ impl<'a> CallsView<'a> {
         slots.is_some_and(|slots| slots.len() > 1 && slots.counts().sequential == 0)
     }
 
-    /// Returns the steps that the body of a call has asked for in earlier entries, in order.
+    /// Returns the steps that the body of a call has requested in earlier entries, in order.
     pub fn steps(self, call: CallId) -> Vec<KnownStep> {
         let Some(slot) = self.0.working().and_then(|working| working.slot(call)) else {
             return Vec::new();
@@ -147,8 +147,7 @@ impl<'a> CallsView<'a> {
             .is_some_and(|current| current.approved.contains(tool))
     }
 
-    /// Returns the answers that the agents under this one were given; if one asked again, only the newest answer
-    /// counts.
+    /// Returns the answers for sub-agents of this one; if one asked again, only the latest answer counts.
     pub fn answers_of_others(self) -> Vec<Answered> {
         let asked = self.0.current.iter().flat_map(|current| &current.pauses);
         let under = asked.filter(|it| Some(&it.pause.thread) != self.0.thread.as_ref());

@@ -1,4 +1,4 @@
-//! `next`: what may happen now. Free to change, because what it decides is recorded.
+//! `next`: the possible next steps. Free to change, because its decisions are recorded.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,7 +17,8 @@ use crate::{
 type Busy = BTreeSet<ActivityId>;
 
 impl Run {
-    /// Decides what may happen now, given what is in flight. In the log and not in flight means orphaned.
+    /// Decides the possible next steps, given the activities in flight. An activity in the log and not in flight is
+    /// orphaned.
     pub fn next(&self, busy: &Busy) -> Next {
         let Some(current) = &self.current else {
             return Next::Wait {
@@ -45,7 +46,7 @@ impl Run {
         }
     }
 
-    /// The turn is settled: end, or go on.
+    /// The turn is settled: end, or continue.
     fn after(&self, current: &Current, working: &Working, stop: bool, busy: &Busy) -> Next {
         // An entry that no model sees leaves nothing to answer.
         let placed = working.placed && self.waiting().tail() != Tail::Answer;
@@ -101,7 +102,7 @@ impl Current {
         }
     }
 
-    /// The turn has no reply: prepare it, then ask the model. An attempt that was heard and is not going on is void.
+    /// The turn has no reply: prepare it, then send the request. An acknowledged attempt that is not running is void.
     fn ask(&self, working: &Working, busy: &Busy) -> Next {
         let turn = working.no;
         if working.is_half_heard() && !busy.contains(&ActivityId::Ask(turn)) {
@@ -119,7 +120,7 @@ impl Current {
         }
     }
 
-    /// The turn has calls without results: admit all, then run what may run.
+    /// The turn has calls without results: admit all, then run the admitted ones.
     fn serve(&self, working: &Working, open: &OpenTurn, busy: &Busy) -> Next {
         let reply = open.reply();
         if !reply.may_run_calls() {
@@ -144,7 +145,7 @@ impl Current {
         self.launch(working, busy)
     }
 
-    /// Every call is admitted or waits for a word: what needs nothing runs, what is open is asked.
+    /// Every call is admitted or waits for an approval: run admitted calls, and request the open approvals.
     fn launch(&self, working: &Working, busy: &Busy) -> Next {
         let counts = working.slots.counts();
         let sequential = self.limits.sequential || counts.sequential > 0;
@@ -159,7 +160,7 @@ impl Current {
             .count();
         let mut room = cap.saturating_sub(running);
         let (mut acts, mut lost) = (self.ask_outside(busy), Vec::new());
-        // Without room, only a call that was lost, or one that is asked about, is served.
+        // Without room, only a lost call, or a call with an open question, is handled.
         let is_served = counts.asked > 0 || counts.launched > running;
         for slot in working.slots.missing() {
             if room == 0 && !is_served {
@@ -184,7 +185,7 @@ impl Current {
                 Served::Enter(_) => {}
             }
             if sequential {
-                // One after the other, in order: what comes later waits for this one.
+                // Sequential: later calls wait for this one.
                 break;
             }
         }
@@ -215,7 +216,7 @@ impl Current {
         }
     }
 
-    /// Someone wished to stop, or something broke: nothing new begins, and what is open is closed.
+    /// A cancellation or a failure: nothing new starts, and open work is closed.
     #[cold]
     fn wind_up(&self, outcome: Outcome, busy: &Busy) -> Next {
         if !busy.is_empty() {
@@ -293,7 +294,7 @@ impl Working {
         )
     }
 
-    /// Makes the acknowledged parts void: another attempt says them again. Nobody knows what it used.
+    /// Voids the acknowledged parts: another attempt repeats them. Their usage is unknown.
     fn retracted(&self) -> Record {
         Record::Retracted {
             turn: self.no,
@@ -303,7 +304,7 @@ impl Working {
         }
     }
 
-    /// Returns the outcome of the run after this turn, whatever its limits are; `None` if it goes on.
+    /// Returns the outcome of the run after this turn, regardless of its limits; `None` if it continues.
     fn verdict(
         &self,
         reply: &Arc<Reply>,
@@ -336,7 +337,7 @@ impl Working {
         if self.terminates == Terminate::Now {
             return finished(Completion::Terminated);
         }
-        // An answer that was refused is given again; one that was accepted ends the run, however it was given.
+        // A refused answer is given again; an accepted one ends the run, in whatever form it was given.
         if placed
             || self.last.is_some()
             || checked == Some(false)

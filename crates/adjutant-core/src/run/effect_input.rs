@@ -20,7 +20,7 @@ pub struct EffectInput {
     pub turn: TurnNo,
     /// The view that the request shows.
     pub view: View,
-    /// Everything that was said.
+    /// The complete conversation.
     pub history: Transcript,
     /// The entries from this one on are new since the last turn was prepared.
     pub fresh: EntryId,
@@ -30,7 +30,7 @@ pub struct EffectInput {
     pub prefix: Option<Arc<Prefix>>,
     /// The amounts that were used, and that may be.
     pub ledger: Ledger,
-    /// The amount by which the request did not fit, if the provider said that it does not.
+    /// The amount by which the request did not fit, if the provider reported an overflow.
     pub overflow: Option<Overflow>,
     /// True if the turn is the last and may call no tools.
     pub last: bool,
@@ -53,8 +53,8 @@ impl EffectInput {
 
     /// Returns the most tokens that a request with a view of this estimated size may hold.
     ///
-    /// Unlike an [`estimate`](Self::estimate), it takes `overhead` in however much was counted, and does not believe a
-    /// count of less than half of what was estimated.
+    /// Unlike an [`estimate`](Self::estimate), it always includes `overhead`, and ignores a count of less than half
+    /// of the estimate.
     pub fn most(&self, view: u64, overhead: u64) -> u64 {
         Measured::most(self.measured, view, overhead)
     }

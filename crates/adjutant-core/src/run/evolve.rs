@@ -1,4 +1,4 @@
-//! `apply`: what a record means. Frozen: an old log folds to the same state for ever.
+//! `apply`: the meaning of a record. Frozen: an old log always folds to the same state.
 
 mod heard;
 mod waiting;
@@ -32,10 +32,10 @@ use crate::{
 type Why = &'static str;
 
 impl Run {
-    /// Folds a record: what it means, for ever.
+    /// Folds a record; its meaning never changes.
     ///
     /// # Errors
-    /// If the record cannot follow what was folded before. The run is of no use then.
+    /// If the record cannot follow the folded ones. The run is unusable then.
     pub fn apply(&mut self, stamped: &Stamped) -> Result<(), Illegal> {
         let illegal = |why| Illegal {
             seq: stamped.seq,
@@ -50,7 +50,7 @@ impl Run {
             .map_err(illegal)
     }
 
-    /// Counts the time in which the run is at work, and gives the time that is free: what passed before it was resumed.
+    /// Counts the time in which the run was running, and returns the free time: the time before it was resumed.
     fn pass_time(&mut self, record: &Record, at_ms: u64) -> u64 {
         let Some(current) = self
             .current
@@ -317,7 +317,7 @@ impl Run {
         Ok(())
     }
 
-    /// Takes over what a run was begun or resumed with, as far as it says something.
+    /// Applies the settings of a run that was started or resumed, where they are set.
     fn goes_by(&mut self, terms: Option<&Terms>) -> Result<(), Why> {
         let Some(said) = terms else { return Ok(()) };
         if let Some(output) = &said.output {
@@ -708,7 +708,7 @@ impl Run {
         instead.map_or(Ok(()), |instead| self.withhold(instead))
     }
 
-    /// Shows a reply in the place of what was said in the newest one, whose calls stay. The history has both.
+    /// Replaces the content of the latest reply in the view; its calls stay. The history contains both.
     fn withhold(&mut self, instead: &Arc<Reply>) -> Result<(), Why> {
         let newest = self
             .view
@@ -795,7 +795,7 @@ impl Current {
     }
 }
 
-/// Tells whether these results end the run: one of them for sure, or all of them together.
+/// Returns whether these results end the run: one of them for sure, or all of them together.
 fn terminates(results: &[Arc<CallResult>]) -> Terminate {
     if results
         .iter()

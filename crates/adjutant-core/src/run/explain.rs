@@ -1,5 +1,4 @@
-//! The actions that would be done again if a run went on from here, with the reasons. Pure; it says what `next` would
-//! decide.
+//! The actions that a resumed run would perform again, with the reasons. Pure; it predicts the decisions of `next`.
 
 use std::{fmt, sync::Arc};
 
@@ -13,7 +12,7 @@ use crate::{
     pause::{Pause, PauseId},
 };
 
-/// Something that would be done again, or that waits, if a run went on from where its log ends.
+/// An action that a resumed run would perform again, or a wait.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ResumeItem {
@@ -28,12 +27,12 @@ pub struct ResumeItem {
 #[serde(tag = "action", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ResumeAction {
-    /// The turn is prepared again: toolboxes, effects and hooks are asked once more.
+    /// The turn is prepared again: toolboxes, effects and hooks are called once more.
     Prepare {
         /// The turn.
         turn: TurnNo,
     },
-    /// The model is asked; it may have been asked before, and be paid twice then.
+    /// The request is sent; it may have been sent before, and be billed twice then.
     Ask {
         /// The turn.
         turn: TurnNo,
@@ -53,7 +52,7 @@ pub enum ResumeAction {
         /// The fate of the call.
         fate: CallFate,
     },
-    /// Hooks are asked again what comes after the turn.
+    /// Hooks decide again how to continue after the turn.
     Settle {
         /// The turn.
         turn: TurnNo,
@@ -81,7 +80,7 @@ pub enum CallFate {
         /// The pauses that it waits for.
         waits: Vec<PauseId>,
     },
-    /// It has begun and does not run again: the model is told that its outcome is unknown.
+    /// It has started and does not run again: the model is informed that its outcome is unknown.
     OutcomeUnknown,
     /// It has not begun: it runs for the first time.
     NotStarted,
@@ -90,8 +89,7 @@ pub enum CallFate {
 }
 
 impl Run {
-    /// Returns the actions that would be done again, and the waits, if the run went on from here: nothing, if no run is
-    /// open.
+    /// Returns the actions that a resumed run would perform again, and the waits: nothing, if no run is open.
     pub fn explain(&self) -> Vec<ResumeItem> {
         let Some(current) = self
             .current
@@ -117,7 +115,7 @@ impl Run {
 }
 
 impl Current {
-    /// The run ends: what is open is closed.
+    /// The run ends: open work is closed.
     fn closed(&self) -> Vec<ResumeAction> {
         let Some(working) = &self.turn else {
             return Vec::new();
@@ -151,7 +149,7 @@ impl Current {
         match (&working.reply, &working.open) {
             (None, _) if self.exhausted.is_some() && working.last.is_none() => Vec::new(),
             (None, _) if working.prepared => {
-                // An attempt that was acknowledged in part and is not going on is void.
+                // An attempt that was acknowledged in part and is not running is void.
                 let heard = !working.heard.is_empty();
                 vec![ResumeAction::Ask {
                     turn,
@@ -178,7 +176,7 @@ impl Current {
                 Replay::Pure | Replay::Idempotent => CallFate::RunAgain,
                 Replay::Resumable => self.entered(slot),
                 _ if slot.waits.is_empty() => CallFate::OutcomeUnknown,
-                // It gave way, and goes on with its answers.
+                // It was suspended, and continues with its answers.
                 _ => self.entered(slot),
             },
             _ => CallFate::NotStarted,

@@ -1,4 +1,4 @@
-//! A run apart from its entries: what of it is kept beside a log, where every entry stands once.
+//! A run without its entries: the part that is stored next to a log, which already contains every entry.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ enum ShownEntry {
     Other(Arc<Stored>),
 }
 
-/// The report of a call; its result is missing if it stands in the history.
+/// The report of a call; its result is omitted if the history contains it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Reported(CallId, ToolName, Duration, Option<Arc<CallResult>>);
 
@@ -105,7 +105,7 @@ impl Run {
 }
 
 impl Frozen {
-    /// The run with the entries of its history; `None` if they are not those that it was parted from.
+    /// Returns the run with the entries of its history; `None` if they are not its original entries.
     pub fn with(self, entries: impl IntoIterator<Item = Arc<Stored>>) -> Option<Run> {
         let Self {
             mut run,

@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Next {
-    /// These records follow from what is there.
+    /// These records follow from the state.
     Decide(Vec<Record>),
     /// These acts may begin now, in this order.
     Start(Few<Activity>),
@@ -26,7 +26,7 @@ pub enum Next {
         /// The activities that should end early.
         stop: Vec<ActivityId>,
     },
-    /// Only the outside can go on: these pauses wait for answers.
+    /// Only the outside can continue the run: these pauses wait for answers.
     Park(Vec<Arc<Pause>>),
     /// The run has ended.
     Done(Outcome),

@@ -12,7 +12,7 @@ use crate::{
     record::{OutputVerdict, OutputWish},
 };
 
-/// The answer that is wanted, and what came of it so far.
+/// The requested output, and its result so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Wanted {
     wish: Arc<OutputWish>,
@@ -56,7 +56,7 @@ impl Run {
 }
 
 impl Current {
-    /// The answer that the run came to, if nothing was said behind it.
+    /// Returns the accepted answer of the run, if no message followed it.
     pub(super) fn answer(&self) -> Option<Arc<Value>> {
         let newest = self.turn.as_ref()?.no;
         match self.output.as_ref()?.newest.as_ref()? {
@@ -71,7 +71,7 @@ impl Current {
         (*checked == turn).then_some(matches!(verdict, OutputVerdict::Accepted { .. }))
     }
 
-    /// Someone put another end in the place of this one: what was accepted is not what it says.
+    /// Another outcome replaced this one: the accepted output no longer applies.
     pub(super) fn overrule_output(&mut self, outcome: &Outcome) {
         let is_same = self
             .outcome

@@ -1,4 +1,4 @@
-//! The pauses of a run: who is to be asked, the answers, and the calls that may go on.
+//! The pauses of a run: the questions, the answers, and the calls that may continue.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
 type Busy = BTreeSet<ActivityId>;
 
 impl Run {
-    /// Returns the pauses that the run waits for and nobody has answered, in the order in which they were asked.
+    /// Returns the unanswered pauses of the run, in the order of their creation.
     pub fn pauses(&self) -> impl Iterator<Item = &Arc<Pause>> {
         self.asked().map(|asked| &asked.pause)
     }
@@ -34,7 +34,7 @@ impl Current {
         self.exhausted.clone().or_else(turns)
     }
 
-    /// Asks for what is open and not yet asked for.
+    /// Requests the open answers that were not requested yet.
     pub(super) fn ask_outside(&self, busy: &Busy) -> Few<Activity> {
         let open = (0..)
             .zip(&self.pauses)
@@ -44,7 +44,7 @@ impl Current {
             .collect()
     }
 
-    /// Nothing can begin: waits for what is in flight, or for the outside.
+    /// Nothing can start: waits for activities in flight, or for the outside.
     pub(super) fn idle(&self, busy: &Busy) -> Next {
         let waiting = self
             .pauses
@@ -71,8 +71,8 @@ impl Current {
             .is_some_and(|asked| asked.answer.is_some())
     }
 
-    /// Asks whether the run may go on beyond a limit; `None` once that was asked and declined, or if an effect
-    /// stops the run again before another turn since it was extended: that question would be asked without end.
+    /// Requests an approval to continue beyond a limit; `None` if it was denied before, or if an effect stops the run
+    /// again before another turn since the extension: the question would be repeated without end.
     #[cold]
     pub(super) fn ask_for_more(
         &self,

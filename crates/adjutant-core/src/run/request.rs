@@ -19,7 +19,7 @@ pub struct RequestView<'a> {
     pub chosen_thinking: Option<Effort>,
     /// The only tools that an earlier turn of this run left.
     pub chosen_tools: Option<&'a [ToolName]>,
-    /// The tools that are neither shown nor run in the open turn.
+    /// The tools that are neither declared nor run in the open turn.
     pub hidden: &'a [ToolName],
     /// True if the open turn is the last and may call no tools.
     pub is_last: bool,
@@ -33,7 +33,7 @@ pub struct RequestView<'a> {
     pub is_suspect: bool,
     /// True if a request of the open turn may be on its way.
     pub is_asking: bool,
-    /// The caps of the newest run, raised by what was allowed since.
+    /// The caps of the latest run, raised by later extensions.
     pub caps: Caps,
     /// The time that the newest run has been performed, in milliseconds: the time while it was parked is free.
     pub active_ms: u64,

@@ -10,17 +10,17 @@ use super::CallSlot;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Slots {
     list: Vec<CallSlot>,
-    /// True if the ids do not ascend, as those of a reply do that nobody changed.
+    /// True if the ids do not ascend, as they do in an unchanged reply.
     is_mixed: bool,
     /// All slots before this one are done.
     done: usize,
     counts: Counts,
 }
 
-/// The numbers of slots of some kinds; of those that are not done, but for `sequential`.
+/// The numbers of slots by kind; except for `sequential`, only of unfinished slots.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Calls that are neither admitted nor asked about.
+    /// Calls that are neither admitted nor waiting for an approval.
     pub(super) undecided: usize,
     /// Calls whose admission waits for a pause, or may.
     pub(super) asked: usize,
@@ -52,7 +52,7 @@ impl Slots {
         self.list.get(self.place(call)?)
     }
 
-    /// Changes what is known about a call; none if there is no such call.
+    /// Changes the state of a call; returns `None` if the call does not exist.
     pub(super) fn change<T>(
         &mut self,
         call: CallId,

@@ -30,7 +30,7 @@ pub struct Ledger {
     pub usage: Usage,
     /// The usage of calls, children and effects in this run.
     pub spent: Usage,
-    /// The cost of all of that, as far as prices are known.
+    /// Its total cost, where prices are known.
     pub cost: Option<NanoUsd>,
     /// The number of requests that this run has made.
     pub turns: u32,
@@ -47,7 +47,7 @@ pub struct Ledger {
 pub struct Tally {
     /// Tokens.
     pub usage: Usage,
-    /// The cost of that, as far as prices are known.
+    /// Its cost, where prices are known.
     pub cost: Option<NanoUsd>,
     /// Requests to models.
     pub requests: u64,
@@ -110,7 +110,7 @@ impl AddAssign for Tally {
 }
 
 impl Tally {
-    /// Counts what a record says.
+    /// Adds the usage in a record.
     pub fn count(&mut self, record: &Record) {
         match record {
             Record::Began { .. } => *self = Self::default(),

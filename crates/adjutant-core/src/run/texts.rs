@@ -1,4 +1,4 @@
-//! The texts that tell the model about calls that did not run.
+//! The results for calls that did not run.
 
 use adjutant_llm::{CallResult, FinishReason, Status};
 
@@ -24,7 +24,7 @@ pub(super) fn never_started() -> CallResult {
     CallResult::new(Status::Cancelled, "not executed: the run was ended first")
 }
 
-/// The result of a call that was started and whose end nobody saw.
+/// The result of a call that was started and whose end is unknown.
 pub(super) fn unknown() -> CallResult {
     CallResult::new(
         Status::OutcomeUnknown,

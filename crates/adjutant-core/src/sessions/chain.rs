@@ -13,7 +13,7 @@ use crate::{
     run::{Illegal, Run},
 };
 
-/// The chain over a log, as far as it was read.
+/// The chain over the records of a log that were read.
 pub(super) struct Chain {
     log: LogId,
     pub(super) seq: Seq,
@@ -69,7 +69,7 @@ impl Folds {
     /// Folds a record of any thread.
     ///
     /// # Errors
-    /// `Corrupt` if it cannot follow what was folded of its thread before.
+    /// `Corrupt` if it cannot follow the folded records of its thread.
     pub(super) fn take(&mut self, log: &LogId, stamped: &Stamped) -> Result<(), JournalError> {
         let run = self.0.entry(stamped.thread.clone()).or_default();
         run.apply(stamped).map_err(|error| unfolded(log, error))?;
@@ -80,7 +80,7 @@ impl Folds {
     }
 }
 
-/// Drops what is known of the threads under a call that has its result: nothing more is said in them.
+/// Drops the state of the threads under a call that has its result: nothing more follows in them.
 pub(super) fn forget<T>(known: &mut BTreeMap<ThreadId, T>, thread: &ThreadId, call: CallId) {
     if known.len() < 2 {
         return;

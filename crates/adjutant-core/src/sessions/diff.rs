@@ -15,7 +15,7 @@ use crate::{
     number::Seq,
 };
 
-/// The number of records of each log that are told from where they part.
+/// The maximum number of records of each log in a diff after the point of divergence.
 const MAX_LINES: usize = 40;
 
 /// The differences of two sessions.

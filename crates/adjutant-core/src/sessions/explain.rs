@@ -1,4 +1,4 @@
-//! What a session would do again: told from its log, and nothing is owned, recorded or run.
+//! Explains from a log what a session would do again; nothing is owned, recorded or run.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ struct OpenWork {
 }
 
 impl Sessions {
-    /// Returns the work that would be done again if a session went on from the end of its log, with the reasons; agents
-    /// under its first one included. Nothing is owned, recorded or run.
+    /// Returns the work that a resumed session would do again from the end of its log, with the reasons, including
+    /// sub-agents. Nothing is owned, recorded or run.
     ///
     /// # Errors
     /// `Missing`, `Corrupt` if the log cannot be read or does not fold, `Version`, `Io`.
@@ -51,7 +51,8 @@ impl Sessions {
 }
 
 impl OpenWork {
-    /// Adds the work that a conversation does again, then that of the conversations under calls that are entered again.
+    /// Adds the work that a conversation does again, then the work of conversations under calls that are entered
+    /// again.
     fn explain(&self, thread: &ThreadId, again: &mut Vec<ResumeItem>) {
         let own = self.runs.get(thread).map(Run::explain).unwrap_or_default();
         let entered = own.iter().filter_map(|item| match &item.redo {

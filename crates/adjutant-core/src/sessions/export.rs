@@ -46,11 +46,11 @@ struct Sealed<'a, W> {
 impl Sessions {
     /// Writes a session into a file, checked like [`verify`](Sessions::verify) does; as much of it as there is now.
     ///
-    /// Writing blocks. What was written before an error cannot be imported: it has no end.
+    /// Writing blocks. Data written before an error cannot be imported: it has no end.
     ///
     /// # Errors
-    /// `Corrupt` with the first record that is not what was written, `Version`, `Missing`, `Invalid` if a record has
-    /// more than 512 MiB, `Unsupported`, `Io`, also if writing fails.
+    /// `Corrupt` with the first corrupt record, `Version`, `Missing`, `Invalid` if a record has more than 512 MiB,
+    /// `Unsupported`, `Io`, also if writing fails.
     pub async fn export<W: io::Write + Send>(
         &self,
         id: &LogId,
@@ -130,7 +130,7 @@ impl<W: io::Write> Sealed<'_, W> {
             }
         }
         let raw: Option<&RawValue> = serde_json::from_slice(&stored.bytes).ok();
-        // A raw value is what stands there without the space around it; a line feed would end the line.
+        // A raw value is the text without the space around it; a line feed would end the line.
         let is_whole =
             |raw: &&RawValue| raw.get().len() == stored.bytes.len() && !raw.get().contains('\n');
         let Some(bytes) = raw.filter(is_whole) else {

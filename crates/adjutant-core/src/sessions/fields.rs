@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use super::short;
 use crate::journal::Stamped;
 
-/// The number of fields that are shown.
+/// The maximum number of fields in a diff.
 const MAX_FIELDS: usize = 50;
-/// The number of characters of a value that are shown.
+/// The maximum number of characters of a value in a diff.
 const MAX_CHARS: usize = 120;
 
 /// A field in which two records differ.
@@ -90,7 +90,7 @@ fn note(one: Option<&Value>, other: Option<&Value>, at: &str, found: &mut Vec<Fi
         return;
     }
     let [one, other] = [one, other].map(|value| value.map(Value::to_string));
-    // Long texts are shown where they begin to differ.
+    // Long texts start at their first difference.
     let differ = match (&one, &other) {
         (Some(one), Some(other)) => one
             .bytes()

@@ -1,7 +1,7 @@
 //! The file that a session is carried in: JSON lines, with a digest over all of it at the end.
 //!
-//! The first line tells what it is; then each record stands with its link, behind those of its attachments that no
-//! record before it has; the last line counts and seals.
+//! The first line names the format. Then each record follows with its link, after those of its attachments that no
+//! earlier record has. The last line counts and seals.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::{
     number::Seq,
 };
 
-/// The name by which a file says that it holds a session.
+/// The format name in a session file.
 pub(super) const FORMAT: &str = "adjutant-session";
 /// The version of the format.
 pub(super) const VERSION: u32 = 1;
@@ -23,7 +23,7 @@ pub(super) const MAX_LINE_BYTES: usize = 512 * 1024 * 1024;
 /// The number of bytes that the attachments of one record may have together.
 pub(super) const MAX_ATTACHED_BYTES: usize = 1024 * 1024 * 1024;
 
-/// The part of a first line that can be read whoever wrote it.
+/// The part of a first line that every version can read.
 #[derive(Deserialize)]
 pub(super) struct Versioned {
     pub(super) format: String,

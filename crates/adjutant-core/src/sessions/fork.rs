@@ -1,4 +1,4 @@
-//! A fork: the first records of a log, with the same bytes, in a log of its own.
+//! A fork: the first records of a log, with the same bytes, in a separate log.
 
 use futures_util::StreamExt;
 
@@ -9,11 +9,12 @@ use crate::{
 };
 
 impl Sessions {
-    /// Copies the records up to this one into a new session, or all that there are now; someone may work in the old one meanwhile.
+    /// Copies the records up to this one into a new session, or all current ones; the old session may be in use
+    /// meanwhile.
     ///
-    /// The fork tells what it was forked from, and has the same agent; title and labels are its own. Within a run it
-    /// can be resumed: calls that were launched before keep their keys. One that waits, waits in the fork too, and goes on once
-    /// somebody answers there.
+    /// The fork records its origin, and has the same agent; title and labels are separate. Within a run it can be
+    /// resumed: calls that were launched before keep their keys. If the run waits, the fork waits too, and continues
+    /// once its own pause is answered.
     ///
     /// Cancel: a half-made log stays under a hidden name until [`sweep`](Sessions::sweep).
     ///

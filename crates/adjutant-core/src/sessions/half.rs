@@ -17,7 +17,7 @@ use crate::{
 
 /// The prefix of the names of logs that are being made.
 const HIDDEN: &str = "adjutant:half-made/";
-/// After how long a half-made log is taken for one that a crash left, in milliseconds.
+/// The age after which an incomplete log counts as left by a crash, in milliseconds.
 const STALE_MS: u64 = 60 * 60 * 1000;
 /// The number of records that are appended together.
 const MAX_BATCH: usize = 256;
@@ -33,9 +33,9 @@ pub(super) struct Half {
     log: Box<dyn Log>,
     batch: Vec<Arc<Stamped>>,
     bytes: usize,
-    /// The newest post that its records heeded.
+    /// The last post that its records consumed.
     heeded: PostNo,
-    /// What its records tell of its newest run; none before the first.
+    /// The data of its latest run in its records; `None` before the first.
     tail: Option<Tail>,
 }
 
@@ -77,7 +77,7 @@ impl Half {
             self.save(Flush::Lazy).await?;
         }
         if let Record::Heeded { post } = &stamped.record {
-            // Those that an agent under the first one notes were posted to this log too.
+            // Posts that a sub-agent records were posted to this log too.
             self.heeded = self.heeded.max(*post);
         }
         self.tail
@@ -117,7 +117,7 @@ impl Half {
         Ok(stored.and_then(|stored| stored.attachments.iter().find(is_wanted).cloned()))
     }
 
-    /// Gives the log its name and says this of it, if it was filled; deletes it otherwise.
+    /// Renames the log and sets its description, if it was filled; deletes it otherwise.
     ///
     /// # Errors
     /// Why it was not filled; `Exists`, `Io`.
@@ -147,7 +147,7 @@ impl Half {
     async fn finish(mut self, about: SessionMeta, to: &LogId) -> Result<(), JournalError> {
         self.save(Flush::Now).await?;
         if self.heeded > PostNo(0) {
-            // The posts to this log are counted on from those that its records heeded.
+            // The numbers of posts to this log continue after the posts that its records consumed.
             self.log.heeded(self.heeded).await?;
         }
         let Self {

@@ -49,15 +49,15 @@ struct ImportReader {
 }
 
 impl Sessions {
-    /// Makes the session that a file holds; `change` may change its name, and the description that the file gives of it,
-    /// before anyone sees it. Reading blocks.
+    /// Creates the session that a file contains; `change` may change its name and its description before it becomes
+    /// visible. Reading blocks.
     ///
     /// Everything is checked first: digests, the chain, the order, and that each thread folds.
     /// Cancel: a half-made log stays under a hidden name until [`sweep`](Sessions::sweep).
     ///
     /// # Errors
-    /// `Corrupt` if the file is not whole or not what was written, `Version` if a newer program wrote it, `Exists` if
-    /// the name is taken, `Invalid`, `Unsupported`, `Io`. Nothing is left of it then.
+    /// `Corrupt` if the file is incomplete or was changed, `Version` if a newer program wrote it, `Exists` if the
+    /// name is taken, `Invalid`, `Unsupported`, `Io`. Nothing of the session remains then.
     pub async fn import(
         &self,
         input: impl BufRead + Send,
@@ -140,7 +140,7 @@ impl ImportReader {
         Ok(())
     }
 
-    /// The attachments of a record: those that stand before it, and those of earlier records.
+    /// The attachments of a record: those directly before it, and those of earlier records.
     async fn attachments(
         &mut self,
         half: &mut Half,
@@ -181,7 +181,7 @@ impl ImportReader {
             sha256: Digest(lines.sha256.clone().finalize().into()),
         };
         let written = serde_json::to_vec(&ExportLine::Footer(expected)).unwrap_or_default();
-        // Compared as bytes: the last line is the only one that its digest does not cover.
+        // Compared as bytes: only the last line is not covered by its digest.
         if self.next.is_empty() && written == lines.line {
             return Ok(());
         }

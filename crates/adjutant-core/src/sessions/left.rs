@@ -1,4 +1,4 @@
-//! How the newest run of a session was left, told from the end of its log: the rest is not read.
+//! The state of the latest run of a session, derived from the end of its log: the rest is not read.
 
 use std::sync::Arc;
 
@@ -22,23 +22,23 @@ const MAX_TAIL: u64 = 2_048;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct OpenRun {
-    /// What it waits for, the oldest first; empty if it is at work, or was left in its middle.
+    /// The pauses that it waits for, the oldest first; empty if it is running, or was interrupted.
     pub pauses: Vec<Arc<Pause>>,
 }
 
-/// What the end of a log tells.
+/// The state at the end of a log.
 pub(super) struct Tail {
     first: ThreadId,
-    /// None as long as nothing tells it.
+    /// `None` until a record decides it.
     is_open: Option<bool>,
-    /// True if an agent under the first one was at work.
+    /// True if a sub-agent was running.
     is_under: bool,
     pauses: Vec<Arc<Pause>>,
 }
 
 impl Sessions {
-    /// The run of a session that has not ended, if there is one. Its log is read back to the newest turn and no further,
-    /// 2,048 records at most: what was asked before that, as by a background task of an earlier turn, may be missing.
+    /// Returns the open run of a session, if one exists. Its log is read back to the latest turn, 2,048 records at
+    /// most: earlier questions, for example of a background task of an earlier turn, may be missing.
     ///
     /// # Errors
     /// `Missing`, `Corrupt` if the end cannot be read, `Version`, `Io`.
@@ -86,7 +86,7 @@ impl Tail {
         }
     }
 
-    /// The work that a copy holds: it waits as the log did, and no time makes it go on by itself.
+    /// The work of a copy: it waits as the log did, and no time wakes it automatically.
     pub(super) fn work_of_copy(&self) -> Work {
         match self.is_open() && !self.pauses.is_empty() {
             true => Work::parked(self.pauses.iter(), None),

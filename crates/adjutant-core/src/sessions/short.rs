@@ -12,7 +12,7 @@ pub(super) fn line(text: &str, most: usize) -> String {
     line
 }
 
-/// The text as it is, of at most so many characters; what is left out is counted.
+/// Returns the text with at most this many characters, and the number of omitted ones.
 pub(super) fn text(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),

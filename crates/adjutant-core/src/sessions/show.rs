@@ -1,4 +1,4 @@
-//! A session for people: what was said and done, one thing after the other.
+//! A session as a timeline for people.
 
 mod narrator;
 
@@ -15,32 +15,32 @@ use crate::{
     number::Seq,
 };
 
-/// One thing that was said or done in a session.
+/// One message or action in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TimelineItem {
-    /// The record that tells of it; several things may stand in one.
+    /// The record that contains it; one record may contain several.
     pub seq: Seq,
     /// The time when that was recorded, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// The number of agents that stand above the one that it is about.
+    /// The number of agents above the one that it belongs to.
     pub depth: u16,
-    /// The one who said or did it: an agent, a tool, a component, or `user`.
+    /// Its author: an agent, a tool, a component, or `user`.
     pub who: Arc<str>,
     /// The kind of the item.
     pub kind: ShownKind,
-    /// The words or actions. Arguments are shortened to 400 characters, results and heard parts of replies to 1,000.
+    /// The text or action. Arguments are shortened to 400 characters, results and received parts of replies to 1,000.
     pub text: String,
 }
 
-/// The kind of an item: something that was said or done.
+/// The kind of an item: a message or an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ShownKind {
     /// A person or the application prompted.
     Prompt,
-    /// Someone steered the run.
+    /// The user steered the run.
     Steering,
     /// A follow-up that had waited for the end of the run.
     FollowUp,
@@ -48,7 +48,7 @@ pub enum ShownKind {
     Reminder,
     /// A parent gave a task.
     Task,
-    /// Another agent said something.
+    /// Another agent sent a message.
     Peer,
     /// A summary took the place of earlier entries.
     Summary,
@@ -56,15 +56,15 @@ pub enum ShownKind {
     Custom,
     /// The model thought.
     Thinking,
-    /// The model said something.
+    /// The model replied.
     Reply,
     /// The model called a tool.
     Call,
     /// The result of a call.
     Result,
-    /// The heard part of a reply that has not come.
+    /// The received part of an incomplete reply.
     Heard,
-    /// The heard part of an attempt that was void.
+    /// The received part of a void attempt.
     Void,
     /// Something waits for the outside.
     Pause,
@@ -74,9 +74,9 @@ pub enum ShownKind {
     Agent,
     /// A limit was reached.
     Limit,
-    /// A hook said no.
+    /// A hook denied something.
     Denied,
-    /// Someone wished to stop the run.
+    /// A caller requested to cancel the run.
     Cancel,
     /// Something failed.
     Failure,
@@ -86,20 +86,20 @@ pub enum ShownKind {
     Note,
 }
 
-/// Some of what was said and done in a session.
+/// A part of a session's timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ShownPage {
-    /// The things that were said and done, in order.
+    /// The messages and actions, in order.
     pub items: Vec<TimelineItem>,
     /// The record behind which the next page begins; none if this is the last one.
     pub next: Option<Seq>,
 }
 
-/// The things that were said and done in a session, in order.
+/// The messages and actions of a session, in order.
 pub type ShownStream = Pin<Box<dyn Stream<Item = Result<TimelineItem, JournalError>> + Send>>;
 
-/// A log that is being told.
+/// A log that is being converted to a timeline.
 struct Telling {
     records: RecordStream,
     narrator: Narrator,
@@ -108,7 +108,7 @@ struct Telling {
 }
 
 impl Sessions {
-    /// Returns the things that were said and done in a session, as it is now; the agents under it at their depth.
+    /// Returns the current timeline of a session, with sub-agents at their depth.
     ///
     /// # Errors
     /// As the last item: `Missing`, `Corrupt`, `Version`, `Io`.
@@ -132,7 +132,7 @@ impl Sessions {
         Box::pin(stream::once(begin).flatten())
     }
 
-    /// The same behind a record, about so many things: what one record tells is never divided.
+    /// Returns about this many items after a record: the items of one record are never split.
     ///
     /// The records before the page are read again; a reader of many pages is better served by
     /// [`show`](Sessions::show).

@@ -11,10 +11,10 @@ use crate::journal::{JournalError, JournalErrorKind, LogId, LogInfo, LogQuery};
 const MAX_BRANCHES: usize = 10_000;
 /// The number of ancestors that a tree shows.
 const MAX_ANCESTORS: usize = 1_000;
-/// The number of sessions that are asked for together.
+/// The number of sessions per query.
 const PAGE: usize = 500;
 
-/// The sessions that a session was forked from, and those that were forked from it.
+/// The ancestors of a session, and its forks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SessionTree {
@@ -23,9 +23,9 @@ pub struct SessionTree {
     /// The session that the oldest of them was forked from, if it is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<LogId>,
-    /// The session itself, and behind each session those that were forked from it.
+    /// The session itself, and after each session its forks.
     pub branches: Vec<Branch>,
-    /// True if there are more than are shown.
+    /// True if the tree was cut.
     pub is_cut: bool,
 }
 
@@ -33,15 +33,14 @@ pub struct SessionTree {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Branch {
-    /// The number of forks between it and the session that was asked for.
+    /// The number of forks between it and the requested session.
     pub depth: usize,
     /// The known facts about it.
     pub info: LogInfo,
 }
 
 impl Sessions {
-    /// Returns the sessions that a session was forked from, and all that were forked from it; each session once,
-    /// whatever they say.
+    /// Returns the ancestors of a session, and all its forks; each session once, even if their data contradict.
     ///
     /// # Errors
     /// `Missing`, `Unsupported`, `Io`.
@@ -55,7 +54,7 @@ impl Sessions {
             is_cut: false,
         };
         self.climb(&info, &mut tree, &mut seen).await?;
-        // Children are pushed in reverse, so that the first one stands behind its parent.
+        // Children are pushed in reverse, so that the first one follows its parent.
         let mut open = vec![(0, info)];
         while let Some((depth, info)) = open.pop() {
             let mut forks = self.forks(&info.log, &mut tree, &mut seen).await?;

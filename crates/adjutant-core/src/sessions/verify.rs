@@ -13,7 +13,7 @@ use crate::{
     number::Seq,
 };
 
-/// A log that is what was written.
+/// A verified log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
@@ -31,8 +31,7 @@ impl Sessions {
     /// Reads all of a session, and checks each byte, the order of the records, and that each thread folds.
     ///
     /// # Errors
-    /// `Corrupt` with the first record that is not what was written, `Version` if a newer program wrote it, `Missing`,
-    /// `Io`.
+    /// `Corrupt` with the first corrupt record, `Version` if a newer program wrote it, `Missing`, `Io`.
     pub async fn verify(&self, id: &LogId) -> Result<Verified, JournalError> {
         let known = match self.journal.info(id).await {
             Ok(info) => info.head,

@@ -13,7 +13,7 @@ use crate::{
     record::{AcknowledgedPart, Admission, OutputVerdict, Record},
 };
 
-/// The number of characters of a text that are shown in a line.
+/// The maximum number of characters of a text in a line.
 const MAX_CHARS: usize = 100;
 
 /// Returns a description of a record; with its thread, if that is not the first one.
@@ -298,7 +298,7 @@ pub(super) fn contents(pieces: &[Content]) -> String {
     pieces.iter().map(piece).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the text of the heard parts of a reply.
+/// Returns the text of the received parts of a reply.
 pub(super) fn heard(parts: &[AcknowledgedPart]) -> String {
     parts
         .iter()
@@ -307,7 +307,7 @@ pub(super) fn heard(parts: &[AcknowledgedPart]) -> String {
         .join("\n")
 }
 
-/// Tells how a reply was cut off, if it was.
+/// Describes how a reply was cut off, if it was.
 pub(super) fn cut(stop: FinishReason) -> Option<&'static str> {
     match stop {
         FinishReason::Length => Some("cut off by the length limit"),
@@ -318,7 +318,7 @@ pub(super) fn cut(stop: FinishReason) -> Option<&'static str> {
     }
 }
 
-/// Tells how a run ended.
+/// Describes how a run ended.
 pub(super) fn outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Finished {
@@ -369,7 +369,7 @@ pub(super) fn answer(answer: &Answer) -> String {
     }
 }
 
-/// Returns the kind of thing that is asked for, in words.
+/// Returns the name of a kind of question.
 pub(super) fn ask(kind: AskKind) -> &'static str {
     match kind {
         AskKind::Approval => "approval",
@@ -381,7 +381,7 @@ pub(super) fn ask(kind: AskKind) -> &'static str {
     }
 }
 
-/// Tells how a call ended.
+/// Describes how a call ended.
 pub(super) fn status(status: Status) -> &'static str {
     match status {
         Status::Ok => "ok",

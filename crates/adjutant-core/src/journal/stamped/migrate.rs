@@ -38,7 +38,7 @@ fn names_stand_outside(value: &mut Value) -> Result<(), Error> {
         return Err(Error::custom("the record is no object"));
     };
     let mut fields: Map<String, Value> = fields;
-    // In order: the fields are compared with what was written.
+    // In order: the fields are compared with the written ones.
     let name = fields
         .shift_remove("record")
         .ok_or_else(|| Error::missing_field("record"))?;

@@ -21,7 +21,7 @@ impl Run {
             return Err("the attempt is void");
         }
         if attempt > working.attempt {
-            // A model that tries again by itself counts its attempts on.
+            // A model that retries internally continues the count of its attempts.
             working.attempt = attempt;
             working.heard.clear();
         }

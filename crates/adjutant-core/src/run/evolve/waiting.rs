@@ -32,7 +32,7 @@ impl Run {
         }
     }
 
-    /// Notes a request of a call's body, or its result. A key keeps the place where it was asked for first.
+    /// Records a request of a call's body, or its result. A key keeps the place of its first request.
     pub(super) fn step(
         &mut self,
         call: CallId,
@@ -107,7 +107,7 @@ impl Run {
         self.slot_mut(call, |slot| slot.waits = waits)
     }
 
-    /// A pause that its body asked for in the moment in which it gave way.
+    /// A pause that its body requested at the moment of its suspension.
     fn asked_late(&mut self, call: CallId, pause: &Arc<Pause>) -> Result<u32, Why> {
         let at = self.ask(pause, true)?;
         match &pause.key {
@@ -125,7 +125,7 @@ impl Run {
         asked.answer = Some(answer.clone());
         let pause = Arc::clone(&asked.pause);
         if !self.is_own(&pause) {
-            // It is a child's: the child's own thread says what it means.
+            // It belongs to a child: the child's own thread handles it.
             return Ok(());
         }
         let current = self.current_mut()?;

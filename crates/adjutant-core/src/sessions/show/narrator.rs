@@ -1,4 +1,4 @@
-//! Tells a log record by record; it remembers who speaks and what is open.
+//! Converts a log to a timeline record by record; it tracks agents and open work.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,17 +19,17 @@ use crate::{
     record::{AcknowledgedPart, Admission, OutputVerdict, Record, Revised, RunChange},
 };
 
-/// The number of characters of arguments that are shown.
+/// The maximum number of characters of arguments.
 const MAX_ARGS: usize = 400;
-/// The number of characters that are shown of a result, and of a reply that was heard in part.
+/// The maximum number of characters of a result, and of an incomplete reply.
 const MAX_TEXT: usize = 1_000;
 
-/// Tells a log record by record.
+/// Converts a log to a timeline record by record.
 pub(super) struct Narrator {
     /// The first agent's name.
     name: Arc<str>,
     voices: BTreeMap<ThreadId, Voice>,
-    /// The pauses that were told and not answered.
+    /// The pauses that were added and not answered.
     open: BTreeSet<PauseId>,
     at: (Seq, u64),
     out: Vec<TimelineItem>,
@@ -41,7 +41,7 @@ struct Voice {
     who: Arc<str>,
     depth: u16,
     queued: BTreeMap<u64, Entry>,
-    /// The attempt that something was heard of.
+    /// The attempt whose parts were received.
     attempt: u32,
     heard: Vec<AcknowledgedPart>,
     /// The tools of the calls of the turn.
@@ -59,7 +59,7 @@ impl Narrator {
         }
     }
 
-    /// Returns the items that a record tells.
+    /// Returns the items of a record.
     pub(super) fn tell(&mut self, stamped: &Stamped) -> Vec<TimelineItem> {
         self.at = (stamped.seq, stamped.at_ms);
         let name = &self.name;
@@ -76,7 +76,7 @@ impl Narrator {
         std::mem::take(&mut self.out)
     }
 
-    /// Returns the items that are left to tell at the end of the log.
+    /// Returns the remaining items at the end of the log.
     pub(super) fn rest(&mut self) -> Vec<TimelineItem> {
         for voice in std::mem::take(&mut self.voices).values_mut() {
             self.heard(voice, ShownKind::Heard);
@@ -369,7 +369,7 @@ impl Narrator {
         self.push(voice, who, ShownKind::Result, text);
     }
 
-    /// A pause; the threads above tell of it again, which is no news.
+    /// Adds a pause; the threads above repeat it, which is ignored.
     fn pause(&mut self, voice: &Voice, pause: &Pause) {
         if self.open.insert(pause.id.clone()) {
             let mut text = format!(
@@ -379,7 +379,7 @@ impl Narrator {
                 pause.id
             );
             if let Some(call) = &pause.call {
-                // Whole: what is hidden here would be approved unseen.
+                // Complete: a hidden part would be approved unseen.
                 text += &format!(" {} {}", call.name, call.args);
             }
             self.say(voice, ShownKind::Pause, text);
