@@ -33,10 +33,10 @@ pub use working::WorkingAgent;
 pub struct Agent {
     setup: Arc<Setup>,
     limits: Limits,
-    /// Without one, a session is kept in memory as long as someone holds it.
+    /// Without one, a session stays in memory as long as it has a handle.
     journal: Option<Arc<dyn Journal>>,
     session: Arc<Session>,
-    /// True if somebody chose the session, so that it is the same one in another journal.
+    /// True if the session was chosen explicitly, so that it is the same one in another journal.
     is_chosen: bool,
 }
 
@@ -100,7 +100,8 @@ impl Agent {
 
     /// The same agent in a new session that begins with these entries.
     ///
-    /// An [`OpenTurn`](adjutant_llm::OpenTurn) becomes an entry whose open calls have results that say they did not run.
+    /// An [`OpenTurn`](adjutant_llm::OpenTurn) becomes an entry whose open calls have results that mark them as not
+    /// run.
     #[must_use]
     pub fn start_from(&self, entries: Vec<Entry>) -> Self {
         let agent = self.new_session();
@@ -126,9 +127,10 @@ impl Agent {
         }
     }
 
-    /// The same agent in the same session, taking its log from whoever has it: another process, or another agent here.
+    /// Returns the same agent in the same session, which takes over its log from any other owner: another process, or
+    /// another agent here.
     ///
-    /// Whoever had it is fenced: nothing that it does is recorded any more.
+    /// The previous owner is fenced: its writes are rejected from now on.
     #[must_use]
     pub fn take_over(&self) -> Self {
         self.owned_by(Owner {
@@ -137,7 +139,8 @@ impl Agent {
         })
     }
 
-    /// The same agent in the same session, as this owner of its log: one that has it already, under the same id, is fenced.
+    /// Returns the same agent in the same session, with this owner of its log: a current owner with the same id is
+    /// fenced.
     #[must_use]
     pub fn owned_by(&self, owner: Owner) -> Self {
         let session = Session::new(
@@ -154,7 +157,7 @@ impl Agent {
 
     /// The same agent in the session of another one, whose conversation it continues with its own configuration.
     ///
-    /// One of them runs at a time, and both see what the other has said.
+    /// Only one of them runs at a time, and each sees the messages of the other.
     #[must_use]
     pub fn in_session_of(&self, other: &Agent) -> Self {
         let (session, journal) = (Arc::clone(&other.session), other.journal.clone());
@@ -176,7 +179,7 @@ impl Agent {
         &self.setup.who
     }
 
-    /// Stops the run of the session, whoever reads it; says whether there was one.
+    /// Cancels the run of the session, whoever reads its events; returns whether a run existed.
     #[must_use]
     pub fn abort(&self) -> bool {
         let live = self.session.live();
@@ -184,7 +187,7 @@ impl Agent {
             .is_some()
     }
 
-    /// True if a run of the session is at work, or one that was left behind closes its turn.
+    /// True if the session has a running run, or one whose turn is still being closed.
     pub fn is_running(&self) -> bool {
         self.session.live().is_some()
     }

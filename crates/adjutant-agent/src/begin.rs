@@ -3,7 +3,7 @@
 use adjutant_core::{Answered, Limits, Terms};
 use adjutant_llm::Entry;
 
-/// The bounds of one run that differ from those of its agent.
+/// The limits of one run that differ from its agent's.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Bounds {
     /// The most turns; `Some(None)` for no limit.
@@ -27,9 +27,9 @@ impl Bounds {
     }
 }
 
-/// The way in which a drive begins. The terms are those that were said for this run.
+/// The way in which a drive starts. The terms are the settings of this run only.
 pub(crate) enum Begin {
-    /// A new run; without prompts it goes on with what is there.
+    /// A new run; without prompts it continues with the existing conversation.
     Run {
         prompts: Vec<Entry>,
         limits: Limits,
@@ -46,7 +46,7 @@ pub(crate) enum Begin {
 }
 
 impl Begin {
-    /// A run with nothing said for it alone.
+    /// A run without its own settings.
     pub(crate) fn run(prompts: Vec<Entry>, limits: Limits) -> Self {
         Self::Run {
             prompts,
@@ -55,7 +55,7 @@ impl Begin {
         }
     }
 
-    /// The run that is open goes on as it was.
+    /// The open run continues unchanged.
     pub(crate) fn resume(answers: Vec<Answered>) -> Self {
         Self::Resume {
             answers,

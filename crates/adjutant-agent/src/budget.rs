@@ -1,4 +1,4 @@
-//! Budgets: a tree of what may be spent. A request reserves from its own node and all above before it is made.
+//! Budgets: a tree of spending limits. A request reserves from its own node and all nodes above before it is sent.
 
 pub(crate) mod aside;
 pub(crate) mod notice;
@@ -37,8 +37,8 @@ pub struct ReservationRequest {
 
 /// A node of a tree of budgets: a run, under the run that opened its agent. Cheap to clone.
 ///
-/// Invariant: in every node, what is spent and held is at most its cap, as long as what is settled is at most what was
-/// reserved. Dropping the last clone of a node removes it; what it spent stays spent above.
+/// Invariant: in every node, the spent and held amounts are at most its cap, as long as settled amounts are at most
+/// the reserved ones. Dropping the last clone of a node removes it; its spending still counts above.
 #[derive(Clone)]
 pub struct Budget {
     node: Arc<NodeHandle>,
@@ -96,7 +96,7 @@ impl Budget {
         }
     }
 
-    /// The budget of a run under this one; what it has spent already counts here and above too.
+    /// Creates the budget of a run under this one; its earlier spending counts here and above too.
     #[must_use]
     pub fn child(&self, caps: Caps, spent: Spend) -> Self {
         let id = self.tree().add(self.node.id, caps, spent);
@@ -109,7 +109,7 @@ impl Budget {
         }
     }
 
-    /// Holds what a request needs. Waits in line while others hold what may be given back.
+    /// Holds the amount that a request needs. Waits in line while others hold amounts that may be returned.
     ///
     /// Cancel: nothing is held.
     ///
@@ -126,7 +126,7 @@ impl Budget {
         }
     }
 
-    /// Counts what was spent without having been held.
+    /// Counts spending that was not held before.
     pub fn spend(&self, spent: Spend) {
         self.tree().spend(self.node.id, spent);
     }
@@ -139,10 +139,10 @@ impl Budget {
         self.tree().take_call(self.node.id)
     }
 
-    /// Takes a place among the agents that may run at a time: the one that is kept for the agent, if there is one.
+    /// Takes one of the places for concurrent agents: the place reserved for the agent, if one exists.
     ///
     /// # Errors
-    /// `Agents` if there is none, here or above.
+    /// `Agents` if no place is free, here or above.
     pub(crate) fn take_permit(&self, thread: &ThreadId) -> Result<ConcurrencyPermit, Limit> {
         self.tree().take_permit(self.node.id, thread)?;
         Ok(ConcurrencyPermit {
@@ -150,7 +150,7 @@ impl Budget {
         })
     }
 
-    /// Keeps the places of agents that were at work when their log was left; they are counted here from now on.
+    /// Reserves the places of agents that were running when their log was left; they count here from now on.
     pub(crate) fn keep_places(&self, threads: Vec<ThreadId>) {
         if !threads.is_empty() {
             self.tree().keep(self.node.id, threads);
@@ -174,7 +174,7 @@ impl Budget {
         self.tree().may_nest(self.node.id)
     }
 
-    /// Changes what may be spent here.
+    /// Changes the caps of this budget.
     pub fn set_caps(&self, caps: Caps) {
         self.tree().set_caps(self.node.id, caps);
     }
@@ -184,7 +184,7 @@ impl Budget {
         self.tree().set_end(self.node.id, end);
     }
 
-    /// Returns what may still be spent, here and above; what is held counts as spent.
+    /// Returns the remaining budget, here and above; held amounts count as spent.
     pub(crate) fn left(&self) -> Caps {
         self.tree().left(self.node.id)
     }
@@ -199,7 +199,7 @@ impl Budget {
             requests: left.requests.map(|it| it / shares),
             tool_calls: left.tool_calls.map(|it| it / shares),
             depth: left.depth.map(|it| it.saturating_sub(1)),
-            // How many work at a time is counted in each process by itself.
+            // The number of concurrent agents is counted separately in each process.
             agents: None,
             ..left
         };
@@ -207,13 +207,13 @@ impl Budget {
         (lent, all_of(left))
     }
 
-    /// Holds what an agent in another session may spend.
+    /// Holds the budget of an agent in another session.
     pub(crate) fn hold(&self, lent: Caps) -> Spend {
         self.tree().hold(self.node.id, all_of(lent));
         all_of(lent)
     }
 
-    /// Gives back what is held; what was spent of it is told by itself.
+    /// Returns a held amount; its spent part is reported separately.
     pub(crate) fn give_back(&self, held: Spend) {
         self.tree().settle(self.node.id, held, Spend::default());
     }
@@ -233,7 +233,7 @@ impl Budget {
         self.tree().exhausted(self.node.id)
     }
 
-    /// The limit here or above that is used up most: how much of it, and what it is.
+    /// Returns the most exhausted limit, here or above, with its usage and its cap.
     pub fn tightest(&self) -> Option<(Limit, u64, u64)> {
         self.tree().tightest(self.node.id)
     }
@@ -262,7 +262,7 @@ fn all_of(caps: Caps) -> Spend {
 }
 
 impl Reservation {
-    /// Returns the number of output tokens that the request may ask for.
+    /// Returns the number of output tokens that the request may use.
     pub fn output(&self) -> u64 {
         self.output
     }
@@ -272,7 +272,7 @@ impl Reservation {
         self.held
     }
 
-    /// Gives back what is held, and counts what was really spent.
+    /// Returns the held amount, and counts the actual spending.
     pub fn settle(mut self, actual: Spend) {
         self.settled = true;
         self.budget

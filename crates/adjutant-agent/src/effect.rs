@@ -1,4 +1,4 @@
-//! Effects: what looks at the context before each request and says, as data, what should change.
+//! Effects: inspect the context before each request, and return the changes as data.
 
 use std::{
     fmt,
@@ -17,10 +17,10 @@ use serde_json::Value;
 
 use crate::budget::{Budget, aside};
 
-/// Looks at the context before each request, and says what should change.
+/// Inspects the context before each request, and returns the changes.
 ///
-/// An effect holds no state of its own: what it must remember it gives as a memo, which is recorded, so that a resumed
-/// run, a replay and every engine see the same.
+/// An effect has no state of its own: it returns everything that it must remember as a memo, which is recorded, so
+/// that a resumed run, a replay and every engine see the same.
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an effect",
@@ -30,15 +30,15 @@ pub trait Effect: Send + Sync {
     /// Returns the kind of effect, in snake case; the key of its memo.
     fn kind(&self) -> &str;
 
-    /// Says what should change before the request.
+    /// Returns the changes before the request.
     ///
     /// Cancel: nothing of it happens.
     ///
     /// # Errors
-    /// Whatever keeps the effect from deciding; the run fails with it, after its turn is closed.
+    /// The error of the effect; the run fails with it, after its turn is closed.
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError>;
 
-    /// Returns the tools that bring back what it took out, if there are any.
+    /// Returns the tools that restore the content it removed, if there are any.
     ///
     /// A step of the [`Floor`](crate::Floor) acts in few turns; these are offered in all that follow.
     fn needs(&self) -> Option<Toolset> {
@@ -67,15 +67,15 @@ impl<E: Effect + ?Sized> Effect for Arc<E> {
 pub enum Action {
     /// A change of the view.
     Edit(Edit),
-    /// A reminder for the model, after everything that was said.
+    /// A reminder for the model, after the conversation.
     Remind(Arc<str>),
-    /// Tools that are neither shown nor run in this turn.
+    /// Tools that are neither declared nor run in this turn.
     Hide(Vec<ToolName>),
-    /// Tools that are shown and run in this turn, after the others.
+    /// Tools that are declared and run in this turn, after the others.
     Offer(Toolset),
     /// The value to remember; `null` to forget.
     Remember(Value),
-    /// The value to tell observers.
+    /// The value for observers.
     Report(Value),
     /// The usage of models outside [`EffectContext::complete`].
     Charge(Usage),
@@ -88,9 +88,9 @@ pub enum Action {
 pub enum Phase {
     /// Before a request.
     Request,
-    /// The provider said that the request does not fit: something must go, or the run fails.
+    /// The provider reported that the request does not fit: something must be removed, or the run fails.
     Overflow(Overflow),
-    /// Someone looks what the next request would be; models may not be asked.
+    /// A preview of the next request; models must not be called.
     Preview,
 }
 
@@ -106,7 +106,7 @@ pub struct EffectContext<'a> {
     pub turn: TurnNo,
     /// The view that the request would show, with the changes of the effects before this one.
     pub view: &'a View,
-    /// Everything that was ever said.
+    /// The complete conversation.
     pub history: &'a Transcript,
     pub(crate) fresh: EntryId,
     /// The number of tokens that the request would hold now, system prompt and tools included: the most that an estimate
@@ -118,7 +118,7 @@ pub struct EffectContext<'a> {
     pub(crate) window: u64,
     /// True if others make room after this effect, without a model: it may leave that to them.
     pub falls_back: bool,
-    /// True if someone only looks at the next request; models may not be asked.
+    /// True if this is only a preview of the next request; models must not be called.
     pub(crate) looks: bool,
     pub(crate) memo: &'a Value,
     /// The amounts that the run has used, and that it may use.
@@ -130,7 +130,7 @@ pub struct EffectContext<'a> {
     pub(crate) only: Option<&'a [ToolName]>,
     /// The agent.
     pub who: &'a Identity,
-    /// The model that is asked in this turn.
+    /// The model of this turn.
     pub model: &'a Arc<dyn Model>,
     pub(crate) world: &'a Arc<dyn World>,
     pub(crate) bill: &'a Bill,
@@ -174,7 +174,7 @@ impl<'a> EffectContext<'a> {
 
     /// Returns the number of tokens that the model takes, request and reply together; 0 if it is unknown.
     ///
-    /// It is less than the model's data says once the provider has shown that it takes less.
+    /// It is smaller than in the model's data once the provider has shown that it accepts less.
     pub fn window(&self) -> u64 {
         self.window
     }
@@ -197,13 +197,13 @@ impl<'a> EffectContext<'a> {
         self.world.now_ms()
     }
 
-    /// Asks a model, and counts what that uses as the run's.
+    /// Sends a request to a model, and counts its usage as the run's.
     ///
-    /// Cancel: what the model has told of its use by then counts.
+    /// Cancel: the usage that the model has reported by then counts.
     ///
     /// # Errors
-    /// What the model fails with; `Cancelled` while someone only looks at the next request, and when what the run may
-    /// spend leaves no room for it.
+    /// The error of the model; `Cancelled` in a preview of the next request, and if the budget of the run leaves no
+    /// room for the request.
     pub async fn complete(
         &self,
         model: &Arc<dyn Model>,
@@ -267,7 +267,7 @@ impl Bill {
 }
 
 impl Action {
-    /// The reminder that an effect of a kind puts after everything that was said.
+    /// Returns the reminder that an effect of a kind adds after the conversation.
     pub(crate) fn reminder(by: &str, text: Arc<str>) -> Edit {
         let message = UserMessage {
             origin: Origin::Reminder { by: by.into() },
@@ -280,7 +280,7 @@ impl Action {
 }
 
 impl EffectError {
-    /// An error; `message` says what was attempted, lower case, without a full stop.
+    /// Creates an error; `message` names the operation, in lower case, without a full stop.
     pub fn new(message: impl Into<Arc<str>>) -> Self {
         Self {
             message: message.into(),

@@ -50,13 +50,12 @@ type Factory = Arc<dyn Fn(Value) -> Result<Arc<dyn Effect>, EffectError> + Send 
 pub struct EffectSpec {
     /// The kind of the effect.
     pub kind: Arc<str>,
-    /// Its parameters; what is left out has the kind's default. `null` for none.
+    /// Its parameters; omitted ones have the kind's defaults. `null` for none.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub params: Value,
 }
 
-/// A registry that makes effects of their kinds and parameters: those that come with the agent, and the application's
-/// own.
+/// A registry that creates effects from their kinds and parameters: the built-in effects, and the application's.
 #[derive(Clone)]
 pub struct EffectRegistry {
     factories: BTreeMap<Arc<str>, Factory>,
@@ -85,7 +84,7 @@ impl Default for EffectRegistry {
 }
 
 impl EffectRegistry {
-    /// Adds a kind of effect, in the place of one that has that name.
+    /// Adds a kind of effect, or replaces the one of that name.
     #[must_use]
     pub fn register<F>(mut self, kind: impl Into<Arc<str>>, make: F) -> Self
     where
@@ -95,7 +94,7 @@ impl EffectRegistry {
         self
     }
 
-    /// Adds a kind of effect that is what its parameters are read into, in the place of one that has that name.
+    /// Adds a kind of effect that is deserialized from its parameters, or replaces the one of that name.
     #[must_use]
     pub fn register_type<E: Effect + DeserializeOwned + 'static>(
         self,

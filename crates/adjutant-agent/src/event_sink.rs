@@ -24,7 +24,7 @@ use crate::{
     writer::{Author, BatchStamp},
 };
 
-/// The largest number of different warnings that a run remembers having shown.
+/// The maximum number of different warnings that a run remembers having emitted.
 const MAX_WARNINGS: usize = 256;
 
 /// Warnings that are kept back, if they are.
@@ -40,16 +40,16 @@ pub(crate) struct EventSink {
     mailbox: Arc<Mailbox>,
     /// The boxes of the agents above, the nearest first.
     above: Arc<[Arc<Mailbox>]>,
-    /// The place of this feed among those that wait for room in the first agent's box.
+    /// The ticket of this feed in the queue for room in the first agent's mailbox.
     ticket: u64,
     shown: Mutex<HashSet<Warning>>,
     held: Mutex<HeldWarnings>,
     events: Mutex<Events>,
     newest: Arc<AtomicU64>,
-    /// The wish to stop what the executor performs.
+    /// Cancels the activities of the executor.
     pub(crate) stop: Cancel,
     queues: OnceLock<Arc<Queues>>,
-    /// The view of the conversation while it goes on.
+    /// The live view of the conversation.
     pub(crate) seen: Arc<SessionView>,
     /// The results of a turn that an earlier drive left open.
     pub(crate) so_far: OnceLock<Box<EarlierResults>>,
@@ -95,7 +95,7 @@ impl EventSink {
         let _ = self.queues.set(Arc::clone(queues));
     }
 
-    /// True if anyone looks.
+    /// True if the feed has a reader or a listener.
     pub(crate) fn is_open(&self) -> bool {
         self.mailbox.is_open() || self.above.iter().any(|above| above.is_open())
     }
@@ -126,12 +126,12 @@ impl EventSink {
             events.learn(stamped);
         }
         drop(events);
-        // Afterwards: a reader goes on from the newest record it has seen.
+        // Afterwards: a reader continues from the last record it has received.
         self.newest.store(stamped.seq.0, Ordering::Release);
         self.listeners().shown(stamped.seq);
     }
 
-    /// Returns the listeners of the first agent, who hear everything.
+    /// Returns the listeners of the first agent, which receive everything.
     pub(crate) fn listeners(&self) -> &Arc<Listeners> {
         self.first().listeners()
     }
@@ -146,12 +146,12 @@ impl EventSink {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The newest record that was shown.
+    /// The last emitted record.
     pub(crate) fn newest(&self) -> Seq {
         Seq(self.newest.load(Ordering::Acquire))
     }
 
-    /// Shows something; says whether the reader that counts has fallen behind.
+    /// Emits an event; returns whether the counting reader has fallen behind.
     #[inline]
     pub(crate) fn show(&self, place: TurnPosition, at_ms: u64, kind: EventKind) -> bool {
         self.push(self.event(place, at_ms, kind))
@@ -188,7 +188,7 @@ impl EventSink {
         }
     }
 
-    /// Keeps warnings back until the drive has begun: its beginning is told first.
+    /// Holds warnings back until the drive has started: its start is emitted first.
     pub(crate) fn hold(&self) {
         self.held().get_or_insert_default();
     }
@@ -205,14 +205,14 @@ impl EventSink {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is room for another delta: in the box of the first agent, whoever reads the others.
+    /// Waits until there is room for another delta in the mailbox of the first agent.
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
         self.first().poll_room(self.ticket, cx)
     }
 
     fn event(&self, place: TurnPosition, at_ms: u64, kind: EventKind) -> Event {
         let who = Arc::clone(&self.setup.who);
-        // Not the newest record when the activity began: a reader goes on from the newest one it has seen.
+        // Not the last record at the start of the activity: a reader continues from the last one it has received.
         let seq = self.newest();
         Event {
             seq,
@@ -258,7 +258,7 @@ impl EventSink {
         }
     }
 
-    /// Passes a point through its hooks; that one failed and was passed over is shown, once.
+    /// Passes a point through its hooks; a failure that was ignored is reported once.
     pub(crate) async fn pass<P: Point>(&self, cx: &HookContext, point: P) -> Verdict<P> {
         let place = TurnPosition {
             run: cx.run,
@@ -290,7 +290,7 @@ impl Author for EventSink {
         if let Some(upto) = saved {
             self.saved(upto);
         }
-        // The snapshot is updated first: whoever hears an event finds its record there.
+        // The snapshot is updated first: the receiver of an event finds its record there.
         self.seen.note(stamped);
         stamped.iter().for_each(|stamped| self.show_record(stamped));
     }

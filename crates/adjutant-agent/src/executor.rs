@@ -87,7 +87,7 @@ pub struct LocalExecutor {
     busy: BTreeSet<ActivityId>,
     alone: Alone,
     acts: FuturesUnordered<Performing>,
-    /// The activities that have ended and were not heard.
+    /// The activities that have ended and were not processed.
     done: Vec<Performed>,
     tools: Option<Toolset>,
     sources: Vec<Toolset>,
@@ -97,17 +97,17 @@ pub struct LocalExecutor {
     notes: Vec<oneshot::Sender<()>>,
     /// The records that were committed last.
     batch: Vec<Arc<Stamped>>,
-    /// The wishes to save: the newest that was heard of, and the newest that is fulfilled.
+    /// The save requests: the last one received, and the last one completed.
     wishes: (u64, u64),
     waiters: Arc<Waiters>,
     /// The line of calls that pass through hooks.
     line: Arc<tokio::sync::Mutex<()>>,
-    /// The calls that run, and the answers that are asked for on behalf of calls: how each is stopped.
+    /// The running calls, and the questions asked on behalf of calls, with their cancellation.
     running: Vec<(CallId, Cancel)>,
     asking: Vec<answer::PendingQuestion>,
     /// The calls of the open turn that should not begin.
     stopped: BTreeSet<CallId>,
-    /// The calls of the open turn that only look, as far as this drive admitted them.
+    /// The read-only calls of the open turn that this drive admitted.
     pure: Vec<CallId>,
     background: Background,
     place: TurnPosition,
@@ -190,12 +190,12 @@ impl LocalExecutor {
         }
     }
 
-    /// Cancels the run when someone else wishes to stop.
+    /// Cancels the run when this token is cancelled.
     pub(crate) fn hear(&mut self, cancel: Cancel) {
         self.outer = Some(Box::pin(async move { cancel.cancelled().await }));
     }
 
-    /// Saves what is not in the log yet, and gives the log back.
+    /// Saves the pending records, and returns the log.
     ///
     /// # Errors
     /// `Journal` if the log could not be written.
@@ -203,13 +203,13 @@ impl LocalExecutor {
         self.saved_writer().await?.take_log().await
     }
 
-    /// Saves what is not in the log yet, and gives its writer.
+    /// Saves the pending records, and returns their writer.
     pub(crate) async fn saved_writer(&mut self) -> Result<SessionWriter, Error> {
         self.save_all().await?;
         Ok(self.writer.clone())
     }
 
-    /// Appends what is not in the log yet, as one group.
+    /// Appends the pending records as one group.
     async fn save(&mut self, flush: Flush) -> Result<(), Error> {
         self.queue.appending = true;
         let saved = self.writer.save(flush).await;
@@ -223,7 +223,7 @@ impl LocalExecutor {
         Ok(())
     }
 
-    /// How to save what was not shown: events of an activity must follow the records before it.
+    /// Returns how to save records that were not emitted: events of an activity must follow the records before it.
     fn behind(&self) -> Option<Flush> {
         self.writer.is_behind().then_some(Flush::Lazy)
     }
@@ -237,12 +237,12 @@ impl LocalExecutor {
         if self.alone.is_empty() && self.acts.is_empty() {
             return self.alone.put(performing);
         }
-        // Several are heard in the order in which they are woken.
+        // Several are processed in the order in which they are woken.
         self.acts.extend(self.alone.take());
         self.acts.push(performing);
     }
 
-    /// Performs something that leaves no trace if someone wishes to stop first.
+    /// Performs an activity that leaves no trace if the run is cancelled first.
     #[cold]
     fn perform_unless_stopped(
         &mut self,
@@ -259,7 +259,8 @@ impl LocalExecutor {
         });
     }
 
-    /// Adds everything that has happened, as records; says whether anything has. An activity may end without a record.
+    /// Adds everything that has happened, as records; returns whether anything has. An activity may end without a
+    /// record.
     fn hear_all(&mut self, cx: &mut Context<'_>, records: &mut Vec<Record>) -> bool {
         let before = records.len();
         let mut done = std::mem::take(&mut self.done);
@@ -270,7 +271,7 @@ impl LocalExecutor {
             }
         }
         self.hear_queue(cx, records);
-        // After the activities, so that the last notes of a call are heard before it counts as ended.
+        // After the activities, so that the last notes of a call are processed before it counts as ended.
         let inputs = self.inbox.take(cx);
         if !inputs.is_empty() {
             self.hear_inputs(inputs, records);
@@ -311,13 +312,13 @@ impl LocalExecutor {
                     records.push(*record);
                     self.notes.extend(done);
                 }
-                // The call has ended: its late notes are fenced, and who waits hears that the sender is gone.
+                // The call has ended: its late notes are fenced, and waiters learn that the sender is gone.
                 Input::Note { .. } => {}
             }
         }
     }
 
-    /// Performs an activity that asks nobody and waits for nothing; says whether it was one.
+    /// Performs an activity that needs no answer and no waiting; returns whether it was one.
     fn at_once(&mut self, run: &Run, act: Activity, ended: &mut Vec<Record>) -> bool {
         let record = match act {
             Activity::Prepare { turn } => self.prepared(run, turn),
@@ -334,7 +335,7 @@ impl LocalExecutor {
         true
     }
 
-    /// True if nothing has come that must be heard before an activity which ends at once.
+    /// True if nothing has arrived that must be processed before an activity that ends immediately.
     fn is_undisturbed(&self, run: &Run) -> bool {
         let has_deadline = run
             .limits()
@@ -362,13 +363,13 @@ impl LocalExecutor {
         records.extend(performed.records);
     }
 
-    /// A wish to stop; only the first one is recorded, however many come.
+    /// A request to cancel; only the first one is recorded.
     #[cold]
     fn wish(&mut self, by: CancelBy) -> Option<Record> {
         (!std::mem::replace(&mut self.stopping, true)).then_some(Record::CancelAsked { by })
     }
 
-    /// A wish to stop one call of the open turn: it is cancelled, or does not begin.
+    /// A request to cancel one call of the open turn: it is cancelled, or does not start.
     #[cold]
     fn stop_call(&mut self, call: CallId) {
         match self.running.iter().find(|(running, _)| *running == call) {
@@ -380,7 +381,7 @@ impl LocalExecutor {
         }
     }
 
-    /// True if anyone reads the events.
+    /// True if the events have a reader.
     pub(crate) fn is_watched(&self) -> bool {
         self.feed.is_open()
     }
@@ -411,7 +412,7 @@ impl LocalExecutor {
         }
     }
 
-    /// Says who asks whether the run may go on beyond a limit: the run itself does not know.
+    /// Adds the agent that requests to continue beyond a limit: the run itself does not know it.
     #[cold]
     fn sign(&self, records: &mut [Record]) {
         for record in records {
@@ -500,7 +501,7 @@ impl Executor for LocalExecutor {
             Activity::Settle { turn } => self.settle(run, turn),
         };
         let Some(performed) = performed else { return };
-        // Heard after what has come meanwhile.
+        // Processed after the input that has arrived meanwhile.
         self.busy.insert(id);
         self.done.push(performed);
     }
@@ -512,7 +513,7 @@ impl Executor for LocalExecutor {
     }
 
     async fn next(&mut self, until_ms: Option<u64>, heard: &mut Vec<Record>) -> Result<(), Error> {
-        // A run whose activities all end at once lets its reader have a say, and others of its thread.
+        // A run whose activities all end immediately yields to its reader, and to other tasks of its thread.
         tokio::task::coop::consume_budget().await;
         if self.wishes.1 < self.wishes.0 {
             self.grant().await?;

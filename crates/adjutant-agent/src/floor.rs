@@ -19,17 +19,17 @@ use crate::{
 
 /// The key of what the floor remembers; the name under which it reports.
 pub(crate) const KEY: &str = "floor";
-/// The number of tokens that stay free for what is added behind the last look, as a notice of a budget.
+/// The number of tokens that stay free for additions after the last check, such as a budget notice.
 const MARGIN: u64 = 64;
 /// The part of a window that stays free for the reply of a model whose output limit is not known: one of so many.
 const OUTPUT_PART: u64 = 8;
 
 /// The steps by which a request is made to fit: each is an effect that acts as if the provider had refused the request.
 ///
-/// Every agent has one. Before a request is sent whose estimate passes the window less the output, the steps act in
-/// order, until it fits; a step that fails gives way to the next. The default masks old results, takes long ones out,
-/// and at last leaves out whole turns, oldest first, and cuts what is still too long. Everything is recorded and
-/// reported under `floor`; the history keeps everything. [`Compact`] can be a step: see [`Floor::with_step`].
+/// Every agent has one. If the estimate of a request exceeds the window minus the output, the steps act in order,
+/// until it fits; after a failed step the next one acts. By default old results are masked, long ones are removed,
+/// and finally whole turns are omitted, oldest first, and long pieces are cut. Everything is recorded and reported
+/// under `floor`; the history keeps everything. [`Compact`] can be a step: see [`Floor::with_step`].
 ///
 /// [`Compact`]: https://docs.rs/adjutant-context/latest/adjutant_context/struct.Compact.html
 #[derive(Clone)]
@@ -69,7 +69,7 @@ impl Floor {
         }
     }
 
-    /// No floor: requests are sent as they are, and one that is too large fails as the provider says.
+    /// No context fitting: requests are sent unchanged, and one that is too large fails with the provider's error.
     pub fn off() -> Self {
         Self::new([])
     }
@@ -94,7 +94,7 @@ pub(crate) struct FloorMemo {
     /// True if a step took something out that a tool brings back.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) offers: bool,
-    /// The window of a model that takes less than it says.
+    /// The window of a model that accepts less than its data says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) learned: Option<LearnedWindow>,
 }
@@ -116,7 +116,7 @@ impl LearnedWindow {
 }
 
 impl FloorMemo {
-    /// Reads what a run remembers.
+    /// Reads the memo of a run.
     pub(crate) fn read(memos: &BTreeMap<Arc<str>, Value>) -> Self {
         memos
             .get(KEY)
@@ -124,7 +124,8 @@ impl FloorMemo {
             .unwrap_or_default()
     }
 
-    /// Learns the window of a model that takes less than its data says: from a refusal, or from a request that was cut.
+    /// Learns the window of a model that accepts less than its data says: from a refusal, or from a truncated
+    /// request.
     pub(crate) fn learn(&mut self, info: &ModelInfo, refused: Option<Overflow>, cut: Option<u64>) {
         let is_known = self.learned.as_ref().is_some_and(|it| it.is_of(info));
         let cut = cut.filter(|_| refused.is_none() && !is_known);

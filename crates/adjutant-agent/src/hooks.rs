@@ -41,9 +41,9 @@ pub enum Fail {
 /// The decision of a hook.
 #[derive(Debug, Clone)]
 pub enum Verdict<P> {
-    /// It may be, as it stands here.
+    /// Accepts the point in this form.
     Pass(P),
-    /// It may not be; the reason is shown, an empty one is replaced.
+    /// Denies the point, with a reason; an empty reason is replaced.
     Deny(Arc<str>),
 }
 
@@ -59,7 +59,7 @@ pub struct HookContext {
     pub turn: TurnNo,
     /// The time, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// The wish to stop the run.
+    /// The cancellation token of the run.
     pub cancel: Cancel,
 }
 
@@ -70,17 +70,17 @@ pub struct HookContext {
     note = "a hook is an async function of a `HookContext` and a point that gives a `Verdict` of that point"
 )]
 pub trait Hook<P: Point>: Send + Sync {
-    /// Says what becomes of the point.
+    /// Decides about the point.
     ///
     /// Cancel: the point is not reached.
     async fn on(&self, cx: HookContext, point: P) -> Verdict<P>;
 
-    /// Says what becomes of the point, or how it failed to say so; a function may give a `Result` of a verdict.
+    /// Decides about the point, or fails; a function may return a `Result` of a verdict.
     ///
     /// Cancel: the point is not reached.
     ///
     /// # Errors
-    /// Why it could not say; the same as a panic for the point.
+    /// The failure; handled like a panic for the point.
     async fn attempt(&self, cx: HookContext, point: P) -> Result<Verdict<P>, Arc<str>> {
         Ok(self.on(cx, point).await)
     }
@@ -90,7 +90,7 @@ pub trait Hook<P: Point>: Send + Sync {
 #[derive(Debug, Clone)]
 pub struct HookOutput<P>(Result<Verdict<P>, Arc<str>>);
 
-/// The data that an observer of all points is shown, after the hooks of the point.
+/// The data for an observer of all points, after the hooks of the point.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Observed<'a> {
@@ -102,7 +102,7 @@ pub struct Observed<'a> {
     pub call: Option<(CallId, ToolName)>,
     /// The reason, if a hook denied it.
     pub denied: Option<Arc<str>>,
-    /// The point, of the type that its name says: as it came out of the hooks, or as the hook was given it that denied it.
+    /// The point, in the type of its name: the result of its hooks, or the input of the hook that denied it.
     pub value: &'a (dyn Any + Send + Sync),
 }
 
@@ -119,7 +119,7 @@ type Observer = dyn for<'a> Fn(Observed<'a>) + Send + Sync;
 type SharedHook<P> = Arc<dyn Hook<P>>;
 
 impl Hooks {
-    /// Adds a hook; the type of its point says where it stands.
+    /// Adds a hook; the type of its argument selects its point.
     #[must_use]
     pub fn on<P: Point>(mut self, hook: impl Hook<P> + 'static) -> Self {
         let hook: SharedHook<P> = Arc::new(hook);
@@ -127,7 +127,7 @@ impl Hooks {
         self
     }
 
-    /// Adds all of the others, after those that are there.
+    /// Adds all hooks of another set, after the existing ones.
     pub(crate) fn and(mut self, others: Hooks) -> Self {
         self.own.extend(others.own);
         self.observers.extend(others.observers);
@@ -151,14 +151,14 @@ impl Hooks {
         self
     }
 
-    /// Keeps hooks of whoever opens this agent outside.
+    /// Excludes hooks of the agent that opens this one.
     #[must_use]
     pub fn isolated(mut self) -> Self {
         self.isolated = true;
         self
     }
 
-    /// These hooks inside those of whoever opens this agent, unless they are isolated.
+    /// Adds these hooks inside the hooks of the opening agent, unless they are isolated.
     #[must_use]
     pub(crate) fn within(mut self, outer: &Hooks) -> Self {
         if !self.isolated && !outer.is_empty() {
@@ -177,7 +177,7 @@ impl Hooks {
             && self.outer.as_ref().is_none_or(|outer| outer.is_empty())
     }
 
-    /// True if anyone hears of this point.
+    /// True if the point has a hook or an observer.
     pub(crate) fn hears<P: Point>(&self) -> bool {
         !self.observers.is_empty()
             || self
@@ -189,7 +189,7 @@ impl Hooks {
 
     /// Passes a point through its hooks: those outside first, each list in the order of registration.
     ///
-    /// A deny stops the chain; changes feed forward. Observers see what came of it.
+    /// A denial stops the chain; changes are passed on. Observers receive the result.
     ///
     /// Cancel: the point is not reached.
     pub async fn pass<P: Point>(&self, cx: &HookContext, point: P) -> Verdict<P> {
@@ -197,7 +197,7 @@ impl Hooks {
         self.pass_with(cx, point, warn).await
     }
 
-    /// Passes a point through its hooks, and says which of them failed and were passed over.
+    /// Passes a point through its hooks, and returns the failures that were ignored.
     ///
     /// Cancel: the point is not reached.
     pub(crate) async fn pass_with<P: Point>(
@@ -285,7 +285,7 @@ impl Hooks {
         Verdict::Deny(reason)
     }
 
-    /// True if an observer is told of what comes of a point.
+    /// True if a point has an observer.
     fn is_observed(&self) -> bool {
         !self.observers.is_empty() || self.outer.as_ref().is_some_and(|outer| outer.is_observed())
     }

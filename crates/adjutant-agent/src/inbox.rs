@@ -1,4 +1,4 @@
-//! Input that reaches a run from outside its own loop: wishes to stop, and the notes of its calls.
+//! Input that reaches a run from outside its own loop: cancellation requests, and the notes of its calls.
 
 mod saves;
 
@@ -20,17 +20,17 @@ use saves::Saves;
 
 /// Something from outside the loop.
 pub(crate) enum Input {
-    /// Someone wishes to stop.
+    /// A request to cancel the run.
     Cancel(CancelBy),
-    /// Someone wishes to stop one call.
+    /// A request to cancel one call.
     StopCall(CallId),
-    /// A call notes something; `done` hears when it is durable.
+    /// A call records a note; `done` is notified when it is durable.
     Note {
         call: CallId,
         record: Box<Record>,
         done: Option<oneshot::Sender<()>>,
     },
-    /// Something that belongs to the run is noted; `done` hears when it is durable.
+    /// A note of the run; `done` is notified when it is durable.
     Kept {
         record: Box<Record>,
         done: Option<oneshot::Sender<()>>,
@@ -42,12 +42,12 @@ pub(crate) enum Input {
 pub(crate) struct Inbox {
     queue: Mutex<Queue>,
     executor: AtomicWaker,
-    /// Of the first agent: the agents under it that are at work.
+    /// Of the first agent: its running sub-agents.
     threads: Mutex<BTreeMap<ThreadId, AtWork>>,
     saves: Saves,
 }
 
-/// An agent under the first one that is at work.
+/// A running sub-agent.
 #[derive(Debug, Clone)]
 pub(crate) struct AtWork {
     pub(crate) who: Arc<Identity>,
@@ -58,9 +58,9 @@ pub(crate) struct AtWork {
 #[derive(Default)]
 struct Queue {
     inputs: Vec<Input>,
-    /// The first wish to stop; it stays when the executor has taken it.
+    /// The first cancellation request; it stays after the executor has taken it.
     wish: Option<CancelBy>,
-    /// Cancelled with the first wish; made when someone wants to hear of it.
+    /// Cancelled with the first request; created on first use.
     stop: Option<Cancel>,
 }
 
@@ -84,7 +84,7 @@ impl Inbox {
         self.executor.wake();
     }
 
-    /// Takes what is there; the executor is woken when more comes.
+    /// Takes the pending input; the executor is woken when more arrives.
     pub(crate) fn take(&self, cx: &Context<'_>) -> Vec<Input> {
         self.executor.register(cx.waker());
         std::mem::take(&mut self.queue().inputs)
@@ -95,7 +95,7 @@ impl Inbox {
         self.queue().inputs.is_empty()
     }
 
-    /// Someone wishes to stop, which the executor has heard of.
+    /// Records a cancellation request that the executor already knows.
     pub(crate) fn wished(&self, by: CancelBy) {
         let mut queue = self.queue();
         queue.wish.get_or_insert(by);
@@ -104,12 +104,12 @@ impl Inbox {
         stop.iter().for_each(Cancel::cancel);
     }
 
-    /// Returns the source of the first wish to stop, if there was one.
+    /// Returns the source of the first cancellation request, if there was one.
     pub(crate) fn wish(&self) -> Option<CancelBy> {
         self.queue().wish
     }
 
-    /// Cancelled as soon as someone wishes to stop.
+    /// A token that is cancelled with the first request.
     pub(crate) fn stop(&self) -> Cancel {
         let mut queue = self.queue();
         let stop = queue.stop.get_or_insert_with(Cancel::new).clone();
@@ -123,17 +123,17 @@ impl Inbox {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An agent of this thread is at work.
+    /// Adds a running agent of this thread.
     pub(crate) fn admit(&self, at_work: AtWork) {
         self.threads().insert(at_work.who.thread.clone(), at_work);
     }
 
-    /// The agents under the first one that are at work, by thread.
+    /// Returns the running sub-agents, by thread.
     pub(crate) fn at_work(&self) -> Vec<AtWork> {
         self.threads().values().cloned().collect()
     }
 
-    /// The agent of this thread, if it is at work.
+    /// Returns the agent of this thread, if it is running.
     pub(crate) fn find(&self, thread: &ThreadId) -> Option<AtWork> {
         self.threads().get(thread).cloned()
     }
@@ -142,14 +142,14 @@ impl Inbox {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The agent of this thread is not at work any more.
+    /// Removes the agent of this thread, which has stopped.
     pub(crate) fn dismiss(&self, thread: &ThreadId) {
         let gone = self.threads().remove(thread);
         // The records of that agent are saved with those of the first agent.
         gone.iter().for_each(|gone| gone.inbox.end(Ok(())));
     }
 
-    /// The inboxes of the agents under the first one that are at work, as far as they are asked for.
+    /// Returns the inboxes of the selected running sub-agents.
     pub(crate) fn under(&self, is_asked: impl Fn(&ThreadId) -> bool) -> Vec<Arc<Inbox>> {
         let threads = self.threads();
         threads
@@ -159,28 +159,28 @@ impl Inbox {
             .collect()
     }
 
-    /// Wishes that the executor save everything that it has shown up to now; gives the number of the wish.
+    /// Requests that the executor save everything emitted so far; returns the number of the request.
     pub(crate) fn ask_to_save(&self) -> u64 {
         let wish = self.saves.ask();
         self.executor.wake();
         wish
     }
 
-    /// Ends when everything is saved that the executor has shown up to now.
+    /// Completes when everything is saved that the executor has emitted so far.
     ///
     /// # Errors
-    /// What kept it from being saved.
+    /// The error that prevented the save.
     pub(crate) async fn save(&self) -> Result<(), Error> {
         let wish = self.ask_to_save();
         std::future::poll_fn(|cx| self.saves.poll(wish, cx)).await
     }
 
-    /// The newest wish to save.
+    /// The last save request.
     pub(crate) fn asked_to_save(&self) -> u64 {
         self.saves.asked()
     }
 
-    /// The wishes to save up to this one are fulfilled.
+    /// Completes the save requests up to this one.
     pub(crate) fn saved(&self, upto: u64) {
         self.saves.saved(upto);
     }
@@ -192,7 +192,7 @@ impl Inbox {
 
     /// Waits until the executor is no more.
     pub(crate) async fn ended(&self) {
-        // A wish that is never fulfilled.
+        // A request that never completes.
         let _ = std::future::poll_fn(|cx| self.saves.poll(u64::MAX, cx)).await;
     }
 
@@ -203,19 +203,19 @@ impl Inbox {
 }
 
 impl Stopper {
-    /// Wishes to stop the run: the reply is interrupted, calls are cancelled, and the turn is closed.
+    /// Cancels the run: the reply is interrupted, calls are cancelled, and the turn is closed.
     pub fn stop(&self, by: CancelBy) {
         self.inbox.push(Input::Cancel(by));
     }
 
-    /// Wishes to stop one call of the turn at hand: its result says so, and the run goes on.
+    /// Cancels one call of the current turn: its result records it, and the run continues.
     pub fn stop_call(&self, call: CallId) {
         self.inbox.push(Input::StopCall(call));
     }
 
-    /// Wishes to stop the run of one agent under this one, by its thread, and of all under it; others go on.
+    /// Cancels the run of one sub-agent, by its thread, and of all agents under it; others continue.
     ///
-    /// Says whether such an agent is at work.
+    /// Returns whether such an agent is running.
     pub fn stop_thread(&self, thread: &ThreadId, by: CancelBy) -> bool {
         let found = self.inbox.find(thread);
         found.is_some_and(|found| {

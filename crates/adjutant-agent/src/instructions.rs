@@ -72,7 +72,7 @@ impl Instructions {
         }
     }
 
-    /// Sets a function that is asked once for each run, when it starts; it wins over text and template.
+    /// Sets a function that is called once for each run, when it starts; it overrides text and template.
     ///
     /// Its text is taken as it is: it is not a template. The run fails with its error. A panic goes through to the
     /// caller of [`resolve`](Self::resolve). A closure that captures something returns an `async move` block.
@@ -100,7 +100,7 @@ impl Instructions {
         }
     }
 
-    /// The text, if nobody need be asked for it and nothing need be rendered; a blank one is none.
+    /// Returns the text, if it needs no call and no rendering; `None` if it is blank.
     pub(crate) fn fixed(&self) -> Option<Arc<str>> {
         match (&self.source, &self.text) {
             (None, InstructionText::Plain(text)) if text.trim().is_empty() => Some("".into()),

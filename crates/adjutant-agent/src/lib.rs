@@ -1,4 +1,4 @@
-//! Agents over one log of records: what runs them, what stands around a run, and agents under agents.
+//! Agents over one log of records: their execution, the code around a run, and sub-agents.
 
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -1,4 +1,4 @@
-//! Listeners: hear everything that happens in a session, in all its runs. Nobody ever waits for them.
+//! Listeners: receive everything that happens in a session, in all its runs. Runs never wait for them.
 
 mod attached;
 mod outlet;
@@ -30,7 +30,7 @@ use adjutant_core::{Event, EventKind, Journal, LogId, Seq};
 pub(crate) struct Listeners {
     list: Mutex<Arc<[Arc<Outlet>]>>,
     any: AtomicBool,
-    /// The newest record that was shown, whether anyone looked or not.
+    /// The last emitted record, with or without a listener.
     newest: AtomicU64,
     /// The replies that are on their way.
     replies: Mutex<BTreeMap<ThreadId, Arc<Mutex<PartialReply>>>>,
@@ -43,9 +43,9 @@ pub(crate) struct Aloud {
     thread: ThreadId,
 }
 
-/// Everything that happens in a session, from the moment of subscription on; ends when nobody holds the session.
+/// Everything that happens in a session, from the subscription on; ends when the session has no more handles.
 ///
-/// A listener that is slow loses nothing of what is in the log: see [`AgentLog::subscribe`](crate::AgentLog::subscribe).
+/// A slow listener loses nothing that is in the log: see [`AgentLog::subscribe`](crate::AgentLog::subscribe).
 #[must_use = "a subscription hears only while it is held"]
 pub struct Subscription {
     outlet: Arc<Outlet>,
@@ -67,7 +67,7 @@ impl Listeners {
         !self.any.load(Ordering::Acquire)
     }
 
-    /// Lets everyone hear an event.
+    /// Sends an event to every listener.
     pub(crate) fn hear(&self, event: &Event) {
         if !self.is_empty() {
             let list = Arc::clone(&self.list());
@@ -75,7 +75,7 @@ impl Listeners {
         }
     }
 
-    /// The reply of a thread is on its way, until what is given back is dropped.
+    /// Registers the partial reply of a thread, until the returned guard is dropped.
     pub(crate) fn hear_reply(
         self: &Arc<Self>,
         thread: &ThreadId,
@@ -93,21 +93,21 @@ impl Listeners {
         self.replies().contains_key(thread)
     }
 
-    /// A record was shown.
+    /// Records that a record was emitted.
     pub(crate) fn shown(&self, seq: Seq) {
         self.newest.fetch_max(seq.0, Ordering::AcqRel);
     }
 
-    /// A drive is over, whichever way: whoever waits for its events looks once more.
+    /// A drive has ended: readers that wait for its events check once more.
     pub(crate) fn nudge(&self) {
         self.list().iter().for_each(|outlet| outlet.wake());
     }
 
-    /// Somewhere to hear everything from now on: what comes follows the newest record, and these events after it, which
-    /// tell what was said so far of the replies that are on their way.
+    /// Returns an outlet for everything from now on: new events follow the last record, and these events, which
+    /// contain the text of incomplete replies so far.
     fn join(&self) -> (Arc<Outlet>, Seq, Vec<Event>) {
         let replies = self.replies();
-        // As long as these are held, nothing more is said.
+        // While these are held, no new text is emitted.
         let mut said: Vec<_> = replies.values().map(|reply| lock(reply)).collect();
         let (outlet, newest) = (self.add(), Seq(self.newest.load(Ordering::Acquire)));
         let partial = said.iter_mut().flat_map(|reply| {
@@ -168,7 +168,7 @@ impl Subscription {
         }
     }
 
-    /// A subscription that goes on where the log and these events end.
+    /// Returns a subscription that continues where the log and these events end.
     fn joined(
         listeners: Arc<Listeners>,
         journal: Arc<dyn Journal>,
@@ -214,7 +214,7 @@ impl Subscription {
 }
 
 impl Refill {
-    /// The next event that was missed; `None` if all are told. What is not in the log yet is waited for.
+    /// Returns the next missed event; `None` if all are emitted. Waits for events that are not in the log yet.
     fn poll_event(&mut self, outlet: &Outlet, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         loop {
             outlet.watch(cx);
@@ -227,14 +227,14 @@ impl Refill {
                 {
                     return Poll::Ready(self.past.fold.last(self.lag.end.take()));
                 }
-                // A record is shown before it is saved; what saves it shows something else after it.
+                // A record is emitted before it is saved; the save emits another event after it.
                 None if outlet.is_watched() => return Poll::Pending,
                 None => self.past.again(),
             }
         }
     }
 
-    /// The log cannot be read: says so, once, and then what ended meanwhile.
+    /// The log cannot be read: reports it once, and then the runs that ended meanwhile.
     fn lost(&mut self) -> Option<Event> {
         let after = self.lag.after;
         self.past.give_up();

@@ -23,9 +23,9 @@ const CAPACITY: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     state: Mutex<State>,
-    /// True once nobody reads any more.
+    /// True once the reader is gone.
     closed: AtomicBool,
-    /// The listeners that hear everything besides the reader; they are never waited for.
+    /// The listeners, which receive everything besides the reader; no one waits for them.
     listeners: Arc<Listeners>,
     /// The newest record that the log is known to hold.
     saved: AtomicU64,
@@ -43,7 +43,7 @@ struct State {
 }
 
 impl Mailbox {
-    /// A box that nobody reads.
+    /// A mailbox without a reader.
     pub(crate) fn closed() -> Self {
         let mailbox = Self::default();
         mailbox.close();
@@ -58,7 +58,7 @@ impl Mailbox {
         }
     }
 
-    /// Returns the listeners that hear everything besides the reader.
+    /// Returns the listeners, which receive everything besides the reader.
     pub(crate) fn listeners(&self) -> &Arc<Listeners> {
         &self.listeners
     }
@@ -73,18 +73,18 @@ impl Mailbox {
         seq.0 <= self.saved.load(Ordering::Acquire)
     }
 
-    /// True if anyone reads or listens.
+    /// True if the mailbox has a reader or listeners.
     pub(crate) fn is_open(&self) -> bool {
         !self.listeners.is_empty() || !self.closed.load(Ordering::Acquire)
     }
 
-    /// Puts an event in; the reader looks when the driver waits. Says whether the box is full now.
+    /// Adds an event; the reader checks when the driver waits. Returns whether the mailbox is full now.
     #[inline]
     pub(crate) fn push(&self, event: Event) -> bool {
         self.put(&mut self.state(), event)
     }
 
-    /// Puts in an event of an agent under the driver, and wakes the reader. Says whether the box is full now.
+    /// Adds an event of a sub-agent, and wakes the reader. Returns whether the mailbox is full now.
     pub(crate) fn push_from_afar(&self, event: Event) -> bool {
         let mut state = self.state();
         let full = self.put(&mut state, event);
@@ -110,7 +110,7 @@ impl Mailbox {
         state.events.len() >= CAPACITY
     }
 
-    /// A place among those that wait for room; 0 is the driver's own.
+    /// Returns a place in the queue for room; 0 is the driver's own.
     pub(crate) fn ticket(&self) -> u64 {
         let mut state = self.state();
         state.tickets += 1;
@@ -135,7 +135,7 @@ impl Mailbox {
             _ => false,
         };
         if full && let Some(at) = state.events.iter().rposition(same) {
-            // Not in its place: what came after it would then stand behind something newer.
+            // Not in its place: later events would then follow something newer.
             state.events.remove(at);
         }
         state.events.push_back(event);
@@ -155,7 +155,7 @@ impl Mailbox {
         Poll::Pending
     }
 
-    /// Takes everything, and lets waiting writers go on.
+    /// Takes all events, and lets waiting writers continue.
     pub(crate) fn take(&self, into: &mut VecDeque<Event>) {
         let mut state = self.state();
         std::mem::swap(&mut state.events, into);
@@ -164,7 +164,7 @@ impl Mailbox {
         writers.into_values().for_each(Waker::wake);
     }
 
-    /// Wakes this reader when progress comes; says whether something is there already.
+    /// Wakes this reader when progress arrives; returns whether there already is some.
     pub(crate) fn watch(&self, cx: &Context<'_>) -> bool {
         let mut state = self.state();
         let waiting = state.events.is_empty();
@@ -174,7 +174,7 @@ impl Mailbox {
         !waiting
     }
 
-    /// Nobody reads any more: what is there and what comes is dropped.
+    /// The reader is gone: pending and new events are dropped.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.closed = true;

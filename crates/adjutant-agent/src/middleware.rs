@@ -34,8 +34,8 @@ use adjutant_core::{Failure, LogId, Outcome, RunResult};
 
 /// Wraps a drive. The first that is listed is outermost.
 ///
-/// How the drive ended stands in the log; a middleware that gives another outcome overrules it, in the log too. Of the
-/// result that it gives, only the outcome counts.
+/// The log contains the end of the drive; a middleware that returns another outcome overrules it, in the log too.
+/// Only the outcome of the returned result counts.
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a middleware",
@@ -45,20 +45,20 @@ pub trait Middleware: Send + Sync {
     /// Returns its name, in snake case.
     fn name(&self) -> &str;
 
-    /// The drive has begun and is in the log, and nothing was asked yet; not if the drive only ends the run.
+    /// Called when the drive has started and is in the log, before any request; not if the drive only ends the run.
     ///
-    /// Here is the place to go on with agents that were kept when a program was lost, and to tell the agent of it. It is
-    /// not waited for longer than the grace period after someone wished to stop.
+    /// Use it to continue agents that survived the loss of a program, and to inform the agent about them. After a
+    /// cancellation request it has only the grace period.
     async fn begun(&self, cx: &DriveStart) {
         let _ = cx;
     }
 
     /// Performs a drive, or keeps it from being performed.
     ///
-    /// A drive that is left in its middle is cancelled, and its turn is closed, before the run ends. So it is when the
-    /// middleware panics, or does not end within the grace period after someone wished to stop.
+    /// A drive that is dropped in the middle is cancelled, and its turn is closed, before the run ends. The same
+    /// happens if the middleware panics, or does not end within the grace period after a cancellation request.
     ///
-    /// Cancel: the drive is cancelled; its turn is closed by whoever drives next.
+    /// Cancel: the drive is cancelled; the next driver closes its turn.
     ///
     /// # Errors
     /// Why the run counts as failed, whatever it came to.
@@ -84,15 +84,15 @@ pub struct DriveContext {
     pub who: Arc<Identity>,
     /// The log of its session.
     pub log: LogId,
-    /// The prompt of the run; empty if it goes on with the entries that are there.
+    /// The prompt of the run; empty if it continues with the existing entries.
     pub prompts: Arc<[Entry]>,
-    /// The time that earlier drives of the run were at work.
+    /// The running time of earlier drives of the run.
     pub at_work: Duration,
     /// True if the log was read for this drive: another program may have written it since this one did last.
     pub is_reopened: bool,
     /// Stops the run.
     pub stopper: Stopper,
-    /// The wish to stop the run.
+    /// The cancellation token of the run.
     pub cancel: Cancel,
     pub(crate) shared: Arc<MiddlewareState>,
 }
@@ -111,7 +111,7 @@ pub(crate) type Last<'a> = std::pin::Pin<Box<dyn Future<Output = RunResult> + Se
 pub(crate) struct Judge(Mutex<Option<(Outcome, Arc<str>)>>);
 
 impl NextDrive<'_> {
-    /// Performs the rest of the chain. A run that failed by itself is a result whose outcome says so.
+    /// Performs the rest of the chain. A failed run is a result with that outcome.
     ///
     /// # Errors
     /// Why a middleware inside fails the run.

@@ -1,4 +1,4 @@
-//! Answers of runs as values of a type: what is wanted, and how an answer is judged.
+//! Answers of runs as values of a type: the requested output, and its validation.
 
 use std::{fmt, marker::PhantomData, pin::Pin, sync::Arc};
 
@@ -10,15 +10,15 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The largest number of bytes of an application's reason that a model is told.
+/// The maximum number of bytes of an application's reason in a message to the model.
 const MAX_REASON: usize = 4 * 1024;
-/// The most tokens of the words that ask for an answer, without its schema.
+/// The maximum number of tokens of the instruction that requests an answer, without its schema.
 const WORDS: u64 = 128;
 
 /// The answer that runs of an agent are wanted to come to: a type, or a JSON schema.
 ///
-/// The model is asked in the way that it has, beside the agent's tools. An answer that does not fit is sent back with
-/// what is wrong, twice unless it is set, within the same run, log, limits and budget; then the run fails.
+/// The request uses the mode of the model, in addition to the agent's tools. An invalid answer is returned with its
+/// errors, twice by default, within the same run, log, limits and budget; then the run fails.
 pub struct Output<T> {
     goal: Goal,
     reads: PhantomData<fn() -> T>,
@@ -28,7 +28,7 @@ pub struct Output<T> {
 #[derive(Clone)]
 pub(crate) struct Goal {
     pub(crate) shape: Shape<Value>,
-    /// Reads a value as the type that is wanted; what is wrong is said in words for the model.
+    /// Reads a value as the requested type; errors are written for the model.
     reads: fn(&Value) -> Result<(), String>,
     check: Option<Arc<Check>>,
     /// The most tokens that asking for it adds to a request.
@@ -42,14 +42,14 @@ impl<T: DeserializeOwned + JsonSchema> Output<T> {
     /// Values of this type.
     ///
     /// # Errors
-    /// `Prompt` if the type's schema is none.
+    /// `Prompt` if the type's schema is not valid.
     pub fn new() -> Result<Self, Error> {
         Self::of(Shape::<T>::new().map_err(Error::Output)?.given())
     }
 }
 
 impl<T: DeserializeOwned> Output<T> {
-    /// What fits a schema that is only known at run time; `T` is what reads it, for example `serde_json::Value`.
+    /// Creates an output with a schema known at run time; `T` reads it, for example `serde_json::Value`.
     ///
     /// # Errors
     /// `Prompt` if it is no JSON schema, or if its name has other than 1 to 64 letters, digits, `_` and `-`.
@@ -75,7 +75,7 @@ impl<T: DeserializeOwned> Output<T> {
 
     /// Sets who looks at a value that fits, and refuses it with a reason for the model.
     ///
-    /// It is asked once for each answer, and what it says is in the log.
+    /// It is called once for each answer, and its verdict is in the log.
     #[must_use]
     pub fn validate<F, Fut>(mut self, validator: F) -> Self
     where
@@ -115,7 +115,7 @@ impl Goal {
         self.tokens
     }
 
-    /// The wish as the log holds it.
+    /// Returns the requested output as the log stores it.
     pub(crate) fn wish(&self) -> OutputWish {
         let is_checked = self.check.is_some();
         OutputWish {
@@ -125,7 +125,7 @@ impl Goal {
         }
     }
 
-    /// The request with what asks for the answer, in the way of the model.
+    /// Returns the request with the parts that request the answer, in the mode of the model.
     pub(crate) fn dress(&self, request: Request, model: &dyn Model) -> Result<Request, llm::Error> {
         self.shape.within(request, model.info())
     }
@@ -140,7 +140,7 @@ impl Goal {
         self.shape.words(model.info(), options, has_tools)
     }
 
-    /// What a run was begun with, checked by what is known here; and what is to be said about it.
+    /// Returns the output that a run was started with, checked with local knowledge, and the warnings about it.
     pub(crate) fn resumed(
         known: Option<&Arc<Self>>,
         wish: Option<&OutputWish>,
@@ -189,7 +189,7 @@ pub(crate) struct Judging {
     options: Arc<Options>,
 }
 
-/// The judgement about an answer, and what asks for another one.
+/// The judgement about an answer, and the request for another one.
 pub(crate) struct Judged {
     pub(crate) verdict: OutputVerdict,
     pub(crate) again: Option<UserMessage>,

@@ -1,4 +1,5 @@
-//! A reply on its way: what was said so far, for whoever looks, acknowledges or attaches. It holds nothing that lasts.
+//! An incomplete reply: its text so far, for observers, acknowledgements and attached readers. It holds no durable
+//! data.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +11,7 @@ use crate::turn_position::TurnPosition;
 
 /// A reply on its way.
 ///
-/// Invariant: what is shown of it is shown under its lock, so whoever holds the lock knows what observers have seen.
+/// Invariant: its content is emitted under its lock, so the holder of the lock knows what observers have received.
 #[derive(Debug, Default)]
 pub(crate) struct PartialReply {
     collector: Collector,
@@ -21,7 +22,7 @@ pub(crate) struct PartialReply {
     attempt: u32,
     /// The part of each block that the log holds.
     heard: Vec<Heard>,
-    /// True if anyone looks.
+    /// True if it has observers.
     pub(crate) is_shown: bool,
 }
 
@@ -68,12 +69,12 @@ impl PartialReply {
         Ok(reply)
     }
 
-    /// Returns the partial reply so far, as an interrupted reply; `None` if no attempt is going on.
+    /// Returns the partial reply so far, as an interrupted reply; `None` if no attempt is running.
     pub(crate) fn so_far(&self) -> Option<Reply> {
         self.collector.so_far()
     }
 
-    /// Ends the reply: what was said of it, interrupted.
+    /// Ends the reply: returns its content as interrupted.
     pub(crate) fn cut(&mut self) -> Option<Reply> {
         self.heard.clear();
         std::mem::take(&mut self.collector).interrupted()

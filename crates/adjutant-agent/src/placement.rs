@@ -1,4 +1,4 @@
-//! Placement: where children run that have sessions of their own. How sessions are driven there is not known here.
+//! Placement: where children with their own sessions run. It does not know how sessions are driven there.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 
 /// The label of a session that is a child of another one.
 const CHILD: &str = "child";
-/// The beginning of the label that tells how many levels of agents may stand below a child.
+/// The prefix of the label with the number of agent levels allowed below a child.
 const LEVELS: &str = "levels:";
 
 /// A place where children of sessions run in sessions of their own: as the workers of a fleet.
 ///
-/// A tool that gives work to a child orders it here and waits with a [pause](adjutant_tool::CallContext::pause) whose data
-/// hold the [`ChildLink`]; whoever drives the child answers that pause with a [`ChildReport`].
+/// A tool that delegates work to a child orders it here and waits with a [pause](adjutant_tool::CallContext::pause)
+/// whose data contain the [`ChildLink`]; the driver of the child answers that pause with a [`ChildReport`].
 #[async_trait]
 pub trait Placement: Send + Sync {
-    /// Begins a child; one that was begun before is that child, whatever else is ordered now.
+    /// Starts a child; a child that was started before stays the same, whatever the new order says.
     ///
     /// Cancel: it is begun or not.
     ///
@@ -27,10 +27,10 @@ pub trait Placement: Send + Sync {
     /// `Failed` if it could not be begun, or if its session is something else.
     async fn begin(&self, order: ChildOrder) -> Result<ChildLink, ToolError>;
 
-    /// Asks a child to stop; one that has ended stays as it is.
+    /// Requests that a child stop; one that has ended stays as it is.
     ///
     /// # Errors
-    /// `Failed` if it could not be asked.
+    /// `Failed` if the request could not be delivered.
     async fn stop(&self, child: &LogId) -> Result<(), ToolError>;
 }
 
@@ -45,14 +45,14 @@ impl<P: Placement + ?Sized> Placement for Arc<P> {
     }
 }
 
-/// An order for a child, as it stands in the first record of its session.
+/// An order for a child, stored in the first record of its session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChildOrder {
     /// The session that it runs in, which no other child has.
     pub session: LogId,
-    /// Who it is.
+    /// Its role.
     pub role: ChildRole,
-    /// What it is prompted with.
+    /// Its prompt.
     pub prompts: Vec<Entry>,
     /// The most that it and everything under it may use.
     pub caps: Caps,
@@ -62,7 +62,8 @@ pub struct ChildOrder {
     pub pause: PauseId,
 }
 
-/// Who a child is: by this, whoever drives its session makes its agent. It stands in the description of the session.
+/// The role of a child: the driver of its session creates its agent from it. It is stored in the description of the
+/// session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildRole {
     /// The name that its agent was configured under.
@@ -80,21 +81,21 @@ pub struct ChildLink {
     pub child: LogId,
     /// The digest of its order, as its session holds it.
     pub order: Digest,
-    /// What it was lent of the budget: it counts as used as long as the call goes on.
+    /// Its share of the budget: it counts as used while the call is running.
     pub caps: Caps,
 }
 
-/// What came of a child.
+/// The result of a child.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChildReport {
     /// The result of its run, without the entries of its conversation, and with those calls alone that ended it.
     pub result: RunResult,
-    /// What it and everything under it used.
+    /// Its usage, including its children.
     pub tally: Tally,
 }
 
 impl ChildRole {
-    /// Who the child is whose session this is; `None` if it is none.
+    /// Returns the child role of this session, or `None` if it is not a child session.
     pub fn of(info: &LogInfo) -> Option<Self> {
         let SessionMeta {
             title,

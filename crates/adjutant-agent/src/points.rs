@@ -1,4 +1,4 @@
-//! The points where hooks intercept or observe. A point is passed by value: what a hook gives back counts.
+//! The points where hooks intercept or observe. A point is passed by value: the returned value counts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ macro_rules! points {
         }
 
         impl $name {
-            /// The point with what is known there; whoever makes a point of its own needs it.
+            /// Creates the point with its data; only needed for custom points.
             pub fn new($($field: $type),*) -> Self {
                 Self { $($field),* }
             }
@@ -54,7 +54,7 @@ points! {
     BeforeAgent "before_agent" Closed {
         /// The prompt of the run.
         prompts: Arc<[Entry]>,
-        /// The answer, if the model need not be asked.
+        /// The answer, if the model need not be called.
         answer: Option<Arc<Reply>>,
     };
     /// Before a request.
@@ -67,12 +67,12 @@ points! {
         edits: Vec<Edit>,
         /// The changes in this request alone, recorded too; the next one does not show them.
         once: Vec<Edit>,
-        /// The tools that are neither shown nor run in this turn.
+        /// The tools that are neither declared nor run in this turn.
         hidden: Vec<ToolName>,
-        /// Tools that are shown and run in this turn, after the others.
+        /// Tools that are declared and run in this turn, after the others.
         offered: Vec<Toolset>,
     };
-    /// A reply came: change it before it counts; what the model said is kept beside it.
+    /// A reply arrived: change it before it counts; the model's original is stored next to it.
     AfterModel "after_model" Open {
         /// The reply.
         reply: Arc<Reply>,
@@ -92,7 +92,7 @@ points! {
         call: Call,
         /// The arguments it would run with.
         args: Value,
-        /// The replay class of its tool: one that is `Pure` only looks.
+        /// The replay class of its tool: a `Pure` one is read-only.
         replay: Replay,
     } |point| Some(&point.call);
     /// A tool failed: change the result to recover.
@@ -171,7 +171,7 @@ points! {
     };
     /// The run is about to wait for the outside. Observed only.
     Pausing "pausing" Open {
-        /// The pause that asks.
+        /// The pause with the question.
         pause: Arc<Pause>,
     } |point| point.pause.call.as_ref();
     /// A pause was answered: change the answer, or deny it and leave the pause open.

@@ -6,11 +6,11 @@ use adjutant_llm::{Entry, UserMessage};
 /// The prompt of a run: text, one message, several entries, or [`Continue`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
-    /// None for a run that goes on with what is there.
+    /// `None` for a run that continues with the existing conversation.
     entries: Option<Vec<Entry>>,
 }
 
-/// Stands for a prompt where there is none: the run goes on with what is there.
+/// Replaces a missing prompt: the run continues with the existing conversation.
 ///
 /// After a message of the user, or results, the model answers those. After an answer, the steering that waits is the
 /// prompt, or else a follow-up. Custom entries at the end are passed over.
@@ -25,7 +25,7 @@ impl Prompt {
         }
     }
 
-    /// Returns the entries of the prompt; none if the run goes on with the entries that are there.
+    /// Returns the entries of the prompt; empty if the run continues with the existing entries.
     pub(crate) fn checked(self) -> Result<Vec<Entry>, Error> {
         if self.entries.is_none() {
             Ok(Vec::new())

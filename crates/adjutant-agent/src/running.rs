@@ -20,8 +20,8 @@ use crate::{
 
 /// A live run: the stream of its events, which ends after `RunFinished`.
 ///
-/// The run goes on while the stream is polled; [`detach`](Running::detach) lets it go on by itself. Dropping the stream
-/// cancels the run: its turn is closed in the background, and the session can be used again.
+/// The run makes progress while the stream is polled; [`detach`](Running::detach) moves it to a task. Dropping the
+/// stream cancels the run: its turn is closed in the background, and the session can be used again.
 #[must_use = "a run does nothing until its events are read"]
 pub struct Running {
     batch: VecDeque<Event>,
@@ -31,7 +31,7 @@ pub struct Running {
     drive: Option<Drive>,
     /// True if events wait until the log holds their records.
     is_saved: bool,
-    /// The wish to save the events that wait, on its way.
+    /// The pending request to save events.
     saving: Option<Saving>,
     result: Option<Result<RunResult, Error>>,
 }
@@ -67,8 +67,8 @@ impl Running {
 
     /// Gives no event before the log holds its record, so that a place that was seen is never another record's.
     ///
-    /// Events that are ready together are saved together; where their records are saved already, nothing is. What could
-    /// not be saved is not given: the result tells why.
+    /// Events that are ready together are saved together; if their records are already saved, nothing is. Events that
+    /// could not be saved are not returned: the result contains the error.
     pub fn saved(mut self) -> Self {
         self.is_saved = true;
         self
@@ -91,7 +91,7 @@ impl Running {
         self.stopper.clone()
     }
 
-    /// Wishes to stop: the reply is interrupted, calls are cancelled, the turn is closed, and the events tell.
+    /// Cancels the run: the reply is interrupted, calls are cancelled, the turn is closed, and events report it.
     pub fn cancel(&self) {
         self.stopper.stop(CancelBy::User);
     }
@@ -108,7 +108,7 @@ impl Running {
         std::future::poll_fn(move |cx| self.poll_end(cx))
     }
 
-    /// The run with nobody to read its events.
+    /// Returns the run without a reader of its events.
     pub(crate) fn unheard(self) -> Self {
         self.mailbox.close();
         self
@@ -131,13 +131,13 @@ impl Running {
         Arc::new(self.finish().await?).answer()
     }
 
-    /// Makes everything durable that was shown up to now, the text of a reply on its way included; drives the run
+    /// Makes everything durable that was emitted so far, including the text of an incomplete reply; drives the run
     /// while it waits.
     ///
-    /// After a crash or a cancel the session holds at least what was acknowledged. How durable that is, the durability
-    /// of the agent says; one that waits for the end does not wait with this. After the run it returns at once.
+    /// After a crash or a cancel the session contains at least the acknowledged part. The agent's durability decides
+    /// how durable it is; `OnExit` does not flush here. After the run it returns immediately.
     ///
-    /// Cancel: what was shown may be durable or not.
+    /// Cancel: emitted records may be durable or not.
     ///
     /// # Errors
     /// `Journal` if the log could not be written.
@@ -169,7 +169,7 @@ impl Running {
         self.result.as_ref().map(Result::as_ref)
     }
 
-    /// Lets the run go on by itself, on a task of the current tokio runtime; its events are dropped.
+    /// Moves the run to a task of the current tokio runtime; its events are dropped.
     ///
     /// The handle gives the result; dropping the handle does not stop the run.
     ///
@@ -224,7 +224,7 @@ impl Running {
         }
     }
 
-    /// Wishes that the events at hand be saved, if they must be and are not.
+    /// Requests a save of the current events, if they need one.
     fn save(&mut self) {
         if !self.is_saved
             || self
@@ -238,7 +238,7 @@ impl Running {
         self.saving = Some(Box::pin(async move { session.acknowledge(&inbox).await }));
     }
 
-    /// Waits until the events at hand are saved; those that cannot be are dropped.
+    /// Waits until the current events are saved; events that cannot be saved are dropped.
     fn poll_saving(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(saving) = &mut self.saving else {
             return Poll::Ready(());

@@ -27,8 +27,8 @@ pub(crate) use threads::{KEPT, RecordedThread, SessionWriter, Threads};
 /// Opens agents under a call; a tool gets it from its context, with `cx.get::<dyn Spawn>()`.
 ///
 /// A child lives in a thread of the same log, named after the call and the key: the same key is the same child, also
-/// when the call is entered again in another program. It is at work while it answers a prompt, and ends with the call
-/// at the latest. An [`Agent`](crate::Agent) turns into its configuration: `agent.into()`.
+/// when the call is entered again in another program. It runs while it answers a prompt, and ends with the call at
+/// the latest. An [`Agent`](crate::Agent) converts into its configuration: `agent.into()`.
 #[async_trait]
 pub trait Spawn: Send + Sync {
     /// Opens the child of a key: a new one, or the one that this call has opened before.
@@ -52,11 +52,12 @@ pub trait Spawn: Send + Sync {
     /// Returns the parts of the calling agent that a child may be given.
     fn parent(&self) -> Parent;
 
-    /// Opens a child that belongs to the run of the call: it goes on when the call has ended, and ends with the run.
+    /// Opens a child that belongs to the run of the call: it continues after the call has ended, and ends with the
+    /// run.
     ///
-    /// The same key in another call is another child. It is unattended: nobody outside is asked what it waits for.
-    /// While it is at work, a run does not park. After a crash it is open again if its call is entered again, or if
-    /// [`Middleware::begun`](crate::Middleware::begun) goes on with it.
+    /// The same key in another call is another child. It is unattended: its questions are not sent outside. While it
+    /// is running, a run does not park. After a crash it is open again if its call is entered again, or if
+    /// [`Middleware::begun`](crate::Middleware::begun) continues it.
     ///
     /// # Errors
     /// Like [`open`](Spawn::open), and `Failed` where nothing outlives a call.
@@ -67,12 +68,12 @@ pub trait Spawn: Send + Sync {
         )))
     }
 
-    /// Opens a child again that a run of this agent [kept](Spawn::keep), in its conversation: after a crash, or in a later
-    /// run. `thread` is its own, and `heard` how many of its answers are known.
+    /// Reopens a child that a run of this agent [kept](Spawn::keep), in its conversation: after a crash, or in a
+    /// later run. `thread` is its own thread, and `heard` the number of its known answers.
     ///
-    /// The next prompt gives the first answer that is not known: from the log, if it is there; if it was on its way, it
-    /// goes on, and the prompt is left out. An answer that was on its way and is known is given up first. An agent that
-    /// died before its thread was in the log begins anew.
+    /// The next prompt returns the first unknown answer: from the log, if it is there; an incomplete answer
+    /// continues, and the prompt is ignored. An incomplete answer that is already known is discarded first. An agent
+    /// that died before its thread was in the log starts from scratch.
     ///
     /// # Errors
     /// Like [`keep`](Spawn::keep), `InvalidArguments` if no call of this agent kept it, `Failed` if the log cannot be read.
@@ -96,7 +97,7 @@ pub struct AgentConfig {
     pub(crate) limits: Limits,
 }
 
-/// The parts of the calling agent that a child may be given; nothing of it is inherited by itself.
+/// The parts of the calling agent that a child may get; none is inherited automatically.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Parent {

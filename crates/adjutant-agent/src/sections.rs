@@ -40,10 +40,10 @@ pub trait Section: Send + Sync {
     /// The text of the section in this run; none, or a blank one, if it does not apply.
     ///
     /// # Errors
-    /// Whatever keeps the section from being made; the run fails with it.
+    /// The error of the section; the run fails with it.
     ///
     /// # Panics
-    /// A panic goes through to whoever resolves: nothing is held across the call, so catching it is safe.
+    /// A panic propagates to the caller of the resolver: nothing is held across the call, so catching it is safe.
     async fn render(&self, cx: &SectionContext) -> Result<Option<Arc<str>>, InstructionError>;
 }
 
@@ -62,7 +62,7 @@ pub struct SectionContext {
 
 /// The sections that the components of an agent registered.
 ///
-/// Sections of one kind stand together, in order of registration; a text that is there already is not said again.
+/// Sections of one kind are grouped, in order of registration; a duplicate text is not repeated.
 #[derive(Clone, Default)]
 pub struct Sections {
     sections: Vec<Arc<dyn Section>>,
@@ -79,12 +79,12 @@ struct Group {
 
 /// The system prompt of a run: the instructions, and the sections around them.
 ///
-/// To be made anew when a run starts, and kept until it ends. Empty if there is nothing to say.
+/// Called when a run starts; the result is kept until it ends. Empty if there is no text.
 ///
 /// Cancel: nothing is lost.
 ///
 /// # Errors
-/// Those of [`Instructions::resolve`] and [`Sections::render`].
+/// The errors of [`Instructions::resolve`] and [`Sections::render`].
 ///
 /// # Panics
 /// If a source or a section panics; everything can be used again afterwards.
@@ -105,7 +105,7 @@ impl Sections {
         self
     }
 
-    /// Adds what others registered, after what is here: sections, what is off, and limits.
+    /// Adds the sections, disabled kinds, and limits of another registry, after the existing ones.
     #[must_use]
     pub fn merge(mut self, others: &Sections) -> Self {
         self.sections.extend(others.sections.iter().cloned());
@@ -114,7 +114,7 @@ impl Sections {
         self
     }
 
-    /// Switches a kind off, whoever registered it or will.
+    /// Disables a kind, for existing and future registrations.
     #[must_use]
     pub fn without(mut self, kind: SectionKind) -> Self {
         self.off.push(kind);
@@ -137,12 +137,12 @@ impl Sections {
 
     /// The system prompt around these instructions.
     ///
-    /// With nothing but instructions it is exactly their text. As soon as another section has something to say, each
-    /// that has stands in tags of its name, in the order of [`SectionKind`]; within them, whatever looks like the tag
-    /// of a section is defused by writing its `<` as `&lt;`.
+    /// With instructions only, it is exactly their text. If another section has text, each section is written in tags
+    /// of its name, in the order of [`SectionKind`]; text inside that looks like the tag of a section is escaped by
+    /// writing its `<` as `&lt;`.
     ///
     /// # Errors
-    /// What a section failed with; `Limit` if one is longer than it may be: nothing is cut.
+    /// The error of a section; `Limit` if one exceeds its maximum length: nothing is cut.
     ///
     /// # Panics
     /// If a section panics.
@@ -186,7 +186,7 @@ impl Sections {
         })
     }
 
-    /// Puts a text among those of its kind.
+    /// Adds a text to the texts of its kind.
     fn put(
         &self,
         groups: &mut Vec<Group>,

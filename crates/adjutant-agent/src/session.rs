@@ -1,4 +1,4 @@
-//! One session: its log, the fold of it, and who may use them now.
+//! One session: its log, the fold of it, and its current users.
 
 mod after;
 mod before;
@@ -52,7 +52,7 @@ pub(crate) struct Session {
     journal: Arc<dyn Journal>,
     /// Made when the log is first owned: agents that never run are many.
     owner: OnceLock<Owner>,
-    /// True if somebody chose it.
+    /// True if the owner was chosen explicitly.
     is_owner_chosen: bool,
     core: Arc<AsyncMutex<Core>>,
     leaving: AtomicBool,
@@ -62,7 +62,7 @@ pub(crate) struct Session {
     /// The entries that the conversation begins with, if its log is empty.
     seed: Vec<Entry>,
     live: Mutex<Weak<Stopper>>,
-    /// The error that kept the newest drive from saving what it showed.
+    /// The error that prevented the last drive from saving its emitted records.
     lost: Mutex<Option<Error>>,
     listeners: Arc<Listeners>,
     seen: Arc<SessionView>,
@@ -144,7 +144,7 @@ impl Session {
         self.owner.get_or_init(Owner::default)
     }
 
-    /// Returns the listeners, which hear of everything that happens in the session.
+    /// Returns the listeners, which receive everything that happens in the session.
     pub(crate) fn listeners(&self) -> &Arc<Listeners> {
         &self.listeners
     }
@@ -173,7 +173,7 @@ impl Session {
         self.leaving.store(true, Ordering::Release);
     }
 
-    /// Everything that was said in the session, as of the newest run that ended.
+    /// Returns the complete conversation of the session, as of the last run that ended.
     pub(crate) fn history(&self) -> Transcript {
         self.history
             .lock()
@@ -181,7 +181,7 @@ impl Session {
             .clone()
     }
 
-    /// The fold of what the log holds now, also while a run goes on; nothing is taken or written.
+    /// Returns the fold of the current log, also while a run is running; nothing is acquired or written.
     ///
     /// # Errors
     /// `Journal` if the log cannot be read, `Defect` if it does not fold.
@@ -199,7 +199,7 @@ impl Session {
         }
     }
 
-    /// True if a run has not ended, as far as the log was read.
+    /// True if a run has not ended, in the part of the log that was read.
     pub(crate) fn has_open_run(&self) -> bool {
         self.core.try_lock().map_or(true, |core| core.run.is_open())
     }
@@ -223,7 +223,7 @@ impl Session {
 }
 
 impl Claim {
-    /// A place in the queue, taken at once: before anyone who asks later.
+    /// Takes a place in the queue immediately: before later callers.
     fn queue(core: Arc<AsyncMutex<Core>>) -> Self {
         // Also when its task has no time left now.
         let mut soon = Box::pin(unconstrained(core.lock_owned()));

@@ -38,7 +38,7 @@ use adjutant_core::{Durability, Error, Pause};
 #[derive(Clone)]
 pub struct Setup {
     pub(crate) model: Arc<dyn Model>,
-    /// The system prompt, as far as it is known without asking anyone.
+    /// The system prompt, if it is known without a call.
     pub(crate) system: Arc<str>,
     pub(crate) instructions: Instructions,
     pub(crate) sections: Sections,
@@ -63,11 +63,11 @@ pub struct Setup {
     pub(crate) durability: Durability,
     /// The newest fingerprint that was made; shared by all setups that come from this one.
     pub(crate) prints: Arc<Prints>,
-    /// True if what the log of a run says of its instructions does not count when it is resumed.
+    /// True if the instructions in the log of a run are ignored when it is resumed.
     pub(crate) anew: bool,
     /// True if the log stays due when the run has ended.
     pub(crate) awaited: bool,
-    /// True if the model is that of whoever opens the agent.
+    /// True if the agent uses the model of the agent that opens it.
     pub(crate) inherits: bool,
     /// The answer that runs are wanted to come to, if one is.
     pub(crate) goal: Option<Arc<Goal>>,
@@ -183,7 +183,7 @@ impl Setup {
 }
 
 impl Setup {
-    /// Sets the instructions: a text, a template, or what a source says when a run starts.
+    /// Sets the instructions: a text, a template, or a source that is called when a run starts.
     #[must_use]
     pub(crate) fn instructions(mut self, instructions: impl Into<Instructions>) -> Self {
         self.instructions = instructions.into();
@@ -191,14 +191,14 @@ impl Setup {
         self
     }
 
-    /// Adds a section of the system prompt, after those that are there.
+    /// Adds a section of the system prompt, after the existing ones.
     #[must_use]
     pub(crate) fn section(mut self, section: impl Section + 'static) -> Self {
         self.sections = self.sections.section(section);
         self
     }
 
-    /// Adds the sections that a component registers, and what it says about them.
+    /// Adds the sections that a component registers, with its settings for them.
     #[must_use]
     pub(crate) fn sections(mut self, sections: &Sections) -> Self {
         self.sections = self.sections.merge(sections);
@@ -212,7 +212,7 @@ impl Setup {
         self
     }
 
-    /// Sets the model that is asked.
+    /// Sets the model.
     #[must_use]
     pub(crate) fn model(mut self, model: impl Model + 'static) -> Self {
         self.model = Arc::new(model);
@@ -228,35 +228,36 @@ impl Setup {
         self
     }
 
-    /// Adds an effect, after those that are there.
+    /// Adds an effect, after the existing ones.
     #[must_use]
     pub(crate) fn effect(mut self, effect: impl Effect + 'static) -> Self {
         self.effects.push(Arc::new(effect));
         self
     }
 
-    /// Adds hooks, after those that are there.
+    /// Adds hooks, after the existing ones.
     #[must_use]
     pub(crate) fn hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = self.hooks.and(hooks);
         self
     }
 
-    /// Adds a hook, after those that are there; the type of its point says where it stands.
+    /// Adds a hook, after the existing ones; the type of its argument selects its point.
     #[must_use]
     pub(crate) fn on<P: Point>(mut self, hook: impl Hook<P> + 'static) -> Self {
         self.hooks = self.hooks.on(hook);
         self
     }
 
-    /// Adds a middleware, inside those that are there.
+    /// Adds a middleware, inside the existing ones.
     #[must_use]
     pub(crate) fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
         self.middleware.push(Arc::new(middleware));
         self
     }
 
-    /// Sets what the model is shown of the application's own entries; those that give `None` stay hidden.
+    /// Sets the conversion of the application's own entries for the model; entries that convert to `None` stay
+    /// hidden.
     #[must_use]
     pub(crate) fn convert(
         mut self,
@@ -277,10 +278,10 @@ impl Setup {
         self
     }
 
-    /// The model that is asked.
+    /// Returns the chosen model.
     ///
     /// # Errors
-    /// `UnknownModel`: another one is never asked in its place.
+    /// `UnknownModel`: no other model is used in its place.
     pub(crate) fn chosen(&self, chosen: Option<&ModelId>) -> Result<Arc<dyn Model>, Error> {
         let Some(id) = chosen else {
             return Ok(Arc::clone(&self.model));
@@ -296,7 +297,7 @@ impl Setup {
             .ok_or_else(unknown)
     }
 
-    /// True if the system prompt is known without asking anyone.
+    /// True if the system prompt is known without a call.
     pub(crate) fn is_instructed(&self) -> bool {
         self.sections.is_empty() && self.instructions.fixed().is_some()
     }

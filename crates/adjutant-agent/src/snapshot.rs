@@ -1,4 +1,4 @@
-//! The view of a session while it runs: a fold of its own, made when someone looks.
+//! The view of a session while it runs: a separate fold, created on first use.
 
 use std::{
     fmt,
@@ -18,30 +18,30 @@ use crate::{
     setup::Setup,
 };
 
-/// The number of records that wait for someone to look, before the run itself is copied in their place.
+/// The number of unread records after which the run itself is copied instead.
 const MANY_RECENT: usize = 256;
 /// The largest number of records that wait within one turn, before they are folded anyway.
 const MAX_RECENT: usize = 65_536;
 
-/// The state and the work of an agent at one moment; it does not change when the agent goes on.
+/// The state and the work of an agent at one moment; it does not change when the agent continues.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Everything that was said, up to the newest record.
+    /// The complete conversation, up to the last record.
     pub entries: Transcript,
-    /// The model that is asked.
+    /// The model.
     pub model: ModelId,
     /// The model's thinking effort.
     pub thinking: Option<Effort>,
-    /// The system prompt of the newest drive; before the first one, the agent's as far as it is known.
+    /// The system prompt of the latest drive; before the first one, the agent's, if it is known.
     pub system: Arc<str>,
-    /// The tools, in order: those of the newest turn, or the agent's own before the first one.
+    /// The tools, in order: those of the latest turn, or the agent's own before the first one.
     pub tools: Vec<ToolName>,
-    /// True if a drive is going on.
+    /// True if a drive is running.
     pub is_running: bool,
     /// The part of an unfinished reply that the model has given so far.
     pub partial: Option<Reply>,
-    /// The calls that are at work, in the order in which they began.
+    /// The running calls, in order of their start.
     pub calls: Vec<CallId>,
     /// The usage of the agent itself in all its runs.
     pub usage: Usage,
@@ -69,7 +69,7 @@ pub struct ContextUse {
     pub percent: u8,
 }
 
-/// The state that a session shares with those who look at it.
+/// The state that a session shares with its observers.
 #[derive(Default)]
 pub(crate) struct SessionView {
     state: Mutex<State>,
@@ -82,7 +82,7 @@ pub(crate) struct SessionView {
 struct State {
     /// None before anything was folded: agents that never run are many.
     run: Option<Box<Run>>,
-    /// Records that follow what was folded.
+    /// Records after the folded ones.
     recent: Vec<Arc<Stamped>>,
     tools: Option<Toolset>,
     system: Option<Arc<str>>,
@@ -98,7 +98,7 @@ impl SessionView {
         }
     }
 
-    /// Stands where the run stands that folds the same records, if many wait: nobody should fold them twice.
+    /// Copies the state of the run that folds the same records, if many are pending: they need not be folded twice.
     ///
     /// A copy costs something for each entry of the run, so the longer it is, the more records wait for one.
     pub(crate) fn relieve(&self, run: &Run) {
@@ -114,7 +114,7 @@ impl SessionView {
         }
     }
 
-    /// Stands where a run stands that was folded elsewhere.
+    /// Copies the state of a run that was folded elsewhere.
     pub(crate) fn catch_up(&self, run: &Run) {
         let mut state = self.state();
         if state.newest() != run.seq() {
@@ -132,7 +132,7 @@ impl SessionView {
         self.state().system = Some(Arc::clone(system));
     }
 
-    /// Returns the collector of replies, for everyone who looks.
+    /// Returns the collector of replies, shared by all observers.
     pub(crate) fn reply(&self) -> &Arc<Mutex<PartialReply>> {
         self.partial.get_or_init(Arc::default)
     }
@@ -215,7 +215,7 @@ impl State {
 
     fn fold(&mut self) {
         for stamped in std::mem::take(&mut self.recent) {
-            // The run itself has folded it, or will fail to; there is nothing to tell here.
+            // The run itself has folded it, or will fail to; no error is reported here.
             let _ = self.run().apply(&stamped);
         }
     }

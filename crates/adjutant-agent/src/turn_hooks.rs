@@ -1,4 +1,4 @@
-//! Hooks between two turns, from plain functions: what is different from the next one on, and whether the run ends there.
+//! Hooks between two turns, from plain functions: change the settings of the next turn, or end the run.
 
 use adjutant_core::RunChange;
 
@@ -7,7 +7,7 @@ use crate::{
     points::{AfterTurn, NextTurn},
 };
 
-/// A hook that is asked after each turn what is different from the next one on; `None` for nothing.
+/// A hook that is called after each turn and returns the changes for the next one; `None` for no change.
 ///
 /// Its panic fails the run.
 pub fn prepare_next_turn(
@@ -21,7 +21,7 @@ pub fn prepare_next_turn(
     }
 }
 
-/// A hook that is asked after each turn whether the run ends there.
+/// A hook that is called after each turn and decides whether the run ends there.
 ///
 /// Its panic fails the run.
 pub fn stop_after_turn(

@@ -34,15 +34,15 @@ pub(crate) struct Writer {
 
 struct WriterShared {
     name: LogId,
-    /// The thread of the first agent, whose runs are those of the log.
+    /// The thread of the first agent, whose runs are the runs of the log.
     root: ThreadId,
     /// Never held over an await: while one thread saves, others number their records, and the next save takes all.
     state: Mutex<State>,
-    /// Told whenever a lease of the log ends.
+    /// Notified whenever a lease of the log ends.
     free: Notify,
-    /// The newest record that was shown.
+    /// The last emitted record.
     newest: Arc<AtomicU64>,
-    /// The number of agents under the first one that write too.
+    /// The number of sub-agents that also write.
     sharers: AtomicUsize,
     /// True if the log stays due when its run has ended.
     awaited: AtomicBool,
@@ -58,7 +58,7 @@ struct State {
     saved: Seq,
     /// Records that are not in the log: saved with the next ones that must be durable, or before an executor waits.
     unsaved: Vec<Arc<Stamped>>,
-    /// Batches that follow a save which has not ended: they are shown in the order of the log.
+    /// Batches after a save that has not ended: they are emitted in the order of the log.
     unshown: Vec<Unshown>,
     /// True if something was saved that a crash of the machine may undo.
     lazy: bool,
@@ -77,21 +77,21 @@ pub(crate) struct Batch<'a> {
     pub(crate) author: Arc<dyn Author>,
 }
 
-/// A batch that is numbered and not shown.
+/// A numbered batch that was not emitted.
 struct Unshown {
     author: Arc<dyn Author>,
     stamped: Vec<Arc<Stamped>>,
     notes: Vec<oneshot::Sender<()>>,
-    /// True if it must be saved before it is shown.
+    /// True if it must be saved before it is emitted.
     lasts: bool,
 }
 
-/// The author of the records of a batch: asked before they are appended, and shown them afterwards.
+/// The author of the records of a batch: called before they are appended, and again afterwards.
 pub(crate) trait Author: Send + Sync {
-    /// Returns the stamp of the records, asked while nobody else writes; `None` if they come too late.
+    /// Returns the stamp of the records, called while no one else writes; `None` if they come too late.
     fn stamp(&self) -> Option<BatchStamp<'_>>;
 
-    /// Takes note of the records, in the order of the log, and of the newest one that is saved, if all before it are.
+    /// Receives the records, in the order of the log, and the last saved one, if all before it are saved.
     fn appended(&self, stamped: &[Arc<Stamped>], saved: Option<Seq>);
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct BatchStamp<'a> {
     pub(crate) durability: Durability,
 }
 
-/// A share in a log: while there is one, appends are finished whoever is dropped.
+/// A share in a log: while one exists, appends are finished even if their caller is dropped.
 pub(crate) struct Share {
     shared: Arc<WriterShared>,
 }
@@ -111,7 +111,7 @@ pub(crate) struct Share {
 struct Lease {
     shared: Arc<WriterShared>,
     log: Option<Box<dyn Log>>,
-    /// True while an append goes on: if the lease is dropped then, the log may hold the records or not.
+    /// True during an append: if the lease is dropped then, it is unknown whether the log contains the records.
     appends: bool,
 }
 
@@ -149,12 +149,12 @@ impl Writer {
         &self.shared.name
     }
 
-    /// The newest record that was shown.
+    /// The last emitted record.
     pub(crate) fn newest(&self) -> &Arc<AtomicU64> {
         &self.shared.newest
     }
 
-    /// Says whether somebody must be told when the run has ended, so that the log stays due.
+    /// Sets whether a waiter must be notified when the run has ended, so that the log stays queued.
     pub(crate) fn set_awaited(&self, awaited: bool) {
         self.shared.awaited.store(awaited, Ordering::Relaxed);
     }
@@ -169,7 +169,7 @@ impl Writer {
 
     /// Numbers records, keeps them, and shows them, all in one order over the threads; gives them `into` a list.
     ///
-    /// While another thread saves, records that need not be durable wait behind it to be shown; `save` waits too.
+    /// While another thread saves, records that need not be durable wait to be emitted after it; `save` waits too.
     ///
     /// Cancel: as long as the log is shared, the append is finished all the same; otherwise the log is of no use then.
     pub(crate) async fn commit(
@@ -184,7 +184,7 @@ impl Writer {
         }
     }
 
-    /// Appends what is not in the log yet, as one group; gives the newest record that the log holds then.
+    /// Appends the pending records as one group; returns the last record of the log then.
     ///
     /// Cancel: like [`commit`](Self::commit).
     pub(crate) async fn save(&self, flush: Flush) -> Result<Seq, Error> {
@@ -207,7 +207,7 @@ impl Writer {
         }
     }
 
-    /// Tells the journal that the run waits; nothing is lost if it is not told: the run is looked after once more.
+    /// Reports to the journal that the run waits; a lost report is harmless: the run is checked once more.
     pub(crate) async fn parks(&self, work: Work) -> Result<(), JournalError> {
         let Ok(mut lease) = self.lease().await else {
             return Ok(());
@@ -252,13 +252,13 @@ impl Writer {
         }
     }
 
-    /// Saves everything and gives the log back; whoever writes later is fenced.
+    /// Saves everything and returns the log; later writers are fenced.
     pub(crate) async fn take_log(&self) -> Result<Box<dyn Log>, Error> {
         self.save(Flush::Now).await?;
         self.lease().await?.log.take().ok_or_else(given_back)
     }
 
-    /// Waits until nobody has the log, and takes it.
+    /// Waits until the log is free, and takes it.
     async fn lease(&self) -> Result<Lease, Error> {
         loop {
             if let Some(lease) = self.take_lease()? {
@@ -287,7 +287,7 @@ impl Writer {
         }))
     }
 
-    /// True if records are numbered that were not shown: they follow a save which has not ended.
+    /// True if numbered records were not emitted: they follow a save which has not ended.
     pub(crate) fn is_behind(&self) -> bool {
         !self.shared.state().unshown.is_empty()
     }
@@ -321,7 +321,7 @@ impl State {
             .map_or(Ok(None), |error| Err(error.into()))
     }
 
-    /// Numbers the records of a batch; gives how they must be saved, if they must before they are shown.
+    /// Numbers the records of a batch; returns how they must be saved, if they must be before they are emitted.
     fn number(
         &mut self,
         batch: Batch<'_>,
@@ -367,7 +367,7 @@ impl State {
         Ok(flush)
     }
 
-    /// Shows what may be shown, in the order of the log.
+    /// Emits all emittable records, in the order of the log.
     fn show(&mut self) {
         let is_held =
             |it: &Unshown| it.lasts && it.stamped.last().is_some_and(|last| last.seq > self.saved);
@@ -411,7 +411,7 @@ impl Lease {
         let mut state = self.shared.state();
         if let Err(error) = appended {
             state.broken = Some(error.clone());
-            // Whoever waits for one of their records hears that it is lost.
+            // Waiters for one of their records learn that it is lost.
             state.unshown.clear();
             return Err(error.into());
         }
@@ -454,7 +454,7 @@ fn tell(
     author.appended(stamped, saved);
 }
 
-/// Finishes the work even if whoever waits for it is dropped: mostly at once, otherwise on a task of its own.
+/// Finishes the work even if its caller is dropped: usually immediately, otherwise on a separate task.
 async fn finish<T: Send + 'static>(
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {

@@ -1,4 +1,4 @@
-//! Agents under other agents: what is taken from a configuration, and an agent without a model of its own.
+//! Sub-agents: the parts they take from a configuration, and agents without a model.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use futures_util::stream;
 use super::Agent;
 use crate::{scope::AgentConfig, session::Session, setup::Setup};
 
-/// Stands for the model of whoever opens the agent.
+/// A placeholder for the model of the opening agent.
 #[derive(Debug)]
 struct Inherited(ModelInfo);
 
 impl Agent {
-    /// An agent of this name that takes the model of whoever opens it.
+    /// Creates an agent of this name that uses the model of the agent that opens it.
     ///
-    /// By itself it cannot run: its runs fail until it is given a model.
+    /// It cannot run alone: its runs fail until it gets a model.
     pub fn inheriting(name: impl Into<Arc<str>>) -> Self {
         let agent = Self::new(Inherited(ModelInfo::new("inherited/model"))).name(name);
         agent.with(|setup| Setup {
@@ -25,7 +25,7 @@ impl Agent {
         })
     }
 
-    /// The agent with this model, unless it has one of its own.
+    /// Returns the agent with this model, unless it has its own.
     pub(super) fn or_model(self, model: Option<&Arc<dyn Model>>) -> Self {
         match model.filter(|_| self.setup.inherits) {
             Some(model) => self.model(Arc::clone(model)),
@@ -44,7 +44,7 @@ impl From<Agent> for AgentConfig {
 }
 
 impl From<AgentConfig> for Agent {
-    /// An agent of this configuration, in a session of its own.
+    /// Creates an agent of this configuration, in a separate session.
     fn from(config: AgentConfig) -> Self {
         let AgentConfig { setup, limits } = config;
         let session = Arc::new(Session::new(

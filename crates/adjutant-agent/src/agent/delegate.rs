@@ -23,8 +23,8 @@ struct DelegateArgs {
 
 /// A tool of this name that gives a task to an agent, each time to a new conversation of it, and gives its answer back.
 ///
-/// The model may say how many requests the agent may make at most, within the agent's own limit. A call that was cut off
-/// by a crash goes on where the agent was, and what the agent waits for is what the call waits for.
+/// The model may set the maximum number of requests of the agent, within the agent's own limit. A call that was cut
+/// off by a crash continues where the agent was, and the pauses of the agent are pauses of the call.
 pub fn agent_tool(
     name: &str,
     description: impl Into<Arc<str>>,

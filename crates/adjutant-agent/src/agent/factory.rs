@@ -19,7 +19,7 @@ use crate::{
     scope::{Child, ChildRun, Spawn, child_failed},
 };
 
-/// Opens agents: first ones, each in a session of its own, or children of a call.
+/// Opens agents: first ones, each in a separate session, or children of a call.
 #[derive(Clone)]
 pub struct AgentFactory {
     spawn: Option<Arc<dyn Spawn>>,
@@ -57,7 +57,7 @@ impl AgentFactory {
         }
     }
 
-    /// Sets the model of first agents that [inherit](Agent::inheriting) theirs: what a package or a runtime gives.
+    /// Sets the model of first agents that [inherit](Agent::inheriting) theirs, from a package or a runtime.
     ///
     /// Children have the model of the agent that opens them.
     #[must_use]
@@ -71,7 +71,7 @@ impl AgentFactory {
     /// Opens children of a call.
     ///
     /// # Errors
-    /// `Failed` if the context is not that of a call of a run.
+    /// `Failed` if the context does not belong to a call of a run.
     pub fn of(cx: &CallContext) -> Result<Self, ToolError> {
         let spawn = cx.get::<dyn Spawn>();
         let spawn = spawn
@@ -142,7 +142,7 @@ impl MemberRun {
         }
     }
 
-    /// Wishes that it stops.
+    /// Cancels it.
     pub fn cancel(&self) {
         match self {
             Self::Root(running) => running.stopper().stop(CancelBy::User),

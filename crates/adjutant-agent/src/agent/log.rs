@@ -1,4 +1,4 @@
-//! The log of a session, as far as it was read.
+//! The part of a session's log that was read.
 
 mod explain;
 mod preview;
@@ -15,14 +15,14 @@ use crate::{
     session::{self, Start},
 };
 
-/// A look into the log of an agent's session: what was said and done, what happens, and what would happen next.
+/// A view of the log of an agent's session: its timeline, its events, and its next steps.
 #[derive(Debug, Clone, Copy)]
 pub struct AgentLog<'a> {
     pub(super) agent: &'a Agent,
 }
 
 impl Agent {
-    /// The log of the session: what was said and done, what happens, and what would happen next.
+    /// Returns the log of the session: its timeline, its events, and its next steps.
     pub fn log(&self) -> AgentLog<'_> {
         AgentLog { agent: self }
     }
@@ -41,7 +41,7 @@ impl AgentLog<'_> {
 
     /// Ends a run that a crash has cut off: its turn is closed, and it was cancelled by the crash. Nothing else is run.
     ///
-    /// A run that waits for answers goes on waiting. A new run does the same first.
+    /// A run that waits for answers stays waiting. A new run closes the session first in the same way.
     ///
     /// # Errors
     /// `Busy` if the session is running, `Journal` if the log could not be used.
@@ -51,27 +51,26 @@ impl AgentLog<'_> {
         session::look(self.start(begin), claim).await
     }
 
-    /// Everything that was said in the session, as of the newest run that ended.
+    /// Returns the complete conversation of the session, as of the last run that ended.
     pub fn transcript(self) -> Transcript {
         self.agent.session.history()
     }
 
-    /// Returns the pauses of the session, as of the newest drive that ended here, in the order in which they were
-    /// asked.
+    /// Returns the pauses of the session, as of the last drive that ended here, in order of their creation.
     ///
     /// In a session that was begun elsewhere, it is known after [`open`](AgentLog::open).
     pub fn pauses(self) -> Vec<Arc<Pause>> {
         self.agent.session.pauses()
     }
 
-    /// True if a run of the session has not ended: it is at work, it waits for answers, or a crash has cut it off.
+    /// True if a run of the session has not ended: it is running, waits for answers, or was cut off by a crash.
     ///
     /// In a session that was begun elsewhere, it is known after [`open`](AgentLog::open).
     pub fn has_open_run(self) -> bool {
         self.agent.session.has_open_run()
     }
 
-    /// Adds entries to the conversation; no model is asked.
+    /// Adds entries to the conversation, without a request to a model.
     ///
     /// Cancel: the entries are in the log or not.
     ///

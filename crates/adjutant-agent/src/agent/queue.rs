@@ -1,4 +1,4 @@
-//! Steering and follow-ups: messages for a run that is at work, or for the next one.
+//! Steering and follow-ups: messages for a running run, or for the next one.
 
 use adjutant_core::{Error, Lane, Post, PostNo};
 use adjutant_llm::{Entry, UserMessage};
@@ -35,10 +35,10 @@ impl Running {
 }
 
 impl AgentQueue<'_> {
-    /// Queues a message or a custom entry for the next request: after the results of the calls at work, before the run
-    /// would end.
+    /// Queues a message or a custom entry for the next request: after the results of the running calls, before the
+    /// run would end.
     ///
-    /// While no run is at work it waits for the next one, whose prompt it follows.
+    /// If no run is running it waits for the next one, whose prompt it follows.
     ///
     /// # Errors
     /// `Prompt` if the message is empty, a turn or a summary, `Full` if 1,000 messages wait.
@@ -46,7 +46,7 @@ impl AgentQueue<'_> {
         self.push(Lane::Steering, message.into(), Manner::Waits)
     }
 
-    /// Queues a message or a custom entry for when the run would end: it goes on then, and that is what it answers next.
+    /// Queues a message or a custom entry for the end of the run: the run continues, and answers it next.
     ///
     /// # Errors
     /// Like [`steer`](AgentQueue::steer).
@@ -54,9 +54,9 @@ impl AgentQueue<'_> {
         self.push(Lane::FollowUp, message.into(), Manner::Waits)
     }
 
-    /// Queues a message for the next request, and ends the reply that is on its way; calls go on.
+    /// Queues a message for the next request, and interrupts the current reply; calls continue.
     ///
-    /// What was said is kept as an interrupted reply. All that waits before the message is placed with it.
+    /// The text so far is stored as an interrupted reply. All earlier messages in the queue are placed with it.
     ///
     /// # Errors
     /// Like [`steer`](AgentQueue::steer).
@@ -64,7 +64,7 @@ impl AgentQueue<'_> {
         self.push(Lane::Steering, message.into().into(), Manner::Interrupts)
     }
 
-    /// Takes back what waits in these lanes, and gives it: lane by lane, each oldest first.
+    /// Removes the messages from these lanes, and returns them: lane by lane, each oldest first.
     #[must_use]
     pub fn clear(self, lanes: &[Lane]) -> Vec<Entry> {
         lanes
@@ -84,10 +84,10 @@ impl AgentQueue<'_> {
         self.session.queues().waiting()
     }
 
-    /// Says something to the session, whoever owns its log: the run that goes on there hears it, or the next one.
+    /// Posts a message to the session, whoever owns its log: the current run there receives it, or the next one.
     ///
-    /// An answer to a pause of a run that is parked counts when that run is resumed; a wish to stop counts for the run
-    /// that is open, and for none if none is.
+    /// An answer to a pause of a parked run counts when that run is resumed; a cancellation counts only for an open
+    /// run.
     ///
     /// # Errors
     /// `Journal` if there is no such log yet, too many posts wait, or the journal takes none.

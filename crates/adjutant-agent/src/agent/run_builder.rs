@@ -25,14 +25,14 @@ use crate::{
 
 /// A run that has not begun: await it for its result, or read its events with [`stream`](RunBuilder::stream).
 ///
-/// What is not said here is as the agent has it.
+/// The agent's settings apply by default.
 ///
 /// Cancel: a run that has begun is cancelled; its turn is closed in the background.
 ///
 /// # Errors
-/// `Busy` if the session is running, `Prompt` if the prompt is empty or there is nothing to go on with, `Paused` if a run
-/// waits for answers, `Answers` if they are not those that the run waits for, `Failed` if the run failed (the error holds
-/// its result), `Journal` if the log could not be used. Limits and cancels are outcomes, not errors.
+/// `Busy` if the session is running, `Prompt` if the prompt is empty or no conversation exists to continue, `Paused`
+/// if a run waits for answers, `Answers` if they do not match the pauses of the run, `Failed` if the run failed (the
+/// error contains its result), `Journal` if the log could not be used. Limits and cancels are outcomes, not errors.
 #[must_use = "a run begins when it is awaited or streamed"]
 pub struct RunBuilder {
     state: State,
@@ -55,7 +55,7 @@ struct Idle {
 }
 
 impl Agent {
-    /// Runs the agent on a prompt; with [`Continue`](crate::Continue) on what is there.
+    /// Runs the agent on a prompt; with [`Continue`](crate::Continue) on the existing conversation.
     pub fn run(&self, prompt: impl Into<Prompt>) -> RunBuilder {
         let prompts = prompt.into().checked();
         RunBuilder::new(
@@ -64,19 +64,19 @@ impl Agent {
         )
     }
 
-    /// Goes on with a run that waits for answers, or that the program before this one left open.
+    /// Resumes a run that waits for answers, or that a previous program left open.
     ///
-    /// Every pause that nobody here could answer needs its answer, except those that have run out of time. A run that
-    /// was left open without such a pause needs none. Answers that were posted meanwhile count too, unless another one is
-    /// given here; if someone posted the wish to stop, the run ends instead. If the answers are not those that the run
-    /// waits for, nothing is lost. Turns that are set here count from the run's first one.
+    /// Every pause that no one here could answer needs an answer, except expired ones. A run that was left open
+    /// without such a pause needs none. Posted answers count too, unless another one is given here; if a cancellation
+    /// was posted, the run ends instead. If the answers do not match the pauses of the run, nothing is lost. Turns
+    /// set here count from the run's first one.
     ///
-    /// The run goes on as it was begun, in any process: with its instructions as they were resolved then, its state, its
-    /// chosen model and its limits. What is set here differs from here on, and after the next crash too.
+    /// The run continues with its original settings, in any process: its resolved instructions, its state, its chosen
+    /// model and its limits. Settings made here apply from here on, and after the next crash too.
     ///
     /// # Errors
-    /// Beside those of a run, `Model` if this agent does not know the model that the run goes by: give it, or another
-    /// one to go on with, by [`model`](RunBuilder::model).
+    /// In addition to the errors of a run, `Model` if this agent does not know the run's model: pass it, or another
+    /// one to continue with, by [`model`](RunBuilder::model).
     pub fn resume(&self, answers: Vec<Answered>) -> RunBuilder {
         RunBuilder::new(self, Ok(Begin::resume(answers)))
     }
@@ -118,9 +118,9 @@ impl RunBuilder {
         self.with(|idle| idle.deadline = Some(within))
     }
 
-    /// Sets the model of this run; of one that is resumed, the model that it goes on with.
+    /// Sets the model of this run; for a resumed run, the model to continue with.
     ///
-    /// The run's log names it: whoever resumes the run must know a model of this id, or give one.
+    /// The run's log contains its id: to resume the run, know a model of this id, or pass one.
     pub fn model(self, model: impl Model + 'static) -> Self {
         self.with(|idle| {
             idle.terms().model = Some(model.info().id.clone());
@@ -130,32 +130,32 @@ impl RunBuilder {
 
     /// Sets what instructions and sections know by a name in this run; it wins over the agent's.
     ///
-    /// It is in the run's log. If a run that is resumed is given some, its instructions are made anew.
+    /// It is in the run's log. If a resumed run gets new state, its instructions are resolved again.
     pub fn state(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.with(|idle| {
             idle.terms().state.insert(name.into(), value.into());
         })
     }
 
-    /// Makes the instructions of a run that is resumed anew, and those of agents under it: those in its log count no
-    /// more, nor do the state and the wanted answer that it names. For a log that came from somebody else, and after a
-    /// change of the agent that open runs should follow.
+    /// Resolves the instructions of a resumed run and its sub-agents again: those in its log are ignored, and so are
+    /// the state and the requested output in it. Use it for a log of untrusted origin, and after a change of the
+    /// agent that open runs should follow.
     pub fn instruct_anew(self) -> Self {
         self.with(|idle| Arc::make_mut(&mut idle.setup).anew = true)
     }
 
-    /// Leaves the session due when the run has ended, until somebody marks its log idle: who waits for the run can be told
-    /// of it whatever crashes. Whoever resumes the run says so again.
+    /// Leaves the session queued when the run has ended, until its log is marked idle, so that its waiter is notified
+    /// in spite of any crash. Set it again to resume the run.
     pub fn awaited(self) -> Self {
         self.with(|idle| Arc::make_mut(&mut idle.setup).awaited = true)
     }
 
-    /// Cancels this run when someone wishes to stop.
+    /// Cancels this run when this token is cancelled.
     pub fn cancel(self, cancel: Cancel) -> Self {
         self.with(|idle| idle.cancel = Some(cancel))
     }
 
-    /// Begins the run as a stream of its events; what is found out later than at once is its last event.
+    /// Starts the run as a stream of its events; errors that are not found immediately are in its last event.
     ///
     /// # Errors
     /// `Busy` if the session is running, `Prompt` if the prompt is empty.

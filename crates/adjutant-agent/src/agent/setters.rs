@@ -38,19 +38,20 @@ impl Agent {
         self.with(|setup| setup.who(who))
     }
 
-    /// Sets the instructions: a text, which is the system prompt exactly, a template, or what a source says at each start.
+    /// Sets the instructions: a text, which is the exact system prompt, a template, or a source that is called at
+    /// each start.
     #[must_use]
     pub fn instructions(self, instructions: impl Into<Instructions>) -> Self {
         self.with(|setup| setup.instructions(instructions))
     }
 
-    /// Adds a section of the system prompt, after those that are there.
+    /// Adds a section of the system prompt, after the existing ones.
     #[must_use]
     pub fn section(self, section: impl Section + 'static) -> Self {
         self.with(|setup| setup.section(section))
     }
 
-    /// Adds the sections that a component registers, and what it says about them.
+    /// Adds the sections that a component registers, with its settings for them.
     #[must_use]
     pub fn sections(self, sections: &Sections) -> Self {
         self.with(|setup| setup.sections(sections))
@@ -102,33 +103,34 @@ impl Agent {
         self.with(|setup| setup.alternative(model))
     }
 
-    /// Adds an effect, after those that are there.
+    /// Adds an effect, after the existing ones.
     #[must_use]
     pub fn effect(self, effect: impl Effect + 'static) -> Self {
         self.with(|setup| setup.effect(effect))
     }
 
-    /// Adds hooks, after those that are there.
+    /// Adds hooks, after the existing ones.
     #[must_use]
     pub fn hooks(self, hooks: Hooks) -> Self {
         self.with(|setup| setup.hooks(hooks))
     }
 
-    /// Adds a hook, after those that are there; the type of its point says where it stands.
+    /// Adds a hook, after the existing ones; the type of its argument selects its point.
     #[must_use]
     pub fn on<P: Point>(self, hook: impl Hook<P> + 'static) -> Self {
         self.with(|setup| setup.on(hook))
     }
 
-    /// Adds a middleware, inside those that are there.
+    /// Adds a middleware, inside the existing ones.
     #[must_use]
     pub fn middleware(self, middleware: impl Middleware + 'static) -> Self {
         self.with(|setup| setup.middleware(middleware))
     }
 
-    /// Sets what the model is shown of the application's own entries; those that give `None` stay hidden.
+    /// Sets the conversion of the application's own entries for the model; entries that convert to `None` stay
+    /// hidden.
     ///
-    /// What an entry becomes is recorded when the first request after it is made, and stays.
+    /// The result of a conversion is recorded with the first request after the entry, and stays.
     #[must_use]
     pub fn convert(
         self,
@@ -139,10 +141,10 @@ impl Agent {
 
     /// Sets the function that answers pauses in place, while the run waits; by default the run parks.
     ///
-    /// It sees the agent and the pause, and gives `None` if it cannot answer: the run parks then, unless someone else
-    /// answers. An answer that does not fit the question counts as none, and a warning tells. Nobody waits beyond the
-    /// pause's deadline: it has expired then. A panic denies what needs approval, and counts as no answer to
-    /// everything else. If the run is cancelled, the pause stays open.
+    /// It receives the agent and the pause, and returns `None` if it cannot answer: the run parks then, unless
+    /// another answer arrives. An answer that does not fit the question is ignored with a warning. The pause expires
+    /// at its deadline. A panic denies approvals, and leaves every other pause unanswered. If the run is cancelled,
+    /// the pause stays open.
     #[must_use]
     pub fn responder<F, Fut>(self, answer: F) -> Self
     where
@@ -166,7 +168,7 @@ impl Agent {
         self
     }
 
-    /// Lowers how many requests one run may make; a number above what it may make already changes nothing.
+    /// Lowers the maximum number of requests of one run; a number above the current limit changes nothing.
     #[must_use]
     pub fn cap_turns(self, turns: u32) -> Self {
         let most = self.limits.max_turns.map_or(turns, |most| most.min(turns));
@@ -186,7 +188,8 @@ impl Agent {
         self.with(|setup| setup.calls(change))
     }
 
-    /// Adds a rule that says which calls need someone's word; it sees arguments that fit. Its panic refuses the call.
+    /// Adds a rule that decides which calls need an approval; it receives validated arguments. Its panic refuses the
+    /// call.
     #[must_use]
     pub fn approve_when(
         self,
@@ -231,7 +234,7 @@ impl Agent {
 }
 
 impl Floor {
-    /// The agent with this floor, in the place of the one that it has.
+    /// Returns the agent with this context fitting, in place of its own.
     #[must_use]
     pub fn install(self, agent: Agent) -> Agent {
         agent.with(|setup| Setup {

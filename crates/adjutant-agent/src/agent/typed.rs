@@ -1,4 +1,4 @@
-//! A run that is wanted to come to a value: who waits for it, and who reads it while it comes.
+//! A run with a typed output: as a future, or as a stream of partial values.
 
 use std::{
     fmt,
@@ -34,10 +34,10 @@ pub struct TypedResult<T> {
 
 /// A run that is wanted to come to a value: await it, or read its events with [`stream`](OutputRun::stream).
 ///
-/// A run that is resumed wants what it was begun with; a validator is to be given again.
+/// A resumed run keeps the output that it was started with; pass its validator again.
 ///
 /// # Errors
-/// As those of a [`RunBuilder`], and: `Prompt` if the schema is none, `Failed` if no answer was what is wanted,
+/// The errors of a [`RunBuilder`], and: `Prompt` if the schema is not valid, `Failed` if no answer was valid,
 /// `Unanswered` if the run ended without one: at a limit, cancelled, waiting.
 #[must_use = "a run begins when it is awaited or streamed"]
 pub struct OutputRun<T> {
@@ -45,7 +45,7 @@ pub struct OutputRun<T> {
     output: Result<Output<T>, Error>,
 }
 
-/// A live run that is wanted to come to a value: its events, and after them the value as far as it is known.
+/// A live run with a typed output: its events, each followed by the current partial value.
 #[must_use = "a run does nothing until its events are read"]
 pub struct OutputStream<T> {
     running: Running,
@@ -60,7 +60,7 @@ pub struct OutputStream<T> {
 pub enum OutputStep {
     /// An event of the run.
     Event(Box<Event>),
-    /// The answer as far as it was said. It only grows, until `ReplyRetracted` or `OutputRefused` makes it void.
+    /// The answer so far. It only grows, until `ReplyRetracted` or `OutputRefused` voids it.
     Partial(Value),
 }
 
@@ -106,7 +106,7 @@ impl<T: DeserializeOwned> OutputRun<T> {
     /// Begins the run as a stream of its events and of the value while it comes.
     ///
     /// # Errors
-    /// As [`RunBuilder::stream`], and `Prompt` if the schema is none.
+    /// As [`RunBuilder::stream`], and `Prompt` if the schema is not valid.
     pub fn stream(self) -> Result<OutputStream<T>, Error> {
         let goal = self.output?.goal();
         let partial = goal.shape.partial();
@@ -131,7 +131,7 @@ impl<T: DeserializeOwned + 'static> IntoFuture for OutputRun<T> {
 }
 
 impl<T: DeserializeOwned> OutputStream<T> {
-    /// The live run: it can be stopped, and things can be said to it.
+    /// Returns the live run, to cancel it or to send it messages.
     pub fn running(&self) -> &Running {
         &self.running
     }
@@ -150,7 +150,7 @@ impl<T: DeserializeOwned> OutputStream<T> {
 impl<T> OutputStream<T> {
     /// Follows the answer; the value, if it has grown.
     fn see(&mut self, event: &Event) -> Option<Value> {
-        // Those of agents under it answer somebody else.
+        // Replies of sub-agents belong to other requests.
         if event.who.depth > 0 {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Agents under the first one that are at work: found by name from outside, steered, asked and stopped.
+//! Running sub-agents: found by name from outside, steered, queried and cancelled.
 
 use std::{fmt, pin::pin, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
 /// The largest number of agents that an error names.
 const MAX_NAMED: usize = 20;
 
-/// An agent under the first one of a session that was at work when it was found.
+/// A sub-agent of a session that was running when it was found.
 #[derive(Clone)]
 pub struct WorkingAgent {
     /// The agent.
@@ -29,7 +29,7 @@ pub struct WorkingAgent {
 }
 
 impl AgentQueue<'_> {
-    /// The agents under the first one that are at work, by thread.
+    /// Returns the running sub-agents, by thread.
     pub fn agents(self) -> Vec<WorkingAgent> {
         let at_work = self
             .session
@@ -42,10 +42,10 @@ impl AgentQueue<'_> {
             .collect()
     }
 
-    /// The agent at work of this name, path or thread.
+    /// Returns the running agent of this name, path or thread.
     ///
     /// # Errors
-    /// `Agent` if there is none, or several have the name.
+    /// `Agent` if it does not exist, or several have the name.
     pub fn agent(self, name: &str) -> Result<WorkingAgent, Error> {
         let all = self.agents();
         let is_it = |it: &&WorkingAgent| {
@@ -99,7 +99,7 @@ impl WorkingAgent {
             .push(Lane::Steering, message.into(), Manner::Waits)
     }
 
-    /// Asks it something, and waits for the text of the first reply that comes after: it goes on with its work.
+    /// Sends it a question, and waits for the text of the first reply after it: the agent continues its work.
     ///
     /// Cancel: the question stays queued.
     ///
@@ -137,7 +137,7 @@ impl WorkingAgent {
                 _ => {}
             }
         }
-        // Nobody answers it any more.
+        // It will not be answered any more.
         let _ = question.withdraw();
         Err(Error::Agent(
             Arc::clone(&self.who.name),
@@ -145,7 +145,7 @@ impl WorkingAgent {
         ))
     }
 
-    /// Wishes that it stops, with all under it.
+    /// Cancels it, with all agents under it.
     pub fn stop(&self) {
         self.at_work.inbox.push(Input::Cancel(CancelBy::User));
     }

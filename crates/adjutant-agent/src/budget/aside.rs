@@ -12,7 +12,7 @@ use super::{
     reservation::{bound, request_of},
 };
 
-/// Returns what a request of a helper needs of a budget. It is no request of the run.
+/// Returns the budget that a helper's request needs. It is not a request of the run.
 pub(crate) fn need(model: &dyn Model, request: &Request) -> ReservationRequest {
     let input = request.entries.tokens().saturating_add(bound(request));
     let mut wanted = request_of(model.info(), request, input, false);
@@ -20,7 +20,7 @@ pub(crate) fn need(model: &dyn Model, request: &Request) -> ReservationRequest {
     wanted
 }
 
-/// Holds what a request needs, and cuts its output to what is left.
+/// Holds the budget that a request needs, and lowers its output to the rest.
 ///
 /// Cancel: nothing is held.
 pub(crate) async fn hold(
@@ -35,9 +35,9 @@ pub(crate) async fn hold(
     Ok(held)
 }
 
-/// Asks a model; `bill` hears what each attempt used, with its cost where a price is known.
+/// Sends a request to a model; `bill` receives the usage of each attempt, with its cost where a price is known.
 ///
-/// Cancel: what was used is billed, as far as the provider has told it.
+/// Cancel: the usage that the provider has reported is billed.
 pub(crate) async fn ask(
     model: &dyn Model,
     request: Request,
@@ -79,7 +79,7 @@ struct Attempt<'a, F: FnMut(Usage, Option<NanoUsd>)> {
 
 impl<F: FnMut(Usage, Option<NanoUsd>)> Attempt<'_, F> {
     fn add(&mut self, usage: Usage) {
-        // Nothing said is not nothing spent.
+        // Missing usage does not mean that nothing was spent.
         if usage.total() > 0 {
             let info = self
                 .asked

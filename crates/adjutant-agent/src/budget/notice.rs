@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::Budget;
 
-/// The key of the memo that says in which run it was told.
+/// The key of the memo with the run in which the notice was sent.
 pub(crate) const KEY: &str = "budget";
-/// From which share on it is told, in percent.
+/// The share from which the notice is sent, in percent.
 const TELL_PERCENT: u128 = 80;
 
 /// The text of the reminder that belongs into the next request, and the memo that keeps it from coming twice.

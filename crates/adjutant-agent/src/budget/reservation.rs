@@ -1,4 +1,4 @@
-//! The need of a request of a budget, as far as it can be known before the request is made.
+//! The budget that a request needs, estimated before the request is sent.
 
 use adjutant_core::Spend;
 use adjutant_llm::{Estimate, ModelInfo, NanoUsd, Price, Request, ToolDecl, Usage};
@@ -14,7 +14,7 @@ const LAST_OUTPUT: u64 = 2_048;
 /// The number of tokens that a tool's declaration has besides its texts.
 const TOOL_FRAME: u64 = 8;
 
-/// Returns the need of a request whose input is estimated at this; `last` says if the run ends with it.
+/// Returns the need of a request with this estimated input; `last` is true if the run ends with it.
 pub(crate) fn request_of(
     info: &ModelInfo,
     request: &Request,
@@ -42,8 +42,8 @@ pub(crate) fn request_of(
     }
 }
 
-/// Returns the tokens that system prompt and tools take at most: what is reserved must not be too small, so that frames
-/// of declarations count here, unlike in [`EffectContext::overhead`](crate::EffectContext::overhead).
+/// Returns the maximum number of tokens of system prompt and tools: a reservation must not be too small, so frames of
+/// declarations count here, unlike in [`EffectContext::overhead`](crate::EffectContext::overhead).
 pub(crate) fn bound(request: &Request) -> u64 {
     let tool = |tool: &ToolDecl| {
         TOOL_FRAME + Estimate.count(&tool.description) + Estimate.count(&tool.schema.to_string())

@@ -19,17 +19,17 @@ const USUAL_OUTPUT: u64 = 8_192;
 /// The first node.
 const ROOT: NodeId = 0;
 
-/// All nodes of a tree, and who waits in line.
+/// All nodes of a tree, and the waiting line.
 #[derive(Debug)]
 pub(super) struct BudgetTree {
     nodes: Vec<BudgetNode>,
     free: Vec<NodeId>,
     /// The requests that wait, in the order of arrival.
     line: BTreeMap<u64, WaitingRequest>,
-    /// The decisions that were not heard yet, with the node that asked.
+    /// The decisions that were not received yet, with the requesting node.
     decided: BTreeMap<u64, (NodeId, Decided)>,
     tickets: u64,
-    /// The places of agents that were at work when their log was left, with the nodes that they are counted in.
+    /// The places of agents that were running when their log was left, with the nodes that count them.
     kept: BTreeMap<ThreadId, NodeId>,
 }
 
@@ -115,7 +115,7 @@ impl BudgetTree {
         id
     }
 
-    /// A node that nobody holds: nothing is held in it and nobody waits for it.
+    /// Removes a node without handles: nothing is held in it and no one waits for it.
     pub(super) fn remove(&mut self, id: NodeId) {
         self.give_up(|_, node| node == id);
         if id != ROOT {
@@ -212,8 +212,8 @@ impl BudgetTree {
         Ok(())
     }
 
-    /// Keeps places for agents until they begin or are given up: nobody else begins in them. Nobody waits for a place, so
-    /// none that is kept can hold anybody up who is at work.
+    /// Reserves places for agents until they start or the places are released: other agents cannot take them. No one
+    /// waits for a place, so a reserved one cannot block a running agent.
     pub(super) fn keep(&mut self, id: NodeId, threads: Vec<ThreadId>) {
         for thread in threads {
             self.change(id, |node| node.agents = node.agents.saturating_add(1));
@@ -279,7 +279,7 @@ impl BudgetTree {
             .max_by_key(share)
     }
 
-    /// Joins the line; whoever can be served is served.
+    /// Joins the line, and serves the requests that can be served.
     pub(super) fn enter(&mut self, node: NodeId, request: ReservationRequest) -> u64 {
         self.tickets += 1;
         self.line.insert(
@@ -303,7 +303,7 @@ impl BudgetTree {
         self.decided.remove(&ticket).map(|(_, decided)| decided)
     }
 
-    /// Leaves the line; what was held is given back.
+    /// Leaves the line; a held amount is returned.
     pub(super) fn leave(&mut self, ticket: u64) {
         self.line.remove(&ticket);
         if let Some((node, Decided::Held { held, .. })) = self.decided.remove(&ticket) {
@@ -312,7 +312,7 @@ impl BudgetTree {
         self.serve();
     }
 
-    /// Serves the line from its front: nobody overtakes where someone before them waits.
+    /// Serves the line from its front: a request is never overtaken by one that needs the same node.
     fn serve(&mut self) {
         let mut full: BTreeSet<NodeId> = BTreeSet::new();
         let mut at = 0;
@@ -413,7 +413,7 @@ impl BudgetTree {
 }
 
 impl BudgetNode {
-    /// The caps on requests, with what was spent of them.
+    /// Returns the caps of the request, with their usage.
     fn uses(&self) -> impl Iterator<Item = (Limit, u64, u64)> + use<> {
         let BudgetNode { caps, spent, .. } = self;
         let tokens = caps.tokens.map(|cap| (Limit::Tokens, spent.tokens, cap));

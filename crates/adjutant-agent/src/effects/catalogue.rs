@@ -1,6 +1,6 @@
 //! The effect `catalogue`: tools that are too many to be listed are found by a tool, and stay once they were loaded.
 //!
-//! How they are found is in `catalogue/find.rs`.
+//! The search is in `catalogue/find.rs`.
 
 mod find;
 
@@ -29,9 +29,9 @@ const MAX_MADE: usize = 16;
 /// Toolboxes whose tools are listed while they are few, and found by the tool `find_tools` once they take more than a share
 /// of the model's window, 10 % by default, or are more than the model takes in a request.
 ///
-/// What a conversation has loaded stays to its end, in the order of loading, so that the list only grows at its end: it is
-/// remembered in the log, so that another program, a fork and a compacted conversation have it too. A call of a tool that
-/// is not loaded is refused with a hint. Once tools were left out they are, also if they become fewer.
+/// Loaded tools stay to the end of the conversation, in the order of loading, so that the list only grows at its end.
+/// The log records them, so that another program, a fork and a compacted conversation have them too. A call of a tool
+/// that is not loaded is refused with a hint. Once tools were omitted, they stay omitted even if their number falls.
 #[derive(Debug)]
 pub struct Catalogue {
     toolboxes: Composite,
@@ -40,24 +40,24 @@ pub struct Catalogue {
     made: Mutex<Vec<(Shelf, Toolset)>>,
 }
 
-/// What the thread has loaded, in that order.
+/// The tools that the thread has loaded, in that order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct CatalogueMemo {
     loaded: Vec<ToolName>,
 }
 
-/// All tools, and those that are loaded.
+/// All tools, and the loaded ones.
 #[derive(Debug, Clone)]
 struct Shelf {
     all: Toolset,
     loaded: Vec<ToolName>,
-    /// How many tokens the loaded ones may take.
+    /// The maximum number of tokens of loaded tools.
     most: u64,
     /// The number of tools that may be loaded.
     room: usize,
 }
 
-/// What came of the wish to load a tool.
+/// The result of a request to load a tool.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Load {
     Done,
@@ -163,7 +163,7 @@ impl Effect for Catalogue {
 }
 
 impl Shelf {
-    /// The loaded tools, as far as they are still there.
+    /// The loaded tools that still exist.
     fn bound(&self) -> impl Iterator<Item = &Bound> {
         self.loaded
             .iter()
@@ -199,7 +199,7 @@ impl Shelf {
     }
 }
 
-/// The tools that the newest turns wish to load, in order.
+/// The tools that the latest turns request to load, in order.
 fn wishes<'a>(
     turns: impl Iterator<Item = &'a Arc<Stored>>,
     is_first: bool,
@@ -215,7 +215,7 @@ fn wishes<'a>(
                 let names = result.details[LOADED].as_array().into_iter().flatten();
                 wishes.extend(names.filter_map(|name| Some(ToolName::from(name.as_str()?))));
             } else if is_first && all.get(call.name.as_str()).is_some() {
-                // All were listed so far: what was called stays.
+                // All were listed so far: called tools stay.
                 wishes.push(call.name.clone());
             }
         }

@@ -7,7 +7,7 @@ pub(super) fn clip(text: &str, max_chars: usize) -> &str {
         .map_or(text, |(end, _)| &text[..end])
 }
 
-/// The first characters of a text in one line; says with an ellipsis that there is more.
+/// Returns the first characters of a text in one line, with an ellipsis if it was cut.
 pub(super) fn preview(text: &str, max_chars: usize) -> String {
     // White space is bounded too, so that a long text is not read to its end.
     let head = clip(text, max_chars.saturating_mul(4).saturating_add(4));

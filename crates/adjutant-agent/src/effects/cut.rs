@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use adjutant_llm::{Edit, Entry, EntryId, Estimate, Origin, Stored, Summary, Transcript};
 
-/// The beginning of a note on what was left out, so that the next one takes its place.
+/// The start of a note about omitted entries, so that the next one replaces it.
 const NOTE: &str = "[Left out to make room: ";
 
 /// The beginning of a view that can give way to a text: whole entries, so that a call never loses its result.
@@ -12,18 +12,18 @@ const NOTE: &str = "[Left out to make room: ";
 pub struct Cut {
     /// The entries that give way, or stay before the text, oldest first.
     pub entries: Vec<Arc<Stored>>,
-    /// Those of them that stay, oldest first: the newest prompt, and pinned ones.
+    /// The entries that stay, oldest first: the latest prompt, and pinned ones.
     pub keep: Vec<EntryId>,
     /// The number of entries that give way.
     pub folded: usize,
-    /// The estimated size of those that give way.
+    /// The estimated size of the removed entries.
     pub tokens: u64,
     upto: EntryId,
     covers: u64,
 }
 
 impl Cut {
-    /// Everything before the newest entries, as far as it gives way; `None` if nothing does.
+    /// Selects everything before the latest entries that can be removed; `None` if nothing can.
     ///
     /// The newest entries may have `recent` tokens, by estimate, and the newest one stays always; pinned entries before
     /// them may keep `pinned` tokens.
@@ -31,7 +31,7 @@ impl Cut {
         Self::before(items, newest(items, recent), pinned)
     }
 
-    /// Everything before a place, as far as it gives way; pinned entries there may keep so many tokens.
+    /// Selects everything before a place that can be removed; pinned entries there may keep this many tokens.
     pub fn before(items: &Transcript, end: usize, pinned: u64) -> Option<Self> {
         let mut keep = kept(items, end, pinned);
         let before = || (0..end).filter_map(|at| items.get(at));
@@ -72,7 +72,7 @@ impl Cut {
             })
     }
 
-    /// Returns the number of tokens that the view loses if this text stands for the folded entries.
+    /// Returns the number of tokens that the view loses if this text replaces the folded entries.
     pub fn gain(&self, text: &str) -> u64 {
         let summary = Entry::Summary(Summary {
             text: text.into(),
@@ -81,7 +81,7 @@ impl Cut {
         self.tokens.saturating_sub(Estimate::entry(&summary))
     }
 
-    /// A note that stands for what is folded, after the summary of an earlier fold.
+    /// Returns a note that replaces the folded entries, after the summary of an earlier fold.
     pub fn note(&self) -> Arc<str> {
         let earlier = self.previous().map_or("", |summary| &*summary.text);
         let earlier = earlier
@@ -96,7 +96,7 @@ impl Cut {
         .into()
     }
 
-    /// The edit that shows this text in the place of what is folded.
+    /// Returns the edit that replaces the folded entries by this text.
     pub fn into_fold(self, text: Arc<str>) -> Edit {
         Edit::Fold {
             upto: self.upto,
@@ -122,7 +122,7 @@ fn newest(items: &Transcript, budget: u64) -> usize {
     at
 }
 
-/// The entries before a place that stay: what the model was asked to do last, and what is pinned, newest first.
+/// Returns the entries before a place that stay: the latest task of the model, and pinned entries, newest first.
 fn kept(items: &Transcript, end: usize, budget: u64) -> BTreeSet<EntryId> {
     let mut keep = BTreeSet::new();
     let newest = |wanted: fn(&Origin) -> bool| {

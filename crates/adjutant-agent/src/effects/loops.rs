@@ -1,4 +1,4 @@
-//! The effect `loop_detect`: says so when the same call is made again and again.
+//! The effect `loop_detect`: reminds the model when it repeats the same call.
 
 use adjutant_core::RunNo;
 use adjutant_llm::{Call, EntryId};
@@ -11,8 +11,8 @@ use crate::effect::{Action, Effect, EffectContext, EffectError};
 
 /// Reminds the model when it makes the same call several times in a row, and again with each further time.
 ///
-/// Calls are the same if they ask for the same tool with the same JSON, however that is written. Another call in
-/// between begins the count anew, and so does another run.
+/// Calls are the same if they call the same tool with the same JSON value. Another call in between resets the count,
+/// and so does another run.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LoopDetect {
@@ -25,7 +25,7 @@ pub struct LoopDetect {
 #[derive(Serialize, Deserialize)]
 struct LoopMemo {
     run: RunNo,
-    /// The newest turn when it was told.
+    /// The latest turn when the reminder was sent.
     at: EntryId,
     count: usize,
 }
@@ -67,7 +67,7 @@ impl Effect for LoopDetect {
             .take_while(|(_, call)| is_same(call, newest));
         let ids: Vec<EntryId> = std::iter::once(at).chain(same.map(|(id, _)| id)).collect();
         let count = match told {
-            // The loop that was told of goes on: it may be longer than what was looked at now.
+            // The reported loop continues: it may be longer than the examined part.
             Some(told) if ids.contains(&told.at) => {
                 told.count + ids.iter().filter(|id| **id > told.at).count()
             }

@@ -1,4 +1,4 @@
-//! The effect `observation_mask`: what tools gave long ago is shown as a line each. The history keeps it.
+//! The effect `observation_mask`: shows each old tool result as one line. The history keeps it.
 
 use adjutant_llm::Content;
 use async_trait::async_trait;
@@ -23,9 +23,9 @@ const PREVIEW_CHARS: usize = 80;
 pub struct ObservationMask {
     /// The share of the window that must be full; 0.6, and 0 for never.
     pub threshold: f64,
-    /// The number of the newest entries that are shown as they are; 10.
+    /// The number of latest entries that stay unchanged; 10.
     pub recent: usize,
-    /// The share that a step must gain of what stands from its first change on, 0 to 1; 0.3.
+    /// The minimum gain of a step, as a share of the content from its first change on, 0 to 1; 0.3.
     pub min_gain: f64,
 }
 

@@ -27,11 +27,11 @@ pub struct Offload {
     pub threshold: f64,
     /// The number of characters that a result must have; 2,000.
     pub min_chars: usize,
-    /// The number of the newest turns with results that are shown as they are; 6.
+    /// The number of latest turns with results that stay unchanged; 6.
     pub recent: usize,
     /// The number of characters of a result that stay in sight; 200.
     pub preview: usize,
-    /// The share that a step must gain of what stands from its first change on, 0 to 1; 0.3.
+    /// The minimum gain of a step, as a share of the content from its first change on, 0 to 1; 0.3.
     pub min_gain: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The effect `progress`: asks now and then for a note of what was reached, if there is a tool for notes.
+//! The effect `progress`: requests a progress note from time to time, if a tool for notes exists.
 
 use adjutant_llm::ToolName;
 use async_trait::async_trait;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::tail;
 use crate::effect::{Action, Effect, EffectContext, EffectError};
 
-/// Asks for a note of progress every few turns of a run, as long as the tool that takes notes is there.
+/// Requests a progress note every few turns of a run, while the notes tool is available.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProgressNotes {

@@ -1,4 +1,4 @@
-//! The effect `reflection`: asks the model to think before it goes on, when everything it tries fails.
+//! The effect `reflection`: prompts the model to think when all its attempts fail.
 
 use adjutant_core::RunNo;
 use adjutant_llm::{CallResult, EntryId, Turn};
@@ -9,12 +9,13 @@ use serde_json::json;
 use super::tail;
 use crate::effect::{Action, Effect, EffectContext, EffectError};
 
-/// The number of turns that are looked at: a longer row of failures is told of no more.
+/// The number of examined turns: a longer row of failures is no longer reported.
 const MAX_ROW: usize = 100;
 
-/// Asks the model to reflect when all calls of several turns in a row failed, and again with each further such turn.
+/// Prompts the model to reflect when all calls of several turns in a row failed, and again with each further such
+/// turn.
 ///
-/// A success begins the count anew, and so do a message of anyone but the framework, and another run.
+/// A success resets the count, and so do a message from outside the framework, and another run.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reflection {
@@ -25,7 +26,7 @@ pub struct Reflection {
 #[derive(PartialEq, Serialize, Deserialize)]
 struct ReflectMemo {
     run: RunNo,
-    /// The newest turn when it was told.
+    /// The latest turn when the reminder was sent.
     at: EntryId,
 }
 

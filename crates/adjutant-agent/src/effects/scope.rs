@@ -1,4 +1,4 @@
-//! The effect `tool_scope`: leaves tools out. What is left out is not shown, and refused if it is called.
+//! The effect `tool_scope`: omits tools. They are not declared, and refused if they are called.
 
 use adjutant_llm::ToolName;
 use async_trait::async_trait;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::effect::{Action, Effect, EffectContext, EffectError};
 
-/// Leaves tools out of every turn: those of a list, or all that are not in a list. Several scopes intersect.
+/// Omits tools from every turn: the tools in a list, or all tools not in a list. Several scopes intersect.
 ///
 /// An allow list does not touch what other effects offer; an exclude list does.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::effect::{Action, EffectContext, Phase};
 
-/// The least gain of a step, as a share of the tokens that the provider must read anew for it.
+/// The minimum gain of a step, as a share of the tokens that the provider must read again for it.
 pub(super) const MIN_GAIN: f64 = 0.3;
-/// Entries that are not worth a step are passed over for good once there are this many: what comes later gains more
-/// without them, and no turn looks at many entries in vain.
+/// Entries whose change is not worth a step are skipped permanently once there are this many: later steps gain more
+/// without them, and turns do not examine many entries in vain.
 const MAX_IDLE: usize = 64;
 /// The effect after which others may shorten a result once more.
 pub(super) const TRIM: &str = "trim_tool_results";
-/// The field of a shortened result that says, for the application alone, what shortened it.
+/// The field of a shortened result with the effect that shortened it, for the application only.
 const MARK: &str = "shown_by";
 
 /// The part of the view that a step does not touch.
@@ -25,11 +25,11 @@ const MARK: &str = "shown_by";
 pub(super) enum Spared {
     /// The newest entries.
     Entries(usize),
-    /// The newest turns with results, and what came after.
+    /// The latest turns with results, and everything after them.
     Turns(usize),
 }
 
-/// A step: when it is worth while, and what it spares.
+/// A step: its condition, and its gain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShrinkStep {
     pub(super) kind: &'static str,
@@ -47,8 +47,8 @@ struct ShrinkMemo {
 }
 
 impl ShrinkStep {
-    /// Returns the actions that the effect wants; `shorten` gives the shown part of a successful result from now on, if
-    /// that is less.
+    /// Returns the actions of the effect; `shorten` returns the shortened form of a successful result, if it is
+    /// smaller.
     pub(super) fn act(
         &self,
         cx: &EffectContext<'_>,
@@ -168,7 +168,7 @@ pub(super) fn shortened(
     ))
 }
 
-/// Returns the content of a result, with this text in the place of its own.
+/// Returns the content of a result with its text replaced by this one.
 pub(super) fn with_text(result: &CallResult, text: String) -> Vec<Content> {
     let mut text = Some(text);
     let one = |content: &Content| match content.as_text() {
@@ -178,7 +178,7 @@ pub(super) fn with_text(result: &CallResult, text: String) -> Vec<Content> {
     result.content.iter().filter_map(one).collect()
 }
 
-/// Errors and pinned results stay; what is shortened stays too, unless it was merely trimmed.
+/// Errors and pinned results stay; so do shortened results, unless they were merely trimmed.
 fn may_shorten(result: &CallResult, kind: &str) -> bool {
     let by = result.details.get(MARK).and_then(Value::as_str);
     let is_open = by.is_none_or(|by| by == TRIM && by != kind);

@@ -7,14 +7,14 @@ use serde_json::json;
 use super::tail;
 use crate::effect::{Action, EffectContext};
 
-/// The share of a budget at which the model is told.
+/// The share of a budget at which the model is notified.
 pub(super) const WARN: f64 = 0.8;
 
 #[derive(Serialize, Deserialize)]
 struct SpendingMemo {
     run: RunNo,
     told: bool,
-    /// The number of times that the budget was used up; each time someone let the run go on, it may use as much again.
+    /// The number of times that the budget was exhausted; each approval to continue allows the same amount again.
     used_up: u64,
 }
 

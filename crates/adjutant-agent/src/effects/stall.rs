@@ -1,4 +1,4 @@
-//! The effect `stall_detect`: says so when turns bring nothing new, and ends the run if that goes on.
+//! The effect `stall_detect`: reminds the model when turns bring nothing new, and ends the run if that continues.
 
 use std::{
     collections::HashMap,
@@ -21,16 +21,16 @@ const OUTCOMES: usize = 2;
 
 /// Reminds the model when its turns come to the same again and again, and ends the run if that lasts.
 ///
-/// Two turns come to the same if the same tools gave the same results; of calls that succeeded, the arguments count
-/// too. Similarity is the share of the newest turns that the two commonest repeated outcomes have: of six turns, five
-/// are enough for 0.8. The run ends with `Stalled` if it is still so a whole window after the reminder; progress in
-/// between, or another run, begins anew.
+/// Two turns are alike if the same tools returned the same results; for successful calls, the arguments count too.
+/// Similarity is the share of the latest turns with one of the two most common repeated outcomes: of six turns, five
+/// are enough for 0.8. The run ends with `Stalled` if nothing has changed a whole window after the reminder; progress
+/// in between, or another run, resets it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StallDetect {
     /// The number of the newest turns with calls that are compared; 6, and below 2 for never.
     pub window: usize,
-    /// The share of them that must be alike, above 0 and at most 1; 0.8, which stands for anything else too.
+    /// The minimum share of alike turns, above 0 and at most 1; 0.8, also for invalid values.
     pub similarity: f64,
 }
 
@@ -93,7 +93,7 @@ impl Effect for StallDetect {
                 vec![Action::Remember(json!(told)), Action::Remind(text.into())]
             }
             (true, Some(told)) if cx.turn.0.saturating_sub(told.turn.0) >= window => {
-                // Someone may let the run go on: it is told again then, before it ends again.
+                // The run may be allowed to continue: the reminder is sent again before the next end.
                 vec![Action::Remember(Value::Null), Action::Stop(Limit::Stalled)]
             }
             (true, Some(_)) => Vec::new(),
@@ -101,7 +101,7 @@ impl Effect for StallDetect {
     }
 }
 
-/// Returns the number of these turns that have one of the commonest outcomes; one that occurs only once is new.
+/// Returns the number of these turns with one of the most common outcomes; an outcome that occurs only once is new.
 fn repeated(outcomes: &[u64]) -> usize {
     let mut counts: HashMap<u64, usize> = HashMap::new();
     outcomes

@@ -14,7 +14,7 @@ pub(super) fn turns(history: &Transcript) -> impl Iterator<Item = (EntryId, &Tur
     })
 }
 
-/// The turns with calls since anyone but the framework said something, newest first.
+/// Returns the turns with calls since the last message from outside the framework, newest first.
 pub(super) fn unanswered(history: &Transcript) -> impl Iterator<Item = (EntryId, &Turn)> {
     until(history, |origin| !matches!(origin, Origin::Reminder { .. }))
 }
@@ -34,7 +34,7 @@ fn until(
     })
 }
 
-/// True if something may be said in this turn: not when it is prepared for the second time.
+/// True if a message may be added in this turn: not when it is prepared for the second time.
 pub(super) fn may_speak(cx: &EffectContext<'_>) -> bool {
     matches!(cx.phase, Phase::Request | Phase::Preview)
 }

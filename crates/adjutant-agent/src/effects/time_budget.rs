@@ -1,4 +1,4 @@
-//! The effect `time_budget`: how long a run may be at work.
+//! The effect `time_budget`: limits the running time of a run.
 
 use adjutant_core::Limit;
 use async_trait::async_trait;
@@ -7,16 +7,16 @@ use serde::Deserialize;
 use super::spending::{WARN, judge};
 use crate::effect::{Action, Effect, EffectContext, EffectError};
 
-/// Ends a run before another request once its time is over; tells the model once before.
+/// Ends a run before the next request once its time is over; notifies the model once before.
 ///
-/// Everything counts that takes time, models, tools and helpers. A call that is at work is not stopped: a deadline does
-/// that. An answer is never taken back.
+/// All time counts: models, tools and helpers. A running call is not stopped; use a deadline for that. An answer is
+/// never retracted.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimeBudget {
     /// The time, in milliseconds; 0 for no budget, the default.
     pub max_ms: u64,
-    /// The share of it at which the model is told; 0.8. At 0, and at 1 and more, it is never told.
+    /// The share of it at which the model is notified; 0.8. At 0, and at 1 and more, it is never notified.
     pub warn: f64,
 }
 

@@ -7,16 +7,16 @@ use serde::Deserialize;
 use super::spending::{WARN, judge};
 use crate::effect::{Action, Effect, EffectContext, EffectError};
 
-/// Ends a run before another request once it has used its tokens; tells the model once before.
+/// Ends a run before the next request once it has used its tokens; notifies the model once before.
 ///
-/// Everything counts that the run, its children and its helpers used, input and output, from the run's beginning. An
-/// answer is never taken back. If someone lets the run go on, it may use as much again.
+/// The usage of the run, its children and its helpers counts, input and output, from the run's start. An answer is
+/// never retracted. If the run is allowed to continue, it may use the same amount again.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TokenBudget {
     /// The number of tokens; 0 for no budget, the default.
     pub max_tokens: u64,
-    /// The share of them at which the model is told; 0.8. At 0, and at 1 and more, it is never told.
+    /// The share of them at which the model is notified; 0.8. At 0, and at 1 and more, it is never notified.
     pub warn: f64,
 }
 

@@ -19,9 +19,9 @@ use crate::effect::{Action, Effect, EffectContext, EffectError};
 pub struct TrimResults {
     /// The number of characters that stay of a result; 500.
     pub max_chars: usize,
-    /// The number of the newest turns with results that are shown as they are; 4.
+    /// The number of latest turns with results that stay unchanged; 4.
     pub recent: usize,
-    /// The share that a step must gain of what stands from its first change on, 0 to 1; 0.3.
+    /// The minimum gain of a step, as a share of the content from its first change on, 0 to 1; 0.3.
     pub min_gain: f64,
 }
 

@@ -1,4 +1,5 @@
-//! The effect `truncate`: whole turns are left out, oldest first, and what is still too long is cut. The history keeps all.
+//! The effect `truncate`: omits whole turns, oldest first, and cuts pieces that are still too long. The history keeps
+//! all.
 
 mod pieces;
 
@@ -14,10 +15,11 @@ const KIND: &str = "truncate";
 /// The part of what stays that pinned entries may keep: one of so many.
 const PINNED_PART: u64 = 5;
 
-/// Makes a request fit that does not, without a model: a note stands for the oldest turns, long pieces are cut.
+/// Shrinks a request that does not fit, without a model: a note replaces the oldest turns, and long pieces are cut.
 ///
-/// It acts as a step of the [`Floor`](crate::Floor), and when the provider says that the request does not fit. Calls
-/// keep their results; the newest prompt and the newest entry stay, but keep only beginning and end if they are too long.
+/// It acts as a step of the [`Floor`](crate::Floor), and when the provider reports that the request does not fit.
+/// Calls keep their results; the latest prompt and the latest entry stay, but keep only their start and end if they
+/// are too long.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Truncate {

@@ -1,4 +1,4 @@
-//! The effect `turn_notice`: tells the model that its run comes near its last turn.
+//! The effect `turn_notice`: notifies the model that its run is near its last turn.
 
 use adjutant_core::RunNo;
 use async_trait::async_trait;
@@ -8,11 +8,11 @@ use serde_json::json;
 use super::tail;
 use crate::effect::{Action, Effect, EffectContext, EffectError};
 
-/// Tells the model once a run that it comes near the limit of its turns. It sets no limit itself.
+/// Notifies the model once a run that it is near the limit of its turns. It sets no limit itself.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TurnNotice {
-    /// The number of requests after which the model is told; 0 for never, the default.
+    /// The number of requests after which the model is notified; 0 for never, the default.
     pub warn_at: u32,
 }
 

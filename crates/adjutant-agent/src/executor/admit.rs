@@ -1,4 +1,4 @@
-//! Admit: find the tool of a call, make its arguments fit, and ask hooks and people.
+//! Admit: finds the tool of a call, validates its arguments, and consults hooks and people.
 
 mod texts;
 
@@ -27,7 +27,7 @@ use crate::{
     turn_position::TurnPosition,
 };
 
-/// One call that asks to be admitted.
+/// One call to be admitted.
 struct Admit {
     feed: Arc<EventSink>,
     place: TurnPosition,
@@ -40,7 +40,7 @@ struct Admit {
     unattended: bool,
     /// The pause that its admission waited for, with the answer.
     answer: Option<(Arc<Pause>, Answer)>,
-    /// Someone wished that it should not begin.
+    /// True if it was cancelled before its start.
     stopped: bool,
 }
 
@@ -54,7 +54,7 @@ type Decided = (Admission, Option<Value>);
 type InLine = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
 
 impl LocalExecutor {
-    /// Decides about a call at once, if no hook is asked; gives its arguments too, already read.
+    /// Decides about a call immediately, if it has no hook; returns its parsed arguments too.
     pub(super) fn admitted(&self, run: &Run, id: CallId) -> Option<(Record, Option<Value>)> {
         if let Some(record) = self.received(run, id) {
             return Some((record, None));
@@ -73,7 +73,8 @@ impl LocalExecutor {
         ))
     }
 
-    /// The result of the call that is the wanted answer: no tool runs for it, and its turn is settled by what it says.
+    /// Returns the result of the call that is the requested output: no tool runs for it, and its turn is settled by
+    /// the result.
     fn received(&self, run: &Run, id: CallId) -> Option<Record> {
         let goal = self.setup.goal.as_ref()?;
         let call = run.calls().call(id)?.call;
@@ -166,7 +167,7 @@ fn refuse(result: CallResult) -> Decided {
 }
 
 impl Admit {
-    /// True if hooks are asked: about the arguments of the model, and about those that an answer put in their place.
+    /// True if hooks are called: for the arguments of the model, and for arguments replaced by an answer.
     fn is_heard(&self) -> bool {
         (self.answer.is_none() || self.edited().is_some())
             && self.feed.setup.hooks.hears::<BeforeTool>()
@@ -185,7 +186,7 @@ impl Admit {
         }
     }
 
-    /// The call may not run like this. Whoever gave it other arguments is told why, and asked again.
+    /// Refuses the call in this form. The source of replaced arguments receives the reason, and another question.
     fn turn_down(&self, tool: Option<&Bound>, result: CallResult) -> Decided {
         let is_late = |pause: &Pause| pause.is_late(self.feed.setup.world.now_ms());
         match (self.edited().filter(|(pause, _)| !is_late(pause)), tool) {
@@ -327,7 +328,7 @@ impl Admit {
         }
         match setup.policy.ask(tool, &admitted.value) {
             Ok(None) => self.allow(tool, admitted),
-            // The word that is asked for was given with these very arguments.
+            // The requested approval was given with exactly these arguments.
             Ok(Some(_)) if self.edited().is_some() => self.allow(tool, admitted),
             Ok(Some(_)) if self.unattended => refuse(texts::nobody()),
             Ok(Some(ask)) => self.ask(tool, admitted, ask),
@@ -363,7 +364,7 @@ impl Admit {
         (admission, Some(admitted.value))
     }
 
-    /// The word has come, and changes nothing: hooks are not asked again.
+    /// The approval has arrived, and changes nothing: hooks are not called again.
     fn answered(&self, tools: &Toolset, pause: &Pause, answer: &Answer) -> Decided {
         let tool = match self.find(tools) {
             Ok(tool) => tool,

@@ -24,7 +24,7 @@ pub(super) struct Ran<'a> {
 }
 
 impl Ran<'_> {
-    /// The result as the hooks leave it, and what they said no to.
+    /// Returns the result after its hooks, and their denials.
     ///
     /// An error passes `tool_error` first, which may mend it; `after_tool` sees every call that ran.
     pub(super) async fn pass(&self, mut result: CallResult) -> (CallResult, Records) {
@@ -63,7 +63,7 @@ impl Ran<'_> {
         (result, records)
     }
 
-    /// Passes a point through its hooks; `None` if they still work when nobody waits any more.
+    /// Passes a point through its hooks; `None` if they are still running when the result is no longer needed.
     async fn reach<P: Point>(&self, point: P) -> Option<Verdict<P>> {
         let cx = self.feed.hook_context(self.place);
         let given_up = async {

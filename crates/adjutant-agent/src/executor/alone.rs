@@ -1,4 +1,4 @@
-//! The activity that is alone in flight. It goes on when it is woken, and not whenever its executor is polled.
+//! The only activity in flight. It is polled when it is woken, and not whenever its executor is polled.
 
 use std::{
     sync::{
@@ -51,7 +51,7 @@ impl Alone {
         self.performing.take()
     }
 
-    /// Goes on if the activity was woken; gives what came of it.
+    /// Polls the activity if it was woken; returns its result.
     pub(super) fn poll(&mut self, cx: &Context<'_>) -> Option<Performed> {
         let performing = self.performing.as_mut()?;
         self.bell.executor.register(cx.waker());

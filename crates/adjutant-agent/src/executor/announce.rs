@@ -88,7 +88,7 @@ impl Setup {
     }
 }
 
-/// Returns the sections of a system prompt in their tags, by name. A text without sections is that of the instructions.
+/// Returns the sections of a system prompt in their tags, by name. A text without sections is the instructions.
 fn sections(system: &str) -> BTreeMap<&str, Cow<'_, str>> {
     if system.trim().is_empty() {
         return BTreeMap::new();
@@ -294,7 +294,7 @@ impl Stage<'_> {
     }
 }
 
-/// The tools of one kind that the model knows: those that were declared, and what messages changed about them.
+/// The tools of one kind that the model knows: the declared ones, with the changes in messages.
 struct Known<'a, T> {
     declared: &'a [T],
     /// The newest message about each tool.
@@ -305,7 +305,7 @@ struct Known<'a, T> {
 }
 
 impl<T: Clone + PartialEq> Known<'_, T> {
-    /// Returns the tools that are new or different, and those that are gone, and notes that entry `at` announces them.
+    /// Returns the new or changed tools and the removed ones, and records that entry `at` announces them.
     fn diff(self, view: &View, now: &[T], at: EntryId) -> (Vec<T>, Vec<ToolName>) {
         let Self {
             declared,
@@ -346,7 +346,7 @@ fn server_tool_name(tool: &Value) -> ToolName {
     text("name").or(text("type")).unwrap_or_default().into()
 }
 
-/// Returns the announcement in an entry, unless something else is shown in its place.
+/// Returns the announcement in an entry, unless another entry replaces it.
 fn message(view: &View, at: EntryId) -> Option<&UserMessage> {
     let stored = view.items().get(view.items().position(at)?)?;
     match &stored.entry {
@@ -365,7 +365,7 @@ fn is_paused(view: &View) -> bool {
     )
 }
 
-/// A text in tags that say that the user did not write it.
+/// Wraps a text in tags that mark it as not written by the user.
 fn reminder(text: &str) -> String {
     let text = text
         .replace(&format!("<{TAG}"), &format!("&lt;{TAG}"))

@@ -1,4 +1,4 @@
-//! Answer: ask the outside what a run waits for.
+//! Answer: sends the question of a pause to the outside.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
 
@@ -16,17 +16,17 @@ use crate::{
     turn_position::TurnPosition,
 };
 
-/// The number of answers to a pause that may be refused until nobody here is asked again.
+/// The number of refused answers to a pause after which no one here is asked again.
 const MAX_REFUSED: usize = 3;
 
-/// Someone who is asked: about which pause, for which call, and how that is stopped.
+/// A pending question: its pause, its call, and its cancellation.
 pub(super) struct PendingQuestion {
     pub(super) at: u32,
     call: Option<CallId>,
     pub(super) stop: Cancel,
 }
 
-/// A pause that is asked about.
+/// A pause with a question.
 pub(super) struct Asking {
     feed: Arc<EventSink>,
     place: TurnPosition,
@@ -70,7 +70,7 @@ impl LocalExecutor {
         None
     }
 
-    /// Nobody need answer for the sake of a call that has its result.
+    /// A question of a call that has its result needs no answer.
     pub(super) fn stop_asking(&mut self, record: &Record) {
         let is_over = |call: &CallId| match record {
             Record::Returned { call: ended, .. } => ended == call,
@@ -85,10 +85,10 @@ impl LocalExecutor {
         }
     }
 
-    /// The records of answers that a parked run goes on with, and of what hooks said to them.
+    /// Returns the records of the answers that a parked run continues with, and of the hooks' decisions about them.
     ///
-    /// What came too late counts as expired; an answer that a hook denies leaves its pause open. A wish to stop that comes
-    /// while hooks are asked ends the run instead.
+    /// A late answer counts as expired; an answer that a hook denies leaves its pause open. A cancellation that
+    /// arrives while hooks run ends the run instead.
     pub(crate) async fn hear_answers(
         &mut self,
         run: &Run,
@@ -147,7 +147,7 @@ impl LocalExecutor {
 }
 
 impl Asking {
-    /// An answer that came by itself, while the run goes on.
+    /// An answer that arrived from outside, while the run is running.
     pub(super) fn told(feed: Arc<EventSink>, place: TurnPosition, pause: Arc<Pause>) -> Self {
         Self {
             feed,
@@ -237,7 +237,7 @@ impl Asking {
         }
     }
 
-    /// Asks the responder. Its panic denies a pause that asks for approval, and leaves every other one open.
+    /// Calls the responder. Its panic denies a pause for an approval, and leaves every other one open.
     async fn respond(&self, responder: &Responder) -> Option<Answer> {
         let who = match self.pause.call_id() {
             Some(call) => self.feed.setup.who.within(call),
@@ -256,7 +256,7 @@ impl Asking {
         }
     }
 
-    /// True if an answer fits the question; a warning tells if it does not.
+    /// True if an answer fits the question; otherwise adds a warning.
     pub(super) fn fits(&self, answer: &Answer) -> bool {
         let fits = answer.fits(&self.pause.ask);
         if let Err(error) = &fits {
@@ -268,7 +268,7 @@ impl Asking {
         fits.is_ok()
     }
 
-    /// The answer as hooks leave it; `None` if one of them denied it, or made it one that does not fit.
+    /// Returns the answer after its hooks; `None` if one of them denied it, or its change does not fit the question.
     pub(super) async fn through_hooks(
         &self,
         answer: Answer,

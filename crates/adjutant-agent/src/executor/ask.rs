@@ -1,4 +1,4 @@
-//! Ask: stream the model, show what it says, and keep what was said when it is cut off.
+//! Ask: streams the model, emits its chunks, and keeps the partial reply when it is cut off.
 
 mod refuse;
 mod revise;
@@ -36,7 +36,8 @@ use crate::{
     turn_position::TurnPosition,
 };
 
-/// The largest number of chunks taken in a row before others get their turn: the driver, the reader, a wish to stop.
+/// The maximum number of chunks taken in a row before other work gets its turn: the driver, the reader, a
+/// cancellation.
 const BURST: u32 = 256;
 
 /// The smallest estimate of entries that the floor makes smaller when the provider refuses them.
@@ -50,13 +51,13 @@ struct Asking {
     turn: TurnNo,
     asked: Arc<dyn Model>,
     stream: ChunkStream,
-    /// Shared with whoever wants to see what was said so far.
+    /// Shared with observers of the partial reply.
     reply: Arc<Mutex<PartialReply>>,
     _aloud: Aloud,
     kinds: SmallVec<[Delta; 8]>,
-    /// The model whose attempt is going on.
+    /// The model of the current attempt.
     model: Option<ModelId>,
-    /// The attempt that is going on.
+    /// The current attempt.
     attempt: u32,
     records: Vec<Record>,
     shown: bool,
@@ -74,7 +75,7 @@ enum Delta {
     Hidden,
 }
 
-/// The parts that are needed to ask a model.
+/// The parts that a request to a model needs.
 pub(super) struct Asker {
     feed: Arc<EventSink>,
     early: Arc<Early>,
@@ -103,7 +104,7 @@ impl LocalExecutor {
         let request = self.request(run, turn, attempt);
         let model = self.model_of(run);
         let (feed, early) = (Arc::clone(&self.feed), Arc::clone(&self.background.early));
-        // That of the request before, unless it was cancelled.
+        // The token of the request before, unless it was cancelled.
         let stop = self
             .generating
             .take()
@@ -127,7 +128,7 @@ impl LocalExecutor {
         self.ask_with(run, turn, request, asker);
     }
 
-    /// Asks with what is left of a budget, or with tools that must be resolved first.
+    /// Sends the request with the rest of a budget, or with tools that must be resolved first.
     #[cold]
     fn ask_with(&mut self, run: &Run, turn: TurnNo, request: Request, asker: Asker) {
         let dressed = asker.dressed(request.clone()).ok();
@@ -157,7 +158,7 @@ impl LocalExecutor {
 impl Asker {
     /// Resolves the tools first: the turn was prepared by an earlier drive.
     ///
-    /// If the request is not what was recorded of it, that is recorded first: the model is asked when it is.
+    /// If the request differs from its record, the difference is recorded first; then the request is sent.
     async fn ask_later(
         self,
         mut request: Request,
@@ -231,7 +232,7 @@ impl Asker {
         let (reply, who) = (Arc::clone(self.feed.seen.reply()), &self.feed.setup.who);
         lock(&reply).begin(who, self.place, at_ms, attempt);
         let aloud = self.feed.listeners().hear_reply(&who.thread, &reply);
-        // Only now: whoever comes later finds the reply and says so itself.
+        // Only now: an observer that comes later finds the reply and emits it itself.
         lock(&reply).is_shown |= self.feed.is_open();
         let mut asking = Asking {
             at_ms,
@@ -277,7 +278,7 @@ impl Asker {
             }
             Ok(outcome) => asking.end(outcome),
             Err(panic) => {
-                // The reply was shown up to the panic, so that part stays.
+                // The reply was emitted up to the panic, so that part stays.
                 let act = ActivityId::Ask(turn);
                 let message = format!("{act:?} panicked: {}", panic_text(&*panic));
                 asking.records.push(Record::Broke {
@@ -294,7 +295,7 @@ impl Asker {
 }
 
 impl Asking {
-    /// Takes chunks until the stream ends or someone wishes to stop, which is `None`.
+    /// Takes chunks until the stream ends, or returns `None` if the run is cancelled.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -336,7 +337,7 @@ impl Asking {
         if stopped.as_mut().poll(cx).is_ready() {
             return Poll::Ready(None);
         }
-        // The executor hears of a wish to stop only when it is polled itself.
+        // The executor notices a cancellation only when it is polled itself.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -438,7 +439,7 @@ impl Asking {
             }
             None => cut.map(Arc::new),
         };
-        // An interrupted attempt that said nothing and used nothing leaves no trace in the conversation.
+        // An interrupted attempt without content and usage leaves no trace in the conversation.
         let said = said.filter(|it| {
             it.stop != FinishReason::Interrupted || !it.blocks.is_empty() || it.usage.total() > 0
         });
@@ -460,7 +461,7 @@ impl Asking {
         }
     }
 
-    /// Blocks that were shown while they began, of an attempt that leaves no trace, are void.
+    /// Voids blocks that were emitted by an attempt that leaves no trace.
     fn take_back(&self) {
         if self.shown && !self.kinds.is_empty() {
             let cause = Error::new(
@@ -477,7 +478,8 @@ impl Asking {
         }
     }
 
-    /// Some servers never say what was used, and a cut stream may not have: nothing said is not nothing spent.
+    /// Some servers never report usage, and a cut stream may not have: missing usage does not mean that nothing was
+    /// spent.
     fn known_cost(&self, usage: &Usage) -> Option<NanoUsd> {
         if usage.total() > 0 {
             self.cost(usage)

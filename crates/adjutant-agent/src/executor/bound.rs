@@ -1,15 +1,15 @@
-//! Bounds on what an activity may leave behind.
+//! Bounds on the data that an activity may leave behind.
 
 use std::sync::Arc;
 
 use adjutant_llm::{CallResult, Content};
 
-/// The largest number of bytes of a result's text that are kept, however much the model is shown of it.
+/// The maximum number of bytes of a result's text that are stored, whatever part the model receives.
 const HARD_RESULT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Returns the part of a result that is kept, and the part that the model is shown if that is less.
+/// Returns the stored part of a result, and the part for the model if that is smaller.
 ///
-/// `max` is what the model is shown, in bytes of text; `more` makes what it is told about the rest.
+/// `max` is the limit for the model, in bytes of text; `more` creates the note about the rest.
 pub(super) fn bounded(
     result: CallResult,
     max: usize,
@@ -37,7 +37,7 @@ fn size(result: &CallResult) -> usize {
         .sum()
 }
 
-/// Cuts the text of a result to a number of bytes over all its pieces, and says so once.
+/// Cuts the text of a result to a number of bytes over all its pieces, with one note.
 fn cut(mut result: CallResult, max: usize, how: &str) -> CallResult {
     let whole = size(&result);
     let (mut kept, mut full) = (0, false);

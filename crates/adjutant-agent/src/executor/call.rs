@@ -1,4 +1,4 @@
-//! Call: run a tool, and say what came of it: a result, through its hooks and bounded, or that it waits.
+//! Call: runs a tool, and returns its result, after hooks and bounds, or that it waits.
 
 use std::{
     future::poll_fn,
@@ -30,7 +30,7 @@ use super::{
 
 /// The time for which a call of an earlier drive waits for a toolbox that is away, and the first wait between two looks; it doubles.
 const AWAY: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(1));
-/// The name of the tool that gives back what a model was not shown of a result.
+/// The name of the tool that returns the omitted part of a result.
 const RECALL: &str = "recall";
 
 /// One call, ready to run.
@@ -49,7 +49,7 @@ struct CallJob {
     door: Arc<CallHandle>,
     /// The body, if it runs already.
     body: Option<Spawned>,
-    /// Someone wished that it should not begin.
+    /// True if it was cancelled before its start.
     stopped: bool,
 }
 
@@ -198,7 +198,7 @@ impl CallJob {
         }
     }
 
-    /// Returns the hint that tells the model how to get the part that it is not shown.
+    /// Returns the hint that explains to the model how to get the omitted part.
     fn recall(&self) -> String {
         let recalls = self
             .tools
@@ -309,7 +309,8 @@ impl CallJob {
         }
     }
 
-    /// The tools, once the one that is called is among them; as they are, if nothing is away or it stays so for too long.
+    /// Returns the tools, once they contain the called one; unchanged, if nothing is missing or it stays missing for
+    /// too long.
     async fn await_tool(&self, restore: &Restore) -> Result<Toolset, String> {
         let (over, mut wait) = (Instant::now() + AWAY.0, AWAY.1);
         loop {
@@ -327,7 +328,7 @@ impl CallJob {
     }
 }
 
-/// What is said of toolboxes that do not give all of their tools now.
+/// Returns the messages of toolboxes that do not provide all of their tools now.
 fn away(tools: &Toolset) -> impl Iterator<Item = &str> {
     let told = tools
         .warnings()

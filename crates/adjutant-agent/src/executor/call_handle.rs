@@ -32,31 +32,31 @@ pub(super) struct CallHandle {
     /// The call, with the arguments that it runs with.
     pub(super) call: Call,
     pub(super) resumable: bool,
-    /// True if somebody can answer a pause: false if the run is unattended, or the body could not be entered again.
+    /// True if a pause can be answered: false if the run is unattended, or the body could not be entered again.
     pub(super) attended: bool,
     pub(super) stop: Cancel,
     pub(super) steps: Mutex<Steps>,
     pub(super) phase: Mutex<Phase>,
-    /// Told of every change of the steps and the phase.
+    /// Notified of every change of the steps and the phase.
     changed: Notify,
-    /// Told once the body waits for an answer that nobody here can give.
+    /// Notified once the body waits for an answer that no one here can give.
     pub(super) parked: Notify,
 }
 
 /// The progress of an entry.
 #[derive(Debug, Default)]
 pub(super) enum Phase {
-    /// The call runs ahead of its admission: what it says is kept back.
+    /// The call runs ahead of its admission: its reports are held back.
     Early(Vec<Usage>),
     /// The call runs.
     #[default]
     Open,
-    /// The call has ended: nothing is heard any more.
+    /// The call has ended: further reports are ignored.
     Ended,
 }
 
 impl CallHandle {
-    /// The door of a call with the arguments that it runs with: open, without steps, and with nobody behind it.
+    /// Creates the handle of a call with its arguments: open, without steps, and without a waiter.
     pub(super) fn new(
         scope: Arc<CallScope>,
         waiters: Arc<Waiters>,
@@ -89,7 +89,7 @@ impl CallHandle {
         durable.await.map_err(|_| ended())
     }
 
-    /// Waits until the call may be heard.
+    /// Waits until the call is admitted.
     async fn admitted(&self) -> Result<(), ToolError> {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
@@ -111,13 +111,13 @@ impl CallHandle {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shuts the door: nothing is heard of the call any more.
+    /// Closes the handle: further reports of the call are ignored.
     pub(super) fn shut(&self) {
         *self.phase() = Phase::Ended;
         self.changed.notify_waiters();
     }
 
-    /// The call that ran ahead was admitted: what it spent is told.
+    /// The call that ran ahead was admitted: its usage is reported.
     pub(super) fn open(&self) {
         let kept = std::mem::take(&mut *self.phase());
         if let Phase::Early(kept) = kept {
@@ -131,12 +131,12 @@ impl CallHandle {
         self.steps().divergence()
     }
 
-    /// The pauses of the body that nobody has answered.
+    /// Returns the unanswered pauses of the body.
     pub(super) fn open_pauses(&self) -> Vec<Arc<Pause>> {
         self.steps().open()
     }
 
-    /// Waits until no step is at work.
+    /// Waits until no step is running.
     pub(super) async fn at_rest(&self) {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
@@ -158,7 +158,7 @@ impl CallHandle {
         ))
     }
 
-    /// Lets the other branches of the body come to what earlier entries asked for, before this one asks for more.
+    /// Lets the other branches of the body reach the requests of earlier entries, before this one makes new ones.
     ///
     /// # Errors
     /// `Diverged` if none of them does.
@@ -185,7 +185,7 @@ impl CallHandle {
         }
     }
 
-    /// Waits for what comes of a pause.
+    /// Waits for the result of a pause.
     async fn told(
         &self,
         key: &str,
@@ -221,7 +221,7 @@ impl CallHandle {
 #[async_trait]
 impl CallBackend for CallHandle {
     fn emit(&self, progress: Progress) {
-        // Held while the progress is shown, so that none is shown after the end.
+        // Held while the progress is emitted, so that none is emitted after the end.
         let phase = self.phase();
         if matches!(*phase, Phase::Open) {
             let at_ms = self.scope.feed.setup.world.now_ms();
@@ -344,7 +344,7 @@ impl CallBackend for CallHandle {
         }
     }
 
-    /// Most bodies ask for no handles, so they are made when asked for.
+    /// Most bodies use no handles, so they are created on request.
     fn handle(&self, of: TypeId) -> Option<Box<dyn Any + Send + Sync>> {
         self.scope.handle(of)
     }

@@ -1,4 +1,4 @@
-//! Contain: a body of a tool, with its panic, its time, its wish to stop, and its wish to wait for the outside.
+//! Contain: runs the body of a tool, with its panics, its timeout, its cancellation, and its suspension.
 
 use std::{
     future::poll_fn,
@@ -61,9 +61,9 @@ pub(super) fn body(
 }
 
 impl Contained<'_> {
-    /// Waits for the body, but not longer than it may take, nor much longer than anyone wants its result.
+    /// Waits for the body, within its timeout, and not much longer than its result is needed.
     ///
-    /// A body that gave way to what it waits for is dropped by its scope.
+    /// The scope drops the body of a suspended call.
     pub(super) async fn wait(
         &self,
         mut body: Pin<&mut impl Future<Output = CallEnd>>,
@@ -102,7 +102,7 @@ impl Contained<'_> {
         }
     }
 
-    /// Waits for a body that did not end at once; `None` if it was given up because someone wished to stop.
+    /// Waits for a body that did not end immediately; `None` if it was abandoned because of a cancellation.
     ///
     /// # Errors
     /// The time after which it was given up.
@@ -123,8 +123,8 @@ impl Contained<'_> {
         }
     }
 
-    /// Lets the scope drop the body once its children rest as well; a step at work is not torn, because whether it took
-    /// effect would not be known.
+    /// Lets the scope drop the body once its children are idle as well; a running step is not interrupted, because
+    /// its effect would be unknown.
     async fn give_way(&self, mut body: Pin<&mut impl Future<Output = CallEnd>>) -> BodyExit {
         tokio::select! {
             biased;
@@ -173,7 +173,7 @@ impl<F: Future> Future for Polled<'_, F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // Not whether this was polled before: whoever holds it may have had no time left for it in that poll.
+        // Independent of an earlier poll here: the holder may have had no time left for it in that poll.
         if self.is_over.load(Ordering::Relaxed) {
             self.body.as_mut().poll(cx)
         } else {
@@ -188,7 +188,7 @@ impl<'a, F: Future> Polled<'a, F> {
     }
 }
 
-/// Goes on with what holds a polled future, and notes that this poll is over.
+/// Polls the holder of a polled future, and records that this poll is over.
 pub(super) fn go_on<R: Future>(
     mut rest: Pin<Box<R>>,
     is_over: &AtomicBool,
@@ -219,7 +219,7 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> CallResult {
     )
 }
 
-/// A body on a task of its own; dropping it aborts the task.
+/// A body on a separate task; dropping it aborts the task.
 #[derive(Debug)]
 pub(super) struct Spawned(pub(super) JoinHandle<CallEnd>);
 

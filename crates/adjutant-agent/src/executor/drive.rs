@@ -9,12 +9,12 @@ use super::{LocalExecutor, prepare};
 use crate::{setup::Setup, turn_position::TurnPosition};
 
 impl LocalExecutor {
-    /// Saves what is not in the log yet.
+    /// Saves the pending records.
     pub(crate) async fn save_all(&mut self) -> Result<(), Error> {
         self.save(self.setup.durability.at_end()).await
     }
 
-    /// Keeps warnings back until the first records of the drive are shown.
+    /// Holds warnings back until the first records of the drive are emitted.
     pub(crate) fn hold(&self) {
         self.feed.hold();
     }
@@ -24,12 +24,12 @@ impl LocalExecutor {
         self.feed.release();
     }
 
-    /// The newest record that was shown.
+    /// The last emitted record.
     pub(crate) fn shown(&self) -> Seq {
         self.feed.newest()
     }
 
-    /// Goes on with a run that another executor has performed before.
+    /// Continues a run that another executor has performed before.
     pub(crate) fn go_on(&mut self, events: Option<Events>, run: &Run) {
         if let Some(events) = events {
             *self.feed.events() = events.by(Arc::clone(&self.setup.who));
@@ -40,7 +40,7 @@ impl LocalExecutor {
         };
     }
 
-    /// Takes the event state that the next executor needs to go on.
+    /// Takes the event state that the next executor needs to continue.
     pub(crate) fn take_events(&mut self) -> Events {
         std::mem::replace(
             &mut *self.feed.events(),

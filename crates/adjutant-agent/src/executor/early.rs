@@ -1,4 +1,4 @@
-//! Early: calls that only look begin while the reply still streams. What comes of them counts once they are admitted.
+//! Early: read-only calls start while the reply still streams. Their results count once they are admitted.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -42,7 +42,7 @@ struct State {
 pub(super) struct Begun {
     pub(super) door: Arc<CallHandle>,
     pub(super) body: Spawned,
-    /// Told when the call is admitted: agents under it wait for that.
+    /// Notified when the call is admitted: its sub-agents wait for that.
     pub(super) admitted: watch::Sender<bool>,
 }
 
@@ -63,8 +63,7 @@ struct CallRules {
     budget: Option<Budget>,
 }
 
-/// The work that goes on beside the activities: calls that have begun early, and the children of the run. It ends when
-/// the executor goes.
+/// Work besides the activities: early calls, and the children of the run. It ends with the executor.
 #[derive(Default)]
 pub(super) struct Background {
     pub(super) early: Arc<Early>,
@@ -72,7 +71,7 @@ pub(super) struct Background {
 }
 
 impl Early {
-    /// Looks at what a model says.
+    /// Inspects a chunk of the model.
     pub(super) fn see(&self, chunk: &Chunk, feed: &Arc<EventSink>) {
         match chunk {
             Chunk::Close { content, .. } => {
@@ -85,7 +84,7 @@ impl Early {
         }
     }
 
-    /// Looks at what is recorded: what has begun goes on only as a call of the reply, until its turn is over.
+    /// Inspects a record: an early call continues only as a call of the reply, until its turn is over.
     pub(super) fn tell(&self, record: &Record) {
         match record {
             Record::Replied { reply, .. } => self.keep(reply),
@@ -213,7 +212,7 @@ impl CallRules {
 }
 
 impl LocalExecutor {
-    /// Lets calls of the turn that is asked for begin while its reply streams, if the agent wishes that.
+    /// Lets calls of the current turn start while its reply streams, if the agent enables that.
     pub(super) fn begin_early(&self, run: &Run) {
         let (Some(tools), Some(limits), true) = (&self.tools, run.limits(), self.setup.calls.early)
         else {

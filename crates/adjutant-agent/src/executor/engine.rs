@@ -1,4 +1,4 @@
-//! The engine of effects: lets each look at the view that those before it left, and collects what they want as data.
+//! The engine of effects: each receives the view after the previous ones, and its changes are collected as data.
 
 use std::{borrow::Cow, panic::AssertUnwindSafe, sync::Arc};
 
@@ -29,11 +29,11 @@ pub(crate) struct Stage<'a> {
     pub(crate) phase: Phase,
     /// The number of tokens that the request may hold.
     pub(crate) room: u64,
-    /// The window of the model as far as the run knows it; 0 if it is unknown.
+    /// The window of the model that the run knows; 0 if it is unknown.
     pub(crate) window: u64,
     /// True if the floor makes room after what acts.
     pub(crate) falls_back: bool,
-    /// True if someone only looks at the next request.
+    /// True for a preview of the next request.
     pub(crate) looks: bool,
     /// The budget that pays for the helpers of effects, if anything is limited.
     pub(crate) budget: Option<&'a Budget>,
@@ -92,12 +92,12 @@ impl<'s> Stage<'s> {
 
     /// Shows entries of the application that are new, then lets the effects act, in order.
     ///
-    /// What effects spent is in the plan also if this fails.
+    /// The usage of effects is in the plan even if this fails.
     ///
     /// Cancel: nothing of it happens.
     ///
     /// # Errors
-    /// Says which effect failed, panicked, or wants an edit that does not fit the view.
+    /// Names the effect that failed, panicked, or returned an edit that does not fit the view.
     pub(crate) async fn act(&self, plan: &mut TurnPlan) -> Result<(), String> {
         let acted = AssertUnwindSafe(self.act_in_order(plan))
             .catch_unwind()
@@ -209,11 +209,11 @@ impl<'s> Stage<'s> {
         }
     }
 
-    /// Returns the most tokens that the request would hold as the plan stands.
+    /// Returns the maximum number of tokens of the request under the current plan.
     pub(super) fn size(&self, plan: &TurnPlan) -> u64 {
         let mut shown = Cow::Borrowed(&plan.view);
         if !plan.once.is_empty() {
-            // Those that do not fit any more are left out.
+            // Edits that no longer fit are dropped.
             plan.once
                 .iter()
                 .for_each(|edit| drop(shown.to_mut().apply(edit)));
@@ -239,7 +239,7 @@ impl<'s> Stage<'s> {
             .saturating_add(wanted)
     }
 
-    /// Shows entries of the application that are new, as the application says.
+    /// Converts new entries of the application with the application's function.
     fn convert(&self, plan: &mut TurnPlan) -> Result<(), String> {
         let Some(convert) = &self.setup.convert else {
             return Ok(());
@@ -317,7 +317,7 @@ impl TurnPlan {
         Ok(())
     }
 
-    /// Takes what an effect wants.
+    /// Applies an action of an effect.
     fn take(
         &mut self,
         by: &dyn Effect,

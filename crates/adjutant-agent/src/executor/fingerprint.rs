@@ -1,4 +1,4 @@
-//! Fingerprints of requests: what the log knows of them, and what it is to be told.
+//! Fingerprints of requests: the recorded ones, and the records to write.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::{
     turn_position::TurnPosition,
 };
 
-/// The fingerprint of a thread's requests as the log knows it, and the one that was made last.
+/// The fingerprint of a thread's requests in its log, and the last computed one.
 #[derive(Debug, Default)]
 pub(super) struct KnownRequests {
     /// The fingerprint in the log.
     recorded: Option<Arc<Config>>,
     print: Option<Arc<Print>>,
-    /// The fingerprint in the log and the one that was made last, if they were found to be the same.
+    /// The fingerprint in the log and the last computed one, if they are equal.
     agreed: Option<(Arc<Config>, Arc<Config>)>,
-    /// Of the turn that is being prepared: how it will be asked.
+    /// The settings of the turn that is being prepared.
     next: Option<NextRequest>,
 }
 
@@ -33,11 +33,11 @@ struct NextRequest {
     only: Option<Vec<ToolName>>,
     /// The beginning that the session declared, if the model refuses another one.
     prefix: Option<Arc<Prefix>>,
-    /// True if the turn is asked whatever stops it.
+    /// True if the request is sent whatever stops the turn.
     last: bool,
 }
 
-/// Holds a request against what an earlier program recorded of it.
+/// Compares a request with the record of an earlier program.
 pub(super) struct Recorded {
     config: Option<Arc<Config>>,
     model: ModelId,
@@ -151,7 +151,8 @@ impl KnownRequests {
 }
 
 impl Recorded {
-    /// Returns the record to write before this request is made; a warning tells what differs from the recorded parts.
+    /// Returns the record to write before this request is sent; a warning lists the differences from the recorded
+    /// parts.
     pub(super) fn check(
         self,
         request: &Request,

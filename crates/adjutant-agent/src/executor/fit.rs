@@ -23,7 +23,8 @@ use crate::{
 
 /// The smallest number of bytes of a token, as estimates go: emoji have them.
 const LEAST_BYTES: u64 = 2;
-/// How often the last step may act in one turn: an estimate is corrected by a count, so that the first try may fall short.
+/// The number of times that the last step may act in one turn: an estimate is corrected by a count, so that the first
+/// try may fall short.
 const MAX_TRIES: usize = 3;
 
 impl LocalExecutor {
@@ -89,7 +90,7 @@ impl Preparing {
     fn cut(&self) -> Option<u64> {
         let (info, items) = (self.model.info(), self.sight.view.items());
         let counted = self.sight.undercount().filter(|_| info.cuts_silently)?;
-        // A hook may have shown less of the view than there is.
+        // A hook may have removed a part of the view.
         if self.feed.setup.hooks.hears::<BeforeModel>() {
             return None;
         }
@@ -117,7 +118,7 @@ impl<'a> Asked<'a> {
         self.items.tokens() + Estimate.count(self.system)
     }
 
-    /// Returns the window that the provider showed if this count says that it cut off the request.
+    /// Returns the window that the provider revealed if this count shows that it truncated the request.
     #[cold]
     pub(super) fn window(&self, info: &ModelInfo, counted: u64) -> Option<u64> {
         let entries = || self.items.iter().take(self.len);
@@ -125,7 +126,7 @@ impl<'a> Asked<'a> {
         if !Estimate::is_undercounted(all, counted) {
             return None;
         }
-        // Some servers count only what their cache did not serve: about what is new since the request before.
+        // Some servers count only uncached input: about the new part since the previous request.
         let before = self.items.iter().take(self.len);
         let before = before.enumerate().filter(|(_, stored)| is_turn(stored));
         if let Some((last, _)) = before.last() {
@@ -165,7 +166,7 @@ impl Stage<'_> {
     /// Makes the request of a plan fit, if it does not, and remembers how.
     ///
     /// # Errors
-    /// If everything that can go has gone, and it is still larger than the window that the model says it has.
+    /// If everything removable is gone, and the request still exceeds the window in the model's data.
     pub(crate) async fn fit(
         mut self,
         plan: &mut TurnPlan,
@@ -186,7 +187,7 @@ impl Stage<'_> {
             .overflow
             .is_some_and(|overflow| overflow.limit.is_none())
         {
-            // Nobody said how much fits, only that so much does not.
+            // The limit is unknown, only that this size exceeds it.
             self.room = self.room.min(
                 self.sight
                     .most(self.sight.view.items().tokens(), self.overhead(plan))
@@ -200,7 +201,7 @@ impl Stage<'_> {
         }
         plan.keep_once();
         if self.size(plan) > self.room {
-            // What a hook shows in this request alone cannot be made smaller.
+            // Content that a hook adds to this request only cannot be shrunk.
             plan.once.clear();
         }
         let size = self.size(plan);
@@ -233,7 +234,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Takes the steps in order, until the request fits; says whether one took something out that a tool brings back.
+    /// Runs the steps in order, until the request fits; returns whether one removed content that a tool can restore.
     async fn take_steps(&mut self, plan: &mut TurnPlan) -> bool {
         let steps = &self.setup.floor.steps;
         let again = std::iter::repeat_n(steps.len().saturating_sub(1), MAX_TRIES - 1);

@@ -86,7 +86,7 @@ impl LocalExecutor {
         }
     }
 
-    /// Returns the notice that tells the model how much of the budget is used, if one is due.
+    /// Returns the notice for the model about its used budget, if it must be sent now.
     pub(super) fn notice(&self, run: &Run) -> Option<(Edit, Memo)> {
         let (text, memo) = self
             .run_budget
@@ -119,7 +119,7 @@ pub(super) fn notify(mut performed: Performed, notice: Option<(Edit, Memo)>) -> 
 }
 
 impl Fund {
-    /// Asks the model with what is left, and settles what it really used.
+    /// Sends the request within the rest of the budget, and settles its actual usage.
     pub(super) async fn ask<Fut>(
         self,
         turn: TurnNo,
@@ -138,7 +138,7 @@ impl Fund {
         };
         let reservation = match reserved {
             Ok(reservation) => reservation,
-            // The last turn cannot say anything: it is over.
+            // The last turn has no room for output: the run ends.
             Err(_) if self.last => return Performed::new(act, Record::settled(turn)),
             Err(limit) => return Performed::new(act, Record::Exhausted { limit }),
         };
@@ -182,7 +182,7 @@ impl Fund {
                 };
         }
         if said && actual.tokens == 0 {
-            // Nobody counted; what was sent was sent all the same.
+            // No count arrived; the input was sent anyway.
             actual = actual
                 + Spend {
                     requests: 0,

@@ -1,4 +1,4 @@
-//! Seen is saved: what a reader acknowledges is recorded, a reply that is on its way included.
+//! Seen is saved: text that a reader acknowledges is recorded, including an incomplete reply.
 
 use adjutant_core::{ActivityId, Error, Record};
 
@@ -6,7 +6,7 @@ use super::LocalExecutor;
 use crate::partial_reply::lock;
 
 impl LocalExecutor {
-    /// Returns the part of the reply that is not in the log, because someone wishes that what was shown be saved.
+    /// Returns the unrecorded part of the reply, if a save of the emitted records was requested.
     pub(super) fn acknowledge(&mut self) -> Option<Record> {
         self.wishes.0 = self.inbox.asked_to_save();
         let is_asking = self
@@ -18,9 +18,9 @@ impl LocalExecutor {
             .flatten()
     }
 
-    /// Saves what is not in the log yet, and tells those who wished it.
+    /// Saves the pending records, and notifies the requesters.
     ///
-    /// Cancel: they are told later.
+    /// Cancel: they are notified later.
     pub(super) async fn grant(&mut self) -> Result<(), Error> {
         let upto = self.wishes.0;
         self.save(self.setup.durability.at_end()).await?;

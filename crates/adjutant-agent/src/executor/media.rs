@@ -7,10 +7,10 @@ use adjutant_llm::{CallResult, Content, Edit, Entry, media};
 use adjutant_tool::Answer;
 use tokio::{runtime::Handle, time::timeout};
 
-/// The maximum time for the media of one batch of records; what is not checked by then is left out.
+/// The maximum time for the media of one batch of records; media that are not checked by then are omitted.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Replaces the media of the records by what may be recorded. Images are decoded outside of the driver's thread.
+/// Replaces the media of the records by their admitted form. Images are decoded outside of the driver's thread.
 ///
 /// Does nothing unless a record holds media. Cancel: nothing is changed.
 pub(super) async fn admit(records: &mut [Record]) {

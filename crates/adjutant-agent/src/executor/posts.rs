@@ -1,4 +1,4 @@
-//! Posts: what other processes say to a session, heard while a run of it goes on.
+//! Posts: messages from other processes to a session, received during a run.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -21,41 +21,41 @@ use tokio::time::Sleep;
 use super::{LocalExecutor, Records, answer::Asking};
 use crate::{inbox::Input, points::PauseAnswered, queue::unfit};
 
-/// The largest number of posts that wait here for something that goes on; later ones wait in the journal.
+/// The maximum number of posts that wait here for running work; later ones wait in the journal.
 const MAX_WAITING: usize = 10_000;
 /// The time for which a journal is not read again after its posts could not be read.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The posts of other processes. They are heeded in order, so that one number says which were heeded.
+/// The posts of other processes. They are consumed in order, so that one number marks the consumed ones.
 pub(super) struct Posts {
-    /// The source of the posts, before anyone has looked.
+    /// The source of the posts, before the first read.
     source: Option<(Arc<dyn Journal>, LogId)>,
     /// Polled only when it was woken.
     stream: SelectAll<PostStream>,
     /// Until when nothing is read, because the last time failed.
     resting: Option<Pin<Box<Sleep>>>,
-    /// The newest post that was heeded, or was before this.
+    /// The last consumed post, here or earlier.
     heeded: PostNo,
-    /// Read and not heeded, in order.
+    /// Read and not consumed, in order.
     waiting: VecDeque<Posted>,
     /// The hooks' decision on the first of them, while they work on it.
     deciding: Option<Pin<Box<dyn Future<Output = Vec<Record>> + Send>>>,
     open: Vec<OpenPause>,
-    /// Acts of asking that were overtaken by a post: what they come to does not count.
+    /// Questions that were overtaken by a post: their results are ignored.
     overtaken: BTreeSet<u32>,
 }
 
-/// A pause that nobody has answered.
+/// An unanswered pause.
 struct OpenPause {
     pause: Arc<Pause>,
-    /// Its place among the pauses of the run, if someone was asked.
+    /// Its index among the pauses of the run, if its question was sent.
     at: Option<u32>,
-    /// True if nobody here can answer.
+    /// True if no one here can answer.
     parked: bool,
 }
 
 impl LocalExecutor {
-    /// Hears of posts after a place.
+    /// Receives posts after a place.
     pub(crate) fn attend(
         &mut self,
         journal: &Arc<dyn Journal>,
@@ -80,7 +80,7 @@ impl LocalExecutor {
         }));
     }
 
-    /// Adds the posts of others as records, with the record that they were heeded; says whether there were any.
+    /// Adds the posts of others as records, with the record that they were consumed; returns whether any arrived.
     pub(super) fn hear_posts(&mut self, cx: &mut Context<'_>, records: &mut Vec<Record>) -> bool {
         let Some(mut posts) = self.posts.take() else {
             return false;
@@ -97,7 +97,7 @@ impl LocalExecutor {
     }
 
     fn heed(&mut self, posts: &mut Posts, cx: &mut Context<'_>, all: &mut Vec<Record>) -> bool {
-        // Once someone wishes to stop, no post waits any more for something that goes on.
+        // After a cancellation, no post waits any more for running work.
         let cancelled = posts
             .waiting
             .iter()
@@ -156,7 +156,7 @@ impl LocalExecutor {
             return Some(Vec::new());
         }
         let Some(open) = posts.open.iter().find(|open| open.pause.id == *id) else {
-            // A call that is at work may ask for it yet, or tell what agents under it wait for.
+            // A running call may still request it, or report the pauses of its sub-agents.
             if posts.deciding.is_none() && self.is_at_work(id) {
                 return None;
             }
@@ -204,7 +204,7 @@ impl LocalExecutor {
         Some(records)
     }
 
-    /// Passes a post on to an agent under this one; `None` until its own log tells that it has it.
+    /// Forwards a post to a sub-agent; `None` until its own log contains it.
     fn pass_on(
         &mut self,
         posts: &mut Posts,
@@ -245,7 +245,7 @@ impl LocalExecutor {
                     }
                 }
                 posts.deciding.insert(Box::pin(async move {
-                    // If it has ended meanwhile, nobody is left who could hear.
+                    // If it has ended meanwhile, no receiver is left.
                     let _ = at_work.inbox.save().await;
                     Vec::new()
                 }))
@@ -258,7 +258,7 @@ impl LocalExecutor {
         Some(Vec::new())
     }
 
-    /// True if a call is at work that the pause belongs to, itself or by what is under it.
+    /// True if a running call, or an agent under it, owns the pause.
     fn is_at_work(&self, pause: &PauseId) -> bool {
         let thread = &self.setup.who.thread;
         self.busy
@@ -299,7 +299,7 @@ async fn through_hooks(asking: Asking, answer: Answer) -> Vec<Record> {
 }
 
 impl Posts {
-    /// Takes what has come, as far as there is room; the error if it cannot be read.
+    /// Reads the new posts, while there is room; returns an error if they cannot be read.
     fn read(&mut self, cx: &mut Context<'_>) -> Option<JournalError> {
         if let Some(resting) = &mut self.resting {
             if resting.as_mut().poll(cx).is_pending() {
@@ -333,14 +333,14 @@ impl Posts {
         self.source.is_none() && self.stream.is_empty() && self.waiting.is_empty()
     }
 
-    /// Someone is asked about a pause.
+    /// Records that the question of a pause was sent.
     pub(super) fn asked(&mut self, at: u32, pause: &Pause) {
         if let Some(open) = self.open.iter_mut().find(|open| open.pause.id == pause.id) {
             open.at = Some(at);
         }
     }
 
-    /// An activity has ended: what someone said who was overtaken does not count.
+    /// An activity has ended: the answer of an overtaken question is ignored.
     pub(super) fn end(&mut self, act: ActivityId, records: &mut Records) {
         if let ActivityId::Answer(at) = act
             && self.overtaken.remove(&at)
@@ -397,7 +397,7 @@ impl Posts {
     }
 }
 
-/// Returns the reason why an answer that nobody waits for is passed over.
+/// Returns the reason why an unexpected answer is ignored.
 pub(crate) fn unheard(pause: &PauseId) -> String {
     format!("a posted answer to {pause} is passed over: nobody waits for it")
 }

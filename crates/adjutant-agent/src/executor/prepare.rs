@@ -28,10 +28,10 @@ use crate::{
     turn_position::TurnPosition,
 };
 
-/// The tools of the turn before: what each source gave, what effects offered, and what they make together.
+/// The tools of the previous turn: from each source, from effects, and merged.
 pub(crate) type KnownTools = (Vec<Toolset>, Option<Toolset>);
 
-/// The tool declarations that the model was shown, and the parts that they were made of.
+/// The tool declarations that the model received, and the parts they were built from.
 #[derive(Debug)]
 pub(crate) struct ShownTools {
     of: Arc<[ToolDecl]>,
@@ -51,7 +51,7 @@ pub(super) struct Preparing {
 }
 
 impl LocalExecutor {
-    /// Prepares a turn if nobody is asked about it.
+    /// Prepares a turn if it needs no calls.
     pub(super) fn prepared(&mut self, run: &Run, turn: TurnNo) -> Option<Record> {
         if !self.setup.is_plain() || !self.setup.toolboxes.is_empty() || self.is_tight(run) {
             return None;
@@ -69,7 +69,7 @@ impl LocalExecutor {
         Some(Record::prepared(turn, model.info().id.clone(), Vec::new()))
     }
 
-    /// Keeps what the request of the next turn will be made with; gives the model that will be asked.
+    /// Stores the settings of the next turn's request; returns its model.
     fn about_to_prepare(&mut self, run: &Run) -> Result<Arc<dyn Model>, Box<Record>> {
         self.feed.seen.relieve(run);
         self.expect(run);
@@ -229,7 +229,7 @@ impl Preparing {
             Err(failed) => Some(failed),
         };
         if let Some(failed) = failed {
-            // The turn fails, but what was spent was spent.
+            // The turn fails, but its usage counts.
             let records = plan
                 .bill_of(self.turn, model)
                 .into_iter()
@@ -306,14 +306,15 @@ impl Preparing {
         }
     }
 
-    /// The provider said that the request does not fit, and nothing became smaller: the run fails as it would have.
+    /// The provider reported that the request does not fit, and nothing became smaller: the run fails with that
+    /// error.
     fn unfit(&self, plan: &TurnPlan) -> Option<Record> {
         let overflow = self
             .sight
             .overflow
             .filter(|_| !plan.shrank(&self.sight) && plan.stop.is_none())?;
         if self.feed.setup.floor.is_on() && overflow.used.is_none() && overflow.limit.is_some() {
-            // Nobody counted that it is too large, and the floor has found that it fits.
+            // No count shows that it is too large, and context fitting found that it fits.
             return None;
         }
         let message =
@@ -354,7 +355,7 @@ fn broke(act: ActivityId, message: String) -> Record {
     }
 }
 
-/// The tools with those that were offered; what did not change is not merged again.
+/// Returns the tools with the offered ones; unchanged sets are not merged again.
 pub(crate) fn offer(
     mut sources: Vec<Toolset>,
     tools: Toolset,
@@ -397,7 +398,7 @@ impl LocalExecutor {
 }
 
 impl Restore {
-    /// The tools. Effects are only looked at for those that they offer: what they changed is in the log.
+    /// Returns the tools. Only the offers of effects are used: their other changes are in the log.
     pub(super) async fn tools(&self, setup: &Setup) -> Result<(Vec<Toolset>, Toolset), String> {
         let (sources, tools) = resolve(setup, KnownTools::default()).await?;
         let offers = FloorMemo::read(&self.sight.memos).offers;
@@ -424,7 +425,7 @@ impl Restore {
     }
 }
 
-/// Asks every source of tools; what did not change is not merged again.
+/// Resolves every source of tools; unchanged sets are not merged again.
 pub(crate) async fn resolve(
     setup: &Setup,
     (known, merged): KnownTools,
@@ -468,8 +469,8 @@ fn are_same<'a>(known: &[Toolset], sources: impl Iterator<Item = &'a Toolset>) -
 }
 
 impl ShownTools {
-    /// Returns the declarations of these tools that the model is shown: the very same as before if nothing else is
-    /// hidden.
+    /// Returns the declarations of these tools for the model: the same allocation as before if the hidden tools are
+    /// unchanged.
     pub(crate) fn decls(
         shown: &mut Option<Self>,
         of: &Arc<[ToolDecl]>,
@@ -505,7 +506,7 @@ impl ShownTools {
 }
 
 impl Setup {
-    /// True if a turn is prepared without asking anyone but the toolboxes.
+    /// True if a turn needs no calls except to toolboxes.
     fn is_plain(&self) -> bool {
         self.effects.is_empty()
             && self.convert.is_none()
@@ -530,7 +531,7 @@ impl Setup {
 }
 
 impl EventSink {
-    /// Shows what was noticed about the tools of a turn, once.
+    /// Emits the warnings about the tools of a turn, once.
     fn warn_all(&self, place: TurnPosition, tools: &Toolset) {
         if !tools.warnings().is_empty() {
             let at_ms = self.setup.world.now_ms();

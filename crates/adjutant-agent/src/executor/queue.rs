@@ -1,4 +1,4 @@
-//! The queues as an executor sees them: it hears of what is queued, and takes out what is to be placed.
+//! The queues from the view of an executor: it is notified of queued messages, and takes them out to place them.
 
 use std::{
     collections::BTreeMap,
@@ -25,11 +25,12 @@ use crate::{
     turn_position::TurnPosition,
 };
 
-/// The queues of a session while an executor lives: what it took and did not record waits again when it is dropped.
+/// The queues of a session while an executor exists: messages that it took and did not record are queued again when
+/// it is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Listening {
     queues: Arc<Queues>,
-    /// True if an append is on its way: if it is dropped, nobody knows what the log holds.
+    /// True during an append: if it is dropped, the content of the log is unknown.
     pub(super) appending: bool,
     /// The records that were committed and may not be saved yet.
     unconfirmed: Vec<Arc<Stamped>>,
@@ -90,7 +91,7 @@ impl Listening {
             .for_each(|stamped| self.queues.confirm(&stamped.record));
     }
 
-    /// An activity that may have taken messages has ended: once someone wished to stop, nothing is placed any more.
+    /// An activity that may have taken messages has ended: after a cancellation, nothing is placed any more.
     pub(super) fn end(&self, act: ActivityId, records: &mut Records, stopping: bool) {
         if !matches!(act, ActivityId::Settle(_) | ActivityId::Ask(_)) {
             return;
@@ -103,7 +104,7 @@ impl Listening {
 }
 
 impl LocalExecutor {
-    /// Takes what is queued from here, and hears of what is.
+    /// Takes the queued messages, and is notified of new ones.
     pub(crate) fn listen(&mut self, queues: Arc<Queues>) {
         self.feed.listen(&queues);
         self.queue = Listening {
@@ -145,7 +146,7 @@ impl LocalExecutor {
         let (feed, cx) = (Arc::clone(&self.feed), self.feed.hook_context(place));
         Some(async move {
             for point in points {
-                // It is only told, so there is nothing that a verdict could change.
+                // The point is observed only, so a verdict could change nothing.
                 let _ = feed.pass(&cx, point).await;
             }
         })
@@ -168,7 +169,7 @@ impl LocalExecutor {
         [first].into_iter().chain(ended).collect()
     }
 
-    /// The first records of a drive when something waits: with a new run come what waits, and what is placed before its first request.
+    /// The first records of a drive with queued messages: a new run places the queued messages of its first request.
     pub(crate) async fn opening(
         &mut self,
         run: &Run,
@@ -179,7 +180,8 @@ impl LocalExecutor {
             return vec![first];
         };
         let (number, answered) = (*number, follows_answer(run, &first));
-        // Without a prompt, it begins for what waits: also behind words that a run before it failed over.
+        // Without a prompt, the run starts for the queued messages, also after a message over which an earlier run
+        // failed.
         let ahead = if is_unprompted(&first) {
             NextStep::Stops
         } else {
@@ -210,7 +212,7 @@ impl LocalExecutor {
             .collect()
     }
 
-    /// Performs something before the first act, unless someone wishes to stop, which is recorded then.
+    /// Performs work before the first activity, unless the run is cancelled, which is recorded then.
     async fn unless_wished(
         &mut self,
         work: impl Future<Output = Vec<Record>>,
@@ -241,7 +243,7 @@ impl LocalExecutor {
         .await
     }
 
-    /// An interrupting message waits: it is placed, and only then is the model asked.
+    /// An interrupting message is queued: it is placed before the request is sent.
     #[cold]
     pub(super) fn place_first(&mut self, act: ActivityId) -> Option<Performed> {
         let poller = self.poller(self.place);
@@ -272,12 +274,12 @@ impl LocalExecutor {
 }
 
 impl Poller {
-    /// True if a hook is asked before something is placed.
+    /// True if a hook is called before a message is placed.
     pub(super) fn is_asked(&self) -> bool {
         self.feed.setup.hooks.hears::<MessagePlaced>() && self.queues.is_filled()
     }
 
-    /// Takes out what is to be placed now, and asks nobody.
+    /// Takes out the messages to place now, without calls to hooks.
     pub(super) fn poll_now(&self, ahead: NextStep) -> Vec<Record> {
         let mut records = Vec::new();
         for lane in lanes(ahead) {
@@ -301,9 +303,9 @@ impl Poller {
         records
     }
 
-    /// Takes out what is to be placed now, as hooks see it; what they deny is dropped, and what follows it is taken.
+    /// Takes out the messages to place now, after their hooks; denied ones are dropped, and the next ones are taken.
     ///
-    /// Cancel: what was taken out must be put back.
+    /// Cancel: taken messages must be put back.
     pub(super) async fn poll(&self, ahead: NextStep) -> Vec<Record> {
         if !self.is_asked() {
             return self.poll_now(ahead);
@@ -322,7 +324,7 @@ impl Poller {
         records
     }
 
-    /// Places what a lane gives; says whether everything was denied and the lane must be asked again.
+    /// Places the messages of a lane; returns whether everything was denied and the lane must be tried again.
     async fn place(&self, lane: Lane, records: &mut Vec<Record>) -> Took {
         let held = self.queues.take(lane, self.feed.setup.drains.of(lane));
         let (mut items, mut revised) = (Vec::new(), Vec::new());
@@ -427,7 +429,7 @@ fn is_unprompted(began: &Record) -> bool {
     matches!(began, Record::Began { prompts, .. } if prompts.is_empty())
 }
 
-/// Returns the failed end of a run: the entries that should have gone on from an answer have been taken back or denied.
+/// Returns the failed end of a run: the entries that should have followed an answer have been withdrawn or denied.
 fn nothing_to_say(run: RunNo) -> Record {
     let reason = "nothing is left that could follow the answer".into();
     let failure = Failure::Denied {

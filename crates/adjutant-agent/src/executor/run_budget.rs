@@ -19,7 +19,7 @@ use crate::{budget::Budget, placement::ChildLink};
 pub(super) struct RunBudget {
     budget: Option<Budget>,
     known: Option<BudgetBasis>,
-    /// What is held for agents in other sessions, by the call that waits for them.
+    /// The amounts held for agents in other sessions, by the waiting call.
     lent: BTreeMap<(CallId, LogId), Spend>,
     /// True if the warning was given that a price is not known.
     told_of_price: bool,
@@ -35,7 +35,7 @@ struct BudgetBasis {
 }
 
 impl LocalExecutor {
-    /// Opens the run budget with the first activity of a drive, and follows what may be spent.
+    /// Opens the run budget with the first activity of a drive, and updates its caps.
     pub(super) fn enter(&mut self, run: &Run) {
         let (caps, free) = (run.request().caps, self.above().is_none());
         match &mut self.run_budget.known {
@@ -61,7 +61,7 @@ impl LocalExecutor {
             None => {
                 self.run_budget.budget = self.node(run, caps);
                 if let Some(budget) = &self.run_budget.budget {
-                    // Before anything new begins: who was at work goes on.
+                    // Before anything new starts: agents that were running continue.
                     budget.keep_places(self.writer.threads().left_at_work(&self.setup.who.thread));
                 }
                 run.pauses().for_each(|pause| self.run_budget.lend(pause));
@@ -77,7 +77,7 @@ impl LocalExecutor {
         }
     }
 
-    /// The node of this run, with what it has spent; what may have been asked and not heard counts as spent.
+    /// Returns the node of this run, with its earlier spending; a request without a recorded reply counts as spent.
     #[cold]
     fn node(&self, run: &Run, caps: Caps) -> Option<Budget> {
         let above = self.above();
@@ -98,7 +98,7 @@ impl LocalExecutor {
         self.setup.within.as_ref()?.budget()
     }
 
-    /// Nobody goes on with agents that were at work: those under a call that has its result, or those that the run keeps.
+    /// Releases the places of agents that will not continue: under a call that has its result, or kept by the run.
     pub(super) fn give_up_places(&self, under: &dyn std::fmt::Display) {
         if let Some(budget) = self.budget() {
             budget.give_up_places(&format_args!("{}/{under}", self.setup.who.thread));
@@ -167,7 +167,7 @@ impl RunBudget {
         }
     }
 
-    /// Holds what an agent in another session may spend, until the call that waits for it has its result.
+    /// Holds the budget of an agent in another session, until the waiting call has its result.
     fn lend(&mut self, pause: &Pause) {
         let (Some(budget), Some(link), Some(call)) =
             (&self.budget, ChildLink::of(pause), pause.call_id())

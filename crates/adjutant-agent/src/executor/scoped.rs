@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl LocalExecutor {
-    /// Puts the ends of children that nobody told before the results of their calls: what they used is not lost.
+    /// Inserts the unreported ends of children before the results of their calls: their usage is not lost.
     pub(super) fn add_orphans(&self, records: &mut Vec<Record>) {
         let is_end = |record: &Record| matches!(record, Record::Returned { .. });
         if records.iter().any(is_end) && !self.writer.threads().is_empty() {
@@ -63,12 +63,12 @@ impl LocalExecutor {
         ends
     }
 
-    /// Waits, while the run waits for the outside, for what the children of the run and other processes say.
+    /// While the run waits for the outside, waits for the children of the run and for other processes.
     ///
-    /// Gives nothing as soon as no child of the run is at work.
+    /// Returns nothing as soon as no child of the run is running.
     pub(crate) async fn rest(&mut self) -> Vec<Record> {
         let kept = Arc::clone(&self.background.kept);
-        // Without any, whatever comes is for the drive that goes on with the answers.
+        // Without any, new input belongs to the drive that continues with the answers.
         if kept.is_at_rest() {
             return Vec::new();
         }
@@ -105,19 +105,19 @@ impl LocalExecutor {
         }
     }
 
-    /// Keeps the places of agents that were at work when the log was left.
+    /// Reserves the places of agents that were running when the log was left.
     #[cold]
     pub(crate) fn begin_budget(&mut self, run: &Run) {
         self.enter(run);
     }
 
-    /// Whoever goes on with agents that the run keeps has begun.
+    /// The middleware that continues the run's kept agents has started.
     #[cold]
     pub(crate) fn begun(&self) {
         self.give_up_places(&KEPT);
     }
 
-    /// The start of a drive, for what goes on with agents that an earlier one left.
+    /// Returns the start of a drive, for middleware that continues earlier agents.
     #[cold]
     pub(crate) fn drive_start(
         &mut self,
@@ -154,7 +154,7 @@ impl LocalExecutor {
     }
 }
 
-/// Ends the children of a run; gives what they note by the way.
+/// Ends the children of a run; returns their remaining notes.
 async fn close_kept(kept: Arc<RunScopes>, inbox: Arc<Inbox>) -> Vec<Record> {
     let mut notes = Vec::new();
     let mut closing = pin!(kept.close());

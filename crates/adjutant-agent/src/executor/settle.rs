@@ -1,4 +1,4 @@
-//! Settle: what comes after a closed turn: what hooks change, whether the run ends, and what is placed.
+//! Settle: after a closed turn, applies changes of hooks, decides whether the run ends, and places messages.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ struct Settling {
     feed: Arc<EventSink>,
     poller: Poller,
     turn: TurnNo,
-    /// What comes next if no answer was given, one that was refused, one that was accepted.
+    /// The next step without an answer, with a refused one, and with an accepted one.
     ahead: [NextStep; 3],
     judging: Option<Judging>,
 }
 
 impl LocalExecutor {
-    /// Settles a turn if there is nobody to ask and nothing to place.
+    /// Settles a turn if it needs no calls and places nothing.
     pub(super) fn settled(&self, turn: TurnNo) -> Option<Record> {
         let hooks = &self.setup.hooks;
         let is_asked = self.setup.goal.is_some()
@@ -164,7 +164,7 @@ impl Settling {
         }
     }
 
-    /// Leaves out changes that cannot be made, and tells an observer.
+    /// Drops invalid changes, and notifies an observer.
     fn check(&self, closed: &mut Closed, change: &mut RunChange) {
         if !closed.edit(&change.edits) {
             change.edits = Vec::new();
@@ -207,7 +207,7 @@ impl Settling {
     }
 }
 
-/// The run ends, because it should ask a model that is not known.
+/// The run ends, because its next model is unknown.
 #[cold]
 pub(super) fn broke(act: ActivityId, error: &Error) -> Record {
     let error = adjutant_llm::Error::new(ErrorKind::Config, error.to_string());

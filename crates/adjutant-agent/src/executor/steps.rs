@@ -1,4 +1,4 @@
-//! The steps that the body of a call has asked for, over all entries into it.
+//! The steps that the body of a call has requested, over all entries into it.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -6,35 +6,35 @@ use adjutant_core::{KnownState, KnownStep, Pause};
 use adjutant_tool::{Answer, Ask, Noted, ToolError, ToolErrorKind};
 use serde_json::Value;
 
-/// The steps that the body of a call has asked for.
+/// The steps that the body of a call has requested.
 ///
-/// An entry must ask for all that entries before it asked for, as what it was, before it asks for anything new: one that
-/// does not has diverged, even if the body ignores that. Branches of a body may come to what is noted in any order.
+/// An entry must repeat all requests of earlier entries, with the same kind, before it makes a new one: otherwise it
+/// has diverged, even if the body ignores that. Branches of a body may repeat the recorded requests in any order.
 #[derive(Debug)]
 pub(super) struct Steps {
     known: Vec<KnownStep>,
     index: HashMap<Arc<str>, usize>,
-    /// For each of earlier entries, whether this one has asked for it; none if that does not count.
+    /// Whether this entry has repeated each request of earlier entries; empty if that is not required.
     asked: Vec<bool>,
-    /// The number of them that it has not asked for.
+    /// The number of requests not yet repeated.
     left: usize,
-    /// The number of steps that are at work.
+    /// The number of running steps.
     working: usize,
     diverged: Option<ToolError>,
 }
 
-/// The known state of a pause that is asked for.
+/// The known state of a requested pause.
 pub(super) enum PauseState {
-    /// It was never asked.
+    /// It is new.
     Fresh,
-    /// It waits; `parked` says whether nobody here could answer.
+    /// It waits; `parked` is true if no one here could answer.
     Open { pause: Arc<Pause>, parked: bool },
     /// It was answered.
     Answered(Answer),
 }
 
 impl Steps {
-    /// Starts from the steps that earlier entries have asked for; `strict` says whether this one must ask for them too.
+    /// Starts from the steps that earlier entries have requested; `strict` is true if this one must repeat them.
     pub(super) fn new(known: Vec<KnownStep>, strict: bool) -> Self {
         let index = known
             .iter()
@@ -56,12 +56,12 @@ impl Steps {
         }
     }
 
-    /// True if the body may ask for this now: it is known, or all that is noted was asked for.
+    /// True if the body may make this request now: it is known, or all recorded requests were repeated.
     pub(super) fn may_ask(&self, key: &str) -> bool {
         self.index.contains_key(key) || self.next().is_none()
     }
 
-    /// The body goes on without asking for what is noted next.
+    /// The body continues without repeating the next recorded request.
     pub(super) fn went_astray(&mut self, key: &str) -> ToolError {
         let next = self.next().map_or("nothing", |known| &known.key);
         self.diverge(format!(
@@ -69,7 +69,7 @@ impl Steps {
         ))
     }
 
-    /// A step begins; what is known of it.
+    /// Starts a step; returns its known state.
     pub(super) fn begin(&mut self, key: &str) -> Result<Noted, ToolError> {
         let Some(at) = self.find(key) else {
             self.working += 1;
@@ -83,7 +83,7 @@ impl Steps {
         }
     }
 
-    /// True if a step was begun, and what came of it is not known.
+    /// True if a step was started, and its result is unknown.
     pub(super) fn is_torn(&self) -> bool {
         self.known
             .iter()
@@ -96,7 +96,7 @@ impl Steps {
         self.set(key, KnownState::Done(value));
     }
 
-    /// Something is asked for.
+    /// Handles a request.
     pub(super) fn ask(&mut self, key: &str, ask: &Ask) -> Result<PauseState, ToolError> {
         let Some(at) = self.find(key) else {
             return Ok(PauseState::Fresh);
@@ -134,12 +134,12 @@ impl Steps {
         );
     }
 
-    /// True if a step is at work.
+    /// True if a step is running.
     pub(super) fn is_working(&self) -> bool {
         self.working > 0
     }
 
-    /// The pauses that nobody has answered, in order.
+    /// Returns the unanswered pauses, in order.
     pub(super) fn open(&self) -> Vec<Arc<Pause>> {
         let open = |it: &KnownStep| match &it.state {
             KnownState::Asked { pause, .. } => Some(Arc::clone(pause)),
@@ -160,7 +160,7 @@ impl Steps {
         self.diverged.take()
     }
 
-    /// The first that is noted and was not asked for.
+    /// Returns the first recorded request that was not repeated.
     fn next(&self) -> Option<&KnownStep> {
         if self.left == 0 {
             return None;
@@ -169,7 +169,7 @@ impl Steps {
         self.known.get(at)
     }
 
-    /// The place of the key that is asked for; `None` if it is new.
+    /// Returns the place of the requested key; `None` if it is new.
     fn find(&mut self, key: &str) -> Option<usize> {
         let at = self.index.get(key).copied()?;
         if let Some(asked) = self.asked.get_mut(at) {

@@ -6,7 +6,7 @@ use adjutant_core::{PauseId, Record};
 use adjutant_tool::Answer;
 use tokio::sync::oneshot;
 
-/// The bodies that wait, for what, and what came of the pauses of this turn.
+/// The waiting bodies with their pauses, and the results of the pauses of this turn.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     inner: Mutex<WaiterLists>,
@@ -18,11 +18,11 @@ struct WaiterLists {
     told: Vec<(PauseId, PauseReply)>,
 }
 
-/// The answer to a pause; `None` if nobody here can answer.
+/// The answer to a pause; `None` if no one here can answer.
 pub(super) type PauseReply = Option<Answer>;
 
 impl Waiters {
-    /// Waits for what comes of a pause; the sender goes when the executor does.
+    /// Waits for the result of a pause; the sender is dropped with the executor.
     pub(super) fn wait(&self, pause: &PauseId) -> oneshot::Receiver<PauseReply> {
         let (tell, told) = oneshot::channel();
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,7 +39,7 @@ impl Waiters {
         told
     }
 
-    /// Tells whoever waits what a durable record says.
+    /// Notifies waiters about a durable record.
     pub(super) fn tell(&self, record: &Record) {
         let (pause, told) = match record {
             Record::Answered { pause, answer } => (pause, Some(answer)),

@@ -1,4 +1,4 @@
-//! Waiting until everything that was shown is saved.
+//! Waits until everything emitted is saved.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
 
 use adjutant_core::Error;
 
-/// The wishes to save of one executor: each has a number, and is fulfilled with all before it.
+/// The save requests of one executor: each has a number, and is completed together with all earlier ones.
 #[derive(Default)]
 pub(super) struct Saves {
     asked: AtomicU64,
@@ -19,7 +19,7 @@ pub(super) struct Saves {
 
 #[derive(Default)]
 struct State {
-    /// The newest wish that is fulfilled.
+    /// The last completed request.
     saved: u64,
     /// The end of the executor: an error if not all that it showed is saved.
     ended: Option<Result<(), Error>>,
@@ -27,17 +27,17 @@ struct State {
 }
 
 impl Saves {
-    /// Wishes that everything be saved that was shown up to now; gives the number of the wish.
+    /// Requests a save of everything emitted so far; returns the number of the request.
     pub(super) fn ask(&self) -> u64 {
         self.asked.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// The newest wish.
+    /// The last request.
     pub(super) fn asked(&self) -> u64 {
         self.asked.load(Ordering::Acquire)
     }
 
-    /// Waits for the fulfilment of a wish, or for the end of the executor.
+    /// Waits for the completion of a request, or for the end of the executor.
     pub(super) fn poll(&self, wish: u64, cx: &Context<'_>) -> Poll<Result<(), Error>> {
         let mut state = self.state();
         if state.saved >= wish {
@@ -56,7 +56,7 @@ impl Saves {
         Poll::Pending
     }
 
-    /// The wishes up to this one are fulfilled.
+    /// Completes the requests up to this one.
     pub(super) fn saved(&self, upto: u64) {
         self.change(|state| state.saved = state.saved.max(upto));
     }

@@ -8,17 +8,17 @@ const MAX_EXPLAINED_BYTES: usize = 4_096;
 /// The reason why instructions or sections could not be made.
 #[derive(Debug, Clone)]
 pub struct InstructionError {
-    /// The kind of the error: it tells what a caller can do about it.
+    /// The kind of the error: it decides how a caller can react.
     pub kind: InstructionErrorKind,
     message: Arc<str>,
     /// The line of the template that it is about, counted from 1.
     pub line: Option<usize>,
     source: Option<Arc<dyn error::Error + Send + Sync>>,
-    /// The message is that of the source, so what caused it is what caused the source.
+    /// The message comes from the source, so the cause of this error is the cause of the source.
     is_its_source: bool,
 }
 
-/// The kind of an instruction error: it tells what a caller can do about it.
+/// The kind of an instruction error: it decides how a caller can react.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InstructionErrorKind {
@@ -33,7 +33,7 @@ pub enum InstructionErrorKind {
 }
 
 impl InstructionError {
-    /// A source or a section failed; `message` says what was attempted and with what.
+    /// A source or a section failed; `message` names the operation and its subject.
     pub fn failed(message: impl Into<Arc<str>>) -> Self {
         Self::new(InstructionErrorKind::Failed, message)
     }
@@ -86,7 +86,7 @@ impl InstructionError {
 
     /// The error and everything that caused it, joined by colons.
     ///
-    /// What a failed run is recorded with: at most 4,096 bytes, cut off after them.
+    /// Returns the text that is recorded for a failed run: at most 4,096 bytes.
     pub fn explain(&self) -> Arc<str> {
         let mut text = self.to_string();
         let mut cause = error::Error::source(self);

@@ -46,7 +46,7 @@ fn quote(text: Cow<'_, str>) -> String {
     serde_json::Value::from(&*text).to_string()
 }
 
-/// In single quotes; a backslash stands before single quotes and backslashes.
+/// In single quotes; single quotes and backslashes are escaped by a backslash.
 fn squote(text: Cow<'_, str>) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }

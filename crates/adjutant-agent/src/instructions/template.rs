@@ -21,14 +21,12 @@ const MAX_STEPS: u64 = 1_000_000;
 ///
 /// Compiled once, and rendered from a state at each run.
 ///
-/// Strict: to print, test, iterate over or look into a variable that is undefined is an error, and so is to print a
-/// null; `{% if name is defined %}` and `{{ name | default("…") }}` are the ways to ask. [`lenient`](Template::lenient)
-/// prints nothing instead. Nothing is escaped, line breaks stay as they are, and truth values print as
-/// `True` and `False`.
-/// A rendering has 1 MiB and takes a million steps at most. A template is code: text that others wrote belongs into
-/// the state, never into the template.
+/// Strict: it is an error to print, test, iterate over or index an undefined variable, and to print a null; use `{%
+/// if name is defined %}` and `{{ name | default("…") }}`. [`lenient`](Template::lenient) prints nothing instead.
+/// Nothing is escaped, line breaks stay as they are, and booleans print as `True` and `False`. A rendering is limited
+/// to 1 MiB and a million steps. A template is code: untrusted text belongs in the state, never in the template.
 ///
-/// Names of other template languages, and what they are here:
+/// Names of other template languages, and their equivalents here:
 ///
 /// | wanted | written |
 /// |---|---|
@@ -60,7 +58,7 @@ pub struct Template {
     required: Arc<[Arc<str>]>,
 }
 
-/// Takes what is written until a limit.
+/// Collects written text up to a limit.
 #[derive(Default)]
 struct Bounded {
     bytes: Vec<u8>,
@@ -102,7 +100,7 @@ impl Template {
         }
     }
 
-    /// Makes what is undefined print nothing, count as false and hold nothing, at any depth.
+    /// Makes undefined values print nothing, count as false and contain nothing, at any depth.
     ///
     /// A null prints nothing, too.
     #[must_use]

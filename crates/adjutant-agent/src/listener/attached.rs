@@ -30,7 +30,7 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(200);
 pub struct Attached {
     past: PastEvents,
     live: Option<LiveRun>,
-    /// The events that are told before the log is read on.
+    /// The events that are emitted before the log is read further.
     void: VecDeque<Event>,
     /// The timer that starts the next read of the log.
     alarm: Option<Pin<Box<Sleep>>>,
@@ -46,20 +46,20 @@ struct LiveRun {
     inbox: Arc<Inbox>,
     /// The partial replies at the time of joining, as events.
     said: VecDeque<Event>,
-    /// The event that is told once the log was told up to it.
+    /// The event that is emitted once the log was emitted up to it.
     next: Option<Event>,
-    /// True if the first record that was heard is told: everything after it is told as it is heard.
+    /// True once the first record has been emitted; later records are emitted as they arrive.
     is_joined: bool,
     /// True if the log was read on since the run ended.
     is_reread: bool,
-    /// The runs under the first one whose ends were told from the log.
+    /// The sub-runs whose ends were emitted from the log.
     ends: Vec<(ThreadId, RunNo)>,
-    /// The beginnings of the replies that were heard and have not ended, by thread.
+    /// The start events of the unfinished live replies, by thread.
     open: BTreeMap<ThreadId, Event>,
 }
 
 impl Attached {
-    /// Follows a log that somebody else may write.
+    /// Follows a log that another process may write.
     pub(crate) fn following(past: PastEvents) -> Self {
         Self {
             past,
@@ -72,7 +72,7 @@ impl Attached {
         }
     }
 
-    /// Reads the log up to where the run is now, and goes on with what is heard of it.
+    /// Reads the log up to the current point of the run, and continues with its live events.
     pub(crate) fn joined(
         past: PastEvents,
         run: &Stopper,
@@ -102,7 +102,7 @@ impl Attached {
         }
     }
 
-    /// The newest record that was told of: where to attach again.
+    /// The last emitted record: the place to attach again.
     pub fn cursor(&self) -> Seq {
         self.cursor
     }
@@ -129,10 +129,10 @@ impl Attached {
         Poll::Ready(None)
     }
 
-    /// The next event of a run that is heard; `None` if something else comes first.
+    /// Returns the next live event; `None` if another source comes first.
     fn poll_live(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
         if self.alarm.is_some() {
-            // What was read has ended, and is not asked again before it is read anew.
+            // The stream has ended, and is not polled again before the log is read again.
             ready!(self.poll_alarm(cx));
         }
         let Some(live) = &mut self.live else {
@@ -146,7 +146,7 @@ impl Attached {
                     None
                 }
                 None if live.inbox.has_ended() => {
-                    // All that was heard is in the log by now.
+                    // All live events are in the log by now.
                     live.is_reread = true;
                     self.past.again();
                     None
@@ -172,7 +172,7 @@ impl Attached {
         let mut heard = live.events.poll_event(cx);
         let has_ended = live.inbox.has_ended();
         if has_ended && heard.is_pending() {
-            // What was told just before the end is heard first.
+            // Events emitted just before the end come first.
             heard = live.events.poll_event(cx);
         }
         match heard {
@@ -191,7 +191,7 @@ impl Attached {
         }
     }
 
-    /// An event that was heard, unless the log has told it.
+    /// Returns a live event, unless it was emitted from the log.
     fn pass(&mut self, event: Event) -> Option<Event> {
         let live = self.live.as_mut()?;
         let is_end = matches!(
@@ -202,7 +202,7 @@ impl Attached {
         if let Some(held) = held
             .filter(|held| !is_end || held.run != event.run || held.who.thread != event.who.thread)
         {
-            // The end of a run before this one, or of an agent under it: nothing else tells it.
+            // The end of an earlier run, or of a sub-agent: no other source emits it.
             if held.who.parent.is_some() || held.run != event.run {
                 live.note(&held);
                 live.next = Some(event);
@@ -222,7 +222,7 @@ impl Attached {
         (!is_known).then_some(event)
     }
 
-    /// The run is not heard any more: what becomes of it, the log tells. Replies that were heard in part are void.
+    /// Stops following the live run: from now on only the log counts. Partly received replies are void.
     fn leave(&mut self) {
         let open = self.live.take().map(|live| live.open).unwrap_or_default();
         for event in open.into_values() {
@@ -294,7 +294,7 @@ impl LiveRun {
         }
     }
 
-    /// Notes an event that the log has told.
+    /// Records an event that was emitted from the log.
     fn note(&mut self, event: &Event) {
         if matches!(event.kind, EventKind::RunFinished { .. }) && event.who.parent.is_some() {
             self.ends.push((event.who.thread.clone(), event.run));
@@ -302,7 +302,7 @@ impl LiveRun {
     }
 }
 
-/// True if an event shows no record, so that no log tells it once more.
+/// True if an event belongs to no record, so that no log repeats it.
 fn is_passing(kind: &EventKind) -> bool {
     matches!(
         kind,

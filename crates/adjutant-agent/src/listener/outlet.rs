@@ -33,7 +33,7 @@ struct PendingEvents {
 
 /// The gap that a listener had no room for.
 pub(super) struct Lag {
-    /// The newest record whose events were all heard.
+    /// The last record whose events were all received.
     pub(super) after: Seq,
     /// The newest record that was missed.
     pub(super) newest: Seq,

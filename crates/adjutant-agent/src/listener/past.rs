@@ -12,10 +12,10 @@ use adjutant_tool::Identity;
 use futures_core::Stream;
 use futures_util::StreamExt;
 
-/// The events of a log after a record, those of agents under it included; ends with the log.
+/// The events of a log after a record, including sub-agents; ends with the log.
 ///
-/// Deltas, progress and warnings are not in a log, except the text of a reply that was acknowledged and did not come
-/// whole. `RunFinished` and `RunPaused` are: they follow from what is.
+/// Deltas, progress and warnings are not in a log, except the text of a reply that was acknowledged and did not
+/// arrive completely. `RunFinished` and `RunPaused` are derived from the records.
 #[must_use = "a stream does nothing until it is read"]
 pub struct PastEvents {
     journal: Arc<dyn Journal>,
@@ -39,13 +39,13 @@ impl PastEvents {
         }
     }
 
-    /// Ends with this record, if the log goes on behind it; the last end of a run is left to whoever asks.
+    /// Ends with this record, if the log continues after it; the caller emits the last end of a run.
     pub(crate) fn until(mut self, until: Seq) -> Self {
         self.fold.until = Some(until);
         self
     }
 
-    /// Passes over what was said of replies that did not come: whoever listens has heard it.
+    /// Skips the text of incomplete replies: the listener has received it.
     pub(crate) fn silent(mut self) -> Self {
         self.fold.silent = true;
         self
@@ -64,7 +64,7 @@ impl PastEvents {
         }
     }
 
-    /// Reads on without a bound; what is before this record was told otherwise.
+    /// Continues without a bound; content before this record was emitted elsewhere.
     pub(crate) fn go_on_after(&mut self, after: Seq) {
         let fold = &mut self.fold;
         fold.after = fold.after.max(after);
@@ -78,7 +78,7 @@ impl PastEvents {
         (self.log.clone(), Arc::clone(&self.fold.who))
     }
 
-    /// Tells nothing more.
+    /// Stops emitting events.
     pub(crate) fn give_up(&mut self) {
         (self.fold.over, self.fold.ended) = (true, None);
         self.fold.ready.clear();
@@ -96,7 +96,7 @@ impl PastEvents {
                 return Poll::Ready(None);
             }
             let (journal, log, at) = (&self.journal, &self.log, self.fold.at);
-            // A log that has ended is asked again while its run is waited for.
+            // A log that has ended is read again while its run is waited for.
             let records = self
                 .records
                 .get_or_insert_with(|| Box::pin(journal.read(log, at).fuse()));

@@ -1,4 +1,4 @@
-//! A check of what a run is prompted with, before anything of it is recorded or sent.
+//! A check of a run's prompt, before any of it is recorded or sent.
 
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 
@@ -9,9 +9,9 @@ use futures_util::FutureExt;
 
 use super::{DriveContext, Middleware, NextDrive};
 
-/// Fails a run whose prompt does not pass a check; nothing of the prompt is recorded, and no model is asked.
+/// Fails a run whose prompt does not pass a check; nothing of the prompt is recorded, and no model is called.
 ///
-/// A check that panics rejects. A drive that goes on with a parked run has no prompt, and is not checked.
+/// A check that panics rejects. A drive that continues a parked run has no prompt, and is not checked.
 pub struct InputGuardrail<F> {
     name: Arc<str>,
     check: F,

@@ -1,4 +1,4 @@
-//! Tells the log of the program that a drive starts and how it ended; never what was said.
+//! Logs the start of a drive and its end; never its messages.
 
 use adjutant_core::{Failure, Outcome, RunResult};
 use async_trait::async_trait;
@@ -6,9 +6,9 @@ use tokio::time::Instant;
 
 use super::{DriveContext, Middleware, NextDrive};
 
-/// Tells `tracing` when a drive starts, and how it ended: outcome, duration, usage. Contents are left out.
+/// Logs to `tracing` when a drive starts, and how it ended: outcome, duration, usage. Contents are omitted.
 ///
-/// A start and a good end are told at the level `INFO`, a failure at `WARN`.
+/// A start and a successful end are logged at the level `INFO`, a failure at `WARN`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Logger;
 

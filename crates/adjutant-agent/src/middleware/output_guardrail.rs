@@ -8,7 +8,8 @@ use async_trait::async_trait;
 
 use super::{DriveContext, Middleware, NextDrive, input_guardrail::verdict};
 
-/// Fails a run whose answer does not pass a check. The answer stays in the transcript; the outcome tells.
+/// Fails a run whose answer does not pass a check. The answer stays in the transcript; the outcome contains the
+/// reason.
 ///
 /// A check that panics rejects. A run that failed, was cancelled, reached a limit or waits has no answer, and is not
 /// checked.

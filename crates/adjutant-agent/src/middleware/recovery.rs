@@ -1,4 +1,4 @@
-//! A panic inside becomes a failure before it reaches what is outside.
+//! Converts a panic inside into a failure before it reaches outer middleware.
 
 use std::panic::AssertUnwindSafe;
 
@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 
 use super::{DriveContext, Middleware, NextDrive};
 
-/// Makes a failure of a panic of whatever is inside, so that the middleware outside goes on with it.
+/// Converts a panic inside into a failure, so that outer middleware continues with it.
 ///
 /// Without it a panic fails the run as well, but passes through the middleware outside.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,4 +1,4 @@
-//! The start of a drive, as middleware sees it. What can be done there is said where agents under a call are opened.
+//! The start of a drive, for middleware. Opening sub-agents is documented there.
 
 use std::{any::Any, fmt, sync::Arc};
 

@@ -33,12 +33,12 @@ impl MiddlewareState {
         }
     }
 
-    /// Shows what was said by now.
+    /// Sets the conversation so far.
     pub(crate) fn show(&self, history: &Transcript) {
         self.state().history = history.clone();
     }
 
-    /// Takes what is to be recorded and told.
+    /// Takes the pending records and warnings.
     pub(crate) fn take(&self) -> (Vec<Record>, Vec<Warning>) {
         let mut state = self.state();
         (
@@ -58,14 +58,14 @@ impl DriveContext {
         &self.shared.model
     }
 
-    /// Everything that was said: before the drive what it goes on from, after it what it has added too.
+    /// The complete conversation: before the drive its start, and after it with its additions.
     pub fn history(&self) -> Transcript {
         self.shared.state().history.clone()
     }
 
-    /// Counts what a helper spent on models as the run's, as soon as the middleware has ended.
+    /// Adds a helper's model usage to the run, as soon as the middleware has ended.
     ///
-    /// What is billed by a drive whose run never began is lost: there is nobody to pay.
+    /// Usage billed by a drive whose run never started is lost: no run can record it.
     pub fn bill(&self, by: impl Into<Arc<str>>, usage: Usage, cost: Option<NanoUsd>) {
         self.shared.state().billed.push(Record::Billed {
             by: by.into(),
@@ -74,7 +74,7 @@ impl DriveContext {
         });
     }
 
-    /// Tells observers of the run that something went less well than it should, as soon as the middleware has ended.
+    /// Sends a warning to observers of the run, as soon as the middleware has ended.
     pub fn warn(&self, warning: Warning) {
         self.shared.state().warnings.push(warning);
     }

@@ -1,4 +1,4 @@
-//! A run that may not be at work for longer than a time.
+//! A limit on the running time of a run.
 
 use std::{pin::pin, time::Duration};
 
@@ -7,12 +7,12 @@ use async_trait::async_trait;
 
 use super::{DriveContext, Middleware, NextDrive};
 
-/// Cancels a run that is at work for too long, as a deadline would, and waits until its turn is closed.
+/// Cancels a run that runs for too long, as a deadline would, and waits until its turn is closed.
 ///
 /// The drives of a run share the time; while it is parked, none passes.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeout(
-    /// The longest time that a run may be at work.
+    /// The maximum running time of a run.
     pub Duration,
 );
 

@@ -1,4 +1,4 @@
-//! The lanes themselves: plain data, no lock. What is taken stays in its place until the log is known to hold it.
+//! The lanes themselves: plain data, no lock. A taken message stays in its place until the log contains it.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -27,7 +27,7 @@ pub(super) struct Lanes {
     posted: PostNo,
     /// True if that post was passed on from another thread, and this one has no record of it.
     passed: bool,
-    /// The records that no executor has heard of, apart from items without a number.
+    /// The records that no executor has received, except items without a number.
     news: Vec<Record>,
     /// The messages that were taken back and may still wait in the log.
     withdrawn: BTreeSet<u64>,
@@ -38,11 +38,11 @@ pub(super) struct Lanes {
 struct QueuedMessage {
     /// In the order of arrival, over both lanes.
     id: u64,
-    /// 0 before an executor has heard of it.
+    /// 0 before an executor has received it.
     number: Arc<AtomicU64>,
     content: Entry,
     manner: Manner,
-    /// True if it was posted: a post that the log has not heard of is posted still.
+    /// True if it was posted: a post that the log does not contain is still in the journal.
     posted: bool,
     stage: MessageState,
 }
@@ -54,7 +54,7 @@ enum MessageState {
     Held,
     /// A record of its end is on its way into the log.
     Ending,
-    /// Nobody knows whether the log holds its end, until it is read again.
+    /// Until the log is read again, it is unknown whether it contains the end of the message.
     InDoubt,
 }
 
@@ -125,7 +125,7 @@ impl Lanes {
         (id, number)
     }
 
-    /// Puts a posted message at the end of a lane, once; says whether there was room.
+    /// Adds a posted message to a lane, once; returns whether there was room.
     pub(super) fn push_posted(
         &mut self,
         post: PostNo,
@@ -206,7 +206,7 @@ impl Lanes {
             .collect()
     }
 
-    /// Numbers what is new, in the order of arrival, and gives everything that is not recorded yet.
+    /// Numbers new messages, in order of arrival, and returns everything that is not recorded yet.
     pub(super) fn hear(&mut self) -> Vec<Record> {
         self.number();
         std::mem::take(&mut self.news)
@@ -240,7 +240,7 @@ impl Lanes {
         }
     }
 
-    /// Takes the oldest message or all, but never fewer than reach to the last one that interrupts.
+    /// Takes the oldest message or all, but never stops before the last interrupting one.
     pub(super) fn take(&mut self, lane: Lane, drain: Drain) -> Vec<TakenMessage> {
         self.number();
         let waiting = || {
@@ -308,7 +308,7 @@ impl Lanes {
         }
     }
 
-    /// Makes the lanes what the log says, and keeps what the log does not know.
+    /// Sets the lanes to the state of the log, and keeps messages that the log does not contain.
     pub(super) fn restore(
         &mut self,
         mut logged: BTreeMap<u64, (Lane, Entry)>,
@@ -322,9 +322,9 @@ impl Lanes {
                 let number = item.number();
                 item.stage = MessageState::Waits;
                 if (number == 0 || number > numbered) && item.posted {
-                    // It is posted still, or was heeded and is gone.
+                    // It is still in the journal, or was consumed and is gone.
                 } else if number == 0 || number > numbered {
-                    // The log never heard of it: it is recorded again.
+                    // It never reached the log: it is recorded again.
                     item.number.store(0, Ordering::Release);
                     self.lane_mut(lane).push_back(item);
                 } else {
@@ -344,7 +344,7 @@ impl Lanes {
         self.put_logged(logged, known);
     }
 
-    /// Puts the messages that the log has before those that it has not.
+    /// Puts the messages in the log before the other ones.
     fn put_logged(
         &mut self,
         logged: BTreeMap<u64, (Lane, Entry)>,
@@ -356,7 +356,7 @@ impl Lanes {
                 match known.remove(number) {
                     Some(item) if item.content == *content => self.lane_mut(lane).push_back(item),
                     other => {
-                        // Another program gave the number to a message of its own.
+                        // Another program gave the number to one of its messages.
                         let other = other.filter(|item| !item.posted);
                         fresh.extend(other.inspect(|item| item.number.store(0, Ordering::Release)));
                         self.put(lane, *number, content.clone(), Manner::Waits);

@@ -98,7 +98,7 @@ struct State {
     tasks: u64,
     /// The scope of the children that this call opened and the run keeps.
     kept: Option<Arc<CallScope>>,
-    /// Children that wait for the outside, and who waits for them.
+    /// Children that wait for the outside, and their waiters.
     parked: Vec<(Arc<ChildCore>, oneshot::Sender<ChildEnd>)>,
 }
 
@@ -106,7 +106,7 @@ struct State {
 enum Lasts {
     /// As long as the call.
     Call,
-    /// As long as the run, which hears when one of them ends.
+    /// As long as the run, which is notified when one of them ends.
     Run(Arc<Notify>),
 }
 
@@ -118,7 +118,7 @@ impl State {
     }
 }
 
-/// Ends what is at work if the call is dropped.
+/// Ends the running work if the call is dropped.
 struct Dropped<'a>(&'a CallScope);
 
 impl CallScope {
@@ -196,7 +196,7 @@ impl CallScope {
         let _ = self.tools.set(tools);
     }
 
-    /// Stands as long as somebody is asked. Most bodies end before anybody looks at it.
+    /// Active while a question is open. Most bodies end before it is needed.
     pub(crate) fn standstill(&self) -> &Arc<Standstill> {
         let above = || {
             self.feed
@@ -214,7 +214,7 @@ impl CallScope {
         let _ = self.cancel.set(cancel.clone());
     }
 
-    /// A handle that a body asks for, by the id of its type.
+    /// Returns a handle that a body requests, by the id of its type.
     pub(crate) fn handle(self: &Arc<Self>, of: TypeId) -> Option<Box<dyn Any + Send + Sync>> {
         if of == TypeId::of::<dyn Spawn>() {
             return Some(Box::new(Arc::clone(self) as Arc<dyn Spawn>));
@@ -252,7 +252,7 @@ impl CallScope {
         Ok(result)
     }
 
-    /// Goes on with a body. Its children end before this does; or all of them wait, and what they wait for is given.
+    /// Polls a body. Its children end before it does; or all of them wait, and their pauses are returned.
     ///
     /// The body is not dropped before it is at `rest`, unless that takes longer than the grace period.
     pub(crate) async fn surround<T, Rest: Future<Output = ()>>(
@@ -274,7 +274,7 @@ impl CallScope {
         ended
     }
 
-    /// Waits until the call may give way; gives what it waits for. A call that was stopped does not wait any more.
+    /// Waits until the call may be suspended; returns its pauses. A cancelled call no longer waits.
     async fn gives_way<Rest: Future<Output = ()>>(
         &self,
         rest: impl Fn() -> Rest,
@@ -300,7 +300,7 @@ impl CallScope {
         }
     }
 
-    /// Cancels the children, waits for them for the grace period, and gives up those that go on.
+    /// Cancels the children, waits for them for the grace period, and abandons the rest.
     async fn close_children(&self) {
         let at_work = mem::take(&mut self.state().at_work);
         self.cancel().cancel();
@@ -322,7 +322,7 @@ impl CallScope {
         self.dismiss();
     }
 
-    /// Gives up the children that wait for the outside; whoever waits for them hears that.
+    /// Abandons the children that wait for the outside, and notifies their waiters.
     fn dismiss(&self) {
         let parked = mem::take(&mut self.state().parked);
         for (core, waits) in parked {
@@ -333,12 +333,12 @@ impl CallScope {
                 },
             );
             let message = "cancelled: the call was stopped while the agent waited";
-            // Nobody may wait any more.
+            // The waiter may be gone.
             let _ = waits.send(Err(ToolError::new(ToolErrorKind::Cancelled, message)));
         }
     }
 
-    /// Tells of a child that did not end.
+    /// Reports a child that did not end.
     async fn abandon(&self, core: &Arc<ChildCore>) {
         let message = "the agent was abandoned: it did not end when its call did".into();
         let failure = Failure::Activity {
@@ -389,7 +389,7 @@ impl CallScope {
         });
     }
 
-    /// The wish that the call and its children should stop.
+    /// The token that cancels the call and its children.
     pub(super) fn cancel(&self) -> &Cancel {
         self.cancel.get_or_init(Cancel::new)
     }
@@ -465,12 +465,12 @@ impl CallScope {
         }
     }
 
-    /// True if a child is at work.
+    /// True if a child is running.
     pub(super) fn is_at_work(&self) -> bool {
         !self.state().at_work.is_empty()
     }
 
-    /// Ends what is at work at once: nothing that it records counts any more.
+    /// Drops running work immediately: its records no longer count.
     pub(super) fn drop_children(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -483,7 +483,7 @@ impl CallScope {
         }
     }
 
-    /// A child waits for the outside: whoever waits for it goes on waiting.
+    /// A child waits for the outside: its waiter keeps waiting.
     pub(super) fn park(
         &self,
         core: Arc<ChildCore>,
@@ -494,7 +494,7 @@ impl CallScope {
         self.suspension.suspend(pauses);
     }
 
-    /// Opens an agent once the call may be heard.
+    /// Opens an agent once the call is admitted.
     async fn open(
         &self,
         key: &str,
@@ -588,7 +588,7 @@ impl CallScope {
         who
     }
 
-    /// Completes the setup of a child: its own parts, and those that it takes from the agent that opens it.
+    /// Completes the setup of a child: its own parts, and the parts from the opening agent.
     fn furnish(&self, mut setup: Setup, who: Arc<Identity>) -> Setup {
         let parent = &self.feed.setup;
         setup.who = who;

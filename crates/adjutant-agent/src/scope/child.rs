@@ -49,9 +49,9 @@ pub(crate) struct ChildCore {
     stopper: Mutex<Option<Stopper>>,
 }
 
-/// One answer of a child on its way: the stream of its own events, which ends after `RunFinished`.
+/// One running answer of a child: the stream of its own events, which ends after `RunFinished`.
 ///
-/// The child works by itself, whether its events are read or not; unread ones are kept until this is dropped.
+/// The child runs independently, whether its events are read or not; unread ones are stored until this is dropped.
 /// Dropping it does not stop the child.
 #[must_use = "what the child comes to is heard from this"]
 pub struct ChildRun {
@@ -62,7 +62,7 @@ pub struct ChildRun {
     result: Option<ChildEnd>,
 }
 
-/// Stops a child if nobody waits for it any more.
+/// Stops a child if no one waits for it any more.
 struct WaitGuard {
     run: ChildRun,
     done: bool,
@@ -78,22 +78,22 @@ impl Child {
         &self.core.setup.who
     }
 
-    /// Everything that was said to it and by it, as of its newest answer.
+    /// Returns its complete conversation, as of its latest answer.
     pub fn transcript(&self) -> Transcript {
         self.core.session.history()
     }
 
     /// Prompts the child and waits for its answer.
     ///
-    /// When the call is entered again, an answer that is in the log is given from there, and one that was on its way
-    /// goes on. If the child waits for the outside, the call gives way to that, and this never returns.
+    /// When the call is entered again, an answer in the log is returned from there, and an incomplete one continues.
+    /// If the child waits for the outside, the call is suspended, and this never returns.
     ///
     /// Cancel: the child's run is cancelled.
     ///
     /// # Errors
-    /// `Failed` if the child failed or is at work, `Denied` if a hook or the limit of agents forbids it, `Cancelled` if
-    /// the call has ended, `Unattended` if it waits for the outside and the tool is not resumable, `InvalidArguments`
-    /// if the prompt is empty. Limits and cancels are outcomes, not errors.
+    /// `Failed` if the child failed or is running, `Denied` if a hook or the limit of agents forbids it, `Cancelled`
+    /// if the call has ended, `Unattended` if it waits for the outside and the tool is not resumable,
+    /// `InvalidArguments` if the prompt is empty. Limits and cancels are outcomes, not errors.
     pub async fn run(&self, prompt: impl Into<Prompt> + Send) -> Result<RunResult, ToolError> {
         let run = self.stream(prompt)?;
         run.mailbox.close();
@@ -106,7 +106,7 @@ impl Child {
     /// Prompts the child; its events can be read, and its answer waited for.
     ///
     /// # Errors
-    /// Like [`run`](Child::run), as far as they are known at once.
+    /// Like [`run`](Child::run), if they are known immediately.
     pub fn stream(&self, prompt: impl Into<Prompt>) -> Result<ChildRun, ToolError> {
         let invalid = |error: adjutant_core::Error| {
             ToolError::new(ToolErrorKind::InvalidArguments, error.to_string())
@@ -116,7 +116,7 @@ impl Child {
         let runtime = Handle::try_current().map_err(|error| {
             ToolError::failed("agents under a call need a tokio runtime").with_source(error)
         })?;
-        // An answer that is in the log needs no place among those that work.
+        // An answer in the log needs no place among the running agents.
         let budget = core.scope.budget().filter(|_| !core.scope.is_known(core));
         let permit = budget
             .map(|budget| budget.take_permit(core.thread()))
@@ -160,7 +160,7 @@ impl Child {
         })
     }
 
-    /// Wishes that the child stops what it is at.
+    /// Cancels the current run of the child.
     pub fn cancel(&self) {
         let stopper = self
             .core
@@ -244,7 +244,7 @@ impl ChildHolder for ChildCore {
 impl ChildRun {
     /// Waits for the answer without looking at further events.
     ///
-    /// Cancel: the child goes on.
+    /// Cancel: the child continues.
     ///
     /// # Errors
     /// Like [`Child::run`].
@@ -253,7 +253,7 @@ impl ChildRun {
         std::future::poll_fn(|cx| self.poll_end(cx)).await
     }
 
-    /// Wishes that the child stops.
+    /// Cancels the child.
     pub fn cancel(&self) {
         self.stopper.stop(CancelBy::Parent);
     }
@@ -275,7 +275,7 @@ impl ChildRun {
             if let Some(event) = self.batch.pop_front() {
                 return Poll::Ready(Some(event));
             }
-            // Looked at first: what was shown before the end is taken afterwards.
+            // Checked first: events before the end are taken afterwards.
             let over = self.result.is_some();
             self.mailbox.take(&mut self.batch);
             if !self.batch.is_empty() {

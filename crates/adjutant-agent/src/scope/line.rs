@@ -17,7 +17,7 @@ use crate::{
     turn_position::TurnPosition,
 };
 
-/// A line from a call to the run that made it: what happens later is told there. Cheap to clone.
+/// A line from a call to its run, for later reports. Cheap to clone.
 ///
 /// It stays usable when the call has ended. When the run has ended too, messages wait for the next run of the session,
 /// and records are dropped.
@@ -34,8 +34,8 @@ pub struct RunLine {
     deadline_ms: Option<u64>,
 }
 
-/// What a run may use, lent to others. It counts as used until this is dropped, and the part of each as long as a call waits
-/// for the [`ChildLink`](crate::ChildLink) that names it.
+/// A part of a run's budget, lent to other agents. It counts as used until this is dropped, and the part of each
+/// agent as long as a call waits for the [`ChildLink`](crate::ChildLink) that names it.
 #[derive(Debug)]
 #[must_use = "what is lent is given back when this is dropped"]
 pub struct Loan {
@@ -44,7 +44,7 @@ pub struct Loan {
     held: Option<(Budget, Spend)>,
 }
 
-/// A maker of a line: it makes the line when asked, and most calls never ask.
+/// Creates a line on request; most calls never need one.
 pub(super) trait HasLine: Send + Sync {
     fn line(&self) -> RunLine;
 }
@@ -53,7 +53,7 @@ impl RunLine {
     /// The line of a call.
     ///
     /// # Errors
-    /// `Failed` if the context is not that of a call of a run.
+    /// `Failed` if the context does not belong to a call of a run.
     pub fn of(cx: &CallContext) -> Result<Self, ToolError> {
         let scope = cx.get::<dyn HasLine>();
         scope
@@ -88,7 +88,8 @@ impl RunLine {
         }
     }
 
-    /// Returns what the run and those above it may still use; what others at work may use counts as used.
+    /// Returns the remaining budget of the run and the runs above it; the possible usage of other running agents
+    /// counts as used.
     ///
     /// `wall_ms` is the time that is left, by budgets or by the run's deadline.
     pub fn left(&self) -> Caps {
@@ -185,7 +186,7 @@ impl RunLine {
 
     /// Records something of the application in the agent's thread, which observers see as an event.
     ///
-    /// The names of records say who makes them: `board.claimed`, for example.
+    /// The kind of a record names its author: `board.claimed`, for example.
     pub fn app(&self, kind: impl Into<Arc<str>>, version: u32, data: Value) {
         let record = Record::App {
             kind: kind.into(),

@@ -14,19 +14,19 @@ pub(crate) type OpenChild = fn(LogId, Run) -> Arc<dyn ChildSession>;
 
 /// The conversation of a child.
 pub(crate) trait ChildSession: Send + Sync {
-    /// Everything that was said in it, as of the newest run that ended.
+    /// Returns its complete conversation, as of the last run that ended.
     fn history(&self) -> Transcript;
 
     /// Its queues.
     fn queue(&self) -> Arc<Queues>;
 
-    /// Returns the usage of the open run, if one is open and nobody is at it.
+    /// Returns the usage of the open run, if one is open and has no driver.
     fn open_tally(&self) -> Option<Tally>;
 
     /// Takes the right to drive it.
     ///
     /// # Errors
-    /// `Busy` if somebody else has it.
+    /// `Busy` if another caller has claimed it.
     fn claim(self: Arc<Self>) -> Result<Box<dyn ChildDrive>, Error>;
 
     /// Takes the log back; the session may stay.
@@ -42,10 +42,10 @@ pub(crate) trait ChildDrive: Send {
     /// Returns the usage of the newest run so far.
     fn tally(&mut self) -> Tally;
 
-    /// Begins the conversation with these entries, if nothing was said yet.
+    /// Starts the conversation with these entries, if it is empty.
     ///
     /// # Errors
-    /// Whatever keeps them from being recorded.
+    /// The error while recording them.
     async fn seed(
         &mut self,
         setup: &Arc<Setup>,

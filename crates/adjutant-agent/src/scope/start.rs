@@ -1,4 +1,4 @@
-//! The start of a drive: what an earlier one left can be found and gone on with, before anything else happens.
+//! The start of a drive: finds and continues the remains of an earlier one, before anything else happens.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     queue::{Manner, Queued},
 };
 
-/// Starts a drive with the scope of what goes on with earlier agents.
+/// Starts a drive with the scope of the code that continues earlier agents.
 pub(crate) fn start(scope: Arc<CallScope>, (resumes, is_reopened): (bool, bool)) -> DriveStart {
     let (who, log) = (
         Arc::clone(&scope.feed.setup.who),
@@ -47,14 +47,14 @@ impl DriveStart {
         self.scope().writer.threads().answers(kept) > heard
     }
 
-    /// The line of the call that kept an agent, to the run as it goes on.
+    /// Returns the line of the call that kept an agent, to the current run.
     pub fn line(&self, kept: &ThreadId) -> RunLine {
         let mut line = self.scope().line();
         line.call = opener(kept, &self.who.thread).map_or(line.call, |(call, _)| call);
         line
     }
 
-    /// Tells the agent something before its next request, also if that is prepared already.
+    /// Sends the agent a message before its next request, also if that is already prepared.
     ///
     /// # Errors
     /// Like [`AgentQueue::steer`](crate::AgentQueue::steer).

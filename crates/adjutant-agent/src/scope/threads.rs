@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::session::{ChildSession, OpenChild};
 use crate::writer::Writer;
 
-/// The prefix of thread names, under that of the parent, whose agents belong to the run.
+/// The prefix of thread names, under the parent's, for agents that belong to the run.
 pub(crate) const KEPT: &str = "run.";
 
 /// The threads of a log under its first one, by name.
@@ -28,14 +28,14 @@ pub(crate) struct Threads {
     known: BTreeMap<ThreadId, KnownThread>,
 }
 
-/// The writer of a session's log, with what is known of the log's threads; clones write to the same log.
+/// The writer of a session's log, with the known state of the log's threads; clones write to the same log.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionWriter {
     writer: Writer,
     shared: Arc<KnownLog>,
 }
 
-/// What all writers of a log know of it.
+/// The state that all writers of a log share.
 #[derive(Debug)]
 struct KnownLog {
     journal: Arc<dyn Journal>,
@@ -54,15 +54,15 @@ pub(crate) trait ChildHolder: Send + Sync {
 pub(crate) struct KnownThread {
     /// The identity of the agent that speaks in it.
     pub(crate) who: Option<Arc<Identity>>,
-    /// True if the parent's thread tells of it.
+    /// True if the parent's thread contains it.
     pub(crate) opened: bool,
-    /// Its fold, as far as the log was read.
+    /// Its fold, for the part of the log that was read.
     pub(crate) run: Option<Run>,
     /// Its session, once it was opened here.
     pub(crate) session: Option<Arc<dyn ChildSession>>,
     /// The results of its runs, and the usage of each with all below, oldest first.
     pub(crate) results: Vec<(RunResult, Tally)>,
-    /// The number of them that the parent's thread tells.
+    /// The number of its ends in the parent's thread.
     pub(crate) told: usize,
     /// The holder of the child.
     pub(crate) holder: Option<Weak<dyn ChildHolder>>,
@@ -88,13 +88,13 @@ impl SessionWriter {
         }
     }
 
-    /// The records of the log, from its first one; what waits to be saved is not among them.
+    /// Returns the records of the log, from the first one; pending records are not included.
     pub(super) fn records(&self) -> RecordStream {
         self.shared.journal.read(self.name(), Seq(0))
     }
 
-    /// Reads the thread of an agent under another one that is not known any more: the run that it belonged to has ended.
-    /// Says whether there is such a thread.
+    /// Reads the thread of a sub-agent that is no longer known: the run that it belonged to has ended. Returns
+    /// whether the thread exists.
     ///
     /// # Errors
     /// `Journal` if the log cannot be read, `Defect` if it does not fold.
@@ -122,7 +122,7 @@ impl SessionWriter {
         let found = read.known.remove(thread);
         let is_found = found.is_some();
         if let Some(found) = found {
-            // What was noted of it here may say nothing of its conversation.
+            // The notes about it here may contain nothing of its conversation.
             let mut threads = self.threads();
             let known = threads.of(thread);
             if !known.is_whole() {
@@ -156,10 +156,10 @@ impl Deref for SessionWriter {
 }
 
 impl Threads {
-    /// Folds a record of a log that is read; those of the first thread too.
+    /// Folds a record while a log is read; also records of the first thread.
     ///
     /// # Errors
-    /// If the record cannot follow what was folded of its thread before.
+    /// If the record cannot follow the folded records of its thread.
     pub(crate) fn fold(&mut self, stamped: &Stamped, first: &ThreadId) -> Result<(), Illegal> {
         match &stamped.record {
             Record::ChildOpened { thread, who, .. } => {
@@ -206,7 +206,7 @@ impl Threads {
         self.known.entry(thread.clone()).or_default()
     }
 
-    /// The children of a call that nobody told the end of: with how they ended, and what they and all below used.
+    /// Returns the children of a call without a reported end: their outcomes, and their usage with everything below.
     pub(crate) fn orphans(
         &self,
         thread: &ThreadId,
@@ -225,7 +225,7 @@ impl Threads {
             .map_or(0, |known| known.results.len())
     }
 
-    /// The agents under one, at any depth, that were at work when the log was left: nobody has gone on with them yet.
+    /// Returns the sub-agents, at any depth, that were running when the log was left, and were not continued yet.
     pub(crate) fn left_at_work(&self, thread: &ThreadId) -> Vec<ThreadId> {
         let prefix = format!("{thread}/");
         let under = self
@@ -238,9 +238,9 @@ impl Threads {
             .collect()
     }
 
-    /// True if an agent was at work under a call when the log was left, and that call may go on with it yet.
+    /// True if an agent was running under a call when the log was left, and that call may still continue it.
     pub(crate) fn is_expected(&self, thread: &ThreadId) -> bool {
-        // Whoever goes on with those that a run keeps has done so before the run hears anything.
+        // The agents that a run keeps are continued before the run receives anything.
         let is_kept = || {
             thread
                 .as_str()
@@ -253,13 +253,13 @@ impl Threads {
             && !is_kept()
     }
 
-    /// The children of a run that nobody told the end of.
+    /// Returns the children of a run without a reported end.
     pub(crate) fn kept_orphans(&self, thread: &ThreadId) -> Vec<(ThreadId, Outcome, Tally)> {
-        // Under the prefix stands the call that opened them, then the key.
+        // After the prefix follow the call that opened them, then the key.
         self.untold(&format!("{thread}/{KEPT}"), 2)
     }
 
-    /// Returns the ends under a prefix that nobody was told of, by child: its name ends so many parts behind that.
+    /// Returns the unreported ends under a prefix, by child: its name has this many parts after the prefix.
     fn untold(&self, prefix: &str, parts: usize) -> Vec<(ThreadId, Outcome, Tally)> {
         let mut orphans: Vec<(ThreadId, Outcome, Tally)> = Vec::new();
         for (thread, known) in self.known.range(ThreadId::from(prefix)..) {
@@ -269,7 +269,7 @@ impl Threads {
             let Some((outcome, tally)) = known.untold() else {
                 continue;
             };
-            // A deeper thread belongs to the child above it, whose own end was not told either.
+            // A deeper thread belongs to the child above it, whose own end was not reported either.
             let ends = key
                 .match_indices('/')
                 .nth(parts - 1)
@@ -283,12 +283,12 @@ impl Threads {
         orphans
     }
 
-    /// The end of a child was told, whatever comes.
+    /// The end of a child was reported, whatever follows.
     pub(crate) fn tell(&mut self, thread: &ThreadId) {
         self.of(thread).told = usize::MAX;
     }
 
-    /// The call has its result: nobody asks for its threads again, nor for those under them.
+    /// The call has its result: its threads, and the threads under them, are no longer needed.
     pub(crate) fn forget(&mut self, thread: &ThreadId, call: CallId) {
         if !self.known.is_empty() {
             self.forget_under(&format!("{thread}/{call}/"));
@@ -317,7 +317,7 @@ impl Threads {
     }
 }
 
-/// The facts of a thread that a log alone tells.
+/// The facts of a thread from its log only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecordedThread {
     thread: ThreadId,
@@ -329,8 +329,8 @@ pub(crate) struct RecordedThread {
 }
 
 impl Threads {
-    /// Returns the facts that the log alone tells; `None` if a thread was at work here, so that the log tells it in
-    /// other words.
+    /// Returns the facts from the log only; `None` if a thread was running here, whose facts the log describes
+    /// differently.
     pub(crate) fn told(&self) -> Option<Vec<RecordedThread>> {
         let of = |(thread, known): (&ThreadId, &KnownThread)| {
             let KnownThread {
@@ -390,12 +390,12 @@ impl Threads {
 }
 
 impl KnownThread {
-    /// True if its conversation is known, not only that something was told of it.
+    /// True if its conversation is known, not only notes about it.
     fn is_whole(&self) -> bool {
         self.who.is_some() && (self.run.is_some() || self.session.is_some())
     }
 
-    /// True if somebody holds the child.
+    /// True if the child has a handle.
     pub(super) fn is_held(&self) -> bool {
         self.holder
             .as_ref()
@@ -413,7 +413,7 @@ impl KnownThread {
                 .map_or(fresh, |run| run.is_open() && run.pauses().next().is_none())
     }
 
-    /// Returns the outcome and the usage that nobody above was told of.
+    /// Returns the outcome and the usage that were not reported to the parent.
     fn untold(&self) -> Option<(Outcome, Tally)> {
         if self.told == usize::MAX {
             return None;

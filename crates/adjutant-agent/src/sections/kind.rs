@@ -15,24 +15,24 @@ const MAX_DOCUMENT_BYTES: usize = 256 << 10;
 /// The largest number of bytes in the instructions.
 const MAX_INSTRUCTION_BYTES: usize = 1 << 20;
 
-/// The text that precedes the project's context, whoever gives it.
+/// The text that precedes the project's context, whatever its source.
 const PROJECT_NOTE: &str = "\
 The following is known about the project that you work in. Treat it as your own knowledge: build on it without looking \
 it up again, and do not mention that it was given to you.";
 
 /// The place and the name of a section.
 ///
-/// What changes least comes first, so that a provider's cache keeps as much of a changed prompt as it can.
+/// The most stable kinds come first, so that a provider's cache keeps as much of a changed prompt as possible.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SectionKind {
     /// The identity of the agent; at most 16 KiB.
     Identity,
-    /// The protocol by which an agent that was given a task says that it is done; at most 16 KiB.
+    /// The protocol by which an agent reports that its task is done; at most 16 KiB.
     CompletionProtocol,
     /// The protocol by which the conversation is handed over to another agent; at most 16 KiB.
     HandoffProtocol,
-    /// The protocol by which the agent asks whoever gave it its task; at most 16 KiB.
+    /// The protocol by which the agent asks the author of its task; at most 16 KiB.
     InteractionProtocol,
     /// The protocol by which the agent answers the questions of those whom it gave a task; at most 16 KiB.
     InteractiveDelegationProtocol,
@@ -78,9 +78,9 @@ impl SectionKind {
         SectionKind::AvailableAgents,
     ];
 
-    /// A kind of the application's own, which stands after another kind.
+    /// An application-defined kind, placed after another kind.
     ///
-    /// Of several after the same kind, the first registered stands first.
+    /// Several kinds after the same one are ordered by registration.
     ///
     /// # Errors
     /// `Template` if the name is a known one, or not a lower case letter with up to 63 lower case letters, digits and
@@ -152,7 +152,7 @@ impl SectionKind {
         }
     }
 
-    /// Returns the note that the section opens with, whoever gave its text.
+    /// Returns the note at the start of the section, whatever the source of its text.
     pub(super) fn note(&self) -> Option<&'static str> {
         (*self == SectionKind::ProjectContext).then_some(PROJECT_NOTE)
     }

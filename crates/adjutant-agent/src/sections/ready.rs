@@ -22,7 +22,7 @@ pub const BEHAVIORAL_CONSTRAINTS: &str = "\
 /// The most characters that a section of identity shows of a description.
 const MAX_DESCRIPTION_CHARS: usize = 4_000;
 
-/// A section that always says the same.
+/// A section with a constant text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextSection {
     kind: SectionKind,
@@ -35,7 +35,7 @@ pub struct FnSection<F> {
     make: F,
 }
 
-/// A section that always says the same.
+/// Creates a section with a constant text.
 pub fn section_text(kind: SectionKind, text: impl Into<Arc<str>>) -> TextSection {
     TextSection {
         kind,
@@ -43,7 +43,7 @@ pub fn section_text(kind: SectionKind, text: impl Into<Arc<str>>) -> TextSection
     }
 }
 
-/// A section made of a function, which is asked at each run start.
+/// Creates a section from a function, which is called at each run start.
 ///
 /// A closure that captures something returns an `async move` block.
 ///
@@ -67,7 +67,7 @@ where
 
 /// The ready section of [`SectionKind::Identity`]: the agent's name, its description, and the task that it was given.
 ///
-/// Agents that are given tasks by others have it; what is blank or not known is left out.
+/// For agents that get tasks from others; blank and unknown parts are omitted.
 pub fn identity(description: impl Into<Arc<str>>) -> impl Section {
     let description: Arc<str> = description.into();
     section_fn(SectionKind::Identity, move |cx: SectionContext| {

@@ -4,7 +4,7 @@ use super::SectionKind;
 
 /// A text in tags of that name.
 ///
-/// Whatever in it looks like a tag of a known section, or of one that is `present`, is defused.
+/// Text inside that looks like a tag of a known section, or of a `present` one, is escaped.
 pub(crate) fn wrap(tag: &str, text: &str, present: &[&SectionKind]) -> String {
     let mut wrapped = String::with_capacity(text.len() + 2 * tag.len() + 7);
     wrapped.extend(["<", tag, ">\n"]);

@@ -1,4 +1,4 @@
-//! Steps after a drive: hooks that may change how its run counts as ended, and those that only look.
+//! Steps after a drive: hooks that may change the outcome of its run, and observers.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl DriveSetup<'_> {
         }
         if std::mem::take(&mut self.hears_run) && self.setup.hooks.hears::<AfterRun>() {
             let result = Arc::new(self.result());
-            // Observed only: what a hook gives back does not count.
+            // Observed only: the returned value of a hook is ignored.
             self.pass(AfterRun::new(result)).await;
         }
     }
@@ -62,8 +62,8 @@ impl DriveSetup<'_> {
     }
 }
 
-/// The record of another judgement. An answer that was rejected, or another one that counts, is what later requests
-/// show; a model that saw a rejected answer would build on it.
+/// The record of another outcome. An answer that was rejected or replaced is replaced in later requests too; a model
+/// that saw a rejected answer would build on it.
 pub(super) fn overruled(run: RunNo, before: &Outcome, outcome: Outcome, by: Arc<str>) -> Record {
     let rejected = |by: &str, reason: &str| format!("The answer was withheld by {by:?}: {reason}");
     let instead = match (before, &outcome) {
@@ -94,7 +94,7 @@ pub(super) fn overruled(run: RunNo, before: &Outcome, outcome: Outcome, by: Arc<
     }
 }
 
-/// A reply with this text, as if the model had said it.
+/// Creates a reply with this text, as if the model had written it.
 fn answering(reply: &Reply, text: String) -> Reply {
     Reply {
         blocks: vec![Arc::new(Block::text(text))],

@@ -23,7 +23,7 @@ impl DriveSetup<'_> {
         };
         self.hears_run = true;
         if self.setup.hooks.hears::<BeforeRun>() {
-            // Observed only: what a hook gives back does not count.
+            // Observed only: the returned value of a hook is ignored.
             let passed = self.pass(BeforeRun::new(Arc::clone(&prompts))).await;
             passed.ok_or_else(|| self.given_up())?;
         }
@@ -130,7 +130,7 @@ impl DriveSetup<'_> {
         Ok(())
     }
 
-    /// Keeps the system prompt that the session began with; what has changed since is announced before the next request.
+    /// Keeps the system prompt that the session started with; later changes are announced before the next request.
     pub(super) fn keep_system(&mut self) {
         if let Some(setup) = self.setup.keeping(&self.core.run) {
             self.setup = Arc::new(setup);
@@ -141,7 +141,7 @@ impl DriveSetup<'_> {
         Never::Cancelled(self.wish().unwrap_or(CancelBy::Shutdown))
     }
 
-    /// The records that the drive begins with: an answer stands in the model's place.
+    /// Returns the first records of the drive; an answer replaces the model's.
     pub(super) fn first(&self, answer: Option<Arc<Reply>>) -> Vec<Record> {
         let (prompts, limits, terms) = match &self.start.begin {
             Begin::Run {
@@ -193,7 +193,7 @@ impl DriveSetup<'_> {
         ]
     }
 
-    /// What this drive goes by that the log does not know.
+    /// Returns the settings of this drive that the log does not contain.
     fn terms(&self, said: Option<&Terms>, output: Option<Arc<OutputWish>>) -> Option<Box<Terms>> {
         let known = self
             .core
@@ -244,7 +244,7 @@ impl DriveSetup<'_> {
             .await
     }
 
-    /// Ends a run that waited and does not go on: what is open is closed first.
+    /// Ends a waiting run that does not continue: open work is closed first.
     async fn close_with(&mut self, denied: Option<Record>, outcome: Outcome) -> Result<(), Error> {
         let act = ActivityId::Prepare(self.core.run.turn());
         let broke = match outcome {

@@ -1,4 +1,4 @@
-//! The session of an agent under another one: its log is lent to it while it is at work.
+//! The session of a sub-agent: its log is lent to it while it is running.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::{
     setup::Setup,
 };
 
-/// The journal of who has none: the log belongs to the first agent.
+/// The journal of a sub-agent: the log belongs to the first agent.
 #[derive(Debug)]
 struct Lent;
 
@@ -32,7 +32,7 @@ struct Claimed {
 }
 
 impl LocalExecutor {
-    /// An executor that performs with this setup and records in this log. Nobody sees its events.
+    /// An executor that performs with this setup and records in this log. Its events have no reader.
     pub fn new(setup: Setup, log: Box<dyn Log>) -> Self {
         let journal: Arc<dyn Journal> = Arc::new(Lent);
         let names = (LogId("".into()), setup.who.thread.clone());
@@ -92,7 +92,7 @@ impl ChildSession for Session {
 }
 
 impl Claimed {
-    /// The session's own part, if nobody is in the way.
+    /// Returns the session's own part, unless another user holds it.
     fn core(&mut self) -> Option<&mut Core> {
         match &mut self.claim {
             Claim::Now(core) => Some(core),

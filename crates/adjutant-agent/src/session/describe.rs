@@ -1,10 +1,10 @@
-//! Description of a new log: it says which agent works in it.
+//! Description of a new log: names its agent.
 
 use std::sync::Arc;
 
 use adjutant_core::{Journal, JournalError, JournalErrorKind, LogId, SessionMeta};
 
-/// Says which agent works in a new log, unless that was said before or the journal keeps no such thing.
+/// Records the agent of a new log, unless it is recorded already or the journal stores no descriptions.
 ///
 /// # Errors
 /// If the storage failed.

@@ -1,4 +1,4 @@
-//! One drive on its way: what it works with, and how far it has come.
+//! One drive: its parts, and its state.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -48,9 +48,9 @@ pub(super) struct DriveSetup<'s> {
     pub(super) hears_run: bool,
     /// True if `before_agent` was passed, and `after_agent` was not reached.
     pub(super) hears_agent: bool,
-    /// True if the drive itself is going on: it is neither before nor behind it.
+    /// True while the drive itself is running, neither before nor after it.
     pub(super) inside: Arc<AtomicBool>,
-    /// The warnings that are told as soon as the run has begun.
+    /// The warnings that are emitted as soon as the run has started.
     pub(super) untold: Vec<Warning>,
     /// The posts that came before.
     pub(super) mail: Mail,
@@ -112,14 +112,14 @@ impl<'s> DriveSetup<'s> {
         }
     }
 
-    /// Takes what was posted before the drive.
+    /// Adds the posts from before the drive.
     pub(super) fn mail(mut self, mut mail: Mail) -> Self {
         self.untold.append(&mut mail.warnings);
         self.mail = mail;
         self
     }
 
-    /// Takes what an open run was begun to come to.
+    /// Adds the requested output of an open run.
     pub(super) fn wanting(mut self) -> Self {
         let wish = self
             .core
@@ -144,7 +144,7 @@ impl<'s> DriveSetup<'s> {
         self
     }
 
-    /// Asks the model with the abilities that the log recorded, if this process knows less of them, or if a run is resumed.
+    /// Uses the recorded abilities of the model, if this process knows less of them, or if a run is resumed.
     pub(super) fn with_recorded_model(mut self) -> Self {
         let config = self.core.run.config();
         let Some(recorded) = config.and_then(|config| config.info.clone()) else {
@@ -229,7 +229,7 @@ impl<'s> DriveSetup<'s> {
         }
     }
 
-    /// Lets the middleware go on with what an earlier drive has left.
+    /// Lets the middleware continue the remains of an earlier drive.
     async fn begun(&mut self, resumes: bool) {
         let (setup, patience) = (Arc::clone(&self.setup), self.patience());
         let Some(executor) = &mut self.executor else {
@@ -254,7 +254,7 @@ impl<'s> DriveSetup<'s> {
         executor.begun();
     }
 
-    /// The first records of the drive, with what waits in the queues, or with what hooks make of the answers.
+    /// Returns the first records of the drive, with the queued messages, or with the answers after their hooks.
     async fn opening(&mut self, records: Vec<Record>) -> Result<Vec<Record>, Error> {
         if self.executor.is_none() {
             self.executor = Some(self.open_executor()?);
@@ -297,7 +297,7 @@ impl<'s> DriveSetup<'s> {
         Ok(self.with_mail(opening))
     }
 
-    /// True if nobody is asked before the run begins.
+    /// True if no hook or middleware is called before the run starts.
     fn is_plain(&self) -> bool {
         let is_instructed =
             self.setup.is_instructed() && matches!(self.start.begin, Begin::Run { .. });
@@ -346,7 +346,7 @@ impl<'s> DriveSetup<'s> {
             }
             executor.save_all().await?;
             self.start.session.show_pauses(&self.core.run);
-            // Agents of the run go on while it waits for the outside; what is answered by then is heard.
+            // Agents of the run continue while it waits for the outside; answers that arrive by then are processed.
             let heard = executor.rest().await;
             if heard.is_empty() {
                 return Ok(());
@@ -355,7 +355,7 @@ impl<'s> DriveSetup<'s> {
         }
     }
 
-    /// Passes a point through its hooks; `None` if they went on too long after someone wished to stop.
+    /// Passes a point through its hooks; `None` if they ran too long after a cancellation.
     pub(super) async fn pass<P: Point>(&mut self, point: P) -> Option<Verdict<P>> {
         let cx = HookContext {
             who: Arc::clone(&self.setup.who),
@@ -387,7 +387,7 @@ impl<'s> DriveSetup<'s> {
         passed
     }
 
-    /// Ends when someone has wished to stop and the grace period is over.
+    /// Completes when the grace period after a cancellation is over.
     pub(super) fn patience(&self) -> impl Future<Output = ()> + Send + use<> {
         let wished = self.wished();
         let grace = self.setup.calls.grace;
@@ -397,12 +397,12 @@ impl<'s> DriveSetup<'s> {
         }
     }
 
-    /// Ends when someone wishes to stop.
+    /// Completes when the run is cancelled.
     pub(super) fn wished(&self) -> impl Future<Output = ()> + Send + use<> {
         wished(self.inbox.stop(), self.start.cancel.clone())
     }
 
-    /// Returns the source of the wish to stop, if there was one.
+    /// Returns the source of the cancellation, if there was one.
     pub(super) fn wish(&self) -> Option<CancelBy> {
         let outer = self
             .start
@@ -413,7 +413,7 @@ impl<'s> DriveSetup<'s> {
     }
 }
 
-/// Ends when someone wishes to stop, and tells who listens to `stop`.
+/// Completes when the run is cancelled, and cancels `stop`.
 async fn wished(stop: Cancel, outer: Option<Cancel>) {
     match outer {
         None => stop.cancelled().await,

@@ -1,4 +1,4 @@
-//! The end of a drive: the code around it has its word, the run gets its result, and the last event tells it.
+//! The end of a drive: the middleware decides, the run gets its result, and the last event reports it.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -87,7 +87,7 @@ impl DriveSetup<'_> {
         })
     }
 
-    /// Ends when a middleware goes on too long after someone wished to stop; the drive inside may take its time.
+    /// Completes when a middleware runs too long after a cancellation; the inner drive is not limited.
     fn impatience(&self) -> impl Future<Output = ()> + Send + use<> {
         let inside = Arc::clone(&self.inside);
         let mut wished = Box::pin(self.wished());
@@ -105,7 +105,7 @@ impl DriveSetup<'_> {
         })
     }
 
-    /// Gives the surroundings of the drive their word, and closes what they have left open.
+    /// Lets the middleware decide about the drive, and closes its open work.
     pub(super) async fn overrule(&mut self, judged: Judged) {
         if self.error.is_some() {
             return;
@@ -143,12 +143,13 @@ impl DriveSetup<'_> {
         self.commit(vec![record]).await
     }
 
-    /// The drive was left in its middle: nothing of it counts but what is in the log.
+    /// The drive was dropped in the middle: only the log counts.
     async fn reclaim(&mut self) -> Result<(), Error> {
         let Some(mut executor) = self.executor.take() else {
             return Ok(());
         };
-        // What was shown is kept, unless its write was left too, or hangs: then the log tells whether it holds it.
+        // Emitted records are saved, unless their write was dropped too, or hangs: then only the log contains the
+        // truth.
         let _ = tokio::time::timeout(self.setup.calls.grace, executor.save_all()).await;
         let shown = executor.shown();
         drop(executor);
@@ -186,7 +187,7 @@ impl DriveSetup<'_> {
         }
     }
 
-    /// Records and tells what the middleware has left.
+    /// Records and emits the notes of the middleware.
     pub(super) async fn clear_state(&mut self) {
         let (billed, warnings) = self
             .shared
@@ -212,7 +213,7 @@ impl DriveSetup<'_> {
         known.unwrap_or_else(|| self.lost())
     }
 
-    /// The result of a run whose log gave up: what is known of it.
+    /// Returns the known result of a run whose log failed.
     fn lost(&self) -> RunResult {
         let who = &self.setup.who;
         let message = self.error.as_ref().map_or_else(
@@ -235,7 +236,7 @@ impl DriveSetup<'_> {
     /// Shows the end of the drive, and gives the log back.
     pub(super) async fn end(&mut self) -> Result<RunResult, Error> {
         if let Some(executor) = self.executor.as_mut().filter(|_| self.error.is_none()) {
-            // A listener that hears of the end may look at the log.
+            // A listener that receives the end may read the log.
             self.error = executor.save_all().await.err();
         }
         let result = self.result();
@@ -263,7 +264,7 @@ impl DriveSetup<'_> {
                 let writer = executor.saved_writer().await?;
                 self.executor = None;
                 if self.start.setup.within.is_none() {
-                    // What was posted belongs to the log: only its owner's thread says what was heeded.
+                    // Posts belong to the log: only the owner's thread records which were consumed.
                     self.core.forget(&writer).await;
                     if matches!(result.outcome, Outcome::Paused { .. }) {
                         self.core.park(self.start, &writer).await;
@@ -283,7 +284,7 @@ impl DriveSetup<'_> {
 }
 
 impl Core {
-    /// Tells the journal what the run waits for; if that fails, the run is looked after once more.
+    /// Reports to the journal what the run waits for; if that fails, the run is checked once more.
     pub(super) async fn park(&self, start: &Start, writer: &SessionWriter) {
         let waits = self.run.waiting().parked(start.setup.world.now_ms());
         if let Err(error) = writer.parks(waits).await {

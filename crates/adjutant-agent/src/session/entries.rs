@@ -1,4 +1,4 @@
-//! Entries that join a conversation without a request: those that it begins with, and those appended while it rests.
+//! Entries that join a conversation without a request: its first ones, and appended ones while it is idle.
 
 use adjutant_core::{Error, Record, Seq, Tail, commit};
 use adjutant_llm::{Entry, Transcript};

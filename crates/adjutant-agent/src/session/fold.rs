@@ -40,7 +40,7 @@ impl Fold {
         }
     }
 
-    /// The fold of a log that has this head, or is not owned; with what the records after `shown` tell.
+    /// Returns the fold of a log with this head, or without an owner, and the events of the records after `shown`.
     ///
     /// # Errors
     /// `Journal` if the log cannot be read, `Defect` if it does not fold.
@@ -94,7 +94,7 @@ impl Fold {
         })
     }
 
-    /// Reads on behind what was folded.
+    /// Reads on after the fold.
     async fn go_on(mut self, session: &Session, who: &Identity) -> Result<Self, Error> {
         // The newest record of the fold is read once more: the log must have it.
         let mut records = session
@@ -141,7 +141,7 @@ impl Core {
     /// Cancel: nothing is lost.
     pub(super) async fn keep(&mut self, log: &SessionWriter, setup: &Setup, head: Seq) {
         let told = log.threads().told();
-        // A log tells the threads at work here in other words.
+        // The log describes running threads differently.
         let (Some(events), Some(threads)) = (self.events.clone(), told) else {
             return;
         };

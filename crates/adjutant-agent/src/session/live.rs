@@ -1,4 +1,4 @@
-//! Things that others may know and do while a run has the session: its queues, the records it has shown, and its end.
+//! The shared state of a session while a run is running: its queues, the emitted records, and its end.
 
 use std::sync::{Arc, PoisonError};
 
@@ -23,7 +23,7 @@ impl Session {
         &self.queues
     }
 
-    /// A run has the session until what is given back is dropped.
+    /// Marks the session as used by a run until the returned guard is dropped.
     pub(crate) fn go_live(self: &Arc<Self>, stopper: Stopper) -> LiveSession {
         let stopper = Arc::new(stopper);
         *self.live.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&stopper);
@@ -42,19 +42,20 @@ impl Session {
             .upgrade()
     }
 
-    /// Makes everything durable that was shown up to now by the agents of a run.
+    /// Makes everything durable that the agents of a run have emitted so far.
     ///
     /// # Errors
     /// `Journal` if the log could not be written.
     pub(crate) async fn acknowledge(&self, inbox: &Inbox) -> Result<(), Error> {
-        // Those who say nothing have recorded everything already, and it is saved with what the first agent saves.
+        // Agents without a partial reply have recorded everything already, and it is saved with the first agent's
+        // records.
         for under in inbox.under(|thread| self.listeners.is_saying(thread)) {
             under.save().await?;
         }
         inbox.save().await
     }
 
-    /// Returns the error that kept the newest drive from saving what it showed.
+    /// Returns the error that prevented the last drive from saving its emitted records.
     pub(crate) fn lost(&self) -> Option<Error> {
         self.lost
             .lock()

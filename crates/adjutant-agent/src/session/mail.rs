@@ -18,25 +18,25 @@ use crate::{
 pub(super) struct Mail {
     /// The newest post of it, if there is any.
     pub(super) upto: Option<PostNo>,
-    /// The answers that the drive goes on with: those that were given, and those that were posted besides.
+    /// The answers of the drive: the given ones, and the posted ones.
     pub(super) answers: Vec<Answered>,
     /// True if the run that is open should end.
     pub(super) cancels: bool,
-    /// The warnings about posts that could not be heeded.
+    /// The warnings about posts that could not be consumed.
     pub(super) warnings: Vec<Warning>,
     /// The reason why the posts could not be read, if they could not.
     pub(super) unread: Option<Box<JournalError>>,
 }
 
 impl Core {
-    /// Reads the posts since the newest one that was heeded; messages wait in the queues by then.
+    /// Reads the posts since the last consumed one; messages are in the queues by then.
     pub(super) async fn mail(&self, start: &Start) -> Mail {
         let mut mail = Mail::default();
         if let Begin::Resume { answers, .. } = &start.begin {
             mail.answers.clone_from(answers);
         }
         if start.setup.within.is_some() {
-            // The log is only lent: its owner hears what is posted.
+            // The log is only lent: its owner receives the posts.
             return mail;
         }
         match start
@@ -58,7 +58,7 @@ impl Core {
         mail
     }
 
-    /// Lets the journal forget the posts that were heeded, once the log holds what came of them.
+    /// Lets the journal delete the consumed posts, once the log contains their results.
     pub(super) async fn forget(&mut self, writer: &SessionWriter) {
         let heeded = self.run.heeded();
         if heeded <= self.forgotten {
@@ -74,12 +74,12 @@ impl Core {
 impl Mail {
     fn take(&mut self, start: &Start, run: &Run, posted: Vec<Posted>) {
         let cancels = posted.iter().any(|posted| posted.post == Post::Cancel);
-        // Without an open run, nobody is left who could be stopped.
+        // Without an open run, a cancellation has no target.
         self.cancels = cancels && matches!(start.begin, Begin::Resume { .. }) && run.is_open();
         let mut is_held = false;
         for Posted { no, post } in posted {
             match post {
-                // What the run waits for is heard all the same.
+                // The pauses of the run are answered anyway.
                 Post::Answer {
                     pause,
                     answer,
@@ -97,7 +97,8 @@ impl Mail {
                     continue;
                 }
                 _ if is_held => continue,
-                // Its call is entered again, and may ask for it then: the executor hears it later, and what comes after it.
+                // Its call is entered again, and may request it then: the executor processes this post and later
+                // ones.
                 Post::Answer { pause, .. } if !self.cancels && is_early(start, run, &pause) => {
                     is_held = true;
                     continue;
@@ -108,7 +109,7 @@ impl Mail {
                         .session
                         .queues()
                         .push_posted(no, lane, &content, cancels) => {}
-                    // The lane is full: the rest is heard when it is not.
+                    // The lane is full: the rest is processed later.
                     None => return,
                 },
                 Post::Answer {
@@ -126,7 +127,7 @@ impl Mail {
                 ),
                 Post::Cancel => {}
                 Post::To { .. } if cancels => {}
-                // No agent under the first one is at work yet: the executor hears it later, and what comes after it.
+                // No sub-agent is running yet: the executor processes this post and later ones.
                 Post::To { .. } => {
                     is_held = true;
                     continue;
@@ -136,7 +137,7 @@ impl Mail {
         }
     }
 
-    /// An answer counts if the run waits for it, and nobody gave another one.
+    /// An answer counts if the run waits for it, and no other one was given.
     fn answer(&mut self, start: &Start, run: &Run, answered: Answered) {
         if matches!(start.begin, Begin::Cancel) || self.cancels {
             return;
@@ -170,7 +171,7 @@ impl Mail {
     }
 }
 
-/// True if a run that goes on does not wait for this answer, and a call of it is at work that could yet.
+/// True if a continued run does not wait for this answer, but one of its running calls still could.
 fn is_early(start: &Start, run: &Run, pause: &PauseId) -> bool {
     let thread = &start.setup.who.thread;
     matches!(start.begin, Begin::Resume { .. })
@@ -183,7 +184,7 @@ fn is_early(start: &Start, run: &Run, pause: &PauseId) -> bool {
 }
 
 impl DriveSetup<'_> {
-    /// The first records of the drive with what was posted, and the word that it was heeded.
+    /// Returns the first records of the drive with the posts, and the record that they were consumed.
     pub(super) fn with_mail(&self, mut records: Vec<Record>) -> Vec<Record> {
         if let Some(post) = self.mail.upto {
             records.extend(self.start.session.queues().hear());
@@ -192,7 +193,7 @@ impl DriveSetup<'_> {
         records
     }
 
-    /// Lets the executor hear what is posted from now on.
+    /// Lets the executor receive later posts.
     pub(super) fn attend(&mut self) {
         if self.start.setup.within.is_some() {
             return;

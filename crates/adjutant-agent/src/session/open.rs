@@ -1,4 +1,4 @@
-//! Opens the log of a session and folds it; closes what a program before this one has left open.
+//! Opens the log of a session and folds it; closes the open work of a previous program.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
     setup::Setup,
 };
 
-/// Reads the log of a session, if it was not read yet, and shows what it holds.
+/// Reads the log of a session, if it was not read yet, and emits its content.
 pub(crate) async fn look(start: Start, claim: Claim) -> Result<(), Error> {
     let mut core = claim.take().await;
     let log = core.open(&start).await?;
@@ -26,7 +26,7 @@ pub(crate) async fn look(start: Start, claim: Claim) -> Result<(), Error> {
 }
 
 impl Core {
-    /// True if a run was left open that waits for nobody.
+    /// True if a run was left open without a pause.
     pub(super) fn is_left(&self) -> bool {
         self.run.is_open() && self.run.pauses().next().is_none()
     }
@@ -48,7 +48,7 @@ impl Core {
         Ok(log)
     }
 
-    /// Takes the log over and folds it; gives the events that were not shown, if some were.
+    /// Takes the log over and folds it; returns the unemitted events, if any.
     async fn fold(
         &mut self,
         start: &Start,
@@ -89,7 +89,7 @@ impl Core {
         executor.saved_writer().await
     }
 
-    /// An executor that nobody sees the events of.
+    /// Creates an executor without a reader of its events.
     pub(super) fn quiet_port(&mut self, setup: &Arc<Setup>, log: SessionWriter) -> LocalExecutor {
         let mut executor = LocalExecutor::observed(
             Arc::clone(setup),
@@ -101,8 +101,8 @@ impl Core {
         executor
     }
 
-    /// A new executor on the same log, for a drive that was left in its middle: what is in flight is dropped, and what
-    /// was recorded and not shown is shown now.
+    /// Creates a new executor on the same log, for a drive that was dropped in the middle: activities in flight are
+    /// dropped, and recorded events that were not emitted are emitted now.
     pub(super) async fn reopen(
         &mut self,
         start: &Start,
@@ -115,7 +115,7 @@ impl Core {
             mailbox.push(event);
         });
         start.session.seen().catch_up(&self.run);
-        // Changes of the queues that the drive had heard of and not recorded are news again.
+        // Changes of the queues that the drive had received and not recorded count as new again.
         start.session.queues().restore(&self.run);
         let seen = Arc::clone(start.session.seen());
         let mut executor = LocalExecutor::watched(

@@ -56,9 +56,9 @@ impl Drop for AtWork<'_> {
     }
 }
 
-/// Records what a run came to on its span.
+/// Records the result of a run on its span.
 fn tell(span: &Span, performed: &Result<RunResult, Error>, contents: Contents) {
-    // A message may repeat what was said.
+    // A message may repeat the conversation.
     let message = |of: &dyn std::fmt::Display| match contents {
         Contents::Recorded => of.to_string(),
         _ => String::new(),
@@ -81,9 +81,9 @@ impl Core {
         mailbox: &Arc<Mailbox>,
         inbox: &Arc<Inbox>,
     ) -> Result<RunResult, Error> {
-        // What happens once in a session is boxed: a run that waits holds no room for it.
+        // Work that happens once in a session is boxed, so that a waiting run reserves no memory for it.
         let log = match self.log.take() {
-            // Somebody has only looked at it since its program ended.
+            // The log was only read since its program ended.
             Some(log) if self.is_left() && matches!(start.begin, Begin::Run { .. }) => {
                 Box::pin(self.close(log, &start.setup)).await
             }
@@ -129,8 +129,8 @@ impl Core {
         }
     }
 
-    /// Tells the journal what a run waits for that did not go on: who drove it to there may have died before it said so, or a
-    /// time has come that it cannot go on with.
+    /// Reports to the journal what a run waits for that did not continue: its previous driver may have died before
+    /// its report, or its wake-up time came and it cannot continue.
     async fn park_again(&self, start: &Start, error: &Error) {
         let waits =
             matches!(error, Error::Answers(_)) && start.setup.within.is_none() && self.is_parked();
@@ -139,7 +139,7 @@ impl Core {
         }
     }
 
-    /// True if only the outside can go on with the run.
+    /// True if only the outside can continue the run.
     fn is_parked(&self) -> bool {
         matches!(self.run.next(&BTreeSet::new()), Next::Park(_))
     }
@@ -150,7 +150,7 @@ impl Core {
         matches!(&start.begin, Begin::Resume { bounds, .. } if bounds.deadline_ms.is_none() && is_late())
     }
 
-    /// Returns an error if the session cannot begin what is asked of it; the log is then kept for later.
+    /// Returns an error if the session cannot start the requested drive; the log is then kept for later.
     fn check(
         &mut self,
         start: &Start,
@@ -177,7 +177,8 @@ impl Core {
                 ))
             }
             Begin::Resume { terms, .. } => {
-                // Without answers it goes on as far as it can: it may have been left between its last steps.
+                // Without answers it continues as far as possible: it may have been interrupted between its last
+                // steps.
                 let goes = mail.answers.is_empty() && !self.is_parked();
                 let mismatch = || {
                     self.run
@@ -202,7 +203,7 @@ impl Core {
             None => Ok(log),
             Some(error) => {
                 self.log = Some(log);
-                // The posts that nobody could read may be the prompt or the answers that it lacks.
+                // The unreadable posts may contain the prompt or the answers that it lacks.
                 let is_lacking = matches!(error, Error::Prompt(_) | Error::Answers(_));
                 let unread = mail.unread.as_deref().filter(|_| is_lacking);
                 Err(unread.cloned().map_or(error, Error::Journal))

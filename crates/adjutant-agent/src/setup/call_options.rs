@@ -1,11 +1,11 @@
-//! Options of calls, where their tools do not say otherwise.
+//! Options of calls, unless their tools set others.
 
 use std::time::Duration;
 
 use adjutant_llm::telemetry::Contents;
 use adjutant_tool::Bound;
 
-/// The options of calls, where their tools do not say otherwise.
+/// The options of calls, unless their tools set others.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CallOptions {
@@ -17,9 +17,9 @@ pub struct CallOptions {
     pub max_result_bytes: usize,
     /// The setting that lets spans of calls hold arguments and results; by default they do not.
     pub contents: Contents,
-    /// True if no tool is run here: a run gives its calls back, and goes on with their results.
+    /// True if no tool runs here: a run returns its calls, and continues with their results.
     pub external: bool,
-    /// True if tools of class `Pure` begin while the reply still streams, if nobody need be asked first.
+    /// True if tools of class `Pure` start while the reply still streams, unless they need an approval.
     pub early: bool,
 }
 

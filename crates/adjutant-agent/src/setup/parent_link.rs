@@ -68,7 +68,7 @@ impl ParentLink {
         self.fenced.store(true, Ordering::Release);
     }
 
-    /// Counts what a record says was used; a run begins at nothing.
+    /// Adds the usage in a record; a run starts at zero.
     pub(crate) fn count(&self, record: &Record) {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         tally.count(record);

@@ -1,4 +1,4 @@
-//! The application's policy for calls: it says which need approval.
+//! The application's policy for calls: decides which need an approval.
 
 use std::{
     fmt,
@@ -14,7 +14,7 @@ use super::{CallOptions, Setup};
 
 type When = dyn Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync;
 
-/// The rules that say which calls need approval.
+/// The rules that decide which calls need an approval.
 #[derive(Clone, Default)]
 pub(crate) struct Policy {
     when: Vec<Arc<When>>,
@@ -28,7 +28,8 @@ impl Setup {
         self
     }
 
-    /// Adds a rule that says which calls need someone's word; it sees arguments that fit. Its panic refuses the call.
+    /// Adds a rule that decides which calls need an approval; it receives validated arguments. Its panic refuses the
+    /// call.
     #[must_use]
     pub(crate) fn approve_when(
         mut self,
@@ -43,7 +44,7 @@ impl Policy {
     /// Returns the question to ask before a call with these arguments; the tool's own question comes first.
     ///
     /// # Errors
-    /// What a rule panicked with.
+    /// The panic message of a rule.
     pub(crate) fn ask(&self, tool: &Bound, args: &Value) -> Result<Option<Ask>, String> {
         let ask = || {
             tool.approval(args)

@@ -17,7 +17,7 @@ pub(crate) struct Prints {
     newest: Mutex<Option<Arc<Print>>>,
 }
 
-/// A fingerprint and what it was made of, which is kept, so that the same place is the same thing.
+/// A fingerprint and its input, which is kept alive, so that the same address means the same value.
 #[derive(Debug)]
 pub(crate) struct Print {
     model: ModelId,
@@ -77,7 +77,7 @@ impl Print {
             && (Arc::ptr_eq(&self.options.0, parts.options) || *self.options.0 == **parts.options)
     }
 
-    /// The fingerprint of these parts; what an earlier one has of them is not digested again.
+    /// Returns the fingerprint of these parts; parts of an earlier one are not digested again.
     fn made(parts: Parts<'_>, before: Option<&Print>) -> Self {
         let system = match before {
             Some(it) if Arc::ptr_eq(&it.system.0, parts.system) => it.system.clone(),
@@ -118,7 +118,7 @@ impl Print {
     }
 }
 
-/// Returns the abilities of a model to record: those that the application and the catalogue do not know.
+/// Returns the abilities of a model to record: those unknown to the application and the catalogue.
 pub(crate) fn unlisted(model: &ModelInfo) -> Option<Arc<ModelInfo>> {
     (!model.limits.is_known()).then(|| Arc::new(model.clone()))
 }
@@ -128,7 +128,7 @@ fn is_same(one: &Arc<[ToolDecl]>, other: &Arc<[ToolDecl]>) -> bool {
     Arc::ptr_eq(one, other) || (one.is_empty() && other.is_empty())
 }
 
-/// The digest of a tool: of what the model is shown of it.
+/// Returns the digest of a tool's declaration.
 fn digest(tool: &ToolDecl) -> (ToolName, Digest) {
     // Texts and JSON values are always JSON.
     let shown =

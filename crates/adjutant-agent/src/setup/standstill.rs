@@ -1,4 +1,4 @@
-//! Standstill: no time of a call passes while it, or an agent under it, waits for somebody's answer.
+//! Standstill: the time of a call stops while it, or an agent under it, waits for a person's answer.
 
 use std::{
     sync::{
@@ -30,7 +30,7 @@ impl Standstill {
         }
     }
 
-    /// Somebody is asked.
+    /// A question was sent.
     pub(crate) fn stand(self: &Arc<Self>) -> WaitCount {
         self.each(|it| it.waiting.fetch_add(1, Ordering::AcqRel));
         WaitCount(Arc::clone(self))

@@ -1,14 +1,15 @@
-//! Whether a run has got further than its owner found it.
+//! Detects whether a run has made progress since its owner acquired it.
 
 use std::sync::Arc;
 
 use adjutant_core::{Record, Stamped};
 use adjutant_llm::ThreadId;
 
-/// Whether a run has got further since its log was taken: a reply came and its turn is over, its calls included.
+/// Detects whether a run has made progress since its log was acquired: a reply arrived and its turn is over,
+/// including its calls.
 ///
-/// What a run that is taken up writes before that does not count, or a session whose call ends each of its workers would never
-/// be set aside: its call is recorded as lost, the next turn is opened, and its reply asks for the call again.
+/// Earlier writes of a resumed run do not count. Otherwise a session whose call kills each of its workers would never
+/// be quarantined: its call is recorded as lost, the next turn is opened, and its reply repeats the call.
 #[derive(Default)]
 pub(super) struct Headway {
     /// The threads whose replies came since.

@@ -1,4 +1,4 @@
-//! A look at what a session would do, and at what it did: nothing is owned, recorded or run.
+//! Explains the next and the past actions of a session: nothing is owned, recorded or run.
 
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use futures_util::StreamExt;
 use super::AgentLog;
 
 impl AgentLog<'_> {
-    /// Returns the work that would be done again if the session went on from the end of its log, with the reasons;
-    /// agents under it included.
+    /// Returns the work that a resumed session would do again from the end of its log, with the reasons, including
+    /// sub-agents.
     ///
-    /// Nothing is owned, recorded or run. While a run goes on, it is what would be done if the program ended now.
+    /// Nothing is owned, recorded or run. While a run is running, this is the work that would be done again if the
+    /// program ended now.
     ///
     /// # Errors
     /// `Journal` if the log cannot be read or does not fold.
@@ -28,13 +29,14 @@ impl AgentLog<'_> {
         }
     }
 
-    /// Walks over the session's log once more, and holds each turn against what a request would be made with today.
+    /// Walks the session's log once more, and compares each turn with the request that would be sent today.
     ///
-    /// Up to record `until`, the session is what it was when that was written; without it, all of it is walked over.
-    /// No model is asked and no tool is run; toolboxes are resolved for today's fingerprint.
+    /// Up to record `until`, the session is in its state at that record; by default, the whole log is walked. No
+    /// model is called and no tool is run; toolboxes are resolved for today's fingerprint.
     ///
     /// # Errors
-    /// `Journal` if the log cannot be read, `Defect` if it does not fold; and those of [`config`](AgentLog::config).
+    /// `Journal` if the log cannot be read, `Defect` if it does not fold; and the errors of
+    /// [`config`](AgentLog::config).
     pub async fn replay(self, until: Option<Seq>) -> Result<Replayed, Error> {
         Rewind {
             until,

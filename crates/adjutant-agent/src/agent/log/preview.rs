@@ -1,4 +1,4 @@
-//! A look at the next request: nothing is recorded, and no model is asked.
+//! A preview of the next request: nothing is recorded, and no model is called.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ impl AgentLog<'_> {
     /// The next request, exactly as a run with this prompt would begin: with the tools, the instructions and what effects
     /// change now.
     ///
-    /// Nothing is recorded, no model is asked, and hooks before the request are not run. Effects that need a model, and
-    /// messages that wait in queues, are left out. While a run goes on, it begins from what its log holds.
+    /// Nothing is recorded, no model is called, and hooks before the request are not run. Effects that need a model,
+    /// and messages in queues, are ignored. While a run is running, the preview starts from its log.
     ///
     /// Cancel: nothing is lost.
     ///
@@ -42,9 +42,9 @@ impl AgentLog<'_> {
         Ok(request)
     }
 
-    /// The fingerprint of the next request, as a run would begin now: what a log is held against.
+    /// Returns the fingerprint of the next request, if a run started now, for comparison with a log.
     ///
-    /// Like [`preview`](AgentLog::preview), it records nothing and asks no model.
+    /// Like [`preview`](AgentLog::preview), it records nothing and calls no model.
     ///
     /// Cancel: nothing is lost.
     ///
@@ -55,7 +55,7 @@ impl AgentLog<'_> {
         Ok(setup.config_of(model.info(), &request))
     }
 
-    /// The next request, and what it is made with: as it will be sent, or with system prompt and tools as they are now.
+    /// Returns the next request and its parts: in its final form, or with the current system prompt and tools.
     async fn upcoming(
         self,
         prompts: Vec<Entry>,
@@ -72,7 +72,7 @@ impl AgentLog<'_> {
         let instructed = kept.map_or(instructed, Arc::new);
         let setup = &*instructed;
         let mut sight = run.request().sight(setup.world.now_ms()).with(prompts);
-        // As in the first turn of the next run, also while one goes on.
+        // As in the first turn of the next run, also while one is running.
         (sight.run, sight.turn) = (RunNo(run.run().0 + 1), TurnNo(run.turn().0 + 1));
         sight.ledger = Ledger {
             caps: self.agent.limits.caps,

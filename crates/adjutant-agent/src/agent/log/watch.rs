@@ -13,10 +13,10 @@ use super::AgentLog;
 use crate::listener::{Attached, PastEvents, Subscription};
 
 impl AgentLog<'_> {
-    /// Hears everything that happens in the session from now on, in all its runs.
+    /// Subscribes to everything that happens in the session from now on, in all its runs.
     ///
-    /// Nothing waits for a subscription, and nothing is lost to a slow one: deltas of a block are joined, and what it has
-    /// no room for is read again from the log, without deltas, progress and warnings.
+    /// Runs do not wait for a subscription, and a slow one loses nothing: deltas of a block are joined, and
+    /// overflowing events are read again from the log, without deltas, progress and warnings.
     pub fn subscribe(self) -> Subscription {
         let session = &self.agent.session;
         let journal = Arc::clone(session.journal());
@@ -28,9 +28,9 @@ impl AgentLog<'_> {
         )
     }
 
-    /// Makes everything durable that was shown up to now, the text of a reply on its way included: see
-    /// [`Running::acknowledge`](crate::Running::acknowledge). For those who do not drive the run: it waits until who does
-    /// comes to it.
+    /// Makes everything durable that was emitted so far, including the text of an incomplete reply: see
+    /// [`Running::acknowledge`](crate::Running::acknowledge). For callers that do not drive the run: it waits until
+    /// the driver processes it.
     ///
     /// # Errors
     /// `Journal` if the log could not be written.
@@ -41,13 +41,12 @@ impl AgentLog<'_> {
         }
     }
 
-    /// Everything that happens in the session after a record: what is in the log, then what happens, until the run has
-    /// ended or waits for the outside.
+    /// Returns everything that happens in the session after a record: first from the log, then live, until the run
+    /// has ended or waits for the outside.
     ///
-    /// A reply that is on its way is told from its beginning, as far as it was said. A run of this session is heard as it
-    /// goes on, and must be driven by whoever has it; a run of another program, or of another agent here, is followed by
-    /// reading its log every 200 ms: the text of its reply is heard as far as someone acknowledged it. A run that nobody
-    /// performs any more is waited for.
+    /// An incomplete reply is emitted from its start. A run of this session is followed live, and must be driven by
+    /// its owner. A run of another program, or of another agent here, is followed by reading its log every 200 ms:
+    /// the text of its reply arrives only up to the last acknowledgement. A run without a driver is waited for.
     ///
     /// To attach again, give the newest [`Seq`] that was read.
     pub fn attach(self, after: Seq) -> Attached {
@@ -65,7 +64,7 @@ impl AgentLog<'_> {
 
     /// Calls a function with everything that happens in the session, on a task of the current tokio runtime.
     ///
-    /// A panic of it is passed over. Aborting the task ends it; it ends by itself when nobody holds the session.
+    /// A panic in it is ignored. The task ends when it is aborted, or when the session has no more handles.
     ///
     /// # Panics
     /// Outside a tokio runtime.

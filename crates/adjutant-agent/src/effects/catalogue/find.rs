@@ -1,4 +1,5 @@
-//! The tool `find_tools`: finds tools of a catalogue by words, and loads them. What it loads is said in its result.
+//! The tool `find_tools`: searches the tools of a catalogue by words, and loads them. Its result lists the loaded
+//! tools.
 
 use std::{cmp::Reverse, fmt::Write};
 
@@ -29,9 +30,9 @@ const MAX_NAMES: usize = 20;
 const MAX_WORDS: usize = 16;
 /// The largest number of characters of a description that are looked at.
 const MAX_SEARCHED: usize = 2_000;
-/// The largest number of characters of a description or a name that are shown.
+/// The maximum number of characters of a description or a name in the result.
 const MAX_ABOUT: usize = 200;
-/// The largest number of sources that the model is told.
+/// The maximum number of sources in the text for the model.
 const MAX_SOURCES: usize = 20;
 
 #[derive(Deserialize)]
@@ -151,7 +152,7 @@ fn find(mut shelf: Shelf, args: Value) -> Result<CallResult, ToolError> {
     })
 }
 
-/// A tool in a line: its name, and the first line that is said of it.
+/// Returns a tool in one line: its name, and the first line of its description.
 fn line(shelf: &Shelf, name: &ToolName) -> String {
     let about = shelf
         .all
@@ -181,7 +182,7 @@ fn search(shelf: &Shelf, words: &[String]) -> Vec<ToolName> {
         .collect()
 }
 
-/// Says how well words fit a tool: how many do, and where they stand.
+/// Returns how well words match a tool: the number of matches, weighted by their place.
 fn score(tool: &Bound, words: &[String]) -> usize {
     let spec = tool.spec();
     let name = spec.name().as_str().to_lowercase();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::clip::clip;
 
 pub(super) const NAME: &str = "recall";
-/// The number of characters of a page, unless the call says otherwise.
+/// The default number of characters of a page.
 const PAGE_CHARS: usize = 8_000;
 /// The largest number of characters of a page.
 const MAX_PAGE_CHARS: usize = 20_000;

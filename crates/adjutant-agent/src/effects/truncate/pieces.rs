@@ -10,7 +10,7 @@ use serde_json::json;
 
 /// The smallest size that a piece is cut to, in tokens.
 const LEAST: u64 = 24;
-/// The text in the place of what is cut out of another.
+/// The text that replaces a part cut out of another text.
 const GAP: &str = "\n[… left out here: it does not fit the model's window …]\n";
 
 /// The edits that make a view about this large: the longest pieces of all entries are cut to one length.
@@ -116,7 +116,7 @@ fn turn_of(turn: &Turn, cap: u64) -> Option<Turn> {
     };
     let mut open = Turn::open(Arc::new(reply));
     for (call, result) in turn.pairs() {
-        // What ran would be shown in the place of the call's own arguments.
+        // The executed arguments would replace the call's own.
         let ran = result
             .args
             .as_deref()
@@ -147,7 +147,7 @@ fn contents(contents: &[Content], cap: u64) -> Vec<Content> {
     contents.iter().map(one).collect()
 }
 
-/// Arguments as an object that says how they began.
+/// Returns arguments as an object that contains their start.
 fn args(args: &str, cap: u64) -> Arc<str> {
     // A quotation may take twice its length.
     let shown = json!({ "left_out": text(args, cap / 2) }).to_string();

@@ -1,14 +1,14 @@
-//! The texts that the model is told about calls that may not run.
+//! The texts for the model about calls that may not run.
 
 use adjutant_llm::{CallResult, Status, ToolName, json::Misread};
 use adjutant_tool::{Answer, AskKind, Bound, Toolset};
 
 use crate::effects::FIND_TOOLS;
 
-/// The largest number of tool names that a model is told when it asks for one that is not there.
+/// The maximum number of tool names in the message about an unknown tool.
 const MAX_NAMES: usize = 50;
 
-/// A hook said no.
+/// A hook denied the call.
 pub(super) fn denied(reason: &str) -> CallResult {
     CallResult::new(Status::Denied, format!("not executed: {reason}"))
 }
@@ -24,7 +24,7 @@ pub(super) fn hidden(name: &ToolName) -> CallResult {
     )
 }
 
-/// A call that someone wished to stop before it began.
+/// A call that was cancelled before it started.
 pub(super) fn stopped() -> CallResult {
     CallResult::new(
         Status::Cancelled,
@@ -45,7 +45,7 @@ pub(super) fn misfit() -> CallResult {
     )
 }
 
-/// A call that needs a word in a run that may ask nobody.
+/// A call that needs an approval in an unattended run.
 pub(super) fn nobody() -> CallResult {
     CallResult::new(
         Status::Denied,
@@ -53,7 +53,7 @@ pub(super) fn nobody() -> CallResult {
     )
 }
 
-/// A call that is run elsewhere, in a run that may ask nobody.
+/// A call that the application must run, in an unattended run.
 pub(super) fn no_executor(tool: &Bound) -> CallResult {
     let name = tool.spec().name().as_str();
     let message = format!(
@@ -62,7 +62,7 @@ pub(super) fn no_executor(tool: &Bound) -> CallResult {
     CallResult::new(Status::Denied, message)
 }
 
-/// The rule that says whether a call needs a word has failed.
+/// The rule that decides about an approval has failed.
 pub(super) fn panicked_rule(panic: &str) -> CallResult {
     let message = format!(
         "not executed: the rule that says whether the call needs someone's word panicked: {panic}"
@@ -70,7 +70,7 @@ pub(super) fn panicked_rule(panic: &str) -> CallResult {
     CallResult::new(Status::Denied, message)
 }
 
-/// Returns the text for whoever runs a call elsewhere.
+/// Returns the text for the application that runs a call.
 pub(super) fn run_elsewhere(tool: &Bound) -> String {
     format!(
         "Run {:?} with these arguments and give its result.",
@@ -78,12 +78,12 @@ pub(super) fn run_elsewhere(tool: &Bound) -> String {
     )
 }
 
-/// True if an approval was asked for that lets a call run.
+/// True if the question is for an approval that lets a call run.
 pub(super) fn is_word(kind: AskKind) -> bool {
     matches!(kind, AskKind::Approval | AskKind::Authorisation)
 }
 
-/// The arguments that somebody approved cannot be read back.
+/// The approved arguments cannot be parsed.
 pub(super) fn unreadable(error: &Misread) -> CallResult {
     CallResult::new(
         Status::InvalidArguments,
@@ -91,7 +91,7 @@ pub(super) fn unreadable(error: &Misread) -> CallResult {
     )
 }
 
-/// Nobody gave what the call needs.
+/// The call did not get the answer that it needs.
 pub(super) fn refused(kind: AskKind, answer: &Answer) -> CallResult {
     let words = |said: &str, words: &str| match words.trim() {
         "" => format!("not executed: {said}"),

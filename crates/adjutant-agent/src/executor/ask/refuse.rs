@@ -1,4 +1,4 @@
-//! Media that a provider refuses: a text in their place, so that the session goes on without them.
+//! Media that a provider refuses: replaces them with a text, so that the session continues.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -49,8 +49,8 @@ impl Asking {
     }
 }
 
-/// Replaces the named media. If none is named, replaces those that came after the last reply, which no request that was
-/// accepted has held; if there are none, replaces all.
+/// Replaces the named media. If none is named, replaces the media after the last reply, which no accepted request has
+/// contained; if there are none, replaces all.
 fn replace(view: &Transcript, refused: &RefusedMedia, is_last: bool, text: &str) -> Vec<Edit> {
     let named: BTreeSet<_> = refused
         .named

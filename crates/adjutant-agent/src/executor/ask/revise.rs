@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Asking {
-    /// True if a failure may be answered by a smaller request: nothing was said that would be lost.
+    /// True if a failure may be followed by a smaller request: no emitted content would be lost.
     pub(super) fn gives_way(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::Overflow && self.kinds.is_empty()
     }
@@ -36,7 +36,7 @@ impl Asking {
         }
     }
 
-    /// Takes back what was said in this attempt: it is billed all the same.
+    /// Retracts the content of this attempt: it is billed anyway.
     pub(super) fn retract(&mut self, cause: &Error) {
         let Some(said) = lock(&self.reply).cut() else {
             return;
@@ -62,7 +62,7 @@ impl Asking {
         }
     }
 
-    /// The reply as hooks leave it; who wishes to stop gets it as it is.
+    /// Returns the reply after its hooks; unchanged after a cancellation.
     pub(super) async fn revised(
         mut self,
         reply: Arc<Reply>,
@@ -169,7 +169,7 @@ impl Asking {
         }
     }
 
-    /// Returns the reason why a hook's reply cannot count: every call needs an id of its own, which no other turn has.
+    /// Returns the reason why a hook's reply is invalid: every call needs a unique id, which no other turn has.
     fn misfit(&self, reply: &Reply, original: Option<&Reply>) -> Option<&'static str> {
         let known = |id: CallId| {
             original.is_some_and(|original| original.calls().any(|call| call.id == id))

@@ -19,7 +19,7 @@ pub(crate) struct RunScopes {
 struct State {
     closed: bool,
     any: bool,
-    /// Each lives as long as somebody holds a child of it, or one is at work.
+    /// Each lives as long as a child of it has a handle, or is running.
     scopes: Vec<Weak<CallScope>>,
 }
 
@@ -45,7 +45,7 @@ impl RunScopes {
         !self.state().any
     }
 
-    /// True if no child of the run is at work.
+    /// True if no child of the run is running.
     pub(crate) fn is_at_rest(&self) -> bool {
         let scopes = self.state().held();
         scopes.iter().all(|scope| !scope.is_at_work())
@@ -56,7 +56,7 @@ impl RunScopes {
         self.rested.notified().await;
     }
 
-    /// Cancels the children, waits for them for the grace period, and gives up those that go on; none is opened after.
+    /// Cancels the children, waits for them for the grace period, and abandons the rest; none is opened afterwards.
     pub(crate) async fn close(&self) {
         let scopes = {
             let mut state = self.state();
@@ -66,7 +66,7 @@ impl RunScopes {
         join_all(scopes.iter().map(|scope| scope.close())).await;
     }
 
-    /// The executor is no more: what is at work is dropped.
+    /// The executor is gone: running work is dropped.
     pub(crate) fn end(&self) {
         let scopes = {
             let mut state = self.state();
@@ -81,7 +81,7 @@ impl RunScopes {
     }
 }
 
-/// The call that opened a child of a run, and its key, as the name of its thread tells; `None` if it is no such thread.
+/// Returns the call that opened a child of a run, and its key, from the name of its thread; `None` for other threads.
 pub(crate) fn opener<'a>(thread: &'a ThreadId, parent: &ThreadId) -> Option<(CallId, &'a str)> {
     let kept = thread
         .as_str()

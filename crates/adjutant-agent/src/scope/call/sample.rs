@@ -1,4 +1,5 @@
-//! The answer of the agent's own model, for a call that asks for it: held in the budget of the run, counted as the call's.
+//! An answer of the agent's own model, on request of a call: reserved in the budget of the run, and billed to the
+//! call.
 
 use std::{mem, sync::Arc};
 
@@ -17,7 +18,7 @@ use crate::{
 /// The largest number of tokens of an answer that no number is given for.
 const OUTPUT: u64 = 1_024;
 
-/// What an answer used: in the log when it is told, and until then held.
+/// The usage of an answer: recorded in the log, and held until then.
 struct Bill<'a> {
     scope: &'a CallScope,
     held: Option<(Reservation, Spend)>,
@@ -84,10 +85,10 @@ impl CallScope {
         asked.map_err(|error| failed(chain(&error)).with_source(error))
     }
 
-    /// The request as far as it counts.
+    /// Returns the request with its relevant parts.
     ///
     /// # Errors
-    /// `InvalidArguments` if it asks nothing.
+    /// `InvalidArguments` if it is empty.
     fn bare(&self, request: Request, info: &ModelInfo) -> Result<Request, ToolError> {
         if request.entries.is_empty() {
             return Err(refused("there is no message for it".to_owned()));
@@ -130,13 +131,13 @@ impl Bill<'_> {
         self.tally.cost = NanoUsd::sum_known(self.tally.cost, cost);
     }
 
-    /// Puts it into the log, and waits until it is there: what is held is given back when it counts.
+    /// Records it in the log, and waits until it is there: the held amount is returned when the usage counts.
     async fn told(mut self, answered: bool) {
         if answered
             && self.tally.usage.total() == 0
             && let Some((held, fixed)) = self.held.take()
         {
-            // Nobody counted; what was sent was sent all the same.
+            // No count arrived; the input was sent anyway.
             held.settle(Spend {
                 requests: 0,
                 ..fixed
@@ -144,7 +145,7 @@ impl Bill<'_> {
         }
         let (done, durable) = oneshot::channel();
         self.tell(Some(done));
-        // Nothing is told of a run that has ended.
+        // A run that has ended records nothing.
         let _ = durable.await;
     }
 
@@ -163,7 +164,7 @@ impl Bill<'_> {
                 requests,
                 tool_calls,
             };
-            // Also of a call that has ended: what was spent was spent.
+            // Also for a call that has ended: its usage counts.
             self.scope.inbox.push(Input::Kept {
                 record: Box::new(record),
                 done,

@@ -1,4 +1,5 @@
-//! Suspension: a call gives way to what its body and its children wait for, once nothing of it goes on by itself.
+//! Suspension: a call is suspended for the pauses of its body and its children, once nothing of it can continue
+//! without answers.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -7,7 +8,7 @@ use std::{
 
 use adjutant_core::Pause;
 
-/// The pauses that a call waits for, and the number of its children that are at work.
+/// The pauses that a call waits for, and the number of its running children.
 #[derive(Debug, Default)]
 pub(crate) struct Suspension {
     state: Mutex<State>,
@@ -21,7 +22,7 @@ struct State {
 }
 
 impl Suspension {
-    /// The call waits for these; its body is dropped as soon as none of its children is at work.
+    /// Suspends the call for these pauses; its body is dropped as soon as none of its children is running.
     pub(crate) fn suspend(&self, pauses: impl IntoIterator<Item = Arc<Pause>>) {
         let mut state = self.state();
         for pause in pauses {
@@ -44,13 +45,13 @@ impl Suspension {
         state.tell();
     }
 
-    /// Takes the pauses that the call waits for, if only the outside can go on.
+    /// Takes the pauses that the call waits for, if only the outside can continue it.
     pub(super) fn take(&self) -> Option<Vec<Arc<Pause>>> {
         let mut state = self.state();
         state.is_ready().then(|| std::mem::take(&mut state.pauses))
     }
 
-    /// Waits until only the outside can go on.
+    /// Waits until only the outside can continue the call.
     pub(super) async fn ready(&self) {
         std::future::poll_fn(|cx| {
             let mut state = self.state();

@@ -1,4 +1,4 @@
-//! One answer of a child, on a task of its own: from the hook before it to the record of its end.
+//! One answer of a child, on a separate task: from the hook before it to the record of its end.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(in crate::scope) type ChildEnd = Result<RunResult, ToolError>;
 pub(super) struct ChildTask {
     pub(super) core: Arc<ChildCore>,
     pub(super) number: u64,
-    /// The position of this prompt among those of its key, counted from 1 since the body was entered.
+    /// The position of this prompt among the prompts of its key, counted from 1 since the body was entered.
     pub(super) ordinal: usize,
     pub(super) prompts: Vec<Entry>,
     pub(super) claim: Box<dyn ChildDrive>,
@@ -85,9 +85,9 @@ impl ChildTask {
         };
         match driven {
             Driven::Ended(ended) => {
-                // Before whoever waits hears of it: the child can be prompted again at once.
+                // Before the waiter is notified: the child can be prompted again immediately.
                 drop(at_work);
-                // Nobody may wait any more.
+                // The waiter may be gone.
                 let _ = heard.send(*ended);
             }
             Driven::Parked(pauses) => {
@@ -152,7 +152,7 @@ async fn drive(
     Driven::ended(Err(ToolError::new(ToolErrorKind::Unattended, message)))
 }
 
-/// True if whoever prompts knows how the open run ended: the run above was closed, and told its end.
+/// True if the prompter knows how the open run ended: the run above was closed, and reported its end.
 fn is_given_up(core: &ChildCore, ordinal: usize) -> bool {
     core.scope()
         .writer
@@ -185,7 +185,7 @@ async fn give_up(
     Arc::clone(core.session()).claim()
 }
 
-/// Records the start of a child and asks the hooks before it.
+/// Records the start of a child and calls the hooks before it.
 async fn begin(
     core: &Arc<ChildCore>,
     claim: &mut dyn ChildDrive,
@@ -247,7 +247,7 @@ async fn started(core: &Arc<ChildCore>, prompts: &[Entry]) -> Result<(), ToolErr
     }
 }
 
-/// Performs one drive; a wish to stop the call stops it.
+/// Performs one drive; cancelling the call cancels it.
 async fn go(
     core: &Arc<ChildCore>,
     claim: Box<dyn ChildDrive>,
@@ -285,7 +285,7 @@ async fn close(core: &Arc<ChildCore>, ordinal: usize, mailbox: &Arc<Mailbox>, in
     .stop(CancelBy::Parent);
     let begin = Begin::resume(Vec::new());
     if let Ok(result) = go(core, claim, begin, mailbox, inbox).await {
-        // Its end is told; why, the caller hears.
+        // Its end is recorded; the caller receives the reason.
         let _ = finish(core, ordinal, result).await;
     }
 }
@@ -315,7 +315,7 @@ async fn failed(core: &Arc<ChildCore>, error: Error) -> ToolError {
     lost(&error)
 }
 
-/// Tells observers that a child has stopped.
+/// Notifies observers that a child has stopped.
 pub(in crate::scope) async fn stopped(
     scope: &CallScope,
     core: &Arc<ChildCore>,
@@ -369,7 +369,7 @@ fn lost(error: &Error) -> ToolError {
     child_failed("the agent could not go on", error.clone())
 }
 
-/// An error of an agent for the model that asked for it: what happened, and then what lies behind that.
+/// Converts an error of an agent for the model that called it: the event, and then its cause.
 pub(crate) fn child_failed(what: &str, error: Error) -> ToolError {
     let failed = ToolError::failed(format!("{what}: {error}"));
     match Cause::behind(error) {
