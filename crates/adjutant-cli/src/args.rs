@@ -9,6 +9,7 @@ mod manifest;
 mod mcp;
 mod memory;
 mod run;
+mod sandbox;
 mod sessions;
 mod skills;
 mod talk;

@@ -10,8 +10,8 @@ use std::{
 use adjutant::{
     agent::{Journal, LogId, Record, Seq},
     toolkit::{
-        AccessMode, Edits, Fetch, Files, Git, Network, Plan, Rules, Sandbox, Shell, TextFiles,
-        Undo, ask_user,
+        AccessMode, Edits, Fetch, Files, Git, Plan, Rules, Sandbox, Shell, TextFiles, Undo,
+        ask_user,
     },
     tools::{ToolSpec, Toolbox, Tools},
 };
@@ -51,7 +51,7 @@ impl Hands {
     pub(crate) fn of(
         root: &Path,
         mode: AccessMode,
-        network: Network,
+        sandbox: Sandbox,
         is_trusted: bool,
         lent: Option<Arc<dyn TextFiles>>,
     ) -> Result<Self, Problem> {
@@ -69,11 +69,6 @@ impl Hands {
             .into_iter()
             .fold(Files::new(root).map_err(wrong)?, Files::lent_by);
         let place = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        let sandbox = match network {
-            Network::Hosts(_) => Sandbox::bwrap(),
-            _ => Sandbox::new(),
-        };
-        let sandbox = sandbox.network(network);
         let git = Git::new(root, sandbox.clone()).map_err(wrong)?;
         let shell = Shell::new(root, sandbox.clone()).map_err(wrong)?;
         let (plan, ask) = (Plan::new().toolbox(), ask_user());

@@ -80,7 +80,7 @@ impl RunManifest {
         let mut hands = Hands::of(
             root,
             how.mode.unwrap_or_default(),
-            how.network.clone(),
+            how.sandbox.sandbox(),
             how.taught.trust,
             lent,
         )?;

@@ -203,6 +203,7 @@ fn job(
         home,
         tmp: folder.path().to_owned(),
         folder: Some(folder),
+        shared: None,
         environment: config
             .env
             .iter()

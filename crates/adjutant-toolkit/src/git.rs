@@ -29,7 +29,9 @@ const COMMITS: (u32, u32) = (20, 200);
 /// The settings by which a repository names programs that change what is compared.
 const FILTERS: &str = "^filter\\.";
 /// Settings that hold whatever a repository says: a repository can name programs that git runs.
-const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 8] = [
+    "color.ui=never",
+    "status.relativePaths=true",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "core.pager=cat",
@@ -69,6 +71,10 @@ impl Git {
 
     /// Runs git without the filters that the repository names: status and differences would run their programs.
     async fn run(&self, cx: &CallContext, words: Vec<OsString>) -> Result<CallResult, ToolError> {
+        #[cfg(target_os = "linux")]
+        if crate::sandbox::repository::Repository::find(&self.root).is_none() {
+            return Err(ToolError::failed("this folder is in no git repository"));
+        }
         let asked = ["config", "--null", "--name-only", "--get-regexp", FILTERS]
             .map(Into::into)
             .into();
@@ -111,7 +117,7 @@ impl Git {
             CommandEnd::Exited(_) if text.contains("not a git repository") => {
                 Err(ToolError::failed("this folder is in no git repository"))
             }
-            CommandEnd::Exited(_) => Ok(CallResult::new(Status::Failed, text)),
+            CommandEnd::Exited(_) => Ok(CallResult::new(Status::Failed, first_error(&text))),
             CommandEnd::Late => Err(ToolError::new(
                 ToolErrorKind::TimedOut,
                 "git took longer than 30 s and was killed",
@@ -149,6 +155,7 @@ impl Git {
             home: folder.path().join("home"),
             tmp: folder.path().to_owned(),
             folder: Some(folder),
+            shared: None,
             has_usual: true,
             input: CommandInput::None,
             is_split,
@@ -181,6 +188,16 @@ impl Git {
             std::mem::take(&mut *output.lock().unwrap_or_else(PoisonError::into_inner));
         Ok((how, bytes, dropped))
     }
+}
+
+/// Returns the line that tells why git failed: after some errors it prints its whole help.
+fn first_error(text: &str) -> &str {
+    let is_error = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
+    let first = || text.lines().find(|line| !line.trim().is_empty());
+    text.lines()
+        .find(is_error)
+        .or_else(first)
+        .unwrap_or("git failed")
 }
 
 /// Shows the branch, and which files were changed, added or are not tracked.
@@ -237,7 +254,7 @@ impl Tool for GitStatus {
     async fn call(&self, _: StatusArgs, cx: CallContext) -> Result<CallResult, ToolError> {
         let words = [
             "status",
-            "--porcelain=v1",
+            "--short",
             "--branch",
             "--ignore-submodules=all",
             "--untracked-files=normal",
@@ -261,6 +278,7 @@ impl Tool for GitDiff {
             "--no-textconv",
             "--no-color",
             "--ignore-submodules=all",
+            "--relative",
         ];
         let mut words: Vec<OsString> = fixed.map(Into::into).into();
         words.extend(args.staged.then(|| "--cached".into()));

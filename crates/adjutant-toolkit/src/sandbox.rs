@@ -23,6 +23,8 @@ mod places;
 mod proxy;
 mod report;
 #[cfg(target_os = "linux")]
+pub(crate) mod repository;
+#[cfg(target_os = "linux")]
 mod syscalls;
 #[cfg(target_os = "linux")]
 mod watcher;
@@ -97,13 +99,13 @@ enum By {
 }
 
 impl Sandbox {
-    /// What this machine has: Landlock, otherwise bubblewrap, otherwise one in which no command runs.
+    /// The strongest sandbox of this machine: bubblewrap, otherwise Landlock, otherwise one in which no command runs.
     pub fn new() -> Self {
-        let first = Self::landlock();
+        let first = Self::bwrap();
         match first.refuses() {
             None => first,
             Some(why) => {
-                let second = Self::bwrap();
+                let second = Self::landlock();
                 match second.refuses() {
                     None => second,
                     Some(other) => Self::of(By::Refusing {
@@ -216,6 +218,11 @@ impl Sandbox {
     /// Returns what it holds on this machine, and what it does not.
     pub fn report(&self) -> Report {
         Report::of(self)
+    }
+
+    /// Returns a note about what the output of a command shows as refused.
+    pub(crate) fn explain(&self, output: &str) -> Option<&'static str> {
+        report::explain(self, output)
     }
 
     /// Runs a command to its end, and to that of everything that it started.

@@ -1,5 +1,6 @@
 //! Commands in a sandbox: `run_command`, and for those that go on in the background `command_output` and `stop_command`.
 
+mod identity;
 mod kept;
 mod output;
 mod plain;
@@ -10,7 +11,7 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, Once, PoisonError},
 };
 
 use adjutant_tool::Tools;
@@ -36,8 +37,10 @@ struct Inner {
     sandbox: Sandbox,
     environment: Vec<(OsString, OsString)>,
     kept: Mutex<Kept>,
-    /// The home of the commands, and what they wrote.
+    /// The home of the commands, their `/tmp` and `/dev/shm`, and what they wrote.
     folder: tempfile::TempDir,
+    /// Done once the user's git settings were copied into that home.
+    identity: Once,
 }
 
 impl Shell {
@@ -60,6 +63,7 @@ impl Shell {
             environment: Vec::new(),
             kept: Mutex::default(),
             folder,
+            identity: Once::new(),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -115,9 +119,11 @@ pub(crate) fn found(root: &Path) -> Result<PathBuf, Error> {
     })
 }
 
-/// A folder for what commands write, with their home in it.
+/// Creates a directory for what commands write, with their home and their temporary files in it.
 pub(crate) fn folder() -> std::io::Result<tempfile::TempDir> {
     let folder = tempfile::Builder::new().prefix("adjutant-").tempdir()?;
-    std::fs::create_dir(folder.path().join("home"))?;
+    for name in ["home", "tmp", "shm"] {
+        std::fs::create_dir(folder.path().join(name))?;
+    }
     Ok(folder)
 }

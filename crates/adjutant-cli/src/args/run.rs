@@ -3,14 +3,11 @@
 use std::{path::PathBuf, time::Duration};
 
 use adjutant::{
-    llm::Effort,
-    providers::TimeoutsPatch,
-    runtime::manifest::Durability,
-    toolkit::{AccessMode, Hosts, Network},
+    llm::Effort, providers::TimeoutsPatch, runtime::manifest::Durability, toolkit::AccessMode,
 };
 use clap::ValueEnum;
 
-use super::{AgentChoice, MaxTurns, Taught, seconds};
+use super::{AgentChoice, MaxTurns, Taught, sandbox::SandboxArgs, seconds};
 use crate::exit;
 
 /// Runs an agent on a directory: it looks at files, and changes them where that is allowed.
@@ -201,9 +198,8 @@ pub(crate) struct How {
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<AccessMode>,
 
-    /// What commands may reach: none, all, or the hosts of a list, as example.org,*.example.net:443 (needs bubblewrap).
-    #[arg(long, value_name = "none|all|HOST[,HOST…]", default_value = "none", value_parser = network)]
-    pub(crate) network: Network,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
 
     /// The crash that the session survives at every moment: one of the machine, one of the program, or none before the
     /// end.
@@ -272,21 +268,4 @@ impl From<Survives> for Durability {
             Survives::OnExit => Durability::OnExit,
         }
     }
-}
-
-/// What commands may reach.
-pub(super) fn network(text: &str) -> Result<Network, String> {
-    let is_word = |host: &str| {
-        ["none", "all"]
-            .iter()
-            .any(|word| host.trim().eq_ignore_ascii_case(word))
-    };
-    Ok(match text.trim() {
-        "none" => Network::None,
-        "all" => Network::All,
-        hosts if hosts.split(',').any(is_word) => {
-            return Err("`none` and `all` stand alone, in small letters".into());
-        }
-        hosts => Network::Hosts(Hosts::new(hosts.split(',')).map_err(|error| error.to_string())?),
-    })
 }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use adjutant::toolkit::{AccessMode, Network};
+use adjutant::toolkit::AccessMode;
 use clap::Parser;
 use clap_complete::Shell;
 
-use super::{At, How, run::network};
+use super::{At, How, sandbox::SandboxArgs};
 
 /// The options of a conversation.
 #[derive(Debug, clap::Args)]
@@ -45,9 +45,8 @@ pub(crate) struct Talk {
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<AccessMode>,
 
-    /// What commands may reach: none, all, or the hosts of a list, as example.org,*.example.net:443 (needs bubblewrap).
-    #[arg(long, value_name = "none|all|HOST[,HOST…]", default_value = "none", value_parser = network)]
-    pub(crate) network: Network,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
 
     /// Uses what came with the directory: its skills, its agents, its servers, and what its rules allow.
     #[arg(long)]
@@ -71,7 +70,9 @@ impl Talk {
         how.root = Some(self.root.clone().unwrap_or_else(|| PathBuf::from(".")));
         how.models = models.to_vec();
         how.ask = self.ask.clone();
-        (how.mode, how.network, how.taught.trust) = (self.mode, self.network.clone(), self.trust);
+        how.mode = self.mode;
+        how.sandbox = self.sandbox.clone();
+        how.taught.trust = self.trust;
         how.at.store = self.at.store.clone();
         how
     }

@@ -17,9 +17,13 @@ use super::script::{
 /// What the program of a test is, when it is started once more.
 const VARIABLE: &str = "ADJUTANT_TEST_SERVER";
 
-/// The best sandbox of this machine; none where there is none.
+/// A sandbox without a process namespace, so that the tests see its processes; otherwise the best one of this machine.
 fn sandbox() -> Option<Sandbox> {
-    held(Sandbox::new())
+    let landlock = Sandbox::landlock();
+    held(match landlock.refuses() {
+        None => landlock,
+        Some(_) => Sandbox::new(),
+    })
 }
 
 fn held(sandbox: Sandbox) -> Option<Sandbox> {

@@ -159,6 +159,7 @@ fn job(plan: &ProgramPlan, words: &[String], line: Vec<u8>) -> CommandJob {
         home: around.home.clone(),
         tmp: around.tmp.clone(),
         folder: None,
+        shared: None,
         environment: plan.variables(Uuid::new_v4()),
         has_usual: false,
         input: CommandInput::Bytes(line),

@@ -1,9 +1,10 @@
 //! bubblewrap: namespaces of its own, in which nothing is but what is bound in. The filter of system calls is given to it too.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
-    fs::File,
-    io::{Seek, Write},
+    fs::{self, File},
+    io::{self, Seek, Write},
     os::fd::AsRawFd,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -12,13 +13,14 @@ use std::{
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
-use super::{Network, places, syscalls};
+use super::{
+    Network, places,
+    repository::Repository,
+    syscalls::{self, Sockets},
+};
 
 /// Where the program is looked for.
 const PROGRAMS: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
-/// What git runs or obeys later, outside, is not changed from inside.
-const KEPT: [&str; 3] = [".git/hooks", ".git/config", ".adjutant"];
-
 /// The program, tried once.
 ///
 /// # Errors
@@ -37,10 +39,12 @@ pub(super) fn probe() -> Result<PathBuf, Arc<str>> {
             keep: &[],
             root: Path::new("/"),
             network: &Network::None,
+            repository: None,
+            shared: None,
         };
         let mut command = Command::new(&program);
         command
-            .args(namespaces(&plan))
+            .args(namespaces(&plan)?)
             .arg("/bin/true")
             .env_clear()
             .stdin(Stdio::null())
@@ -69,6 +73,10 @@ pub(super) struct Bindings<'a> {
     pub(super) keep: &'a [PathBuf],
     pub(super) root: &'a Path,
     pub(super) network: &'a Network,
+    /// The repository of the root, if it has one that may be changed.
+    pub(super) repository: Option<&'a Repository>,
+    /// The directory whose `tmp` and `shm` are `/tmp` and `/dev/shm`; without it these are empty.
+    pub(super) shared: Option<&'a Path>,
 }
 
 /// The arguments before the command's own, and files that must be open until it was started.
@@ -76,9 +84,13 @@ pub(super) struct Bindings<'a> {
 /// # Errors
 /// If there is no filter, or no memory for it.
 pub(super) fn arguments(plan: &Bindings<'_>) -> Result<(Vec<OsString>, Vec<File>), String> {
-    let mut arguments = namespaces(plan);
+    let mut arguments = namespaces(plan)?;
     let mut files = Vec::new();
-    for filter in syscalls::filters(plan.network)? {
+    let sockets = match plan.network {
+        Network::All => Sockets::Internet,
+        Network::None | Network::Hosts(_) => Sockets::Own,
+    };
+    for filter in syscalls::filters(sockets)? {
         let file = filter_file(filter)
             .map_err(|error| format!("no room for the filter of system calls: {error}"))?;
         arguments.extend([
@@ -90,7 +102,7 @@ pub(super) fn arguments(plan: &Bindings<'_>) -> Result<(Vec<OsString>, Vec<File>
     Ok((arguments, files))
 }
 
-fn namespaces(plan: &Bindings<'_>) -> Vec<OsString> {
+fn namespaces(plan: &Bindings<'_>) -> Result<Vec<OsString>, String> {
     let mut words: Vec<OsString> = Vec::new();
     let mut add =
         |parts: &[&std::ffi::OsStr]| words.extend(parts.iter().map(|part| (*part).to_owned()));
@@ -105,13 +117,27 @@ fn namespaces(plan: &Bindings<'_>) -> Vec<OsString> {
     if *plan.network == Network::All {
         add(&["--share-net".as_ref()]);
     }
-    add(&["--tmpfs", "/tmp", "--dev", "/dev", "--proc", "/proc"].map(AsRef::as_ref));
+    add(&["--dev", "/dev", "--proc", "/proc"].map(AsRef::as_ref));
+    let tools = places::tools();
+    let bound = tools.iter().chain(plan.read).chain(plan.write);
+    match plan.shared {
+        None => add(&["--tmpfs", "/tmp"].map(AsRef::as_ref)),
+        Some(shared) => {
+            for (name, place) in [("tmp", "/tmp"), ("shm", "/dev/shm")] {
+                let source = shared.join(name);
+                add(&["--bind".as_ref(), source.as_os_str(), place.as_ref()]);
+            }
+            for place in mount_points(&shared.join("tmp"), bound.clone())? {
+                add(&["--tmpfs".as_ref(), place.as_os_str()]);
+            }
+        }
+    }
     // A link such as /lib is bound as what it leads to: there the programs look for it.
     let system = places::SYSTEM
         .iter()
         .chain(places::SETTINGS)
         .map(PathBuf::from)
-        .chain(places::tools());
+        .chain(tools.iter().cloned());
     for path in system.chain(plan.read.iter().cloned()) {
         add(&["--ro-bind-try".as_ref(), path.as_os_str(), path.as_os_str()]);
     }
@@ -129,8 +155,15 @@ fn namespaces(plan: &Bindings<'_>) -> Vec<OsString> {
             repository.as_os_str(),
         ]);
     }
-    for kept in KEPT
-        .map(|kept| plan.root.join(kept))
+    let kept = [".git/hooks", ".git/config", ".adjutant"].map(|kept| plan.root.join(kept));
+    let common = plan
+        .repository
+        .iter()
+        .flat_map(|repository| ["hooks", "config"].map(|kept| repository.common.join(kept)));
+    for kept in kept
+        .into_iter()
+        .chain(common)
+        .collect::<Vec<_>>()
         .iter()
         .chain(plan.keep)
     {
@@ -142,7 +175,47 @@ fn namespaces(plan: &Bindings<'_>) -> Vec<OsString> {
             add(&["--ro-bind-try".as_ref(), kept.as_os_str(), kept.as_os_str()]);
         }
     }
-    words
+    Ok(words)
+}
+
+/// Creates the entries of the shared `/tmp` below which something is bound, and returns those that hide what is in them.
+///
+/// Each of them has something mounted on it in every command of the session, so that no command can put a link in its place.
+///
+/// # Errors
+/// If one of them is something else than it was created as.
+fn mount_points<'a>(
+    tmp: &Path,
+    bound: impl Iterator<Item = &'a PathBuf> + Clone,
+) -> Result<BTreeSet<PathBuf>, String> {
+    let mut hidden = BTreeSet::new();
+    for path in bound.clone() {
+        let Some(first) = path
+            .strip_prefix("/tmp")
+            .ok()
+            .and_then(|below| below.components().next())
+        else {
+            continue;
+        };
+        let (place, entry) = (Path::new("/tmp").join(first), tmp.join(first));
+        let is_bound = bound.clone().any(|path| *path == place);
+        if is_bound && place.is_file() {
+            continue;
+        }
+        match fs::create_dir(&entry) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(format!("cannot create {}: {error}", entry.display()));
+            }
+            _ => {}
+        }
+        if !entry.symlink_metadata().is_ok_and(|entry| entry.is_dir()) {
+            return Err(format!("{} is not a directory", entry.display()));
+        }
+        if !is_bound {
+            hidden.insert(place);
+        }
+    }
+    Ok(hidden)
 }
 
 /// The filter in a sealed file without a name: other commands inherit it too while it is open, and nobody can change it.

@@ -11,7 +11,10 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
 
-use super::{Network, places, syscalls};
+use super::{
+    Network, places,
+    syscalls::{self, Sockets},
+};
 
 /// The versions that are asked for, the best first. Before the third, files outside could be made empty.
 const VERSIONS: [ABI; 4] = [ABI::V6, ABI::V5, ABI::V4, ABI::V3];
@@ -63,7 +66,10 @@ pub(super) fn probe() -> Result<u8, Arc<str>> {
 /// # Errors
 /// What the kernel refused: nothing may be started then.
 pub(super) fn restrict(plan: &ThreadRules) -> Result<(), String> {
-    let filters = syscalls::filters(&plan.network)?;
+    let filters = syscalls::filters(match plan.network {
+        Network::None => Sockets::None,
+        Network::All | Network::Hosts(_) => Sockets::Internet,
+    })?;
     files(plan).map_err(|error| format!("Landlock: {error}"))?;
     for filter in filters {
         seccompiler::apply_filter(filter).map_err(|error| format!("seccomp: {error}"))?;

@@ -7,6 +7,7 @@ use std::{
         fd::{AsFd, OwnedFd},
         unix::{net::UnixStream, process::CommandExt},
     },
+    path::Path,
     process::{Child, Command},
     sync::{Mutex, PoisonError},
     thread,
@@ -29,6 +30,7 @@ use super::{
     job::{Access, CommandEnd, CommandInput, CommandJob, CommandPipes, OnEnd, OutputPipe, Sink},
     landlock, places,
     proxy::Proxy,
+    repository::Repository,
     watcher::WatchedGroup,
 };
 
@@ -409,6 +411,16 @@ fn spawn(
 ) -> Result<Child, String> {
     let mut read = sandbox.read.clone();
     let mut write = sandbox.write.clone();
+    let repository = Repository::find(&job.root);
+    if let Some(repository) = &repository {
+        // git looks at all files of the repository, also from a directory below its top.
+        read.push(repository.top.clone());
+        match job.access {
+            Access::Read => &mut read,
+            Access::Write => &mut write,
+        }
+        .extend([repository.common.clone(), repository.git.clone()]);
+    }
     match job.access {
         Access::Read => read.push(job.root.clone()),
         Access::Write => write.push(job.root.clone()),
@@ -419,6 +431,7 @@ fn spawn(
     let _one = START.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new("/bin/sh");
     let mut files = Vec::new();
+    let mut tmp = job.tmp.as_path();
     let mut proxied = Vec::new();
     match &sandbox.by {
         By::Bwrap { program } => {
@@ -429,7 +442,12 @@ fn spawn(
                 keep,
                 root: &job.root,
                 network,
+                repository: repository.as_ref().filter(|_| job.access == Access::Write),
+                shared: job.shared.as_deref(),
             };
+            if job.shared.is_some() {
+                tmp = Path::new("/tmp");
+            }
             let (arguments, kept) = bwrap::arguments(&plan)?;
             files = kept;
             let hosts = if let Network::Hosts(hosts) = &sandbox.network {
@@ -451,6 +469,10 @@ fn spawn(
                 .arg(&job.cwd)
                 .arg("--")
                 .args(hosts.iter().flat_map(|_| helper::words(has_input)));
+            if hosts.is_none() {
+                // A shell reports a missing program as every shell does.
+                command.args(["/bin/sh", "-c", "exec \"$@\"", "sh"]);
+            }
             proxied = hosts.map(places::proxied).unwrap_or_default();
         }
         By::Landlock { .. } | By::Danger | By::Refusing { .. } => {
@@ -463,7 +485,7 @@ fn spawn(
         .process_group(0);
     command.env_clear();
     if job.has_usual {
-        command.envs(places::environment(&job.home, &job.tmp));
+        command.envs(places::environment(&job.home, tmp, &sandbox.network));
     }
     command.envs(job.environment.iter().cloned()).envs(proxied);
     command.stdin(line).stdout(output).stderr(errors);

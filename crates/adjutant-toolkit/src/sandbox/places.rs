@@ -1,12 +1,13 @@
 //! The files of the machine and of the user that a command may read without being told: programs, and what those need.
 
 use std::{
+    collections::BTreeSet,
     env,
     ffi::OsString,
     path::{Path, PathBuf},
 };
 
-use super::{helper, hosts::Hosts};
+use super::{Network, helper, hosts::Hosts};
 
 /// Where programs and their libraries stand.
 pub(super) const SYSTEM: &[&str] = &[
@@ -100,8 +101,54 @@ const TOOLS: &[&str] = &[
     "go/bin",
     "go/pkg",
 ];
+/// What an installation keeps beside its `bin` or `shims`. Its credentials, if it has any, are in other files: nothing else of the
+/// directory is opened.
+const INSTALLED: &[&str] = &[
+    "bin",
+    "candidates",
+    "Cellar",
+    "conda-meta",
+    "condabin",
+    "conf",
+    "envs",
+    "include",
+    "installs",
+    "jmods",
+    "lib",
+    "lib32",
+    "lib64",
+    "libexec",
+    "node-versions",
+    "node_modules",
+    "opt",
+    "pkgs",
+    "plugins",
+    "pyvenv.cfg",
+    "release",
+    "sbin",
+    "share",
+    "shims",
+    "ssl",
+    "toolchains",
+    "versions",
+];
+/// Variables that name an installation.
+const INSTALLATIONS: [&str; 5] = [
+    "CONDA_PREFIX",
+    "GOROOT",
+    "JAVA_HOME",
+    "JDK_HOME",
+    "VIRTUAL_ENV",
+];
 /// Variables by which tools find what is in the home, although a command is given another one.
-const HOMES: [(&str, &str); 6] = [
+const HOMES: [(&str, &str); 13] = [
+    ("ASDF_DATA_DIR", ".asdf"),
+    ("BUN_INSTALL", ".bun"),
+    ("FNM_DIR", ".local/share/fnm"),
+    ("MISE_DATA_DIR", ".local/share/mise"),
+    ("RBENV_ROOT", ".rbenv"),
+    ("SDKMAN_DIR", ".sdkman"),
+    ("VOLTA_HOME", ".volta"),
     ("CARGO_HOME", ".cargo"),
     ("RUSTUP_HOME", ".rustup"),
     ("PYENV_ROOT", ".pyenv"),
@@ -109,9 +156,31 @@ const HOMES: [(&str, &str); 6] = [
     ("GOMODCACHE", "go/pkg/mod"),
     ("PYTHONUSERBASE", ".local"),
 ];
-/// Variables that are handed on as they are.
-const HANDED: [&str; 7] = [
-    "PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "USER",
+/// Variables that are handed on as they are, with those that name an installation and those of the locale (`LC_…`).
+const HANDED: [&str; 12] = [
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "USER",
+    "CONDA_DEFAULT_ENV",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GOTOOLCHAIN",
+    "RUSTUP_TOOLCHAIN",
+];
+/// Variables that name a proxy, handed on with the whole network.
+const PROXIES: [&str; 8] = [
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
 ];
 
 /// The variables that name a proxy. What is the command's own is reached without it, unless a host of that name is wanted.
@@ -130,28 +199,87 @@ pub(super) fn proxied(hosts: &Hosts) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// The tools in the user's home that are there.
+/// Returns the tools of the user that exist: the known ones in the home, and the installations that `PATH` and variables name.
 pub(super) fn tools() -> Vec<PathBuf> {
-    let below = |home: PathBuf| TOOLS.iter().map(move |tool| home.join(tool));
-    env::home_dir()
-        .into_iter()
-        .flat_map(below)
+    let home = env::home_dir();
+    let known = home
+        .iter()
+        .flat_map(|home| TOOLS.iter().map(move |tool| home.join(tool)));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let programs: Vec<PathBuf> = env::split_paths(&path)
+        .chain(
+            INSTALLATIONS
+                .iter()
+                .filter_map(|name| Some(PathBuf::from(env::var_os(name)?).join("bin"))),
+        )
+        .collect();
+    let installed = programs
+        .iter()
+        .flat_map(|programs| [Some(programs.clone()), programs.canonicalize().ok()])
+        .flatten()
+        .flat_map(|programs| installation(&programs, home.as_deref()));
+    let all: BTreeSet<PathBuf> = known
+        .chain(installed)
         .filter(|path| path.exists())
-        .collect()
+        .collect();
+    // A directory covers what is below it.
+    let mut tools: Vec<PathBuf> = Vec::new();
+    for path in all {
+        if !tools.last().is_some_and(|last| path.starts_with(last)) {
+            tools.push(path);
+        }
+    }
+    tools
 }
 
-/// The environment of a command: nothing of this process's but these names.
-pub(super) fn environment(home: &Path, tmp: &Path) -> Vec<(OsString, OsString)> {
+/// Returns a directory of programs, and what the installation that it belongs to keeps beside it.
+fn installation(programs: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let is_system = SYSTEM.iter().any(|system| programs.starts_with(system));
+    let holds_home = |path: &Path| home.is_some_and(|home| home.starts_with(path));
+    if !programs.is_absolute() || is_system || holds_home(programs) {
+        return Vec::new();
+    }
+    let mut found = vec![programs.to_owned()];
+    let is_installed = ["bin", "sbin", "shims"]
+        .iter()
+        .any(|name| programs.ends_with(name));
+    // `~/.local` and the home itself hold more than one installation.
+    let prefix = programs
+        .parent()
+        .filter(|prefix| is_installed && !holds_home(prefix) && !prefix.ends_with(".local"));
+    if let Some(prefix) = prefix {
+        found.extend(INSTALLED.iter().map(|name| prefix.join(name)));
+    }
+    found
+}
+
+/// Returns the environment of a command: of this process's own variables only those that are named here.
+pub(super) fn environment(home: &Path, tmp: &Path, network: &Network) -> Vec<(OsString, OsString)> {
+    let proxies = if *network == Network::All {
+        &PROXIES[..]
+    } else {
+        &[]
+    };
     let mut environment: Vec<(OsString, OsString)> = HANDED
         .iter()
+        .chain(&INSTALLATIONS)
+        .chain(proxies)
         .filter_map(|name| Some(((*name).into(), env::var_os(name)?)))
         .collect();
+    environment.extend(
+        env::vars_os()
+            .filter(|(name, _)| name.to_str().is_some_and(|name| name.starts_with("LC_"))),
+    );
     if let Some(own) = env::home_dir() {
         let there = HOMES.iter().filter_map(|(name, below)| {
             let value = env::var_os(name).unwrap_or_else(|| own.join(below).into());
             Path::new(&value).exists().then(|| ((*name).into(), value))
         });
         environment.extend(there);
+    }
+    if rustix::process::geteuid().is_root() {
+        // Root without capabilities cannot give files to other users, and tar fails when it tries.
+        environment.push(("TAR_OPTIONS".into(), "--no-same-owner".into()));
     }
     let set = [
         ("HOME", home.as_os_str()),

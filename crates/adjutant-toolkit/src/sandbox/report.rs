@@ -25,6 +25,9 @@ impl Report {
     pub(super) fn of(sandbox: &Sandbox) -> Self {
         let mut missing = Vec::new();
         let network = match &sandbox.network {
+            Network::None if matches!(sandbox.by, By::Bwrap { .. }) => {
+                "no network but its own loopback"
+            }
             Network::None => "no network",
             Network::All => "of sockets those of the internet alone",
             Network::Hosts(_) => "no network but the hosts of its list",
@@ -74,6 +77,7 @@ impl Report {
                 missing.push(
                     "`.git/hooks`, `.git/config` and `.adjutant` below the root can be written; bwrap holds it".into(),
                 );
+                missing.push("no loopback network, no Unix sockets, no `/tmp` and no `/dev/shm` for servers and process pools; bwrap has them".into());
                 missing.push("a process that left its group goes on if this program is killed; bwrap ends it".into());
                 ("landlock", enforced)
             }
@@ -108,6 +112,27 @@ impl Report {
             enforced,
             missing,
         }
+    }
+}
+
+/// What programs print when the kernel refuses something.
+const REFUSALS: [&str; 4] = [
+    "Operation not permitted",
+    "Permission denied",
+    "EACCES",
+    "EPERM",
+];
+
+/// Returns a note for the result of a command whose output shows that something was refused: what this sandbox lacks, and what
+/// helps.
+pub(super) fn explain(sandbox: &Sandbox, output: &str) -> Option<&'static str> {
+    let is_refused = || REFUSALS.iter().any(|refusal| output.contains(refusal));
+    match &sandbox.by {
+        By::Landlock { .. } if is_refused() => Some(
+            "this sandbox is Landlock: commands have no loopback network, no Unix sockets, no /tmp and no /dev/shm, but $TMPDIR; \
+             hint: install bubblewrap (`bwrap`), where they have all of these",
+        ),
+        _ => None,
     }
 }
 

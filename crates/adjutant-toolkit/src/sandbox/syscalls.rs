@@ -7,8 +7,6 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch,
 };
 
-use super::Network;
-
 /// Calls that are refused whatever their arguments are: looking into other processes, mounting, namespaces, keys, programs in
 /// the kernel, modules, clocks, files by handle, owners and attributes of files (no rule for paths covers those).
 const REFUSED: &[libc::c_long] = &[
@@ -112,6 +110,10 @@ const TYPING: [u64; 2] = [0x5412, 0x541C];
 /// The bits of a mode that make a program run as its file's owner or group.
 const SET_ID: [u64; 2] = [0o4000, 0o2000];
 const INTERNET: [u64; 2] = [2, 10];
+const UNIX: u64 = 1;
+const NETLINK: u64 = 16;
+/// The protocol of netlink that lists interfaces and routes.
+const ROUTES: u64 = 0;
 const RAW: u64 = 3;
 const DATAGRAM: u64 = 2;
 /// The bits of a socket's type that say which it is; the others are flags.
@@ -119,21 +121,34 @@ const SOCKET_TYPE: u64 = 0xf;
 /// The limit that marks the processes of a call: whoever could set it would not be found any more.
 pub(super) const MARKED: u64 = 15;
 
-/// The two programs, for calls that are refused and for those that do not exist.
+/// The sockets that a command may open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sockets {
+    /// None but pairs.
+    None,
+    /// Those of its own network namespace, and Unix sockets by their paths: nothing outside has a name there.
+    Own,
+    /// Those of the internet.
+    Internet,
+}
+
+/// Returns the programs for calls that are refused and for those that do not exist.
 ///
 /// # Errors
 /// If there is none for this architecture.
-pub(super) fn filters(network: &Network) -> Result<&'static [BpfProgram], String> {
-    static NONE: OnceLock<Result<Vec<BpfProgram>, String>> = OnceLock::new();
-    static ALL: OnceLock<Result<Vec<BpfProgram>, String>> = OnceLock::new();
-    let (cell, is_open) = match network {
-        Network::None => (&NONE, false),
-        // Its own network has no way out.
-        Network::All | Network::Hosts(_) => (&ALL, true),
+pub(super) fn filters(sockets: Sockets) -> Result<&'static [BpfProgram], String> {
+    type Compiled = OnceLock<Result<Vec<BpfProgram>, String>>;
+    static NONE: Compiled = OnceLock::new();
+    static OWN: Compiled = OnceLock::new();
+    static INTERNET: Compiled = OnceLock::new();
+    let cell = match sockets {
+        Sockets::None => &NONE,
+        Sockets::Own => &OWN,
+        Sockets::Internet => &INTERNET,
     };
     let filters = cell.get_or_init(|| {
         let refused = compile(
-            refused(is_open).map_err(|error| error.to_string())?,
+            refused(sockets).map_err(|error| error.to_string())?,
             libc::EPERM,
         )?;
         let missing = compile(
@@ -162,7 +177,7 @@ fn compile(mut rules: Rules, code: i32) -> Result<BpfProgram, String> {
 /// One call, and the conditions of its arguments that all hold.
 type ArgumentRule = (libc::c_long, Vec<(u8, Op, u64)>);
 
-fn refused(is_open: bool) -> Result<Rules, seccompiler::BackendError> {
+fn refused(sockets: Sockets) -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules = REFUSED
         .iter()
         .chain(REFUSED_HERE)
@@ -200,21 +215,38 @@ fn refused(is_open: bool) -> Result<Rules, seccompiler::BackendError> {
     some.push((libc::SYS_prlimit64, vec![(0, Op::Ne, 0)]));
     #[cfg(target_arch = "x86_64")]
     some.push((libc::SYS_setrlimit, vec![(0, Op::Eq, MARKED)]));
-    // A pair of streams knows nobody else. A datagram of a pair can be sent to any socket by its name.
-    some.extend(
-        [DATAGRAM, RAW].map(|kind| (libc::SYS_socketpair, vec![(1, has(SOCKET_TYPE), kind)])),
-    );
-    if is_open {
-        let [four, six] = INTERNET;
-        some.push((libc::SYS_socket, vec![(0, Op::Ne, four), (0, Op::Ne, six)]));
-        some.push((libc::SYS_socket, vec![(1, has(SOCKET_TYPE), RAW)]));
-    } else {
-        rules.insert(libc::SYS_socket, Vec::new());
+    if sockets != Sockets::Own {
+        // A pair of streams knows nobody else. A datagram of a pair can be sent to any socket by its name.
+        some.extend(
+            [DATAGRAM, RAW].map(|kind| (libc::SYS_socketpair, vec![(1, has(SOCKET_TYPE), kind)])),
+        );
+    }
+    let [four, six] = INTERNET;
+    let other = vec![(0, Op::Ne, four), (0, Op::Ne, six)];
+    match sockets {
+        Sockets::None => {
+            rules.insert(libc::SYS_socket, Vec::new());
+        }
+        Sockets::Own => {
+            // Programs list the network's interfaces by netlink, whose sockets are always raw ones.
+            let other = [&other[..], &[(0, Op::Ne, UNIX), (0, Op::Ne, NETLINK)]].concat();
+            some.push((libc::SYS_socket, other));
+            for family in INTERNET {
+                let raw = vec![(0, Op::Eq, family), (1, has(SOCKET_TYPE), RAW)];
+                some.push((libc::SYS_socket, raw));
+            }
+            let other_netlink = vec![(0, Op::Eq, NETLINK), (2, Op::Ne, ROUTES)];
+            some.push((libc::SYS_socket, other_netlink));
+        }
+        Sockets::Internet => {
+            some.push((libc::SYS_socket, other));
+            some.push((libc::SYS_socket, vec![(1, has(SOCKET_TYPE), RAW)]));
+        }
     }
     for (call, conditions) in some {
         let conditions = conditions.into_iter().map(|(argument, op, value)| {
             // `prlimit`'s pointer is the one argument that has all 64 bits.
-            let len = if matches!(op, Op::Ne) && value == 0 {
+            let len = if call == libc::SYS_prlimit64 && matches!(op, Op::Ne) {
                 Len::Qword
             } else {
                 Len::Dword

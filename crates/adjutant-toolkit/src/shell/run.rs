@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    Shell,
+    Shell, identity,
     kept::{Command, RUNNING},
     output::{Output, SHOWN},
 };
@@ -173,7 +173,10 @@ impl Tool for RunCommand {
         self.shell.kept().add(guard.0.clone());
         let (text, how) =
             how.unwrap_or_else(|| (told_end(CommandEnd::Lost, limit), CommandEnd::Lost));
-        let text = format!("{shown}\n[{text}]");
+        let mut text = format!("{shown}\n[{text}]");
+        if let Some(note) = inner.sandbox.explain(&shown) {
+            text.push_str(&format!("\n[{note}]"));
+        }
         match how {
             CommandEnd::Exited(status) => {
                 let kind = if status.success() {
@@ -202,20 +205,19 @@ impl RunCommand {
     fn job(&self, args: &Args, limit: Duration) -> Result<CommandJob, ToolError> {
         let inner = &self.shell.inner;
         let (words, cwd) = (words(args)?, self.cwd(args.cwd.as_deref())?);
-        let tmp = tempfile::Builder::new()
-            .prefix("tmp-")
-            .tempdir_in(inner.folder.path());
-        let tmp = tmp.map_err(|error| {
-            ToolError::failed("no folder for temporary files").with_source(error)
-        })?;
+        let folder = inner.folder.path();
+        inner
+            .identity
+            .call_once(|| identity::copy_settings(&inner.root, &folder.join("home")));
         Ok(CommandJob {
             words,
             root: inner.root.clone(),
             access: Access::Write,
             cwd,
-            home: inner.folder.path().join("home"),
-            tmp: tmp.path().to_owned(),
-            folder: Some(tmp),
+            home: folder.join("home"),
+            tmp: folder.join("tmp"),
+            folder: None,
+            shared: Some(folder.to_owned()),
             environment: inner.environment.clone(),
             has_usual: true,
             input: CommandInput::None,

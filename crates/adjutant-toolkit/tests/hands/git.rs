@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use adjutant_toolkit::{Git, Sandbox};
+use adjutant_toolkit::{Git, Sandbox, Shell};
 use serde_json::json;
 
 use super::{said, tell};
@@ -92,4 +92,58 @@ fn git_shows_a_repository_and_runs_none_of_its_programs() {
     );
     assert!(said(&tools, "git_log", json!({ "revision": "nothing" })).contains("bad revision"));
     assert!(!at.join("PWNED").exists() && !at.join("x").exists());
+}
+
+/// git's tools and commands from a directory below the top, a linked worktree and a submodule, in every sandbox.
+#[test]
+fn git_works_from_every_kind_of_directory() {
+    for sandbox in [Sandbox::landlock(), Sandbox::bwrap()] {
+        if let Some(why) = sandbox.refuses() {
+            tell(format_args!("SKIPPED: {why}"));
+            continue;
+        }
+        let place = tempfile::tempdir().expect("a folder");
+        let main = place.path().join("main");
+        for at in [&main, &place.path().join("module")] {
+            fs::create_dir_all(at.join("app")).expect("a folder");
+            fs::write(at.join("app/a"), "one\n").expect("a file");
+            git(at, &["init", "-q"]);
+            git(at, &["add", "."]);
+            git(at, &["commit", "-q", "-m", "The first"]);
+        }
+        git(&main, &["worktree", "add", "-q", "../linked"]);
+        let allow = "protocol.file.allow=always";
+        git(
+            &main,
+            &[
+                "-c",
+                allow,
+                "submodule",
+                "--quiet",
+                "add",
+                "../module",
+                "sub",
+            ],
+        );
+        for below in ["main", "main/app", "linked", "main/sub"] {
+            let at = place.path().join(below);
+            let tools = Git::new(&at, sandbox.clone()).expect("a folder").toolbox();
+            let shell = Shell::new(&at, sandbox.clone()).expect("a shell").toolbox();
+            fs::write(at.join("new"), below).expect("a file");
+            let status = said(&tools, "git_status", json!({}));
+            assert!(status.contains("?? new"), "{below}: {status}");
+            let command = "git add new && git -c user.name=B -c user.email=b@example.org commit -qm 'Add new' && git status --short new";
+            let shown = said(&shell, "run_command", json!({ "command": command }));
+            assert_eq!(shown, "[no output]\n[exit code 0]", "{below}");
+            let log = said(&tools, "git_log", json!({ "count": 1 }));
+            assert!(log.ends_with("B: Add new"), "{below}: {log}");
+            assert_eq!(
+                said(&tools, "git_diff", json!({ "path": "new" })),
+                "[nothing]",
+                "{below}"
+            );
+            let wrong = said(&tools, "git_diff", json!({ "revision": "nothing" }));
+            assert!(!wrong.contains('\n'), "{below}: {wrong}");
+        }
+    }
 }

@@ -16,9 +16,6 @@ use serde_json::{Value, json};
 
 use super::{escapes, who};
 
-/// What a command can do in a network of its own, without reaching anybody.
-const LOOPBACK: [&str; 3] = ["listen", "send a datagram", "a socket of IPv6"];
-
 pub(super) fn run() {
     sandbox_helper();
     who::by_everyone(&[], |who| {
@@ -33,7 +30,7 @@ pub(super) fn run() {
             escapes::table(
                 who,
                 &["files", "races", "proc"],
-                &[("bwrap with hosts", sandbox, &LOOPBACK)]
+                &[("bwrap with hosts", sandbox, &escapes::LOOPBACK)]
             ),
             Vec::<String>::new()
         );

@@ -42,7 +42,14 @@ fn commands_say_what_they_wrote_and_how_they_ended() {
     let table = [
         ("echo out; echo err >&2", "out\nerr\n[exit code 0]"),
         ("exit 3", "[no output]\n[exit code 3]"),
-        ("kill -9 $$", "[no output]\n[ended by signal 9]"),
+        // bubblewrap reports a signal as a shell does.
+        (
+            "kill -9 $$",
+            match Sandbox::new().report().by {
+                "bwrap" => "[no output]\n[exit code 137]",
+                _ => "[no output]\n[ended by signal 9]",
+            },
+        ),
         ("cat; echo read", "read\n[exit code 0]"),
         (
             "printf '\\033[31mred\\033[0m\\r\\n\\033]0;t\\007x'",
@@ -90,9 +97,17 @@ fn environment_is_cleared_but_for_a_list() {
         "run_command",
         json!({ "command": "env | cut -d= -f1 | sort" }),
     );
-    let allowed = "PATH LANG LANGUAGE LC_ALL LC_CTYPE TZ USER CARGO_HOME RUSTUP_HOME PYENV_ROOT NVM_DIR GOMODCACHE \
-                   PYTHONUSERBASE HOME TMPDIR TERM PWD OLDPWD SHLVL _ [exit";
-    for name in shown.lines().filter_map(|line| line.split(' ').next()) {
+    let allowed = "PATH LANG LANGUAGE TZ USER CONDA_DEFAULT_ENV CONDA_PREFIX GIT_AUTHOR_EMAIL GIT_AUTHOR_NAME \
+                   GIT_COMMITTER_EMAIL GIT_COMMITTER_NAME GOROOT GOTOOLCHAIN JAVA_HOME JDK_HOME RUSTUP_TOOLCHAIN \
+                   VIRTUAL_ENV ASDF_DATA_DIR BUN_INSTALL FNM_DIR MISE_DATA_DIR RBENV_ROOT SDKMAN_DIR VOLTA_HOME CARGO_HOME \
+                   RUSTUP_HOME PYENV_ROOT NVM_DIR GOMODCACHE PYTHONUSERBASE TAR_OPTIONS HOME TMPDIR TERM PWD OLDPWD SHLVL _ \
+                   [exit";
+    let is_locale = |name: &&str| name.starts_with("LC_");
+    for name in shown
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .filter(|name| !is_locale(name))
+    {
         assert!(allowed.split(' ').any(|it| it == name), "{name}");
     }
     let shell = shell.variable("CARGO_MANIFEST_DIR");
@@ -101,6 +116,58 @@ fn environment_is_cleared_but_for_a_list() {
         "test -n \"$CARGO_MANIFEST_DIR\" && echo set",
         "set\n[exit code 0]",
     );
+}
+
+/// What test suites do: a server on loopback, a pool of processes, a Unix socket, a file in `/tmp` that the next command reads.
+#[test]
+fn everyday_tests_work_or_the_result_names_what_is_missing() {
+    const SUITE: &str = "import socket, tempfile, multiprocessing
+def listen():
+    s = socket.create_server(('127.0.0.1', 0)); socket.create_connection(s.getsockname(), 2)
+def pool():
+    with multiprocessing.Pool(2) as p: assert p.map(abs, [-1]) == [1]
+def unix():
+    socket.socket(socket.AF_UNIX).bind(tempfile.mkdtemp() + '/s')
+def shared():
+    open('/tmp/shared', 'w').write('kept'); open('/dev/shm/shared', 'w').write('kept')
+if __name__ == '__main__':
+    for work in (listen, pool, unix, shared):
+        try: work(); print(work.__name__, 'ok')
+        except OSError as e: print(work.__name__, e)
+";
+    for sandbox in [Sandbox::landlock(), Sandbox::bwrap()] {
+        if let Some(why) = sandbox.refuses() {
+            tell(format_args!("SKIPPED: {why}"));
+            continue;
+        }
+        let is_bwrap = sandbox.report().by == "bwrap";
+        let place = tempfile::tempdir().expect("a folder");
+        fs::write(place.path().join("suite.py"), SUITE).expect("a file");
+        let tools = Shell::new(place.path(), sandbox)
+            .expect("a shell")
+            .toolbox();
+        let shown = said(
+            &tools,
+            "run_command",
+            json!({ "command": "python3 suite.py" }),
+        );
+        if shown.contains("[exit code 127]") {
+            tell(format_args!("SKIPPED: python3 is not installed"));
+        } else if is_bwrap {
+            assert_eq!(
+                shown,
+                "listen ok\npool ok\nunix ok\nshared ok\n[exit code 0]"
+            );
+            let later = "cat /tmp/shared /dev/shm/shared";
+            check(&tools, later, "keptkept\n[exit code 0]");
+        } else {
+            assert!(
+                shown.contains("[this sandbox is Landlock: ")
+                    && shown.contains("hint: install bubblewrap"),
+                "{shown}"
+            );
+        }
+    }
 }
 
 #[test]
