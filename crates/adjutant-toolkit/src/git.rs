@@ -26,7 +26,7 @@ const SHOWN: usize = 64 << 10;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The number of commits that are shown, if nothing is said, and at most.
 const COMMITS: (u32, u32) = (20, 200);
-/// The settings by which a repository names programs that change what is compared.
+/// The settings by which a repository names programs that change compared files.
 const FILTERS: &str = "^filter\\.";
 /// Settings that hold whatever a repository says: a repository can name programs that git runs.
 const SETTINGS: [&str; 8] = [

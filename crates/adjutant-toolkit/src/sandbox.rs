@@ -215,7 +215,7 @@ impl Sandbox {
         }
     }
 
-    /// Returns what it holds on this machine, and what it does not.
+    /// Returns its guarantees on this machine, and the missing ones.
     pub fn report(&self) -> Report {
         Report::of(self)
     }

@@ -37,7 +37,7 @@ struct Inner {
     sandbox: Sandbox,
     environment: Vec<(OsString, OsString)>,
     kept: Mutex<Kept>,
-    /// The home of the commands, their `/tmp` and `/dev/shm`, and what they wrote.
+    /// The home of the commands, their `/tmp` and `/dev/shm`, and their long outputs.
     folder: tempfile::TempDir,
     /// Done once the user's git settings were copied into that home.
     identity: Once,

@@ -5,8 +5,8 @@ use adjutant::toolkit::{Hosts, Network, Sandbox};
 /// The options for what holds commands.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SandboxArgs {
-    /// The sandbox of commands: auto (the strongest one of this machine), bwrap (bubblewrap) or landlock. Without the one that
-    /// is named, no command runs.
+    /// The sandbox of commands: auto (the strongest one of this machine), bwrap (bubblewrap) or landlock. If it cannot
+    /// work, no command runs.
     #[arg(
         long = "sandbox",
         value_enum,

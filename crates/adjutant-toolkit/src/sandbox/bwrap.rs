@@ -1,4 +1,4 @@
-//! bubblewrap: namespaces of its own, in which nothing is but what is bound in. The filter of system calls is given to it too.
+//! bubblewrap: new namespaces, which contain only the bound files. The filter of system calls is given to it too.
 
 use std::{
     collections::BTreeSet,
@@ -73,7 +73,7 @@ pub(super) struct Bindings<'a> {
     pub(super) keep: &'a [PathBuf],
     pub(super) root: &'a Path,
     pub(super) network: &'a Network,
-    /// The repository of the root, if it has one that may be changed.
+    /// The repository of the root, if commands may change it.
     pub(super) repository: Option<&'a Repository>,
     /// The directory whose `tmp` and `shm` are `/tmp` and `/dev/shm`; without it these are empty.
     pub(super) shared: Option<&'a Path>,
@@ -132,7 +132,7 @@ fn namespaces(plan: &Bindings<'_>) -> Result<Vec<OsString>, String> {
             }
         }
     }
-    // A link such as /lib is bound as what it leads to: there the programs look for it.
+    // A link such as /lib is bound as its target, where programs look for it.
     let system = places::SYSTEM
         .iter()
         .chain(places::SETTINGS)
@@ -178,7 +178,7 @@ fn namespaces(plan: &Bindings<'_>) -> Result<Vec<OsString>, String> {
     Ok(words)
 }
 
-/// Creates the entries of the shared `/tmp` below which something is bound, and returns those that hide what is in them.
+/// Creates the entries of the shared `/tmp` below which something is bound, and returns the entries to hide under an empty directory.
 ///
 /// Each of them has something mounted on it in every command of the session, so that no command can put a link in its place.
 ///

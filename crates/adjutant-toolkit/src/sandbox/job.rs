@@ -27,7 +27,7 @@ pub struct CommandJob {
     /// A folder that goes with it.
     pub folder: Option<TempDir>,
     /// The directory with `tmp` and `shm`, which the commands of a session share as `/tmp` and `/dev/shm` where the sandbox has
-    /// mounts of its own.
+    /// mounts.
     pub shared: Option<PathBuf>,
     /// Its variables; `PATH` and the like are given only where that is asked for.
     pub environment: Vec<(OsString, OsString)>,

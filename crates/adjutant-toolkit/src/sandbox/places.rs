@@ -73,7 +73,7 @@ pub(super) const MACHINE: &[&str] = &[
     "/sys/devices/system/cpu",
     "/sys/kernel/mm/transparent_hugepage",
 ];
-/// Devices without memory: what is written is gone, what is read is nobody's.
+/// Devices without memory: written bytes are gone, and read bytes belong to no file.
 pub(super) const DEVICES: &[&str] = &[
     "/dev/null",
     "/dev/zero",
@@ -140,7 +140,7 @@ const INSTALLATIONS: [&str; 5] = [
     "JDK_HOME",
     "VIRTUAL_ENV",
 ];
-/// Variables by which tools find what is in the home, although a command is given another one.
+/// Variables by which tools find their files in the user's home: the home of a command is another directory.
 const HOMES: [(&str, &str); 13] = [
     ("ASDF_DATA_DIR", ".asdf"),
     ("BUN_INSTALL", ".bun"),
@@ -156,7 +156,7 @@ const HOMES: [(&str, &str); 13] = [
     ("GOMODCACHE", "go/pkg/mod"),
     ("PYTHONUSERBASE", ".local"),
 ];
-/// Variables that are handed on as they are, with those that name an installation and those of the locale (`LC_…`).
+/// Variables that are handed on unchanged, like the ones for installations and locales (`LC_…`).
 const HANDED: [&str; 12] = [
     "PATH",
     "LANG",
@@ -222,7 +222,7 @@ pub(super) fn tools() -> Vec<PathBuf> {
         .chain(installed)
         .filter(|path| path.exists())
         .collect();
-    // A directory covers what is below it.
+    // Everything below a listed directory is readable too.
     let mut tools: Vec<PathBuf> = Vec::new();
     for path in all {
         if !tools.last().is_some_and(|last| path.starts_with(last)) {
@@ -253,7 +253,7 @@ fn installation(programs: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the environment of a command: of this process's own variables only those that are named here.
+/// Returns the environment of a command: the variables of this process that are named here.
 pub(super) fn environment(home: &Path, tmp: &Path, network: &Network) -> Vec<(OsString, OsString)> {
     let proxies = if *network == Network::All {
         &PROXIES[..]

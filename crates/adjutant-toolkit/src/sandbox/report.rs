@@ -1,10 +1,10 @@
-//! What a sandbox holds on this machine and what it does not, for people.
+//! The guarantees of a sandbox on this machine, for people.
 
 use std::fmt;
 
 use super::{By, Network, Sandbox};
 
-/// What a sandbox holds on this machine, and what it does not; its `Display` is for people.
+/// The guarantees of a sandbox on this machine, and the missing ones; its `Display` is for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {

@@ -124,11 +124,11 @@ pub(super) const MARKED: u64 = 15;
 /// The sockets that a command may open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sockets {
-    /// None but pairs.
+    /// Only pairs.
     None,
-    /// Those of its own network namespace, and Unix sockets by their paths: nothing outside has a name there.
+    /// Sockets of its network namespace, and Unix sockets by path: nothing outside has an address there.
     Own,
-    /// Those of the internet.
+    /// Internet sockets.
     Internet,
 }
 
