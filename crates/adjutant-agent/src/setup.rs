@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 pub use call_options::CallOptions;
 pub(crate) use parent_link::ParentLink;
 pub(crate) use policy::Policy;
-pub(crate) use prints::{Parts, Print, Prints, unlisted};
+pub(crate) use prints::{Parts, Print, Prints};
 pub(crate) use standstill::Standstill;
 
 use crate::{
@@ -282,9 +282,9 @@ impl Setup {
     ///
     /// # Errors
     /// `UnknownModel`: no other model is used in its place.
-    pub(crate) fn chosen(&self, chosen: Option<&ModelId>) -> Result<Arc<dyn Model>, Error> {
+    pub(crate) fn chosen(&self, chosen: Option<&ModelId>) -> Result<&Arc<dyn Model>, Error> {
         let Some(id) = chosen else {
-            return Ok(Arc::clone(&self.model));
+            return Ok(&self.model);
         };
         let known = || std::iter::once(&self.model).chain(&*self.models);
         let unknown = || Error::UnknownModel {
@@ -293,7 +293,6 @@ impl Setup {
         };
         known()
             .find(|model| model.info().id == *id)
-            .map(Arc::clone)
             .ok_or_else(unknown)
     }
 

@@ -163,13 +163,13 @@ impl SessionView {
             entries: run.history().clone(),
             model: run
                 .request()
-                .chosen_model
+                .chosen_model()
                 .filter(|_| run.is_open())
                 .unwrap_or(&setup.model.info().id)
                 .clone(),
             thinking: run
                 .request()
-                .chosen_thinking
+                .chosen_thinking()
                 .filter(|_| run.is_open())
                 .or(setup.options.thinking),
             is_running: self.running.load(Ordering::Acquire),
@@ -223,7 +223,7 @@ impl State {
 
 impl ContextUse {
     fn of(run: &Run, window: u64, overhead: impl FnOnce() -> u64) -> Self {
-        let Some(used) = run.request().counted else {
+        let Some(used) = run.request().counted() else {
             return Self {
                 used: run.view().items().tokens().saturating_add(overhead()),
                 window,

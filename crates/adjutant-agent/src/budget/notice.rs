@@ -19,7 +19,7 @@ const TELL_PERCENT: u128 = 80;
 pub(crate) fn notice(run: &Run, budget: Option<&Budget>, active_ms: u64) -> Option<(String, Memo)> {
     let time = run
         .request()
-        .caps
+        .caps()
         .wall_ms
         .map(|cap| (Limit::Time, active_ms, cap));
     let percent =
@@ -33,7 +33,7 @@ pub(crate) fn notice(run: &Run, budget: Option<&Budget>, active_ms: u64) -> Opti
             .and_then(|memo| memo.get("run")?.as_u64())
             == Some(run.run().0)
     };
-    if share < TELL_PERCENT || run.request().is_last || told() {
+    if share < TELL_PERCENT || run.request().is_last() || told() {
         return None;
     }
     let amount = |amount: u64| match limit {

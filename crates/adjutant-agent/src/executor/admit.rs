@@ -104,8 +104,8 @@ impl LocalExecutor {
         Some(Admit {
             feed: Arc::clone(&self.feed),
             place: self.place,
-            hidden: run.request().hidden.to_vec(),
-            chosen: run.request().chosen_tools.map(<[_]>::to_vec),
+            hidden: run.request().hidden().to_vec(),
+            chosen: run.request().chosen_tools().map(<[_]>::to_vec),
             approved: run.calls().is_approved(&call.name),
             unattended: run.limits().is_some_and(|limits| limits.unattended),
             answer: answer.map(|(pause, answer)| (Arc::clone(pause), answer.clone())),

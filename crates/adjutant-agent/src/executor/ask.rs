@@ -94,15 +94,15 @@ impl LocalExecutor {
     pub(super) fn ask(&mut self, run: &Run, turn: TurnNo, attempt: u32) {
         let has_floor = self.setup.floor.is_on() && run.view().items().tokens() >= LEAST_CUT;
         let shrinks =
-            (has_floor || !self.setup.effects.is_empty()) && !run.request().has_overflowed;
-        if run.request().is_stale && shrinks && self.is_tight(run) {
+            (has_floor || !self.setup.effects.is_empty()) && !run.request().has_overflowed();
+        if run.request().is_stale() && shrinks && self.is_tight(run) {
             return self.perform(
                 ActivityId::Ask(turn),
                 std::future::ready(self.outgrown(run)),
             );
         }
         let request = self.request(run, turn, attempt);
-        let model = self.model_of(run);
+        let model = Arc::clone(self.model_of(run));
         let (feed, early) = (Arc::clone(&self.feed), Arc::clone(&self.background.early));
         // The token of the request before, unless it was cancelled.
         let stop = self
@@ -111,7 +111,7 @@ impl LocalExecutor {
             .filter(|stop| !stop.is_cancelled())
             .unwrap_or_else(|| self.stop.child());
         self.generating = Some(stop.clone());
-        let refusals = run.request().refusals;
+        let refusals = run.request().refusals();
         let asker = Asker {
             feed,
             early,
@@ -137,7 +137,7 @@ impl LocalExecutor {
             self.restore(run),
         );
         let restore =
-            restore.map(|restore| (restore, run.request().hidden.to_vec(), self.recorded(run)));
+            restore.map(|restore| (restore, run.request().hidden().to_vec(), self.recorded(run)));
         let stop = asker.stop.clone();
         let ask = move |request: Request| async move {
             match restore {

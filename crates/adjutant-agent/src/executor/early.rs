@@ -219,13 +219,13 @@ impl LocalExecutor {
             return;
         };
         let is_counted = limits.sequential || limits.caps.tool_calls.is_some();
-        if run.request().is_last || is_counted || self.setup.hooks.hears::<BeforeTool>() {
+        if run.request().is_last() || is_counted || self.setup.hooks.hears::<BeforeTool>() {
             return;
         }
         let rules = Box::new(CallRules {
             tools: tools.clone(),
-            hidden: run.request().hidden.to_vec(),
-            chosen: run.request().chosen_tools.map(<[_]>::to_vec),
+            hidden: run.request().hidden().to_vec(),
+            chosen: run.request().chosen_tools().map(<[_]>::to_vec),
             most: limits.max_parallel_tools.max(1) as usize,
             attended: !limits.unattended && self.setup.responder.is_some(),
             place: self.place,

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use adjutant_core::{Config, Prefix, Record, Run};
-use adjutant_llm::{ModelId, ModelInfo, Options, Request, ToolName, Warning, WarningKind};
+use adjutant_llm::{Model, Options, Request, ToolName, Warning, WarningKind};
 
 use super::{LocalExecutor, Records, prepare::ShownTools};
 use crate::{
     event_sink::EventSink,
-    setup::{Parts, Print, Prints, unlisted},
+    setup::{Parts, Print, Prints},
     turn_position::TurnPosition,
 };
 
@@ -27,8 +27,7 @@ pub(super) struct KnownRequests {
 /// The facts known of a request before its turn is prepared.
 #[derive(Debug)]
 struct NextRequest {
-    /// The abilities of its model to record.
-    info: Option<Arc<ModelInfo>>,
+    model: Arc<dyn Model>,
     options: Arc<Options>,
     only: Option<Vec<ToolName>>,
     /// The beginning that the session declared, if the model refuses another one.
@@ -40,28 +39,23 @@ struct NextRequest {
 /// Compares a request with the record of an earlier program.
 pub(super) struct Recorded {
     config: Option<Arc<Config>>,
-    model: ModelId,
-    info: Option<Arc<ModelInfo>>,
+    model: Arc<dyn Model>,
     options: Arc<Options>,
 }
 
 impl LocalExecutor {
     /// A turn is about to be prepared: keeps what its request will be made with.
-    pub(super) fn expect(&mut self, run: &Run) {
-        let info = unlisted(self.model_of(run).info());
+    pub(super) fn expect(&mut self, run: &Run, model: &Arc<dyn Model>) {
         let known = &mut self.known;
         known.recorded = run.config().cloned();
-        let only = run.request().chosen_tools.map(<[ToolName]>::to_vec);
-        let binds = self
-            .setup
-            .chosen(run.request().chosen_model)
-            .is_ok_and(|model| model.info().thinking_binding);
+        let only = run.request().chosen_tools().map(<[ToolName]>::to_vec);
+        let binds = model.info().thinking_binding;
         known.next = Some(NextRequest {
-            info,
+            model: Arc::clone(model),
             options: self.setup.options_of(run),
             prefix: run.prefix().filter(|_| binds).cloned(),
             only,
-            last: run.request().is_last,
+            last: run.request().is_last(),
         });
     }
 
@@ -80,13 +74,7 @@ impl LocalExecutor {
 
     /// The fingerprint of the request of a turn that is prepared like this, if it is not what the log knows.
     pub(super) fn configured(&mut self, prepared: &Record) -> Option<Record> {
-        let Record::Prepared {
-            model,
-            hidden,
-            stop,
-            ..
-        } = prepared
-        else {
+        let Record::Prepared { hidden, stop, .. } = prepared else {
             return None;
         };
         let is_asked = |next: &mut NextRequest| next.last || stop.is_none();
@@ -100,8 +88,7 @@ impl LocalExecutor {
             }
         };
         let parts = Parts {
-            model,
-            info: &next.info,
+            model: next.model.info(),
             system,
             tools: &tools,
             options: &next.options,
@@ -113,12 +100,9 @@ impl LocalExecutor {
 
     /// Returns the recorded parts that a request is held against, for a turn that an earlier drive prepared.
     pub(super) fn recorded(&self, run: &Run) -> Recorded {
-        let model = self.model_of(run);
-        let config = run.config().cloned();
         Recorded {
-            config,
-            model: model.info().id.clone(),
-            info: unlisted(model.info()),
+            config: run.config().cloned(),
+            model: Arc::clone(self.model_of(run)),
             options: self.setup.options_of(run),
         }
     }
@@ -161,8 +145,7 @@ impl Recorded {
     ) -> Option<Record> {
         let (system, tools) = (&request.system, &request.tools);
         let parts = Parts {
-            model: &self.model,
-            info: &self.info,
+            model: self.model.info(),
             system,
             tools,
             options: &self.options,

@@ -36,7 +36,7 @@ impl LocalExecutor {
             return false;
         }
         let (request, setup) = (run.request(), &self.setup);
-        if request.has_overflowed || run.memos().contains_key(KEY) {
+        if request.has_overflowed() || run.memos().contains_key(KEY) {
             return true;
         }
         let tools = self
@@ -47,7 +47,7 @@ impl LocalExecutor {
             + setup.goal.as_ref().map_or(0, |goal| goal.tokens());
         let model = self.model_of(run);
         let info = model.info();
-        if request.is_suspect && info.cuts_silently {
+        if request.is_suspect() && info.cuts_silently {
             return true;
         }
         let room = room(info.window(), info, &setup.options);

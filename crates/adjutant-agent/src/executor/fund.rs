@@ -41,7 +41,7 @@ impl LocalExecutor {
     pub(super) fn fund(&mut self, run: &Run, request: &Request) -> Option<Fund> {
         let budget = self.budget()?.clone();
         self.warn_of_price(run, &budget);
-        let (wanted, last) = (self.reservation(run, request), run.request().is_last);
+        let (wanted, last) = (self.reservation(run, request), run.request().is_last());
         Some(Fund {
             budget,
             asked: wanted.most_output,
@@ -57,13 +57,13 @@ impl LocalExecutor {
             model.info(),
             request,
             run.context_tokens(bound(request)),
-            run.request().is_last,
+            run.request().is_last(),
         )
     }
 
     /// Warns once a drive that a cap on money cannot hold a model whose price is not known.
     fn warn_of_price(&mut self, run: &Run, budget: &Budget) {
-        let model = self.model_of(run);
+        let model = Arc::clone(self.model_of(run));
         if model.info().price.is_none() && budget.caps_money() && self.run_budget.tells_of_price() {
             let message = format!(
                 "{} has no known price, so the limit of money does not hold it",

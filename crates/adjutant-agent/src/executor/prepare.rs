@@ -72,9 +72,11 @@ impl LocalExecutor {
     /// Stores the settings of the next turn's request; returns its model.
     fn about_to_prepare(&mut self, run: &Run) -> Result<Arc<dyn Model>, Box<Record>> {
         self.feed.seen.relieve(run);
-        self.expect(run);
-        let chosen = self.setup.chosen(run.request().chosen_model);
-        chosen.map_err(|error| Box::new(settle::broke(ActivityId::Prepare(run.turn()), &error)))
+        let chosen = self.setup.chosen(run.request().chosen_model());
+        let broke = |error| Box::new(settle::broke(ActivityId::Prepare(run.turn()), &error));
+        let model = Arc::clone(chosen.map_err(broke)?);
+        self.expect(run, &model);
+        Ok(model)
     }
 
     /// Prepares a turn.
@@ -108,10 +110,10 @@ impl LocalExecutor {
     }
 
     /// The model of the open turn, which was prepared with it.
-    pub(super) fn model_of(&self, run: &Run) -> Arc<dyn Model> {
+    pub(super) fn model_of(&self, run: &Run) -> &Arc<dyn Model> {
         self.setup
-            .chosen(run.request().chosen_model)
-            .unwrap_or_else(|_| Arc::clone(&self.setup.model))
+            .chosen(run.request().chosen_model())
+            .unwrap_or(&self.setup.model)
     }
 
     /// The request of a turn: everything in it is shared, nothing is copied.
@@ -132,8 +134,8 @@ impl LocalExecutor {
             request.tools = ShownTools::decls(
                 &mut self.shown,
                 &request.tools,
-                run.request().hidden,
-                run.request().chosen_tools,
+                run.request().hidden(),
+                run.request().chosen_tools(),
             );
         }
         request
@@ -387,10 +389,9 @@ impl LocalExecutor {
     /// Returns the parts needed to find the tools of the turn, unless this drive has prepared it itself.
     pub(super) fn restore(&self, run: &Run) -> Option<Box<Restore>> {
         let restore = || {
-            let model = self.model_of(run);
             Box::new(Restore {
                 sight: run.request().sight(self.setup.world.now_ms()),
-                model,
+                model: Arc::clone(self.model_of(run)),
             })
         };
         self.tools.is_none().then(restore)
@@ -517,13 +518,13 @@ impl Setup {
 
     /// Returns the options with which the model should answer in the open turn.
     pub(super) fn options_of(&self, run: &Run) -> Arc<Options> {
-        let thinking = run.request().chosen_thinking;
-        if thinking.is_none() && !run.request().is_last {
+        let thinking = run.request().chosen_thinking();
+        if thinking.is_none() && !run.request().is_last() {
             return Arc::clone(&self.options);
         }
         let mut options = Options::clone(&self.options);
         options.thinking = thinking.or(options.thinking);
-        if run.request().is_last {
+        if run.request().is_last() {
             options.tool_choice = ToolChoice::None;
         }
         Arc::new(options)

@@ -37,7 +37,7 @@ struct BudgetBasis {
 impl LocalExecutor {
     /// Opens the run budget with the first activity of a drive, and updates its caps.
     pub(super) fn enter(&mut self, run: &Run) {
-        let (caps, free) = (run.request().caps, self.above().is_none());
+        let (caps, free) = (run.request().caps(), self.above().is_none());
         match &mut self.run_budget.known {
             Some(known) if known.caps == caps => return,
             Some(known) => {
@@ -49,7 +49,7 @@ impl LocalExecutor {
                 let mut known = BudgetBasis {
                     caps,
                     began: Instant::now(),
-                    active_ms: run.request().active_ms,
+                    active_ms: run.request().active_ms(),
                     alarm: None,
                 };
                 known.alarm = known.alarm();
@@ -85,7 +85,7 @@ impl LocalExecutor {
             return None;
         }
         let mut spent = Spend::from(run.request().tally());
-        if run.request().is_asking {
+        if run.request().is_asking() {
             spent = spent + self.reservation(run, &self.request_before(run)).fixed;
         }
         Some(match above {

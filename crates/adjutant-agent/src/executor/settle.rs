@@ -81,9 +81,14 @@ impl LocalExecutor {
         // It has answered; only the words depend on it.
         let model = self
             .setup
-            .chosen(run.request().chosen_model)
-            .unwrap_or_else(|_| Arc::clone(&self.setup.model));
-        Judging::new(goal, reply, refused, (model, self.setup.options_of(run)))
+            .chosen(run.request().chosen_model())
+            .unwrap_or(&self.setup.model);
+        Judging::new(
+            goal,
+            reply,
+            refused,
+            (Arc::clone(model), self.setup.options_of(run)),
+        )
     }
 }
 

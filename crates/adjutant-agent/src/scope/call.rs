@@ -147,7 +147,7 @@ impl CallScope {
             resumable,
             limits: run.limits().cloned().unwrap_or_default(),
             history: run.history().clone(),
-            model: run.request().chosen_model.cloned().map(Box::new),
+            model: run.request().chosen_model().cloned().map(Box::new),
             answers: run.calls().answers_of_others(),
             budget,
             standstill: OnceLock::new(),

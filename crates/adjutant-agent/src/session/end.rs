@@ -35,7 +35,7 @@ impl DriveSetup<'_> {
             Begin::Resume { .. } | Begin::Cancel => Arc::from([]),
         };
         let at_work = match self.has_begun() {
-            true => Duration::from_millis(self.core.run.request().active_ms),
+            true => Duration::from_millis(self.core.run.request().active_ms()),
             false => Duration::ZERO,
         };
         let shared = Arc::new(MiddlewareState::new(&setup.model, self.core.run.history()));

@@ -190,7 +190,7 @@ impl Core {
                 let unknown = || {
                     start
                         .setup
-                        .chosen(said.or(self.run.request().chosen_model))
+                        .chosen(said.or(self.run.request().chosen_model()))
                         .err()
                 };
                 mismatch

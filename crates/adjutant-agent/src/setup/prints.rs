@@ -6,7 +6,7 @@ use std::{
 };
 
 use adjutant_core::{Config, Digest};
-use adjutant_llm::{ModelId, ModelInfo, Options, Request, ToolDecl, ToolName};
+use adjutant_llm::{ModelInfo, Options, Request, ToolDecl, ToolName};
 use serde_json::Value;
 
 use super::Setup;
@@ -20,8 +20,6 @@ pub(crate) struct Prints {
 /// A fingerprint and its input, which is kept alive, so that the same address means the same value.
 #[derive(Debug)]
 pub(crate) struct Print {
-    model: ModelId,
-    info: Option<Arc<ModelInfo>>,
     system: (Arc<str>, Digest),
     tools: (Arc<[ToolDecl]>, BTreeMap<ToolName, Digest>),
     options: (Arc<Options>, Value),
@@ -31,9 +29,7 @@ pub(crate) struct Print {
 /// The parts that a request is made with.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts<'a> {
-    pub(crate) model: &'a ModelId,
-    /// The abilities of the model, as [`unlisted`] returns them.
-    pub(crate) info: &'a Option<Arc<ModelInfo>>,
+    pub(crate) model: &'a ModelInfo,
     pub(crate) system: &'a Arc<str>,
     pub(crate) tools: &'a Arc<[ToolDecl]>,
     pub(crate) options: &'a Arc<Options>,
@@ -44,8 +40,7 @@ impl Setup {
     pub(crate) fn config_of(&self, model: &ModelInfo, request: &Request) -> Arc<Config> {
         let (system, tools, options) = (&request.system, &request.tools, &request.options);
         let parts = Parts {
-            model: &model.id,
-            info: &unlisted(model),
+            model,
             system,
             tools,
             options,
@@ -70,8 +65,8 @@ impl Prints {
 
 impl Print {
     pub(crate) fn is_of(&self, parts: Parts<'_>) -> bool {
-        self.model == *parts.model
-            && self.info == *parts.info
+        self.config.model == parts.model.id
+            && self.config.info.as_deref() == unlisted(parts.model)
             && Arc::ptr_eq(&self.system.0, parts.system)
             && is_same(&self.tools.0, parts.tools)
             && (Arc::ptr_eq(&self.options.0, parts.options) || *self.options.0 == **parts.options)
@@ -101,15 +96,13 @@ impl Print {
             ),
         };
         let config = Config {
-            model: parts.model.clone(),
-            info: parts.info.clone(),
+            model: parts.model.id.clone(),
+            info: unlisted(parts.model).cloned().map(Arc::new),
             system: system.1,
             tools: tools.1.clone(),
             options: options.1.clone(),
         };
         Self {
-            model: parts.model.clone(),
-            info: parts.info.clone(),
             system,
             tools,
             options,
@@ -119,8 +112,8 @@ impl Print {
 }
 
 /// Returns the abilities of a model to record: those unknown to the application and the catalogue.
-pub(crate) fn unlisted(model: &ModelInfo) -> Option<Arc<ModelInfo>> {
-    (!model.limits.is_known()).then(|| Arc::new(model.clone()))
+fn unlisted(model: &ModelInfo) -> Option<&ModelInfo> {
+    Some(model).filter(|model| !model.limits.is_known())
 }
 
 /// True if these are the same declarations by their place; two empty lists are always the same.

@@ -7,72 +7,96 @@ use crate::{
     number::{RunNo, TurnNo},
     options::Caps,
     outcome::Limit,
+    record::RunChange,
 };
 
 /// A view of the next request to a model and of its possible cost: read by the executor of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestView<'a> {
     run: &'a Run,
-    /// The model that an earlier turn of this run chose.
-    pub chosen_model: Option<&'a ModelId>,
-    /// The thinking effort that an earlier turn of this run chose.
-    pub chosen_thinking: Option<Effort>,
-    /// The only tools that an earlier turn of this run left.
-    pub chosen_tools: Option<&'a [ToolName]>,
-    /// The tools that are neither declared nor run in the open turn.
-    pub hidden: &'a [ToolName],
-    /// True if the open turn is the last and may call no tools.
-    pub is_last: bool,
-    /// True if the open turn's request was too large once.
-    pub has_overflowed: bool,
-    /// The number of times that the provider refused media in the newest run.
-    pub refusals: u32,
-    /// True if the open turn's request shows entries that came after it was prepared.
-    pub is_stale: bool,
-    /// True if the provider may have cut the newest request that it counted: see [`EffectInput::undercount`].
-    pub is_suspect: bool,
-    /// True if a request of the open turn may be on its way.
-    pub is_asking: bool,
-    /// The caps of the latest run, raised by later extensions.
-    pub caps: Caps,
-    /// The time that the newest run has been performed, in milliseconds: the time while it was parked is free.
-    pub active_ms: u64,
-    /// The number of tokens that the provider counted in the newest request that it counted.
-    pub counted: Option<u64>,
 }
 
 impl Run {
     /// Returns a view of the parts of the open turn's request, and of the amounts that the run has used and may use.
-    #[inline]
     pub fn request(&self) -> RequestView<'_> {
-        let current = self.current.as_ref();
-        let (change, working) = (current.map(|current| &current.change), self.working());
-        RequestView {
-            run: self,
-            chosen_model: change.and_then(|change| change.model.as_ref()),
-            chosen_thinking: change.and_then(|change| change.thinking),
-            chosen_tools: change.and_then(|change| change.tools.as_deref()),
-            hidden: working
-                .map(|working| &working.hidden[..])
-                .unwrap_or_default(),
-            is_last: working.is_some_and(|working| working.last.is_some()),
-            has_overflowed: working.is_some_and(|working| working.overflowed.is_some()),
-            refusals: current.map_or(0, |current| current.refusals),
-            is_stale: self.history.next_id() > self.seen
-                || working.is_some_and(|working| working.moved),
-            is_suspect: self.measured.is_some_and(|measured| measured.is_suspect()),
-            is_asking: working
-                .is_some_and(|it| it.prepared && it.reply.is_none() && it.settled.is_none()),
-            caps: current
-                .map(|current| current.limits.caps)
-                .unwrap_or_default(),
-            active_ms: current.map(|current| current.active_ms).unwrap_or_default(),
-            counted: self.measured.map(|measured| measured.tokens),
-        }
+        RequestView { run: self }
     }
 }
 
-impl RequestView<'_> {
+impl<'a> RequestView<'a> {
+    fn change(self) -> Option<&'a RunChange> {
+        Some(&self.run.current.as_ref()?.change)
+    }
+
+    /// Returns the model that an earlier turn of this run chose.
+    pub fn chosen_model(self) -> Option<&'a ModelId> {
+        self.change()?.model.as_ref()
+    }
+
+    /// Returns the thinking effort that an earlier turn of this run chose.
+    pub fn chosen_thinking(self) -> Option<Effort> {
+        self.change()?.thinking
+    }
+
+    /// Returns the only tools that an earlier turn of this run left.
+    pub fn chosen_tools(self) -> Option<&'a [ToolName]> {
+        self.change()?.tools.as_deref()
+    }
+
+    /// Returns the tools that are neither declared nor run in the open turn.
+    pub fn hidden(self) -> &'a [ToolName] {
+        let working = self.run.working();
+        working.map(|it| &it.hidden[..]).unwrap_or_default()
+    }
+
+    /// True if the open turn is the last and may call no tools.
+    pub fn is_last(self) -> bool {
+        self.run.working().is_some_and(|it| it.last.is_some())
+    }
+
+    /// True if the open turn's request was too large once.
+    pub fn has_overflowed(self) -> bool {
+        self.run.working().is_some_and(|it| it.overflowed.is_some())
+    }
+
+    /// Returns the number of times that the provider refused media in the newest run.
+    pub fn refusals(self) -> u32 {
+        self.run.current.as_ref().map_or(0, |it| it.refusals)
+    }
+
+    /// True if the open turn's request shows entries that came after it was prepared.
+    pub fn is_stale(self) -> bool {
+        let has_moved = || self.run.working().is_some_and(|it| it.moved);
+        self.run.history.next_id() > self.run.seen || has_moved()
+    }
+
+    /// True if the provider may have cut the newest request that it counted: see [`EffectInput::undercount`].
+    pub fn is_suspect(self) -> bool {
+        self.run.measured.is_some_and(|it| it.is_suspect())
+    }
+
+    /// True if a request of the open turn may be on its way.
+    pub fn is_asking(self) -> bool {
+        let working = self.run.working();
+        working.is_some_and(|it| it.prepared && it.reply.is_none() && it.settled.is_none())
+    }
+
+    /// Returns the caps of the latest run, raised by later extensions.
+    pub fn caps(self) -> Caps {
+        let current = self.run.current.as_ref();
+        current.map(|it| it.limits.caps).unwrap_or_default()
+    }
+
+    /// Returns the time that the newest run has been performed, in milliseconds, without the time while it was parked.
+    pub fn active_ms(self) -> u64 {
+        self.run.current.as_ref().map_or(0, |it| it.active_ms)
+    }
+
+    /// Returns the number of tokens that the provider counted in the newest request that it counted.
+    pub fn counted(self) -> Option<u64> {
+        self.run.measured.map(|it| it.tokens)
+    }
+
     /// Returns the transcript that the open turn's request shows.
     pub fn shown(self) -> Transcript {
         let once = self
@@ -145,9 +169,9 @@ impl RequestView<'_> {
             prefix: self.run.prefix.clone(),
             ledger: self.ledger(now_ms),
             overflow: overflow.filter(|_| self.run.is_open()),
-            last: self.run.is_open() && self.is_last,
+            last: self.run.is_open() && self.is_last(),
             only: self
-                .chosen_tools
+                .chosen_tools()
                 .filter(|_| self.run.is_open())
                 .map(<[ToolName]>::to_vec),
             measured: counted.filter(|_| self.run.is_open()).or(self.run.measured),

@@ -53,6 +53,7 @@ impl CallScope {
             .feed
             .setup
             .chosen(self.model.as_deref())
+            .cloned()
             .map_err(|error| failed(chain(&error)))?;
         let mut request = self.bare(request, model.info())?;
         let mut need = aside::need(&*model, &request);
