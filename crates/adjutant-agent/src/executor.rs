@@ -549,7 +549,10 @@ impl Executor for LocalExecutor {
 
     async fn commit(&mut self, records: &mut Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
         self.add_orphans(records);
-        media::admit(records).await;
+        let media = media::held(records);
+        if !media.is_empty() {
+            Box::pin(media::admit(records, media)).await;
+        }
         if let Some(at) = records
             .iter()
             .position(|record| matches!(record, Record::Ended { .. }))

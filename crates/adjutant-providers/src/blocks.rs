@@ -79,6 +79,7 @@ impl Blocks {
     pub fn close(&mut self, block: u32, mut content: Block, out: &mut VecDeque<Chunk>) {
         // Arguments are JSON in a text of their own, with halves of their own.
         if let Block::Call(call) = &mut content
+            && call.args.as_bytes().contains(&b'\\')
             && call.args.contains("\\u")
             && let Some(args) = surrogates::mended(&call.args)
         {

@@ -114,6 +114,9 @@ pub fn refusal(model: &ModelId, data: &str) -> Error {
 
 /// True if a reason to stop names a generation that failed.
 pub(crate) fn is_failed_generation(reason: &str) -> bool {
+    if matches!(reason, "" | "stop" | "tool_calls" | "length") {
+        return false;
+    }
     let reason = reason.to_ascii_lowercase();
     GENERATIONS.iter().any(|it| reason.contains(it))
 }

@@ -5,7 +5,7 @@
 use std::fmt;
 
 /// A hash so far; it is written in 16 hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fnv(u64);
 
 impl Fnv {

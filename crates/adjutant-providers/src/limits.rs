@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_llm::RateLimits;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use jiff::{Timestamp, fmt::rfc2822::DateTimeParser};
 
 /// The maximum wait. A longer wait is not plausible, and is capped here so that a retry does not happen immediately.
@@ -78,13 +78,13 @@ const LIMITS: [(&str, &str); 10] = [
 
 /// The limits of the account.
 pub(crate) fn rate_limits(headers: &HeaderMap) -> RateLimits {
-    if !headers
-        .keys()
-        .any(|name| name.as_str().contains("ratelimit-"))
-    {
-        return RateLimits::default();
+    const PREFIXES: [&str; 3] = ["x-ratelimit-", "anthropic-ratelimit-", "ratelimit-"];
+    let is_limit = |name: &HeaderName| PREFIXES.iter().any(|it| name.as_str().starts_with(it));
+    if headers.keys().any(is_limit) {
+        told_limits(headers)
+    } else {
+        RateLimits::default()
     }
-    told_limits(headers)
 }
 
 #[cold]

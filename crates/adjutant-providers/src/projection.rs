@@ -186,9 +186,8 @@ fn of_turn<'a>(
 
 /// True if two models are of one provider and one family.
 fn is_related(one: &str, other: &str) -> bool {
-    let provider = |id: &str| id.split('/').next().map(str::to_owned);
     let (one_family, other_family) = (family(one), family(other));
-    provider(one) == provider(other)
+    one.split('/').next() == other.split('/').next()
         && !one_family.is_empty()
         && one_family.eq_ignore_ascii_case(other_family)
 }

@@ -10,17 +10,20 @@ use tokio::{runtime::Handle, time::timeout};
 /// The maximum time for the media of one batch of records; media that are not checked by then are omitted.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Replaces the media of the records by their admitted form. Images are decoded outside of the driver's thread.
-///
-/// Does nothing unless a record holds media. Cancel: nothing is changed.
-pub(super) async fn admit(records: &mut [Record]) {
+/// Returns the media of the records.
+pub(super) fn held(records: &mut [Record]) -> Vec<Content> {
     let mut held = Vec::new();
-    for record in &mut *records {
+    for record in records {
         visit(record, &mut |content| held.push(content.clone()));
     }
-    if held.is_empty() {
-        return;
-    }
+    held
+}
+
+/// Replaces the media of the records by their admitted form. Images are decoded outside of the driver's thread.
+///
+/// Cancel: nothing is changed.
+#[cold]
+pub(super) async fn admit(records: &mut [Record], mut held: Vec<Content>) {
     let unchecked: Vec<Content> = held
         .iter()
         .map(|_| Content::text("[omitted media: they could not be checked in time]"))

@@ -196,7 +196,7 @@ impl Decoder {
                 .try_for_each(|note| self.notes.add(note))?;
         }
         let alone = delta.tool_calls.is_empty();
-        if !alone {
+        if !alone && !matches!(self.tags, Tags::Text) {
             self.settle_tags(out)?;
         }
         for call in delta.tool_calls.iter_mut() {
