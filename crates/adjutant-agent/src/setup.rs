@@ -54,7 +54,7 @@ pub struct Setup {
     pub(crate) effects: Vec<Arc<dyn Effect>>,
     pub(crate) floor: Floor,
     pub(crate) hooks: Hooks,
-    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
+    pub(crate) middleware: Arc<[Arc<dyn Middleware>]>,
     pub(crate) responder: Option<Arc<Responder>>,
     /// The conversion that shows the application's own entries to the model.
     pub(crate) convert: Option<Arc<Convert>>,
@@ -72,7 +72,7 @@ pub struct Setup {
     /// The answer that runs are wanted to come to, if one is.
     pub(crate) goal: Option<Arc<Goal>>,
     /// The system prompt that the agent has now, if the model may know another one.
-    pub(crate) now: Option<Arc<str>>,
+    pub(crate) now: Option<Box<Arc<str>>>,
     /// The link of an agent under another one to its parent; none for the first.
     pub(crate) within: Option<Arc<ParentLink>>,
 }
@@ -119,7 +119,7 @@ impl Setup {
             effects: Vec::new(),
             floor: Floor::default(),
             hooks: Hooks::default(),
-            middleware: Vec::new(),
+            middleware: Arc::default(),
             responder: None,
             convert: None,
             policy: Policy::default(),
@@ -252,7 +252,9 @@ impl Setup {
     /// Adds a middleware, inside the existing ones.
     #[must_use]
     pub(crate) fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
-        self.middleware.push(Arc::new(middleware));
+        let outer = self.middleware.iter().cloned();
+        let middleware: Arc<dyn Middleware> = Arc::new(middleware);
+        self.middleware = outer.chain([middleware]).collect();
         self
     }
 

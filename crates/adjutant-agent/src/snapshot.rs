@@ -137,16 +137,19 @@ impl SessionView {
         self.partial.get_or_init(Arc::default)
     }
 
+    /// Returns the run as of the committed records.
+    pub(crate) fn run(&self) -> Run {
+        let mut state = self.state();
+        state.fold();
+        state.run().clone()
+    }
+
     /// Returns the snapshot for an agent with this setup.
     pub(crate) fn snapshot(&self, setup: &Setup) -> Snapshot {
-        let (run, tools, system) = {
-            let mut state = self.state();
-            state.fold();
-            (
-                state.run().clone(),
-                state.tools.clone(),
-                state.system.clone(),
-            )
+        let run = self.run();
+        let (tools, system) = {
+            let state = self.state();
+            (state.tools.clone(), state.system.clone())
         };
         // Looked at after the records, so that a reply never counts twice: once it is recorded it is not partial.
         let partial = self.partial.get().and_then(|it| lock(it).so_far());

@@ -82,7 +82,7 @@ impl Setup {
             } else {
                 Arc::clone(&now)
             },
-            now: Some(now),
+            now: Some(Box::new(now)),
             ..self.clone()
         })
     }
@@ -164,7 +164,7 @@ impl Stage<'_> {
         announced: &mut Announced,
         at: EntryId,
     ) -> Option<String> {
-        let now = self.setup.now.as_ref()?;
+        let now = &**self.setup.now.as_ref()?;
         let prefix = self.sight.prefix.as_ref();
         let sent = match prefix.filter(|_| self.model.info().thinking_binding) {
             Some(prefix) => &prefix.system,

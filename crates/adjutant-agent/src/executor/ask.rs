@@ -12,14 +12,12 @@ use std::{
 
 use adjutant_core::{ActivityId, EventKind, Failure, Record, Run, TurnNo, panic_text};
 use adjutant_llm::{
-    BlockKind, Chunk, ChunkStream, Error, ErrorKind, Estimate, FinishReason, Model, ModelId,
-    NanoUsd, Reply, Request, ToolName, Transcript, Usage,
+    BlockKind, Chunk, ChunkStream, EntryId, Error, ErrorKind, Estimate, FinishReason, Model,
+    ModelId, NanoUsd, Reply, Request, ToolName, Usage,
 };
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 use smallvec::SmallVec;
-
-use refuse::MAX_REFUSALS;
 
 use super::{
     LocalExecutor, Performed, Records,
@@ -84,10 +82,8 @@ pub(super) struct Asker {
     stop: Cancel,
     /// True if a request that does not fit may be made smaller.
     shrinks: bool,
-    /// The view, if media of it may be replaced when the provider refuses them.
-    view: Option<Transcript>,
-    /// True if all media are replaced then.
-    is_last_try: bool,
+    /// The id of the first entry that came after the request.
+    next_entry: EntryId,
 }
 
 impl LocalExecutor {
@@ -111,7 +107,6 @@ impl LocalExecutor {
             .filter(|stop| !stop.is_cancelled())
             .unwrap_or_else(|| self.stop.child());
         self.generating = Some(stop.clone());
-        let refusals = run.request().refusals();
         let asker = Asker {
             feed,
             early,
@@ -119,8 +114,7 @@ impl LocalExecutor {
             model,
             stop,
             shrinks,
-            view: (refusals < MAX_REFUSALS).then(|| run.view().items().clone()),
-            is_last_try: refusals + 1 == MAX_REFUSALS,
+            next_entry: run.history().next_id(),
         };
         if self.tools.is_some() && self.budget().is_none() {
             return self.perform(ActivityId::Ask(turn), asker.ask(request));
@@ -226,7 +220,7 @@ impl Asker {
         let attempt = request.attempt;
         // Kept only for a server whose count may show that it cut off the request.
         let asked = self.model.info().cuts_silently;
-        let asked = asked.then(|| (request.entries.clone(), Arc::clone(&request.system)));
+        let asked = asked.then(|| Box::new((request.entries.clone(), Arc::clone(&request.system))));
         let stream = self.model.stream(request);
         let at_ms = self.feed.setup.world.now_ms();
         let (reply, who) = (Arc::clone(self.feed.seen.reply()), &self.feed.setup.who);
@@ -255,7 +249,8 @@ impl Asker {
         let mut stopped = pin!(self.stop.cancelled());
         let streaming = std::future::poll_fn(|cx| asking.poll(cx, stopped.as_mut()));
         let outcome = AssertUnwindSafe(streaming).catch_unwind().await;
-        if let (Some((entries, system)), Ok(Some(Ok(reply)))) = (&asked, &outcome) {
+        if let (Some(asked), Ok(Some(Ok(reply)))) = (&asked, &outcome) {
+            let (entries, system) = &**asked;
             asking.check_count(&Asked::new(entries, entries.len(), system), reply);
         }
         match outcome {
@@ -263,8 +258,7 @@ impl Asker {
                 asking.overflowed(&error)
             }
             Ok(Some(Err(error)))
-                if let Some(view) = &self.view
-                    && let Some(edits) = asking.replacements(&error, view, self.is_last_try) =>
+                if let Some(edits) = asking.replacements(&error, self.next_entry) =>
             {
                 asking.refused(&error, edits)
             }

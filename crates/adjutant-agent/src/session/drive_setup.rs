@@ -242,7 +242,7 @@ impl<'s> DriveSetup<'s> {
         }
         let start = executor.drive_start(&self.core.run, (resumes, self.is_reopened));
         let all = async {
-            for middleware in &setup.middleware {
+            for middleware in &*setup.middleware {
                 middleware.begun(&start).await;
             }
         };

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use adjutant_core::{ActivityId, Record};
 use adjutant_llm::{
-    Content, Edit, Entry, Error, RefusedMedia, Stored, Transcript,
+    Content, Edit, Entry, EntryId, Error, RefusedMedia, Stored,
     media::{map_media, media_of},
 };
 
@@ -12,25 +12,28 @@ use super::Asking;
 use crate::executor::Performed;
 
 /// The maximum number of requests of a run that are tried again without media.
-pub(super) const MAX_REFUSALS: u32 = 8;
+const MAX_REFUSALS: u32 = 8;
 /// The maximum number of characters of a refusal that the text in place of a medium quotes.
 const MAX_REASON: usize = 200;
 
 impl Asking {
-    /// Returns the edits that replace the refused media; `None` if something was streamed, or nothing can be replaced.
+    /// Returns the edits that replace the refused media of the request, which held the entries before `next_entry`; `None` if
+    /// something was streamed, or nothing can be replaced.
     ///
-    /// On the last try all media of the view are replaced.
-    pub(super) fn replacements(
-        &self,
-        error: &Error,
-        view: &Transcript,
-        is_last_try: bool,
-    ) -> Option<Vec<Edit>> {
+    /// On the last try all media are replaced.
+    pub(super) fn replacements(&self, error: &Error, next_entry: EntryId) -> Option<Vec<Edit>> {
         let refused = error.details().refused.as_ref();
         let refused = refused.filter(|_| self.kinds.is_empty())?;
+        let run = self.feed.seen.run();
+        let tries = MAX_REFUSALS.saturating_sub(run.request().refusals());
+        if tries == 0 {
+            return None;
+        }
+        let asked = run.view().items().iter();
+        let asked: Vec<_> = asked.take_while(|stored| stored.id < next_entry).collect();
         let reason: String = error.message().chars().take(MAX_REASON).collect();
         let text = format!("[omitted: the provider refused it: {reason}]");
-        let edits = replace(view, refused, is_last_try, &text);
+        let edits = replace(&asked, refused, tries == 1, &text);
         (!edits.is_empty()).then_some(edits)
     }
 
@@ -51,19 +54,14 @@ impl Asking {
 
 /// Replaces the named media. If none is named, replaces the media after the last reply, which no accepted request has
 /// contained; if there are none, replaces all.
-fn replace(view: &Transcript, refused: &RefusedMedia, is_last: bool, text: &str) -> Vec<Edit> {
+fn replace(asked: &[&Arc<Stored>], refused: &RefusedMedia, is_last: bool, text: &str) -> Vec<Edit> {
     let named: BTreeSet<_> = refused
         .named
         .iter()
         .map(|place| (place.entry, place.number))
         .collect();
     let is_turn = |stored: &&Arc<Stored>| matches!(stored.entry, Entry::Turn(_));
-    let unanswered = view
-        .iter()
-        .rev()
-        .take_while(|stored| !is_turn(stored))
-        .count();
-    let accepted = view.len().saturating_sub(unanswered + 1);
+    let accepted = asked.iter().rposition(is_turn).unwrap_or(0);
     let edit = |stored: &Arc<Stored>, all: bool| {
         let is_replaced = |number| all || named.contains(&(stored.id, number));
         let replaced = |number, _: &Content| is_replaced(number).then(|| Content::text(text));
@@ -75,14 +73,13 @@ fn replace(view: &Transcript, refused: &RefusedMedia, is_last: bool, text: &str)
         })
     };
     let all = |from: usize| -> Vec<Edit> {
-        view.iter_from(from)
-            .filter_map(|stored| edit(stored, true))
-            .collect()
+        let asked = asked[from..].iter();
+        asked.filter_map(|stored| edit(stored, true)).collect()
     };
     if is_last {
         return all(0);
     }
-    let some: Vec<Edit> = view
+    let some: Vec<Edit> = asked
         .iter()
         .filter_map(|stored| edit(stored, false))
         .collect();
