@@ -549,9 +549,8 @@ impl Executor for LocalExecutor {
 
     async fn commit(&mut self, records: &mut Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
         self.add_orphans(records);
-        let media = media::held(records);
-        if !media.is_empty() {
-            Box::pin(media::admit(records, media)).await;
+        if records.iter().any(media::may_hold) {
+            Box::pin(media::admit(records)).await;
         }
         if let Some(at) = records
             .iter()

@@ -10,20 +10,36 @@ use tokio::{runtime::Handle, time::timeout};
 /// The maximum time for the media of one batch of records; media that are not checked by then are omitted.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Returns the media of the records.
-pub(super) fn held(records: &mut [Record]) -> Vec<Content> {
-    let mut held = Vec::new();
-    for record in records {
-        visit(record, &mut |content| held.push(content.clone()));
+/// True if a record may hold media: [`admit`] looks closer.
+pub(super) fn may_hold(record: &Record) -> bool {
+    match record {
+        Record::Returned { result, shown, .. } => {
+            shown.is_some() || result.content.iter().any(media::is_held)
+        }
+        Record::Prepared { edits, once, .. } => !edits.is_empty() || !once.is_empty(),
+        Record::Began { .. }
+        | Record::Seeded { .. }
+        | Record::Appended { .. }
+        | Record::Queued { .. }
+        | Record::Placed { .. }
+        | Record::Answered { .. }
+        | Record::Resumed { .. } => true,
+        _ => false,
     }
-    held
 }
 
 /// Replaces the media of the records by their admitted form. Images are decoded outside of the driver's thread.
 ///
 /// Cancel: nothing is changed.
 #[cold]
-pub(super) async fn admit(records: &mut [Record], mut held: Vec<Content>) {
+pub(super) async fn admit(records: &mut [Record]) {
+    let mut held = Vec::new();
+    for record in &mut *records {
+        visit(record, &mut |content| held.push(content.clone()));
+    }
+    if held.is_empty() {
+        return;
+    }
     let unchecked: Vec<Content> = held
         .iter()
         .map(|_| Content::text("[omitted media: they could not be checked in time]"))

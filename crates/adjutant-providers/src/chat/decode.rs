@@ -156,27 +156,22 @@ impl Decoder {
         self.used(choice.usage, out)
     }
 
-    fn delta(&mut self, delta: &mut Delta<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    fn delta<'a>(&mut self, delta: &mut Delta<'a>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         let pieces = match delta.reasoning_details {
-            None => Vec::new(),
-            details => self.detail(details)?,
+            None => None,
+            details => Some(self.detail(details)?),
         };
-        let fields = [
-            (None, &mut delta.reasoning_content),
-            (Some("reasoning"), &mut delta.reasoning),
-            (Some("reasoning_text"), &mut delta.reasoning_text),
-        ];
-        let said = |text: &mut Loose<'_>| text.0.as_ref().is_some_and(|it| !it.is_empty());
-        let thought = fields
-            .into_iter()
-            .find_map(|(field, text)| said(text).then(|| Some((field, text.0.take()?)))?);
-        match thought {
-            // Some servers send the same text in two fields.
-            Some((field, text)) => self.say(Kind::Thinking, field, text, out)?,
-            None => {
-                for text in pieces {
-                    self.say(Kind::Thinking, Some("reasoning"), Cow::Owned(text), out)?;
-                }
+        let said = |text: &mut Loose<'a>| text.0.take().filter(|it| !it.is_empty());
+        // Some servers send the same text in two fields.
+        if let Some(text) = said(&mut delta.reasoning_content) {
+            self.say(Kind::Thinking, None, text, out)?;
+        } else if let Some(text) = said(&mut delta.reasoning) {
+            self.say(Kind::Thinking, Some("reasoning"), text, out)?;
+        } else if let Some(text) = said(&mut delta.reasoning_text) {
+            self.say(Kind::Thinking, Some("reasoning_text"), text, out)?;
+        } else {
+            for text in pieces.into_iter().flatten() {
+                self.say(Kind::Thinking, Some("reasoning"), Cow::Owned(text), out)?;
             }
         }
         match delta.content.take() {
