@@ -159,7 +159,9 @@ pub enum Flow {
 
 /// The stream of one request.
 pub(crate) fn stream<W: Driven>(wire: &Arc<W>, request: Request) -> ChunkStream {
-    Box::pin(Driver::new(Arc::clone(wire), State::New(request)))
+    let mut driver = Driver::new(Arc::clone(wire), State::New);
+    driver.request = Some(request);
+    Box::pin(driver)
 }
 
 struct Driver<W: Driven> {
@@ -202,7 +204,7 @@ struct Driver<W: Driven> {
 }
 
 enum State {
-    New(Request),
+    New,
     Resolving(Resolving, Box<Unsent>),
     Sending(Sending),
     Reading(reqwest::Body),
@@ -300,7 +302,7 @@ impl<W: Driven> Driver<W> {
 
     fn step(&mut self, cx: &mut Context<'_>) -> StatePoll {
         match &mut self.state {
-            State::New(_) => {
+            State::New => {
                 self.begin();
                 Poll::Ready(())
             }
@@ -349,7 +351,8 @@ impl<W: Driven> Driver<W> {
 
     /// Checks and sends the request.
     fn begin(&mut self) {
-        let State::New(request) = std::mem::replace(&mut self.state, State::Ended) else {
+        self.state = State::Ended;
+        let Some(request) = self.request.take() else {
             return;
         };
         if tokio::runtime::Handle::try_current().is_err() {
