@@ -11,7 +11,7 @@ use std::{
 
 use adjutant::{
     Model,
-    llm::{Error, ErrorKind, ModelId, Recorder, SystemWorld, private},
+    llm::{Error, ErrorKind, ModelId, Recorder, Replay, SystemWorld, private},
     providers::{self, Chooser, Chosen, Credential},
     runtime::{
         self, Manifest, Models,
@@ -19,7 +19,7 @@ use adjutant::{
     },
 };
 
-use crate::{args::How, chooser, cure, exit::Exit, played::Played, problem::Problem};
+use crate::{args::How, chooser, cure, exit::Exit, played, problem::Problem};
 
 /// The model that answers in a run.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(crate) struct ChosenModel {
     /// The one that is asked last: an error about a key is its.
     last: ModelId,
     credentials: Vec<Credential>,
-    played: Option<Arc<Played>>,
+    played: Option<Arc<Replay>>,
     others: Others,
 }
 
@@ -67,7 +67,7 @@ impl ChosenModel {
     ) -> Result<Self, Problem> {
         let mut chosen = match tape.played {
             Some(path) => {
-                let played = Arc::new(Played::open(path)?);
+                let played = Arc::new(played::open(path)?);
                 Self {
                     played: Some(Arc::clone(&played)),
                     ..Self::alone(played)
