@@ -75,6 +75,8 @@ const TABLE: &[(&str, [&str; 4])] = &[
     ("missing_finish", ["failed Protocol · said all"; 4]),
     ("duplicate_usage", ["finished answer · said all"; 4]),
     ("slow_close", ["finished answer · said all"; 4]),
+    ("pause", ["finished answer · said all"; 4]),
+    ("content_type", ["finished answer · said all"; 4]),
     (
         "arguments that are no json",
         [

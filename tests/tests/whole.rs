@@ -3,6 +3,8 @@
 //! Cargo links each target by itself, which takes longer than what is in most of them: so these files are modules.
 //! A new file beside this one is one too: it needs its line in one of the roots.
 
+#[path = "bfcl.rs"]
+mod bfcl;
 #[path = "bound.rs"]
 mod bound;
 #[path = "chaos.rs"]

@@ -1,6 +1,9 @@
 //! The body of a streamed answer: frames go in, bytes come out, broken as the plan says. No I/O.
 
-use crate::plan::Plan;
+use crate::{
+    fault::Paused,
+    plan::{Pause, Plan},
+};
 
 /// The body of a streamed answer that is being made, with what breaks in it.
 #[derive(Debug)]
@@ -9,6 +12,8 @@ pub struct Body {
     error_frame: Vec<u8>,
     untouched: bool,
     pending: Vec<u8>,
+    /// The pauses within the pending bytes, each with its offset.
+    pauses: Vec<(usize, Pause)>,
     offset: u64,
     frames: u64,
     broken: Option<Break>,
@@ -49,6 +54,7 @@ impl Body {
             error_frame,
             untouched,
             pending: Vec::new(),
+            pauses: Vec::new(),
             offset: 0,
             frames: 0,
             broken: None,
@@ -72,6 +78,16 @@ impl Body {
     /// Returns the bytes that were made and not yet taken.
     pub(crate) fn pending(&self) -> &[u8] {
         &self.pending
+    }
+
+    /// Returns the pauses within the pending bytes, each with its offset, and forgets them.
+    pub(crate) fn take_pauses(&mut self) -> Vec<(usize, Pause)> {
+        std::mem::take(&mut self.pauses)
+    }
+
+    /// True if the pending bytes have a pause.
+    pub(crate) fn has_pauses(&self) -> bool {
+        !self.pauses.is_empty()
     }
 
     /// Forgets what was taken.
@@ -114,7 +130,17 @@ impl Body {
             self.broken.get_or_insert(Break::Endless);
             return;
         }
-        let twice = plan.duplicate_usage && matches!(frame, Frame::Usage | Frame::UsageAndFinish);
+        let holds_usage = matches!(frame, Frame::Usage | Frame::UsageAndFinish);
+        let twice = plan.duplicate_usage && holds_usage;
+        for pause in &plan.pauses {
+            let is_here = match pause.before {
+                Paused::Frame(at) => at == self.frames,
+                Paused::Usage => holds_usage,
+            };
+            if is_here {
+                self.pauses.push((self.pending.len(), pause.clone()));
+            }
+        }
         for (_, garbage) in plan.garbage.iter().filter(|(at, _)| *at == self.frames) {
             self.pending.extend_from_slice(garbage);
         }

@@ -28,6 +28,7 @@ mod report;
 mod speech;
 mod stage;
 mod status;
+mod vendors;
 
 use std::{
     fmt,
@@ -170,6 +171,21 @@ hazards! {
     faults::invalid_utf8: "a byte that is no UTF-8 is an error, or nothing else is lost",
     faults::slow_close: "a reply that is finished does not wait for the connection",
     faults::abort: "a stream that is dropped ends the request",
+    vendors::drifting_index: "pieces of a call under another index than its start belong to it",
+    vendors::text_index: "an index that is a text is read",
+    vendors::shared_index: "parallel calls under one index are two calls",
+    vendors::full_arguments_again: "arguments that come whole once more are taken once",
+    vendors::split_surrogate: "halves of a character in two deltas of text, thinking or arguments are joined",
+    vendors::keep_alive: "comments keep a slow answer alive",
+    vendors::whole_body: "one JSON body where a stream was asked for is a reply",
+    vendors::content_type: "an event stream under another media type is read",
+    vendors::late_usage: "usage that arrives after the end of the reply is taken",
+    vendors::failed_generation: "a call that the provider could not read is asked for once more",
+    vendors::overflow_texts: "the texts in which vendors report an overflow are told as such",
+    vendors::tuple_schema: "a tool with a tuple of an older draft is declared",
+    vendors::property_keys: "property keys that vendors refuse go there and back under others",
+    vendors::tool_names: "tool names that vendors refuse go there and back under others",
+    vendors::vendor_ids: "a call goes back to its vendor under the vendor's id",
 }
 
 /// Plays every hazard to a subject, one after the other.

@@ -1,5 +1,7 @@
 //! The things that can be broken about an answer. The code that breaks them is in `plan.rs` and `body.rs`.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 /// Something that is broken about an answer.
@@ -62,6 +64,29 @@ pub enum Fault {
     DuplicateUsage,
     /// Keeps the connection open after the last frame, without the end of the body.
     SlowClose,
+    /// Sends these bytes again and again before a frame, with a pause before each time; empty bytes are a silence.
+    Pause {
+        /// The frame that waits.
+        before: Paused,
+        /// The number of pauses.
+        times: u32,
+        /// The length of each pause.
+        every: Duration,
+        /// The bytes that are sent after each pause.
+        bytes: Bytes,
+    },
+    /// Answers with this media type instead of the wire's own.
+    ContentType(String),
+}
+
+/// The frame before which an answer pauses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Paused {
+    /// The frame of this number, counted from 0.
+    Frame(u64),
+    /// The frames with the usage.
+    Usage,
 }
 
 /// The position at which bytes are put in.
@@ -133,6 +158,13 @@ impl Fault {
             Fault::InvalidUtf8 { at: 40 },
             Fault::DuplicateUsage,
             Fault::SlowClose,
+            Fault::Pause {
+                before: Paused::Frame(1),
+                times: 2,
+                every: Duration::from_millis(1),
+                bytes: Bytes::from_static(b": keep-alive\n\n"),
+            },
+            Fault::ContentType("text/plain".into()),
         ]
     }
 
@@ -153,6 +185,8 @@ impl Fault {
             Fault::Replace { .. } => "replace",
             Fault::DuplicateUsage => "duplicate_usage",
             Fault::SlowClose => "slow_close",
+            Fault::Pause { .. } => "pause",
+            Fault::ContentType(_) => "content_type",
         }
     }
 }

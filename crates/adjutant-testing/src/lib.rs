@@ -37,7 +37,7 @@ mod strict;
 mod suite;
 mod wire;
 
-pub use fault::{Fault, FaultPosition};
+pub use fault::{Fault, FaultPosition, Paused};
 pub use latch::Latch;
 pub use loopback::{Loopback, Order, Setup};
 #[cfg(unix)]

@@ -1,8 +1,10 @@
 //! The faults of one request, sorted by the place where they act.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
-use crate::fault::{Fault, FaultPosition};
+use crate::fault::{Fault, FaultPosition, Paused};
 
 /// The faults of one answer; the default breaks nothing.
 #[derive(Debug, Default)]
@@ -12,6 +14,16 @@ pub(crate) struct Plan {
     pub(crate) bytes: BytePlan,
     pub(crate) split: Option<usize>,
     pub(crate) slow_close: bool,
+    pub(crate) content_type: Option<String>,
+}
+
+/// A silence within an answer, with what is sent meanwhile.
+#[derive(Debug, Clone)]
+pub(crate) struct Pause {
+    pub(crate) before: Paused,
+    pub(crate) times: u32,
+    pub(crate) every: Duration,
+    pub(crate) bytes: Bytes,
 }
 
 /// The thing that is sent in the place of an answer.
@@ -35,6 +47,7 @@ pub(crate) struct FramePlan {
     pub(crate) endless: bool,
     pub(crate) missing_finish: bool,
     pub(crate) duplicate_usage: bool,
+    pub(crate) pauses: Vec<Pause>,
 }
 
 /// The faults of single bytes.
@@ -58,6 +71,7 @@ impl Plan {
         self.instead.is_none()
             && self.split.is_none()
             && !self.slow_close
+            && self.content_type.is_none()
             && self.frames.is_empty()
             && self.bytes.is_empty()
     }
@@ -96,6 +110,18 @@ impl Plan {
             Fault::Replace { what, with } => self.frames.replace.push((what.clone(), with.clone())),
             Fault::DuplicateUsage => self.frames.duplicate_usage = true,
             Fault::SlowClose => self.slow_close = true,
+            Fault::Pause {
+                before,
+                times,
+                every,
+                bytes,
+            } => self.frames.pauses.push(Pause {
+                before: *before,
+                times: *times,
+                every: *every,
+                bytes: bytes.clone(),
+            }),
+            Fault::ContentType(media_type) => self.content_type = Some(media_type.clone()),
         }
     }
 }
@@ -108,6 +134,7 @@ impl FramePlan {
             && !self.endless
             && !self.missing_finish
             && !self.duplicate_usage
+            && self.pauses.is_empty()
     }
 }
 

@@ -9,7 +9,7 @@ use adjutant::{
     providers::Timeouts,
     tool,
 };
-use adjutant_testing::{Fault, FaultPosition, Loopback, Setup};
+use adjutant_testing::{Fault, FaultPosition, Loopback, Paused, Setup};
 use adjutant_tests::Wire;
 use serde_json::json;
 use tokio::{
@@ -26,7 +26,7 @@ const MIDDLE: u64 = 4_000;
 const SHORT: Duration = Duration::from_millis(200);
 
 /// Everything that may go wrong; faults of the server stand under their own names.
-pub(crate) const HAZARDS: [&str; 26] = [
+pub(crate) const HAZARDS: [&str; 28] = [
     "none",
     "unreachable",
     "tls, refused",
@@ -49,6 +49,8 @@ pub(crate) const HAZARDS: [&str; 26] = [
     "missing_finish",
     "duplicate_usage",
     "slow_close",
+    "pause",
+    "content_type",
     "arguments that are no json",
     "large result",
     "large result, whole",
@@ -114,6 +116,16 @@ pub(crate) async fn perform(hazard: &str, wire: Wire) -> String {
         "missing_finish" => fault(wire, Fault::MissingFinish).await,
         "duplicate_usage" => fault(wire, Fault::DuplicateUsage).await,
         "slow_close" => fault(wire, Fault::SlowClose).await,
+        "pause" => {
+            let pause = Fault::Pause {
+                before: Paused::Usage,
+                times: 2,
+                every: Duration::from_millis(20),
+                bytes: ": keep-alive\n\n".into(),
+            };
+            fault(wire, pause).await
+        }
+        "content_type" => fault(wire, Fault::ContentType("text/plain".into())).await,
         "arguments that are no json" => {
             let script = Script::new().call_raw("add", "two and three, please");
             called(wire, script, |agent| agent).await

@@ -258,11 +258,12 @@ impl Exchange<'_> {
     async fn answer_model(
         &self,
         peer: &mut Peer,
-        plan: Plan,
+        mut plan: Plan,
         mut encoder: Box<dyn Encoder>,
         mut chunks: ChunkStream,
     ) -> io::Result<After> {
         let at = ErrorAt::Frame(plan.frames.error_after.unwrap_or_default());
+        let content_type = plan.content_type.take();
         let mut body = Body::new(plan, encoder.error(&Refusal::of_status(529), at));
         let mut limits = RateLimits::default();
         // The head waits for the first word, so that a model that fails at once fails with a status.
@@ -288,10 +289,9 @@ impl Exchange<'_> {
                 .oracle()
                 .as_ref()
                 .is_some_and(|it| it.is_lines());
-        peer.queue(&stream_head_of(
-            if lines { LINES } else { EVENTS },
-            &headers,
-        ));
+        let media_type = if lines { LINES } else { EVENTS };
+        let media_type = content_type.as_deref().unwrap_or(media_type);
+        peer.queue(&stream_head_of(media_type, &headers));
         relay(peer, &mut *encoder, &mut chunks, first, &mut body).await?;
         finish(peer, &mut body).await
     }
@@ -364,7 +364,18 @@ fn no_terminal() -> Error {
 }
 
 async fn flush(peer: &mut Peer, body: &mut Body) -> io::Result<()> {
-    peer.send_chunks(body.pending(), body.split()).await?;
+    let mut sent = 0;
+    for (at, pause) in body.take_pauses() {
+        peer.send_chunks(&body.pending()[sent..at], body.split())
+            .await?;
+        sent = at;
+        for _ in 0..pause.times {
+            tokio::time::sleep(pause.every).await;
+            peer.send_chunks(&pause.bytes, None).await?;
+        }
+    }
+    peer.send_chunks(&body.pending()[sent..], body.split())
+        .await?;
     body.sent();
     Ok(())
 }
@@ -373,7 +384,7 @@ async fn flush(peer: &mut Peer, body: &mut Body) -> io::Result<()> {
 async fn finish(peer: &mut Peer, body: &mut Body) -> io::Result<After> {
     let ends_well =
         body.broken().is_none_or(|broken| broken == Break::End) && !body.closes_slowly();
-    if ends_well && body.split().is_none() {
+    if ends_well && body.split().is_none() && !body.has_pauses() {
         peer.queue_chunk(body.pending());
         peer.finish_chunks().await?;
         return Ok(After::Keep);

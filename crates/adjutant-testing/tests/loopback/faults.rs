@@ -1,7 +1,9 @@
 //! Each fault, on every wire. `every_fault_has_a_test` holds the list.
 
+use std::time::Duration;
+
 use adjutant_llm::{Script, ScriptedModel, Usage};
-use adjutant_testing::{Fault, FaultPosition, Loopback};
+use adjutant_testing::{Fault, FaultPosition, Loopback, Paused};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -395,6 +397,34 @@ fn duplicate_usage_tells_the_usage_twice() {
         let at = frames.len() - if last { 1 } else { 2 };
         frames.insert(at, frames[at].clone());
         (frames.concat(), true)
+    });
+}
+
+#[test]
+fn pause_sends_its_bytes_before_the_frame() {
+    let bytes = Bytes::from_static(b": keep-alive\n\n");
+    let fault = Fault::Pause {
+        before: Paused::Frame(1),
+        times: 2,
+        every: Duration::from_millis(1),
+        bytes: bytes.clone(),
+    };
+    check(&fault, |_, body| {
+        let mut frames = frames(&body);
+        frames.insert(1, bytes.repeat(2));
+        (frames.concat(), true)
+    });
+}
+
+#[test]
+fn content_type_replaces_that_of_the_wire() {
+    run(async {
+        for vendor in VENDORS {
+            let server = broken(Fault::ContentType("text/plain".into())).await;
+            let answer = ask(&server, vendor, &hello(vendor)).await;
+            assert_eq!(answer.header("content-type"), Some("text/plain"));
+            assert_eq!(answer.body(), sound(vendor).await, "{vendor:?}");
+        }
     });
 }
 
