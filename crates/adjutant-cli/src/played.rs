@@ -16,7 +16,6 @@ pub(crate) fn open(path: &Path) -> Result<Replay, Problem> {
         .cause(error)
     };
     let file = File::open(path).map_err(|error| problem("open", &error))?;
-    let cassette =
-        Cassette::read(BufReader::new(file)).map_err(|error| problem("play", &error))?;
+    let cassette = Cassette::read(BufReader::new(file)).map_err(|error| problem("play", &error))?;
     Ok(Replay::new(cassette))
 }

@@ -8,14 +8,34 @@ pub(crate) struct PartialArgs {
     text: String,
     /// The offset at which the last piece begins.
     last: usize,
+    /// The length of the text from which on pieces may repeat what they follow; nothing behind it is shown as a delta.
+    shown: Option<usize>,
 }
 
 impl PartialArgs {
-    pub(crate) fn push(&mut self, piece: &str) {
-        if !piece.is_empty() {
-            self.last = self.text.len();
-            self.text.push_str(piece);
+    /// Adds a piece. False if it may repeat the pieces before it: then it is not shown as a delta.
+    pub(crate) fn push(&mut self, piece: &str) -> bool {
+        if piece.is_empty() {
+            return false;
         }
+        let may_repeat =
+            || piece.starts_with(&self.text) || piece.starts_with('{') && is_object(&self.text);
+        if self.shown.is_none() && !self.text.is_empty() && may_repeat() {
+            self.shown = Some(self.text.len());
+        }
+        self.last = self.text.len();
+        self.text.push_str(piece);
+        self.shown.is_none()
+    }
+
+    /// The pieces that are shown as deltas.
+    pub(crate) fn shown(&self) -> &str {
+        &self.text[..self.shown.unwrap_or(self.text.len())]
+    }
+
+    /// The end of the arguments that was not shown as a delta.
+    pub(crate) fn rest(&self) -> &str {
+        self.whole().strip_prefix(self.shown()).unwrap_or_default()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

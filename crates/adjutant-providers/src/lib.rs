@@ -55,6 +55,7 @@ mod surrogates;
 mod tape;
 mod text;
 mod tokens;
+mod tool_names;
 
 pub use self::{anthropic::Anthropic, chat::Chat, gemini::Gemini, openai::OpenAi, tape::Tape};
 pub use self::{

@@ -1,7 +1,7 @@
 //! The treatment of content and calls that both wires need: media that the model cannot take, and the arguments that
 //! really ran.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use adjutant_llm::{
     Audio, Call, CallResult, Content, Document, Image, Inputs, Source, Warning, WarningKind,
@@ -11,7 +11,7 @@ use serde::{
     de::{MapAccess, SeqAccess, Visitor},
     ser::SerializeMap,
 };
-use serde_json::value::RawValue;
+use serde_json::{Value, json, value::RawValue};
 
 use crate::text::Few;
 
@@ -24,6 +24,9 @@ const OTHER_DOCUMENT: &str = "[document omitted: models take PDF and text only]"
 const EMPTY_IMAGE: &str = "[image omitted: it is empty]";
 const EMPTY_DOCUMENT: &str = "[document omitted: it is empty]";
 const NAMELESS_DOCUMENT: &str = "[document omitted: its name is blank]";
+
+/// The member of a call's `extra` that holds its arguments as the model wrote them, if property keys were renamed.
+const DECLARED_ARGS: &str = "declared_args";
 
 /// The media types of images that every vendor takes, as vendors spell them.
 ///
@@ -136,13 +139,6 @@ pub fn changed(warnings: &mut Vec<Warning>, text: &str) {
     }
 }
 
-/// The name of a call as it is sent back: models make up names that no wire takes in a history.
-///
-/// Source: anomalyco/opencode 48750, 2026-09, and NousResearch/hermes-agent 31666, 2026-05: `^[a-zA-Z0-9_-]{1,64}$`.
-pub fn name(call: &Call, longest: usize) -> Cow<'_, str> {
-    clean(call.name.as_str(), longest, "_")
-}
-
 /// The name of a format as vendors accept it: the same characters, at most 64; `answer` if it is empty.
 pub(crate) fn format_name(name: &str) -> Cow<'_, str> {
     clean(name, 64, "answer")
@@ -227,9 +223,14 @@ pub enum Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// Returns the executed arguments, if they are known, else the arguments that the model wrote.
+    /// Returns the executed arguments, if they are known, else the arguments that the model wrote, with their declared keys.
     pub(crate) fn of(call: &'a Call, result: &'a CallResult) -> Self {
-        let raw = result.args.as_ref().unwrap_or(&call.args).trim();
+        let declared = call.extra.get(DECLARED_ARGS).and_then(Value::as_str);
+        let raw = match &result.args {
+            Some(args) => args,
+            None => declared.unwrap_or(&call.args),
+        };
+        let raw = raw.trim();
         if raw.is_empty() {
             return Args::Empty;
         }
@@ -243,6 +244,14 @@ impl<'a> Args<'a> {
             Ok(_) | Err(_) => Args::Invalid(raw),
         }
     }
+}
+
+/// Replaces the arguments of a call, whose keys the model does not know. The arguments that it wrote go back to it.
+pub(crate) fn set_args(call: &mut Call, args: Arc<str>) {
+    let written = std::mem::replace(&mut call.args, args);
+    let mut extra = call.extra.as_object().cloned().unwrap_or_default();
+    extra.insert(DECLARED_ARGS.to_owned(), json!(written));
+    call.extra = Value::Object(extra).into();
 }
 
 impl Serialize for Args<'_> {

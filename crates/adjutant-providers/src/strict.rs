@@ -5,7 +5,7 @@ mod tool;
 
 use serde_json::{Map, Value};
 
-pub(crate) use portable::restore_keys;
+pub(crate) use portable::{has_renamed_keys, restore_keys};
 pub(crate) use tool::for_tool;
 
 /// The depth to which a schema is looked into.

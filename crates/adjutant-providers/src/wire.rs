@@ -117,9 +117,10 @@ pub use crate::{
     foreign::ForeignWire,
     host::{Remedy, Wire, WireModel},
     options::{Effective, effective, extra, warn},
-    pieces::{Args, Piece, changed, media_type, name},
+    pieces::{Args, Piece, changed, media_type},
     projection::{ProjectedEntry, ProjectedReply, ProjectedResult, ReplyPart, shown},
     segments::{Encode, Messages, Tail, member, write},
     sse::{Frame, Framing},
     text::Few,
+    tool_names::declared_name,
 };

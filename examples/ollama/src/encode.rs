@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use adjutant_llm::{Cache, Effort, Entry, ModelInfo, Request, Source, ToolChoice, Warning};
 use adjutant_providers::wire::{
     Effective, Encode, Few, Messages, Piece, ProjectedEntry, ProjectedReply, ReplyPart, Tail,
-    changed, effective, extra, member, name, shown, warn, write,
+    changed, declared_name, effective, extra, member, shown, warn, write,
 };
 use serde_json::{Map, Value, json};
 
@@ -13,8 +13,6 @@ use crate::wire::{Call, Declaration, Function, Message, Tool};
 
 /// Extra fields that would contradict the request.
 const RESERVED: [&str; 4] = ["model", "messages", "stream", "tools"];
-/// The largest number of characters of a tool's name.
-const MAX_NAME: usize = 64;
 const NO_ADDRESSES: &str = "[image omitted: Ollama fetches no addresses]";
 const NO_OTHERS: &str = "[file omitted: Ollama takes pictures only]";
 
@@ -138,7 +136,7 @@ impl Ollama {
                 ReplyPart::Call { call, args, .. } => message.tool_calls.push(Call {
                     id: call.id,
                     function: Function {
-                        name: name(call, MAX_NAME),
+                        name: declared_name(call.name.as_str()),
                         arguments: *args,
                     },
                 }),
@@ -150,7 +148,7 @@ impl Ollama {
         }
         tail.push(&message);
         for result in said.results.iter() {
-            let tool_name = Some(name(result.call, MAX_NAME));
+            let tool_name = Some(declared_name(result.call.name.as_str()));
             let answer = self.user(&result.pieces, warnings);
             tail.push(&Message {
                 role: "tool",
@@ -186,7 +184,7 @@ impl Encode for Ollama {
             let tools = request.tools.iter().map(|it| Tool {
                 kind: "function",
                 function: Declaration {
-                    name: it.name.as_str(),
+                    name: declared_name(it.name.as_str()),
                     description: &it.description,
                     parameters: &it.schema,
                 },

@@ -46,7 +46,7 @@ pub(crate) struct Tool<'a> {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Declaration<'a> {
-    pub(crate) name: &'a str,
+    pub(crate) name: Cow<'a, str>,
     pub(crate) description: &'a str,
     pub(crate) parameters: &'a Value,
 }

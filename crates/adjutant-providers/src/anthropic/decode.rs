@@ -372,6 +372,12 @@ impl Decoder {
                 given,
                 extra,
             } => {
+                if !args.rest().is_empty() {
+                    out.push_back(Chunk::Delta {
+                        block: open.block,
+                        text: args.rest().to_owned(),
+                    });
+                }
                 let given = given.filter(|_| args.is_empty());
                 let args = given.as_deref().unwrap_or(args.whole());
                 let id = self.blocks.call_id(open.block);
@@ -537,7 +543,11 @@ impl OpenBlock {
         }
         match &mut self.so_far {
             SoFar::Text { text, .. } | SoFar::Thinking { text, .. } => text.push_str(&delta),
-            SoFar::Call { args, .. } => args.push(&delta),
+            SoFar::Call { args, .. } => {
+                if !args.push(&delta) {
+                    return;
+                }
+            }
             SoFar::Redacted(_) | SoFar::Opaque { .. } => return,
         }
         out.push_back(Chunk::Delta {

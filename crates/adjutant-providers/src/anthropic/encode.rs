@@ -23,11 +23,12 @@ use super::{
 use crate::{
     call_ids::{TheirIds, WireId, is_plain},
     host::{Remedy, Site},
-    pieces::{NO_AUDIO, Piece, changed, media_type, name},
+    pieces::{NO_AUDIO, Piece, changed, media_type},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
     strict,
     text::Few,
+    tool_names::declared_name,
 };
 
 /// The largest number of characters of an id that goes back.
@@ -205,7 +206,7 @@ impl Encoder {
         let mut blocks: Vec<Value> = Vec::new();
         blocks.extend(change.added.iter().map(|tool| match is_own {
             true => definition(json!(Tool::new(tool, &strict::for_tool(&tool.schema)))),
-            false => addition(reference(tool.name.as_str())),
+            false => addition(reference(&declared_name(tool.name.as_str()))),
         }));
         if is_own && is_theirs {
             blocks.extend(change.server_tools.iter().cloned().map(definition));
@@ -217,13 +218,9 @@ impl Encoder {
             });
         }
         let removed_server_tools = change.removed_server_tools.iter().filter(|_| is_theirs);
-        blocks.extend(
-            change
-                .removed
-                .iter()
-                .chain(removed_server_tools)
-                .map(|name| json!({"type": "tool_removal", "tool": reference(name.as_str())})),
-        );
+        blocks.extend(change.removed.iter().chain(removed_server_tools).map(
+            |name| json!({"type": "tool_removal", "tool": reference(&declared_name(name.as_str()))}),
+        ));
         if !blocks.is_empty() {
             out.push(b',');
             write(out, &json!({"role": "system", "content": blocks}));
@@ -348,7 +345,7 @@ fn part<'a>(
         projection::ReplyPart::Thinking(thinking) => replayed(thinking),
         projection::ReplyPart::Call { call, args, extra } => Some(Part::ToolUse {
             id: call_id(call),
-            name: name(call, 128),
+            name: declared_name(call.name.as_str()),
             input: args,
             caller: extra.get("caller"),
         }),

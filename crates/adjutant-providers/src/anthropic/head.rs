@@ -17,6 +17,7 @@ use crate::{
     options::{self, Effective},
     segments::{Encode, member, write},
     strict,
+    tool_names::declared_name,
 };
 
 /// Extra fields that would contradict the request.
@@ -311,7 +312,7 @@ fn choice<'a>(
             ("auto", None)
         }
         ToolChoice::Required => ("any", None),
-        ToolChoice::Named(name) => ("tool", Some(name.as_str())),
+        ToolChoice::Named(name) => ("tool", Some(declared_name(name.as_str()))),
         _ => ("auto", None),
     };
     let disable_parallel_tool_use = options.sequential_calls && kind != "none";

@@ -12,6 +12,7 @@ use crate::{
     host::Site,
     pieces::Args,
     text::{Index, Loose, Text},
+    tool_names::declared_name,
 };
 
 /// A block of a message.
@@ -80,7 +81,7 @@ pub(super) enum Source<'a> {
 /// A tool of a request.
 #[derive(Debug, Serialize)]
 pub(super) struct Tool<'a> {
-    pub(super) name: &'a str,
+    pub(super) name: Cow<'a, str>,
     pub(super) description: &'a str,
     pub(super) input_schema: &'a Value,
     /// True if a message makes it available.
@@ -91,7 +92,7 @@ pub(super) struct Tool<'a> {
 impl<'a> Tool<'a> {
     pub(super) fn new(tool: &'a ToolDecl, input_schema: &'a Value) -> Self {
         Self {
-            name: tool.name.as_str(),
+            name: declared_name(tool.name.as_str()),
             description: &tool.description,
             input_schema,
             defer_loading: false,
@@ -153,7 +154,7 @@ pub(super) struct Choice<'a> {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) name: Option<&'a str>,
+    pub(super) name: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) disable_parallel_tool_use: bool,
 }

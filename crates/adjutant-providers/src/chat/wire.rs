@@ -13,8 +13,8 @@ pub(super) use crate::address::Address;
 use crate::{
     counts::{InputDetails, OutputDetails, count, loose},
     escape,
-    pieces::name,
     text::{Few, Fill, Index, Loose, Place, Text},
+    tool_names::declared_name,
 };
 
 /// A message of a request.
@@ -179,7 +179,7 @@ pub(super) enum Tool<'a> {
 
 #[derive(Debug, Serialize)]
 pub(super) struct Declaration<'a> {
-    pub(super) name: &'a str,
+    pub(super) name: Cow<'a, str>,
     pub(super) description: &'a str,
     pub(super) parameters: Cow<'a, Value>,
 }
@@ -337,7 +337,11 @@ impl Id<'_> {
             Id::Theirs(id) => id.to_owned(),
             Id::Ours(id) => id.to_string(),
             Id::Nine(id) => nine(id),
-            Id::Named(call) => format!("functions.{}:{}", name(call, 64), number(call.id)),
+            Id::Named(call) => format!(
+                "functions.{}:{}",
+                declared_name(call.name.as_str()),
+                number(call.id)
+            ),
         }
     }
 }

@@ -1,23 +1,29 @@
-//! Halves of surrogate pairs in neighboring deltas are joined, and renamed property keys are restored.
+//! Halves of surrogate pairs in neighboring deltas are joined; renamed tools and property keys get their names back.
 
 use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Block, Chunk, Error, ErrorKind, Reply, ToolDecl};
+use adjutant_llm::{Block, BlockKind, Call, Chunk, Error, ErrorKind, Reply, ToolDecl};
 
 use super::{Decode, Flow};
 use crate::{
+    pieces::set_args,
     sse::Frame,
-    strict::restore_keys,
+    strict::{has_renamed_keys, restore_keys},
     surrogates::{ESCAPE, Half, REPLACEMENT, lone, mended, replaced},
+    tool_names,
 };
 
-/// Passes complete characters to a decoder: halves in neighboring frames are joined, and lone ones are replaced. The
-/// arguments of calls get their original property keys back.
+/// Passes complete characters to a decoder: halves in neighboring frames are joined, and lone ones are replaced. Calls
+/// get their original names and property keys back.
 #[derive(Debug)]
 pub(crate) struct Joined<D> {
     decoder: D,
     /// The tools of the request, and the tools that messages added.
     tools: [Arc<[ToolDecl]>; 2],
+    /// The open calls of tools with renamed keys. Their arguments are shown when they are complete.
+    renamed: Vec<u32>,
+    /// True if a call got a name or keys back.
+    is_restored: bool,
     held: Option<Box<Held>>,
 }
 
@@ -35,6 +41,8 @@ impl<D: Decode> Joined<D> {
         Self {
             decoder,
             tools,
+            renamed: Vec::new(),
+            is_restored: false,
             held: None,
         }
     }
@@ -109,19 +117,83 @@ impl<D: Decode> Joined<D> {
         )
     }
 
+    /// Returns a call with the name and the keys of its tool, or `None` if it has them.
     fn restored(&self, block: &Block) -> Option<Arc<Block>> {
+        let Block::Call(call) = block else {
+            return None;
+        };
         let mut tools = self.tools.iter();
-        tools.find_map(|tools| restore_keys(block, tools).map(Arc::new))
+        let name = tools.find_map(|tools| tool_names::original(call.name.as_str(), tools));
+        let mut restored = name.map(|name| Call {
+            name: name.clone(),
+            ..call.clone()
+        });
+        let mut tools = self.tools.iter();
+        let call = restored.as_ref().unwrap_or(call);
+        let args = tools.find_map(|tools| restore_keys(call, tools));
+        if let Some(args) = args {
+            let mut call = call.clone();
+            set_args(&mut call, args);
+            restored = Some(call);
+        }
+        restored.map(|call| Arc::new(Block::Call(call)))
     }
 
-    /// Restores the keys of calls that were closed since `out` had this length.
-    fn restore(&self, out: &mut VecDeque<Chunk>, before: usize) {
-        for chunk in out.range_mut(before.min(out.len())..) {
-            if let Chunk::Close { content, .. } = chunk
-                && let Some(restored) = self.restored(content)
-            {
-                *content = restored;
+    /// Restores the names and keys of calls in the chunks that came since `out` had this length.
+    fn restore(&mut self, out: &mut VecDeque<Chunk>, before: usize) {
+        let before = before.min(out.len());
+        let mut has_renamed = !self.renamed.is_empty();
+        for chunk in out.range_mut(before..) {
+            match chunk {
+                Chunk::Open {
+                    block,
+                    kind: BlockKind::Call { name, .. },
+                } => {
+                    let mut tools = self.tools.iter();
+                    let original =
+                        tools.find_map(|tools| tool_names::original(name.as_str(), tools));
+                    if let Some(original) = original {
+                        *name = original.clone();
+                    }
+                    if self.tools.iter().any(|tools| has_renamed_keys(name, tools)) {
+                        self.renamed.push(*block);
+                        has_renamed = true;
+                    }
+                }
+                Chunk::Close { content, .. } => {
+                    if let Some(restored) = self.restored(content) {
+                        *content = restored;
+                        self.is_restored = true;
+                    }
+                }
+                _ => {}
             }
+        }
+        if has_renamed {
+            self.show_whole(out, before);
+        }
+    }
+
+    /// Replaces the deltas of calls with renamed keys by one with the restored arguments.
+    #[cold]
+    fn show_whole(&mut self, out: &mut VecDeque<Chunk>, before: usize) {
+        for chunk in out.split_off(before) {
+            match &chunk {
+                Chunk::Delta { block, .. } if self.renamed.contains(block) => continue,
+                Chunk::Close { block, content } if self.renamed.contains(block) => {
+                    self.renamed.retain(|it| it != block);
+                    if let Block::Call(call) = &**content
+                        && !call.args.is_empty()
+                    {
+                        out.push_back(Chunk::Delta {
+                            block: *block,
+                            text: call.args.to_string(),
+                        });
+                    }
+                }
+                _ => {}
+            }
+            out.push_back(chunk);
         }
     }
 
@@ -176,7 +248,8 @@ impl<D: Decode> Decode for Joined<D> {
         let before = out.len();
         let mut reply = self.decoder.end(out)?;
         self.restore(out, before);
-        for block in &mut reply.blocks {
+        let blocks = reply.blocks.iter_mut().filter(|_| self.is_restored);
+        for block in blocks {
             if let Some(restored) = self.restored(block) {
                 *block = restored;
             }

@@ -14,10 +14,11 @@ use super::{
 use crate::{
     call_ids::{TheirIds, WireId},
     host::Site,
-    pieces::{Piece, changed, media_type, name},
+    pieces::{Piece, changed, media_type},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
     text::Few,
+    tool_names::declared_name,
 };
 
 /// The member that holds a part's signature, on the wire and in the stored data.
@@ -123,7 +124,7 @@ impl Encoder {
                 unsigned = None;
                 let call = FunctionCall {
                     id: call_id(call, by, &mut tail.their_ids),
-                    name: name(call, 64),
+                    name: declared_name(call.name.as_str()),
                     args,
                 };
                 Some(Part {
@@ -167,7 +168,7 @@ impl Encoder {
             let has_media = !nested.is_empty() || attached.len() > before;
             let response = outcome(texts, has_media, answer.is_error);
             let id = call_id(answer.call, by, &mut tail.their_ids);
-            let name = name(answer.call, 64);
+            let name = declared_name(answer.call.name.as_str());
             parts.push(part(Payload::FunctionResponse(FunctionResponse {
                 id,
                 name,

@@ -15,6 +15,7 @@ use crate::{
     options::{self, Effective},
     segments::{self, member},
     strict,
+    tool_names::declared_name,
 };
 
 /// Extra fields that would contradict the request.
@@ -103,7 +104,7 @@ fn declaration(tool: &ToolDecl) -> Declaration<'_> {
     let parameters_json_schema =
         schema::has_members(&tool.schema).then(|| strict::for_tool(&tool.schema));
     Declaration {
-        name: tool.name.as_str(),
+        name: declared_name(tool.name.as_str()),
         description: &tool.description,
         parameters_json_schema,
     }
@@ -118,7 +119,9 @@ fn tool_config(
     let calling = match options.tool_choice {
         ToolChoice::None => Some(json!({"mode": "NONE"})),
         ToolChoice::Required => Some(json!({"mode": "ANY"})),
-        ToolChoice::Named(name) => Some(json!({"mode": "ANY", "allowedFunctionNames": [name]})),
+        ToolChoice::Named(name) => {
+            Some(json!({"mode": "ANY", "allowedFunctionNames": [declared_name(name.as_str())]}))
+        }
         _ => None,
     };
     match calling {

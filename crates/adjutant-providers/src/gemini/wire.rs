@@ -118,7 +118,7 @@ pub(super) enum Tool<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Declaration<'a> {
-    pub(super) name: &'a str,
+    pub(super) name: Cow<'a, str>,
     pub(super) description: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) parameters_json_schema: Option<Cow<'a, Value>>,

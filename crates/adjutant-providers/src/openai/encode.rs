@@ -14,10 +14,11 @@ use crate::{
     call_ids::{TheirIds, WireId, is_plain},
     driver::Auth,
     options::{self, Effective},
-    pieces::{Args, NO_AUDIO, Piece, changed, format_name, media_type, name},
+    pieces::{Args, NO_AUDIO, Piece, changed, format_name, media_type},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult, ReplyPart},
     segments::{Encode, Messages, Role, Tail, member, write},
     strict,
+    tool_names::declared_name,
 };
 
 /// Extra fields that would contradict the request.
@@ -257,7 +258,7 @@ fn tools(request: &Request, options: &Effective<'_>, out: &mut Vec<u8>) {
                 member(
                     out,
                     "tool_choice",
-                    &json!({"type": "function", "name": name.as_str()}),
+                    &json!({"type": "function", "name": declared_name(name.as_str())}),
                 );
             }
             _ => {}
@@ -268,7 +269,10 @@ fn tools(request: &Request, options: &Effective<'_>, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b",\"tools\":");
     let declared = ours.iter().map(|tool| {
-        let (name, parameters) = (tool.name.as_str(), strict::for_tool(&tool.schema));
+        let (name, parameters) = (
+            declared_name(tool.name.as_str()),
+            strict::for_tool(&tool.schema),
+        );
         Tool::Function {
             name,
             description: &tool.description,
@@ -369,7 +373,7 @@ fn items<'a>(
             ReplyPart::Call { call, args, extra } => items.push(Item::FunctionCall {
                 id: id(extra, "fc"),
                 call_id: call_id(call),
-                name: name(call, 64),
+                name: declared_name(call.name.as_str()),
                 arguments: arguments(args),
                 namespace: extra.get("namespace"),
                 caller: extra.get("caller"),

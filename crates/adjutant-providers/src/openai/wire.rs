@@ -112,7 +112,7 @@ pub(super) enum Output<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Tool<'a> {
     Function {
-        name: &'a str,
+        name: Cow<'a, str>,
         description: &'a str,
         parameters: Cow<'a, Value>,
         strict: bool,

@@ -2,9 +2,9 @@
 //!
 //! A keyword that cannot be translated is dropped: arguments are always held against the schema itself.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
-use adjutant_llm::{Block, ToolDecl};
+use adjutant_llm::{Call, ToolDecl, ToolName};
 use serde_json::{Map, Value, json};
 
 use super::MAX_DEPTH;
@@ -54,20 +54,22 @@ pub(super) fn portable<'a>(schema: &'a Value, original: &Value) -> Cow<'a, Value
     }
 }
 
-/// Gives a call the property keys of its tool back. `None` if the tool was declared with its own keys.
-pub(crate) fn restore_keys(block: &Block, tools: &[ToolDecl]) -> Option<Block> {
-    let Block::Call(call) = block else {
-        return None;
-    };
+/// True if one of the tools has this name and property keys that vendors refuse.
+pub(crate) fn has_renamed_keys(name: &ToolName, tools: &[ToolDecl]) -> bool {
+    let tool = tools.iter().find(|tool| tool.name == *name);
+    tool.is_some_and(|tool| has_bad_key(&tool.schema, 0))
+}
+
+/// Returns the arguments of a call with the property keys of its tool. `None` if the tool was declared with its own keys.
+pub(crate) fn restore_keys(call: &Call, tools: &[ToolDecl]) -> Option<Arc<str>> {
     let tool = tools.iter().find(|tool| tool.name == call.name)?;
     if !has_bad_key(&tool.schema, 0) {
         return None;
     }
     let mut args = serde_json::from_str::<Value>(&call.args).ok()?;
     Renames::new(&tool.schema).restore(&mut args);
-    let mut call = call.clone();
-    call.args = args.to_string().into();
-    Some(Block::Call(call))
+    let args = args.to_string();
+    (*args != *call.args).then(|| args.into())
 }
 
 /// The property keys that vendors refuse, and the keys in their place.
@@ -306,7 +308,7 @@ fn is_regex(pattern: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use adjutant_llm::{Call, CallId};
+    use adjutant_llm::CallId;
 
     use super::*;
 
@@ -437,13 +439,10 @@ mod tests {
         let args = json!({"_filter_2": "a", "_filter": "b", "k".repeat(56): [{"x_": 1, "ok": 2}]})
             .to_string();
         let tools = [tool];
-        let restored = restore_keys(&Block::Call(Call::new(id, "odata", args)), &tools);
-        let Some(Block::Call(call)) = restored else {
-            unreachable!("a call")
-        };
+        let restored = restore_keys(&Call::new(id, "odata", args), &tools);
         let expect = json!({"$filter": "a", "_filter": "b", &long: [{"x<": 1, "ok": 2}]});
-        assert_eq!(*call.args, expect.to_string());
-        let other = Block::Call(Call::new(id, "odata", "x"));
+        assert_eq!(restored.as_deref(), Some(&*expect.to_string()));
+        let other = Call::new(id, "odata", "x");
         assert_eq!(restore_keys(&other, &tools), None);
     }
 }

@@ -5,7 +5,8 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_llm::{
-    Call, CallResult, ErrorKind, Reply, Request, Script, Thinking, ToolDecl, Usage,
+    Call, CallResult, Content, ErrorKind, Image, Reply, Request, Retry, Script, Source, Thinking,
+    ToolDecl, Usage, UserMessage,
 };
 use serde_json::{Value, json};
 
@@ -219,10 +220,11 @@ pub(super) async fn failed_generation(subject: &dyn Subject) -> Verdict {
         body: Some(body.to_string().into()),
     };
     let script = || Script::new().call("look", json!({"city": "Bonn"}));
-    let stage = HazardStage::broken(subject, Limits::patient(), [script(), script()], |it| {
+    let mut stage = HazardStage::broken(subject, Limits::patient(), [script(), script()], |it| {
         it.fault(0, refused)
     })
     .await?;
+    stage.model = Arc::new(Retry::new(Arc::clone(&stage.model)));
     let reply = stage.reply(with_tools()).await?;
     same("the calls", reply.calls().count(), 1)?;
     same("the requests", stage.server.request_count(), 2)?;
@@ -231,6 +233,40 @@ pub(super) async fn failed_generation(subject: &dyn Subject) -> Verdict {
         stage.sent(1)?,
         stage.sent(0)?,
     )
+}
+
+pub(super) async fn refused_media(subject: &dyn Subject) -> Verdict {
+    // Anthropic and OpenAI.
+    for text in [
+        "messages.0.content.1.image.source.base64: The image was specified using the image/png media type, but the image appears to be a image/webp image",
+        "Could not process image",
+        "The image data you provided does not represent a valid image. Please check your input and try again.",
+    ] {
+        let body =
+            json!({"type": "error", "error": {"message": text, "type": "invalid_request_error"}});
+        let fault = Fault::Status {
+            code: 400,
+            headers: vec![("content-type".into(), "application/json".into())],
+            body: Some(body.to_string().into()),
+        };
+        let scripts = [Script::new().text("Never said.")];
+        let stage = HazardStage::broken(subject, Limits::patient(), scripts, |it| {
+            it.fault_all(fault)
+        })
+        .await?;
+        let mut message = UserMessage::text("What is this?");
+        message.content.push(Content::Image(Image {
+            media_type: "image/png".into(),
+            source: Source::Base64 {
+                data: "iVBORw0KGgo=".into(),
+            },
+        }));
+        let error = stage.ask(Request::new().user(message)).await.error(&[])?;
+        ensure(error.details().refused.is_some(), || {
+            format!("the error does not name the media: {error}")
+        })?;
+    }
+    Ok(())
 }
 
 pub(super) async fn overflow_texts(subject: &dyn Subject) -> Verdict {

@@ -86,7 +86,7 @@ impl Decoder {
                 if !open.args.is_empty() {
                     out.push_back(Chunk::Delta {
                         block,
-                        text: open.args.as_str().to_owned(),
+                        text: open.args.shown().to_owned(),
                     });
                 }
             }
@@ -102,8 +102,9 @@ impl Decoder {
         }
         open.has_args |= function.arguments.is_some();
         if let Some(text) = function.arguments.filter(|text| !text.is_empty()) {
-            open.args.push(&text);
-            if let Some((block, _)) = &open.named {
+            if open.args.push(&text)
+                && let Some((block, _)) = &open.named
+            {
                 out.push_back(Chunk::Delta {
                     block: *block,
                     text: text.into_owned(),
@@ -154,6 +155,13 @@ impl Decoder {
                 }
                 return Err(protocol("a call names no tool"));
             };
+            let rest = open.args.rest();
+            if !rest.is_empty() {
+                out.push_back(Chunk::Delta {
+                    block,
+                    text: rest.to_owned(),
+                });
+            }
             let has_extra = open.extra_content.is_some() || !self.details.is_empty();
             let extra = if has_extra {
                 self.extra(open.extra_content)

@@ -17,10 +17,11 @@ use super::{
 };
 use crate::{
     dialect::{CallIds, RoleOrder, ThinkingReplay},
-    pieces::{Args, Piece, changed, media_type, name},
+    pieces::{Args, Piece, changed, media_type},
     projection::{self, ProjectedReply, ProjectedResult},
     segments::{Role, Tail, write},
     text::Few,
+    tool_names::declared_name,
 };
 
 /// Tool messages hold text only, so their media follow in a message of the user.
@@ -74,7 +75,7 @@ impl Encoder {
                 id: self.id(call, related, tail),
                 kind: "function",
                 function: Function {
-                    name: name(call, 64),
+                    name: declared_name(call.name.as_str()),
                     arguments: arguments(args),
                 },
                 extra_content: extra.get("extra_content").unwrap_or(&Value::Null),
@@ -188,7 +189,10 @@ impl Encoder {
             } else {
                 Content::Text(said)
             };
-            let name = self.dialect.result_names.then(|| name(answer.call, 64));
+            let name = self
+                .dialect
+                .result_names
+                .then(|| declared_name(answer.call.name.as_str()));
             let message = wire::Answer {
                 tool_call_id: self.id(answer.call, related, tail),
                 name,
