@@ -8,34 +8,34 @@ pub(crate) struct PartialArgs {
     text: String,
     /// The offset at which the last piece begins.
     last: usize,
-    /// The length of the text from which on pieces may repeat what they follow; nothing behind it is shown as a delta.
-    shown: Option<usize>,
+    /// The length of the arguments in deltas, if the pieces after them may be repetitions.
+    streamed: Option<usize>,
 }
 
 impl PartialArgs {
-    /// Adds a piece. False if it may repeat the pieces before it: then it is not shown as a delta.
+    /// Adds a piece. Returns false if it may be a repetition, which is no delta.
     pub(crate) fn push(&mut self, piece: &str) -> bool {
         if piece.is_empty() {
             return false;
         }
         let may_repeat =
             || piece.starts_with(&self.text) || piece.starts_with('{') && is_object(&self.text);
-        if self.shown.is_none() && !self.text.is_empty() && may_repeat() {
-            self.shown = Some(self.text.len());
+        if self.streamed.is_none() && !self.text.is_empty() && may_repeat() {
+            self.streamed = Some(self.text.len());
         }
         self.last = self.text.len();
         self.text.push_str(piece);
-        self.shown.is_none()
+        self.streamed.is_none()
     }
 
-    /// The pieces that are shown as deltas.
-    pub(crate) fn shown(&self) -> &str {
-        &self.text[..self.shown.unwrap_or(self.text.len())]
+    /// The arguments in deltas so far.
+    pub(crate) fn deltas(&self) -> &str {
+        &self.text[..self.streamed.unwrap_or(self.text.len())]
     }
 
-    /// The end of the arguments that was not shown as a delta.
+    /// The end of the arguments that is missing in the deltas.
     pub(crate) fn rest(&self) -> &str {
-        self.whole().strip_prefix(self.shown()).unwrap_or_default()
+        self.whole().strip_prefix(self.deltas()).unwrap_or_default()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -16,7 +16,7 @@ const DIGITS: usize = 6;
 
 /// Returns the name under which a tool is declared and its calls are sent back. Names of calls are cleaned too: models
 /// make up names that no vendor takes in a history.
-pub fn declared_name(name: &str) -> Cow<'_, str> {
+pub fn wire_name(name: &str) -> Cow<'_, str> {
     if is_valid(name) {
         return Cow::Borrowed(name);
     }
@@ -35,9 +35,8 @@ pub fn declared_name(name: &str) -> Cow<'_, str> {
 
 /// Returns the name of the tool that was declared under this name, or `None` if it was declared under its own.
 pub(crate) fn original<'a>(name: &str, tools: &'a [ToolDecl]) -> Option<&'a ToolName> {
-    let is_it = |tool: &&ToolDecl| {
-        !is_valid(tool.name.as_str()) && declared_name(tool.name.as_str()) == name
-    };
+    let is_it =
+        |tool: &&ToolDecl| !is_valid(tool.name.as_str()) && wire_name(tool.name.as_str()) == name;
     tools.iter().find(is_it).map(|tool| &tool.name)
 }
 
@@ -52,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn declared_name_keeps_valid_names_and_makes_others_valid_and_distinct() {
+    fn wire_name_keeps_valid_names_and_makes_others_valid_and_distinct() {
         let long = "n".repeat(65);
         let table = [
             ("read_file", true),
@@ -70,7 +69,7 @@ mod tests {
         ];
         let mut seen = std::collections::BTreeSet::new();
         for (name, is_kept) in table {
-            let declared = declared_name(name);
+            let declared = wire_name(name);
             assert_eq!(declared == name, is_kept, "{name}");
             assert!(is_valid(&declared), "{name}: {declared}");
             let tools = [ToolDecl {

@@ -122,5 +122,5 @@ pub use crate::{
     segments::{Encode, Messages, Tail, member, write},
     sse::{Frame, Framing},
     text::Few,
-    tool_names::declared_name,
+    tool_names::wire_name,
 };

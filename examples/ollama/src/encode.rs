@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use adjutant_llm::{Cache, Effort, Entry, ModelInfo, Request, Source, ToolChoice, Warning};
 use adjutant_providers::wire::{
     Effective, Encode, Few, Messages, Piece, ProjectedEntry, ProjectedReply, ReplyPart, Tail,
-    changed, declared_name, effective, extra, member, shown, warn, write,
+    changed, effective, extra, member, shown, warn, wire_name, write,
 };
 use serde_json::{Map, Value, json};
 
@@ -134,9 +134,9 @@ impl Ollama {
                 ReplyPart::Text { text, .. } => message.content.to_mut().push_str(text),
                 ReplyPart::Thinking(thinking) => message.thinking.to_mut().push_str(&thinking.text),
                 ReplyPart::Call { call, args, .. } => message.tool_calls.push(Call {
-                    id: call.id,
+                    id: call_id(call),
                     function: Function {
-                        name: declared_name(call.name.as_str()),
+                        name: wire_name(call.name.as_str()),
                         arguments: *args,
                     },
                 }),
@@ -148,12 +148,12 @@ impl Ollama {
         }
         tail.push(&message);
         for result in said.results.iter() {
-            let tool_name = Some(declared_name(result.call.name.as_str()));
+            let tool_name = Some(wire_name(result.call.name.as_str()));
             let answer = self.user(&result.pieces, warnings);
             tail.push(&Message {
                 role: "tool",
                 tool_name,
-                tool_call_id: Some(result.call.id),
+                tool_call_id: Some(call_id(result.call)),
                 ..answer
             });
         }
@@ -184,7 +184,7 @@ impl Encode for Ollama {
             let tools = request.tools.iter().map(|it| Tool {
                 kind: "function",
                 function: Declaration {
-                    name: declared_name(it.name.as_str()),
+                    name: wire_name(it.name.as_str()),
                     description: &it.description,
                     parameters: &it.schema,
                 },
@@ -212,5 +212,13 @@ impl Encode for Ollama {
             ProjectedEntry::User(pieces) => tail.push(&self.user(&pieces, warnings)),
             ProjectedEntry::Turn(said) => self.turn(&said, tail, warnings),
         }
+    }
+}
+
+/// The id that the server gave a call, or ours if it gave none.
+fn call_id(call: &adjutant_llm::Call) -> Cow<'_, str> {
+    match &call.wire_id {
+        Some(id) => Cow::Borrowed(id),
+        None => Cow::Owned(call.id.to_string()),
     }
 }

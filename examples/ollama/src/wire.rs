@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use adjutant_llm::CallId;
 use adjutant_providers::wire::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
@@ -22,12 +21,12 @@ pub(crate) struct Message<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tool_name: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) tool_call_id: Option<CallId>,
+    pub(crate) tool_call_id: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Call<'a> {
-    pub(crate) id: CallId,
+    pub(crate) id: Cow<'a, str>,
     pub(crate) function: Function<'a>,
 }
 

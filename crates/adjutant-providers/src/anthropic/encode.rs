@@ -28,7 +28,7 @@ use crate::{
     segments::{Encode, Messages, Role, Tail, write},
     strict,
     text::Few,
-    tool_names::declared_name,
+    tool_names::wire_name,
 };
 
 /// The largest number of characters of an id that goes back.
@@ -206,7 +206,7 @@ impl Encoder {
         let mut blocks: Vec<Value> = Vec::new();
         blocks.extend(change.added.iter().map(|tool| match is_own {
             true => definition(json!(Tool::new(tool, &strict::for_tool(&tool.schema)))),
-            false => addition(reference(&declared_name(tool.name.as_str()))),
+            false => addition(reference(&wire_name(tool.name.as_str()))),
         }));
         if is_own && is_theirs {
             blocks.extend(change.server_tools.iter().cloned().map(definition));
@@ -219,7 +219,7 @@ impl Encoder {
         }
         let removed_server_tools = change.removed_server_tools.iter().filter(|_| is_theirs);
         blocks.extend(change.removed.iter().chain(removed_server_tools).map(
-            |name| json!({"type": "tool_removal", "tool": reference(&declared_name(name.as_str()))}),
+            |name| json!({"type": "tool_removal", "tool": reference(&wire_name(name.as_str()))}),
         ));
         if !blocks.is_empty() {
             out.push(b',');
@@ -345,7 +345,7 @@ fn part<'a>(
         projection::ReplyPart::Thinking(thinking) => replayed(thinking),
         projection::ReplyPart::Call { call, args, extra } => Some(Part::ToolUse {
             id: call_id(call),
-            name: declared_name(call.name.as_str()),
+            name: wire_name(call.name.as_str()),
             input: args,
             caller: extra.get("caller"),
         }),

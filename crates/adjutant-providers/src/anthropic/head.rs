@@ -17,7 +17,7 @@ use crate::{
     options::{self, Effective},
     segments::{Encode, member, write},
     strict,
-    tool_names::declared_name,
+    tool_names::wire_name,
 };
 
 /// Extra fields that would contradict the request.
@@ -312,7 +312,7 @@ fn choice<'a>(
             ("auto", None)
         }
         ToolChoice::Required => ("any", None),
-        ToolChoice::Named(name) => ("tool", Some(declared_name(name.as_str()))),
+        ToolChoice::Named(name) => ("tool", Some(wire_name(name.as_str()))),
         _ => ("auto", None),
     };
     let disable_parallel_tool_use = options.sequential_calls && kind != "none";

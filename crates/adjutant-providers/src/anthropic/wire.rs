@@ -12,7 +12,7 @@ use crate::{
     host::Site,
     pieces::Args,
     text::{Index, Loose, Text},
-    tool_names::declared_name,
+    tool_names::wire_name,
 };
 
 /// A block of a message.
@@ -92,7 +92,7 @@ pub(super) struct Tool<'a> {
 impl<'a> Tool<'a> {
     pub(super) fn new(tool: &'a ToolDecl, input_schema: &'a Value) -> Self {
         Self {
-            name: declared_name(tool.name.as_str()),
+            name: wire_name(tool.name.as_str()),
             description: &tool.description,
             input_schema,
             defer_loading: false,

@@ -14,7 +14,7 @@ use crate::{
     counts::{InputDetails, OutputDetails, count, loose},
     escape,
     text::{Few, Fill, Index, Loose, Place, Text},
-    tool_names::declared_name,
+    tool_names::wire_name,
 };
 
 /// A message of a request.
@@ -339,7 +339,7 @@ impl Id<'_> {
             Id::Nine(id) => nine(id),
             Id::Named(call) => format!(
                 "functions.{}:{}",
-                declared_name(call.name.as_str()),
+                wire_name(call.name.as_str()),
                 number(call.id)
             ),
         }

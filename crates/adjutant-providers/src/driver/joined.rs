@@ -20,7 +20,7 @@ pub(crate) struct Joined<D> {
     decoder: D,
     /// The tools of the request, and the tools that messages added.
     tools: [Arc<[ToolDecl]>; 2],
-    /// The open calls of tools with renamed keys. Their arguments are shown when they are complete.
+    /// The open calls of tools with renamed keys. Their arguments are one delta, when they are complete.
     renamed: Vec<u32>,
     /// True if a call got a name or keys back.
     is_restored: bool,
@@ -170,13 +170,13 @@ impl<D: Decode> Joined<D> {
             }
         }
         if has_renamed {
-            self.show_whole(out, before);
+            self.merge_deltas(out, before);
         }
     }
 
     /// Replaces the deltas of calls with renamed keys by one with the restored arguments.
     #[cold]
-    fn show_whole(&mut self, out: &mut VecDeque<Chunk>, before: usize) {
+    fn merge_deltas(&mut self, out: &mut VecDeque<Chunk>, before: usize) {
         for chunk in out.split_off(before) {
             match &chunk {
                 Chunk::Delta { block, .. } if self.renamed.contains(block) => continue,

@@ -18,7 +18,7 @@ use crate::{
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
     text::Few,
-    tool_names::declared_name,
+    tool_names::wire_name,
 };
 
 /// The member that holds a part's signature, on the wire and in the stored data.
@@ -124,7 +124,7 @@ impl Encoder {
                 unsigned = None;
                 let call = FunctionCall {
                     id: call_id(call, by, &mut tail.their_ids),
-                    name: declared_name(call.name.as_str()),
+                    name: wire_name(call.name.as_str()),
                     args,
                 };
                 Some(Part {
@@ -168,7 +168,7 @@ impl Encoder {
             let has_media = !nested.is_empty() || attached.len() > before;
             let response = outcome(texts, has_media, answer.is_error);
             let id = call_id(answer.call, by, &mut tail.their_ids);
-            let name = declared_name(answer.call.name.as_str());
+            let name = wire_name(answer.call.name.as_str());
             parts.push(part(Payload::FunctionResponse(FunctionResponse {
                 id,
                 name,

@@ -15,7 +15,7 @@ use crate::{
     options::{self, Effective},
     segments::{self, member},
     strict,
-    tool_names::declared_name,
+    tool_names::wire_name,
 };
 
 /// Extra fields that would contradict the request.
@@ -104,7 +104,7 @@ fn declaration(tool: &ToolDecl) -> Declaration<'_> {
     let parameters_json_schema =
         schema::has_members(&tool.schema).then(|| strict::for_tool(&tool.schema));
     Declaration {
-        name: declared_name(tool.name.as_str()),
+        name: wire_name(tool.name.as_str()),
         description: &tool.description,
         parameters_json_schema,
     }
@@ -120,7 +120,7 @@ fn tool_config(
         ToolChoice::None => Some(json!({"mode": "NONE"})),
         ToolChoice::Required => Some(json!({"mode": "ANY"})),
         ToolChoice::Named(name) => {
-            Some(json!({"mode": "ANY", "allowedFunctionNames": [declared_name(name.as_str())]}))
+            Some(json!({"mode": "ANY", "allowedFunctionNames": [wire_name(name.as_str())]}))
         }
         _ => None,
     };

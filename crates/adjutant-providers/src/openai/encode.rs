@@ -18,7 +18,7 @@ use crate::{
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult, ReplyPart},
     segments::{Encode, Messages, Role, Tail, member, write},
     strict,
-    tool_names::declared_name,
+    tool_names::wire_name,
 };
 
 /// Extra fields that would contradict the request.
@@ -258,7 +258,7 @@ fn tools(request: &Request, options: &Effective<'_>, out: &mut Vec<u8>) {
                 member(
                     out,
                     "tool_choice",
-                    &json!({"type": "function", "name": declared_name(name.as_str())}),
+                    &json!({"type": "function", "name": wire_name(name.as_str())}),
                 );
             }
             _ => {}
@@ -270,7 +270,7 @@ fn tools(request: &Request, options: &Effective<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"tools\":");
     let declared = ours.iter().map(|tool| {
         let (name, parameters) = (
-            declared_name(tool.name.as_str()),
+            wire_name(tool.name.as_str()),
             strict::for_tool(&tool.schema),
         );
         Tool::Function {
@@ -373,7 +373,7 @@ fn items<'a>(
             ReplyPart::Call { call, args, extra } => items.push(Item::FunctionCall {
                 id: id(extra, "fc"),
                 call_id: call_id(call),
-                name: declared_name(call.name.as_str()),
+                name: wire_name(call.name.as_str()),
                 arguments: arguments(args),
                 namespace: extra.get("namespace"),
                 caller: extra.get("caller"),

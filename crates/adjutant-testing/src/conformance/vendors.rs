@@ -36,7 +36,7 @@ fn calls(reply: &Reply) -> Vec<(String, String)> {
     reply.calls().map(pair).collect()
 }
 
-/// Plays two calls with these bytes replaced, and expects both.
+/// Replaces bytes in a reply with two calls, and expects both calls.
 async fn both_calls(subject: &dyn Subject, faults: &[Fault]) -> Verdict {
     let breaks = |setup: Setup| {
         let faults = faults.iter().cloned();
@@ -52,7 +52,7 @@ async fn both_calls(subject: &dyn Subject, faults: &[Fault]) -> Verdict {
     same("the calls", calls(&reply), expected)
 }
 
-pub(super) async fn drifting_index(subject: &dyn Subject) -> Verdict {
+pub(super) async fn index_drift(subject: &dyn Subject) -> Verdict {
     let drifts = [
         replace(r#"{"index":0,"function""#, r#"{"index":7,"function""#),
         replace(r#"{"index":1,"function""#, r#"{"index":8,"function""#),
@@ -68,7 +68,7 @@ pub(super) async fn text_index(subject: &dyn Subject) -> Verdict {
     both_calls(subject, &texts).await
 }
 
-pub(super) async fn shared_index(subject: &dyn Subject) -> Verdict {
+pub(super) async fn same_index(subject: &dyn Subject) -> Verdict {
     both_calls(subject, &[replace(r#"[{"index":1,"#, r#"[{"index":0,"#)]).await
 }
 
@@ -208,7 +208,7 @@ pub(super) async fn late_usage(subject: &dyn Subject) -> Verdict {
     )
 }
 
-pub(super) async fn failed_generation(subject: &dyn Subject) -> Verdict {
+pub(super) async fn generation_error(subject: &dyn Subject) -> Verdict {
     // As Groq refuses it, and as Gemini ends such a reply.
     let body = json!({"error": {
         "message": "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
@@ -235,7 +235,7 @@ pub(super) async fn failed_generation(subject: &dyn Subject) -> Verdict {
     )
 }
 
-pub(super) async fn refused_media(subject: &dyn Subject) -> Verdict {
+pub(super) async fn media_error(subject: &dyn Subject) -> Verdict {
     // Anthropic and OpenAI.
     for text in [
         "messages.0.content.1.image.source.base64: The image was specified using the image/png media type, but the image appears to be a image/webp image",
@@ -295,7 +295,7 @@ pub(super) async fn overflow_texts(subject: &dyn Subject) -> Verdict {
     Ok(())
 }
 
-/// A request with one tool of this name, whose arguments have these properties.
+/// A request with one tool: its name, and the properties of its arguments.
 fn with_tool(name: &str, properties: Value) -> Request {
     let schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
     hello().tools([ToolDecl {
@@ -305,9 +305,9 @@ fn with_tool(name: &str, properties: Value) -> Request {
     }])
 }
 
-/// Asks with a tool, which the provider calls under the name and with the only key that it was shown. Returns the tool as
-/// it was shown, after the call has come back and gone there again.
-async fn call_as_shown(subject: &dyn Subject, request: Request) -> Result<ToolDecl, String> {
+/// Sends a tool, lets the provider call it with the name and key of the declaration, and sends the call back. Returns the
+/// declaration.
+async fn round_trip(subject: &dyn Subject, request: Request) -> Result<ToolDecl, String> {
     let shown = |request: &Request| -> (String, String) {
         let tool = request.tools.first();
         let key = tool.and_then(|tool| {
@@ -349,7 +349,7 @@ async fn call_as_shown(subject: &dyn Subject, request: Request) -> Result<ToolDe
 pub(super) async fn tuple_schema(subject: &dyn Subject) -> Verdict {
     let tuple = json!({"type": "array", "items": [{"type": "string"}, {"type": "integer"}], "additionalItems": false});
     let request = with_tool("look", json!({"city": {"type": "string"}, "pair": tuple}));
-    let tool = call_as_shown(subject, request).await?;
+    let tool = round_trip(subject, request).await?;
     let pair = &tool.schema["properties"]["pair"];
     ensure(
         !pair["items"].is_array() || subject.oracle().is_some(),
@@ -361,7 +361,7 @@ pub(super) async fn property_keys(subject: &dyn Subject) -> Verdict {
     let long = "k".repeat(80);
     for key in ["año", "a b", "$ref", "", &long] {
         let request = with_tool("look", json!({key: {"type": "string"}}));
-        let tool = call_as_shown(subject, request).await?;
+        let tool = round_trip(subject, request).await?;
         let keys = tool.schema["properties"].as_object();
         let fits = |it: char| it.is_ascii_alphanumeric() || "_.-".contains(it);
         let is_good = |key: &String| (1..=64).contains(&key.len()) && key.chars().all(fits);
@@ -376,7 +376,7 @@ pub(super) async fn property_keys(subject: &dyn Subject) -> Verdict {
 pub(super) async fn tool_names(subject: &dyn Subject) -> Verdict {
     for name in ["math.factorial", "rechne aus", "größe", &"n".repeat(80)] {
         let request = with_tool(name, json!({"city": {"type": "string"}}));
-        call_as_shown(subject, request).await?;
+        round_trip(subject, request).await?;
     }
     Ok(())
 }

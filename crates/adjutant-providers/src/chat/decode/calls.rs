@@ -86,7 +86,7 @@ impl Decoder {
                 if !open.args.is_empty() {
                     out.push_back(Chunk::Delta {
                         block,
-                        text: open.args.shown().to_owned(),
+                        text: open.args.deltas().to_owned(),
                     });
                 }
             }

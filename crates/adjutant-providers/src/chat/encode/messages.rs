@@ -21,7 +21,7 @@ use crate::{
     projection::{self, ProjectedReply, ProjectedResult},
     segments::{Role, Tail, write},
     text::Few,
-    tool_names::declared_name,
+    tool_names::wire_name,
 };
 
 /// Tool messages hold text only, so their media follow in a message of the user.
@@ -75,7 +75,7 @@ impl Encoder {
                 id: self.id(call, related, tail),
                 kind: "function",
                 function: Function {
-                    name: declared_name(call.name.as_str()),
+                    name: wire_name(call.name.as_str()),
                     arguments: arguments(args),
                 },
                 extra_content: extra.get("extra_content").unwrap_or(&Value::Null),
@@ -192,7 +192,7 @@ impl Encoder {
             let name = self
                 .dialect
                 .result_names
-                .then(|| declared_name(answer.call.name.as_str()));
+                .then(|| wire_name(answer.call.name.as_str()));
             let message = wire::Answer {
                 tool_call_id: self.id(answer.call, related, tail),
                 name,

@@ -20,7 +20,7 @@ use crate::{
     pieces::format_name,
     segments::member,
     strict,
-    tool_names::declared_name,
+    tool_names::wire_name,
 };
 
 /// The largest number of stop texts that are sent. Source: the error "Expected an array with maximum length 4",
@@ -222,7 +222,7 @@ impl<'a> BodyFields<'a> {
         let declare = |it: &'a ToolDecl| Tool::Ours {
             kind: "function",
             function: Declaration {
-                name: declared_name(it.name.as_str()),
+                name: wire_name(it.name.as_str()),
                 description: &it.description,
                 parameters: strict::for_tool(&it.schema),
             },
@@ -248,7 +248,7 @@ impl<'a> BodyFields<'a> {
             (ToolChoice::Named(name), _) if self.dialect.choice_named => {
                 self.add(
                     "tool_choice",
-                    &json!({"type": "function", "function": {"name": declared_name(name.as_str())}}),
+                    &json!({"type": "function", "function": {"name": wire_name(name.as_str())}}),
                 );
             }
             (ToolChoice::Required, Some(word)) => self.add("tool_choice", word),
