@@ -1,6 +1,7 @@
 //! Compaction: when the context window fills, the beginning of the view gives way to a summary of it.
 //!
-//! The history keeps everything; only the view is folded. What to fold is a `Cut`, the summary is in `summary.rs`.
+//! The history keeps all entries; only the view is compacted. A `Cut` selects the entries; the summary is in
+//! `summary.rs`.
 
 pub(super) mod summary;
 
@@ -27,7 +28,8 @@ const MAX_FAILURES: u32 = 3;
 /// The largest ratio of a provider's count to the estimate.
 const MAX_RATIO: f64 = 4.0;
 
-/// Folds the beginning of the view into a summary when the window fills, or when the provider says that it has.
+/// Replaces the oldest entries of the view with a summary when the window fills up, or when the provider reports that
+/// it is full.
 ///
 /// The newest entries stay, and so do the newest prompt and pinned entries. Shape of its parameters: an object with any
 /// of `threshold`, `reserve_tokens`, `keep_recent_tokens`, `pinned_share`, `min_gain`, `max_summary_tokens`,
@@ -50,14 +52,14 @@ pub struct Compact {
     pub max_summary_tokens: u64,
     /// The number of failures in a run after which it waits for the next run, or for real growth; 3.
     pub max_failures: u32,
-    /// The kind of text that stands for the entries that give way; a summary.
+    /// The kind of text that replaces the removed entries; a summary.
     pub strategy: Strategy,
     /// The model that writes summaries; the agent's own by default.
     #[serde(skip)]
     pub model: Option<Arc<dyn Model>>,
 }
 
-/// The kind of text that stands for the entries that give way.
+/// The kind of text that replaces the removed entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -65,7 +67,7 @@ pub enum Strategy {
     /// A summary that a model writes.
     #[default]
     Summarise,
-    /// A note that says how many there were; no model is asked.
+    /// A note with their number; no model is called.
     Truncate,
 }
 
@@ -92,7 +94,7 @@ impl Compact {
         window > 0 && cx.tokens >= share(window, self.threshold).min(room)
     }
 
-    /// What is folded now.
+    /// The entries to remove now.
     fn cut(&self, cx: &EffectContext<'_>, ratio: f64) -> Option<Cut> {
         let window = window(cx);
         let recent = self.keep_recent_tokens.min(window / 4);
@@ -105,7 +107,7 @@ impl Compact {
         )
     }
 
-    /// Returns the text that stands for the folded entries, its author, and its usage.
+    /// Returns the text that replaces the removed entries, its author, and its usage.
     async fn text(&self, cx: &EffectContext<'_>, cut: &Cut, ratio: f64) -> Result<Written, String> {
         if self.strategy == Strategy::Truncate {
             return Ok(Written {
@@ -204,7 +206,7 @@ impl Compact {
 
     /// Something must go, or the run fails: a summary if there is one, and if not a note, unless another step makes room.
     async fn at_once(&self, cx: EffectContext<'_>, state: State, ratio: f64) -> Vec<Action> {
-        // What failed is not paid for again in every turn: the next step is cheaper.
+        // A failed strategy is not paid for in every turn: the next step is cheaper.
         let is_idle = state.failures >= self.max_failures || !state.has_grown(&cx, ratio);
         if cx.falls_back && self.strategy == Strategy::Summarise && is_idle {
             return Vec::new();
@@ -247,7 +249,7 @@ impl State {
     }
 }
 
-/// The text that stands for the folded entries.
+/// The text that replaces the removed entries.
 struct Written {
     text: Arc<str>,
     usage: Option<Usage>,
@@ -293,8 +295,7 @@ fn ratio(cx: &EffectContext<'_>) -> f64 {
     (counted as f64 / cx.view.items().tokens().max(1) as f64).clamp(1.0, MAX_RATIO)
 }
 
-/// Returns the number of tokens that the model really takes, as far as that is known: a request that did not fit was
-/// too large.
+/// Returns the number of tokens that the model accepts, as learned from requests that it refused as too large.
 fn window(cx: &EffectContext<'_>) -> u64 {
     match cx.phase {
         Phase::Overflow(overflow) => {
@@ -309,7 +310,7 @@ fn window(cx: &EffectContext<'_>) -> u64 {
     }
 }
 
-/// A share of a number of tokens; a share that is none counts as 0.
+/// A fraction of a number of tokens; NaN and negative fractions count as 0.
 fn share(of: u64, share: f64) -> u64 {
     (of as f64 * share.clamp(0.0, 1.0)) as u64
 }

@@ -4,7 +4,7 @@ use adjutant_agent::effects::EffectRegistry;
 
 use crate::{compact::Compact, window::SlidingWindow};
 
-/// Adds the kinds of effects that stand here, `compact` and `sliding_window`, to those that a registry knows.
+/// Registers the effects of this crate, `compact` and `sliding_window`.
 #[must_use]
 pub fn register(registry: EffectRegistry) -> EffectRegistry {
     registry

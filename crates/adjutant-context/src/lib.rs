@@ -1,4 +1,4 @@
-//! Context that a model looks after: conversations summarised as they grow, and memories of what was learned.
+//! Context management with models: summaries of long conversations, and memories of facts.
 
 #![doc = include_str!("../README.md")]
 

@@ -1,4 +1,4 @@
-//! Memories of what was learned beyond a session: kept for an owner, recalled into requests, extracted by a model.
+//! Long-term memory: facts with owners, recalled into requests and extracted by a model.
 
 mod background;
 mod decide;

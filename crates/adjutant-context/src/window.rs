@@ -1,4 +1,5 @@
-//! The effect `sliding_window`: the newest is shown as it is, what came before with short results, the rest as a summary.
+//! The effect `sliding_window`: full entries at the end, entries with short results before them, and a summary of the
+//! rest.
 
 use std::sync::Arc;
 
@@ -14,9 +15,9 @@ use serde_json::json;
 use crate::compact::summary::Ask;
 
 const KIND: &str = "sliding_window";
-/// The number of characters of a result that are shown in the middle zone.
+/// The number of characters of a result that are kept in the middle zone.
 const MEDIUM_CHARS: usize = 200;
-/// The smallest gain of a step, as a share of what is shown.
+/// The smallest gain of a step, as a fraction of the view.
 const MIN_GAIN: f64 = 0.25;
 /// The largest number of tokens of a summary.
 const MAX_SUMMARY_TOKENS: u64 = 4_096;
@@ -27,22 +28,22 @@ const PINNED_PART: u64 = 5;
 
 /// Moves a window over the conversation, once it fills the model's.
 ///
-/// The newest entries stay as they are. Those before them keep 200 characters of each successful result. What is
-/// older is folded into a summary that a model writes, earlier summaries included; the newest message of the user and
-/// pinned entries stay. If the model fails, the old entries stay; after three failures it is not asked again in the
-/// run. Results never lose their calls. Nothing moves unless the gain is worth it.
+/// The newest entries stay unchanged. The ones before them keep 200 characters of each successful result. Older
+/// entries are replaced by a summary that a model writes, including earlier summaries; the user's newest message and
+/// pinned entries stay. If the model fails, the old entries stay; after three failures it is not called again in the
+/// run. Results never lose their calls. The view changes only if the gain is large enough.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SlidingWindow {
     /// The share of the window that must be full; 0.7, and 0 for never.
     pub threshold: f64,
-    /// The number of the newest entries that are shown as they are; 10.
+    /// The number of newest entries that stay unchanged; 10.
     pub recent: usize,
-    /// The number of entries before them that are shown with short results; 10.
+    /// The number of entries before them that keep short results; 10.
     pub medium: usize,
-    /// The share that a step must gain of what is shown, 0 to 1; 0.25.
+    /// The smallest gain of a step, as a fraction of the view, 0 to 1; 0.25.
     pub min_gain: f64,
-    /// The model that writes summaries; without it, the default, the one that is asked in the turn.
+    /// The model that writes summaries; by default, the model of the turn.
     #[serde(skip)]
     pub model: Option<Arc<dyn Model>>,
 }
@@ -64,7 +65,7 @@ impl SlidingWindow {
         })
     }
 
-    /// Folds what is older than both zones; an error says why there is no summary.
+    /// Summarizes the entries before both zones; the error gives the reason why there is no summary.
     async fn fold(&self, cx: &EffectContext<'_>, cut: Cut) -> Result<(Edit, u64), String> {
         let model = self.model.as_ref().unwrap_or(cx.model);
         let ask = Ask {

@@ -1,5 +1,5 @@
-//! Children of sessions on workers: each is a session that begins with its order, and whose end answers the pause of its
-//! parent. What came of a child stands in its log alone: what is posted of it only spares the parent a look.
+//! Children of sessions on workers: each is a session that begins with its order, and whose end answers the pause of
+//! its parent. The outcome of a child is only in its log; its post just saves the parent from reading it.
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
@@ -21,24 +21,24 @@ const ORDER: &str = "child.ordered";
 const VERSION: u32 = 1;
 /// The thread of the first agent of a session.
 const ROOT: &str = "main";
-/// The largest number of characters of an answer that are told to the parent.
+/// The largest number of characters of an answer to the parent.
 const MAX_TOLD: usize = 100_000;
-/// How often a storage that is away is asked again, and the first pause; each is twice the one before. Half a minute: the run cannot
-/// go on without that storage either.
+/// The number of retries of a storage that is down, and the first delay, which doubles each time. In total half a
+/// minute: the run cannot continue without that storage either.
 const TRIES: (u32, Duration) = (9, Duration::from_millis(50));
 
 /// Children run as sessions of a journal, wherever a worker is free.
 ///
-/// The agents that a [`Fleet`](crate::Fleet) over this journal is given must be those of its children too:
-/// [`ChildRole::of`](adjutant_agent::ChildRole::of) tells which one a session needs. The parent's session must be driven by such a
-/// worker as well, or be resumed by whoever drives it.
+/// The agents of a [`Fleet`](crate::Fleet) over this journal must include those of its children:
+/// [`ChildRole::of`](adjutant_agent::ChildRole::of) returns the agent that a session needs. The parent's session must
+/// be driven by such a worker too, or be resumed by its driver.
 #[derive(Clone)]
 pub struct FleetPlacement {
     journal: Arc<dyn DueWork>,
 }
 
 impl FleetPlacement {
-    /// Children in this journal, which must be that of their parents.
+    /// Children in this journal, which must be the journal of their parents.
     pub fn new(journal: impl DueWork + 'static) -> Self {
         Self {
             journal: Arc::new(journal),
@@ -85,7 +85,7 @@ pub(crate) async fn patiently<T, D: Future<Output = Result<T, JournalError>>>(
     work().await
 }
 
-/// Begins a child; gives the one that there is, or `None` if its session is something else.
+/// Starts a child; returns the existing one, or `None` if its session has another purpose.
 async fn begin(
     journal: &dyn DueWork,
     order: &ChildOrder,
@@ -96,7 +96,7 @@ async fn begin(
         Err(error) => return Err(error),
     };
     if !is_there {
-        // An empty log is of somebody who was about to do the same.
+        // An empty log belongs to a process that was about to start the same child.
         let owner = Owner {
             takes_over: true,
             ..Owner::default()
@@ -144,7 +144,7 @@ pub(crate) async fn ordered(
     })
 }
 
-/// Asks a child to stop, unless it has ended.
+/// Requests a child to stop, unless it has ended.
 async fn stop(journal: &dyn DueWork, child: &LogId) -> Result<(), JournalError> {
     match journal.info(child).await {
         Ok(info) if matches!(info.work, None | Some(Work::Open | Work::Parked { .. })) => {
@@ -155,7 +155,7 @@ async fn stop(journal: &dyn DueWork, child: &LogId) -> Result<(), JournalError> 
     }
 }
 
-/// True if somebody has posted the wish to stop.
+/// True if a stop request was posted.
 pub(crate) async fn is_stopped(journal: &dyn DueWork, log: &LogId) -> Result<bool, JournalError> {
     Ok(journal
         .posted(log, PostNo(0))
@@ -164,7 +164,7 @@ pub(crate) async fn is_stopped(journal: &dyn DueWork, log: &LogId) -> Result<boo
         .any(|posted| posted.post == Post::Cancel))
 }
 
-/// Asks all children of the newest run of a session to stop that have not ended.
+/// Requests all children of a session's newest run to stop, except those that have ended.
 pub(crate) async fn stop_all(journal: &dyn DueWork, parent: &LogId) -> Result<(), JournalError> {
     let (mut children, mut records) = (BTreeSet::new(), journal.read(parent, Seq(0)));
     while let Some(stamped) = records.next().await {
@@ -183,7 +183,7 @@ pub(crate) async fn stop_all(journal: &dyn DueWork, parent: &LogId) -> Result<()
     Ok(())
 }
 
-/// The answers to those of these pauses whose children have ended, or will never.
+/// The answers to the pauses whose children have ended, or cannot end.
 pub(crate) async fn answers(
     journal: &dyn DueWork,
     pauses: &[Arc<Pause>],
@@ -199,7 +199,7 @@ pub(crate) async fn answers(
                     Some(declined(format!("its session was set aside: {why}")))
                 }
                 Some(Work::Idle) => Some(answer(journal, &link.child).await?),
-                // It may have told this already, when its parent did not wait yet.
+                // It may have reported this already, before its parent waited.
                 _ => report(journal, &link.child).await?.map(returned),
             },
             Err(error) if error.kind == JournalErrorKind::Missing => {
@@ -212,7 +212,7 @@ pub(crate) async fn answers(
     Ok(answers)
 }
 
-/// Tells the parent of a child what came of it, and lets the child rest. Until then its log is due.
+/// Reports a child's outcome to its parent, and marks the child as done. Until then its log is due.
 pub(crate) async fn tell(
     journal: &dyn DueWork,
     child: &LogId,
@@ -226,7 +226,7 @@ pub(crate) async fn tell(
     log.append(&[], Flush::Lazy).await.map(drop)
 }
 
-/// Tells the parent of a child that nobody drives it any more.
+/// Reports to a parent that its child is no longer driven.
 pub(crate) async fn give_up(
     journal: &dyn DueWork,
     child: &LogId,
@@ -267,7 +267,7 @@ async fn post(
         )
         .await
     {
-        // It looks by itself later.
+        // The parent checks later.
         Err(error) if !error.is_retryable() => {
             tracing::warn!(%error, log = %session, "nobody hears what came of a child")
         }
@@ -282,7 +282,7 @@ fn declined(why: impl Into<Arc<str>>) -> Answer {
     }
 }
 
-/// What the parent is answered of a child that rests.
+/// The answer to the parent of a child that is done.
 async fn answer(journal: &dyn DueWork, child: &LogId) -> Result<Answer, JournalError> {
     Ok(report(journal, child)
         .await?
@@ -300,7 +300,7 @@ fn returned(report: ChildReport) -> Answer {
     }
 }
 
-/// What the first run of a child came to; `None` if it has not ended.
+/// The outcome of a child's first run; `None` if it has not ended.
 pub(crate) async fn report(
     journal: &dyn DueWork,
     child: &LogId,
@@ -331,7 +331,7 @@ pub(crate) async fn report(
     }))
 }
 
-/// What a parent needs of a result: the answer, cut, and the calls that ended the run.
+/// The part of a result for the parent: the answer, truncated, and the calls that ended the run.
 fn short(mut result: RunResult) -> RunResult {
     let cut = |text: String| text.chars().take(MAX_TOLD).collect::<String>();
     if let Some(reply) = &mut result.reply {

@@ -36,7 +36,7 @@ pub async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner:
     match worked {
         Ok(Some(Outcome::Paused { .. })) => Ended::Parked,
         Ok(Some(Outcome::Failed { .. })) => {
-            // What it had not heard waits for the next post: it would fail over that again and again.
+            // Posts that it did not process wait for the next post: it would fail on them repeatedly.
             pass_over(&**journal, &name, newest_post).await;
             Ended::Finished
         }
@@ -44,7 +44,7 @@ pub async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner:
         Ok(None) => Ended::Nothing,
         // Another owner has it: nothing is lost, and nothing is left to do.
         Err(error) if is_taken(&error) => Ended::Nothing,
-        // What was posted is no answer, or no prompt: it waits for what is.
+        // The post is not an answer, or not a prompt: it waits for one.
         Err(Error::Answers(_) | Error::Prompt(_)) => {
             pass_over(&**journal, &name, newest_post).await;
             Ended::Nothing
@@ -71,12 +71,12 @@ async fn pass_over(journal: &dyn DueWork, log: &LogId, upto: PostNo) {
     }
 }
 
-/// Sets a session aside; whoever waits for it is told.
+/// Sets a session aside and reports that to its parent.
 pub(crate) async fn set_aside(journal: &Arc<dyn DueWork>, info: &LogInfo, why: &str) -> Ended {
     let log = &info.log;
     let is_child = ChildRole::of(info).is_some();
     let done = async {
-        // Before, so that a crash in between is made good; and after, for a parent that did not wait yet when it heard that.
+        // Before, to repair a crash in between; and after, for a parent that did not wait yet at the first report.
         if is_child {
             children::give_up(&**journal, log, why).await?;
         }
@@ -93,7 +93,7 @@ pub(crate) async fn set_aside(journal: &Arc<dyn DueWork>, info: &LogInfo, why: &
     Ended::Aside(why.into())
 }
 
-/// Goes on with the run that is open, or begins one with what was posted or ordered; `None` if there was no run to perform.
+/// Continues the open run, or starts one with the posts or the order; `None` if there was no run to perform.
 async fn work(
     journal: &dyn DueWork,
     agent: &Agent,
@@ -109,7 +109,7 @@ async fn work(
             .iter()
             .any(|pause| ChildLink::of(pause).is_some());
         if has_children && children::is_stopped(journal, log).await? {
-            // First, so that a crash in between is made good: the wish is heard once the run goes on.
+            // First, to repair a crash in between: the run processes the stop request when it continues.
             children::stop_all(journal, log).await?;
         }
         as_told(agent.resume(Vec::new())).await
@@ -119,12 +119,12 @@ async fn work(
             .iter()
             .any(|posted| matches!(posted.post, Post::Message { .. }))
         {
-            // What is there may go on, but nobody wishes that.
+            // There is a run to continue, but no request to do so.
             return Err(Error::Prompt("nothing was said"));
         }
         as_told(agent.run(Continue)).await
     } else if children::report(journal, log).await?.is_some() {
-        // It has ended, and nobody was told.
+        // It has ended, and its parent has no report.
         return children::tell(journal, log, owner)
             .await
             .map(|()| None)
@@ -153,8 +153,8 @@ async fn work(
             Err(Error::Answers(_)) if !is_answered => agent.log().pauses(),
             Err(_) => break,
         };
-        // One that ended before its parent waited is looked at here: what it posted was not heard. A run that is parked is not due
-        // for that, so nobody else would look soon.
+        // A child that ended before its parent waited is checked here: its post was not processed. A parked run is
+        // not due because of it, so no other worker would check soon.
         let answers = children::patiently(|| children::answers(journal, &pauses)).await?;
         if answers.is_empty() {
             break;
@@ -173,10 +173,10 @@ async fn work(
         children::stop_all(journal, log).await?;
     }
     if is_child && !matches!(outcome, Outcome::Paused { .. }) {
-        // Its parent hears how it failed, if it did.
+        // Its parent gets the failure, if there is one.
         children::tell(journal, log, owner).await?;
     }
-    // A run that failed has ended: the log says how.
+    // A failed run has ended: the log contains the reason.
     Ok(Some(outcome))
 }
 

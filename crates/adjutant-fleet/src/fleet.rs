@@ -18,7 +18,7 @@ use crate::{
     status::FleetStatus,
 };
 
-/// The sessions that are worked on at a time, by itself.
+/// The default number of sessions that are driven at a time.
 const CONCURRENCY: usize = 16;
 /// The longest time between two looks for due sessions.
 const LOOK: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const ALONE: Duration = Duration::from_millis(200);
 /// The first and the longest time that a storage which fails is left alone.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
-/// The time that sessions at work have once the worker shall stop, by itself.
+/// The default time that active sessions have after the worker is stopped.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Makes the agent of a session.
@@ -34,9 +34,10 @@ type MakeAgent = dyn Fn(&LogInfo) -> Result<Agent, String> + Send + Sync;
 
 /// A worker over the sessions of a journal.
 ///
-/// Whatever number of workers there are, in this process or in others, each due session goes to one; what a dead one had goes to
-/// another when its ownership ends. A session whose workers die five times in a row, none of which brings it a whole turn further,
-/// is set aside, and so is one whose agent cannot be made or whose log cannot be used: [`DueWork::retry`] gives it back.
+/// Each due session goes to one worker, for any number of workers in this process and others; the sessions of a dead
+/// worker go to another one when its ownership expires. A session is set aside if five workers in a row die without
+/// completing a turn of it, if its agent cannot be created, or if its log cannot be used: [`DueWork::retry`] returns
+/// it.
 pub struct Fleet {
     journal: Arc<dyn DueWork>,
     agents: Arc<MakeAgent>,
@@ -46,9 +47,9 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// A worker over a journal; `agents` makes the agent of a session, and says in one line why it cannot.
+    /// A worker over a journal; `agents` creates the agent of a session, or returns an error in one line.
     ///
-    /// The agent goes on as the run was begun: see [`Agent::resume`].
+    /// The agent continues the run with its recorded terms: see [`Agent::resume`].
     pub fn new(
         journal: impl DueWork + 'static,
         agents: impl Fn(&LogInfo) -> Result<Agent, String> + Send + Sync + 'static,
@@ -73,23 +74,23 @@ impl Fleet {
         }
     }
 
-    /// Sets the time that sessions at work have to park or end once the worker shall stop; 30 s by default. Then they are given
-    /// up as a dead worker's would be, at once: another worker goes on.
+    /// Sets the time that active sessions have to park or end after the worker is stopped; 30 s by default. Then they
+    /// are released as those of a dead worker, immediately: another worker continues them.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         Self { grace, ..self }
     }
 
-    /// What the worker does, in numbers.
+    /// The activity of the worker, in numbers.
     pub fn status(&self) -> FleetStatus {
         self.status.clone()
     }
 
-    /// Works until it is told to stop, and then until the sessions at work are given up.
+    /// Works until it is stopped, and then until the active sessions are released.
     ///
-    /// A storage that fails is asked again, after up to 10 s.
+    /// A storage that fails is retried, after up to 10 s.
     ///
-    /// Cancel: the runs at work are cancelled; use `stop`, unless that is meant.
+    /// Cancel: the active runs are cancelled; use `stop` to avoid that.
     ///
     /// # Errors
     /// `Version` and `Unsupported` of the journal: asking again would not help.
@@ -134,7 +135,7 @@ impl Fleet {
                     pause = (pause * 2).min(PAUSES.1);
                     true
                 }
-                // What is at work is not cancelled for that.
+                // Active runs are not cancelled because of it.
                 Err(error) => {
                     ended = Err(error);
                     break;
@@ -175,7 +176,7 @@ impl Fleet {
         });
     }
 
-    /// Lets the sessions at work come to a stop; those that do not in time are fenced and left to others.
+    /// Lets the active sessions finish; the ones that do not in time are fenced and left to other workers.
     async fn drain(self, mut at_work: DrivenSessions) {
         let until = Instant::now() + self.grace;
         loop {
@@ -189,7 +190,7 @@ impl Fleet {
             ..Owner::default()
         };
         for log in at_work.names.values() {
-            // What the run writes on its way out is not heard any more; given up, the log is due for others.
+            // Later writes of the run are refused; once released, the log is due for others.
             if let Err(error) = self.journal.own(log, &thief).await {
                 tracing::warn!(%error, %log, "a session at work could not be given up");
             }
@@ -197,7 +198,7 @@ impl Fleet {
     }
 }
 
-/// The sessions at work, each on a task of its own.
+/// The active sessions, each on its own task.
 #[derive(Default)]
 struct DrivenSessions {
     tasks: JoinSet<()>,
@@ -210,14 +211,14 @@ impl DrivenSessions {
         self.names.insert(task.id(), name);
     }
 
-    /// Forgets those that have ended.
+    /// Removes the ones that have ended.
     fn clear(&mut self) {
         while let Some(ended) = self.tasks.try_join_next_with_id() {
             self.forget(ended);
         }
     }
 
-    /// Waits until one has ended; false if there is none.
+    /// Waits until one has ended; false if there are no sessions.
     async fn next(&mut self) -> bool {
         let Some(ended) = self.tasks.join_next_with_id().await else {
             return false;

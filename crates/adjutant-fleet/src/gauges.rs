@@ -1,4 +1,4 @@
-//! The work of the journal as metrics, for whoever collects them; without a listener nobody counts.
+//! The work of the journal as metrics. Without a listener nothing is counted.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -10,7 +10,7 @@ use tracing::Level;
 /// The time between two counts.
 const COUNT: Duration = Duration::from_secs(15);
 
-/// Counts time and again, while anybody listens; it never ends.
+/// Counts at intervals while there is a listener; it never returns.
 pub(crate) async fn tell(journal: &dyn DueWork) -> Infallible {
     loop {
         if tracing::event_enabled!(target: METRICS_TARGET, Level::DEBUG, gauge.adjutant.fleet.due) {

@@ -1,11 +1,11 @@
-//! What a worker does, in numbers.
+//! The activity of a worker, in numbers.
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
 
-/// What a worker does, in numbers since it began; clones see the same.
+/// The activity of a worker since its start, in numbers; clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub struct FleetStatus {
     counts: Arc<WorkCounts>,
@@ -32,7 +32,7 @@ pub enum Ended {
     Failed(Arc<str>),
     /// It was set aside, in words.
     Aside(Arc<str>),
-    /// There was nothing to do, or somebody else does it.
+    /// There was nothing to do, or another worker does it.
     Nothing,
 }
 

@@ -1,4 +1,4 @@
-//! One argument of a tool's function: what it is, and which mistakes are explained.
+//! One argument of a tool's function, and the mistakes that get an explanation.
 
 use syn::{
     Attribute, Error, FnArg, GenericArgument, Ident, Pat, PatIdent, PatType, PathArguments, Result,

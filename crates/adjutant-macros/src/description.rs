@@ -2,7 +2,7 @@
 
 use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta, Result};
 
-/// The text of the doc comments among these attributes; `None` if there is none, or only blanks.
+/// The text of the doc comments among these attributes; `None` if there is no text.
 pub(crate) fn description(attributes: &[Attribute]) -> Result<Option<String>> {
     let mut lines = Vec::new();
     for attribute in attributes {

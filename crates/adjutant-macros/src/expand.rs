@@ -220,7 +220,7 @@ impl Expansion {
         }
     }
 
-    /// Passes the arguments on and finds out, by the type, how the output is shown.
+    /// Passes the arguments on and selects, by type, how the output is formatted.
     fn call(&self) -> TokenStream {
         let Self { function, root, .. } = self;
         let mut states = 0..;

@@ -13,7 +13,7 @@ pub(crate) struct Function {
     pub(crate) item: ItemFn,
     pub(crate) description: String,
     pub(crate) arguments: Vec<Argument>,
-    /// Conditions that everything generated stands under.
+    /// The conditions (`cfg`) of all generated items.
     pub(crate) conditions: Vec<Attribute>,
 }
 

@@ -13,9 +13,9 @@ use proc_macro::TokenStream;
 
 /// Makes a tool out of a function, plain or async.
 ///
-/// The doc comment of the function is what the model is told of the tool; doc comments on the arguments describe them.
-/// The function becomes a value of its own name that implements `Tool`; it stays callable as `name::run(…)`. As with
-/// every unit struct, no variable in that module can have the tool's name any more.
+/// The doc comment of the function is the tool's description for the model; doc comments on the arguments describe
+/// them. The function becomes a value with the same name that implements `Tool`; it can still be called as
+/// `name::run(…)`. As with every unit struct, no variable in that module can have the tool's name.
 ///
 /// | argument | is |
 /// |---|---|
@@ -26,8 +26,8 @@ use proc_macro::TokenStream;
 ///
 /// `#[serde(…)]` and `#[schemars(…)]` on an argument work as on a field. All arguments are owned.
 ///
-/// The function may return anything that implements `IntoOutput` or `serde::Serialize` (shown as JSON), or a `Result`
-/// of that with any error that implements `Display`; a `ToolError` keeps its kind.
+/// The function can return any type that implements `IntoOutput` or `serde::Serialize` (sent as JSON), or a `Result`
+/// of it with any error that implements `Display`; a `ToolError` keeps its kind.
 ///
 /// | option | means |
 /// |---|---|

@@ -1,4 +1,4 @@
-//! The one error of this crate. A program may go on after each of them: only telemetry is lost.
+//! The error of this crate. A program can continue after each of them: only telemetry is lost.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ pub struct Error {
     source: Option<Cause>,
 }
 
-/// The kind of an error, which tells what a caller can do about it.
+/// The kind of an error, by the caller's possible reaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -41,12 +41,12 @@ impl Error {
         self
     }
 
-    /// Returns the kind of the error, which tells what a caller can do about it.
+    /// Returns the kind of the error, by the caller's possible reaction.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Returns the message: what was attempted and with what.
+    /// Returns the message: the operation and its subject.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -59,7 +59,7 @@ impl Error {
         }
     }
 
-    /// Returns the time to wait before trying again; always `None`, as nothing here ever tells it.
+    /// Returns the delay before a retry; always `None`, because no error of this crate has one.
     pub fn retry_after(&self) -> Option<Duration> {
         None
     }

@@ -1,4 +1,4 @@
-//! The handle that keeps an export alive, and sends what is left when it ends.
+//! The handle of a running export, which sends the remaining data when it ends.
 
 use std::{fmt, sync::mpsc, thread, time::Duration};
 
@@ -6,7 +6,7 @@ use opentelemetry_sdk::{metrics::SdkMeterProvider, trace::SdkTracerProvider};
 
 use crate::{Error, ErrorKind};
 
-/// An export that goes on. Dropping it sends what is left, for as long as the limit allows, and ends it.
+/// A running export. Dropping it sends the remaining data within the time limit, and ends it.
 #[must_use = "dropping it ends the export"]
 pub struct Exporting {
     providers: Option<Providers>,
@@ -27,7 +27,7 @@ impl Exporting {
         }
     }
 
-    /// Sends what has ended so far. Blocks the thread until it is sent, or the limit is over.
+    /// Sends the data collected so far. Blocks the thread until it is sent, or the time limit is over.
     ///
     /// # Errors
     /// `Export` if not everything was taken within the limit.
@@ -37,7 +37,7 @@ impl Exporting {
         })
     }
 
-    /// Sends what is left and ends the export. Blocks the thread until it is sent, or the limit is over.
+    /// Sends the remaining data and ends the export. Blocks the thread until it is sent, or the time limit is over.
     ///
     /// # Errors
     /// `Export` if not everything was taken within the limit.
@@ -68,7 +68,7 @@ impl Providers {
     }
 }
 
-/// Works on a thread of its own, which is left behind when the limit is over: not every step below knows a limit.
+/// Runs on a separate thread, which is abandoned when the time limit is over: not every step below has a limit.
 fn within(
     limit: Duration,
     work: impl FnOnce() -> Result<(), Error> + Send + 'static,
@@ -77,7 +77,7 @@ fn within(
     let started = thread::Builder::new()
         .name("adjutant-otel-flush".into())
         .spawn(move || {
-            // Nobody listens any more once the limit is over.
+            // There is no receiver after the time limit.
             let _ = sender.send(work());
         });
     started.map_err(|error| {
@@ -99,7 +99,7 @@ fn refused(error: opentelemetry_sdk::error::OTelSdkError) -> Error {
 
 impl Drop for Exporting {
     fn drop(&mut self) {
-        // Telemetry that cannot be sent must not disturb the end of a program; `shutdown` tells.
+        // Failing telemetry must not disturb the end of a program; `shutdown` returns the error.
         let _ = self.end();
     }
 }

@@ -49,9 +49,9 @@ const BELOW: [&str; 10] = [
 
 /// An export of spans and metrics over OTLP/HTTP, in protobuf.
 ///
-/// Spans and events of level info and above are exported, of every crate but those below HTTP, and metrics in the form
-/// of `tracing-opentelemetry`. Full queues and failed requests lose telemetry, and nothing else. Headers, compression
-/// and the sizes of batches follow the variables of the OpenTelemetry SDK where the program says nothing.
+/// Spans and events of level info and above are exported from all crates except the HTTP stack, and metrics in the
+/// form of `tracing-opentelemetry`. Full queues and failed requests lose only telemetry. Headers, compression and
+/// batch sizes follow the variables of the OpenTelemetry SDK unless the program sets them.
 #[must_use]
 pub struct Otel {
     endpoint: String,
@@ -109,7 +109,7 @@ impl Otel {
         Ok(exporting)
     }
 
-    /// Makes a layer, for a program that has a subscriber of its own.
+    /// Creates a layer, for a program with its own subscriber.
     ///
     /// # Errors
     /// `Endpoint` if it is no HTTP address, `Start` if the exporters could not be made.
@@ -184,7 +184,8 @@ impl Otel {
     }
 }
 
-/// The client of both exporters, made on a thread of its own because it blocks, which no thread of a runtime may.
+/// The client of both exporters, created on a separate thread because that blocks, which is not allowed on a
+/// runtime's thread.
 fn client() -> Result<Client, Error> {
     // Fails only if the program chose a provider already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();

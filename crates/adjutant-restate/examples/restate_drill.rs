@@ -35,11 +35,12 @@ use adjutant_tests::{
 };
 
 const USAGE: &str = "usage: restate_drill drill <sqlite|postgres|all> --server PROGRAM [--sessions N] [--kills N] [--seed N]";
-/// The longest time between two kills, and the time that what was killed is away: a server that is begun at once cannot bind.
+/// The longest time between two kills, and the downtime after one: a server that restarts immediately cannot bind its
+/// port.
 const KILLS: (u64, Duration) = (4_000, Duration::from_millis(700));
 /// The longest time that a server may take to be there.
 const READY: Duration = Duration::from_secs(60);
-/// How long sessions may take to go on, beside what the drill of workers grants.
+/// The time in which sessions must continue, in addition to the limit of the worker drill.
 const GOES_ON: Duration = Duration::from_secs(15);
 /// The pause between two rounds of answers.
 const ROUND: Duration = Duration::from_millis(600);
@@ -141,7 +142,7 @@ async fn drills(kind: &str, server: &Path, options: &[&str]) -> Result<(), Failu
     Ok(())
 }
 
-/// A server of Restate, a service, and what is done to them.
+/// A Restate server, a service, and the operations on them.
 struct Stage<'a> {
     drill: &'a Drill<'a>,
     server: PathBuf,
@@ -219,7 +220,8 @@ impl<'a> Stage<'a> {
         Ok(format!("{told}: {survived:?}"))
     }
 
-    /// Kills the service, both or the server, again and again; which services were killed and when, and what is left running.
+    /// Kills the service, both or the server repeatedly; returns which services were killed and when, and the
+    /// processes that still run.
     async fn kill(
         &self,
         rng: &mut Rng,
@@ -274,7 +276,7 @@ impl<'a> Stage<'a> {
                     for_run: false,
                 });
                 let path = format!("/Session/{}/answer", info.log.0.replace('/', "%2F"));
-                // A server that is away is asked again in the next round.
+                // A server that is down is retried in the next round.
                 let _ = self
                     .send(&self.url(1, &path), serde_json::to_string(&answered)?)
                     .await;
@@ -366,7 +368,7 @@ impl<'a> Stage<'a> {
 
 impl Killed {
     fn kill(&mut self) {
-        // It may have ended by itself.
+        // It may already have exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

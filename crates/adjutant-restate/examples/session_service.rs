@@ -1,4 +1,4 @@
-//! A service for a Restate server on this machine: each session of a file pays what it is told to, if somebody approves within a
+//! A service for a Restate server on this machine: each session of a file pays an amount after an approval within a
 //! minute.
 #![expect(clippy::print_stdout, reason = "a program speaks to its terminal")]
 
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     Ok(serving.await??)
 }
 
-/// What the model says: it pays after each prompt, then says so.
+/// The replies of the model: it pays after each prompt, then reports it.
 fn next(request: &Request) -> Script {
     match request.entries.iter().last().map(|stored| &stored.entry) {
         Some(Entry::Turn(_)) => Script::new().text("That is done."),

@@ -10,7 +10,8 @@ use tokio::sync::OwnedMutexGuard;
 
 /// The sessions that are driven here.
 ///
-/// An attempt of the server ends with its connection, and what it began goes on; the next attempt waits for that.
+/// An attempt of the server ends with its connection, but the work that it started continues; the next attempt waits
+/// for it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DriveLocks(Arc<Mutex<HashMap<LogId, Arc<tokio::sync::Mutex<()>>>>>);
 
@@ -26,7 +27,7 @@ impl DriveLocks {
     /// Waits until nothing here drives the session.
     pub(crate) async fn lock(&self, log: &LogId) -> DriveLock {
         let one = Arc::clone(self.all().entry(log.clone()).or_default());
-        // From here on, whoever gives up sees to the entry.
+        // From here on, every early exit cleans up the entry.
         let mut lock = DriveLock {
             locks: self.clone(),
             log: log.clone(),
@@ -50,7 +51,7 @@ impl Drop for DriveLock {
     fn drop(&mut self) {
         let mut all = self.locks.all();
         drop(self.held.take());
-        // Those who wait have it too.
+        // Waiting tasks hold a reference too.
         if all
             .get(&self.log)
             .is_some_and(|one| Arc::strong_count(one) == 1)

@@ -34,7 +34,7 @@ pub struct Ingress {
 struct Http(reqwest::Client);
 
 impl Ingress {
-    /// A client of the server at this address, `http://127.0.0.1:8080` for one on this machine. Nothing is asked yet.
+    /// A client for the server at this address, `http://127.0.0.1:8080` for a local one. No request is sent yet.
     ///
     /// # Errors
     /// `Invalid` if that is no address, or no client can be made.
@@ -55,7 +55,7 @@ impl Ingress {
         })
     }
 
-    /// Sets the token that the server asks for.
+    /// Sets the token that the server requires.
     ///
     /// # Errors
     /// `Invalid` if it cannot be sent.

@@ -22,9 +22,9 @@ type MakeAgent = dyn Fn(&LogInfo) -> Result<Agent, String> + Send + Sync;
 
 /// The sessions of a journal as the virtual object `Session`, whose keys are their names.
 ///
-/// Its exclusive handler `drive` takes over the log, goes on with the run and returns when that waits or has ended; it comes again
-/// by itself when a time comes that the run waits for. The shared handlers `post` and `answer` add to the inbox of the session and
-/// send `drive`. Restate keeps nothing of a session but these calls.
+/// Its exclusive handler `drive` takes over the log, continues the run and returns when the run waits or has ended.
+/// It schedules itself for the next deadline of the run. The shared handlers `post` and `answer` add to the inbox of
+/// the session and call `drive`. Restate stores nothing about a session except these calls.
 pub struct SessionService {
     driver: Arc<Driver>,
 }
@@ -36,9 +36,9 @@ struct Driver {
 }
 
 impl SessionService {
-    /// A service over a journal; `agents` makes the agent of a session, and says in one line why it cannot.
+    /// A service over a journal; `agents` creates the agent of a session, or returns an error in one line.
     ///
-    /// The agent goes on as the run was begun: see [`Agent::resume`].
+    /// The agent continues the run with its recorded terms: see [`Agent::resume`].
     pub fn new(
         journal: impl DueWork + 'static,
         agents: impl Fn(&LogInfo) -> Result<Agent, String> + Send + Sync + 'static,
@@ -53,10 +53,10 @@ impl SessionService {
         }
     }
 
-    /// Answers the calls of a Restate server until told to stop; those at work have 10 s then, and what is left of them is given
-    /// up as a dead process would: the server calls again, this service or another one.
+    /// Serves the calls of a Restate server until it is stopped. Active calls then have 10 s; the remaining ones are
+    /// aborted as if the process had died: the server repeats them, on this service or another one.
     ///
-    /// Whoever reaches the listener can drive every session: let only the server.
+    /// Every client of the listener can drive every session: permit only the server.
     ///
     /// # Errors
     /// The listener cannot be used.
@@ -74,8 +74,9 @@ impl SessionService {
 
 #[restate_sdk::object(name = "Session")]
 impl SessionService {
-    /// Goes on with the session until its run waits or has ended; the answer is the work that is left.
-    // A drive takes as long as a run, and says nothing meanwhile. A service that is away for a day has its calls paused.
+    /// Continues the session until its run waits or has ended; returns the remaining work.
+    // A drive takes as long as its run, without output in the meantime. If the service is down for a day, its calls
+    // are paused.
     #[handler(
         inactivity_timeout = "1 day",
         abort_timeout = "1 day",
@@ -89,7 +90,7 @@ impl SessionService {
     )]
     async fn drive(&self, ctx: ObjectContext<'_>) -> HandlerResult<Json<Work>> {
         let (log, driver) = (LogId::from(ctx.key()), Arc::clone(&self.driver));
-        // What is left is kept by the server: what follows is the same however often it is tried.
+        // The server stores the remaining work, so that the following steps are deterministic across retries.
         let worked = ctx.run(|| driver.stretch(log.clone())).name("drive").await;
         let next = || ctx.object_client::<SessionServiceClient>(ctx.key()).drive();
         match worked {
@@ -102,7 +103,7 @@ impl SessionService {
                 }
                 Ok(Json(left))
             }
-            // The call was cancelled, and the run shall be: what is left of it is told so.
+            // The call was cancelled, so the run must be cancelled too: the rest of it is informed.
             Err(cancelled) if cancelled.code() == CANCELLED => {
                 let driver = Arc::clone(&self.driver);
                 ctx.run(|| driver.cancel(log)).name("cancel").await?;
@@ -113,7 +114,7 @@ impl SessionService {
         }
     }
 
-    /// Says something to the session, which is made if there is none, and sends `drive`.
+    /// Posts to the session, which is created if it does not exist, and calls `drive`.
     #[handler]
     async fn post(&self, ctx: SharedObjectContext<'_>, post: Json<Post>) -> HandlerResult<()> {
         let (log, driver) = (LogId::from(ctx.key()), Arc::clone(&self.driver));
@@ -156,7 +157,7 @@ impl SessionService {
 const CANCELLED: u16 = 409;
 
 impl Driver {
-    /// Drives a session on a task of its own: the future here ends with the connection of the server.
+    /// Drives a session on its own task: the future here ends with the connection of the server.
     async fn stretch(self: Arc<Self>, log: LogId) -> HandlerResult<Json<Work>> {
         let lock = self.locks.lock(&log).await;
         let driver = Arc::clone(&self);
@@ -179,7 +180,7 @@ impl Driver {
             Ok(agent) => {
                 let posts = self.journal.posted(&log, PostNo(0)).await.map_err(told)?;
                 let newest_post = posts.last().map_or(PostNo(0), |posted| posted.no);
-                // The server calls once at a time: whoever has the log is a dead attempt, or one that it has given up.
+                // The server makes one call at a time: another owner of the log is a dead or abandoned attempt.
                 let owner = Owner::default();
                 let thief = Owner {
                     takes_over: true,
@@ -235,7 +236,7 @@ impl Driver {
         }
     }
 
-    /// Fences what is at work here: what it writes on its way out is not heard any more.
+    /// Fences the active runs here: their later writes are refused.
     async fn give_up(&self) {
         let thief = Owner {
             takes_over: true,
@@ -249,7 +250,7 @@ impl Driver {
     }
 }
 
-/// What fails for now is tried again by the server; everything else is an answer.
+/// Temporary failures are retried by the server; every other result is an answer.
 fn told(error: JournalError) -> HandlerError {
     let code = match error.kind {
         _ if error.is_retryable() => return error.into(),

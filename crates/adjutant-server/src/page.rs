@@ -8,7 +8,7 @@ macro_rules! files {
     };
 }
 
-/// The page: `index.html`, and what it is made of. Each file is below `/app/`.
+/// The files of the page: `index.html` and its modules. Each one is served below `/app/`.
 pub const PAGE: &[PageFile] = files![
     "index.html",
     "app.css",

@@ -1,4 +1,4 @@
-//! What a page shows, and where: any number of agents and stores, on loopback.
+//! A server on loopback for the page, with any number of agents and stores.
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
@@ -8,8 +8,8 @@ use crate::PAGE;
 
 /// A server of the page, for agents and stores, on loopback. Nothing is answered before [`serve`](View::serve).
 ///
-/// What can be asked is what every agent answers, below `/v1/agents/NAME`: a prompter is an agent that runs in this process
-/// or in another one, or the sessions of a store.
+/// It serves the API of each agent below `/v1/agents/NAME`: a prompter is an agent in this process or another one, or
+/// the sessions of a store.
 pub struct View {
     plane: ControlPlane,
 }
@@ -39,7 +39,7 @@ impl View {
         self.plane.token()
     }
 
-    /// Returns the address of the page for a browser, with the token behind `#`: that part is sent to nobody.
+    /// Returns the address of the page for a browser, with the token after `#`: browsers do not send that part.
     pub fn url(&self) -> String {
         url(self.address(), self.token())
     }

@@ -1,4 +1,4 @@
-//! The one error of this crate. What a tool fails with is a `ToolError`, made of this one.
+//! The error of this crate. A tool's failure is a `ToolError` that contains it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ pub struct Error {
     source: Option<Cause>,
 }
 
-/// The kind of an error, by what a caller can do about it.
+/// The kind of an error, by the caller's possible reaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -45,12 +45,12 @@ impl Error {
         self
     }
 
-    /// Returns its kind, by what a caller can do about it.
+    /// Returns its kind, by the caller's possible reaction.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Returns what was attempted and with what.
+    /// Returns the operation and its subject.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -1,4 +1,4 @@
-//! Findings about skills: what is wrong or noteworthy, where, and whether the skill is used all the same.
+//! Findings about skills: the problem, its location, and whether the skill is used.
 
 use std::{fmt, sync::Arc};
 
@@ -44,9 +44,9 @@ pub enum FindingKind {
     NameMissing,
     /// The name is not one by the specification.
     NameInvalid,
-    /// The name is not that of the folder, which counts.
+    /// The name differs from the folder's name, which takes precedence.
     NameMismatch,
-    /// The folder's name cannot be that of a skill.
+    /// The folder's name is not a valid skill name.
     FolderName,
     /// There is no description.
     DescriptionMissing,
@@ -62,7 +62,7 @@ pub enum FindingKind {
     TooMany,
     /// The file is not UTF-8 text.
     NotText,
-    /// The file holds characters that do not show: a person who reads it does not see what a model does.
+    /// The file contains invisible characters: a reader sees other text than the model.
     Invisible,
     /// Something that should be a regular file is not one.
     NotAFile,
@@ -74,7 +74,7 @@ pub enum FindingKind {
     Missing,
     /// A skill of the same name counts in its place.
     Shadowed,
-    /// A skill of a project that nobody trusts.
+    /// A skill of a project that is not trusted.
     Untrusted,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Folder {
 /// The reason why a file is not opened.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// There is none.
+    /// It does not exist.
     Missing,
     /// The path, or a link in it, leads out of the folder.
     Outside,
@@ -85,7 +85,7 @@ fn open_regular(dir: &Dir, path: &Path) -> io::Result<Option<(File, u64)>> {
     Ok(metadata.is_file().then(|| (file, metadata.len())))
 }
 
-/// At most so many bytes of a file, whatever size it was said to have.
+/// At most `most` bytes of a file, independent of its reported size.
 pub(crate) fn bytes(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(most).read_to_end(&mut bytes)?;

@@ -15,7 +15,7 @@ const BUDGET: Budget = Budget {
 
 /// The fields of front matter, which begins in the second line of its file.
 pub(crate) fn read(front: &str) -> Result<Vec<(Key, Node)>, Wrong> {
-    // So that places are those of the file.
+    // One line is prepended, so that positions match those of the file.
     let node = yaml::read(&format!("\n{front}"), BUDGET)?;
     if let Content::Map(fields) = node.content {
         Ok(fields)
@@ -56,7 +56,7 @@ pub(crate) fn split(text: &str) -> Split<'_> {
     Split::Unclosed(text)
 }
 
-/// The body as the model is shown it: lines end with a line feed, and nothing blank stands around it.
+/// The body in the form for the model: lines end with a line feed, without blank lines at the start and end.
 pub(crate) fn body(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     text.trim_matches(|c: char| c == '\n' || c == '\r')

@@ -17,9 +17,9 @@ load_skill, and follow what it says. Load none that does not fit.";
 impl Skills {
     /// Gives the used skills to an agent.
     ///
-    /// Those without a description stand in the section `skills`; the others are listed in `available_skills`, and loaded
-    /// with the tool `load_skill`: once, for it stays when the conversation is compacted. Files beside them are read with
-    /// `read_skill_file`. What is not needed is not added: an agent without skills stays as it is.
+    /// Skills without a description are included in the section `skills`; the others are listed in `available_skills`
+    /// and loaded with the tool `load_skill`. A loaded skill survives compaction. Files of a skill are read with
+    /// `read_skill_file`. Unused parts are not added: an agent without skills stays unchanged.
     #[must_use]
     pub fn install(&self, agent: Agent) -> Agent {
         let (mut agent, mut tools) = (agent, Tools::new("skills"));

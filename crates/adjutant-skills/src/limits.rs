@@ -1,4 +1,4 @@
-//! The size limits for everything that is read of skills: anything beyond them is told, and never read.
+//! The size limits for skill files: content beyond them is reported and not read.
 
 /// The largest number of bytes that a `SKILL.md` may have.
 pub const MAX_FILE_BYTES: u64 = 256 << 10;

@@ -1,4 +1,4 @@
-//! The skills that a conversation shows: seen before each request, so that one that was compacted away can be loaded
+//! The skills in a conversation, checked before each request, so that a skill that was compacted away can be loaded
 //! again.
 
 use std::{
@@ -30,7 +30,7 @@ pub(crate) struct Loaded {
 type InTurn = (u64, BTreeSet<Arc<str>>);
 
 impl Loaded {
-    /// Notes that a skill is shown from now on; false if it is already.
+    /// Marks a skill as loaded; false if it already is.
     pub(crate) fn add(&self, cx: &CallContext, name: &Arc<str>) -> bool {
         let is_new = self.with(|of| of.entry(key(&cx.who)).or_default().insert(Arc::clone(name)));
         // An agent has one id in all of its sessions: what another one loaded at the same time does not stand here.
@@ -60,7 +60,7 @@ impl Loaded {
     /// Looks at what the next request shows.
     fn look(&self, who: &Identity, view: &Transcript) {
         let key = key(who);
-        // Only a call adds a skill, and it notes that: where there was none there is none.
+        // Only a call adds a skill, and it updates this set: an empty set stays empty.
         if self.with(|of| of.get(&key).is_some_and(BTreeSet::is_empty)) {
             return;
         }
@@ -90,7 +90,7 @@ fn key(who: &Identity) -> LoadedKey {
     (Arc::clone(&who.agent_id), who.thread.clone())
 }
 
-/// True if the conversation of a call has shown a skill before its turn.
+/// True if the conversation of a call contained a skill before its turn.
 fn stands(cx: &CallContext, name: &Arc<str>) -> bool {
     cx.get::<dyn Spawn>()
         .is_none_or(|spawn| shown(&spawn.parent().history).contains(name))

@@ -1,4 +1,4 @@
-//! The statements of a skill about itself, read with leniency: what is wrong is told, and what can be used is used.
+//! The front matter of a skill, parsed leniently: errors are reported, and valid fields are used.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::{
     yaml::{Content, Form, Key, Node, Position, is_null},
 };
 
-/// The largest number of characters of the reader's message that are told.
+/// The largest number of characters of a parser message in a report.
 const MAX_SAID: usize = 300;
 
 type Field = (Key, Node);
@@ -40,7 +40,7 @@ pub(crate) struct SkillReader<'a> {
 }
 
 impl SkillReader<'_> {
-    /// Reads a file; `None` if it is refused, which is told.
+    /// Reads a file; `None` if it is refused, which is reported.
     pub(crate) fn read(&mut self, bytes: &[u8]) -> Option<SkillManifest> {
         let text = self.text(bytes)?;
         let (yaml, rest) = match split(text) {
@@ -161,7 +161,7 @@ impl SkillReader<'_> {
         Some(declared)
     }
 
-    /// A text; none if it is blank, or something else, which is told.
+    /// A text; `None` if it is blank or has another type, which is reported.
     fn short(&mut self, field: &Field, most: usize) -> Option<Arc<str>> {
         let (key, node) = field;
         let Some(text) = text(node) else {
@@ -260,7 +260,7 @@ impl SkillReader<'_> {
         tools
     }
 
-    /// The name that counts: that of the folder, if it can be one.
+    /// The effective name: the folder's name, if it is valid.
     fn named(
         &mut self,
         declared: Option<(String, (u64, u64))>,
@@ -330,7 +330,7 @@ impl SkillReader<'_> {
             .push(severity, kind, self.file.at(at.0, at.1), message);
     }
 
-    /// Breaks the specification, and is a way of use here: only told if the specification counts.
+    /// A violation of the specification that is accepted here: reported only in strict mode.
     fn strict(&mut self, kind: FindingKind, message: impl Into<Arc<str>>) {
         if self.findings.rules() == Strictness::Strict {
             self.findings

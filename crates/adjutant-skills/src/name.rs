@@ -1,11 +1,11 @@
-//! Names of skills: what the specification allows, and what is tolerated.
+//! Names of skills: the names that the specification allows, and the ones that are tolerated.
 
 use crate::limits::MAX_NAME_CHARS;
 
 /// The largest number of characters that are repeated of a text that is no name.
 const MAX_ECHO: usize = 80;
 
-/// Checks that it is a name by the specification; the error tells why it is not.
+/// Checks a name against the specification; the error gives the reason.
 ///
 /// Source: Agent Skills specification, August 2026.
 pub(crate) fn check(name: &str) -> Result<(), &'static str> {
@@ -30,7 +30,7 @@ pub(crate) fn is_tolerable(name: &str) -> bool {
         && name.chars().all(is_plain)
 }
 
-/// True if a character shows as nothing, or turns the direction of what follows; those that join letters do not count.
+/// True if a character is invisible or changes the text direction; characters that join letters do not count.
 pub(crate) fn is_invisible(c: char) -> bool {
     let is_steering = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let is_blank = matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}'..='\u{2064}');
@@ -38,7 +38,7 @@ pub(crate) fn is_invisible(c: char) -> bool {
     is_steering || is_blank || is_tag || (c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
 }
 
-/// A text that someone else wrote, in back-ticks, on one line and cut.
+/// An external text in back-ticks, on one line and truncated.
 pub(crate) fn quoted(text: &str) -> String {
     let mut shown = String::from("`");
     for (at, c) in text.chars().enumerate() {

@@ -1,4 +1,4 @@
-//! The folders in which skills are looked for, and the trust in those of a project.
+//! The folders that are searched for skills, and the trust in those of a project.
 
 use std::{
     fmt,
@@ -23,15 +23,15 @@ pub struct Root {
 pub enum Scope {
     /// The user's own, for all projects.
     User,
-    /// Those that came with a project: hostile until they are trusted.
+    /// Skills of a project: untrusted until they are confirmed.
     Project,
-    /// Those of a folder that the user named for this use.
+    /// Skills of a folder that the user named for this use.
     Named,
 }
 
 /// The rule for the use of skills that came with a project.
 ///
-/// A repository that was just cloned is somebody else's text: its skills would speak to the model with the voice of the
+/// A freshly cloned repository is untrusted text: its skills would address the model with the authority of the
 /// application.
 #[derive(Clone, Default)]
 #[non_exhaustive]
@@ -41,11 +41,11 @@ pub enum Trust {
     Denied,
     /// They are used.
     Allowed,
-    /// Someone is asked, once for each root that has skills.
+    /// A function is called, once for each root that has skills.
     Ask(Arc<dyn Fn(&TrustAsk) -> bool + Send + Sync>),
 }
 
-/// The question that is asked before skills of a project are used.
+/// The question before skills of a project are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrustAsk {
@@ -149,7 +149,7 @@ impl Root {
 }
 
 impl Trust {
-    /// Asks this function.
+    /// Calls this function.
     pub fn ask(ask: impl Fn(&TrustAsk) -> bool + Send + Sync + 'static) -> Self {
         Trust::Ask(Arc::new(ask))
     }

@@ -24,7 +24,7 @@ use crate::{
 
 /// The file that makes a folder a skill.
 pub(crate) const FILE: &str = "SKILL.md";
-/// Folders that hold no skills, whatever stands in them.
+/// Folders that are never searched for skills.
 const SKIPPED: [&str; 2] = ["node_modules", "target"];
 
 /// The skills of one root.
@@ -184,7 +184,7 @@ impl Scan<'_> {
         true
     }
 
-    /// Tells of a link, unless it leads to a file within the root.
+    /// Reports a link, unless it leads to a file within the root.
     fn link(&mut self, dir: &Dir, entry: &str, inner: &Path) {
         if dir.metadata(entry).is_ok_and(|metadata| !metadata.is_dir()) {
             return;
@@ -302,7 +302,7 @@ fn entries(dir: &Dir, left: &mut EntryBudget) -> io::Result<(Vec<String>, bool)>
             break;
         };
         left.0 = fewer;
-        // A name that is no UTF-8 cannot be that of a skill, and cannot be asked for.
+        // A name that is not UTF-8 cannot be a skill's name, and cannot be requested.
         if let Ok(name) = entry?.file_name().into_string()
             && !name.starts_with('.')
         {
@@ -313,7 +313,7 @@ fn entries(dir: &Dir, left: &mut EntryBudget) -> io::Result<(Vec<String>, bool)>
     Ok((names, is_cut))
 }
 
-/// The regular files beside a `SKILL.md`, as far as they can be read.
+/// The readable regular files next to a `SKILL.md`.
 fn listed(folder: &Folder, left: &mut EntryBudget) -> SkillListing {
     let mut listed = SkillListing::default();
     let mut open = vec![PathBuf::new()];

@@ -6,7 +6,7 @@ use adjutant_llm::Estimate;
 
 use crate::{Location, Scope, folder::Folder, manifest::SkillManifest, name};
 
-/// A skill: what it says about itself, its body, and the files beside it.
+/// A skill: its front matter, its body, and its files.
 #[derive(Debug, Clone)]
 pub struct Skill {
     pub(crate) manifest: Arc<SkillManifest>,
@@ -25,7 +25,7 @@ pub struct Skill {
 pub enum Status {
     /// It is.
     Used,
-    /// It came with a project that nobody trusts.
+    /// It belongs to a project that is not trusted.
     Untrusted,
     /// Another of its name counts.
     Shadowed,
@@ -52,12 +52,12 @@ pub struct SkillFile {
 }
 
 impl Skill {
-    /// The name: that of the folder.
+    /// The name, which is the folder's name.
     pub fn name(&self) -> &str {
         &self.manifest.name
     }
 
-    /// Returns what it does and when to use it; a skill without a description is always at hand.
+    /// Returns its purpose and when to use it; a skill without a description is always in the context.
     pub fn description(&self) -> Option<&str> {
         self.manifest.description.as_deref()
     }
@@ -72,22 +72,23 @@ impl Skill {
         self.manifest.license.as_deref()
     }
 
-    /// Returns what it needs to work; told, not checked.
+    /// Returns its requirements, which are reported but not checked.
     pub fn compatibility(&self) -> Option<&str> {
         self.manifest.compatibility.as_deref()
     }
 
-    /// Returns the other things that it says about itself.
+    /// Returns the other fields of its front matter.
     pub fn metadata(&self) -> &BTreeMap<Arc<str>, Arc<str>> {
         &self.manifest.metadata
     }
 
-    /// The tools that it wishes to use without approval. It gets nothing by that: who may do what, the application says.
+    /// The tools that it requests to use without approval. The request has no effect: the application decides about
+    /// permissions.
     pub fn allowed_tools(&self) -> &[Arc<str>] {
         &self.manifest.allowed_tools
     }
 
-    /// Returns what it teaches, in Markdown.
+    /// Returns its instructions, in Markdown.
     pub fn body(&self) -> &str {
         &self.manifest.body
     }
@@ -97,7 +98,7 @@ impl Skill {
         self.scope
     }
 
-    /// Returns its status, which tells if it is used.
+    /// Returns its status, which includes whether it is used.
     pub fn status(&self) -> Status {
         self.status
     }
@@ -136,7 +137,7 @@ impl Skill {
         Some(format!("- {}: {}", self.name(), name::line(description)))
     }
 
-    /// Everything that the model is shown of it: the body, and what stands beside it.
+    /// Its complete text for the model: the body and the list of its files.
     pub(crate) fn text(&self) -> String {
         let mut text = self.body().to_owned();
         if self.files().is_empty() {

@@ -1,4 +1,4 @@
-//! The skills that an agent may have: those of several roots, with what was found wrong on the way.
+//! The skills that are available to an agent, from several roots, with the findings.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
 /// Skills of several roots; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Skills {
-    /// Sorted by name; of one name, the one that is used first.
+    /// Sorted by name; of equal names, the used one first.
     all: Arc<[Skill]>,
     findings: Arc<[Finding]>,
 }
@@ -25,7 +25,7 @@ pub struct Skills {
 pub struct SkillTokens {
     /// The skills that are always at hand.
     pub inline: u64,
-    /// The list of those that can be loaded.
+    /// The list of the skills that can be loaded.
     pub listing: u64,
     /// The tokens that would be added if all of those were loaded.
     pub on_demand: u64,
@@ -37,16 +37,17 @@ pub struct SkillTokens {
 pub struct Checked {
     /// The skills that can be read.
     pub skills: Vec<Skill>,
-    /// The findings: what is wrong or noteworthy with them.
+    /// The findings: errors and remarks.
     pub findings: Vec<Finding>,
 }
 
 impl Skills {
-    /// Reads the skills of these roots; what is wrong with one skill never keeps others from being read.
+    /// Reads the skills of these roots. An error in one skill does not affect the others.
     ///
-    /// A folder with a `SKILL.md` is a skill, and is called as the folder is; a root that has one is a skill itself. Of
-    /// several with one name, the greatest [`Scope`](crate::Scope) counts, then the first root. Skills that are not
-    /// trusted take nobody's place. It reads files, so that asynchronous code calls it on a thread that may block.
+    /// A folder with a `SKILL.md` is a skill with the folder's name; a root that has one is itself a skill. Of
+    /// several skills with one name, the greatest [`Scope`](crate::Scope) takes precedence, then the first root.
+    /// Untrusted skills never replace others. This function reads files, so asynchronous code must call it on a
+    /// thread that may block.
     ///
     /// # Errors
     /// Of a root that must exist: `Missing` and `Invalid` if it does not, or is no folder; `Io` if it cannot be opened.
@@ -94,7 +95,7 @@ impl Skills {
         self.all.iter().filter(|skill| !is_idle(skill))
     }
 
-    /// Every skill that was read, also those that are not used, sorted by name.
+    /// Every skill that was read, including unused ones, sorted by name.
     pub fn all(&self) -> &[Skill] {
         &self.all
     }
@@ -109,7 +110,7 @@ impl Skills {
         self.iter().next().is_none()
     }
 
-    /// Returns the findings: skills that were refused, and what is noteworthy of others.
+    /// Returns the findings: refused skills, and remarks about others.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
@@ -134,7 +135,7 @@ impl Skills {
         tokens
     }
 
-    /// The tools that a used skill wishes to use without approval; none if there is no such skill.
+    /// The tools that a used skill requests to use without approval; empty if there is no such skill.
     ///
     /// It is data, and grants nothing: an application that trusts a skill so far makes its own rule of it.
     pub fn allowed_tools(&self, name: &str) -> &[Arc<str>] {
@@ -144,8 +145,8 @@ impl Skills {
 
 /// Holds skills against the specification: a skill, its `SKILL.md`, or a folder of skills.
 ///
-/// What breaks the specification is an error, also where [`Skills::load`] would be lenient. It reads files, so that
-/// asynchronous code calls it on a thread that may block.
+/// Violations of the specification are errors, also where [`Skills::load`] is lenient. This function reads files, so
+/// asynchronous code must call it on a thread that may block.
 ///
 /// # Errors
 /// `Missing` and `Invalid` if there is no such folder; `Io` if it cannot be opened.
@@ -183,7 +184,7 @@ fn is_idle(skill: &Skill) -> bool {
     skill.status != Status::Used
 }
 
-/// Says which of the skills are used, the greatest scope first.
+/// Selects the skills that are used, the greatest scope first.
 fn settle(all: &mut [Skill], findings: &mut Findings) {
     let mut taken: BTreeMap<String, Location> = BTreeMap::new();
     let (mut inline, mut listing) = (MAX_INLINE_BYTES, MAX_LISTING_BYTES);

@@ -1,4 +1,4 @@
-//! The tools `load_skill` and `read_skill_file`. How a file is shown is in `tools/part.rs`.
+//! The tools `load_skill` and `read_skill_file`. The excerpt of a file is in `tools/part.rs`.
 
 mod part;
 
@@ -126,7 +126,7 @@ pub(crate) fn read_skill_file(skills: &Skills) -> impl ErasedTool + 'static + us
             async move {
                 let args: ReadArgs = serde_json::from_value(args).map_err(invalid)?;
                 let skill = known(&skills, &args.skill, |_| true)?.clone();
-                // A file may be on a slow disk; the bound on what is read ends the work by itself.
+                // A file can be on a slow disk; the limit on its size ends the work without a timeout.
                 let read = tokio::task::spawn_blocking(move || {
                     part::read(&skill, &args.path, args.start_line.unwrap_or(1))
                 });
@@ -166,7 +166,7 @@ fn invalid(error: serde_json::Error) -> ToolError {
     )
 }
 
-/// A text that cannot end the mark that it stands in.
+/// A text that cannot close the markup around it.
 fn defused(text: &str) -> String {
     let mut defused = String::with_capacity(text.len());
     let mut parts = text.split('<');

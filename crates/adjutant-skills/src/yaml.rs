@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 
-/// The limits on what a file may hold.
+/// The limits for a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
-    /// The number of values and keys, those that anchors and aliases repeat included.
+    /// The number of values and keys, including the ones that anchors and aliases repeat.
     pub nodes: usize,
     /// The depth to which values may stand in each other.
     pub depth: usize,
@@ -27,10 +27,10 @@ pub struct Position {
     pub column: u32,
 }
 
-/// A value, and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Where it stands.
+    /// Its position.
     pub at: Position,
     /// The value.
     pub content: Content,
@@ -39,11 +39,11 @@ pub struct Node {
 /// The content of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// A text, a number, a truth value or nothing: its form and whoever reads it decide.
+    /// A text, a number, a Boolean or null: its form and the reader decide.
     Scalar(String, Form),
     /// Values in order.
     List(Vec<Node>),
-    /// Values by their keys, in the order of the file; no key stands there twice.
+    /// Values by key, in the order of the file, without duplicates.
     Map(Vec<(Key, Node)>),
 }
 
@@ -58,10 +58,10 @@ pub enum Form {
     Block,
 }
 
-/// A key, and where it stands.
+/// A key and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// Where it stands.
+    /// Its position.
     pub at: Position,
     /// The key.
     pub text: String,
@@ -72,9 +72,9 @@ pub struct Key {
 #[error("{message}")]
 #[non_exhaustive]
 pub struct Wrong {
-    /// Where it stands.
+    /// Its position.
     pub at: Position,
-    /// What is wrong.
+    /// The error.
     pub message: String,
     /// True if it is a merge key, `<<`.
     pub merges: bool,
@@ -83,7 +83,7 @@ pub struct Wrong {
 /// The start of a file.
 pub const START: Position = Position { line: 1, column: 1 };
 
-/// The largest number of characters of a tag that are told.
+/// The largest number of characters of a tag in a message.
 const MAX_TAG: usize = 60;
 
 struct Reader<'a> {
@@ -97,7 +97,8 @@ struct Reader<'a> {
 /// Reads a file that holds one document, a mapping; an empty one is an empty mapping.
 ///
 /// # Errors
-/// What is no YAML, has a tag, a merge key, a key twice or a second document, is no mapping, or is beyond the budget.
+/// Invalid YAML, a tag, a merge key, a duplicate key, a second document, a value that is not a mapping, or content
+/// beyond the budget.
 pub fn read(text: &str, budget: Budget) -> Result<Node, Wrong> {
     let parser = Parser::new_from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
     let mut reader = Reader {
@@ -277,8 +278,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the number of values and keys that a node has; aliases stand only for what is in the budget already. A long
-/// text counts for more than one, because each alias copies it.
+/// Returns the number of values and keys of a node; aliases only refer to nodes that are already counted. A long text
+/// counts more than once, because each alias copies it.
 fn size(node: &Node) -> usize {
     match &node.content {
         Content::Scalar(text, _) => 1 + text.len() / 64,

@@ -1,4 +1,4 @@
-//! The summary: what a model is told, and the conversation as it reads it, bounded whatever it holds.
+//! The summary: the prompt for the model, and the conversation as bounded text.
 
 use std::{fmt::Write, panic::AssertUnwindSafe, sync::Arc};
 
@@ -11,13 +11,13 @@ use futures_util::FutureExt;
 
 use super::{scaled, unscaled};
 
-/// The largest number of characters that are shown of a message.
+/// The largest number of characters of a message in the prompt.
 const MAX_MESSAGE: usize = 6_000;
-/// The largest number of characters that are shown of a reply in a turn.
+/// The largest number of characters of a reply in a turn.
 const MAX_SAID: usize = 3_000;
-/// The largest number of characters that are shown of a call's arguments.
+/// The largest number of characters of a call's arguments.
 const MAX_ARGS: usize = 300;
-/// The largest number of characters that are shown of a result.
+/// The largest number of characters of a result.
 const MAX_RESULT: usize = 1_000;
 /// The part of the summariser's room that an earlier summary may take: one of so many.
 const EARLIER_PART: u64 = 3;
@@ -66,7 +66,7 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    /// Asks a model for a summary.
+    /// Requests a summary from a model.
     ///
     /// Cancel: nothing is known of what the model used.
     pub(crate) async fn summarise(
@@ -76,7 +76,7 @@ impl Ask {
         cut: &Cut,
         ratio: f64,
     ) -> Result<Arc<Reply>, String> {
-        // The window of the asking model is the best guess for one that does not tell its own.
+        // For a model without a known window, the window of the calling model is the best estimate.
         let window = [self.window, cx.window(), u64::MAX]
             .into_iter()
             .find(|window| *window > 0)
@@ -122,7 +122,7 @@ impl Ask {
     }
 }
 
-/// The conversation as text of at most so many tokens, by estimate: what is too much is left out from the oldest on.
+/// The conversation as text of at most `room` estimated tokens; the oldest parts are omitted if it is longer.
 fn render(cut: &Cut, room: u64) -> String {
     let mut text = String::new();
     let mut room = room;

@@ -23,7 +23,7 @@ pub(super) struct ConversationJob {
     pub(super) model: Arc<dyn Model>,
 }
 
-/// The jobs that wait, and the mark that someone is at work on them.
+/// The waiting jobs, and whether a worker is running.
 #[derive(Debug)]
 pub(super) struct Background {
     state: Mutex<State>,
@@ -33,7 +33,7 @@ pub(super) struct Background {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<ConversationJob>,
-    /// The one that is read.
+    /// The current job.
     reading: Option<ConversationJob>,
     at_work: bool,
 }
@@ -50,9 +50,9 @@ impl Default for Background {
 impl Memories {
     /// Waits until everything that waits in the background is read; a program calls it before it ends.
     ///
-    /// What could not be read is told as a warning, and read after the next run of its session.
+    /// A job that failed is reported as a warning, and repeated after the next run of its session.
     ///
-    /// Cancel: reading goes on.
+    /// Cancel: the jobs continue.
     pub async fn flush(&self) {
         self.work();
         let mut busy = self.background.busy.subscribe();
@@ -60,7 +60,7 @@ impl Memories {
         let _ = busy.wait_for(|busy| !busy).await;
     }
 
-    /// Lets a conversation be read in the background; says whether there is room for it.
+    /// Queues a conversation for reading in the background; returns false if the queue is full.
     pub(super) fn read_later(&self, job: ConversationJob) -> bool {
         let mut state = self.background.state();
         let waits = state.waiting.len();
@@ -79,7 +79,7 @@ impl Memories {
         true
     }
 
-    /// Begins to read, if something waits and nobody does.
+    /// Starts a worker if jobs wait and none is running.
     fn work(&self) {
         let mut state = self.background.state();
         if state.at_work || state.waiting.is_empty() {
@@ -96,7 +96,7 @@ impl Memories {
     }
 }
 
-/// Reads what waits; when it is dropped in the middle, because its runtime ends, what it read waits again.
+/// Runs the waiting jobs. If it is dropped early, because its runtime ends, its current job waits again.
 struct Worker {
     memories: Memories,
     done: bool,
@@ -152,7 +152,7 @@ impl Drop for Worker {
 }
 
 impl Background {
-    /// The next one; `None` if nothing waits: whoever adds something then begins to work.
+    /// The next job; `None` if no job waits. The next job starts a new worker.
     fn next(&self) -> Option<ConversationJob> {
         let mut state = self.state();
         state.reading = state.waiting.pop_front();
@@ -162,7 +162,7 @@ impl Background {
         state.reading.clone()
     }
 
-    /// Nobody reads any more: said while the state is held, so that nobody begins in between.
+    /// Marks the worker as stopped while the state is locked, so that no second worker starts in between.
     fn rest(&self, state: &mut State) {
         state.at_work = false;
         self.busy.send_replace(false);

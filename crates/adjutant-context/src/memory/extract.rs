@@ -1,4 +1,4 @@
-//! Reading a conversation: only what is new in it, once, and marked as read when its facts are kept.
+//! Reads a conversation: each new part once, marked as read when its facts are stored.
 
 use std::sync::Arc;
 
@@ -57,10 +57,10 @@ struct Facts {
 }
 
 impl Memories {
-    /// Reads what is new in a conversation, and keeps the facts in it that are worth it.
+    /// Reads the new part of a conversation, and stores its useful facts.
     ///
-    /// `source` names the conversation; how far it was read is kept with the facts, so nothing is read twice, and what a
-    /// crash kept from being read is read the next time. The model is the one that was [set](Memories::model).
+    /// `source` names the conversation. The position is stored with the facts, so no part is read twice, and a part
+    /// that was interrupted by a crash is read the next time. The model is the one set with [`Memories::model`].
     ///
     /// Cancel: facts that were kept by then stay; the part is read again, and they are found to be known.
     ///
@@ -80,7 +80,7 @@ impl Memories {
         Ok(learned)
     }
 
-    /// Lets a conversation be read again from its beginning, for one that was begun anew under its old name.
+    /// Resets the position of a conversation to its beginning, for a new conversation under an old name.
     ///
     /// # Errors
     /// `Io`.
@@ -114,7 +114,7 @@ impl Memories {
             } else {
                 Vec::new()
             };
-            // Another process may have read it meanwhile: what it found counts.
+            // Another process may have read it in the meantime; its result counts.
             if self.store.marked(&self.owner, source).await? == from {
                 self.keep(facts, (source, from), &Metered { model, meter }, learned)
                     .await?;

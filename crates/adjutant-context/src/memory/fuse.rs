@@ -1,4 +1,4 @@
-//! Fusing what was found by words and by vectors: the order by reciprocal ranks, the score by how well a fact fits.
+//! Merges the results of word search and vector search: order by reciprocal rank, score by similarity.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -11,14 +11,14 @@ use super::words;
 /// Source: Cormack, Clarke, Büttcher, "Reciprocal Rank Fusion" (SIGIR 2009).
 const RANK_CONSTANT: f64 = 60.0;
 
-/// A fact that fits what was looked for.
+/// A fact that matches a query.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Remembered {
     /// The fact.
     pub fact: Fact,
-    /// How well it fits, from 0 to 1: the better one of two numbers. By vectors it is their cosine, where what points
-    /// away counts as 0; by words it is the share of the telling words of the shorter text that the longer one has.
+    /// The similarity, from 0 to 1: the larger of two numbers. For vectors it is their cosine, with negative values
+    /// as 0; for words it is the share of the significant words of the shorter text that the longer one contains.
     pub score: f64,
 }
 
@@ -31,8 +31,8 @@ struct Ranked {
 
 /// The best facts of both searches that fit well enough, best first.
 ///
-/// The order goes by ranks alone, because the scores of stores cannot be compared; whether a fact fits at all goes by
-/// its score alone, because a rank says nothing about that.
+/// The order depends only on ranks, because scores of different stores are not comparable. Whether a fact matches
+/// depends only on its score, because a rank has no information about that.
 pub(super) fn fuse(
     query: &str,
     by_words: Vec<ScoredFact>,

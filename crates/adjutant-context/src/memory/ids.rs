@@ -26,7 +26,7 @@ pub(super) fn derived(parts: &[&str]) -> FactId {
     )
 }
 
-/// Returns the metadata that tells the source of a fact, and the time.
+/// Returns the metadata with the source and the time of a fact.
 pub(super) fn metadata(source: &str, session: Option<&str>, now_ms: u64) -> Metadata {
     let mut metadata = Metadata::new();
     let mut put = |name: &str, value: &str| metadata.insert(Arc::from(name), Value::from(value));

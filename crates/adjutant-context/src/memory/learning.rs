@@ -1,4 +1,4 @@
-//! The middleware `memory`: reads what a run has added to the conversation, when it has ended.
+//! The middleware `memory`: reads the part of the conversation that a run has added, at the end of the run.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ const NAME: &str = "memory";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Extraction {
-    /// Before the run counts as ended; what it spends is the run's.
+    /// Before the run counts as ended; its cost is charged to the run.
     Awaited,
-    /// Later, while the program goes on; see [`Memories::flush`]. What it spends is in [`Memories::spent`] alone.
+    /// Later, while the program continues; see [`Memories::flush`]. Its cost is only in [`Memories::spent`].
     Background,
 }
 
-/// Reads what a run has added to the conversation: a middleware.
+/// Middleware that reads the part of the conversation that a run has added.
 ///
-/// Runs that failed, were cancelled or wait for answers are left alone; what they said is read after the next run that
-/// ends well. What fails is a warning, never the end of the run.
+/// Runs that failed, were cancelled or are paused are skipped; their messages are read after the next successful run.
+/// A failure is a warning and never ends the run.
 #[derive(Debug, Clone)]
 pub struct Learning {
     memories: Memories,
@@ -32,7 +32,7 @@ pub struct Learning {
 }
 
 impl Memories {
-    /// The middleware that reads what runs say, and keeps what is worth it.
+    /// The middleware that extracts facts from runs and stores them.
     pub fn extract(&self, when: Extraction) -> Learning {
         Learning {
             memories: self.clone(),
@@ -109,7 +109,7 @@ fn tell(cx: &DriveContext, message: Arc<str>) {
     });
 }
 
-/// The name of the conversation: that of its session, with the thread of an agent under another one.
+/// The name of the conversation: its session, plus the thread of a subagent.
 fn source(cx: &DriveContext) -> Arc<str> {
     match cx.who.depth {
         0 => Arc::clone(&cx.log.0),

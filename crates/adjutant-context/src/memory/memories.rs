@@ -17,7 +17,7 @@ use super::{
     words,
 };
 
-/// The largest number of facts that a search gives, whatever it is asked for.
+/// The largest number of facts that a search returns.
 pub const MAX_REMEMBERED: usize = 100;
 /// The largest number of bytes of a query that are looked at.
 const MAX_QUERY_BYTES: usize = 8 * 1024;
@@ -25,10 +25,10 @@ const MAX_QUERY_BYTES: usize = 8 * 1024;
 const LIMIT: usize = 5;
 /// The lowest score of a fact that is given, unless it is set.
 const MIN_SCORE: f64 = 0.2;
-/// The number of facts that each kind of search looks at for one that is given.
+/// The number of candidates of each kind of search per returned fact.
 const CANDIDATES: usize = 4;
 
-/// The memories of one owner; cheap to clone, and clones share what they spend and what waits in the background.
+/// The memories of one owner. Cheap to clone; clones share their usage and the background queue.
 ///
 /// Every operation is one of the owner's: the facts of others are neither seen nor touched, whatever id is given.
 #[derive(Clone)]
@@ -88,7 +88,7 @@ impl Memories {
         self
     }
 
-    /// Returns the amount that all clones spent on models and embedders so far, whoever paid for it.
+    /// Returns what all clones have spent on models and embedders so far, charged to any run or to none.
     pub fn spent(&self) -> Spent {
         self.meter.spent()
     }
@@ -108,8 +108,8 @@ impl Memories {
 
     /// The best facts for a query, best first.
     ///
-    /// With an embedder, those that are near and those that have its words, fused by their reciprocal ranks; words alone
-    /// without one, and if it fails.
+    /// With an embedder, facts with similar vectors and facts with the same words, merged by reciprocal rank; only
+    /// words without one, and if it fails.
     ///
     /// # Errors
     /// `Io`.
@@ -117,7 +117,7 @@ impl Memories {
         self.search_on(query, &self.meter).await
     }
 
-    /// Changes the text of a fact, and metadata: what is `Null` is removed, what is not named stays.
+    /// Changes the text and metadata of a fact. A metadata value of `Null` removes its key; other keys stay.
     ///
     /// # Errors
     /// `Missing` if the owner has no such fact, `Invalid`, `Model` if the embedder failed, `Io`.
@@ -159,7 +159,7 @@ impl Memories {
     }
 }
 
-/// The operations, with the meter that counts what they spend.
+/// The operations, with the meter that counts their usage.
 impl Memories {
     pub(super) async fn add_as(
         &self,
@@ -289,7 +289,7 @@ impl Memories {
     }
 }
 
-/// Checks a text before anyone is paid to embed it.
+/// Checks a text before it is embedded at a cost.
 fn check(text: &str) -> Result<(), MemoryError> {
     let wrong = match text.trim() {
         "" => "a fact is empty".to_owned(),

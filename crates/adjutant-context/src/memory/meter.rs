@@ -11,11 +11,11 @@ use futures_util::StreamExt;
 pub struct Spent {
     /// Tokens.
     pub usage: Usage,
-    /// The cost, as far as prices are known.
+    /// The cost, if prices are known.
     pub cost: Option<NanoUsd>,
 }
 
-/// Counts what is spent, here and in the meter above.
+/// Counts usage, in itself and in its parent.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     spent: Mutex<Spent>,
@@ -23,7 +23,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// A meter at zero; what it counts, the one above counts too.
+    /// A meter at zero that also adds to its parent.
     pub(super) fn under(above: &Arc<Meter>) -> Arc<Self> {
         Arc::new(Self {
             spent: Mutex::default(),
@@ -49,7 +49,7 @@ impl Meter {
     }
 }
 
-/// A model whose attempts are all counted, those that fail included.
+/// A model whose attempts are all counted, including failed ones.
 #[derive(Debug)]
 pub(super) struct Metered<'a> {
     pub(super) model: &'a Arc<dyn Model>,

@@ -1,4 +1,4 @@
-//! The part of a conversation that was not read yet, as a model is shown it: what people and the assistant said.
+//! The unread part of a conversation in the form for a model: messages of people and of the assistant.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use super::words;
 
 /// The largest number of bytes of texts in one request to a model; a longer history is read in several.
 const MAX_PART_BYTES: usize = 48 * 1024;
-/// The largest number of bytes that are shown of one text.
+/// The largest number of bytes of one text.
 const MAX_SAID_BYTES: usize = 16 * 1024;
-/// The number of texts from before the part that are shown, so that answers are understood.
+/// The number of texts before the part that are included, so that answers can be understood.
 const BEFORE: usize = 4;
-/// The largest number of bytes that are shown of each of these.
+/// The largest number of bytes of each of these.
 const MAX_BEFORE_BYTES: usize = 1_000;
 
 /// The next part of a conversation.
@@ -23,7 +23,7 @@ pub(super) struct ConversationPart {
     before: Vec<Value>,
     /// The texts in it.
     said: Vec<Value>,
-    /// True if a person said something in it.
+    /// True if it contains a message of a person.
     pub(super) has_person: bool,
     /// The number of the entry behind it.
     pub(super) to: u64,
@@ -59,7 +59,7 @@ impl ConversationPart {
         Some(part)
     }
 
-    /// Returns the text of it that a model is shown.
+    /// Returns its text for the model.
     pub(super) fn shown(&self) -> Arc<str> {
         json!({ "before": self.before, "new": self.said })
             .to_string()
@@ -69,7 +69,7 @@ impl ConversationPart {
 
 const USER: &str = "user";
 
-/// Who said something in an entry, and what. Results of tools, reminders and the application's entries are no words.
+/// The author and the text of an entry. Tool results, reminders and entries of the application do not count.
 fn said(stored: &Stored, max: usize) -> Option<(&'static str, String)> {
     let (who, text) = match &stored.entry {
         Entry::Turn(turn) => ("assistant", turn.reply().text()),
@@ -80,7 +80,7 @@ fn said(stored: &Stored, max: usize) -> Option<(&'static str, String)> {
 }
 
 fn before(history: &Transcript, first: usize) -> Vec<Value> {
-    // Tools may have been at work for long: not everything is looked through.
+    // A long sequence of tool calls is possible: the search is bounded.
     let nearest = (first.saturating_sub(4 * BEFORE)..first)
         .rev()
         .filter_map(|at| history.get(at));
@@ -94,7 +94,7 @@ fn before(history: &Transcript, first: usize) -> Vec<Value> {
     before
 }
 
-/// The texts of an entry, if a person said it.
+/// The texts of an entry, if its author is a person.
 pub(super) fn said_by_person(entry: &Entry) -> Option<impl Iterator<Item = &str>> {
     match entry {
         Entry::User(UserMessage {

@@ -1,4 +1,4 @@
-//! The effect `memory`: puts the facts that fit what a person says beside the message, once each.
+//! The effect `memory`: adds the facts that match a person's message next to it, once each.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -14,27 +14,28 @@ use super::{fuse::Remembered, memories::Memories, meter::Meter, part::said_by_pe
 
 /// The name of the effect.
 const KIND: &str = "memory";
-/// The largest number of bytes that are shown of one fact.
+/// The largest number of bytes of one fact in a request.
 const MAX_SHOWN_BYTES: usize = 1_000;
-/// The largest number of facts that a conversation is known to have been shown; the effect begins anew beyond.
+/// The largest number of facts that are tracked as included in a conversation; beyond it the tracking starts again.
 const MAX_MEMO: usize = 1_000;
 /// The longest time that a search may keep a run waiting.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Shows the model what is remembered: the best few facts that fit a person's new message, as a recorded entry.
+/// Adds remembered facts to the context: the best few facts that match a person's new message, as a recorded entry.
 ///
-/// A fact is shown once in a conversation, and again if its text changed or the view holds none of these entries any
-/// more. The system prompt stays as it is. A memory that fails is told to observers, and keeps no run from going on.
+/// A fact is included once in a conversation, and again if its text changed or the view no longer contains any of
+/// these entries. The system prompt stays unchanged. A memory that fails is reported to observers and does not stop
+/// the run.
 #[derive(Debug, Clone)]
 pub struct Recall {
     memories: Memories,
 }
 
-/// The facts that were shown, with the time of their newest change.
+/// The facts that were included, with the time of their last change.
 type RecallMemo = BTreeMap<FactId, u64>;
 
 impl Memories {
-    /// The effect that shows the model what is remembered.
+    /// The effect that adds remembered facts to the context.
     pub fn recall(&self) -> Recall {
         Recall {
             memories: self.clone(),
@@ -54,7 +55,7 @@ impl Effect for Recall {
             .filter_map(|stored| said_by_person(&stored.entry))
             .flatten()
             .collect();
-        // Nobody is asked while the next request is only looked at, or while the context must shrink.
+        // There is no search during a preview of the next request, or while the context must shrink.
         if said.is_empty() || cx.phase != Phase::Request {
             return Ok(Vec::new());
         }
@@ -84,7 +85,7 @@ fn late() -> MemoryError {
     )
 }
 
-/// Returns the actions that show the facts that were not shown before.
+/// Returns the actions that include the new facts.
 fn fresh(cx: &EffectContext<'_>, found: Vec<Remembered>) -> Vec<Action> {
     let shows = |entry: &Entry| matches!(entry, Entry::User(UserMessage { origin: Origin::Reminder { by }, .. }) if **by == *KIND);
     let mut memo: RecallMemo = cx.memo().unwrap_or_default();

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::{fuse::Remembered, ids, memories::Memories, meter::Meter, words};
 
-/// The largest number of bytes that are shown of one fact.
+/// The largest number of bytes of one fact in a result.
 const MAX_SHOWN_BYTES: usize = 2_000;
 /// The largest number of bytes of a reason that are kept in the text of the call.
 const MAX_REASON_BYTES: usize = 200;
@@ -43,8 +43,8 @@ struct MemoryCall {
 impl Memories {
     /// The toolbox `memory`: `store_memory`, `recall_memories`, `replace_memory` and `delete_memory`.
     ///
-    /// What a call spends on embeddings is charged to the run. After a crash, each of them may be run again: the id of a
-    /// fact comes of the call that stores it.
+    /// Embeddings of a call are charged to the run. After a crash each of the tools can run again: the id of a fact
+    /// is derived from the call that stores it.
     pub fn toolbox(&self) -> impl Toolbox + 'static + use<> {
         Tools::new("memory")
             .tool(tool(self, store_spec(), |task| async move {
@@ -174,7 +174,7 @@ impl MemoryCall {
     fn key(&self) -> Option<FactId> {
         let (who, call) = (&self.cx.who, self.cx.who.call?);
         let log = self.cx.get::<LogId>().filter(|log| !log.0.is_empty());
-        // Without a log there is no call that could be run again; the agent's id keeps those of several agents apart.
+        // Without a log no call can be repeated; the agent's id separates several agents.
         let log = log.map_or_else(|| Arc::clone(&who.agent_id), |log| Arc::clone(&log.0));
         Some(ids::derived(&[
             &self.memories.owner.0,
@@ -189,8 +189,7 @@ fn line(id: &FactId, text: &str) -> String {
     format!("- [id:{id}] {}", words::line(text, MAX_SHOWN_BYTES))
 }
 
-/// Returns the error that a model is told of a failure. An id of someone else and one that never was are the same to
-/// it.
+/// Returns the error for the model. It does not distinguish an unknown id from an id of another owner.
 fn refused(error: &MemoryError) -> ToolError {
     match error.kind {
         MemoryErrorKind::Missing => {

@@ -1,10 +1,10 @@
-//! Words of a text, as far as they tell what it is about, and how much of them two texts share.
+//! The significant words of a text, and the overlap between two texts.
 
 use std::collections::BTreeSet;
 
 use adjutant_agent::search;
 
-/// Words that nearly every English text has; they tell nothing.
+/// Words in nearly every English text, which carry no information.
 const COMMON: [&str; 60] = [
     "a", "about", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "did", "do",
     "does", "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "in", "is", "it",
@@ -19,14 +19,14 @@ const MAX_ENDING: usize = 2;
 /// The smallest number of characters of a word that others may be forms of.
 const MIN_STEM: usize = 3;
 
-/// The words of a text in lower case, each once, without those that tell nothing.
+/// The significant words of a text in lower case, each once.
 pub(super) fn telling(text: &str) -> BTreeSet<String> {
     all(text)
         .filter(|word| !COMMON.contains(&word.as_str()))
         .collect()
 }
 
-/// Returns the words to look for: those that tell something, or the whole text if none does.
+/// Returns the words to search for: the significant ones, or the whole text if it has none.
 pub(super) fn query(text: &str) -> String {
     let mut seen = BTreeSet::new();
     let words = all(text).filter(|word| !COMMON.contains(&word.as_str()));

@@ -12,13 +12,13 @@ use crate::{
     skill::size,
 };
 
-/// The part of a text that is shown.
+/// The excerpt of a text.
 struct TextExcerpt {
     shown: String,
     lines: u64,
     /// The line to read on with, if there is one.
     next: Option<u64>,
-    /// True if the line that is shown is longer than what is shown of it.
+    /// True if the line is longer than its excerpt.
     is_line_cut: bool,
 }
 
@@ -94,7 +94,7 @@ impl TextExcerpt {
             }
             part.next = Some(at);
             if part.lines == 0 {
-                // One line alone is too long: its beginning is all that can be shown of it.
+                // A single line is too long: only its beginning fits.
                 part.shown.push_str(floor(line, MAX_SHOWN_BYTES));
                 (part.lines, part.next, part.is_line_cut) = (1, Some(at + 1), true);
             }
@@ -107,7 +107,7 @@ impl TextExcerpt {
     }
 }
 
-/// The bytes as text; none if they are none. The last character may be cut if the file is.
+/// The bytes as text; `None` if they are not text. The last character can be incomplete if the file was cut.
 fn text(bytes: &[u8], is_whole: bool) -> Option<&str> {
     if bytes.contains(&0) {
         return None;
@@ -131,7 +131,7 @@ fn floor(text: &str, most: usize) -> &str {
     text.get(..at).unwrap_or_default()
 }
 
-/// Returns the error for the model; it names the path as it was asked for, never where the skill is.
+/// Returns the error for the model, with the requested path and without the location of the skill.
 fn told(refused: &Refused, asked: &str) -> ToolError {
     match refused {
         Refused::Missing => ToolError::failed(format!("the skill has no file {asked}")),
