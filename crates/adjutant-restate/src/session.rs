@@ -103,7 +103,7 @@ impl SessionService {
                 }
                 Ok(Json(left))
             }
-            // The call was cancelled, so the run must be cancelled too: the rest of it is informed.
+            // The call was cancelled, so the run is cancelled too, and its remaining work gets the stop request.
             Err(cancelled) if cancelled.code() == CANCELLED => {
                 let driver = Arc::clone(&self.driver);
                 ctx.run(|| driver.cancel(log)).name("cancel").await?;

@@ -1,4 +1,4 @@
-//! The folders that are searched for skills, and the trust in those of a project.
+//! The folders that are searched for skills, and the trust in project folders.
 
 use std::{
     fmt,

@@ -1,5 +1,4 @@
-//! The paths of a store that others on the machine may enter: a path that the store makes is private, one that it finds
-//! may not be.
+//! Paths of a store that other users can access: paths that the store creates are private, existing ones may not be.
 
 use std::{
     fmt,
@@ -13,7 +12,7 @@ pub struct Exposed {
 }
 
 impl Exposed {
-    /// Those of these paths that are open to others, which the operator is told.
+    /// The paths among these that are open to other users, for a warning.
     pub(crate) fn among(paths: impl IntoIterator<Item = PathBuf>) -> Option<Self> {
         let paths: Vec<PathBuf> = paths.into_iter().filter(|path| is_open(path)).collect();
         let exposed = (!paths.is_empty()).then_some(Self { paths })?;

@@ -1,9 +1,9 @@
 //! Sessions in files: a folder for each, its records in one file of JSON lines.
 //!
-//! A file is repaired by the next owner of its log, and by nobody else: what a crash left of a batch is cut off. Damage
-//! anywhere is told (`Corrupt`), and never cut off: a log that is shorter than what was flushed of it can be read up to
-//! there, and is not gone on with. Ownership holds between processes of one machine, by the file locks
-//! of its kernel: the folder must not be one that several machines share.
+//! A file is repaired only by the next owner of its log: the remains of an incomplete batch are cut off. Damage in
+//! other places is reported (`Corrupt`) and never cut off: a log that is shorter than its flushed part can be read up
+//! to there, and cannot be continued. Ownership works between processes of one machine, with file locks of its
+//! kernel: several machines must not share the folder.
 
 mod blobs;
 mod flushed;
@@ -53,7 +53,7 @@ pub struct JsonlJournal {
 }
 
 impl JsonlJournal {
-    /// Opens the journal in this folder, which is made if there is none. What is made is its owner's alone.
+    /// Opens the journal in this folder, which is created if it does not exist. New files are private to their owner.
     ///
     /// # Errors
     /// `Io` if there is no such folder and none can be made.
@@ -74,7 +74,7 @@ impl JsonlJournal {
         self.exposed.as_deref()
     }
 
-    /// Sets the clock that tells when a log was made.
+    /// Sets the clock for the creation times of logs.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl JsonlJournal {
     }
 }
 
-/// Does what may wait for the disk on a thread of its own; it is done even if nobody waits for it.
+/// Runs blocking disk work on a separate thread; it completes even if its future is dropped.
 async fn off_thread<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, JournalError> + Send + 'static,
 ) -> Result<T, JournalError> {

@@ -103,7 +103,7 @@ impl Connect {
         }
     }
 
-    /// Sets how many connections there are at most, besides one that listens; 16 without it, 2 at least.
+    /// Sets the largest number of connections, in addition to one that listens; 16 by default, at least 2.
     pub fn connections(self, connections: usize) -> Self {
         Self {
             connections: connections.max(2),
@@ -111,7 +111,7 @@ impl Connect {
         }
     }
 
-    /// Sets the clock that tells when logs and values were made; leases go by the server's.
+    /// Sets the clock for the creation times of logs and values; leases use the server's clock.
     pub fn world(self, world: impl World + 'static) -> Self {
         Self {
             world: Arc::new(world),
@@ -143,7 +143,7 @@ impl IntoFuture for Connect {
 }
 
 impl fmt::Debug for Postgres {
-    /// Tells neither where the database is nor who asks.
+    /// Contains neither the database's address nor the user.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Postgres")
             .field("schema", &self.database.schema)
@@ -152,7 +152,7 @@ impl fmt::Debug for Postgres {
 }
 
 impl fmt::Debug for Connect {
-    /// Tells neither where the database is nor who asks.
+    /// Contains neither the database's address nor the user.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let connect = &mut f.debug_struct("Connect");
         connect

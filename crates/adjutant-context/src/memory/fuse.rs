@@ -31,8 +31,8 @@ struct Ranked {
 
 /// The best facts of both searches that fit well enough, best first.
 ///
-/// The order depends only on ranks, because scores of different stores are not comparable. Whether a fact matches
-/// depends only on its score, because a rank has no information about that.
+/// The order depends only on ranks, because scores of different stores are not comparable. A match
+/// depends only on the score, because a rank has no information about it.
 pub(super) fn fuse(
     query: &str,
     by_words: Vec<ScoredFact>,

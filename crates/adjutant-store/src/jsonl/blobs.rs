@@ -55,14 +55,14 @@ pub(super) fn read(
 
 /// Removes the attachments that no log has.
 ///
-/// A log that cannot be read keeps all of them: nobody knows which are its own.
+/// An unreadable log keeps all blobs, because the ones that it uses are unknown.
 pub(super) fn sweep(place: &JournalFolder) -> Result<GcReport, JournalError> {
     let _locked = place.sweep_blobs()?;
     let mut needed = HashSet::new();
     for folder in entries(&place.logs())? {
         let mut scan = match Scan::open(&folder.path().join("records.jsonl"), BEGINNING, u64::MAX) {
             Ok(scan) => scan,
-            // It was renamed or deleted a moment ago; what was renamed is not found by its new name for certain.
+            // It was renamed or deleted a moment ago; a renamed log is not reliably found under its new name.
             Err(_) if !folder.path().exists() => return Ok(GcReport::default()),
             Err(error) => return Err(error),
         };
@@ -91,7 +91,7 @@ pub(super) fn sweep(place: &JournalFolder) -> Result<GcReport, JournalError> {
             .map_err(|error| failed("read", &path, error))?
             .len();
         fs::remove_file(&path).map_err(|error| failed("remove", &path, error))?;
-        // A temporary file is one that a crash left: nobody else writes while this lock is held.
+        // A temporary file is a remainder of a crash: there are no other writers while this lock is held.
         if name
             .to_str()
             .is_some_and(|name| name.parse::<Digest>().is_ok())
@@ -103,7 +103,7 @@ pub(super) fn sweep(place: &JournalFolder) -> Result<GcReport, JournalError> {
     Ok(swept)
 }
 
-/// Returns the entries of a folder; nothing if there is none.
+/// Returns the entries of a folder; empty if it does not exist.
 pub(super) fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, JournalError> {
     match fs::read_dir(folder).and_then(Iterator::collect) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),

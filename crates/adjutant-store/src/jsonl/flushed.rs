@@ -1,7 +1,7 @@
-//! The end of a log as far as the disk has it, kept beside the log: what is cut off behind it is missed.
+//! The durable end of a log, stored next to it, so that a truncation of the log is detected.
 //!
-//! Shape: `{"seq":3,"length":900,"link":"<64 digits>"}`, then spaces, 160 bytes in all. It is written in place when the
-//! records are flushed, and never flushed itself: an old one only says less.
+//! Format: `{"seq":3,"length":900,"link":"<64 digits>"}`, then spaces, 160 bytes in total. It is written in place
+//! when the records are flushed, and never flushed itself: an old one only covers less.
 
 use std::{
     fs::{File, OpenOptions},
@@ -32,11 +32,11 @@ pub(super) struct Flushed {
 }
 
 impl Flushed {
-    /// Reads what is kept beside this file of records; `None` if nothing is.
+    /// Reads the file next to these records; `None` if it does not exist.
     pub(super) fn read(records: &Path) -> Result<Option<Self>, JournalError> {
         let path = records.with_file_name(FILE);
         let mut text = Vec::new();
-        // Under a lock of its own: whoever writes it does so in place.
+        // Under a separate lock, because it is written in place.
         let read = File::open(&path).and_then(|file| {
             file.lock_shared()?;
             file.take(MAX_BYTES).read_to_end(&mut text)
@@ -52,7 +52,7 @@ impl Flushed {
         })
     }
 
-    /// Fails if the records behind this end, where a batch ends, are not those that were flushed.
+    /// Fails if the records after this end, at a batch boundary, differ from the flushed ones.
     pub(super) fn check(
         &self,
         records: &Path,
@@ -66,7 +66,7 @@ impl Flushed {
         Err(other(records, *seq))
     }
 
-    /// Fails if the records up to this end, which are not read, are not those that were flushed.
+    /// Fails if the unread records up to this end differ from the flushed ones.
     pub(super) fn check_before(&self, records: &Path, end: &LogEnd) -> Result<(), JournalError> {
         if end.seq <= self.seq || self.seq == 0 {
             return self.check(records, end);
@@ -77,7 +77,7 @@ impl Flushed {
         }
     }
 
-    /// Fails if the records end here, before what was flushed.
+    /// Fails if the records end here, before the flushed end.
     pub(super) fn reached(&self, records: &Path, seq: u64) -> Result<(), JournalError> {
         if seq >= self.seq {
             return Ok(());
@@ -108,7 +108,7 @@ pub(super) fn make(log: &LogFolder, end: &LogEnd) -> Result<(), JournalError> {
     replace(&log.file(FILE), &text(end))
 }
 
-/// Opens the file to write: what is written later goes into the file of this log, whatever became of its name.
+/// Opens the file for writing: later writes go to the file of this log, even if it is renamed.
 pub(super) fn open(log: &LogFolder) -> Result<File, JournalError> {
     let path = log.file(FILE);
     OpenOptions::new()

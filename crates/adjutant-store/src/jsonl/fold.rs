@@ -61,7 +61,7 @@ pub(super) fn keep(
     replace(&path, &text)
 }
 
-/// The fold that was kept last; what is damaged, or of records that are not those of the log, is none.
+/// The last saved fold; `None` if it is damaged, or does not match the records of the log.
 pub(super) fn read(log: &LogFolder) -> Result<Option<Folded>, JournalError> {
     let Some(text) = contents(&log.file("fold"))? else {
         return Ok(None);
@@ -81,9 +81,9 @@ pub(super) fn read(log: &LogFolder) -> Result<Option<Folded>, JournalError> {
     }))
 }
 
-/// An end from which the records behind this one can be read: that of the fold, if it is not of later ones.
+/// An end from which the records after this one can be read: the fold's end, if it is not later.
 ///
-/// What is before it was checked when the fold was made, and is checked again by those who read it.
+/// The part before it was checked when the fold was created, and is checked again when it is read.
 pub(super) fn before(log: &LogFolder, seq: u64) -> Result<LogEnd, JournalError> {
     let mut text = Vec::new();
     // Derived data: without it, more is read.
@@ -100,7 +100,7 @@ pub(super) fn before(log: &LogFolder, seq: u64) -> Result<LogEnd, JournalError> 
 }
 
 impl FoldHeader {
-    /// The end of the records that were folded, if they are those of the log.
+    /// The end of the folded records, if they belong to this log.
     fn end(&self, log: &LogFolder) -> Result<Option<(LogEnd, u64)>, JournalError> {
         let end = scan::at(&log.records(), self.length)?;
         Ok(end.filter(|(end, _)| (end.seq, end.link) == (self.seq.0, self.link)))

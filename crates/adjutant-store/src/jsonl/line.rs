@@ -1,8 +1,9 @@
 //! A line of a log.
 //!
-//! Shape: `{"seq":3,"rest":0,"changed_ms":9,"bytes":700,"attached":["<digest>"],"link":"<64 digits>","check":"<16 digits>","stored":<record>}`.
-//! `rest` tells how many lines of its batch follow; `changed_ms` and `bytes` are of all records up to here, so that the
-//! last line tells what is known of the log. `check` is of all that stands before it, and `link` of the record.
+//! Format: `{"seq":3,"rest":0,"changed_ms":9,"bytes":700,"attached":["<digest>"],"link":"<64 digits>","check":"<16
+//! digits>","stored":<record>}`. `rest` is the number of lines of its batch that follow. `changed_ms` and `bytes`
+//! cover all records up to here, so that the last line describes the log. `check` covers everything before it, and
+//! `link` the record.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub(super) struct Header {
     pub(super) link: Digest,
 }
 
-/// A line that is whole: what it says is what was written, apart from the record, which only the link before tells.
+/// A complete line: its fields are as written, apart from the record, which is verified with the previous link.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line<'a> {
     pub(super) header: Header,
@@ -76,7 +77,7 @@ impl<'a> Line<'a> {
         Some(Self { header, stored })
     }
 
-    /// True if it is the line that follows, and its record is what was written.
+    /// True if it is the next line, and its record is as written.
     pub(super) fn follows(&self, end: &LogEnd) -> bool {
         self.header.seq == end.seq + 1 && end.link.then(self.stored) == self.header.link
     }

@@ -25,7 +25,7 @@ const VERSION: u32 = 1;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Meta {
     v: u32,
-    /// Its name; while it is renamed, both names: the true one is that of the folder.
+    /// Its name; during a rename, both names: the name of the folder is the valid one.
     names: Vec<LogId>,
     created_ms: u64,
     about: SessionMeta,
@@ -42,7 +42,7 @@ struct Versioned {
 }
 
 impl Meta {
-    /// Reads what is written of a log; fails if there is none.
+    /// Reads the metadata of a log; fails if it has none.
     pub(super) fn read(log: &LogFolder) -> Result<Self, JournalError> {
         check_version(log)?;
         json(&log.file("meta.json"))?
@@ -58,7 +58,7 @@ impl Meta {
         &mut self.about
     }
 
-    /// Sets the names, of which the folder tells the true one.
+    /// Sets the names; the folder determines the valid one.
     pub(super) fn named(&mut self, names: &[&LogId]) {
         self.names = names.iter().map(|name| (*name).clone()).collect();
     }
@@ -160,7 +160,7 @@ pub(super) fn describe(
     meta.write(&log)
 }
 
-/// A page of logs. One that is damaged, or of a newer program, is told to the operator.
+/// A page of logs. A log that is damaged, or was written by a newer version, is reported in a warning.
 pub(super) fn list(place: &JournalFolder, query: &LogQuery) -> Result<LogPage, JournalError> {
     let mut infos = Vec::new();
     for (log, meta) in metas(place)? {
@@ -183,7 +183,8 @@ pub(super) fn list(place: &JournalFolder, query: &LogQuery) -> Result<LogPage, J
     Ok(query.page(infos))
 }
 
-/// All logs. One whose name cannot be read is told to the operator, and does not keep the others from being listed.
+/// All logs. A log with an unreadable name is reported in a warning, and does not prevent the others from being
+/// listed.
 pub(super) fn logs(place: &JournalFolder) -> Result<Vec<LogFolder>, JournalError> {
     Ok(metas(place)?.into_iter().map(|(log, _)| log).collect())
 }

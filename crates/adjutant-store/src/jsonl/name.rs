@@ -9,8 +9,8 @@ const KEPT: usize = 60;
 
 /// The name of the folder of a log.
 ///
-/// Small letters, digits, `-` and `_` stay; other bytes become `%` and two digits, capital letters too, since some file
-/// systems take them for small ones. Of a long name the beginning stays, and a digest tells it apart: `~` and 64 digits.
+/// Small letters, digits, `-` and `_` stay; other bytes become `%` and two digits, including capital letters, since
+/// some file systems ignore case. A long name is truncated, and a digest makes it unique: `~` and 64 digits.
 pub(super) fn folder(log: &LogId) -> String {
     let mut name = String::with_capacity(log.0.len());
     for byte in log.0.bytes() {

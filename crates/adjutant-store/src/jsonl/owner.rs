@@ -1,4 +1,4 @@
-//! The ownership of a log: a file tells who owns it, and a lock of the kernel tells whether the owner lives.
+//! The ownership of a log: a file names the owner, and a kernel lock shows whether the owner lives.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -17,7 +17,7 @@ use super::place::{LogFolder, failed, json, replace_json};
 pub(super) struct Owned {
     pub(super) epoch: u64,
     pub(super) owner: String,
-    /// Given once: a log that was made anew counts its epochs from the beginning.
+    /// Unique: a log that was deleted and created again starts its epochs at the beginning.
     token: u128,
 }
 
@@ -67,7 +67,7 @@ impl Owned {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(failed("open", &path, error)),
         };
-        // Shared: two that ask at once do not take each other for the owner.
+        // Shared: two concurrent checks must not mistake each other for the owner.
         match file.try_lock_shared() {
             Ok(()) => Ok(false),
             Err(TryLockError::WouldBlock) => Ok(true),
@@ -76,26 +76,26 @@ impl Owned {
     }
 }
 
-/// Whoever has the log now.
+/// The current owner of the log.
 pub(super) fn now(place: &LogFolder) -> Result<Option<Owned>, JournalError> {
     loop {
         let Some(owned) = Owned::read(place)? else {
             return Ok(None);
         };
         let is_alive = owned.is_alive(place)?;
-        // If another owner has followed meanwhile, the answer about the earlier one says nothing.
+        // If the owner has changed in the meantime, the result for the earlier one has no meaning.
         if is_alive || Owned::read(place)?.as_ref() == Some(&owned) {
             return Ok(is_alive.then_some(owned));
         }
     }
 }
 
-/// Fails if somebody has the log now.
+/// Fails if the log has an owner now.
 pub(super) fn needs_free(place: &LogFolder) -> Result<(), JournalError> {
     now(place)?.map_or(Ok(()), |owned| Err(owned.refusal(place)))
 }
 
-/// The ownership before the one that is wished for; fails if its owner has the log still. Under the lock of the log.
+/// The ownership before the requested one; fails if its owner still has the log. Requires the lock of the log.
 pub(super) fn before(place: &LogFolder, owner: &Owner) -> Result<Option<Owned>, JournalError> {
     let before = Owned::read(place)?;
     if let Some(before) = &before
@@ -108,7 +108,7 @@ pub(super) fn before(place: &LogFolder, owner: &Owner) -> Result<Option<Owned>, 
     Ok(before)
 }
 
-/// Takes a log; under its lock. `Corrupt` if nobody could have had it as often as its file says.
+/// Takes a log; requires its lock. `Corrupt` if the epoch in its file is impossibly high.
 pub(super) fn take(
     place: &LogFolder,
     owner: &Owner,
@@ -136,14 +136,14 @@ pub(super) fn take(
         .map_err(|error| failed("lock", &path, error.into()))?;
     replace_json(&place.file("owner.json"), &owned)?;
     if let Some(before) = before {
-        // It tells nobody anything any more.
+        // The file has no further use.
         let _ = fs::remove_file(place.file(&before.held()));
     }
     Ok(HeldOwnership { owned, alive })
 }
 
 impl HeldOwnership {
-    /// Fails if somebody has taken over; under the lock of the log.
+    /// Fails if another owner has taken over; requires the lock of the log.
     pub(super) fn check(&self, place: &LogFolder) -> Result<(), JournalError> {
         let is_last = Owned::read(place)?.as_ref() == Some(&self.owned);
         if is_last {

@@ -54,19 +54,19 @@ impl JournalFolder {
         self.root.join("blobs")
     }
 
-    /// A name in the trash that nobody has.
+    /// An unused name in the trash.
     pub(super) fn trash(&self) -> Result<PathBuf, JournalError> {
         let trash = self.root.join("trash");
         make_folder(&trash)?;
         Ok(trash.join(Uuid::new_v4().simple().to_string()))
     }
 
-    /// Keeps the trash from being emptied while it is held: what is being made stands there.
+    /// Prevents the trash from being emptied while it is held: new folders are prepared there.
     pub(super) fn keep_trash(&self) -> Result<Locked, JournalError> {
         locked(&self.root.join("locks").join("trash"), File::lock_shared)
     }
 
-    /// Removes what a crash left in the trash, unless somebody makes something there.
+    /// Removes what a crash left in the trash, unless a folder is being prepared there.
     pub(super) fn empty_trash(&self) {
         let alone = File::open(self.root.join("locks").join("trash"));
         let Ok(_locked) = alone.and_then(|file| file.try_lock().map(|()| file).map_err(Into::into))
@@ -76,14 +76,14 @@ impl JournalFolder {
         let Ok(left) = fs::read_dir(self.root.join("trash")) else {
             return;
         };
-        // An entry that cannot be removed is in nobody's way.
+        // An entry that cannot be removed does no harm.
         left.flatten()
             .for_each(|entry| drop(fs::remove_dir_all(entry.path())));
     }
 
     pub(super) fn log(&self, log: &LogId) -> LogFolder {
         let name = name::folder(log);
-        // Logs share a lock with few others: a lock of its own could not be removed with its log.
+        // Several logs share a lock: a separate lock could not be removed together with its log.
         let lock = format!("{:02x}", Digest::of(name.as_bytes()).0[0]);
         LogFolder {
             log: log.clone(),
@@ -136,7 +136,7 @@ impl LogFolder {
         }
     }
 
-    /// Waits until nobody else changes the log, for as long as the value lives.
+    /// Waits for exclusive access to the log, for as long as the value lives.
     pub(super) fn lock(&self) -> Result<Locked, JournalError> {
         locked(&self.lock, File::lock)
     }
@@ -174,7 +174,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), JournalError> {
         return Ok(());
     }
     private::folder(path).map_err(|error| failed("make", path, error))?;
-    // A name without a folder stands in the current folder.
+    // A name without a folder is in the current folder.
     let above = path.parent().map(|above| {
         if above.as_os_str().is_empty() {
             Path::new(".")
@@ -221,7 +221,7 @@ pub(super) fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), Jo
     replace(path, &json)
 }
 
-/// A whole file; `None` if there is none.
+/// A whole file; `None` if it does not exist.
 pub(super) fn contents(path: &Path) -> Result<Option<Vec<u8>>, JournalError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),

@@ -113,7 +113,7 @@ pub(super) fn post(place: &JournalFolder, log: &LogId, post: Post) -> Result<Pos
 /// Forgets the posts up to this one; under the lock of the log.
 pub(super) fn forget(log: &LogFolder, upto: PostNo) -> Result<(), JournalError> {
     let inbox = InboxFile::read(log)?;
-    // Also without a post: in a log that was copied, posts to the first one were heeded.
+    // Also without a post: in a copied log, posts to the original may already be processed.
     if upto <= inbox.upto {
         return Ok(());
     }
@@ -213,13 +213,13 @@ pub(super) fn watch(place: JournalFolder, log: LogId, after: PostNo) -> PostStre
 
 type FileStamp = (u64, SystemTime);
 
-/// The posts after a place, if the file is not what it was.
+/// The posts after a position, if the file has changed.
 fn look(
     log: &LogFolder,
     seen: Option<FileStamp>,
     after: PostNo,
 ) -> Result<Option<(FileStamp, VecDeque<Posted>)>, JournalError> {
-    // Before it is read: what is written meanwhile is seen the next time.
+    // Before it is read: later writes are seen the next time.
     let Ok(file) = std::fs::metadata(log.file("posts.jsonl")) else {
         return Ok(None);
     };

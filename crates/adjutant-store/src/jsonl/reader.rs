@@ -27,7 +27,7 @@ pub(super) fn stored(place: JournalFolder, log: LogId, after: Seq) -> StoredStre
     streamed(move |send| each(&place, &log, after, |_, stored| send(Ok(stored))))
 }
 
-/// Tells each record after a place with the link before it, until somebody says that it is enough.
+/// Calls `tell` with every record after a position and the previous link, until it returns `false`.
 fn each(
     place: &JournalFolder,
     log: &LogId,
@@ -71,7 +71,8 @@ fn each(
     }
 }
 
-/// The next batch. What looks damaged may be an owner who cuts off what was torn: then a look under the lock tells.
+/// The next batch. Apparent damage can be an owner that cuts off an incomplete batch: then a second read under the
+/// lock decides.
 fn batch(scan: &mut Scan, log: &LogFolder, after: Seq) -> Result<Vec<ScannedRecord>, JournalError> {
     let end = scan.end.clone();
     scan.batch().or_else(|error| {
@@ -83,7 +84,7 @@ fn batch(scan: &mut Scan, log: &LogFolder, after: Seq) -> Result<Vec<ScannedReco
     })
 }
 
-/// A stream of what a thread tells, the error that ends it included.
+/// A stream of the values that a thread sends, including the final error.
 fn streamed<T: Send + 'static>(
     read: impl FnOnce(&mut dyn FnMut(Result<T, JournalError>) -> bool) -> Result<(), JournalError>
     + Send
@@ -104,7 +105,7 @@ fn streamed<T: Send + 'static>(
         });
         receiver
     };
-    // Nothing is read before somebody listens.
+    // Nothing is read before the stream is polled.
     Box::pin(stream::unfold(
         Err(start),
         |state: Result<mpsc::Receiver<_>, _>| async move {

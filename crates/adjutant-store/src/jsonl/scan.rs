@@ -1,4 +1,4 @@
-//! Reading a file of records: whole batches, and what is behind the last of them.
+//! Reads a file of records: whole batches, and the remainder after the last one.
 
 use std::{
     fs::File,
@@ -34,7 +34,7 @@ pub(super) struct Scan {
     path: PathBuf,
     /// The end of the last whole batch.
     pub(super) end: LogEnd,
-    /// Up to this record, nobody looks at what is stored.
+    /// Records up to this one are not parsed.
     skip: u64,
     /// The flushed end that the records must reach, if one is kept.
     pub(super) flushed: Option<Flushed>,
@@ -51,7 +51,7 @@ enum NextLine {
 impl Scan {
     /// Begins behind this end.
     pub(super) fn open(path: &Path, end: LogEnd, skip: u64) -> Result<Self, JournalError> {
-        // Before the records are: those that are flushed meanwhile need not be met.
+        // Before the records: later flushes need not be covered.
         let flushed = Flushed::read(path)?;
         flushed
             .as_ref()
@@ -71,7 +71,7 @@ impl Scan {
     /// The next whole batch; empty at the end, whatever is torn there. After an error there is nothing more.
     ///
     /// # Errors
-    /// `Corrupt` also where the records end before what was flushed.
+    /// `Corrupt` also if the records end before the flushed end.
     pub(super) fn batch(&mut self) -> Result<Vec<ScannedRecord>, JournalError> {
         let (mut batch, mut end) = (Vec::new(), self.end.clone());
         let mut expected = None;
@@ -109,7 +109,8 @@ impl Scan {
         }
         let is_whole = text.pop_if(|last| *last == b'\n').is_some();
         if !is_whole {
-            // A byte that stands where the line feed was is damage: what is torn has no byte behind a whole line.
+            // A different byte in place of the line feed is damage: an incomplete write has no byte after a whole
+            // line.
             let is_damaged =
                 text.pop().is_some() && Line::read(&text).is_some_and(|line| line.follows(end));
             return if is_damaged {
@@ -152,7 +153,7 @@ impl Scan {
     }
 }
 
-/// The end of a file, by what its last lines say of themselves: the records are not read.
+/// The end of a file, from its last lines: the records are not read.
 pub(super) fn tail(path: &Path) -> Result<LogEnd, JournalError> {
     let read = |error| failed("read", path, error);
     let mut file = match File::open(path) {

@@ -10,7 +10,7 @@ use super::{
     place::{JournalFolder, LogFolder, failed, sync_folder},
 };
 
-/// Gives a log another name, and tells the logs that were forked from it.
+/// Renames a log, and updates the logs that were forked from it.
 pub(super) fn rename(place: &JournalFolder, from: &LogId, to: &LogId) -> Result<(), JournalError> {
     to.check()?;
     let (source, target) = (place.log(from), place.log(to));
@@ -35,7 +35,7 @@ pub(super) fn rename(place: &JournalFolder, from: &LogId, to: &LogId) -> Result<
         .try_for_each(|child| follow(child, from, to))
 }
 
-/// Tells a log that the one it was forked from has another name.
+/// Updates the name of the original in a fork.
 fn follow(child: &LogFolder, from: &LogId, to: &LogId) -> Result<(), JournalError> {
     let is_child = |meta: &mut Meta| {
         meta.about()

@@ -1,4 +1,4 @@
-//! An owned log: appending under the lock of the log, as long as nobody has taken over.
+//! An owned log: appends under the lock of the log, until another owner takes over.
 
 use std::{
     fs::{File, OpenOptions},
@@ -47,7 +47,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Takes a log, makes it if there is none, and cuts off what a crash left of a batch.
+    /// Takes a log, creates it if it does not exist, and cuts off an incomplete batch.
     pub(super) fn own(
         place: &JournalFolder,
         log: &LogId,
@@ -63,7 +63,7 @@ impl Writer {
             meta::make(place, &at, now_ms)?;
         }
         let before = owner::before(&at, owner)?;
-        // Before it is taken: who cannot have it fences nobody.
+        // Before it is taken: a failed attempt must not fence the owner.
         let mut scan = Scan::open(&at.records(), fold::before(&at, u64::MAX)?, 0)?;
         while !scan.batch()?.is_empty() {}
         let (end, flushed) = (scan.end, scan.flushed.map_or(0, |flushed| flushed.length));
@@ -84,7 +84,8 @@ impl Writer {
     }
 
     fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<(), JournalError> {
-        // Makes the bytes before anybody has to wait, and takes the lock that keeps blobs before that of the log.
+        // Serializes the bytes before other tasks have to wait, and takes the lock that protects blobs before the one
+        // of the log.
         let large = batch
             .iter()
             .map(|stamped| Ok(stamped.attachments()?.len()))
@@ -119,7 +120,7 @@ impl Writer {
         }
     }
 
-    /// Flushes the records, and then says where they end: what is said is never ahead of the disk.
+    /// Flushes the records, and then writes their end: the stored end is never ahead of the disk.
     fn flush(&mut self, records: &File) -> Result<(), JournalError> {
         if self.flushed == self.end.length {
             return Ok(());
@@ -129,7 +130,7 @@ impl Writer {
             .map_err(|error| failed("flush", &self.log.records(), error))?;
         match flushed::write(&self.head, &self.end) {
             Ok(()) => self.flushed = self.end.length,
-            // The records are safe; what is said of them is only older than it could be.
+            // The records are durable; only the stored end is older than necessary.
             Err(error) => {
                 tracing::warn!(%error, log = %self.log.log, "the head of a log cannot be written")
             }
@@ -220,7 +221,7 @@ impl JsonlLog {
         }
     }
 
-    /// Does something with the file on a thread that may wait; it is done whole even if nobody waits for it.
+    /// Runs a file operation on a thread that may block; it completes even if its future is dropped.
     async fn with<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Writer) -> Result<T, JournalError> + Send + 'static,

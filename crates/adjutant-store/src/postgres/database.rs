@@ -1,5 +1,4 @@
-//! The things that all parts share: the pool, the schema, the clock, the leases of the logs, and the waking of those
-//! who wait.
+//! The shared parts: the pool, the schema, the clock, the leases of the logs, and notifications.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -72,7 +71,7 @@ impl Database {
         })
     }
 
-    /// A connection, whose transactions see what was committed before each statement.
+    /// A connection, whose transactions see everything that was committed before each statement.
     pub(super) async fn client(&self) -> Result<Object, Fault> {
         Ok(self.pool.get().await?)
     }
@@ -96,9 +95,9 @@ impl Database {
         Ok(client.execute(&statement, values).await?)
     }
 
-    /// The rows that a statement gives, fetched on a task of its own, by what `work` does with this database.
+    /// The rows of a statement, fetched on a separate task and passed to `work`.
     ///
-    /// For streams: one that nobody looks at must not keep a connection from those who work.
+    /// For streams: an unpolled stream must not hold a connection that others need.
     pub(super) async fn apart<F>(
         self: &Arc<Self>,
         work: impl FnOnce(Arc<Self>) -> F,
@@ -111,7 +110,7 @@ impl Database {
             .unwrap_or(Err(Fault::Pool(PoolError::Closed)))
     }
 
-    /// Returns the name of the channel that those who wait listen to.
+    /// Returns the name of the notification channel.
     pub(super) fn channel(&self) -> String {
         format!("adjutant_{}", self.schema)
     }

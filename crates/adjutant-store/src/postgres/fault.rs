@@ -19,7 +19,7 @@ pub(super) enum Fault {
     /// The connection broke, or the server refused.
     #[error("the database failed")]
     Sql(#[from] tokio_postgres::Error),
-    /// The stored data is not what was written; the text names the data.
+    /// The stored data differs from the written data; the text names it.
     #[error("{0} is not what was written")]
     Stored(&'static str),
 }

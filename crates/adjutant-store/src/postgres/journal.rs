@@ -48,8 +48,8 @@ const FOLDED: &str = "select folds.seq, folds.format, folds.bytes from folds joi
 
 /// The logs of a [`Postgres`](super::Postgres) database; clones share its connections.
 ///
-/// A log whose owner's process has died is free when its lease ends, by the server's clock; `Owned` tells how long that
-/// takes. A record, and what is appended at once, may have 512 MiB together.
+/// A log whose owner's process has died is free when its lease ends, by the server's clock; `Owned` contains the
+/// remaining time. A record, or the records of one append, can have 512 MiB in total.
 #[derive(Debug, Clone)]
 pub struct PostgresJournal {
     database: Arc<Database>,
@@ -124,7 +124,7 @@ impl Journal for PostgresJournal {
         self.database.leases.left(log).await;
         let failed = |fault: Fault| fault.journal(format_args!("own log {:?}", log.0));
         let (journal, id, claim) = (self.clone(), log.clone(), owner.clone());
-        // On a task of its own: if nobody waits any more, the log that it takes is given up at once, not with its lease.
+        // On a separate task: if the caller is gone, the log is released immediately, not when its lease ends.
         let taken = tokio::spawn(async move { journal.take(&id, &claim).await })
             .await
             .map_err(|error| {
@@ -213,7 +213,7 @@ impl Journal for PostgresJournal {
 impl DueWork for PostgresJournal {
     async fn due(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, JournalError> {
         let (journal, owner) = (self.clone(), owner.clone());
-        // As in `own`: what it takes is given up at once if nobody waits any more.
+        // As in `own`: if the caller is gone, the claimed logs are released immediately.
         let claimed = tokio::spawn(async move { journal.claim(&owner, most).await })
             .await
             .map_err(|error| {

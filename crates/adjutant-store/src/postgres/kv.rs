@@ -47,7 +47,7 @@ const SEARCH: &str = concat!(
 
 /// A key-value store of a [`Postgres`](super::Postgres) database, which any number of processes write to.
 ///
-/// A watch tells of the newest 10,000 removals, and of some before them; a text is found by its first 30,000 words or so.
+/// A watch reports the newest 10,000 removals, and some older ones. A text is found by its first 30,000 words or so.
 #[derive(Debug, Clone)]
 pub struct PostgresKvStore {
     database: Arc<Database>,

@@ -54,7 +54,7 @@ async fn found(database: &Database) -> Result<usize, Fault> {
     Ok(row.map_or(0, |row| version(row.get(0))))
 }
 
-/// Runs what has not run yet, all of it or nothing; gives the version before it, or a newer one.
+/// Runs the pending migrations in one transaction; returns the version before it, or a newer one.
 async fn migrate(database: &Database) -> Result<usize, Fault> {
     let mut client = database.client().await?;
     let change = client.transaction().await?;
@@ -62,7 +62,7 @@ async fn migrate(database: &Database) -> Result<usize, Fault> {
         .execute("select pg_advisory_xact_lock($1)", &[&LOCK])
         .await?;
     let schema = &database.schema;
-    // One that exists already may belong to somebody else, who lets us use it.
+    // An existing schema can belong to another user who grants access.
     let exists = change
         .query_opt(
             "select 1 from pg_namespace where nspname = $1",

@@ -1,4 +1,4 @@
-//! Columns of rows and what they stand for.
+//! Columns of rows and their meaning.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 
 use super::fault::Fault;
 
-/// A number as the database has it; what is larger than its largest is that.
+/// A number in the database's type; larger ones become its maximum.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

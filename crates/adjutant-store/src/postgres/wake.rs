@@ -1,5 +1,4 @@
-//! The waking of those who wait for posts and changes: one connection listens, and each waiter looks every second all
-//! the same.
+//! Notifications about posts and changes: one connection listens, and each waiter also checks every second.
 
 use std::{
     collections::HashMap,
@@ -25,7 +24,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 #[derive(Default)]
 pub(super) struct Wakes {
     state: Mutex<State>,
-    /// Closed when nobody is left who could wait.
+    /// Closed when there are no more waiters.
     alive: watch::Sender<()>,
 }
 
@@ -35,7 +34,7 @@ struct State {
     is_listening: bool,
 }
 
-/// One who waits.
+/// A task that waits.
 pub(super) struct Waiter {
     database: Arc<Database>,
     topic: String,
@@ -196,7 +195,7 @@ async fn connection(
     }
 }
 
-/// The next one who waits makes another connection, if the runtime of this one ended.
+/// The next waiter opens another connection if the runtime of this one has ended.
 struct Stopped(Weak<Database>);
 
 impl Drop for Stopped {

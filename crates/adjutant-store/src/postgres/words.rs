@@ -1,6 +1,6 @@
 //! The words that a text is found by: its runs of letters and digits, in small letters.
 //!
-//! The server's own parser takes paths, hosts and numbers for one word each and depends on the locale, so it is not asked.
+//! The server's parser treats paths, hosts and numbers as single words and depends on the locale, so it is not used.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -13,8 +13,7 @@ const MAX_ASKED: usize = 32;
 /// The most places of one word that count.
 const MAX_PLACES: usize = 64;
 
-/// The limit for the part of a text that can be found, in bytes of what is stored for it: the server stores no more
-/// than 1 MiB.
+/// The limit for the searchable part of a text, in bytes of its index entry: the server stores up to 1 MiB.
 const MAX_VECTOR: usize = 512 * 1024;
 
 /// The highest number of a place that the server knows.

@@ -1,4 +1,4 @@
-//! The news of new posts and values: listeners are told at once of those of this program, and soon of those of others.
+//! Notifications about new posts and values: immediately for changes of this program, soon for changes of others.
 
 use std::{
     path::{Path, PathBuf},
@@ -25,12 +25,12 @@ pub(super) enum Topic {
     KvStores,
 }
 
-/// Tells of changes.
+/// Publishes changes.
 #[derive(Debug)]
 pub(super) struct Changes {
     posts: watch::Sender<()>,
     kv_stores: watch::Sender<()>,
-    /// None in memory, where nobody else writes.
+    /// `None` in memory, where there are no other writers.
     path: Option<PathBuf>,
     watching: Mutex<Watching>,
 }
@@ -42,7 +42,7 @@ struct Watching {
     is_running: bool,
 }
 
-/// Hears of changes; others are watched as long as there is one.
+/// Receives changes; other programs are watched while a listener exists.
 #[derive(Debug)]
 pub(super) struct Listener {
     told: watch::Receiver<()>,
@@ -72,7 +72,7 @@ impl Changes {
         self.topic(topic).send_replace(());
     }
 
-    /// Hears of what changes from now on.
+    /// Receives the changes from now on.
     pub(super) fn listen(self: &Arc<Self>, topic: Topic) -> Listener {
         let told = self.topic(topic).subscribe();
         let mut watching = self.watching();
@@ -94,14 +94,14 @@ impl Changes {
         }
     }
 
-    /// Looks for what other programs change, until nobody listens.
+    /// Watches for changes of other programs, until there are no listeners.
     fn watch(&self, path: &Path) {
         let (mut db, mut seen, mut is_failing) = (None, None, false);
         while self.goes_on() {
             match look(&mut db, path) {
                 Ok(None) => {}
                 Ok(Some(now)) => {
-                    // Before the first look something may have happened that nobody was told of.
+                    // Changes before the first check may have been missed.
                     let before: Option<SeenChanges> = seen.replace(now);
                     if before.is_none_or(|before| before.posts != now.posts) {
                         self.tell(Topic::Posts);
@@ -159,7 +159,7 @@ impl Drop for Listener {
     }
 }
 
-/// Reads the progress, if anybody has committed since the last look.
+/// Reads the progress, if there was a commit since the last check.
 fn look(known: &mut Option<(Connection, i64)>, path: &Path) -> Result<Option<SeenChanges>, Fault> {
     let version = |db: &Connection| {
         db.prepare_cached("PRAGMA data_version")?

@@ -14,7 +14,7 @@ use rusqlite::ErrorCode;
 pub(super) enum Fault {
     Sqlite(Arc<rusqlite::Error>),
     File(Arc<io::Error>),
-    /// The stored data is not what was written.
+    /// The stored data differs from the written data.
     Corrupt(String),
     /// The request cannot be met.
     Invalid(String),
@@ -29,7 +29,7 @@ pub(super) enum Fault {
     Memory(MemoryError),
 }
 
-/// The sort of a failure, by what a caller can do about it.
+/// The kind of a failure, by the caller's possible reaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Corrupt,

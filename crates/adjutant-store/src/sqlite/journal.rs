@@ -1,4 +1,4 @@
-//! Sessions in SQLite: each method asks one of the parts below, off the caller's thread.
+//! Sessions in SQLite: each method calls one of the parts below, off the caller's thread.
 
 mod append;
 mod due;

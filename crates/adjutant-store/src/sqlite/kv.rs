@@ -1,4 +1,4 @@
-//! Key-value stores in SQLite: each method asks one of the parts below, off the caller's thread.
+//! Key-value stores in SQLite: each method calls one of the parts below, off the caller's thread.
 
 mod find;
 mod watch;

@@ -1,4 +1,4 @@
-//! Memory in SQLite: each method asks one of the parts below, off the caller's thread.
+//! Memory in SQLite: each method calls one of the parts below, off the caller's thread.
 
 mod facts;
 mod find;

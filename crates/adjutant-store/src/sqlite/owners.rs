@@ -31,7 +31,7 @@ pub(super) struct Owners {
     /// None in memory, where there are no others.
     folder: Option<PathBuf>,
     live: Arc<LiveTenures>,
-    /// Locked as long as the instance lives; there is none before it owns a log.
+    /// Locked as long as the instance lives; `None` before it owns a log.
     file: Mutex<Option<File>>,
 }
 
@@ -96,7 +96,7 @@ impl Owners {
             return Ok(());
         };
         private::folder(folder)?;
-        // Behind a link, what is cleared away would be somebody's else.
+        // Behind a link, the cleanup could remove foreign files.
         if fs::symlink_metadata(folder)?.is_symlink() {
             let why = format!(
                 "{} is a link, not the folder of the owners; hint: remove it",
@@ -153,7 +153,8 @@ fn bury(folder: &Path, db: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// True if a living program has the file. Those who ask share their lock, so they do not take each other for the owner.
+/// True if a running program has the file. Concurrent checks share their lock, so they do not mistake each other for
+/// the owner.
 fn is_locked(path: &Path) -> std::io::Result<bool> {
     let file = match File::open(path) {
         Ok(file) => file,

@@ -14,7 +14,7 @@ use super::{
     schema::{self, Reading},
 };
 
-/// The largest number of reads that go on at the same time.
+/// The largest number of concurrent reads.
 const MAX_READERS: usize = 4;
 
 /// Connections that read; clones share them.
@@ -38,7 +38,7 @@ impl Readers {
         }
     }
 
-    /// Reads what is there at one moment.
+    /// Reads a consistent snapshot.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,

@@ -42,9 +42,9 @@ impl DatabaseLocation {
 /// The way in which a database file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Beside those who write it.
+    /// Concurrently with writers.
     Shared,
-    /// As nobody can write it: without locks, and without files beside it.
+    /// For a database that cannot be written: without locks, and without extra files.
     Frozen,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn open(place: &DatabaseLocation) -> Result<(Option<Connection>, Read
     Err(fault)
 }
 
-/// True if nobody writes a database: everything that was written is in its file, and the file cannot be written.
+/// True if a database has no writers: all changes are in its file, and the file is read-only.
 fn is_frozen(path: &Path) -> bool {
     let is_whole = fs::metadata(beside(path, "-wal")).map_or(true, |wal| wal.len() == 0);
     let probe = path.with_file_name(format!(".{}", Uuid::new_v4().simple()));
@@ -114,7 +114,7 @@ fn writer(place: &DatabaseLocation) -> Result<Connection, Fault> {
     Ok(db)
 }
 
-/// A path beside that of a database file.
+/// A path next to a database file.
 pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     let mut beside = path.as_os_str().to_owned();
     beside.push(end);
@@ -180,12 +180,12 @@ fn look(db: &Connection) -> Result<usize, Fault> {
     }
 }
 
-/// Readers go on beside the writer from now on, whichever program they are in.
+/// From now on, readers and the writer can work concurrently, in any program.
 fn to_wal(db: &Connection) -> Result<(), Fault> {
     let set =
         || db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
     let mut mode = set();
-    // Of several programs that make one file only one can change the mode; SQLite tells the others at once.
+    // Of several programs that create one file only one can change the mode; SQLite fails for the others immediately.
     for _ in 0..100 {
         match &mode {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {

@@ -44,7 +44,7 @@ impl Store {
             DatabaseLocation::Memory => None,
         };
         let owners = Arc::new(Owners::beside(path.as_deref()));
-        // A database that nobody can write does not change: it is not watched.
+        // A read-only database does not change, so it is not watched.
         let watched = path.as_deref().filter(|_| reading == Reading::Shared);
         let changes = Arc::new(Changes::of(watched.map(Path::to_owned)));
         let start = |db| {
@@ -74,9 +74,9 @@ impl Store {
         self.queue.is_none()
     }
 
-    /// Does something in a transaction; all of it or nothing, as far as this work goes.
+    /// Runs some work in a transaction: completely or not at all.
     ///
-    /// The work may be done twice if the transaction was lost because of others; it is done though nobody waits any more.
+    /// The work can run twice if the transaction was lost to a conflict; it runs even if its future is dropped.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         order: Order,
@@ -115,14 +115,14 @@ impl Store {
             then: |done| done,
             reply,
         };
-        // Without a writer there is nobody left to whom it matters.
+        // Without a writer the result does not matter.
         let _ = self
             .queue
             .as_ref()
             .map(|queue| queue.send(Box::new(request)));
     }
 
-    /// Reads what is there at one moment.
+    /// Reads a consistent snapshot.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnMut(&Connection) -> Result<T, Fault> + Send + 'static,

@@ -26,7 +26,7 @@ pub(super) fn one_of(query: &str, owner: i64) -> Option<String> {
     Some(sql)
 }
 
-/// The word that stands for the owner in the index, which finds only within it.
+/// The word that represents the owner in the index, which limits a search to it.
 pub(super) fn owner_word(owner: i64) -> String {
     format!("o{owner}")
 }
@@ -36,7 +36,7 @@ pub(super) fn score(rank: f64) -> f64 {
     (-rank).max(f64::MIN_POSITIVE)
 }
 
-/// A letter, a digit, or an accent that is written as a letter of its own.
+/// A letter, a digit, or an accent that is a separate character.
 fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric() || ('\u{300}'..='\u{36f}').contains(&letter)
 }

@@ -1,4 +1,4 @@
-//! The one thread that writes: what waits is committed as a group, and each job of it stands or falls alone.
+//! The single writer thread: waiting jobs are committed as a group, and each one succeeds or fails alone.
 
 use std::sync::{Arc, mpsc::Receiver};
 
@@ -23,7 +23,7 @@ pub(super) struct Order {
     pub(super) flush: Flush,
     /// About how many bytes it writes.
     pub(super) bytes: usize,
-    /// The topic that it changes, if somebody may watch it.
+    /// The topic that it changes, if it can be watched.
     pub(super) topic: Option<Topic>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Request<W, A, N, T> {
 pub(super) struct Writer {
     pub(super) db: Connection,
     pub(super) changes: Arc<Changes>,
-    /// Dropped at last: its logs are nobody's when the thread ends.
+    /// Dropped last: its logs become free when the thread ends.
     pub(super) _owners: Arc<Owners>,
     /// The way in which commits are flushed now.
     pub(super) flush: Option<Flush>,
@@ -94,13 +94,13 @@ where
             (Some(Ok(done)), None) => Ok(done),
             (None, None) => Err(Fault::Gone),
         };
-        // The caller may be gone: its write stays committed, and what it would own is let go.
+        // The caller may be gone: its write stays committed, and its new ownership is released.
         let _ = reply.send(done.map(then));
     }
 }
 
 impl Writer {
-    /// Works until nobody can send jobs any more.
+    /// Works until all senders of jobs are gone.
     pub(super) fn run(mut self, queue: &Receiver<Box<dyn Job>>) {
         while let Ok(first) = queue.recv() {
             let mut bytes = first.order().bytes;
@@ -138,7 +138,7 @@ impl Writer {
             .map_err(|error| Lost::Whole(error.into()))?;
         let done = self.each(group);
         if done.is_err() && !self.db.is_autocommit() {
-            // If even that fails, so does the next transaction, and says why.
+            // If this fails too, the next transaction fails and returns the reason.
             let _ = self.db.execute_batch("ROLLBACK");
         }
         done

@@ -19,10 +19,10 @@ use crate::postgres::{
     wake::{self, Waiter},
 };
 
-/// Those whose owner died are put to rest if they are suspects by then. Given are a suspect that has rested, if there
-/// is one and nothing bars the owner from it, or others: of several who ask at once, each gets others. Of the due logs
-/// no more are looked at than are asked for, beside those that others have and those that lost owners.
-/// Neighbours do not rest equally long. What has passed since the lease was renewed last is part of a rest.
+/// Logs whose owner died start a rest if they are suspects by then. The result is a suspect that has rested, if there
+/// is one and the owner is not barred from it, or other logs: concurrent claims get different ones. Apart from logs
+/// that are owned or have lost owners, only as many due logs are read as were requested. The rests of neighbours
+/// differ in length. The time since the last renewal of the lease counts as rest.
 const CLAIM: &str = concat!(
     "with died as (select id from logs where due_ms <= $1 and lost > 0 and lost + 1 >= $5 and lost + 1 < $6 \
         and owner is not null and not ",
@@ -162,7 +162,7 @@ impl PostgresJournal {
     }
 }
 
-/// Work as the columns have it: the number, what it waits for, until when.
+/// Work in its columns: the number, the content and the deadline.
 pub(super) fn columns(work: &Work) -> (i16, Option<&[u8]>, Option<i64>) {
     match work {
         Work::Open => (1, None, None),

@@ -17,10 +17,10 @@ use crate::postgres::{
     row::{signed, text, unsigned},
 };
 
-/// The most bytes that may be said of a log.
+/// The largest number of bytes of a log's metadata.
 const MAX_ABOUT: usize = 1024 * 1024;
 
-/// What is read of a log.
+/// The columns of a log.
 macro_rules! fields {
     () => {
         concat!(
@@ -91,7 +91,7 @@ pub(super) async fn list(database: &Database, query: &LogQuery) -> Result<LogPag
         mark.map(|mark| signed(mark.updated_ms)),
         mark.map(|mark| mark.log.0.as_bytes()),
     );
-    // One more tells whether there is another page.
+    // One extra row shows whether there is another page.
     let rows_wanted = signed(limit as u64).saturating_add(1);
     let leaving = database.leases.leaving();
     let rows = database
@@ -118,7 +118,7 @@ pub(super) async fn list(database: &Database, query: &LogQuery) -> Result<LogPag
     Ok(LogPage::new(logs.map_err(failed)?, rows.len() > limit))
 }
 
-/// Sets what is said of a log.
+/// Sets the metadata of a log.
 pub(super) async fn describe(
     database: &Database,
     log: &LogId,
@@ -227,7 +227,7 @@ pub(super) async fn sweep(database: &Database) -> Result<GcReport, JournalError>
     swept.await.map_err(failed)
 }
 
-/// Keeps others from a log that nobody owns until the transaction ends; gives the number of its row.
+/// Locks an unowned log until the transaction ends; returns the id of its row.
 async fn hold(change: &Transaction<'_>, log: &LogId) -> Result<i64, JournalError> {
     let row = change.query_opt(HOLD, &[&log.0.as_bytes()]).await;
     let row =

@@ -29,7 +29,7 @@ const RENEW: &str = "update logs set until = clock_timestamp() + lease \
     from unnest($1::bigint[], $2::bigint[]) as held (id, epoch) \
     where logs.id = held.id and logs.epoch = held.epoch and logs.owner is not null";
 
-/// Who waits for work is told only if there is some: a commit that notifies takes a lock of the whole database.
+/// Waiters are notified only if there is work: a commit that notifies takes a lock of the whole database.
 const LEAVE_LOG: &str = "with given_up as ( \
         update logs set owner = null, until = null where id = $1 and epoch = $2 returning due_ms \
     ) select pg_notify($3, $4) from given_up where due_ms = 0";
@@ -63,12 +63,12 @@ impl Leases {
     pub(super) async fn left(&self, log: &LogId) {
         let mut leaving = self.leaving.subscribe();
         let left = leaving.wait_for(|leaving| leaving.values().all(|leaving| leaving != log));
-        // A caller that waited for too long is told who owns the log.
+        // A caller that has waited too long gets the owner of the log.
         let _ = time::timeout(LEAVE, left).await;
     }
 
-    /// The ownerships that this program is about to give up: row and epoch. Names would not do: a log may be renamed, and
-    /// be owned anew, meanwhile.
+    /// The ownerships that this program is about to release: row and epoch. Names are not sufficient: a log can be
+    /// renamed and owned again in the meantime.
     pub(super) fn leaving(&self) -> BTreeSet<(i64, i64)> {
         self.leaving.borrow().keys().copied().collect()
     }
@@ -119,7 +119,7 @@ impl Drop for Lease {
             database,
             ownership: (row, epoch),
         };
-        // If no runtime is left, nobody renews the lease either.
+        // Without a runtime the lease is not renewed either.
         self.runtime.spawn(async move {
             if let Err(error) =
                 left.database.execute(LEAVE_LOG, &[&row, &epoch, &left.database.channel(), &wake::DUE]).await
@@ -139,7 +139,7 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// Says when a log has been given up, also if the runtime ends before.
+/// Signals that a log has been released, also if the runtime ends before.
 struct GiveUpGuard {
     database: Arc<Database>,
     ownership: (i64, i64),
@@ -180,7 +180,7 @@ async fn renew(database: Weak<Database>, mut stopped: Stopped, every: Duration) 
                 .unzip()
         };
         if rows.is_empty() {
-            // It has said so already, and another one may have begun since.
+            // It has already been signalled, and another release may have started since.
             stopped.0 = Weak::new();
             return;
         }

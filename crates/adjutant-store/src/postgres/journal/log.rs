@@ -16,7 +16,7 @@ use crate::{
 /// The most bytes that a batch may have, attachments included: the server takes no message of more than 1 GiB.
 const MAX_BATCH: usize = 512 * 1024 * 1024;
 
-/// The lock that is shared by those who refer to attachments, and is taken by who removes them.
+/// The lock that is shared by writers of references to attachments, and exclusive for their removal.
 pub(super) const ATTACHMENTS: i64 = 0x6164_6a75_7461_7474;
 
 /// The head moves if it is where the batch begins and the epoch is the owner's; everything else hangs on that.
@@ -116,7 +116,7 @@ impl Log for PostgresLog {
         let updated_ms = batch.last().map_or(0, |newest| signed(newest.at_ms));
         let batch = match self.batch(batch) {
             Ok(batch) => batch,
-            // A fenced owner is told that it is fenced, whatever else is wrong.
+            // A fenced owner gets `Fenced`, independent of other errors.
             Err(error) if error.kind == JournalErrorKind::Corrupt => {
                 return Err(self.misses(error).await);
             }

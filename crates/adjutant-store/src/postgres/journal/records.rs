@@ -121,7 +121,7 @@ impl LogReader {
         Ok(Some((record, place.link)))
     }
 
-    /// Finds the log and the link that it goes on from; none if the place is behind its end.
+    /// Finds the log and the link from which it continues; `None` if the position is after its end.
     async fn begin(&mut self) -> Result<Option<ReadPosition>, JournalError> {
         let values = [&self.log.0.as_bytes() as _, &signed(self.last) as _];
         let row = self

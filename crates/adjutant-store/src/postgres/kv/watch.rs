@@ -63,7 +63,7 @@ struct Watch {
     kv: Arc<str>,
     prefix: Box<str>,
     version: Version,
-    /// The last key of the version that was told; none if all of them were.
+    /// The last reported key of the version; `None` if all of them were reported.
     key: Option<Arc<str>>,
     page: VecDeque<Row>,
     /// There once it has looked and found all.

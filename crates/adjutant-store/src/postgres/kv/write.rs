@@ -17,7 +17,7 @@ use crate::postgres::{
     wake, words,
 };
 
-/// The number of removals that a watch can tell of.
+/// The number of removals that a watch can report.
 const KEPT_REMOVALS: i64 = 10_000;
 
 /// At every which version the oldest ones are forgotten, and how many at once are forgotten without waiting for it: to

@@ -38,7 +38,7 @@ pub(super) async fn nearest(
     let facts: Result<Vec<_>, Fault> = rows.iter().map(fact).collect();
     let mut facts = facts?;
     let found = near.iter().filter_map(|near| {
-        // One that was deleted meanwhile is not found.
+        // A fact that was deleted in the meantime is not found.
         let at = facts.iter().position(|fact| fact.id == near.id)?;
         Some(ScoredFact {
             fact: facts.swap_remove(at),

@@ -73,7 +73,7 @@ pub(super) async fn update(
     Ok(fact)
 }
 
-/// Sets what is given, and removes what is `Null`.
+/// Sets the given values, and removes keys with `Null`.
 fn merge(metadata: &mut Metadata, change: Metadata) {
     for (name, value) in change {
         if value.is_null() {

@@ -176,7 +176,7 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// Fails if somebody has taken the log over.
+/// Fails if another owner has taken over the log.
 pub(super) fn check(db: &Connection, log: &LogId, (key, epoch): Tenure) -> Result<(), Fault> {
     let mut select = db.prepare_cached("SELECT epoch FROM logs WHERE key = ?1")?;
     let found: Option<i64> = select.query_row([key], |row| row.get(0)).optional()?;

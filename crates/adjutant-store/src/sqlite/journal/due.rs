@@ -13,7 +13,7 @@ use super::{
     Fault, own, place, sessions,
 };
 
-/// The largest number of due logs that are looked at for one that is free.
+/// The largest number of due logs that are read to find a free one.
 const MAX_LOOKED_AT: i64 = 100_000;
 
 /// True if a log is due, free and rested: looking is cheaper than a transaction that writes.
@@ -26,7 +26,7 @@ pub(super) fn is_any(db: &Connection, owners: &Owners, now_ms: u64) -> Result<bo
     Ok(is_any)
 }
 
-/// A due log that was taken: what is known, its newest post, the owners it lost, and itself.
+/// A claimed due log: its info, its newest post, the owners it lost, and the ownership.
 pub(super) type Claimed = (LogInfo, PostNo, u16, own::Owned);
 
 /// Takes due logs for an owner, at most so many.
@@ -44,7 +44,7 @@ pub(super) fn claim(
         if due.rests(now_ms) || due.holder.is_alive(owners).unwrap_or(true) {
             return Ok(true);
         }
-        // Its owner died with it; one that gave it up left no name.
+        // Its owner died without releasing it; a released log has no holder.
         let has_died = due.is_open && due.holder.is_held();
         due.lost = due.lost.saturating_add(u16::from(has_died));
         let is_suspect = due.is_suspect();
@@ -109,7 +109,7 @@ fn is_barred(db: &Connection, owners: &Owners, owner: &Owner, now_ms: u64) -> Re
     Ok(false)
 }
 
-/// A log that is due, whoever owns it.
+/// A due log with any owner.
 struct DueRow {
     log: LogId,
     holder: own::Holder,
@@ -140,7 +140,7 @@ fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Looks at the logs that are due, those for longest first, for as long as it is told to.
+/// Calls `look` with the due logs, the oldest first, until it returns `false`.
 fn due(
     db: &Connection,
     now_ms: u64,
@@ -218,7 +218,7 @@ pub(super) fn backlog(db: &Connection, owners: &Owners, now_ms: u64) -> Result<B
     Ok(told)
 }
 
-/// Work as the columns have it: the number, what it waits for, until when.
+/// Work in its columns: the number, the content and the deadline.
 pub(super) fn columns(work: &Work) -> (i64, Option<&str>, Option<i64>) {
     match work {
         Work::Open => (1, None, None),

@@ -31,7 +31,7 @@ pub(super) fn post(db: &Connection, log: &LogId, json: &str) -> Result<PostNo, F
         .optional()?;
     let (key, no): (i64, i64) =
         numbered.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
-    // Posts are only ever removed from the front, so those that wait need not be counted.
+    // Posts are only removed from the front, so the waiting ones need not be counted.
     let mut oldest = db.prepare_cached("SELECT coalesce(min(no), ?2) FROM posts WHERE log = ?1")?;
     let oldest: i64 = oldest.query_row([key, no], |row| row.get(0))?;
     if no - oldest >= MAX_POSTS {
@@ -51,7 +51,7 @@ pub(super) fn heeded(
     upto: PostNo,
 ) -> Result<(), Fault> {
     append::check(db, log, tenure)?;
-    // In a log that was copied, posts to the first one were heeded.
+    // In a copied log, posts to the original may already be processed.
     let number = "UPDATE logs SET newest_post = max(newest_post, ?2), heeded = max(heeded, ?2) WHERE key = ?1";
     db.prepare_cached(number)?
         .execute([tenure.0, number::kept(upto.0)])?;
@@ -60,7 +60,7 @@ pub(super) fn heeded(
     Ok(())
 }
 
-/// A log's inbox, as far as it is looked through.
+/// A log's inbox with a read position.
 struct InboxReader {
     store: Arc<Store>,
     log: LogId,

@@ -1,4 +1,4 @@
-//! An owned log: what it appends follows what it knows to be its end.
+//! An owned log: it appends after its known end.
 
 use std::sync::Arc;
 

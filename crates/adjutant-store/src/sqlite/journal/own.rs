@@ -11,7 +11,7 @@ use super::{
     Fault, place,
 };
 
-/// The wish of an owner to own a log.
+/// A request of an owner to own a log.
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) log: LogId,
@@ -60,7 +60,7 @@ pub(super) fn own(db: &Connection, owners: &Owners, claim: &Claim) -> Result<Own
     })
 }
 
-/// Gives a log up, unless somebody has taken it over.
+/// Releases a log, unless another owner has taken over.
 pub(super) fn give_up(db: &Connection, (key, epoch): Tenure) -> Result<(), Fault> {
     let sql = "UPDATE logs SET owner = NULL, instance = NULL WHERE key = ?1 AND epoch = ?2";
     db.prepare_cached(sql)?.execute([key, epoch])?;
@@ -110,7 +110,7 @@ impl Holder {
         JournalError::owned(log, told)
     }
 
-    /// True if somebody has it, or died with it.
+    /// True if it has an owner, alive or dead.
     pub(super) fn is_held(&self) -> bool {
         self.owner.is_some()
     }

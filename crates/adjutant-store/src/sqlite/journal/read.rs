@@ -124,7 +124,7 @@ fn ahead<T: Send + 'static>(
                 read.unwrap_or_else(|fault| StoredPart::failed(cannot_read(fault, &cursor.log)));
             let next = part.next.clone();
             let opening = spawn_blocking(move || part.open(open).0);
-            // Without anybody who listens there is nothing more to read.
+            // Without a receiver the read ends.
             match (parts.send(opening).await, next) {
                 (Ok(()), Some(next)) => cursor = next,
                 _ => return,
@@ -144,7 +144,7 @@ impl StoredPart {
         }
     }
 
-    /// Checks and parses the records, up to the first one that is not what was written.
+    /// Verifies and parses the records, up to the first one that differs from the written data.
     fn open<T>(self, open: RecordOpener<T>) -> (Items<T>, Option<Cursor>) {
         let (mut items, mut before) = (Vec::with_capacity(self.records.len()), self.before);
         for record in self.records {
@@ -293,7 +293,7 @@ pub(super) fn check_end(db: &Connection, log: &LogId) -> Result<(), Fault> {
         .map_err(Fault::from)
 }
 
-/// The fold that was kept last, if it is whole and stands for the first records of the log.
+/// The last saved fold, if it is complete and matches the first records of the log.
 pub(super) fn folded(db: &Connection, log: &LogId) -> Result<Option<Folded>, Fault> {
     let Some(key) = place::key(db, log)? else {
         return Ok(None);

@@ -124,7 +124,7 @@ fn read(row: &Row<'_>, owners: &Owners) -> Result<LogInfo, Fault> {
     Ok(info)
 }
 
-/// Sets what is said of a log.
+/// Sets the metadata of a log.
 pub(super) fn describe(db: &Connection, log: &LogId, about: &SessionMeta) -> Result<(), Fault> {
     let key =
         place::key(db, log)?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;

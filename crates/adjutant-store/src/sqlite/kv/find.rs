@@ -1,4 +1,4 @@
-//! Reading values: one, those of a range of keys, those that have a word.
+//! Reads values: a single one, a range of keys, or all with a word.
 
 use adjutant_core::kv::{Hit, Item, Scan, Version};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -33,7 +33,7 @@ pub(super) fn scan(db: &Connection, kv: &str, scan: &Scan) -> Result<Vec<Item>, 
          AND json IS NOT NULL ORDER BY key LIMIT ?5"
     );
     let mut select = db.prepare_cached(&sql)?;
-    // A scan that begins behind a key does not walk over what is before it.
+    // A scan that starts after a key does not read the keys before it.
     let from = after.map_or(from.as_slice(), |after| after.max(from.as_slice()));
     let mut rows = select.query(params![
         kv,

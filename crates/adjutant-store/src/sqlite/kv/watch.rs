@@ -19,12 +19,12 @@ use super::{
 /// The largest number of changes that are read at once.
 const PAGE: i64 = 100;
 
-/// A key-value store, as far as its changes were told.
+/// A watch of a key-value store, with the position of the last reported change.
 struct Watch {
     store: Arc<Store>,
     kv: Arc<str>,
     prefix: Arc<str>,
-    /// The version that was told last; of the changes of one write, those up to this key were told.
+    /// The last reported version, and the last reported key of its write.
     told: (Version, Vec<u8>),
     waiting: VecDeque<Changed>,
     listener: Listener,

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row as Found, params};
 
 use super::super::{fault::Fault, number, words};
 
-/// The number of removals of a key-value store that can still be told of.
+/// The number of removals of a key-value store that a watch can report.
 const MAX_REMOVED: i64 = 10_000;
 /// At every which version the oldest ones are forgotten, and how many at once are forgotten without waiting for it: to
 /// find the oldest, all that are kept are walked over.

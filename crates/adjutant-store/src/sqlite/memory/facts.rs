@@ -128,7 +128,7 @@ pub(super) fn delete(db: &Connection, owner: i64, id: &FactId) -> Result<bool, F
     Ok(true)
 }
 
-/// The key of an owner, who is made known.
+/// The key of an owner, who is registered if new.
 pub(super) fn owner(db: &Connection, owner: &OwnerId) -> Result<i64, Fault> {
     db.prepare_cached("INSERT OR IGNORE INTO owners(name) VALUES (?1)")?
         .execute([&*owner.0])?;

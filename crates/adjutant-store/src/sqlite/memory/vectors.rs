@@ -1,4 +1,4 @@
-//! The facts that are nearest to a vector: an exact search among those of one owner.
+//! The nearest facts to a vector: an exact search in the facts of one owner.
 
 use std::{
     cmp::{Ordering, Reverse},
