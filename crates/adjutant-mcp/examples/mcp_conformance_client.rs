@@ -24,10 +24,10 @@ use tokio::{
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// The name of the server, and so the words of an error that wants somebody to sign in.
+/// The name of the server, which is part of the error that requests a sign-in.
 const NAME: &str = "suite";
 const HINT: &str = "adjutant mcp login suite";
-/// The number of times that somebody signs in before it is called a loop.
+/// The number of sign-ins before it counts as a loop.
 const MAX_LOGINS: usize = 3;
 /// The document that the suite takes for the description of a client.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
@@ -62,7 +62,7 @@ enum Outcome {
     Refused,
 }
 
-/// Calls every tool of the server, those of the context with what it says.
+/// Calls every tool of the server; tools of the context get its arguments.
 async fn exercise(config: &HttpConfig, context: &Value) -> Result<Outcome, Failure> {
     let mut server = ServerConfig::new(config.clone());
     server.prefix = Some("".into());
@@ -104,7 +104,7 @@ async fn exercise(config: &HttpConfig, context: &Value) -> Result<Outcome, Failu
         return Ok(Outcome::Refused);
     }
     let results = Arc::new(Mutex::new(String::new()));
-    // One after the other: what a server wants to see is often an order.
+    // Sequentially: the scenario often checks the order.
     let asked = calls
         .into_iter()
         .map(|(name, args)| Script::new().call(name, args));
@@ -136,7 +136,7 @@ async fn exercise(config: &HttpConfig, context: &Value) -> Result<Outcome, Failu
     })
 }
 
-/// What a form is filled with: what it says by default, or something of the right type where that is required.
+/// Fills in a form: with its defaults, or with a value of the right type for required fields.
 fn filled(schema: &Value) -> Value {
     let is_required = |name: &str| {
         schema["required"]
@@ -186,7 +186,7 @@ async fn sign_in(config: &HttpConfig, context: &Value) -> Result<(), Failure> {
     Ok(signed_in??)
 }
 
-/// What a server of this machine answers, with its head.
+/// The response of a local server, including its head.
 async fn get(url: &str) -> Result<String, Failure> {
     let (host, path) = url
         .strip_prefix("http://")

@@ -1,6 +1,6 @@
 //! The server that the official conformance suite wants to see, made of the public API: `cargo xtask mcp-conformance`.
 //!
-//! It serves at a port of loopback that it prints, to whoever asks.
+//! It serves on a loopback port, which it prints, without access control.
 
 use std::{error::Error, io::Write, net::TcpListener, time::Duration};
 
@@ -243,7 +243,7 @@ fn gives(name: &str, said: Vec<Content>) -> impl ErasedTool + use<> {
     })
 }
 
-/// A tool that tells how far it is.
+/// A tool that reports progress.
 fn tells(name: &str) -> impl ErasedTool + use<> {
     tool_fn(spec(name, json!({})), |_, cx| async move {
         for done in [0, 50, 100] {
@@ -258,7 +258,7 @@ fn tells(name: &str) -> impl ErasedTool + use<> {
     })
 }
 
-/// A tool that asks something about its one argument.
+/// A tool that asks a question about its argument.
 fn asks_with(
     name: &str,
     argument: &'static str,
@@ -274,7 +274,7 @@ fn asks_with(
     })
 }
 
-/// A tool that asks in rounds, several things at once in each.
+/// A tool that asks in rounds, with several questions in each.
 fn asks(name: &str, rounds: Vec<Vec<(&'static str, Ask)>>) -> impl ErasedTool + use<> {
     let spec = ToolSpec {
         replay: Replay::Resumable,

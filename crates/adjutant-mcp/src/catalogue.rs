@@ -30,7 +30,7 @@ const MAX_PAGES: usize = 100;
 const MAX_LIST: usize = 16 << 20;
 /// The largest number of bytes of a name that providers take.
 const MAX_NAME: usize = 64;
-/// The number of bytes of a description that the model is shown.
+/// The number of bytes of a description that are passed to the model.
 const MAX_DESCRIPTION: usize = 8 << 10;
 /// The largest number of bytes of a schema.
 const MAX_SCHEMA: usize = 64 << 10;
@@ -40,22 +40,22 @@ const MAX_DEPTH: usize = 64;
 const MAX_PLACES: usize = 20_000;
 /// The most warnings of a list.
 const MAX_WARNINGS: usize = 50;
-/// The shortest and longest time that a list is taken to be true for, if the server says one.
+/// The shortest and longest lifetime of a list, if the server gives one.
 const TTL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(86_400));
 
 /// A list of tools as a server gave it.
 #[derive(PartialEq)]
 pub(crate) struct Listed {
     tools: Vec<Tool>,
-    /// What was left out already.
+    /// The omissions so far.
     warnings: Vec<String>,
     is_legacy: bool,
 }
 
-/// Asks for the list of tools; gives when it has to be asked for again.
+/// Requests the list of tools; returns when it must be requested again.
 ///
 /// # Errors
-/// What becomes of a request.
+/// The errors of the requests.
 pub(crate) async fn fetch(
     connection: &Connection,
 ) -> Result<(Listed, Option<Instant>), ServiceError> {
@@ -121,7 +121,7 @@ struct ListPage {
     ttl_ms: Option<u64>,
 }
 
-/// A page of a list. One with a tool that is none is not read by the SDK: then the tools are read one by one.
+/// A page of a list. The SDK cannot parse a page with an invalid tool: then the tools are parsed one by one.
 fn page(result: ServerResult, warnings: &mut Vec<String>) -> Result<ListPage, ServiceError> {
     let raw = match result {
         ServerResult::ListToolsResult(page) => {
@@ -277,8 +277,8 @@ pub(crate) fn warning(plan: &Plan, what: &str) -> Warning {
     }
 }
 
-/// A name that every provider takes. One that had to be changed ends in a digest of what it was, so that it stays the same and
-/// is nobody else's, whatever else the server lists.
+/// A name that every provider accepts. A changed name ends in a digest of the original, so that it is stable and
+/// unique, independent of the other tools in the list.
 pub(crate) fn name(prefix: &str, name: &str) -> String {
     let plain = format!("{prefix}{}", plain(name));
     if plain.len() <= MAX_NAME
@@ -324,7 +324,7 @@ fn checked(schema: &Value) -> Result<(), String> {
     }
 }
 
-/// The number of places of a schema, with those that references lead to.
+/// The number of locations in a schema, including the targets of references.
 struct Places<'a> {
     root: &'a Value,
     /// By reference; none while it is counted, as it is when it leads back to itself.

@@ -1,4 +1,4 @@
-//! What is said of a server before it is reached.
+//! The configuration of a server.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -6,15 +6,15 @@ use adjutant_toolkit::Sandbox;
 
 use crate::tokens::Tokens;
 
-/// What is said of a server before it is reached.
+/// The configuration of a server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// The way to it.
     pub transport: Transport,
     /// The revision of the protocol; detected by default.
     pub revision: Revision,
-    /// True if what it says of its tools is believed: tools that only read are run again after a crash, and so are those that
-    /// may be repeated. False by default.
+    /// True if its tool annotations are trusted: read-only and idempotent tools are then run again after a crash.
+    /// False by default.
     pub trusted: bool,
     /// The text before the name of each of its tools; the name of the server and `_` by default.
     pub prefix: Option<Arc<str>>,
@@ -22,17 +22,18 @@ pub struct ServerConfig {
     pub tools: Option<Vec<Arc<str>>>,
     /// The time that it has to start and to list its tools, and that a call waits for it; 30 s by default.
     pub start_limit: Duration,
-    /// The time for which a call may hear nothing of it, neither an answer nor progress; 10 min by default.
+    /// The time a call may take without any message from the server, neither an answer nor progress; 10 min by
+    /// default.
     pub silence_limit: Duration,
     /// The time for which a question is answered that lives in its connection, as all of revision 2025-11-25 do; 5 min by
     /// default.
     pub answer_limit: Duration,
-    /// The folders that it is told of as roots; none by default.
+    /// The folders that it gets as roots; none by default.
     pub roots: Vec<PathBuf>,
 }
 
 impl ServerConfig {
-    /// A server that is reached this way: its revision is detected, nothing that it says is believed, all of its tools are
+    /// A server with this transport: its revision is detected, its annotations are not trusted, all of its tools are
     /// offered.
     pub fn new(transport: impl Into<Transport>) -> Self {
         Self {
@@ -71,11 +72,11 @@ pub struct StdioConfig {
     pub args: Vec<Arc<str>>,
     /// Its variables; beside them it has the usual ones of a command (`PATH`, `HOME`, `LANG`), none of this process's others.
     pub env: BTreeMap<Arc<str>, Arc<str>>,
-    /// The folder that it begins in; that of this process by default.
+    /// Its working folder; the folder of this process by default.
     pub cwd: Option<PathBuf>,
-    /// What holds it.
+    /// The sandbox around it.
     pub sandbox: Sandbox,
-    /// What it may do with the folder that it begins in.
+    /// Its access to the working folder.
     pub access: Access,
 }
 
@@ -93,7 +94,7 @@ impl StdioConfig {
     }
 }
 
-/// What a program may do with the folder that it begins in.
+/// The access of a program to its working folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
     /// Read it.
@@ -106,16 +107,17 @@ pub enum Access {
 /// A server at an address.
 #[derive(Clone)]
 pub struct HttpConfig {
-    /// The address. What it asks for (`?key=…`) may be a secret, and is not shown.
+    /// The address. Its query (`?key=…`) may be a secret and is never displayed.
     pub url: Arc<str>,
-    /// Headers of every request; their values are secrets, and not shown. With an `Authorization` here no tokens are asked for.
+    /// Headers of every request; their values are secrets and never displayed. If there is an `Authorization` header,
+    /// no tokens are used.
     pub headers: BTreeMap<Arc<str>, Arc<str>>,
-    /// Where its tokens come from; by default it gets none.
+    /// The source of its tokens; none by default.
     pub tokens: Tokens,
 }
 
 impl HttpConfig {
-    /// The server at this address, with no headers of its own and no tokens.
+    /// The server at this address, without extra headers and tokens.
     pub fn new(url: impl Into<Arc<str>>) -> Self {
         Self {
             url: url.into(),
@@ -124,7 +126,7 @@ impl HttpConfig {
         }
     }
 
-    /// True if its headers hold a token: no other one is asked for.
+    /// True if its headers contain a token: no other one is requested.
     pub(crate) fn has_own_token(&self) -> bool {
         self.headers
             .keys()
@@ -154,12 +156,12 @@ pub struct StreamConfig(pub Arc<dyn Fn() -> tokio::io::DuplexStream + Send + Syn
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Revision {
-    /// Whichever the server speaks, the newest first.
+    /// Any revision that the server supports, the newest first.
     #[default]
     Detect,
     /// 2025-11-25: a handshake and a session; elicitation lives in its connection.
     V2025_11_25,
-    /// 2026-07-28: requests that stand for themselves; what a call needs is asked by its result.
+    /// 2026-07-28: stateless requests; a result requests the input that its call needs.
     V2026_07_28,
 }
 

@@ -30,7 +30,7 @@ use crate::{
     stdio::{self, Bounded, Child, MAX_MESSAGE, Trace},
 };
 
-/// What is said of a connection that ended without a reason.
+/// The message for a connection that ended without a reason.
 const CLOSED: &str = "it closed the connection";
 
 /// Gives the connection to a server.
@@ -41,11 +41,11 @@ pub(crate) trait Connect: Send + Sync {
     /// The connection to the server; waits for it.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is no connection.
     async fn connection(self: Arc<Self>) -> Result<Connection, Error>;
 }
 
-/// A connection to a server, as whoever sends requests sees it; cheap to clone.
+/// A connection to a server, for senders of requests; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Connection {
     pub(crate) peer: Peer<RoleClient>,
@@ -54,7 +54,7 @@ pub(crate) struct Connection {
     trace: Arc<Trace>,
 }
 
-/// What stands behind a connection; dropped, it ends.
+/// The resources of a connection; dropping them closes it.
 pub(crate) struct Backing {
     pub(crate) running: RunningService<RoleClient, Handler>,
     pub(crate) child: Option<Child>,
@@ -63,8 +63,8 @@ pub(crate) struct Backing {
 /// Begins a connection.
 ///
 /// # Errors
-/// `Unavailable` if there is nobody, `Unauthorised` if a token is wanted, `Protocol` if it does not speak the protocol, and
-/// those of its transport.
+/// `Unavailable` if the server cannot be reached, `Unauthorised` if it requires a token, `Protocol` if it does not
+/// speak the protocol, and the errors of its transport.
 pub(crate) async fn begin(
     plan: &Arc<Plan>,
     desk: Desk,
@@ -169,7 +169,7 @@ fn info(plan: &Plan) -> ClientConfig {
     .with_protocol_version(ProtocolVersion::V_2025_11_25)
 }
 
-/// What a failed beginning means.
+/// The error for a failed handshake.
 fn refused(error: &ClientInitializeError, trace: &Trace, plan: &Plan) -> Error {
     match error {
         ClientInitializeError::ConnectionClosed(_) => {
@@ -230,13 +230,13 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         .join(": ")
 }
 
-/// The words of a server, cut to what an error shows.
+/// A message of a server, truncated for an error.
 pub(crate) fn short(text: &str) -> &str {
     floor(text, 1_024)
 }
 
 impl Connection {
-    /// Sends a request and waits for its answer; dropped, the server is told that nobody waits any more.
+    /// Sends a request and waits for its answer; if it is dropped, the server gets a cancellation.
     pub(crate) async fn request(
         &self,
         request: ClientRequest,
@@ -248,7 +248,7 @@ impl Connection {
         Sent(Some(handle)).answer().await
     }
 
-    /// Sends the request of a call: it hears of progress, and what the server asks meanwhile is asked through it.
+    /// Sends the request of a call, which receives progress reports and the server's questions.
     ///
     /// # Errors
     /// `Timeout` if the server is silent for too long, and whatever becomes of the request.
@@ -292,7 +292,7 @@ impl Connection {
         }
     }
 
-    /// Why the connection ended, as far as it is known.
+    /// The reason why the connection ended, if it is known.
     pub(crate) fn reason(&self) -> &str {
         self.trace.reason().unwrap_or(CLOSED)
     }
@@ -322,8 +322,8 @@ impl Drop for Sent {
     }
 }
 
-/// A transport on which an answer is heard only by the very id of its request. Ours are numbers, and the SDK takes the text `"7"` for 7:
-/// a connection with such an answer ends.
+/// A transport that matches an answer only by the exact id of its request. Our ids are numbers, but the SDK treats
+/// the text `"7"` as 7: a connection with such an answer is closed.
 struct Exact<T> {
     inner: T,
     trace: Arc<Trace>,

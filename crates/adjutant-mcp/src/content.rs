@@ -1,4 +1,4 @@
-//! What a call came to, as a model is shown it.
+//! The result of a call in the form for a model.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ const MAX_PARTS: usize = 256;
 /// The most faults of structured content that are named.
 const MAX_FAULTS: usize = 10;
 
-/// What a call came to; with the schema that its structured content must fit, if there is one.
+/// The result of a call; `schema` is the schema of its structured content, if there is one.
 pub(crate) fn result(result: CallToolResult, schema: Option<&Schema>) -> CallResult {
     let mut room = MAX_RESULT;
     let is_error = result.is_error == Some(true);
@@ -86,7 +86,7 @@ pub(crate) fn floor(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
 
-/// What is wrong with structured content, for the model.
+/// The validation error of structured content, for the model.
 fn fault(schema: &Schema, value: Option<&Value>) -> Option<String> {
     let Some(value) = value else {
         return Some(
@@ -113,7 +113,7 @@ fn fault(schema: &Schema, value: Option<&Value>) -> Option<String> {
     ))
 }
 
-/// A part of a result, or of a message, as a model is shown it.
+/// A part of a result or a message, in the form for a model.
 pub(crate) fn part(block: ContentBlock) -> Content {
     match block {
         ContentBlock::Text(text) => Content::text(text.text),
@@ -150,7 +150,7 @@ pub(crate) fn part(block: ContentBlock) -> Content {
     }
 }
 
-/// Bytes that a model may be able to see or hear, or a line that says what they are.
+/// An image or audio for the model, or a line that describes other data.
 fn media(media_type: &str, data: String, what: &str) -> Content {
     let kind = media_type.to_ascii_lowercase();
     let is_type = kind.len() <= 127

@@ -1,4 +1,4 @@
-//! What goes wrong between this crate and a server.
+//! Errors between this crate and a server.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use adjutant_llm::Cause;
 pub struct Error {
     /// The kind of the failure.
     pub kind: ErrorKind,
-    /// What happened, with the name of the server and what to do about it.
+    /// The error, with the name of the server and a possible fix.
     pub message: Arc<str>,
     source: Option<Cause>,
 }
@@ -63,7 +63,7 @@ impl Error {
     }
 }
 
-/// What to do where a token is missing.
+/// The hint for a missing token.
 pub(crate) fn login_hint(name: &str) -> String {
     format!("adjutant mcp login {name}")
 }

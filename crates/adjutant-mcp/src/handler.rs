@@ -1,4 +1,4 @@
-//! What a server asks and tells beside its answers: that its tools changed, how far a call is, and on 2025-11-25 what a call needs.
+//! Notifications and requests of a server: changed tools, progress of a call, and on 2025-11-25 requests for input.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -26,7 +26,7 @@ use crate::{content, input, plan::Plan};
 const MAX_ASKED: usize = 16;
 /// The shortest time between two reports of a call's progress; those in between are passed over.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
-/// The number of bytes of a report that are shown.
+/// The number of bytes of a progress report that are kept.
 const MAX_PROGRESS: usize = 1_024;
 
 /// The calls that are open on a connection, as the handler of that connection sees them.
@@ -35,11 +35,12 @@ pub(crate) struct Desk {
     open: Mutex<Vec<OpenCall>>,
     /// Held while a request is sent, until the call is listed: a question may come before the number of its request is known.
     pub(crate) sending: tokio::sync::Mutex<()>,
-    /// True once the server has asked something that could be about more than one call: its calls then run one by one.
+    /// True after the server has sent a request that could belong to more than one call: its calls then run
+    /// sequentially.
     is_one_by_one: AtomicBool,
     turns: RwLock<()>,
     asked: Semaphore,
-    /// Is told that the list of tools has changed.
+    /// Called when the list of tools has changed.
     changed: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -50,9 +51,9 @@ struct OpenCall {
     token: ProgressToken,
     cx: CallContext,
     over: Cancel,
-    /// When it heard of the server last, and when of its progress.
+    /// The times of the last message from the server and of its last reported progress.
     heard: Arc<Mutex<(Instant, Instant)>>,
-    /// The number of questions that were asked for it.
+    /// The number of questions of this call.
     asked: Arc<AtomicUsize>,
 }
 
@@ -128,7 +129,7 @@ impl Desk {
     /// The call that a question is about.
     ///
     /// # Errors
-    /// If that cannot be said. Nobody else may be asked: calls of other runs, and of other people, share the connection.
+    /// The call is ambiguous. No other call may get the question: calls of other runs and users share the connection.
     async fn asking(&self, context: &RequestContext<RoleClient>) -> Result<OpenCall, ErrorData> {
         let _sending = self.sending.lock().await;
         let open = self.open();
@@ -136,7 +137,7 @@ impl Desk {
             Some(InboundStreamOrigin::OutboundRequest(id)) => {
                 open.iter().find(|call| call.id == *id)
             }
-            // Many servers of the older revision ask on a stream that is of no request.
+            // Many servers of the older revision send requests on a stream without a related request.
             Some(InboundStreamOrigin::Unassociated) | None => match &open[..] {
                 [only] => Some(only),
                 [] => None,
@@ -204,7 +205,7 @@ impl OpenCall {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).0 = Instant::now();
     }
 
-    /// True if progress is shown now: that of a server that reports all the time is not.
+    /// True if progress is reported now: reports that arrive too fast are dropped.
     fn reports(&self) -> bool {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.0 = Instant::now();
@@ -217,7 +218,7 @@ impl OpenCall {
 }
 
 impl OpenGuard<'_> {
-    /// When the call heard of the server last.
+    /// The time of the server's last message for this call.
     pub(crate) fn heard(&self) -> Instant {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).0
     }

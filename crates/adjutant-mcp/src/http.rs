@@ -1,4 +1,4 @@
-//! Streamable HTTP with a client of ours: what is sent along, what is followed, how much is read, and what a refusal becomes.
+//! Streamable HTTP with our own client: its headers, redirects and limits, and the mapping of errors.
 
 use std::{collections::HashMap, future::Future, iter::successors, sync::Arc, time::Duration};
 
@@ -35,7 +35,7 @@ const MAX_HOPS: usize = 5;
 /// The number of times that a broken stream is resumed, and the longest pause before one.
 const MAX_RESUMES: usize = 8;
 const MAX_PAUSE: Duration = Duration::from_secs(30);
-/// What the protocol says for itself, and a user's header cannot.
+/// Headers of the protocol, which a user cannot set.
 const RESERVED: [&str; 9] = [
     "accept",
     "connection",
@@ -138,7 +138,7 @@ fn own(error: Error) -> HttpFailure {
     StreamableHttpError::Io(std::io::Error::other(error))
 }
 
-/// What the failure of a request means to the user, if they can do something about it.
+/// The error for the failure of a request that the user can fix.
 pub(crate) fn refused(name: &str, error: &DynamicTransportError) -> Option<Error> {
     let mut causes = successors(
         Some(&*error.error as &(dyn std::error::Error + 'static)),
@@ -340,7 +340,7 @@ fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
         .is_some_and(|from| from.origin() == attempt.url().origin());
     let to = attempt.url().origin().ascii_serialization();
     match (keeps, is_same) {
-        // Whoever is there would get the headers, and may be a machine that only this one reaches.
+        // The target would get the headers, and may be a machine that only this one can reach.
         (_, false) => attempt.error(format!("redirects to {to}, which is not followed")),
         (false, true) => attempt.error("redirects in a way that would lose the request"),
         (true, true) if attempt.previous().len() > MAX_HOPS => {

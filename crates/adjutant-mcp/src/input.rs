@@ -1,4 +1,4 @@
-//! What a server needs before it can go on: answers of people, of a model, and the roots.
+//! Input that a server needs to continue: answers of people or of a model, and the roots.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,15 +8,15 @@ use serde_json::{Map, Value, json};
 
 use crate::{content::floor, plan::Plan, sample};
 
-/// The number of bytes of a question that are shown.
+/// The number of bytes of a question that are displayed.
 const MAX_QUESTION: usize = 16 << 10;
-/// The largest number of bytes of an address that somebody is sent to.
+/// The largest number of bytes of an address in a sign-in question.
 const MAX_URL: usize = 2_048;
 
-/// The answer to what a server asks, in the form of the protocol.
+/// The answer to a server's request, in the form of the protocol.
 ///
 /// # Errors
-/// If it cannot be asked: nobody but the run knows of the key then.
+/// Without a person to answer. Only the run then knows the key.
 pub(crate) async fn answer(
     cx: &CallContext,
     key: &str,
@@ -34,7 +34,7 @@ pub(crate) async fn answer(
             };
             match cx.pause(key, ask).await {
                 Ok(answer) => Ok(told(answer, defaults)),
-                // The server may be able to go on without it.
+                // The server may be able to continue without it.
                 Err(error) if error.kind == ToolErrorKind::Unattended => {
                     Ok(json!({"action": "cancel"}))
                 }
@@ -55,7 +55,7 @@ pub(crate) async fn answer(
     }
 }
 
-/// The folders that a server is told of.
+/// The folders that a server gets as roots.
 pub(crate) fn roots(plan: &Plan) -> Value {
     let root = |path: &std::path::PathBuf| {
         let uri = reqwest::Url::from_directory_path(path).ok()?;

@@ -20,7 +20,7 @@ use crate::{
 
 /// The time that a person has to sign in.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
-/// A request that asks for nothing: it only shows what a server wants before it answers.
+/// A request without effect: it only triggers the server's authorization challenge.
 const PROBE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 
 /// A sign-in to a server that has begun.
@@ -46,7 +46,7 @@ pub struct Login {
     is_private: bool,
 }
 
-/// What is known before a sign-in; nothing need be.
+/// Optional settings for a sign-in.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct LoginOptions {
@@ -57,11 +57,11 @@ pub struct LoginOptions {
     pub client_secret: Option<String>,
     /// The address of a document that describes this client (`https://…`).
     pub client_metadata: Option<String>,
-    /// What the token shall be good for; by default what the server asks for, and what it asked for since.
+    /// The scopes of the token; by default those that the server has requested so far.
     pub scopes: Vec<String>,
     /// The port of this machine that the browser comes back to, where a registered client has one; any by default.
     pub port: Option<u16>,
-    /// True if those who issue the tokens may be in a private network. They may be if the server's own name says that it is.
+    /// True if the token issuer may be in a private network. It always may if the server's own name is local.
     pub is_private: bool,
 }
 
@@ -69,9 +69,9 @@ impl Login {
     /// Begins to sign in: finds out who issues the tokens of a server, and listens for the redirect on this machine.
     ///
     /// # Errors
-    /// `Invalid` if the server gets no stored tokens, or its address cannot be meant; `Unauthorised` if it cannot be signed in
-    /// to: it says nobody who issues its tokens, or somebody else's, or they do not do it as this needs; `Unavailable` if
-    /// somebody cannot be reached.
+    /// `Invalid` if the server has no stored tokens, or its address is not allowed; `Unauthorised` if the sign-in is
+    /// impossible: the server names no issuer, the issuer's metadata belong to another one, or it lacks a required
+    /// feature; `Unavailable` if a server cannot be reached.
     pub async fn begin(
         name: &str,
         config: &HttpConfig,
@@ -90,7 +90,7 @@ impl Login {
         let server = reach::address(name, &config.url)?;
         reach::may_carry_token(name, &server)?;
         let file = TokenFile::new(folder, &Arc::from(name), &config.url);
-        // What cannot be read, or is of somebody else, is replaced.
+        // Tokens that are unreadable or belong to another server are replaced.
         let kept = match file.load() {
             Err(error) if error.kind == ErrorKind::Invalid => None,
             kept => kept?,
@@ -186,10 +186,10 @@ impl Login {
 
     /// Waits until the person has signed in, ten minutes at most, and keeps the tokens.
     ///
-    /// Cancel: nobody is signed in, and nothing was changed.
+    /// Cancel: there is no sign-in, and nothing was changed.
     ///
     /// # Errors
-    /// `Unauthorised` if it was refused, or what came back is not the answer of whoever was asked; `TimedOut`.
+    /// `Unauthorised` if it was refused, or the answer does not come from the issuer; `TimedOut`.
     pub async fn finish(self) -> Result<(), Error> {
         let Self {
             file,
@@ -259,7 +259,7 @@ impl fmt::Debug for LoginOptions {
     }
 }
 
-/// What a server says when it is asked without a token: where it says who issues them, and what for.
+/// The server's challenge to a request without a token: the issuer and the scopes.
 async fn challenge(name: &str, server: &Url, config: &HttpConfig) -> Result<Option<String>, Error> {
     let client = reach::client(server, |it| it.timeout(LIMIT))?;
     let mut request = client.post(server.clone());

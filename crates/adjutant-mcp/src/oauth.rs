@@ -1,4 +1,4 @@
-//! Signing in to a server, and renewing what that gave, by the SDK's OAuth with our rules about who is asked.
+//! Sign-in to a server and refresh of its tokens, with the SDK's OAuth and our own rules for permitted addresses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,10 +19,10 @@ use crate::{
 /// The time for one request, and the bytes of one answer that are read.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 const MAX_ANSWER: usize = 1024 * 1024;
-/// The largest number of characters of what a stranger said that is shown.
+/// The largest number of characters of an external message that are displayed.
 const MAX_SAID: usize = 300;
 
-/// Asks who issues tokens: bounded, followed nowhere, and only where they may be.
+/// A client for issuers: with limits, without redirects, and only for permitted addresses.
 struct Asker {
     client: reqwest::Client,
     reach: Reach,
@@ -62,7 +62,8 @@ impl OAuthHttpClient for Asker {
     }
 }
 
-/// The answer of a token endpoint without what is of no use here: it would be kept, and the SDK logs it. Others as they are.
+/// The answer of a token endpoint without unused fields, which would be stored and logged by the SDK. Other answers
+/// stay unchanged.
 fn lean(body: Vec<u8>) -> Vec<u8> {
     const USED: [&str; 5] = [
         "access_token",
@@ -80,7 +81,7 @@ fn lean(body: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The SDK's state of signing in to a server, which asks with our client.
+/// The SDK's authorization state for a server, which uses our client.
 pub(crate) async fn manager(
     name: &str,
     url: &Url,
@@ -126,7 +127,8 @@ pub(crate) async fn discover(
     Ok(found.metadata)
 }
 
-/// Renews the tokens of a server. Gives the same ones if they were never to be renewed, and none if nobody renews them any more.
+/// Refreshes the tokens of a server. Returns the same ones if they have no refresh token, and none if the refresh was
+/// refused.
 ///
 /// # Errors
 /// `Unavailable` if that may succeed later.
@@ -147,11 +149,11 @@ pub(crate) async fn renew(
     let url = reach::address(name, url)?;
     let mut manager = manager(name, &url, Reach::of(&url, is_private)).await?;
     let metadata = discover(name, &mut manager, None).await?;
-    // Whoever issues tokens now never sees those of whoever did before.
+    // A new issuer never receives the tokens of the previous one.
     if metadata.issuer != stored.issuer {
         return Ok(None);
     }
-    // No redirect is asked for, but a client has an address for it.
+    // There is no redirect, but a client must have an address for it.
     let mut client = OAuthClientConfig::new(&stored.client_id, "http://127.0.0.1/callback");
     client.client_secret = client_secret.cloned();
     manager
@@ -193,7 +195,7 @@ pub(crate) fn failed(name: &str, error: &AuthError) -> Error {
     )
 }
 
-/// What a stranger said: one line of bounded length, nothing that a terminal obeys.
+/// An external message: one line of bounded length, without control characters.
 pub(crate) fn said(text: &str) -> String {
     let plain = |c: char| {
         if c.is_control() || is_hidden(c) {

@@ -1,4 +1,4 @@
-//! What is said of a server, and does not change.
+//! The fixed configuration of a server.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::{
     error::{Error, ErrorKind},
 };
 
-/// What is said of a server, and does not change.
+/// The fixed configuration of a server.
 pub(crate) struct Plan {
     pub(crate) name: Arc<str>,
-    /// What stands before the names of its tools.
+    /// The prefix of its tools' names.
     pub(crate) prefix: Arc<str>,
     pub(crate) config: ServerConfig,
 }

@@ -1,4 +1,4 @@
-//! The prompts of a server: what a person may say by a name.
+//! The prompts of a server: messages that a user can send by name.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -24,7 +24,7 @@ use crate::{
 /// The most prompts of a server, and the most pages of its list.
 const MAX_PROMPTS: usize = 500;
 const MAX_PAGES: usize = 20;
-/// The largest number of bytes of a name, and of what is said about it.
+/// The largest number of bytes of a name and of its description.
 const MAX_NAME: usize = 128;
 const MAX_ABOUT: usize = 1_024;
 /// The most arguments of a prompt.
@@ -43,7 +43,7 @@ pub struct ServerPrompt {
 }
 
 impl McpServer {
-    /// Returns what the server says that it is; it is started for that.
+    /// Returns the server's description of itself; the server is started if necessary.
     ///
     /// # Errors
     /// Why it does not answer, as [`McpServer::ready`], but as soon as two beginnings have failed one after the other.
@@ -115,7 +115,7 @@ impl McpServer {
         Ok(prompts)
     }
 
-    /// Returns what a prompt says, as the content of a message of the user: bounded as results of tools are.
+    /// Returns a prompt as the content of a user message, with the limits of tool results.
     ///
     /// # Errors
     /// Why it cannot be had: the server refuses its arguments, needs an answer first, or does not answer.
@@ -134,7 +134,7 @@ impl McpServer {
             ServerResult::GetPromptResult(said) => {
                 let parts = said.messages.into_iter().map(|message| {
                     match (message.role, message.content) {
-                        // Nobody has said that: it is an example of what may be answered.
+                        // The assistant has not sent this: it is an example of an answer.
                         (Role::Assistant, ContentBlock::Text(text)) => {
                             ContentBlock::text(format!("[answer]\n{}", text.text))
                         }

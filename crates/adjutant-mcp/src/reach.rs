@@ -1,4 +1,4 @@
-//! Addresses of servers and of those who issue their tokens: which may be asked, how they are shown, and the client that asks.
+//! Addresses of servers and token issuers: the permitted ones, their display form, and the client.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ const PRIVATE: &str = "say that the server is in a private network, if it is";
 /// The address of a server.
 ///
 /// # Errors
-/// `Invalid` if it is none of the web's, or holds credentials.
+/// `Invalid` if it is not a web address, or contains credentials.
 pub(crate) fn address(name: &str, url: &str) -> Result<Url, Error> {
     let invalid = |what: &str| {
         let message = format!(
@@ -45,7 +45,7 @@ pub(crate) fn may_carry_token(name: &str, url: &Url) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
-/// An address as it is shown: without what it asks for, and without credentials.
+/// An address for display: without its query and credentials.
 pub(crate) fn shown(url: &str) -> String {
     match Url::parse(url) {
         Ok(url) => format!("{}{}", url.origin().ascii_serialization(), url.path()),
@@ -53,12 +53,12 @@ pub(crate) fn shown(url: &str) -> String {
     }
 }
 
-/// Where an answer of who issues tokens may come from.
+/// The permitted networks of a token issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// From public addresses, by https.
     Public,
-    /// From this machine and its networks too: the server is there itself, or the user said so.
+    /// This machine and its networks too: the server is in them itself, or the user allowed it.
     Local,
 }
 
@@ -90,7 +90,7 @@ impl Reach {
     }
 }
 
-/// True if the name of a server says that it is on this machine or in its network.
+/// True if the name of a server is a name of this machine or its network.
 pub(crate) fn is_local(server: &Url) -> bool {
     let host = server
         .host_str()
@@ -102,7 +102,7 @@ pub(crate) fn is_local(server: &Url) -> bool {
     }
 }
 
-/// A client of a server, and of those who issue its tokens.
+/// A client for a server and its token issuers.
 pub(crate) fn client(
     server: &Url,
     with: impl FnOnce(ClientBuilder) -> ClientBuilder,
@@ -114,7 +114,7 @@ pub(crate) fn client(
         .map_err(|error| unbuilt().with_source(error))
 }
 
-/// Resolves names to addresses that everybody has, and those of the environment's proxies to any.
+/// Resolves names to public addresses, and the names of the environment's proxies to any address.
 pub(crate) fn public_names() -> PublicOnly {
     let names = [
         "HTTP_PROXY",

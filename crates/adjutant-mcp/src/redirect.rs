@@ -22,7 +22,7 @@ pub(crate) struct Redirect {
     address: String,
 }
 
-/// What came back with the right state.
+/// The answer with the right state.
 pub(crate) struct Answer {
     pub(crate) code: Option<String>,
     pub(crate) issuer: Option<String>,
@@ -46,7 +46,7 @@ impl Redirect {
         &self.address
     }
 
-    /// Waits for the request that has the state: others, whoever sends them, end nothing.
+    /// Waits for the request with this state: other requests do not end the wait.
     pub(crate) async fn wait(&self, state: &str) -> (Answer, LastPage) {
         let mut open = JoinSet::new();
         loop {
@@ -78,7 +78,7 @@ impl LastPage {
     }
 }
 
-/// What a request asks for; none if it says nothing that can be read.
+/// The target of a request; `None` if it is not valid HTTP.
 async fn asked(mut stream: TcpStream) -> Option<(TcpStream, String)> {
     let mut head = Vec::new();
     let read = async {

@@ -27,13 +27,14 @@ use crate::{
 /// The names of the two, behind the prefix.
 const LIST: &str = "list_resources";
 const READ: &str = "read_resource";
-/// The most resources of one look, and the number of bytes of all that is said of them.
+/// The largest number of resources in a listing, and of bytes of their descriptions.
 const MAX_LISTED: usize = 200;
 const MAX_LIST: usize = 64 << 10;
 /// The largest number of bytes of an address, and of a cursor.
 const MAX_URI: usize = 2_048;
 
-/// A set of tools with the two for resources, if the server has some; what it calls so itself goes first.
+/// A set of tools plus the two tools for resources, if the server has resources; its own tools with these names take
+/// precedence.
 pub(crate) fn with(
     set: Toolset,
     connection: &Connection,
@@ -104,7 +105,7 @@ impl Kind {
             ),
         };
         let mut spec = ToolSpec::new(catalogue::name(&plan.prefix, self.name()), what, schema);
-        // Nobody but a server that is believed says that a look has no effect; to look twice is no harm.
+        // Only a trusted server's reads count as pure; reading twice is harmless.
         spec.replay = if plan.config.trusted {
             Replay::Pure
         } else {
@@ -198,7 +199,7 @@ async fn list(
         let templates = connection
             .request_for(cx, ClientRequest::ListResourceTemplatesRequest(request))
             .await;
-        // A server may have none, and say so by an error.
+        // A server without templates may answer with an error.
         if let Ok(ServerResult::ListResourceTemplatesResult(templates)) = templates {
             for it in templates.resource_templates.iter().take(MAX_LISTED) {
                 let what = line(
@@ -271,7 +272,7 @@ async fn read(
     }
 }
 
-/// A server as it says that it is.
+/// A server's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerAbout {

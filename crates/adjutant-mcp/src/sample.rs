@@ -1,5 +1,5 @@
-//! The answer of a model that a server asks for: a person is asked first, unless the server is trusted, and the agent's own
-//! model answers under the budget of its run.
+//! A model request of a server: a person must approve it, unless the server is trusted, and the agent's own model
+//! answers within the budget of its run.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::{
 
 /// The most messages of a request.
 const MAX_MESSAGES: usize = 64;
-/// The number of bytes of a request that the person is shown who is asked about it.
+/// The number of bytes of a request that are displayed for approval.
 const MAX_SHOWN: usize = 4 << 10;
 
-/// What a server asks a model. The SDK's own type of it is on its way out.
+/// A model request of a server. The SDK's own type for it is deprecated.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Asked {
@@ -55,10 +55,10 @@ impl Parts {
     }
 }
 
-/// Asks the model of the agent that calls; gives its answer in the form of the protocol.
+/// Calls the model of the calling agent; returns its answer in the form of the protocol.
 ///
 /// # Errors
-/// `Denied` if a person does not want that, `Failed` if there is no model here, and those of the model.
+/// `Denied` if a person refuses it, `Failed` if there is no model here, and the errors of the model.
 pub(crate) async fn ask(
     cx: &CallContext,
     key: &str,
@@ -113,7 +113,7 @@ pub(crate) async fn ask(
 }
 
 /// # Errors
-/// What cannot be asked of it.
+/// The error names the unsupported part.
 fn request(params: &Asked) -> Result<Request, &'static str> {
     if params.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
         return Err("it asks for the answer of a model with tools, which it was not told of");
@@ -159,7 +159,7 @@ fn request(params: &Asked) -> Result<Request, &'static str> {
     Ok(request)
 }
 
-/// What a person is shown of a request.
+/// The text of a request that is displayed for approval.
 fn shown(params: &Asked) -> String {
     let system = params
         .system_prompt

@@ -1,4 +1,4 @@
-//! A server of one's own: what it offers, and the ways to it.
+//! An MCP server: the things that it offers, and its transports.
 
 mod call;
 mod content;
@@ -40,16 +40,16 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// A server of one's own: tools, agents, prompts and resources, for every client of the protocol; cheap to clone.
 ///
-/// It speaks revision 2026-07-28, and 2025-11-25 and older to clients that open with a handshake. Each call is a run with a
-/// log of its own. What such a run waits for is asked of the client: on 2026-07-28 by a result that says `input_required`,
-/// whose answer may come days later and to another process with the same journal and key; before, by a request while the
-/// call goes on.
+/// It speaks revision 2026-07-28, and 2025-11-25 and older to clients that start with a handshake. Each call is a run
+/// with its own log. If such a run waits for input, the client is asked: on 2026-07-28 by a result with
+/// `input_required`, which can be answered days later and to another process with the same journal and key; on older
+/// revisions by a request during the call.
 #[derive(Clone)]
 pub struct McpHost {
     pub(crate) host: Arc<Offer>,
 }
 
-/// What a host offers, and what it needs for that.
+/// The things that a host offers, and its state.
 #[derive(Clone)]
 pub(crate) struct Offer {
     name: Arc<str>,
@@ -75,7 +75,7 @@ struct ServedAgent {
 }
 
 impl McpHost {
-    /// A host that offers nothing yet, with a key of its own that is lost with it; its logs are kept in memory.
+    /// A host without any offers, with a random key that is lost with the process, and logs in memory.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
         let host = Offer {
@@ -98,13 +98,13 @@ impl McpHost {
         }
     }
 
-    /// Sets the version that clients are told of; that of this crate by default.
+    /// Sets the version that clients receive; the version of this crate by default.
     #[must_use]
     pub fn version(self, version: impl Into<Arc<str>>) -> Self {
         self.with(|host| host.version = version.into())
     }
 
-    /// Sets what clients are told about the use of all this.
+    /// Sets the instructions that clients receive.
     #[must_use]
     pub fn instructions(self, instructions: impl Into<Arc<str>>) -> Self {
         self.with(|host| host.instructions = Some(instructions.into()))
@@ -112,14 +112,14 @@ impl McpHost {
 
     /// Offers the tools of a toolbox, instead of those before.
     ///
-    /// Approvals, questions and steps work as in any run; what a tool of class `Once` asks in its body can be answered only
-    /// on revisions before 2026-07-28, while the call goes on.
+    /// Approvals, questions and steps work as in every run. Questions in the body of a tool of class `Once` can be
+    /// answered only on revisions before 2026-07-28, during the call.
     #[must_use]
     pub fn tools(self, tools: impl Toolbox + 'static) -> Self {
         self.with(|host| host.tools = Some(Arc::new(tools)))
     }
 
-    /// Offers an agent as a tool of this name: it takes a `prompt`, and a `session` to go on with.
+    /// Offers an agent as a tool with this name: it takes a `prompt`, and a `session` to continue.
     ///
     /// Its sessions are kept where the host keeps all, under ids that begin with `mcp-`; the agent's own journal and
     /// session are not used. A tool of the same name is hidden.
@@ -139,14 +139,14 @@ impl McpHost {
         })
     }
 
-    /// Offers prompts, instead of those before: each tool of the toolbox is one, and the content of its result is what a
-    /// user says. Their arguments are text.
+    /// Offers prompts, replacing earlier ones: each tool of the toolbox is a prompt, and the content of its result is
+    /// the user's message. Their arguments are text.
     #[must_use]
     pub fn prompts(self, prompts: impl Toolbox + 'static) -> Self {
         self.with(|host| host.prompts = Some(Arc::new(prompts)))
     }
 
-    /// Offers a resource, behind those that are there.
+    /// Offers a resource, in addition to earlier ones.
     #[must_use]
     pub fn resource(self, resource: ServedResource) -> Self {
         self.with(|host| host.resources.push(resource))
@@ -154,7 +154,7 @@ impl McpHost {
 
     /// Sets where the logs of all calls and sessions are kept; in memory by default, the newest 1,000 of them.
     ///
-    /// Logs of calls that nobody had to answer are deleted at their end, those of agents never.
+    /// Logs of calls without questions are deleted at their end, logs of agents never.
     #[must_use]
     pub fn journal(self, journal: impl Journal + 'static) -> Self {
         self.with(|host| host.kept = Arc::new(Kept::in_journal(Arc::new(journal))))
@@ -166,7 +166,7 @@ impl McpHost {
         self.with(|host| host.seal = Seal::new(&key))
     }
 
-    /// Takes the key from a file, which is made with a new one and mode 0600 if there is none.
+    /// Reads the key from a file, which is created with a new key and mode 0600 if it does not exist.
     ///
     /// # Errors
     /// `Invalid` if the file holds no key or others may read it, `Unavailable` if it cannot be read or made.
@@ -187,15 +187,15 @@ impl McpHost {
         self.with(|host| host.world = Arc::new(world))
     }
 
-    /// Tells subscribers that a resource is not what it was.
+    /// Notifies subscribers of a changed resource.
     pub fn resource_changed(&self, uri: impl Into<Arc<str>>) {
-        // Nobody may have subscribed.
+        // There may be no subscribers.
         let _ = self.host.changes.send(uri.into());
     }
 
     /// Serves one client on a pair of streams until it leaves, one message a line of at most 16 MiB.
     ///
-    /// Cancel: calls that are at work are cancelled.
+    /// Cancel: active calls are cancelled.
     ///
     /// # Errors
     /// `Protocol` if the client opens with something else, `Unavailable` if the connection failed.
@@ -227,7 +227,7 @@ impl McpHost {
 
     /// Serves one client on the input and output of this process, to which nothing else may write.
     ///
-    /// Cancel: calls that are at work are cancelled.
+    /// Cancel: active calls are cancelled.
     ///
     /// # Errors
     /// As [`McpHost::serve_io`].

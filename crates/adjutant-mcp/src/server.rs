@@ -1,5 +1,5 @@
-//! A server and its tools: it is started when they are first asked for, begun again when it ends, and let go of with its last
-//! handle.
+//! A server and its tools: it is started at the first request for them, restarted when it ends, and released with its
+//! last handle.
 
 use std::{
     fmt,
@@ -36,14 +36,14 @@ use crate::{
 const WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// The time after which a server that ends is begun again as if it had never ended.
 const LONG: Duration = Duration::from_secs(60);
-/// The time for which a server that was not there yet is not missed: it may be about to begin again, and a call that goes on after a
-/// crash needs its tool.
+/// The time for which a server that is not up yet counts as starting: it may be restarting, and a call that resumes
+/// after a crash needs its tool.
 const ABOUT: Duration = Duration::from_secs(3);
 /// The shortest time between two looks at a list that changes all the time.
 const LIST_EVERY: Duration = Duration::from_secs(1);
-/// The number of beginnings that fail one after the other until whoever only looks is told: the second one may be in another revision.
+/// The number of consecutive failed starts before readers get the error: the second one can use another revision.
 const DOWN_AFTER: u32 = 2;
-/// The time after which a list is asked for again that could not be had.
+/// The delay before a list is requested again after a failure.
 const LIST_AGAIN: Duration = Duration::from_secs(60);
 /// The largest number of bytes of a name, and of a prefix.
 const MAX_NAME: usize = 32;
@@ -52,24 +52,24 @@ const SHOWN: usize = 1_024;
 
 /// The tools of a server, wherever it runs; cheap to clone.
 ///
-/// It is started when its tools are first asked for, and begun again when it ends, after 1 s that double up to a minute; its tools
-/// stay listed meanwhile, and a call waits for it. Of a server that never came up there are no tools but a warning, and it is
-/// tried again. The same set of tools is given until the server says that it has changed, or until the time is over for which it
-/// said that the list is true; one with the same content stays the very same set. When the last handle is dropped, a server that
-/// is a program is killed with everything that it started.
+/// It is started when its tools are first requested, and restarted when it ends, after a delay of 1 s that doubles up
+/// to a minute. In the meantime its tools stay listed, and a call waits for it. A server that never came up has no
+/// tools but a warning, and is retried. The same set of tools is returned until the server reports a change, or the
+/// lifetime of its list is over; a list with the same content gives the identical set. When the last handle is
+/// dropped, a server that is a program is killed with all processes that it started.
 #[derive(Clone)]
 pub struct McpServer {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What the handles of a server share.
+/// The shared state of a server's handles.
 pub(crate) struct Shared {
     pub(crate) plan: Arc<Plan>,
     status: Arc<watch::Sender<ServerStatus>>,
     keeper: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// How a server is.
+/// The status of a server.
 #[derive(Clone, Default)]
 struct ServerStatus {
     state: State,
@@ -94,7 +94,7 @@ enum State {
 }
 
 impl McpServer {
-    /// A server of this name, which people are shown and which stands before the names of its tools.
+    /// A server with this name, which is displayed to users and is the prefix of its tools' names.
     ///
     /// # Errors
     /// `Invalid` if the name is empty or longer than 32 bytes, or if the prefix has other than letters, digits, `_` and `-`.
@@ -144,7 +144,7 @@ impl McpServer {
         Arc::clone(&self.shared).connection().await.map(|_| ())
     }
 
-    /// The connection for whoever only looks: nobody waits for a server whose beginning fails again and again.
+    /// The connection for readers, who do not wait for a server that repeatedly fails to start.
     pub(crate) async fn looked_at(&self) -> Result<Connection, Error> {
         self.shared
             .reached(|status| status.failed >= DOWN_AFTER)
@@ -169,7 +169,7 @@ impl Toolbox for McpServer {
             is_over && !std::mem::replace(&mut status.is_stale, true)
         });
         let (begun, _) = shared.status.borrow().looks;
-        // The list of a server that says all the time that it has changed is as old as this at most.
+        // The list of a server that constantly reports changes is at most this old.
         let is_settled = |status: &ServerStatus| {
             let is_stale =
                 status.is_stale && status.looks.1 <= begun && matches!(status.state, State::Up(_));
@@ -203,7 +203,7 @@ impl Shared {
         self.status.subscribe()
     }
 
-    /// Waits for the server, within the time that it has to start and until `is_enough` says that it is down.
+    /// Waits for the server, within its start timeout and until `is_enough` returns true for a failed one.
     async fn reached(
         self: &Arc<Self>,
         is_enough: impl Fn(&ServerStatus) -> bool,
@@ -211,7 +211,7 @@ impl Shared {
         let mut seen = self.watch();
         let is_known = |status: &ServerStatus| match &status.state {
             State::Up(connection) => !connection.peer.is_transport_closed(),
-            // Only a person can change that: nobody waits for it.
+            // Only a user can fix it, so waiting is useless.
             State::Down(error) => !error.is_retryable() || is_enough(status),
             State::Starting => false,
         };
@@ -289,7 +289,7 @@ impl Keeper {
                 }
                 Err(error) => error,
             };
-            // Some older servers end when the first message is not the one that they know.
+            // Some older servers exit if the first message is unknown to them.
             let is_fallback = revision == Revision::Detect && trace.reason().is_some();
             let is_up = matches!(self.status.borrow().state, State::Up(_));
             revision = if is_fallback && !is_up {
@@ -307,7 +307,7 @@ impl Keeper {
         }
     }
 
-    /// Starts the server and asks for its tools.
+    /// Starts the server and requests its tools.
     async fn start(
         &self,
         revision: Revision,
@@ -324,13 +324,13 @@ impl Keeper {
         Ok((connection, backing))
     }
 
-    /// Asks for the tools, and tells everyone of them and of the connection.
+    /// Requests the tools, and publishes them and the connection.
     async fn list(
         &self,
         connection: &Connection,
         listed: &mut Option<(Listed, Toolset)>,
     ) -> Result<(), ServiceError> {
-        // What changes while the list is on its way may be missing in it.
+        // A change while the list is being sent may be missing in it.
         let mut look = 0;
         self.status.send_if_modified(|status| {
             status.is_stale = false;
@@ -383,7 +383,7 @@ impl Keeper {
         Error::new(ErrorKind::Unavailable, connection.reason().to_owned())
     }
 
-    /// Asks for the list again whenever it may be another one. Ends never.
+    /// Requests the list again when it may have changed. Never returns.
     async fn renew(&self, connection: &Connection, listed: &mut Option<(Listed, Toolset)>) {
         let mut seen = self.status.subscribe();
         loop {
@@ -403,7 +403,7 @@ impl Keeper {
         }
     }
 
-    /// Hears of changes of the list, on a stream of their own. Ends never.
+    /// Receives changes of the list on a separate stream. Never returns.
     async fn listen(&self, peer: &Peer<RoleClient>) {
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         let mut wait = WAIT.0;
@@ -415,10 +415,10 @@ impl Keeper {
                             stale(&self.status);
                         }
                     }
-                    // What was told in between is not known.
+                    // Changes in between may have been missed.
                     stale(&self.status);
                 }
-                // It tells nothing: its list is true for as long as it says.
+                // It sends no notifications: its list is valid for its lifetime.
                 Err(ServiceError::McpError(_)) => return pending().await,
                 Err(_) => {}
             }
@@ -427,7 +427,7 @@ impl Keeper {
         }
     }
 
-    /// The server is down: whoever waits is told, and if it never was up its tools are a warning.
+    /// The server is down: waiters get the error, and if it was never up its tools are a warning.
     fn fell(&self, error: &Error, trace: &Trace, is_missed: bool) {
         let full = format!("{}{}", error.message, trace.complaints());
         let what = brief(&full);

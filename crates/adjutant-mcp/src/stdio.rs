@@ -1,4 +1,4 @@
-//! A server that is a program: a child in the sandbox, and the bounds of what it writes.
+//! A server that is a program: a child process in the sandbox, and the limits of its output.
 
 use std::{
     fs,
@@ -31,12 +31,13 @@ pub(crate) const MAX_MESSAGE: usize = 16 << 20;
 const MAX_DEPTH: u32 = 127;
 /// The number of bytes of error output that are kept: the last.
 const MAX_ERRORS: usize = 64 << 10;
-/// The time in which a program ends that has let go of its pipes, and is heard to the end.
+/// The time for a program that has closed its pipes to exit, until its output is complete.
 const MOMENT: Duration = Duration::from_secs(1);
 /// The time that a server has: for ever.
 const FOREVER: Duration = Duration::MAX;
 
-/// What is known of the end of a connection that is not its fault alone: why it was cut, and what the server complained of.
+/// Additional information about the end of a connection: the reason why it was closed by us, and the server's error
+/// output.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     cut: OnceLock<&'static str>,
@@ -55,7 +56,7 @@ impl Trace {
 
     /// Keeps why the connection is cut.
     pub(crate) fn cut(&self, why: &'static str) {
-        // The first reason stands.
+        // The first reason is kept.
         let _ = self.cut.set(why);
     }
 
@@ -72,7 +73,7 @@ impl Trace {
             .or_else(|| self.ended.get().map(String::as_str))
     }
 
-    /// What the server wrote to its error output, as a paragraph of an error; empty if that is nothing.
+    /// The server's error output, as a paragraph of an error; empty if there is none.
     pub(crate) fn complaints(&self) -> String {
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         match String::from_utf8_lossy(&errors).trim() {
@@ -90,7 +91,7 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Waits a moment for the end of a program that has let go of its pipes: what it complained of is known then.
+    /// Waits briefly for the exit of a program that has closed its pipes, so that its error output is complete.
     pub(crate) async fn ended(&mut self) {
         let _ = timeout(MOMENT, &mut self.run).await;
     }
@@ -102,7 +103,7 @@ impl Drop for Child {
     }
 }
 
-/// Starts a program; gives what it is, its output and its input.
+/// Starts a program; returns its handle, its output and its input.
 ///
 /// # Errors
 /// `Invalid` if nothing can hold it, `Unavailable` if it cannot be started.
@@ -147,7 +148,7 @@ pub(crate) async fn start(
             }
             Ok(_) => {}
             Err(error) => {
-                // Whoever starts it may be gone.
+                // The caller may be gone.
                 let _ = failed.send(error);
             }
         }
@@ -216,9 +217,9 @@ fn job(
     })
 }
 
-/// Lines of JSON with bounds: who passes one is read no further, and the trace says why.
+/// Lines of JSON with limits: reading stops at a line beyond one, and the trace gives the reason.
 ///
-/// The SDK would pass over such a line, and whoever waits for the answer in it would wait for ever.
+/// The SDK would skip such a line, and the request that it answers would never end.
 pub(crate) struct Bounded<R> {
     inner: R,
     trace: Arc<Trace>,
@@ -240,7 +241,7 @@ impl<R> Bounded<R> {
         }
     }
 
-    /// Follows what was read; says what is wrong with it.
+    /// Tracks the bytes read; returns the violated limit.
     fn follow(&mut self, bytes: &[u8]) -> Result<(), &'static str> {
         for byte in bytes {
             self.length += 1;

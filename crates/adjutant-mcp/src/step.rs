@@ -3,20 +3,20 @@
 use adjutant_tool::{CallContext, Noted, ToolError, ToolErrorKind};
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Whether a step may be taken again that was begun before a crash.
+/// Whether a step that was started before a crash may be repeated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Again {
     /// It may have had an effect.
     Never,
-    /// It looks, or says what is heard once.
+    /// It has no effect, or is processed only once.
     Harmless,
 }
 
-/// Takes a step: gives what the log knows of it, or what it comes to now. Of a call without steps nothing is kept, neither of one
-/// that is of another class than `Resumable` nor of one outside any run.
+/// Runs a step: returns its recorded result, or runs it now. Nothing is recorded for a call without steps, neither
+/// for another class than `Resumable` nor outside of runs.
 ///
 /// # Errors
-/// `OutcomeUnknown` if it was begun before a crash and may not be taken again, and those of the work.
+/// `OutcomeUnknown` if it was started before a crash and may not be repeated, and the errors of the work.
 pub(crate) async fn step<T: Serialize + DeserializeOwned>(
     cx: &CallContext,
     key: &str,

@@ -1,4 +1,5 @@
-//! Where the tokens of a server come from: a file that signing in wrote, or whoever the caller asks. None is ever printed.
+//! The source of a server's tokens: a file written by a sign-in, or a closure of the caller. Tokens are never
+//! printed.
 
 use std::{fmt, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
@@ -11,10 +12,10 @@ pub(crate) mod file;
 
 use file::TokenFile;
 
-/// The longest time for which a token is used, whatever was said of it.
+/// The longest time for which a token is used, whatever its stated lifetime.
 const MAX_TTL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Where the tokens of a server come from.
+/// The source of a server's tokens.
 #[derive(Clone, Default)]
 pub struct Tokens(Origin);
 
@@ -28,23 +29,23 @@ enum Origin {
 
 pub(crate) struct AskedTokens {
     ask: Box<dyn Fn() -> TokenFuture + Send + Sync>,
-    /// The token that was given last, and until when it is good. Locked while one is asked for: many that begin together ask once.
+    /// The last token and its expiry. Locked during a request: concurrent callers share one request.
     last: Mutex<Option<(Arc<str>, Instant)>>,
 }
 
 type TokenFuture = Pin<Box<dyn Future<Output = Result<(Arc<str>, Duration), Cause>> + Send>>;
 
 impl Tokens {
-    /// Those that [`Login`](crate::Login) wrote into this folder: a file for each server, by its name and its address, that its
-    /// owner alone can read.
+    /// Tokens that [`Login`](crate::Login) wrote to this folder: a file for each server, named by its name and
+    /// address, readable only by its owner.
     ///
     /// A token that has ended is replaced by its refresh token, by one process at a time.
     pub fn stored(folder: impl Into<PathBuf>) -> Self {
         Self(Origin::Stored(folder.into()))
     }
 
-    /// What a closure gives: a token, and how long it may be used. It is asked again when that time is over, and once more when
-    /// the server refuses the token (401).
+    /// The result of a closure: a token and its lifetime. It is called again after the lifetime, and once more if the
+    /// server refuses the token (401).
     pub fn from_fn<F>(ask: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(Arc<str>, Duration), Cause>> + Send + 'static,
@@ -55,7 +56,7 @@ impl Tokens {
         })))
     }
 
-    /// Those of a server; none if it gets none.
+    /// The tokens of a server; `None` if it uses none.
     pub(crate) fn of(&self, name: &Arc<str>, url: &Arc<str>) -> Option<TokenOrigin> {
         Some(match &self.0 {
             Origin::Nowhere => return None,
@@ -91,7 +92,7 @@ pub(crate) enum TokenOrigin {
 }
 
 impl TokenOrigin {
-    /// A token that is good as far as is known, and is not the one that was refused; none if nobody has signed in.
+    /// A token that is presumably valid, and is not the refused one; `None` without a sign-in.
     pub(crate) async fn token(&self, refused: Option<&str>) -> Result<Option<Arc<str>>, Error> {
         let (name, asked) = match self {
             Self::Stored(file) => return file.token(refused).await,
@@ -119,7 +120,7 @@ impl TokenOrigin {
         Ok(Some(token))
     }
 
-    /// Notes that a request needs scopes that its token has not: the next sign-in asks for them.
+    /// Records scopes that a request needs and its token lacks: the next sign-in requests them.
     pub(crate) async fn wants(&self, scopes: &str) -> Result<(), Error> {
         match self {
             Self::Stored(file) => file.wants(scopes).await,

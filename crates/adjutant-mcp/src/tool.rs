@@ -41,7 +41,7 @@ const MAX_ROUNDS: usize = 8;
 /// The most requests for input of a round, and the largest number of bytes of all of them and of the state beside them.
 const MAX_REQUESTS: usize = 16;
 const MAX_INPUT: usize = 1 << 20;
-/// The most times that somebody is asked to sign in before a request.
+/// The largest number of sign-in questions before a request.
 const MAX_LOGINS: usize = 3;
 /// The largest number of bytes of the id of a task.
 const MAX_TASK_ID: usize = 1_024;
@@ -53,12 +53,12 @@ const POLL: (Duration, Duration, Duration) = (
 );
 /// The most looks at a task that fail one after the other.
 const MAX_MISSED: u32 = 5;
-/// The time in which a server is told that a task is not wanted any more.
+/// The timeout for cancelling a task on the server.
 const CANCEL: Duration = Duration::from_secs(2);
 
 /// A tool of a server.
 pub(crate) struct McpTool {
-    /// Not a handle: a set of tools that somebody keeps does not keep the server.
+    /// Not a handle: a stored set of tools must not keep the server alive.
     pub(crate) server: Weak<dyn Connect>,
     /// The name that the server has for it.
     pub(crate) name: String,
@@ -66,7 +66,7 @@ pub(crate) struct McpTool {
     pub(crate) output_schema: Option<Schema>,
 }
 
-/// What a request came to; this is what the log keeps of it.
+/// The result of a request, as recorded in the log.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Sent {
@@ -77,13 +77,13 @@ enum Sent {
         requests: InputRequests,
         state: Option<String>,
     },
-    /// The call goes on as a task.
+    /// The call continues as a task.
     Task { id: String, poll_ms: Option<u64> },
-    /// It was refused, and so not done: somebody must sign in first.
+    /// It was refused, and so not executed: a sign-in is required first.
     Unauthorised { message: String },
 }
 
-/// What a task came to, or needs.
+/// The state or result of a task.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TaskNews {
@@ -160,8 +160,8 @@ impl ToolCall<'_> {
         Err(self.failed(&format!("it asked for input more than {MAX_ROUNDS} times")))
     }
 
-    /// Waits before the call is sent again, as the server wants that asks for nothing: longer each time, and once over all entries
-    /// into the call.
+    /// Waits before the call is sent again, for a server that requests it without a question: longer each time, and
+    /// once over all entries into the call.
     async fn rest(&self, round: usize, rests: u32) -> Result<(), ToolError> {
         let wait = (POLL.1 * 2_u32.pow(rests)).min(POLL.2);
         let rest = async {
@@ -176,7 +176,7 @@ impl ToolCall<'_> {
         step(&self.cx, &format!("rest-{round}"), Again::Harmless, rest).await
     }
 
-    /// Sends the request of a round, and once more whenever somebody has signed in because it was refused.
+    /// Sends the request of a round, and again after each sign-in that follows a refusal.
     async fn send(&self, round: usize, params: &CallToolRequestParams) -> Result<Sent, ToolError> {
         let mut sent = self.send_once(&format!("send-{round}"), params).await?;
         for login in 0..MAX_LOGINS {
@@ -196,7 +196,7 @@ impl ToolCall<'_> {
         Ok(sent)
     }
 
-    /// True if somebody says that they have signed in.
+    /// True if a person confirms the sign-in.
     async fn signs_in(&self, key: &str, message: &str) -> Result<bool, ToolError> {
         match &self.plan().config.transport {
             Transport::Http(config)
@@ -262,7 +262,7 @@ impl ToolCall<'_> {
         }
     }
 
-    /// What an answer means.
+    /// The meaning of an answer.
     fn read(
         &self,
         answer: Result<ServerResult, ServiceError>,
@@ -314,7 +314,7 @@ impl ToolCall<'_> {
         }
     }
 
-    /// Answers everything that is asked in a round, all at once.
+    /// Answers all questions of a round concurrently.
     async fn answers(
         &self,
         key: &str,
@@ -331,7 +331,7 @@ impl ToolCall<'_> {
         Ok(BTreeMap::from_iter(try_join_all(answers).await?))
     }
 
-    /// Follows a task to its end. What is looked at may be looked at again: only what it comes to is kept.
+    /// Follows a task to its end. Polling can be repeated, so only the result is recorded.
     async fn follow(&self, id: &str, poll_ms: Option<u64>) -> Result<CallResult, ToolError> {
         let mut wait = interval(poll_ms);
         for round in 0..=MAX_ROUNDS {
@@ -442,7 +442,7 @@ impl ToolCall<'_> {
         }
     }
 
-    /// Hands answers to a task. One that has them already refuses them: what it does with them is seen when it is looked at.
+    /// Sends answers to a task. A task that already has them refuses them: the next poll shows how it continues.
     async fn tell(&self, id: &str, answers: InputResponses) -> Result<(), ToolError> {
         let connection = Arc::clone(&self.server).connection().await;
         let connection = connection
@@ -462,7 +462,7 @@ impl ToolCall<'_> {
         }
     }
 
-    /// Tells the server that a task is not wanted any more.
+    /// Cancels a task on the server.
     async fn give_up(&self, id: &str) -> ToolError {
         let tell = async {
             let connection = Arc::clone(&self.server).connection().await.ok()?;
@@ -510,7 +510,7 @@ impl ToolCall<'_> {
         self.plan().says(what)
     }
 
-    /// A request that was sent, and whose answer nobody saw.
+    /// A request that was sent without receiving an answer.
     fn unanswered(&self, error: &ServiceError, connection: &Connection) -> ToolError {
         if is_unsent(error) {
             return self.failed(&format!("it cannot be reached: {}", short(&chain(error))));
@@ -549,7 +549,7 @@ fn is_unsent(error: &ServiceError) -> bool {
     })
 }
 
-/// The time between two looks at a task, as it was asked for.
+/// The requested time between two polls of a task.
 fn interval(poll_ms: Option<u64>) -> Duration {
     poll_ms.map_or(POLL.1, |poll| {
         Duration::from_millis(poll).clamp(POLL.0, POLL.2)

@@ -1,4 +1,4 @@
-//! One request as a run: it begins or goes on, waits for the client, and comes to something.
+//! One request as a run: it starts or resumes, waits for the client, and ends with a result.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -24,27 +24,27 @@ use rmcp::{
     service::{OriginatingRequestId, PeerRequestOptions, RequestContext},
 };
 
-/// The model that calls what a client calls; the logs of calls name it.
+/// The model that makes the client's call; the logs of calls contain its name.
 const CALLER: &str = "mcp/client";
-/// The time that a client has for an answer while its call goes on.
+/// The time that a client has for an answer during its call.
 const ANSWER_IN_PLACE: Duration = Duration::from_secs(600);
 
 /// A request that becomes a run.
 pub(super) struct Call<'a> {
     pub(super) host: &'a Arc<Offer>,
     pub(super) cx: &'a RequestContext<RoleServer>,
-    /// What is called, as its signed states say: the method and the name.
+    /// The called method and name, as in its signed states.
     pub(super) what: String,
     pub(super) responses: Option<InputResponses>,
     pub(super) state: Option<String>,
     pub(super) level: Option<LoggingLevel>,
 }
 
-/// What a request came to.
+/// The outcome of a request.
 pub(super) enum Came {
     /// The run is over.
     Over(Over),
-    /// The client is asked, and comes again.
+    /// The client gets questions, and repeats the request.
     Asks(InputRequiredResult),
 }
 
@@ -72,7 +72,7 @@ impl Call<'_> {
             ErrorKind::Invalid,
             "a tool that is served has no model to ask",
         ));
-        // A call that goes on was made before.
+        // A resumed call was made before.
         let scripts = if self.state.is_none() {
             vec![call, none]
         } else {
@@ -83,7 +83,7 @@ impl Call<'_> {
             ..ModelInfo::new(CALLER)
         };
         let set = Toolset::new([tool.clone()]);
-        // The limit is reached with the result of the call: nobody is asked what to say about it.
+        // The limit is reached with the result of the call: no model comments on it.
         let agent = Agent::new(ScriptedModel::new(scripts).info(info))
             .name(Arc::clone(&self.host.name))
             .toolbox(toolbox_fn("mcp", move |_| {
@@ -156,7 +156,7 @@ impl Call<'_> {
         came
     }
 
-    /// Goes on until the run is over, or the client must come again.
+    /// Continues until the run is over, or the client must repeat the request.
     async fn go_on(
         &mut self,
         agent: &Agent,
@@ -230,9 +230,9 @@ impl Call<'_> {
         }
     }
 
-    /// The answers that the client came with, if they are all there and to what waits now.
+    /// The client's answers, if they are complete and match the open questions.
     ///
-    /// Without a state the client was shown nothing: it may fill in a form before it is asked, but not consent.
+    /// Without a state the client has seen no question: it can fill in a form in advance, but not consent.
     fn given(&mut self, asked: &[&Question], parked: Option<&Parked>) -> Option<Vec<Answered>> {
         let responses = self.responses.take()?;
         let answered = |question: &&Question| {
@@ -248,7 +248,7 @@ impl Call<'_> {
         asked.iter().map(answered).collect()
     }
 
-    /// The result that asks the client to come again with answers.
+    /// The result with questions, after which the client repeats the request with answers.
     fn ask(&self, agent: &Agent, asked: &[&Question]) -> InputRequiredResult {
         let host = self.host;
         let within = u64::try_from(host.answer_within.as_millis()).unwrap_or(u64::MAX);
@@ -268,7 +268,7 @@ impl Call<'_> {
         InputRequiredResult::new(Some(requests), Some(host.seal.close(&self.what, &parked)))
     }
 
-    /// Asks a client of an older revision while its call goes on; what it does not answer in time has no answer.
+    /// Sends questions to a client of an older revision during its call; a question without an answer in time is unanswered.
     async fn ask_in_place(
         &self,
         agent: &Agent,
@@ -327,7 +327,7 @@ impl Call<'_> {
         )
     }
 
-    /// Ends a run that waits for what this client cannot be asked.
+    /// Ends a run that waits for input which this client does not support.
     async fn give_up(
         &self,
         agent: &Agent,
@@ -360,7 +360,7 @@ impl Call<'_> {
     }
 }
 
-/// Where a run stands that was parked before.
+/// The state of a run that was parked before.
 fn stand(agent: &Agent, parked: &Parked) -> Result<Stand, ErrorData> {
     let log = agent.log();
     if log.has_open_run() {
@@ -371,7 +371,7 @@ fn stand(agent: &Agent, parked: &Parked) -> Result<Stand, ErrorData> {
             Ok(Stand::Waits(pauses))
         };
     }
-    // It was answered before: what it came to is told once more.
+    // It was answered before: its outcome is sent again.
     let transcript = log.transcript();
     let mut turns = transcript
         .iter()

@@ -12,7 +12,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
-/// A tool as clients are told of it.
+/// A tool in the form for clients.
 pub(super) fn tool(spec: &ToolSpec) -> Tool {
     let hints = &spec.hints;
     let mut tool = Tool::new(
@@ -42,7 +42,7 @@ fn object(schema: &Value) -> Arc<JsonObject> {
     Arc::new(object)
 }
 
-/// A prompt as clients are told of it: what the tool takes are its arguments.
+/// A prompt in the form for clients, with the parameters of the tool as its arguments.
 pub(super) fn prompt(spec: &ToolSpec) -> Prompt {
     let schema = &*spec.decl.schema;
     let required = |name: &str| {
@@ -70,7 +70,7 @@ pub(super) fn prompt(spec: &ToolSpec) -> Prompt {
     prompt
 }
 
-/// The result of a call; what it holds for programs goes along if the tool says how that looks.
+/// The result of a call; its structured data is included if the tool has a schema for it.
 pub(super) fn result(result: &CallResult, is_described: bool) -> CallToolResult {
     let content = result.content.iter().map(block).collect();
     if result.is_error() {
@@ -83,7 +83,7 @@ pub(super) fn result(result: &CallResult, is_described: bool) -> CallToolResult 
     told
 }
 
-/// What a prompt came to: each piece is a message of the user's.
+/// The messages of a prompt: each piece is a message of the user.
 pub(super) fn messages(result: &CallResult, spec: &ToolSpec) -> GetPromptResult {
     let messages = result
         .content
@@ -117,7 +117,7 @@ fn block(content: &Content) -> ContentBlock {
     }
 }
 
-/// What is here goes along, what is elsewhere is linked.
+/// Local data is embedded, remote data is linked.
 fn place(
     name: &str,
     kind: &str,

@@ -1,4 +1,4 @@
-//! What a host answers to each request of the protocol.
+//! The answers of a host to the requests of the protocol.
 
 use std::{
     collections::HashSet,
@@ -48,10 +48,10 @@ pub(super) struct Handler {
     following: OnceLock<Following>,
 }
 
-/// The task that tells a client of changes; it ends with what serves the client.
+/// The task that notifies a client of changes; it ends with the client's connection.
 struct Following(JoinHandle<()>);
 
-/// What an agent takes.
+/// The arguments of an agent.
 #[derive(Deserialize)]
 struct AgentArgs {
     prompt: String,
@@ -418,7 +418,7 @@ impl Drop for Following {
     }
 }
 
-/// The next resource that changed; none when there will be no more. What a slow reader missed is not told.
+/// The next changed resource; `None` when there will be no more. Changes that a slow reader missed are not reported.
 async fn changed(changes: &mut Receiver<Arc<str>>) -> Option<Arc<str>> {
     loop {
         match changes.recv().await {
@@ -429,7 +429,7 @@ async fn changed(changes: &mut Receiver<Arc<str>>) -> Option<Arc<str>> {
     }
 }
 
-/// All there is stands on one page.
+/// There is only one page.
 fn only_page(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match page.and_then(|page| page.cursor) {
         Some(_) => Err(ErrorData::invalid_params("there is no such page", None)),
@@ -457,7 +457,7 @@ fn choices(spec: &ToolSpec, argument: &str, begun: &str) -> Vec<String> {
         .collect()
 }
 
-/// An agent as clients are told of it.
+/// An agent in the form for clients.
 fn agent_tool(name: &str, agent: &ServedAgent) -> Tool {
     let text = |said: &str| json!({ "type": "string", "description": said });
     let takes = json!({
@@ -481,7 +481,7 @@ fn agent_tool(name: &str, agent: &ServedAgent) -> Tool {
     })
 }
 
-/// What an agent answered.
+/// The answer of an agent.
 fn answer(over: Over) -> CallToolResult {
     let session = &over.session.0;
     if over.failure.is_some() {

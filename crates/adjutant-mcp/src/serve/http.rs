@@ -17,12 +17,12 @@ use rmcp::transport::streamable_http_server::{
 use super::{MAX_MESSAGE_BYTES, McpHost, handler::Handler};
 use crate::{Error, ErrorKind};
 
-/// The number of clients that may have a session, as those before 2026-07-28 do; one that is idle for 5 minutes has ended.
+/// The number of clients with a session, on revisions before 2026-07-28; a session ends after 5 idle minutes.
 const MANY_SESSIONS: usize = 1_000;
 /// The hosts that a request may be for, unless others are added.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Who may speak to a host over HTTP.
+/// The permitted clients of a host over HTTP.
 #[derive(Clone)]
 pub struct HttpOptions {
     token: Option<Arc<str>>,
@@ -30,7 +30,7 @@ pub struct HttpOptions {
     origins: Vec<String>,
 }
 
-/// What stands before each request.
+/// The checks before each request.
 struct Gate {
     token: Option<Arc<str>>,
     sessions: Arc<LocalSessionManager>,
@@ -79,7 +79,7 @@ impl HttpOptions {
 impl McpHost {
     /// The routes of the host: everything is at `/mcp`.
     ///
-    /// Requests have 16 MiB at most. Whoever binds them to an address decides who reaches them: bind loopback.
+    /// Requests are limited to 16 MiB. The address that you bind decides who can reach the host: bind loopback.
     pub fn router(&self, options: HttpOptions) -> Router {
         let sessions = Arc::new(LocalSessionManager::default());
         let config = StreamableHttpServerConfig::default()
@@ -103,7 +103,7 @@ impl McpHost {
 impl McpHost {
     /// Serves all that come to a listener, as [`McpHost::router`] does, until it is dropped.
     ///
-    /// Cancel: calls that are at work are cancelled.
+    /// Cancel: active calls are cancelled.
     ///
     /// # Errors
     /// `Unavailable` if the listener cannot be used.

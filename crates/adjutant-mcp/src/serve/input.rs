@@ -1,4 +1,4 @@
-//! What a run waits for, as a client of the protocol is asked it, and its answers.
+//! The pauses of a run as questions for a client of the protocol, and its answers.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,22 +11,23 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
-/// The key of an ask's data that speaks of the protocol: a request in it, with its `method`, goes to the client as it is.
+/// The key for protocol requests in a pause's data: such a request, with its `method`, is sent to the client
+/// unchanged.
 const OF_PROTOCOL: &str = "mcp";
-/// The longest arguments of a call that a person is shown, in characters.
+/// The largest number of characters of a call's arguments that are displayed.
 const MAX_SHOWN: usize = 4_000;
 
-/// A pause as the client is asked it.
+/// A pause as a question for the client.
 pub(super) struct Question {
     /// The name of its answer.
     pub(super) key: String,
     pub(super) pause: Arc<Pause>,
-    /// None if no request of the protocol asks for it.
+    /// `None` if the protocol has no request for it.
     pub(super) request: Option<InputRequest>,
     reading: AnswerForm,
 }
 
-/// The way from what a client says to an answer.
+/// The conversion of a client's response to an answer.
 #[derive(Clone, Copy)]
 enum AnswerForm {
     /// Consent is all that is wanted.
@@ -39,12 +40,12 @@ enum AnswerForm {
     Json,
     /// The one field of the form is a number to extend a limit by.
     Number,
-    /// What the client says is the value.
+    /// The client's response is the value.
     Raw,
 }
 
 impl Question {
-    /// The questions of pauses, in order, each with a name of its own: that of the step that asks, if there is one.
+    /// The questions of pauses, in order, each with a unique name: the name of its step, if there is one.
     pub(super) fn of(pauses: &[Arc<Pause>]) -> Vec<Self> {
         let mut names = BTreeMap::<String, usize>::new();
         let mut named = |pause: &Arc<Pause>| {
@@ -61,7 +62,7 @@ impl Question {
         };
         let question = |pause: &Arc<Pause>| {
             let (request, reading) = request(pause);
-            // What the protocol cannot say is not asked.
+            // A question that the protocol cannot express is not sent.
             let request = request.and_then(|request| serde_json::from_value(request).ok());
             Self {
                 key: named(pause),
@@ -73,7 +74,7 @@ impl Question {
         pauses.iter().map(question).collect()
     }
 
-    /// What the client would have to be able to do, if it cannot; everything if nobody can.
+    /// The capability that the client lacks for this question; all capabilities if no client supports it.
     pub(super) fn lacks(&self, can: &ClientCapabilities) -> Option<ClientCapabilities> {
         let mut lacks = ClientCapabilities::default();
         match &self.request {
@@ -91,7 +92,7 @@ impl Question {
                 );
                 let has = match (can, is_url) {
                     (Some(can), true) => can.url.is_some(),
-                    // A client that says nothing more means forms.
+                    // A client without further details supports forms.
                     (Some(can), false) => can.form.is_some() || can.url.is_none(),
                     (None, _) => false,
                 };
@@ -112,7 +113,7 @@ impl Question {
         Some(lacks)
     }
 
-    /// The answer in what a client says; none if that is not one.
+    /// The answer in a client's response; `None` if it is invalid.
     pub(super) fn read(&self, said: &Value) -> Option<Answer> {
         let answer = match self.reading {
             AnswerForm::Raw => Answer::give(said.is_object().then(|| said.clone())?),
@@ -143,7 +144,7 @@ impl Question {
         answer.fits(&self.pause.ask).is_ok().then_some(answer)
     }
 
-    /// The answer to what the client cannot be asked.
+    /// The answer if the client does not support the question.
     pub(super) fn unasked(&self) -> Answer {
         let message = "no answer is to be had from this client";
         match self.pause.ask.kind {
@@ -155,7 +156,7 @@ impl Question {
     }
 }
 
-/// The request that asks for it.
+/// The request for the question.
 fn request(pause: &Pause) -> (Option<Value>, AnswerForm) {
     let ask = &pause.ask;
     let form = |schema: Value| {
@@ -170,7 +171,7 @@ fn request(pause: &Pause) -> (Option<Value>, AnswerForm) {
     };
     let of_protocol = ask.data.get(OF_PROTOCOL);
     let as_it_is = of_protocol.filter(|it| it.get("method").is_some());
-    // Where a server that is used here sends people, this one sends them too.
+    // If a server that is used here sends people to an address, this one does too.
     let url = [Some(&ask.data), of_protocol]
         .into_iter()
         .flatten()

@@ -66,7 +66,7 @@ impl Kept {
         }
     }
 
-    /// Deletes a log that nobody comes back to.
+    /// Deletes a log that is no longer needed.
     pub(super) async fn forget(&self, log: &LogId) {
         if let Err(error) = self.journal.delete(log).await {
             tracing::debug!(%error, "the log of a call stays");

@@ -21,8 +21,8 @@ type ReadFn = dyn Fn(Arc<str>) -> ReadFuture + Send + Sync;
 impl ServedResource {
     /// A resource of this address, read by a function that is given the address.
     ///
-    /// An address with names in braces stands for a family, as `file:///{name}.md`: each name is any text without a slash.
-    /// Text is given as text, everything else must be in the message; what stands at another address is not read.
+    /// An address with names in braces is a template, such as `file:///{name}.md`: each name matches any text without
+    /// a slash. Text is sent as text, other data must be in the message; data at other addresses is not read.
     pub fn new<F, Fut>(uri: impl Into<Arc<str>>, name: impl Into<Arc<str>>, read: F) -> Self
     where
         F: Fn(Arc<str>) -> Fut + Send + Sync + 'static,
@@ -38,7 +38,7 @@ impl ServedResource {
         }
     }
 
-    /// Sets what clients are told of it.
+    /// Sets the description for clients.
     #[must_use]
     pub fn description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.description = Some(description.into());
@@ -52,7 +52,7 @@ impl ServedResource {
         self
     }
 
-    /// True if it stands for a family.
+    /// True if it is a template.
     pub(super) fn is_family(&self) -> bool {
         self.uri.contains('{')
     }

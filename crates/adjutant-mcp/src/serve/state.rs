@@ -1,4 +1,4 @@
-//! What a client hands back with an answer: signed, so that nobody makes it up, and bound to what was asked.
+//! The state that a client returns with an answer: signed, so that it cannot be forged, and bound to the question.
 
 use std::{
     collections::BTreeMap,
@@ -27,13 +27,13 @@ pub(super) struct Parked {
     pub(super) session: LogId,
     /// The number of entries that were there before its run.
     pub(super) from: usize,
-    /// What was asked, under the names that the answers have.
+    /// The questions, by the names of their answers.
     pub(super) asked: BTreeMap<String, ShownPause>,
     /// The time after which no answer counts, in milliseconds since 1970-01-01 UTC.
     pub(super) until_ms: u64,
 }
 
-/// A pause as the client was shown it.
+/// A pause as it was sent to the client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ShownPause {
     pub(super) pause: PauseId,
@@ -41,7 +41,7 @@ pub(super) struct ShownPause {
 }
 
 impl Seal {
-    /// A key that nobody else has, lost with the process.
+    /// A random key, lost with the process.
     pub(super) fn random() -> Self {
         Self::new(&new_key())
     }
@@ -81,7 +81,7 @@ impl Seal {
     }
 }
 
-/// Reads a key of 32 bytes; makes one that only this user may read if there is none.
+/// Reads a key of 32 bytes; creates one that is private to this user if it does not exist.
 pub(super) fn read_key(path: &Path) -> Result<[u8; 32], Error> {
     let unavailable = |error: std::io::Error| {
         let message = format!(

@@ -1,4 +1,4 @@
-//! What a client is told of a call while it goes on.
+//! Notifications to a client during a call.
 
 use adjutant_agent::{Event, EventKind};
 use adjutant_llm::Content;
@@ -11,24 +11,24 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-/// What one client wishes to be told of one call.
+/// The notifications that one client requested for one call.
 pub(super) struct Told<'a> {
     cx: &'a RequestContext<RoleServer>,
     token: Option<ProgressToken>,
     logs: bool,
-    /// True if the calls of an agent are news; that of a tool itself is none.
+    /// True if the calls of an agent are reported; those of a tool itself are not.
     is_agent: bool,
     last: Option<f64>,
 }
 
-/// One thing to tell.
+/// One notification.
 struct News {
     message: String,
     details: Value,
 }
 
 impl<'a> Told<'a> {
-    /// `level` is what a client before 2026-07-28 has set.
+    /// `level` is the level that a client before 2026-07-28 has set.
     pub(super) fn new(
         cx: &'a RequestContext<RoleServer>,
         level: Option<LoggingLevel>,
@@ -46,7 +46,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Tells of an event, if it is worth it: to a client that gave a token as progress, else as a line of its log.
+    /// Reports an event if it is relevant: as progress to a client that sent a token, otherwise as a log message.
     pub(super) async fn tell(&mut self, event: &Event) {
         if self.token.is_none() && !self.logs {
             return;

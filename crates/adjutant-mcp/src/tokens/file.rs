@@ -37,11 +37,11 @@ pub(crate) struct TokenFile {
     pub(crate) name: Arc<str>,
     pub(crate) url: Arc<str>,
     path: Arc<Path>,
-    /// What was read last; locked while tokens are renewed.
+    /// The last state that was read; locked during a refresh.
     kept: Arc<Mutex<Option<KeptTokens>>>,
 }
 
-/// What is kept of a server.
+/// The stored data of a server.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct KeptTokens {
     /// The server's name and address: a token goes nowhere else.
@@ -49,7 +49,7 @@ pub(crate) struct KeptTokens {
     url: Arc<str>,
     /// The secret of the client, if it has one.
     pub(crate) client_secret: Option<String>,
-    /// True if those who issue the tokens may be in a private network.
+    /// True if the token issuer may be in a private network.
     pub(crate) is_private: bool,
     /// Scopes that a request needed and its token had not.
     pub(crate) wanted: Vec<String>,
@@ -74,7 +74,7 @@ impl KeptTokens {
             .map_or(&[], |credentials| &credentials.granted_scopes)
     }
 
-    /// The token, if it is good as far as is known and was not refused.
+    /// The token, if it is presumably valid and was not refused.
     fn good(&self, refused: Option<&str>) -> Option<Arc<str>> {
         let credentials = self.credentials.as_ref()?;
         let access = self.access().filter(|access| Some(*access) != refused)?;
@@ -127,15 +127,15 @@ impl TokenFile {
         }
     }
 
-    /// A token that is good as far as is known, and is not the one that was refused; none if nobody has signed in.
+    /// A token that is presumably valid, and is not the refused one; `None` without a sign-in.
     ///
-    /// Cancel: a renewal that has begun goes on, so that no new refresh token is lost.
+    /// Cancel: a started refresh continues, so that no new refresh token is lost.
     pub(crate) async fn token(&self, refused: Option<&str>) -> Result<Option<Arc<str>>, Error> {
         let mut kept = self.kept.lock().await;
         if let Some(token) = kept.as_ref().and_then(|kept| kept.good(refused)) {
             return Ok(Some(token));
         }
-        // Somebody may have signed in, or renewed the token, since it was read.
+        // Another process may have signed in, or refreshed the token, since it was read.
         *kept = self.load()?;
         let Some(now) = kept.as_ref() else {
             return Ok(None);
@@ -160,7 +160,7 @@ impl TokenFile {
             return Ok(None);
         };
         if now.good(refused).is_none() {
-            // Refused for good: nothing is asked with it again.
+            // Refused permanently: it is not used again.
             if let Some(stored) = now.credentials.take() {
                 let client_secret = now.client_secret.as_ref();
                 now.credentials =
@@ -174,7 +174,7 @@ impl TokenFile {
         Ok(token)
     }
 
-    /// Notes scopes that the next sign-in asks for.
+    /// Records scopes for the next sign-in.
     pub(crate) async fn wants(&self, scopes: &str) -> Result<(), Error> {
         let scopes = scopes
             .split_ascii_whitespace()
@@ -215,7 +215,7 @@ impl TokenFile {
         Ok(())
     }
 
-    /// What is in the file; none if there is no such file.
+    /// The content of the file; `None` if it does not exist.
     pub(crate) fn load(&self) -> Result<Option<KeptTokens>, Error> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
@@ -229,7 +229,7 @@ impl TokenFile {
         let kept: Option<KeptTokens> = serde_json::from_slice(&text)
             .ok()
             .filter(|_| text.len() as u64 <= MAX_FILE);
-        // The error of the parser would show what it read.
+        // The parser's error would contain the file's content.
         let Some(kept) = kept.filter(|kept| (&kept.name, &kept.url) == (&self.name, &self.url))
         else {
             let message = format!(
@@ -245,7 +245,7 @@ impl TokenFile {
         Ok(Some(kept))
     }
 
-    /// Fails if somebody else could have written the file, or can read it.
+    /// Fails if other users can read or write the file.
     fn judge(&self, file: &File) -> Result<(), Error> {
         #[cfg(unix)]
         {
@@ -276,7 +276,7 @@ impl TokenFile {
         let text = serde_json::to_vec(kept).map_err(|error| failed(error.into()))?;
         let beside = self.path.with_extension("new");
         let written = (|| {
-            // Left there by a process that ended as it wrote; whoever holds the lock is alone.
+            // A remainder of a process that ended while writing; the lock is exclusive.
             match fs::remove_file(&beside) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
