@@ -32,10 +32,10 @@ pub fn stream(running: Running, input: &ChatRequest) -> impl Stream<Item = Strin
     sse::stream(running, Encoder::new(input))
 }
 
-/// Events from elsewhere, told the same: of a log, or of an agent in another process. They are those of one run, or of its
-/// end; an error says why they broke off.
+/// Converts events from another source: a log, or an agent in another process. They belong to one run or its end; an
+/// error gives the reason why they broke off.
 ///
-/// Cancel: as the stream of events says.
+/// Cancel: as for the stream of events.
 pub fn tell<S, E: Display>(
     events: S,
     input: &ChatRequest,

@@ -13,13 +13,14 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 
-/// A pause as a page names it: with the digest of what is shown, so that its answer counts for that alone.
+/// The name of a pause for clients: it contains the digest of the displayed content, so that an answer applies only
+/// to it.
 #[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn name(pause: &Pause) -> String {
     format!("{}:{}", pause.digest(), pause.id)
 }
 
-/// The pause of this name, as it was shown.
+/// The pause with this name, as it was displayed.
 #[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn named<'a>(pauses: &'a [Arc<Pause>], name: &str) -> Result<&'a Pause, Error> {
     let parts = name
@@ -34,12 +35,13 @@ pub(crate) fn named<'a>(pauses: &'a [Arc<Pause>], name: &str) -> Result<&'a Paus
         .map_or(Ok(&**pause), |why| Err(Error::stale(why)))
 }
 
-/// The answer that a page gives as JSON: a verdict, a value, a result or an amount, by what is asked.
+/// The answer in a client's JSON: a verdict, a value, a result or an amount, depending on the pause.
 pub(crate) fn given(pause: &Pause, payload: &Value) -> Result<Answered, Error> {
     let answer = match pause.ask.kind {
         AskKind::Approval => {
             match verdict(payload).ok_or_else(|| Error::invalid("a verdict needs `approved`"))? {
-                // A rule asks about this very call: its tool can do more than that, and a rule for good is given elsewhere.
+                // A rule requires an approval for this call: its tool can do more than that, and permanent rules are
+                // given elsewhere.
                 Answer::Approve { args, .. } if pause.ask.data.get("why").is_some() => {
                     Answer::Approve {
                         args,
@@ -66,7 +68,7 @@ pub(crate) fn given(pause: &Pause, payload: &Value) -> Result<Answered, Error> {
     Ok(pause.answered(answer))
 }
 
-/// Refuses two answers to one pause: only one of them would count, and the other may say the contrary.
+/// Refuses two answers to one pause: only one of them would count, and the other could contradict it.
 #[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn once(answers: &[Answered]) -> Result<(), Error> {
     let mut rest = answers.iter();
@@ -111,7 +113,7 @@ pub(crate) fn schema(pause: &Pause) -> Value {
     }
 }
 
-/// A call as a page names it: those of agents below the first one carry their thread.
+/// The name of a call for clients: a subagent's call contains its thread.
 #[cfg(any(feature = "acp", feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn call(thread: &ThreadId, root: &ThreadId, call: CallId) -> String {
     if thread == root {
@@ -121,7 +123,7 @@ pub(crate) fn call(thread: &ThreadId, root: &ThreadId, call: CallId) -> String {
     }
 }
 
-/// The word for what a pause asks.
+/// The kind of a pause, as text.
 #[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn kind(pause: &Pause) -> Value {
     serde_json::to_value(pause.ask.kind).unwrap_or_default()

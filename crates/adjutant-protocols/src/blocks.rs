@@ -18,7 +18,7 @@ struct Speaking {
     turn: u64,
     attempt: u32,
     open: BTreeMap<u32, OpenBlock>,
-    /// True once a block of the attempt was shown.
+    /// True once a block of the attempt was emitted.
     has_spoken: bool,
 }
 
@@ -28,7 +28,7 @@ struct OpenBlock {
     has_grown: bool,
 }
 
-/// The kind of a block that is shown.
+/// The kind of an emitted block.
 #[derive(Debug, Clone)]
 pub(crate) enum Part {
     Text,
@@ -56,7 +56,7 @@ pub(crate) enum What {
 }
 
 impl Blocks {
-    /// What an event does to blocks; nothing for most.
+    /// The effect of an event on blocks; empty for most.
     pub(crate) fn fold(&mut self, event: &Event) -> Vec<Beat> {
         let thread = &event.who.thread;
         let mut pieces = Vec::new();
@@ -99,7 +99,7 @@ impl Blocks {
         pieces
     }
 
-    /// Ends what a thread has begun to say.
+    /// Ends the open blocks of a thread.
     pub(crate) fn cut(&mut self, thread: &ThreadId) -> Vec<Beat> {
         let Some(mut speaking) = self.threads.remove(thread) else {
             return Vec::new();
@@ -134,7 +134,7 @@ impl Speaking {
         pieces.push(self.piece(block, part, What::Began));
     }
 
-    /// A listener that came late has not heard how the block began; that of a call tells its name.
+    /// A late subscriber has missed the start of the block; for a call, the event contains its name.
     fn grow(&mut self, block: u32, part: Option<Part>, text: &str, pieces: &mut Vec<Beat>) {
         if let (false, Some(part)) = (self.open.contains_key(&block), part) {
             self.begin(block, part, pieces);
@@ -169,7 +169,7 @@ impl Speaking {
         pieces.push(self.piece(block, part, What::Ended(Some(Arc::clone(content)))));
     }
 
-    /// A log holds replies alone: then all of it is told at once.
+    /// A log contains only complete replies: then all of it is emitted at once.
     fn whole(&mut self, reply: &Reply, pieces: &mut Vec<Beat>) {
         if !self.has_spoken {
             let blocks = reply.blocks.iter().zip(0..);

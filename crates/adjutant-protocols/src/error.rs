@@ -11,20 +11,20 @@ pub struct Error {
     source: Option<adjutant_core::Error>,
 }
 
-/// The kind of an error, by what a caller can do about it.
+/// The kind of an error, by the caller's possible reaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The request holds nothing to begin with, or is not as it must be: HTTP status 400.
     Invalid,
-    /// It answers something that does not wait, or waits otherwise by now: 409. Look again at what waits.
+    /// The answered pause does not exist, or has changed: 409. Read the open pauses again.
     Stale,
-    /// The agent did not begin: the source tells why, and its kind whether to try again.
+    /// The agent did not start: the source contains the reason, and its kind whether to retry.
     Agent,
 }
 
 impl Error {
-    /// An error of somebody who performs runs for others.
+    /// An error of a service that performs runs for others.
     pub fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
         Self {
             kind,
@@ -64,7 +64,7 @@ impl Error {
         }
     }
 
-    /// Returns its kind, by what a caller can do about it.
+    /// Returns its kind, by the caller's possible reaction.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -76,7 +76,7 @@ impl Error {
             .is_some_and(adjutant_core::Error::is_retryable)
     }
 
-    /// The HTTP status that tells a page of it.
+    /// The HTTP status for it.
     pub fn status(&self) -> u16 {
         match self.kind {
             ErrorKind::Invalid => 400,

@@ -12,7 +12,8 @@ const MAX_TYPE: usize = 127;
 
 /// The content that a file is: an image, audio, or else a document. A `data:` URL is the bytes in it.
 ///
-/// `part` names it for whoever sent it. Parameters of the media type are left out. The bytes are standard base64, padded.
+/// `part` is its name in errors. Parameters of the media type are dropped. The bytes are standard base64 with
+/// padding.
 pub(crate) fn content(
     part: &str,
     media_type: &str,

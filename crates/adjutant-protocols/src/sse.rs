@@ -8,9 +8,9 @@ use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use serde_json::Value;
 
-/// What makes frames of events.
+/// Converts events to frames.
 pub(crate) trait Encode: Send + 'static {
-    /// What follows the last frame.
+    /// The text after the last frame.
     const END: &str;
 
     fn tell(&mut self, event: &Event) -> Vec<Value>;

@@ -1,4 +1,4 @@
-//! What a page asks for with a request: to run on a prompt, or to go on with answers. A message is heard once.
+//! The content of a client's request: a prompt, or answers to pauses. A message is processed once.
 
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 use std::collections::HashSet;
@@ -14,29 +14,30 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind};
 
-/// What the names of messages begin with that pages were told of.
+/// The prefix of the ids of messages that were sent to clients.
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 const TOLD: &str = "heard-";
 
-/// What a page asks for with a request.
+/// The content of a client's request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PageWish {
     /// To run on these messages, oldest first, each with what the page calls it.
     Prompt(Vec<UserMessage>),
-    /// To go on with these answers.
+    /// Continue with these answers.
     Answers(Vec<Answered>),
-    /// Nothing: the newest message, which the page calls so, was heard before. What came of it is in the log.
+    /// Nothing new: the latest message, which has this id in the client, was processed before. Its outcome is in the
+    /// log.
     Heard(Arc<str>),
 }
 
 impl PageWish {
-    /// Begins the run, or goes on with it.
+    /// Starts the run, or resumes it.
     ///
     /// Cancel: dropping the run cancels it, as when its page goes away.
     ///
     /// # Errors
-    /// `Agent`, if the agent does not begin: its session is busy, it waits for answers, or for other ones. `Stale` if the
-    /// message was heard before.
+    /// `Agent` if the agent does not start: its session is busy, it waits for answers, or for other ones. `Stale` if
+    /// the message was processed before.
     pub fn begin(self, agent: &Agent) -> Result<Running, Error> {
         let builder = match self {
             Self::Prompt(messages) => {
@@ -53,7 +54,7 @@ impl PageWish {
     }
 }
 
-/// What pages call the messages that a session has heard.
+/// The client ids of the messages that a session has processed.
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn heard(agent: &Agent) -> HashSet<Arc<str>> {
     let transcript = agent.log().transcript();
@@ -64,14 +65,14 @@ pub(crate) fn heard(agent: &Agent) -> HashSet<Arc<str>> {
     said.flatten().cloned().collect()
 }
 
-/// The name of a message of the user that a page was told of, as by steering: what stands in the log at this place. What a page
-/// said itself, and has named, it is not told.
+/// The id of a user message that a client received, for example a steering message: its position in the log. Messages
+/// that a client sent with its own id are not sent back.
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn told(seq: Seq) -> String {
     format!("{TOLD}{}", seq.0)
 }
 
-/// What the page calls a message, and whether it was heard, or told to the page.
+/// The client's id of a message, and whether it was processed, or sent to the client.
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 fn known(message: &Value, is_heard: impl Fn(&str) -> bool) -> (Option<&str>, bool) {
     let id = message["id"].as_str().filter(|id| !id.is_empty());
@@ -81,7 +82,7 @@ fn known(message: &Value, is_heard: impl Fn(&str) -> bool) -> (Option<&str>, boo
     )
 }
 
-/// The prompt that messages of a page are, oldest first, as far as they were not heard.
+/// The prompt in a client's messages, oldest first, without the processed ones.
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn prompt(
     said: &[&Value],
@@ -109,8 +110,8 @@ pub(crate) fn prompt(
     Ok(PageWish::Prompt(messages))
 }
 
-/// The messages of the user that may be new: those behind the agent's last one, and, as somebody may have written while the agent
-/// spoke, those behind the newest one that was heard.
+/// The possibly new messages of the user: those after the agent's last one, or after the latest processed one,
+/// because a user can write while the agent answers.
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn said(messages: &[Value], is_heard: impl Fn(&str) -> bool) -> Vec<&Value> {
     let is_user = |it: &Value| it["role"] == "user";
@@ -125,7 +126,7 @@ pub(crate) fn said(messages: &[Value], is_heard: impl Fn(&str) -> bool) -> Vec<&
         .collect()
 }
 
-/// Refuses messages beside answers that were not heard before: nobody would hear them, and they may say the contrary.
+/// Refuses unprocessed messages next to answers: they would be ignored, and could contradict the answers.
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn alone(said: &[&Value], is_heard: impl Fn(&str) -> bool) -> Result<(), Error> {
     if said.iter().all(|message| known(message, &is_heard).1) {

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::push::PushTargets;
 
-/// The extension of agents that hear a message once, however often it is sent with the same id.
+/// The extension of agents that process a message once, however often it is sent with the same id.
 ///
-/// Its name says where it is described.
+/// Its URI is the address of its description.
 pub const HEARS_ONCE: &str = "https://github.com/adjutant-rs/adjutant/blob/main/docs/protocols.md#messages-that-are-heard-once";
 
-/// The description of an agent: what it is for, where it is reached, what it can do.
+/// The description of an agent: its purpose, its address, its capabilities.
 ///
-/// It says that the agent streams, takes and gives text, and pushes updates if it does.
+/// It declares streaming and text, and push notifications if they are enabled.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AgentCard {

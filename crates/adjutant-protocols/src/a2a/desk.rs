@@ -1,4 +1,4 @@
-//! Where the tasks of callers are performed: sessions by their names, each with one run at work at a time.
+//! Runs the tasks of clients: sessions by name, each with one active run at a time.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,7 @@ use tokio::{sync::Notify, time::timeout};
 
 use crate::error::Error;
 
-/// The most runs that are at work at a time.
+/// The largest number of active runs.
 const MAX_RUNS: usize = 192;
 /// The time in which a run that has ended lets go of its session.
 const LET_GO: Duration = Duration::from_secs(2);
@@ -45,7 +45,7 @@ pub trait Desk: Send + Sync + 'static {
     /// Has something done in a session; returns when it is certain that it is done, and not when it has come to an end.
     ///
     /// # Errors
-    /// `Stale` if a run is at work there or waits, or none does; `Invalid` if the answers do not fit.
+    /// `Stale` if a run is active or waits there, or none does; `Invalid` if the answers do not match.
     async fn perform(&self, session: &str, wish: DeskWish) -> Result<(), Error>;
 }
 
@@ -53,9 +53,9 @@ pub trait Desk: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Until {
-    /// What the log holds now is told.
+    /// The current content of the log.
     Now,
-    /// The run at work is followed until it has ended or waits.
+    /// Follow the active run until it has ended or waits.
     End,
 }
 
@@ -63,33 +63,33 @@ pub enum Until {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum DeskWish {
-    /// A run begins on these entries, and goes on whoever follows it.
+    /// Start a run with these entries, which continues without followers.
     Prompt(Vec<Entry>),
-    /// The run that waits goes on with answers.
+    /// Resume the waiting run with answers.
     Answers {
         /// The answers.
         answers: Vec<Answered>,
         /// The entry for the log that names the message which gave them.
         note: Entry,
     },
-    /// The run that a crash has cut off goes on; nothing is done if none was.
+    /// Resume the run that a crash interrupted; no effect if there is none.
     GoOn,
-    /// The run at work stops, or the one that waits.
+    /// Stop the active or the waiting run.
     Stop,
 }
 
 /// The sessions of an agent's journal in this process.
 pub struct AgentDesk {
     agent: Agent,
-    /// The sessions in which a run is at work, each with the agent that performs it.
+    /// The sessions with an active run, each with its agent.
     at_work: Arc<Occupied>,
 }
 
-/// The sessions in which a run is at work.
+/// The sessions with an active run.
 #[derive(Default)]
 struct Occupied {
     agents: Mutex<HashMap<LogId, Agent>>,
-    /// Told when one of them is free.
+    /// Notified when one of them is free.
     freed: Notify,
 }
 
@@ -109,7 +109,7 @@ impl AgentDesk {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a session whose run has ended, as its log says, or waits.
+    /// Takes a session whose run, according to its log, has ended or waits.
     async fn take(&self, log: &LogId) -> Result<Place, Error> {
         let freed = async {
             loop {
@@ -120,12 +120,12 @@ impl AgentDesk {
                 freed.await;
             }
         };
-        // Its end is told a moment before it lets go; one that goes on refuses.
+        // The end is recorded shortly before the session is released; a run that continues refuses.
         let _is_free = timeout(LET_GO, freed).await;
         self.take_now(log)
     }
 
-    /// Takes a session, if no run is at work in it, until the value is dropped.
+    /// Takes a session without an active run, until the value is dropped.
     fn take_now(&self, log: &LogId) -> Result<Place, Error> {
         let mut at_work = self.at_work();
         if at_work.contains_key(log) {
@@ -145,10 +145,10 @@ impl AgentDesk {
         })
     }
 
-    /// Begins a run, which goes on by itself.
+    /// Starts a run, which continues on its own task.
     async fn begin(place: Place, run: impl FnOnce(&Agent) -> RunBuilder) -> Result<(), Error> {
         let mut running = run(&place.agent).stream().map_err(told)?.saved();
-        // A run that cannot begin says so by its end, and then why.
+        // A run that cannot start ends immediately, and then returns the reason.
         let first = running.next().await;
         if first.is_none_or(|event| matches!(event.kind, EventKind::RunFinished { .. })) {
             running.next().await;
@@ -157,7 +157,7 @@ impl AgentDesk {
             return Err(told(error.clone()));
         }
         tokio::spawn(async move {
-            // The log tells what it came to.
+            // The log contains its outcome.
             let _ended = running.finish().await;
             drop(place);
         });
@@ -168,7 +168,7 @@ impl AgentDesk {
         let Ok(place) = self.take_now(log) else {
             return Ok(());
         };
-        // Whoever else has the log performs its run, or says why nobody can.
+        // Another owner of the log performs its run, or returns the reason why it cannot.
         if place.agent.log().open().await.is_err() {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! The requests of callers: what each method asks, and how it is answered.
+//! The requests of clients: the methods and their answers.
 
 use std::{
     collections::HashMap,
@@ -35,7 +35,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const LOCKS: usize = 64;
 /// The number of conversations whose tasks are kept while their logs stay as they are.
 const KEPT: usize = 64;
-/// The number of tasks of a page, unless another is asked for, and the largest.
+/// The default number of tasks of a page, and the largest.
 const PAGE: u32 = 50;
 const MAX_PAGE: u32 = 100;
 /// The number of times that a task is stopped, where several callers cancel it at once or it waits before it stops.
@@ -50,10 +50,11 @@ struct Served {
     card: Value,
     /// None where nothing is pushed.
     pushes: Option<Pushes>,
-    /// One for each conversation, or some: what a message begins is begun before the next message is looked at.
+    /// A lock for each conversation, or a few: the effect of a message is complete before the next message is
+    /// processed.
     locks: Vec<Mutex<()>>,
     hasher: std::hash::RandomState,
-    /// Conversations as they stood at a mark: whoever looks again and again has no log read that has not grown.
+    /// Conversations at a log position: repeated reads do not parse an unchanged log again.
     kept: std::sync::Mutex<HashMap<String, KeptTasks>>,
 }
 
@@ -88,7 +89,7 @@ impl Handler {
 
     /// Answers a request: the header `A2A-Version`, and the body.
     ///
-    /// Cancel: what was begun goes on, as it does when an answer that is a stream is dropped.
+    /// Cancel: a started run continues, also if a streamed answer is dropped.
     pub async fn handle(&self, version: Option<&str>, body: &[u8]) -> Reply {
         let request = match adjutant_llm::json::from_slice(body) {
             Ok(request) => request,
@@ -204,7 +205,7 @@ impl Handler {
         ))
     }
 
-    /// The tasks of a conversation as they stand; one that a crash has cut off goes on.
+    /// The current tasks of a conversation; a task that a crash interrupted is resumed.
     async fn tasks(&self, context: &str) -> Result<Arc<Tasks>, RpcRefusal> {
         let mark = self.0.desk.mark(context).await;
         let kept = || self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -245,7 +246,7 @@ impl Handler {
         Ok((tasks, at))
     }
 
-    /// Begins what a message asks for, or goes on with its task; a message that came before is not heard once more.
+    /// Starts the task of a message, or continues an existing one; a repeated message has no effect.
     async fn send(&self, asked: SendMessage) -> Result<WatchedTask, RpcRefusal> {
         let SendMessage {
             message,
@@ -454,7 +455,7 @@ impl Handler {
         Ok(json!({"tasks": page, "nextPageToken": next, "pageSize": size, "totalSize": all.len()}))
     }
 
-    /// A task and its changes as server-sent events; it goes on in these states though no run is at work.
+    /// A task and its changes as server-sent events; in the given states the stream continues without an active run.
     fn stream(&self, followed: WatchedTask, id: &Value, goes_on: fn(TaskState) -> bool) -> Reply {
         let id = id.clone();
         let frames = followed
@@ -498,7 +499,7 @@ impl Handler {
         }
     }
 
-    /// Pushes a task as it stands, and then its updates until it is over.
+    /// Pushes the current task, and then its updates until it is over.
     async fn push_to(
         &self,
         config: PushConfig,
@@ -551,7 +552,7 @@ fn check(version: Option<&str>) -> Result<(), RpcRefusal> {
     Err(RpcRefusal::new(Code::VersionNotSupported, message))
 }
 
-/// True if the newest task is at work.
+/// True if the newest task is active.
 fn is_at_work(tasks: &Tasks) -> bool {
     tasks
         .all()

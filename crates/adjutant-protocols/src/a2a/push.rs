@@ -1,6 +1,7 @@
 //! Updates of tasks that are pushed: each is POSTed to the addresses that callers have named, in order, while this process lives.
 //!
-//! Source: A2A 1.0.1, sections 3.1.7 to 3.1.10 and 4.3. It names no header for the token: this one is that of its SDKs.
+//! Source: A2A 1.0.1, sections 3.1.7 to 3.1.10 and 4.3. It defines no header for the token: this one is used by its
+//! SDKs.
 
 use std::{
     error::Error,
@@ -59,13 +60,13 @@ pub(super) struct Pushes {
     all: Mutex<Vec<Pushed>>,
 }
 
-/// An address at work; with it, its work ends.
+/// An active address; dropping it ends the pushes.
 struct Pushed {
     config: PushConfig,
     work: AbortHandle,
 }
 
-/// An address that may be pushed to, and what is shown to it.
+/// A permitted address and its credentials.
 pub(super) struct Target {
     client: Client,
     url: Url,
@@ -86,7 +87,7 @@ impl Pushes {
         }
     }
 
-    /// What pushes to an address; refuses one that is not public, and what cannot be sent.
+    /// Prepares pushes to an address; refuses addresses that are not public, and credentials that cannot be sent.
     pub(super) fn target(&self, config: &PushConfig) -> Result<Target, RpcRefusal> {
         let refused = |why: &str| RpcRefusal::params(format!("nothing is pushed there: {why}"));
         let url = Url::parse(&config.url)
@@ -156,7 +157,7 @@ impl Pushes {
         Ok(())
     }
 
-    /// Pushes updates to an address, in the place of the one with its id; what it is called is the answer.
+    /// Starts pushes to an address, replacing the one with the same id; returns its public form.
     pub(super) fn keep(
         &self,
         config: PushConfig,
@@ -186,7 +187,7 @@ impl Pushes {
         Ok(shown)
     }
 
-    /// The addresses of a task, as they are shown.
+    /// The addresses of a task, in public form.
     pub(super) fn of(&self, task: &str) -> Vec<Value> {
         self.all()
             .iter()
@@ -207,7 +208,7 @@ impl Pushes {
 }
 
 impl Target {
-    /// Sends updates one after the other; what is said while one is on its way goes together.
+    /// Sends updates sequentially; updates that arrive during a request are combined.
     async fn follow(
         &self,
         updates: impl Stream<Item = Result<Vec<Update>, RpcRefusal>>,
@@ -287,7 +288,7 @@ fn may_do_later(status: StatusCode) -> bool {
         )
 }
 
-/// More of the same text stands in one update.
+/// Continuations of the same text are merged into one update.
 fn join(all: &mut Vec<Update>, update: Update) {
     if let (
         Some(Update::ArtifactUpdate {

@@ -1,4 +1,4 @@
-//! What a caller's message asks for: a prompt, or answers to what its task waits for.
+//! The content of a client's message: a prompt, or answers to the pauses of its task.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{answer, file};
 const YES: [&str; 4] = ["approve", "approved", "yes", "ok"];
 const NO: [&str; 4] = ["deny", "denied", "no", "decline"];
 
-/// The entries of a run that a message begins: what it is called, and what it says.
+/// The entries of a run that a message starts: its ids and its content.
 pub(super) fn prompt(message: &Message) -> Result<Vec<Entry>, RpcRefusal> {
     let content = message
         .parts
@@ -50,7 +50,7 @@ pub(super) fn note(message: &Message) -> Entry {
 
 /// The answers that a message gives to what its task waits for.
 ///
-/// A data part `{"pause", "answer"}` answers that pause; any other one, or a text, the only one that waits.
+/// A data part `{"pause", "answer"}` answers that pause; any other data part, or a text, answers the only open one.
 pub(super) fn answers(
     message: &Message,
     pauses: &[Arc<Pause>],
@@ -103,7 +103,7 @@ pub(super) fn answers(
         ));
     }
     if data > 0 && !said.is_empty() {
-        // Nobody would hear them, and they may say the contrary.
+        // They would be ignored, and could contradict the answers.
         return Err(RpcRefusal::params(
             "words beside an answer are not heard: send one of both",
         ));
@@ -132,7 +132,7 @@ pub(super) fn answers(
 
 fn given(pause: &Pause, payload: &Value) -> Result<Answered, RpcRefusal> {
     match payload {
-        // A question may be answered by `null` alone where its schema says so, which nobody does.
+        // A question could accept `null` as its only answer, which does not occur in practice.
         Value::Null => Ok(answer::declined(pause, "the caller declined")),
         payload => answer::given(pause, payload).map_err(RpcRefusal::from),
     }
@@ -145,7 +145,7 @@ fn text(pause: &Pause, said: &str) -> Result<Answered, RpcRefusal> {
         AskKind::Approval | AskKind::Authorisation if NO.contains(&&*word) => {
             Ok(pause.deny("the caller said no"))
         }
-        // What is no plain yes approves nothing.
+        // Anything except a plain yes is a denial.
         AskKind::Approval => Ok(pause.answered(Answer::deny(said))),
         _ => match answer::given(pause, &Value::from(said)) {
             Ok(answered) => Ok(answered),

@@ -1,4 +1,4 @@
-//! Errors as a caller is told of them.
+//! Errors in the form for clients.
 //!
 //! Source: A2A 1.0.1, sections 5.4 and 9.5.
 

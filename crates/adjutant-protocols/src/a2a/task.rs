@@ -14,14 +14,14 @@ use crate::answer;
 pub(super) const MARK: &str = "a2a";
 /// The most messages that the history of a task has: the newest ones.
 const MAX_HISTORY: usize = 100;
-/// The id of the artifact that is the text of the newest reply, and of that which is what was wanted of the run.
+/// The ids of the artifacts for the text of the newest reply, and for the structured answer of the run.
 const ANSWER: &str = "answer";
 const OUTPUT: &str = "output";
 
 /// The tasks of a conversation, each a run that was prompted.
 ///
-/// What agents below the first one say is not told; nor are calls and thinking. The text of a reply is the content of the
-/// artifact `answer`, in the place of the reply before; a reply that calls tools is in the history too.
+/// Messages of subagents are omitted, and so are calls and thinking. The text of a reply is the content of the
+/// artifact `answer`, replacing the previous reply; a reply with tool calls is also in the history.
 #[derive(Debug, Clone)]
 pub struct Tasks {
     context: Arc<str>,
@@ -37,7 +37,7 @@ pub struct Tasks {
     at: Seq,
 }
 
-/// A task with what is not told of it.
+/// A task with its internal state.
 #[derive(Debug, Clone)]
 pub(super) struct HeldTask {
     pub(super) task: Task,
@@ -46,7 +46,7 @@ pub(super) struct HeldTask {
 }
 
 impl Tasks {
-    /// Of the session of this name; nothing is told of it so far.
+    /// An empty list for the session with this name.
     pub fn new(context: impl Into<Arc<str>>) -> Self {
         Self {
             context: context.into(),
@@ -64,7 +64,7 @@ impl Tasks {
         self.all.iter().map(|kept| &kept.task)
     }
 
-    /// The newest record that was told of.
+    /// The newest processed record.
     pub(super) fn at(&self) -> Seq {
         self.at
     }
@@ -86,7 +86,7 @@ impl Tasks {
         &self.context
     }
 
-    /// What an event changes of the newest task, in order; nothing for most.
+    /// The changes of the newest task by an event, in order; empty for most.
     pub fn tell(&mut self, event: &Event) -> Vec<Update> {
         self.at = self.at.max(event.seq);
         let mut out = Vec::new();
@@ -117,7 +117,7 @@ impl Tasks {
         out
     }
 
-    /// Something was said: the first thing in a run is its prompt.
+    /// A message of the user: the first one in a run is its prompt.
     fn said(&mut self, event: &Event, entry: &Entry, out: &mut Vec<Update>) {
         let is_queued = matches!(event.kind, EventKind::MessageQueued { .. });
         match entry {
@@ -126,7 +126,7 @@ impl Tasks {
                     return;
                 };
                 match value.get("parts") {
-                    // It stands in the history with what it answers.
+                    // It is in the history with its answer.
                     Some(parts) if !self.seen.contains_key(&id) => {
                         let parts = serde_json::from_value(parts.clone()).unwrap_or_default();
                         self.hear(&id);
@@ -177,7 +177,7 @@ impl Tasks {
         }
     }
 
-    /// Something that was said in the newest task.
+    /// A message in the newest task.
     fn note(&mut self, message: Message) {
         let Some(HeldTask { task, .. }) = self.all.last_mut() else {
             return;
@@ -211,7 +211,7 @@ impl Tasks {
                 waiting(pauses),
                 Some(pauses.iter().flat_map(|it| asked(it)).collect()),
             ),
-            // Whoever it was handed to goes on with it.
+            // The agent that took over continues it.
             Outcome::Finished {
                 why: Completion::Terminated,
                 ..
@@ -341,7 +341,7 @@ pub(super) fn context_of(id: &str) -> Option<&str> {
     run.parse::<u64>().is_ok().then_some(context)
 }
 
-/// True if the agent has handed the conversation over: the next one goes on without a prompt.
+/// True if the agent has handed the conversation over: the next agent continues without a prompt.
 fn is_handed_over(result: &RunResult) -> bool {
     let hands_over = |result: &CallResult| {
         result.status == Status::Ok && result.details["handoff"]["to"].is_string()
@@ -362,7 +362,7 @@ fn waiting(pauses: &[Arc<Pause>]) -> TaskState {
     }
 }
 
-/// A pause as a caller is shown it: what is asked as text, and all that an answer needs as JSON.
+/// A pause in the form for clients: the question as text, and everything that an answer needs as JSON.
 fn asked(pause: &Pause) -> [Part; 2] {
     let mut data = json!({"pause": answer::name(pause), "kind": answer::kind(pause), "schema": answer::schema(pause)});
     if let Some(call) = &pause.call {
@@ -375,7 +375,7 @@ fn asked(pause: &Pause) -> [Part; 2] {
     [Part::text(&*pause.ask.prompt), Part::data(data)]
 }
 
-/// What a policy said no to is rejected, what broke has failed.
+/// A denial by a policy is `rejected`, another failure `failed`.
 fn failed(failure: &Failure) -> TaskState {
     match failure {
         Failure::Refused { .. } | Failure::Denied { .. } | Failure::Guardrail { .. } => {

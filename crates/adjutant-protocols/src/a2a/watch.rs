@@ -1,4 +1,4 @@
-//! A task that somebody follows: its updates as they come, and how it stands when its run has ended or waits.
+//! A followed task: its updates as they occur, and its state when its run has ended or waits.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,23 +12,23 @@ use super::{
     wire::{Task, TaskState, Update},
 };
 
-/// The time between two looks at a task in which no run is at work.
+/// The time between two reads of a task without an active run.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A task that somebody follows.
+/// A followed task.
 pub(super) struct WatchedTask {
     pub(super) tasks: Tasks,
     pub(super) events: Events,
-    /// The message that began it, or went on with it.
+    /// The message that started or continued it.
     pub(super) message: Option<String>,
     /// Its place among the tasks, once it is there.
     pub(super) at: Option<usize>,
-    /// True once it has begun, or gone on.
+    /// True once it has started or continued.
     pub(super) is_begun: bool,
 }
 
 impl WatchedTask {
-    /// The task, once it has begun or gone on.
+    /// The task, once it has started or continued.
     fn begun(&self) -> Option<&Task> {
         self.tasks
             .find(self.at?)
@@ -36,7 +36,7 @@ impl WatchedTask {
             .filter(|_| self.is_begun)
     }
 
-    /// The task as it stands once it has begun, then what changes it. It is looked after in these states though no run is at work.
+    /// The task at its start, then its changes. In the given states it is followed without an active run.
     pub(super) fn updates(
         self,
         desk: Arc<dyn Desk>,
@@ -76,7 +76,7 @@ impl WatchedTask {
         })
     }
 
-    /// What the next event changes; `None` when the run has ended or waits.
+    /// The changes by the next event; `None` when the run has ended or waits.
     async fn next(&mut self) -> Option<Result<Vec<Update>, RpcRefusal>> {
         if self.begun().is_some_and(|task| task.status.state.is_over()) {
             return None;

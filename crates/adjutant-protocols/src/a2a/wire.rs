@@ -1,4 +1,4 @@
-//! The objects of the wire, as far as an agent and its callers need them. What is not known is passed over.
+//! The wire objects that agents and clients need. Unknown fields are ignored.
 //!
 //! Source: `specification/a2a.proto` of A2A 1.0.1 in its JSON form (2026-08).
 
@@ -23,7 +23,7 @@ pub struct Task {
     /// The things that it came to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// The things that were said, oldest first.
+    /// The messages, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
 }
@@ -50,7 +50,7 @@ pub enum TaskState {
     /// It is known, and was not begun.
     #[serde(rename = "TASK_STATE_SUBMITTED")]
     Submitted,
-    /// It is at work.
+    /// It is running.
     #[serde(rename = "TASK_STATE_WORKING")]
     Working,
     /// It is done.
@@ -59,7 +59,7 @@ pub enum TaskState {
     /// It failed.
     #[serde(rename = "TASK_STATE_FAILED")]
     Failed,
-    /// Somebody cancelled it.
+    /// It was cancelled.
     #[serde(rename = "TASK_STATE_CANCELED")]
     Canceled,
     /// It waits for an answer of the caller.
@@ -71,18 +71,18 @@ pub enum TaskState {
     /// It waits for access that is given elsewhere.
     #[serde(rename = "TASK_STATE_AUTH_REQUIRED")]
     AuthRequired,
-    /// One that is not known here.
+    /// An unknown state.
     #[default]
     #[serde(other, rename = "TASK_STATE_UNSPECIFIED")]
     Unspecified,
 }
 
-/// Something that was said.
+/// A message.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Message {
-    /// Its id, made by who says it: the same one sent again is the same message.
+    /// Its id, chosen by the sender: the same id again is the same message.
     pub message_id: String,
     /// The conversation; without it, the server begins one.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -90,13 +90,13 @@ pub struct Message {
     /// The task that it is about; without it, the message begins one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub task_id: String,
-    /// The one who says it.
+    /// The sender.
     pub role: Role,
-    /// The parts of what is said.
+    /// The parts of its content.
     pub parts: Vec<Part>,
 }
 
-/// The one who says something.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Role {
@@ -106,7 +106,7 @@ pub enum Role {
     /// The agent.
     #[serde(rename = "ROLE_AGENT")]
     Agent,
-    /// Nobody that is known here.
+    /// An unknown role.
     #[default]
     #[serde(other, rename = "ROLE_UNSPECIFIED")]
     Unspecified,
@@ -148,12 +148,12 @@ pub struct Artifact {
     pub parts: Vec<Part>,
 }
 
-/// A change of a task, as a stream tells it; the first one is the task itself.
+/// A change of a task in a stream; the first one is the task itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Update {
-    /// The task as it stands.
+    /// The current task.
     Task(Task),
     /// A message instead of a task: nothing follows.
     Message(Message),
@@ -176,24 +176,24 @@ pub enum Update {
         context_id: String,
         /// The content.
         artifact: Artifact,
-        /// True if it stands behind the content before it; otherwise it is in its place.
+        /// True if it is appended to the previous content; otherwise it replaces it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         append: bool,
     },
 }
 
-/// A request to say something.
+/// A request to send a message.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct SendMessage {
     /// The message.
     pub message: Message,
-    /// The wishes about the answer.
+    /// The options for the answer.
     pub configuration: SendOptions,
 }
 
-/// The wishes about the answer to a message.
+/// The options for the answer to a message.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -217,15 +217,15 @@ pub struct SendOptions {
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct PushConfig {
-    /// Its id in the task; that of the task without it.
+    /// Its id in the task; the task's id by default.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub id: String,
-    /// The task; not with a message, which says it.
+    /// The task; absent with a message, which contains it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub task_id: String,
     /// The address.
     pub url: String,
-    /// A secret of the caller by which it knows what is pushed to it.
+    /// A secret of the client, by which it recognizes pushes.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub token: String,
     /// The credentials that the address wants.
@@ -233,14 +233,14 @@ pub struct PushConfig {
     pub authentication: Option<PushAuthentication>,
 }
 
-/// The credentials that an address wants of whoever pushes to it.
+/// The credentials that an address requires.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct PushAuthentication {
     /// The scheme of HTTP: `Bearer`, `Basic`.
     pub scheme: String,
-    /// What stands behind it in the header; the header is not sent without.
+    /// The value after the scheme in the header; without it the header is not sent.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub credentials: String,
 }
@@ -278,7 +278,7 @@ impl PushConfig {
 
 impl fmt::Debug for PushConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // An address may be a secret by itself.
+        // The address alone can be a secret.
         f.debug_struct("PushConfig")
             .field("id", &self.id)
             .field("task_id", &self.task_id)
@@ -303,7 +303,7 @@ impl TaskState {
         )
     }
 
-    /// True if it waits for somebody.
+    /// True if it waits for input.
     pub fn waits(self) -> bool {
         matches!(self, Self::InputRequired | Self::AuthRequired)
     }
@@ -368,7 +368,7 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> 
     Value::deserialize(from).map(Some)
 }
 
-/// Its error holds nothing of what was given.
+/// Its error contains no part of the input.
 fn pushed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PushConfig>, D::Error> {
     let told = "a push notification config has texts as `url` and `token`, and an `authentication` of `scheme` and `credentials`";
     serde_json::from_value(Value::deserialize(from)?).map_err(|_| D::Error::custom(told))

@@ -1,4 +1,4 @@
-//! What a run waits for, as questions of the editor: a permission, a form, or a message that the next prompt answers.
+//! The pauses of a run as questions in the editor: a permission, a form, or a message that the next prompt answers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::answer;
 
-/// How a pause is put.
+/// The form of a question.
 #[derive(Debug)]
 pub(super) enum AskWay {
     /// One of two: yes or no.
@@ -39,7 +39,7 @@ impl AskWay {
     }
 }
 
-/// What is asked, for people.
+/// The question, for people.
 pub(super) fn question(pause: &Pause) -> String {
     let who = if pause.path.contains('/') {
         format!("{}: ", pause.path)
@@ -55,7 +55,7 @@ pub(super) fn question(pause: &Pause) -> String {
     })
 }
 
-/// The one who asks the editor for a session.
+/// Sends a session's questions to the editor.
 #[derive(Clone)]
 pub(super) struct Asker {
     link: Arc<Link>,
@@ -63,7 +63,7 @@ pub(super) struct Asker {
     thread: ThreadId,
     root: Arc<std::path::Path>,
     always: Option<Arc<Always>>,
-    /// The prompt at work, which ends when the editor says so in the place of an answer.
+    /// The active prompt, which ends if the editor cancels it instead of answering.
     turn: Arc<Mutex<Option<Cancel>>>,
     /// True if the editor shows forms.
     has_forms: bool,
@@ -92,12 +92,13 @@ impl Asker {
         }
     }
 
-    /// The prompt at work.
+    /// The active prompt.
     pub(super) fn turn(&self) -> Arc<Mutex<Option<Cancel>>> {
         Arc::clone(&self.turn)
     }
 
-    /// Asks; `None` if it must be asked otherwise, or the prompt was ended instead. Whatever is no answer is a no.
+    /// Sends the question; `None` if it needs another form, or the prompt was cancelled. An invalid answer is a
+    /// denial.
     ///
     /// Cancel: nothing is answered.
     pub(super) async fn ask(&self, pause: &Pause) -> Option<Answer> {

@@ -1,6 +1,6 @@
-//! A call as an editor shows it: title, kind, places and the change that it would make, told from its name and arguments.
+//! A call in the form for editors: title, kind, locations and its change, derived from its name and arguments.
 //!
-//! The names are those of the ready tools; a tool of any other name is told by its arguments alone.
+//! The names belong to the built-in tools; other tools are described by their arguments alone.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use super::content::text_block;
 
 /// The largest number of characters of a title.
 const MAX_TITLE: usize = 200;
-/// The arguments that tell what a call is about.
+/// The arguments that describe a call.
 const ABOUT: [&str; 7] = ["command", "argv", "path", "from", "pattern", "url", "query"];
 
-/// The fields that tell a call with these arguments, below this folder.
+/// The description of a call with these arguments, with paths relative to this folder.
 pub(super) fn described(id: &str, name: &str, args: &str, root: &Path) -> Map<String, Value> {
     let input = input(args);
     let mut told = Map::new();
@@ -56,17 +56,17 @@ pub(super) fn described(id: &str, name: &str, args: &str, root: &Path) -> Map<St
     told
 }
 
-/// True if what a call of this name changes is shown by its arguments: its result says nothing more.
+/// True if the arguments of a call with this name contain its change: its result adds nothing.
 pub(super) fn shows_change(name: &str) -> bool {
     matches!(name, "write_file" | "edit_file")
 }
 
-/// What is no JSON is shown as the text that it is.
+/// Invalid JSON is displayed as text.
 fn input(args: &str) -> Value {
     serde_json::from_str(args).unwrap_or_else(|_| args.into())
 }
 
-/// The name of a call and what it is about, on one line.
+/// The name of a call and its subject, on one line.
 pub(super) fn title(name: &str, args: &str) -> String {
     let input = input(args);
     let about = ABOUT

@@ -1,4 +1,4 @@
-//! Contents, both ways: what a prompt holds for the model, and what messages and results hold for the editor.
+//! Converts contents in both directions: prompts for the model, and messages and results for the editor.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What an editor lends to the tools of an agent: its files with what is not saved yet, and its terminals.
+//! Access to an editor for the tools of an agent: its files with unsaved changes, and its terminals.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,10 +15,10 @@ use tokio::time::timeout;
 
 use super::link::Link;
 
-/// The time that an editor has for what it does at once.
+/// The timeout for requests that need no user.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What an editor can do for agents.
+/// The capabilities of an editor.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EditorSkills {
     pub(super) has_forms: bool,
@@ -51,21 +51,21 @@ pub(super) struct Editor {
 }
 
 impl Editor {
-    /// What the session is called; tools are called in one that is open.
+    /// The id of the session; tools are called only in an open one.
     pub(super) fn session(&self) -> Result<&(String, ThreadId), ToolError> {
         self.session
             .get()
             .ok_or_else(|| ToolError::failed("the session is not open"))
     }
 
-    /// Asks for something in the session.
+    /// Sends a request of the session.
     pub(super) async fn ask(&self, method: &str, mut params: Value) -> Result<Value, ToolError> {
         params["sessionId"] = self.session()?.0.as_str().into();
         let said = self.link.call(method, params).await;
         said.map_err(|fault| ToolError::failed(format!("the editor refuses: {}", fault.1)))
     }
 
-    /// The same, for what it does at once.
+    /// The same, with a timeout.
     pub(super) async fn ask_now(&self, method: &str, params: Value) -> Result<Value, ToolError> {
         let late = || format!("the editor did not answer within {} s", PATIENCE.as_secs());
         let said = timeout(PATIENCE, self.ask(method, params)).await;

@@ -1,4 +1,4 @@
-//! The fold from events to what `session/update` tells.
+//! The fold from events to `session/update` notifications.
 
 use std::{
     collections::HashMap,
@@ -21,23 +21,24 @@ use crate::{
     blocks::{Beat, Blocks, Part, What},
 };
 
-/// Makes updates of a session of the events of its runs, live or read from its log: give it those of all runs, in order.
+/// Creates updates of a session from the events of its runs, live or from its log: pass the events of all runs, in
+/// order.
 ///
-/// What agents under the first one say is told as the content of the call that they belong to; their calls are told as
-/// the first agent's.
+/// Messages of subagents become content of the call that they belong to; their calls are displayed like the first
+/// agent's.
 #[derive(Debug)]
 pub struct Encoder {
     root: PathBuf,
     thread: Option<ThreadId>,
     blocks: Blocks,
-    /// The arguments of each call as they were shown, until it has its result.
+    /// The displayed arguments of each call, until it has its result.
     shown: HashMap<String, Arc<str>>,
     /// The calls of the attempt at a reply.
     said: Vec<String>,
 }
 
 impl Encoder {
-    /// Of a session that works in this folder: the paths of calls are told from there.
+    /// For a session in this folder: the paths of calls are relative to it.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         let (blocks, shown) = (Blocks::default(), HashMap::new());
         Self {
@@ -49,7 +50,7 @@ impl Encoder {
         }
     }
 
-    /// The updates that an event of a past run becomes: what the user said is told too.
+    /// The updates for an event of a past run, including the user's messages.
     pub fn recall(&mut self, event: &Event) -> Vec<Value> {
         let mut out = self.tell(event);
         let mut said = |block| {
@@ -143,7 +144,7 @@ impl Encoder {
         }
     }
 
-    /// What happens to the first agent.
+    /// Events of the first agent.
     fn own(&mut self, event: &Event, out: &mut Vec<Value>) {
         match &event.kind {
             EventKind::ReplyStarted { .. } => self.said.clear(),
@@ -172,7 +173,7 @@ impl Encoder {
         }
     }
 
-    /// What is told whoever it happens to.
+    /// Events of any agent.
     fn all(&mut self, event: &Event, out: &mut Vec<Value>) {
         let id = |call: &CallId| self.call(&event.who.thread, *call);
         match &event.kind {
@@ -213,7 +214,7 @@ impl Encoder {
         }
     }
 
-    /// Shows a call with its arguments: as a new one, or as one that is known.
+    /// Displays a call with its arguments: as a new one, or as an update.
     fn show(&mut self, id: &str, name: &str, args: &Arc<str>, more: Value, out: &mut Vec<Value>) {
         let is_known = self.shown.insert(id.to_owned(), Arc::clone(args)).is_some();
         let mut told = Value::Object(call::described(id, name, args, &self.root));
@@ -227,7 +228,7 @@ impl Encoder {
         out.push(told);
     }
 
-    /// A call that was begun to be said, and is void.
+    /// A call that was started in a reply that became void.
     fn never(&mut self, id: &str, out: &mut Vec<Value>) {
         if self.shown.remove(id).is_some() {
             let content = json!([{"type": "content", "content": text_block("it never ran")}]);
@@ -258,7 +259,7 @@ impl Encoder {
     }
 }
 
-/// What is asked for permission about, as a call.
+/// The subject of a permission request, as a call.
 pub(super) fn of_pause(pause: &Pause, thread: &ThreadId, root: &Path) -> Value {
     let mut told = match &pause.call {
         Some(call) => {
@@ -290,7 +291,7 @@ fn merge(told: &mut Value, more: Value) {
     }
 }
 
-/// Some editors show an update by itself: it has its title too.
+/// Some editors display an update on its own, so it contains the title too.
 fn finished(name: &str, args: &str, result: &CallResult) -> Value {
     let is_ok = result.status == Status::Ok;
     let mut told = json!({"title": call::title(name, args), "status": if is_ok { "completed" } else { "failed" }});

@@ -1,4 +1,4 @@
-//! LineReader of JSON-RPC, bounded: what the editor says, what it is told, and what it is asked.
+//! JSON-RPC with limits: the editor's messages, notifications to it, and requests to it.
 
 use std::{
     collections::HashMap,
@@ -16,10 +16,10 @@ use tokio::{
 
 /// The largest number of bytes of a line.
 const MAX_LINE: usize = 16 << 20;
-/// The largest number of characters of what an editor says about a fault of its own.
+/// The largest number of characters of an editor's error message.
 const MAX_WHY: usize = 500;
 
-/// An answer that says why not: a code of JSON-RPC or of the protocol, and a text for people.
+/// An error response: a code of JSON-RPC or of the protocol, and a text for people.
 #[derive(Debug)]
 pub(super) struct RpcFault(pub(super) i32, pub(super) String);
 
@@ -35,7 +35,7 @@ impl RpcFault {
         Self(Self::PARAMS, message.into())
     }
 
-    /// What went wrong here, with its causes.
+    /// An internal error, with its causes.
     pub(super) fn internal(error: &dyn std::error::Error) -> Self {
         Self(Self::INTERNAL, chain(error))
     }
@@ -58,7 +58,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// The next line; `None` at the end, and in the place of a line that is too long what is wrong with it.
+    /// The next line; `None` at the end, and an error in place of a line that is too long.
     ///
     /// Cancel: nothing is lost.
     pub(super) async fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, RpcFault>>> {
@@ -91,7 +91,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
-/// Writes messages until `null` is one, or nobody reads them.
+/// Writes messages until one is `null`, or the reader is gone.
 pub(super) async fn write<W: AsyncWrite + Unpin>(
     mut said: mpsc::Receiver<Value>,
     mut output: W,
@@ -129,7 +129,7 @@ impl Link {
     /// Sends a message; waits while the editor does not read.
     pub(super) async fn send(&self, mut message: Value) {
         message["jsonrpc"] = "2.0".into();
-        // Without a reader there is soon nobody who sends.
+        // Without a reader the senders end soon.
         let _ = self.out.send(message).await;
     }
 
@@ -141,7 +141,7 @@ impl Link {
         .await;
     }
 
-    /// Asks the editor; the fault is its own.
+    /// Sends a request to the editor and returns its result or error.
     ///
     /// Cancel: its answer is passed over.
     pub(super) async fn call(&self, method: &str, params: Value) -> Result<Value, RpcFault> {
@@ -151,12 +151,12 @@ impl Link {
             .await;
         match answer.await {
             Ok(answer) => answer,
-            // Nobody answers any more.
+            // There will be no answer.
             Err(_) => future::pending().await,
         }
     }
 
-    /// Asks for something whose answer nobody needs, as soon as the editor reads.
+    /// Sends a request without waiting for its answer, as soon as the editor reads.
     pub(super) fn call_later(&self, method: &str, params: Value) {
         let id = self.wait(oneshot::channel().0);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
@@ -173,14 +173,14 @@ impl Link {
     fn wait(&self, sender: oneshot::Sender<Result<Value, RpcFault>>) -> u64 {
         let mut asked = self.asked();
         asked.last += 1;
-        // Nobody waits any more for those whose run was stopped.
+        // Requests of stopped runs are removed.
         asked.waiting.retain(|_, waits| !waits.is_closed());
         let id = asked.last;
         asked.waiting.insert(id, sender);
         id
     }
 
-    /// Hears an answer; one to no question is passed over.
+    /// Processes an answer; an answer without a request is ignored.
     pub(super) fn answered(&self, answer: &Value) {
         let sender = answer["id"]
             .as_u64()
@@ -198,7 +198,7 @@ impl Link {
         };
         let result = answer.get("result").cloned().ok_or_else(fault);
         if let Some(sender) = sender {
-            // Whoever asked may have been stopped meanwhile.
+            // The sender of the request may have been stopped in the meantime.
             let _ = sender.send(result);
         }
     }

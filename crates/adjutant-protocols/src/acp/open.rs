@@ -1,4 +1,5 @@
-//! What an editor wants opened, and a session that was: its agent, its modes, and what an approval for good means.
+//! A request of an editor for a session, and an open session: its agent, its modes, and the effect of a permanent
+//! approval.
 
 use std::{
     collections::HashSet,
@@ -16,20 +17,21 @@ use serde_json::{Value, json};
 
 use super::link::RpcFault;
 
-/// The wish of an editor for a session.
+/// A request of an editor for a session.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SessionWish {
-    /// The session that is gone on with; none for a new one.
+    /// The session to continue; `None` for a new one.
     pub session: Option<LogId>,
     /// The folder that is worked in: an absolute path.
     pub cwd: PathBuf,
-    /// The servers of the Model Context Protocol that the editor knows, each with a name of its own, and by command or
-    /// over HTTP. Shape: `mcpServers` of `session/new`.
+    /// The MCP servers that the editor knows, each with a unique name, by command or over HTTP. Format: `mcpServers`
+    /// of `session/new`.
     pub mcp_servers: Vec<Value>,
-    /// The files of the editor below `cwd`, with what is not saved, if it lends some: for `Files::lent_by` of the toolkit.
+    /// The editor's files below `cwd` with unsaved changes, if it offers them: for `Files::lent_by` of the toolkit.
     pub files: Option<Arc<dyn TextFiles>>,
-    /// The toolbox `terminal`, if the editor has terminals: `run_in_terminal`, whose commands no sandbox holds, and which asks each time.
+    /// The toolbox `terminal`, if the editor has terminals: `run_in_terminal`, whose commands run without a sandbox
+    /// and always need an approval.
     pub terminal: Option<Tools>,
 }
 
@@ -105,22 +107,22 @@ fn wrong(server: &Value) -> Option<&'static str> {
     }
 }
 
-/// The wish of an editor for a list of sessions.
+/// A request of an editor for a list of sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListWish {
-    /// The folder whose sessions are wanted: an absolute path; none for those of all.
+    /// The folder of the requested sessions, an absolute path; `None` for all folders.
     pub cwd: Option<PathBuf>,
-    /// Where the page before ended, as [`SessionPage::next`] told it.
+    /// The end of the previous page, from [`SessionPage::next`].
     pub cursor: Option<String>,
 }
 
-/// Some sessions, those that changed last first.
+/// A page of sessions, the last changed ones first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionPage {
     /// Shape: `sessions` of the answer of `session/list`.
     pub sessions: Vec<Value>,
-    /// Where the next page begins, if there is one.
+    /// The start of the next page, if there is one.
     pub next: Option<String>,
 }
 
@@ -152,9 +154,9 @@ impl ListWish {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct OpenSession {
-    /// The folder that the paths of calls are told from, if it is not the one that the editor has open.
+    /// The folder that paths of calls are relative to, if it differs from the one open in the editor.
     pub root: Option<PathBuf>,
-    /// What is done when a prompt was answered; nothing by default.
+    /// Called after a prompt was answered; does nothing by default.
     pub rest: Arc<dyn Fn() + Send + Sync>,
     pub(super) agent: Agent,
     pub(super) modes: Vec<Value>,
@@ -167,7 +169,7 @@ type SetMode = dyn Fn(&str) -> BoxFuture<'static, Result<(), RpcFault>> + Send +
 pub(super) type Always = dyn Fn(&Pause) -> Answer + Send + Sync;
 
 impl OpenSession {
-    /// The session of this agent, without modes. What a run of it waits for is asked in the editor.
+    /// A session of this agent, without modes. Its pauses become questions in the editor.
     pub fn new(agent: Agent) -> Self {
         let (mode, set_mode) = (
             Arc::new(String::new),
@@ -184,9 +186,11 @@ impl OpenSession {
         }
     }
 
-    /// Sets the modes, each by its id, its name and what it is; how the id of the present one is known, and what changes it.
+    /// Sets the modes, each with its id, name and description, and the functions that return and change the current
+    /// one.
     ///
-    /// Whoever loads the session again is told the mode as `current` knows it then: `set` should keep it with the session.
+    /// A session that is loaded again gets the mode that `current` returns then: `set` should store it with the
+    /// session.
     #[must_use]
     pub fn modes<'a, Set, E>(
         mut self,
@@ -212,7 +216,7 @@ impl OpenSession {
         self
     }
 
-    /// Offers approval for good too, and makes the answer of it, after what it is about was allowed.
+    /// Also offers a permanent approval, and creates its answer when the call was allowed.
     #[must_use]
     pub fn on_always(mut self, always: impl Fn(&Pause) -> Answer + Send + Sync + 'static) -> Self {
         self.always = Some(Arc::new(always));

@@ -1,4 +1,4 @@
-//! A session that an editor has open: one prompt at a time, its run, and what waits between two of them.
+//! A session that an editor has open: one prompt at a time, its run, and the pauses between prompts.
 
 use std::{
     collections::HashSet,
@@ -30,10 +30,10 @@ use super::{
 };
 use crate::answer;
 
-/// What is said when nobody answered what must be allowed or chosen.
+/// The message if a permission or question has no answer.
 const WAITS: &str = "[nobody answered, so the run waits: your next message asks again]";
 
-/// The time in which whoever is at work in a session that is closed leaves it, and that between two looks.
+/// The time in which active requests leave a closed session, and the interval of the checks.
 const LEFT_WITHIN: Duration = Duration::from_secs(5);
 pub(super) const BETWEEN: Duration = Duration::from_millis(10);
 
@@ -46,13 +46,13 @@ pub(super) struct Seat {
     link: Arc<Link>,
     asker: Asker,
     encoder: Mutex<Encoder>,
-    /// The pauses that were told, and that the editor has not answered.
+    /// The pauses that were sent to the editor and are not answered.
     shown: Arc<watch::Sender<HashSet<PauseId>>>,
-    /// The prompt at work, or the loading.
+    /// The active prompt or load.
     turn: Arc<Mutex<Option<Cancel>>>,
     /// Answers of prompts, until all that waits has one.
     given: Mutex<Vec<Answered>>,
-    /// Prompts that are heard by a run which was left, until they are placed.
+    /// Prompts for a run that was left, until they are placed.
     steered: Mutex<Vec<Queued>>,
     /// True once the editor has closed it: nothing begins in it any more.
     is_closed: AtomicBool,
@@ -71,7 +71,7 @@ impl Drop for PromptTurn {
     }
 }
 
-/// A run that is left as it is when nobody follows it any more, so that it can be gone on with.
+/// A run that is left unchanged when it is no longer followed, so that it can be resumed.
 struct Followed(Option<Running>);
 
 impl Drop for Followed {
@@ -90,7 +90,7 @@ impl Seat {
         let agent = open.agent.clone().responder(move |_, pause| {
             let (asker, shows, mut shown) = (asks.clone(), Arc::clone(&waits), waits.subscribe());
             async move {
-                // The editor knows the call before it is asked about it.
+                // The editor gets the call before the question about it.
                 shown
                     .wait_for(|shown: &HashSet<PauseId>| shown.contains(&pause.id))
                     .await
@@ -145,12 +145,12 @@ impl Seat {
         })
     }
 
-    /// Wishes that what is at work stops.
+    /// Requests active work to stop.
     pub(super) fn cancel(&self) {
         lock(&self.turn).iter().for_each(Cancel::cancel);
     }
 
-    /// Nothing begins in the session any more, and what is at work stops.
+    /// Refuses new work in the session, and stops active work.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.cancel();
@@ -160,7 +160,7 @@ impl Seat {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Waits until nobody is at work in a session that was closed, but who waits here and the list; not for ever.
+    /// Waits until a closed session has no other users than this caller and the list, with a timeout.
     pub(super) async fn left(self: &Arc<Self>) {
         let left = async {
             while Arc::strong_count(self) > 2 {
@@ -170,7 +170,7 @@ impl Seat {
         let _is_left = timeout(LEFT_WITHIN, left).await;
     }
 
-    /// Tells what became of an event; and that it was told.
+    /// Sends the updates of an event, and records that it was sent.
     async fn tell(&self, event: &Event, updates: Vec<Value>) {
         for update in updates {
             self.update(update).await;
@@ -197,7 +197,7 @@ impl Seat {
 }
 
 impl PromptTurn {
-    /// Takes the log over, so that what waits is known, and tells what it holds if that is wanted.
+    /// Takes the log over, so that open pauses are known, and sends its content if requested.
     pub(super) async fn load(self, is_told: bool) -> Result<(), RpcFault> {
         let seat = &self.seat;
         seat.agent
@@ -220,7 +220,7 @@ impl PromptTurn {
         Ok(())
     }
 
-    /// Runs on a prompt, or goes on with what was left; gives the reason why it stopped.
+    /// Runs a prompt, or resumes the run that was left; returns the stop reason.
     pub(super) async fn prompt(self, message: UserMessage) -> Result<&'static str, RpcFault> {
         if message.is_empty() {
             return Err(RpcFault::params("the prompt is empty"));
@@ -255,7 +255,7 @@ impl PromptTurn {
                 return Ok("end_turn");
             }
         } else {
-            // It is heard with the next request.
+            // It is part of the next request.
             let queued = self
                 .seat
                 .agent
@@ -317,7 +317,7 @@ impl PromptTurn {
         }
     }
 
-    /// False if an event tells what a person said elsewhere; the editor shows by itself what was said in it.
+    /// False if an event is a message that a person wrote elsewhere; the editor displays its own messages.
     fn is_ours(&self, event: &Event, placed: &mut Option<u64>) -> bool {
         match &event.kind {
             EventKind::MessagePlaced { item }

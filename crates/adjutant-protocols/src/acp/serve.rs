@@ -1,4 +1,4 @@
-//! The loop of a server: reads lines, performs what they ask for side by side, writes what happens.
+//! The server loop: reads lines, performs their requests concurrently, and writes messages.
 
 use std::{
     collections::HashMap,
@@ -31,22 +31,23 @@ use super::{
 
 /// The largest number of sessions that are open at a time.
 const MAX_SESSIONS: usize = 64;
-/// The number of requests at work from which on no more are read. More than there are sessions: answers are read, always.
+/// The number of active requests at which reading of requests pauses. It is larger than the number of sessions:
+/// answers are always read.
 const MAX_WORK: usize = 256;
-/// The number of messages that wait to be written before whoever has more waits.
+/// The number of messages that may wait to be written before senders wait.
 const MAX_UNWRITTEN: usize = 64;
 
-/// Serves an editor until it leaves; `open` opens the sessions that it asks for, and gives `None` for one that it does not know;
-/// `list` tells which there are, and gives `None` for a cursor at which no page ended.
+/// Serves an editor until it disconnects. `open` opens the requested sessions, and returns `None` for an unknown one.
+/// `list` returns the existing ones, and `None` for an unknown cursor.
 ///
-/// Each line of at most 16 MiB is a message; what is wrong with one is its answer. 64 sessions may be open at a time.
-/// What a run waits for is asked in the editor. When the editor leaves, its runs are left as they are: whoever loads
-/// their sessions goes on with them.
+/// Each line of at most 16 MiB is a message; an invalid one gets an error response. 64 sessions can be open at a
+/// time. Pauses of a run become questions in the editor. When the editor disconnects, its runs stay unchanged: they
+/// continue when their sessions are loaded again.
 ///
 /// Cancel: as when the editor leaves.
 ///
 /// # Errors
-/// What `input` or `output` fails with; an editor that closes its end is no error.
+/// The errors of `input` or `output`; an editor that closes its end is not an error.
 ///
 /// # Panics
 /// Outside a tokio runtime.
@@ -109,7 +110,7 @@ where
             },
         }
     }
-    // What is at work is left; what was said before is written.
+    // Active work is left; earlier messages are written.
     drop(work);
     let (_, written) = tokio::join!(sender.send(Value::Null), writing);
     end(written)
@@ -125,7 +126,7 @@ fn end(written: io::Result<()>) -> io::Result<()> {
     })
 }
 
-/// How a wish is fulfilled.
+/// The function that answers a request.
 type Answering<'a, W, T> = dyn Fn(W) -> BoxFuture<'a, Result<T, RpcFault>> + Send + Sync + 'a;
 
 struct Server<'a> {
@@ -133,14 +134,14 @@ struct Server<'a> {
     open: Box<Answering<'a, SessionWish, Option<OpenSession>>>,
     list: Box<Answering<'a, ListWish, Option<SessionPage>>>,
     sessions: Mutex<HashMap<String, Arc<Seat>>>,
-    /// What the editor said of itself.
+    /// The capabilities that the editor declared.
     met: Mutex<Option<EditorSkills>>,
 }
 
 type Work<'a> = BoxFuture<'a, Result<Value, RpcFault>>;
 
 impl Server<'_> {
-    /// What is to be done about a line; what is done at once is done already.
+    /// The remaining work for a line; immediate work is already done.
     fn hear(&self, line: Result<Vec<u8>, RpcFault>) -> Option<BoxFuture<'_, ()>> {
         let read = line.and_then(|line| match line.trim_ascii() {
             [] => Ok(None),
@@ -246,7 +247,7 @@ impl Server<'_> {
             "session/close" => {
                 let seat = self.seat(&params)?;
                 seat.close();
-                // Its log is free then, for whoever opens it next.
+                // Its log is then free for the next owner.
                 Ok(async move {
                     seat.left().await;
                     self.sessions().remove(&seat.id);
@@ -294,7 +295,7 @@ impl Server<'_> {
         let id = params["sessionId"]
             .as_str()
             .ok_or_else(|| RpcFault::params("a session needs its `sessionId`"))?;
-        // One that is being closed is opened anew.
+        // A closing session is opened again.
         while self.sessions().get(id).is_some_and(|seat| seat.is_closed()) {
             sleep(BETWEEN).await;
         }

@@ -1,4 +1,5 @@
-//! The tool `run_in_terminal`. No sandbox holds what runs in a terminal of the editor: a person is asked about each command.
+//! The tool `run_in_terminal`. Commands in a terminal of the editor run without a sandbox: each one needs an
+//! approval.
 
 use std::{path::Path, time::Duration};
 
@@ -13,7 +14,7 @@ use tokio::time::timeout;
 use super::editor::Editor;
 use crate::answer;
 
-/// The time that a command has, if nothing is said, and the most that can be asked for.
+/// The default time limit of a command, and the largest.
 const TIMEOUT: u64 = 120;
 const MOST: u64 = 3_600;
 /// The time beyond its limit until its output is there.

@@ -1,4 +1,4 @@
-//! The fold from events to those of AG-UI.
+//! The fold from events to AG-UI events.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::{
     wish,
 };
 
-/// Makes events of AG-UI of those of one run, live or read from its log.
+/// Creates AG-UI events from the events of one run, live or from its log.
 ///
 /// Invariant: the first one is `RUN_STARTED`; all that has begun ends before `RUN_FINISHED`, and nothing follows it.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Encoder {
     run: String,
     root: Option<ThreadId>,
     blocks: Blocks,
-    /// By thread: the text or the reply that calls belong to, and all that the attempt has said.
+    /// By thread: the text or reply that calls belong to, and all ids of the attempt.
     said: HashMap<ThreadId, Said>,
     agents: BTreeMap<ThreadId, Subagent>,
     /// Turns that are open, by thread.
@@ -48,7 +48,7 @@ struct Subagent {
 }
 
 impl Encoder {
-    /// Of the run that this asks for.
+    /// For the run of this request.
     pub fn new(input: &RunAgentInput) -> Self {
         let (thread, run) = (input.thread_id.clone(), input.run_id.clone());
         let (root, blocks, said) = (None, Blocks::default(), HashMap::new());
@@ -88,7 +88,7 @@ impl Encoder {
         out
     }
 
-    /// The events that tell that the run broke off; none after its end.
+    /// The events that report an interruption; empty after the end of the run.
     pub fn broken(&mut self, message: &str) -> Vec<Value> {
         if self.is_over {
             return Vec::new();
@@ -111,7 +111,7 @@ impl Encoder {
         self.root.as_ref().unwrap_or(&NONE)
     }
 
-    /// The agent under the first one that this is, which begins with the first thing that is heard of it.
+    /// The subagent of this event, which starts with its first event.
     fn agent(&mut self, who: &Identity, out: &mut Vec<Value>) -> Option<String> {
         if who.thread == *self.root() {
             return None;
@@ -120,7 +120,7 @@ impl Encoder {
             return Some(known.id.clone());
         }
         let times = self.agents.get(&who.thread).map_or(1, |it| it.times + 1);
-        // The same one in the run that goes on after a pause; another one if it is asked again in this run.
+        // The same id in the run that continues after a pause; another one if it is called again in this run.
         let id = if times == 1 {
             who.thread.to_string()
         } else {
@@ -310,7 +310,7 @@ impl Encoder {
         }
     }
 
-    /// Ends what a thread has begun.
+    /// Ends the open items of a thread.
     fn close(&mut self, thread: &ThreadId, out: &mut Vec<Value>) {
         let from = out.len();
         for piece in self.blocks.cut(thread) {
@@ -358,7 +358,7 @@ impl Encoder {
 
     fn end(&mut self, result: &RunResult, out: &mut Vec<Value>) {
         self.is_over = true;
-        // Deeper ones first: their threads are longer than those that opened them.
+        // Deeper agents first: their threads are longer than their parents' threads.
         let agents: Vec<_> = self.agents.keys().rev().cloned().collect();
         agents
             .iter()
@@ -456,7 +456,7 @@ impl Encode for Encoder {
     }
 }
 
-/// Says whose event it is, unless it says so itself or is the run's.
+/// Adds the agent of an event, unless the event contains it or belongs to the run.
 fn attribute(frame: &mut Value, tag: Option<&str>) {
     let is_run = frame["type"]
         .as_str()
@@ -470,7 +470,7 @@ fn step(kind: &str, turn: u64) -> Value {
     json!({"type": kind, "stepName": format!("turn {turn}")})
 }
 
-/// A client takes a call without a result for one that waits for it.
+/// Clients treat a call without a result as waiting.
 fn never_ran(call: &str) -> Value {
     result(
         call,

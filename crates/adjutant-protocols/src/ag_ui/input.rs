@@ -1,4 +1,4 @@
-//! `RunAgentInput`, as far as an agent that keeps its own log needs it.
+//! The fields of `RunAgentInput` for an agent that keeps its own log.
 
 use std::sync::Arc;
 
@@ -18,13 +18,14 @@ use crate::{
 
 /// A request to run an agent.
 ///
-/// The agent's log is what was said: of the user's messages, those after the last one of the agent, or after the last one that
-/// was heard, are the prompt, as far as they were not heard; results of calls that wait for the page are answers. What is not read (the page's tools and context) stays in `more`.
+/// The agent's log is authoritative: the prompt consists of the user's unprocessed messages after the agent's last
+/// one, or after the latest processed one; results of calls that wait for the client are answers. Unread fields (the
+/// client's tools and context) stay in `more`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RunAgentInput {
-    /// The conversation; the application says which session it is.
+    /// The conversation; the application maps it to a session.
     pub thread_id: String,
     /// The page's name for this run.
     pub run_id: String,
@@ -57,10 +58,11 @@ pub struct Resume {
 }
 
 impl RunAgentInput {
-    /// Begins the run in the agent's session, or goes on with the one that waits there.
+    /// Starts a run in the agent's session, or resumes the waiting one.
     ///
     /// # Errors
-    /// `Invalid` and `Stale` as for [`wish`](RunAgentInput::wish); `Agent` if the session cannot be read or does not begin.
+    /// `Invalid` and `Stale` as for [`wish`](RunAgentInput::wish); `Agent` if the session cannot be read or does not
+    /// start.
     pub async fn begin(&self, agent: &Agent) -> Result<Running, Error> {
         agent.log().open().await.map_err(Error::agent)?;
         let heard = wish::heard(agent);
@@ -68,11 +70,11 @@ impl RunAgentInput {
             .begin(agent)
     }
 
-    /// What is asked for, where these pauses wait, and messages were heard that the page calls so.
+    /// Returns the content of the request, for these open pauses and processed message ids.
     ///
     /// # Errors
-    /// `Invalid` if it holds neither a message of the user nor an answer, an answer that does not fit, or beside answers a
-    /// message that was not heard; `Stale` if what it answers does not wait, or not as it was shown.
+    /// `Invalid` without a user message or an answer, for an invalid answer, and for an unprocessed message next to
+    /// answers; `Stale` if the answered pause is not open, or has changed.
     pub fn wish(
         &self,
         pauses: &[Arc<Pause>],

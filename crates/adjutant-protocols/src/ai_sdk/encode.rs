@@ -18,20 +18,20 @@ use crate::{
 
 /// Makes chunks of one UI message of the events of one run, live or read from its log.
 ///
-/// What agents under the first one say is told whole, as a `data-agent` part of each; their calls only where they wait.
+/// Messages of subagents are sent as a whole, as a `data-agent` part of each one; their calls only if they wait.
 #[derive(Debug)]
 pub struct Encoder {
-    /// The message that is gone on with.
+    /// The message that is continued.
     message: Option<String>,
     root: Option<ThreadId>,
     blocks: Blocks,
-    /// The arguments of each call as they were shown, until it has its result.
+    /// The displayed arguments of each call, until it has its result.
     shown: HashMap<String, Arc<str>>,
     /// The calls of the attempt at a reply.
     said: Vec<String>,
-    /// Approvals that were asked for here and wait.
+    /// The open approvals that were requested here.
     asked: HashMap<String, String>,
-    /// Calls that somebody refused.
+    /// The calls that were denied.
     refused: HashSet<String>,
     agents: BTreeMap<ThreadId, Value>,
     in_step: bool,
@@ -39,7 +39,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Of the run that this asks for.
+    /// For the run of this request.
     pub fn new(input: &ChatRequest) -> Self {
         Self {
             message: input.open_message().map(str::to_owned),
@@ -81,7 +81,7 @@ impl Encoder {
         out
     }
 
-    /// The chunks that tell that the run broke off; none after its end.
+    /// The chunks that report an interruption; empty after the end of the run.
     pub fn broken(&mut self, message: &str) -> Vec<Value> {
         if self.is_over {
             return Vec::new();
@@ -138,7 +138,7 @@ impl Encoder {
         self.shown.insert(id, Arc::clone(args));
     }
 
-    /// What happens to the agent that the page talks with.
+    /// Events of the client's agent.
     fn own(&mut self, event: &Event, out: &mut Vec<Value>) {
         match &event.kind {
             EventKind::TurnStarted => {
@@ -173,7 +173,7 @@ impl Encoder {
             EventKind::ToolStarted {
                 call, name, args, ..
             } => {
-                // Other ones than the model wrote: somebody has edited them.
+                // They differ from the model's arguments: a person has edited them.
                 let id = self.call(&event.who.thread, *call);
                 if self.shown.get(&id) != Some(args) {
                     self.input(id, name.as_str(), args, out);
@@ -196,7 +196,7 @@ impl Encoder {
         }
     }
 
-    /// What an agent under it does: one part, as it stands now.
+    /// Events of a subagent: one part with its current state.
     fn agent(&mut self, event: &Event, out: &mut Vec<Value>) {
         match &event.kind {
             EventKind::RunStarted | EventKind::RunResumed => {
@@ -234,7 +234,7 @@ impl Encoder {
         out.push(json!({"type": "data-agent", "id": who.thread, "data": data}));
     }
 
-    /// What is told whoever it happens to.
+    /// Events of any agent.
     fn all(&mut self, event: &Event, out: &mut Vec<Value>) {
         match &event.kind {
             EventKind::Paused { pause } => self.pause(pause, out),
@@ -251,7 +251,7 @@ impl Encoder {
                     self.refused.insert(call.to_owned());
                 }
                 if call == id {
-                    // A call of an agent below, shown when it asked, maybe in the stream before this one.
+                    // A call of a subagent, which may have been displayed in an earlier stream.
                     self.shown
                         .entry(call.to_owned())
                         .or_insert_with(|| "".into());
@@ -298,7 +298,7 @@ impl Encoder {
             .as_ref()
             .map(|call| (self.call(&pause.thread, call.id), call));
         if let Some((id, call)) = &call {
-            // Shows it as one that waits, whatever was answered to the question before.
+            // Displays it as waiting, independent of an answer to the previous question.
             self.input(id.clone(), call.name.as_str(), &call.args, out);
             if pause.ask.kind == AskKind::Approval {
                 self.asked.insert(pause.id.to_string(), name.clone());
@@ -396,7 +396,7 @@ fn failed(message: &str) -> [Value; 2] {
     ]
 }
 
-/// A text where the model is shown text alone and there is nothing for the application, else both.
+/// Text if the result is only text and has no details, else both.
 fn output(content: &[Content], details: &Value) -> Value {
     let texts: Option<Vec<&str>> = content.iter().map(Content::as_text).collect();
     match texts {

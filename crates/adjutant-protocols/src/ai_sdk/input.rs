@@ -1,4 +1,4 @@
-//! The request that `useChat` makes, as far as an agent that keeps its own log needs it.
+//! The fields of a `useChat` request for an agent that keeps its own log.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use crate::{
 
 /// A request of `useChat`.
 ///
-/// The agent's log is what was said: of the messages the last one counts. Of the user it is the prompt; of the agent, its
-/// parts answer what waits.
+/// The agent's log is authoritative: only the last message counts. If it is the user's, it is the prompt; if it is
+/// the agent's, its parts answer pauses.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ChatRequest {
-    /// The chat; the application says which session it is.
+    /// The chat; the application maps it to a session.
     pub id: String,
     /// The conversation as the page has it. Shape: the AI SDK's `UIMessage`.
     #[serde(default)]
     pub messages: Vec<Value>,
-    /// The event that made the page ask: `submit-message` or `regenerate-message`.
+    /// The trigger of the request: `submit-message` or `regenerate-message`.
     #[serde(default)]
     pub trigger: String,
-    /// Answers to pauses that no part of a message stands for, as the page put them into the request's body.
+    /// Answers to pauses without a message part, from the body of the request.
     #[serde(default)]
     pub answers: Vec<Given>,
     /// Everything else.
@@ -40,13 +40,13 @@ pub struct ChatRequest {
     pub more: serde_json::Map<String, Value>,
 }
 
-/// An answer to a pause that was told as a `data-pause` part.
+/// An answer to a pause that was sent as a `data-pause` part.
 #[derive(Debug, Clone, Deserialize)]
 #[non_exhaustive]
 pub struct Given {
     /// The `id` of the part.
     pub id: String,
-    /// What the part's `schema` describes; `null` declines.
+    /// A value for the part's `schema`; `null` declines.
     #[serde(default)]
     pub payload: Value,
 }
@@ -64,10 +64,11 @@ impl ChatRequest {
         }
     }
 
-    /// Begins the run in the agent's session, or goes on with the one that waits there.
+    /// Starts a run in the agent's session, or resumes the waiting one.
     ///
     /// # Errors
-    /// `Invalid` and `Stale` as for [`wish`](ChatRequest::wish); `Agent` if the session cannot be read or does not begin.
+    /// `Invalid` and `Stale` as for [`wish`](ChatRequest::wish); `Agent` if the session cannot be read or does not
+    /// start.
     pub async fn begin(&self, agent: &Agent) -> Result<Running, Error> {
         agent.log().open().await.map_err(Error::agent)?;
         let heard = wish::heard(agent);
@@ -75,12 +76,11 @@ impl ChatRequest {
             .begin(agent)
     }
 
-    /// What is asked for, where these pauses wait, and messages were heard that the page calls so.
+    /// Returns the content of the request, for these open pauses and processed message ids.
     ///
     /// # Errors
-    /// `Invalid` if it holds neither a message of the user nor an answer, an answer that does not fit, beside answers a
-    /// message that was not heard, or wants an answer to be made again; `Stale` if what it answers does not wait, or not as
-    /// it was shown.
+    /// `Invalid` without a user message or an answer, for an invalid answer, for an unprocessed message next to
+    /// answers, and for a request to regenerate an answer; `Stale` if the answered pause is not open, or has changed.
     pub fn wish(
         &self,
         pauses: &[Arc<Pause>],
@@ -130,7 +130,7 @@ impl ChatRequest {
         Ok(PageWish::Answers(answers))
     }
 
-    /// The message of the agent that a stream goes on with.
+    /// The agent's message that a stream continues.
     pub(super) fn open_message(&self) -> Option<&str> {
         self.messages
             .last()
@@ -139,7 +139,7 @@ impl ChatRequest {
     }
 }
 
-/// A verdict on a call; none on one that was given before and stays in the message.
+/// The verdict on a call; `None` if it was given before and stays in the message.
 fn verdict(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<Answered>, Error> {
     let approval = &part["approval"];
     let name = approval["id"].as_str().unwrap_or_default();
@@ -147,14 +147,14 @@ fn verdict(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<Answered>, Erro
         Ok(pause) if pause.ask.kind == AskKind::Approval => {
             answer::given(pause, approval).map(Some)
         }
-        // What has been answered waits no more, and stays in the message.
+        // An answered approval is no longer open, and stays in the message.
         _ if waits(pauses, part, |kind| kind == AskKind::Approval).is_none() => Ok(None),
         Ok(_) => Err(Error::stale("what is approved waits for something else")),
         Err(error) => Err(error),
     }
 }
 
-/// What the page put as the output of a call that waits for it.
+/// The client's output for a call that waits for it.
 fn output(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<Answered>, Error> {
     let Some(pause) = waits(pauses, part, |kind| kind != AskKind::Approval) else {
         return Ok(None);
