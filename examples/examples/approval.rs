@@ -1,6 +1,6 @@
-//! Approval over a restart: the run waits in a file until someone, days later and in another process, gives a word.
+//! Approval across a restart: the run waits in a file until an approval, days later and in another process.
 //!
-//! `approval <file>` starts and parks; `approval <file> approve` or `deny` goes on from the file.
+//! `approval <file>` starts and parks; `approval <file> approve` or `deny` resumes from the file.
 
 #[path = "approval/file.rs"]
 mod file;
@@ -20,7 +20,7 @@ fn pay(amount: u64, to: String) -> String {
     format!("paid {amount} to {to}")
 }
 
-/// The same agent in every process: what it was about to do stands in the file.
+/// The same agent in every process: the pending call is in the file.
 fn treasurer(script: impl IntoIterator<Item = Script>, path: &str) -> Agent {
     let agent = Agent::new(ScriptedModel::new(script))
         .instructions("You pay bills.")

@@ -1,4 +1,5 @@
-//! A background task: a researcher searches a folder while the lead goes on, and tells the lead when it is done.
+//! A background task: a researcher searches a folder while the lead continues, and reports to the lead when it is
+//! done.
 //!
 //! Run it with a folder: `cargo run -p adjutant-examples --example background -- examples`
 

@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What was said before, for example in another system.
+/// Earlier messages, for example from another system.
 fn given() -> Result<Vec<Entry>, Box<dyn std::error::Error>> {
     let mut reply = Reply::new("elsewhere/model".into(), FinishReason::End);
     reply

@@ -1,6 +1,6 @@
 //! Agents in a root of their own: a launcher that begins their processes by bubblewrap, without a network.
 //!
-//! `bubblewrap <folder>` makes an agent there and asks it; the program is its host, and leads into its sandbox, too.
+//! `bubblewrap <folder>` creates an agent there and prompts it; the program is also its host and enters its sandbox.
 
 #[path = "bubblewrap/launcher.rs"]
 mod launcher;

@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             .text()
     );
 
-    // What was not recorded is an error that shows where the request differs.
+    // A request that was not recorded is an error that shows the difference.
     match adder(Replay::new(cassette))
         .run("What is 17 plus 24?")
         .await

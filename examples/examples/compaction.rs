@@ -1,4 +1,4 @@
-//! Compaction at work: one long run in a small window, and a summary that takes the place of its beginning.
+//! Compaction: one long run in a small window, and a summary that replaces its beginning.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use adjutant::{
 };
 use futures_util::stream;
 
-/// How many pages are read.
+/// The number of pages.
 const PAGES: u64 = 60;
 
 /// Reads a page.

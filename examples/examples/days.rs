@@ -22,7 +22,7 @@ fn pay(amount: u64, to: String) -> String {
     format!("paid {amount} to {to}")
 }
 
-/// The same agent in every process; whom it serves was said when the run began, and stands in the file.
+/// The same agent in every process; its customer was set when the run began, and is in the file.
 fn clerk(file: &str, script: Script) -> Result<Agent, Box<dyn std::error::Error>> {
     let model = ScriptedModel::new([script]);
     let instructions =

@@ -1,4 +1,4 @@
-//! Fan-out: every file of a folder is read by an agent of its own, at most four at a time, and one agent sums up.
+//! Fan-out: every file of a folder is read by its own agent, at most four at a time, and one agent summarizes.
 //!
 //! Run it with a folder: `cargo run -p adjutant-examples --example fan_out -- examples/src`
 
@@ -68,7 +68,7 @@ fn files(folder: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(names)
 }
 
-/// An agent that reads the file that it is told, and says its first line: offline, in place of a model that can read.
+/// An agent that reads the given file and returns its first line: offline, instead of a model that can read.
 fn reader(files: usize) -> Agent {
     let script = |_| {
         Script::from_fn(|request: &Request| {

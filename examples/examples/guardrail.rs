@@ -1,4 +1,4 @@
-//! Guardrails: a check of what goes in, a check of what comes out, a hook that says no, and a log of all of it.
+//! Guardrails: an input check, an output check, a hook that denies calls, and a log of all events.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn delete(path: String) -> String {
     format!("deleted {path}")
 }
 
-/// Nobody may be asked for a password.
+/// Prompts must not ask for a password.
 async fn clean(prompts: Arc<[Entry]>) -> Result<(), Arc<str>> {
     let asks = |entry: &Entry| matches!(entry, Entry::User(message) if format!("{message:?}").contains("password"));
     if prompts.iter().any(asks) {

@@ -24,7 +24,7 @@ fn speaker(replies: Vec<Script>) -> Agent {
     ))
 }
 
-/// What the calls of the last two turns gave: the listing, and what was read of the manifest.
+/// The results of the last two turns: the listing, and the content of the manifest.
 fn seen(request: &Request) -> Vec<String> {
     let turns = request
         .entries

@@ -1,7 +1,7 @@
-//! A lead with three members and two background tasks, whose process is killed ten times: nobody is forgotten, and
+//! A lead with three members and two background tasks, whose process is killed ten times: no agent is lost, and
 //! nothing is paid twice.
 //!
-//! `killed <folder>` begins processes of its own, which die after some events each; the last one ends the work.
+//! `killed <folder>` starts child processes, each of which dies after some events; the last one completes the work.
 
 use std::{
     fs::OpenOptions,
@@ -42,7 +42,7 @@ fn pay(#[state] ledger: PathBuf, cx: CallContext) -> Result<String, std::io::Err
     Ok("paid".to_owned())
 }
 
-/// The model of everyone: what it says follows from what it is shown, so it does not matter which process asks.
+/// The model of all agents: its replies depend only on the request, so the calling process does not matter.
 fn model(
     answer: impl Fn(&Request) -> Script + Clone + Send + Sync + 'static,
 ) -> Arc<ScriptedModel> {
@@ -61,7 +61,7 @@ fn turns(request: &Request) -> usize {
         .count()
 }
 
-/// Pays, and says for whom.
+/// Pays, and reports the recipient.
 fn worker(ledger: &Path) -> Agent {
     let model = model(|request| match turns(request) {
         0 => Script::new().call("pay", json!({})),
@@ -81,7 +81,7 @@ fn worker(ledger: &Path) -> Agent {
     Agent::new(model).tool(pay(ledger.to_owned()))
 }
 
-/// Sets everyone to work, and ends when it has heard of all.
+/// Gives work to all agents, and ends when it has all their reports.
 fn lead(ledger: &Path) -> Agent {
     let model = model(|request| {
         let [a, b, c, x, y] = NAMES;
@@ -122,7 +122,7 @@ fn lead(ledger: &Path) -> Agent {
     team.install(background.install(Agent::new(model).name("lead")))
 }
 
-/// One process: goes on with the work, and dies after so many events.
+/// One process: continues the work, and dies after the given number of events.
 async fn work(folder: &Path, events: usize) -> Result<(), Box<dyn std::error::Error>> {
     let store = Sqlite::open(folder.join("desk.db"))?;
     let agent = lead(&folder.join("paid"))

@@ -1,4 +1,5 @@
-//! A lead with three specialists and a board: three tasks at once over real files, one fails, and what it learned is told the second time.
+//! A lead with three specialists and a board: three tasks at once over real files; one fails, and its second attempt
+//! gets the lessons of the first.
 //!
 //! Offline, on real files: `cargo run -p adjutant-examples --example lead -- crates/adjutant-tool`
 
@@ -16,13 +17,13 @@ use adjutant::{
 };
 use serde_json::{Value, json};
 
-/// What the three tasks are, and who is to do them.
+/// The three tasks and their agents.
 const TASKS: [(&str, &str); 3] = [
     ("counter", "Count the Rust files"),
     ("reader", "Read what the crate says of itself"),
     ("finder", "Find where the trait Toolbox is defined"),
 ];
-/// What the finder looks for.
+/// The text that the finder looks for.
 const SOUGHT: &str = "pub trait Toolbox";
 
 /// A model with these replies; each request uses 100 tokens.
@@ -35,7 +36,7 @@ fn model(replies: impl IntoIterator<Item = Script>) -> ScriptedModel {
     ScriptedModel::new(replies.into_iter().map(|reply| reply.usage(used)))
 }
 
-/// A reply that is made of what was said before.
+/// A reply that is computed from the request.
 fn thought(think: impl FnOnce(&Request) -> Script + Send + 'static) -> Script {
     Script::from_fn(move |request| {
         think(request).usage(Usage {
@@ -46,7 +47,7 @@ fn thought(think: impl FnOnce(&Request) -> Script + Send + 'static) -> Script {
     })
 }
 
-/// The name of an agent, what it is for, and its model.
+/// The name, purpose and model of an agent.
 type Specialist = (&'static str, &'static str, fn() -> ScriptedModel);
 
 /// The results of the newest calls.
@@ -76,7 +77,7 @@ fn report(status: &str, summary: impl Into<String>) -> Script {
     )
 }
 
-/// Counts what is listed.
+/// Counts the entries of a listing.
 fn counter() -> ScriptedModel {
     let count = |request: &Request| {
         let files = text(request)
@@ -109,7 +110,7 @@ fn reader() -> ScriptedModel {
     ])
 }
 
-/// Guesses a file; one that is told how that went searches instead.
+/// Guesses a file; with the lesson of a failure it searches instead.
 fn finder() -> ScriptedModel {
     let begin = |request: &Request| {
         let is_told = request
@@ -137,14 +138,14 @@ fn finder() -> ScriptedModel {
     model([thought(begin), thought(end)])
 }
 
-/// The path in a line of what was found.
+/// The path in a line of search results.
 fn path(line: &str) -> &str {
     line.split(|c: char| c.is_whitespace() || c == ':')
         .find(|word| word.ends_with(".rs"))
         .unwrap_or(line)
 }
 
-/// A task of the board, for whoever is to do it.
+/// A task of the board, for its agent.
 fn order(created: &Value) -> Value {
     let title = created["title"].as_str().unwrap_or_default();
     let agent = TASKS
@@ -233,7 +234,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What an agent is told of earlier failures.
+/// The lessons of earlier failures in an agent's context.
 fn learned(who: &str, entry: &Entry) -> Option<String> {
     let Entry::User(message) = entry else {
         return None;

@@ -1,4 +1,4 @@
-//! Memory at work: what one session learns, the next one knows; a fact that changed is changed, and forgetting works.
+//! Memory: facts from one session are available in the next; facts can be changed and forgotten.
 
 use adjutant::{
     Agent, EventKind,
@@ -11,7 +11,7 @@ use serde_json::json;
 /// The model that finds facts and compares them: another one than the agent's, and a smaller one.
 fn helper() -> ScriptedModel {
     let finds = |facts: &[&str]| Script::new().text(json!({ "facts": facts }).to_string());
-    // It corrects the first of the facts that it is shown.
+    // It corrects the first of the facts in its context.
     let corrects = Script::from_fn(|request: &Request| {
         let shown: serde_json::Value = serde_json::from_str(&said(request)).unwrap_or_default();
         let text = "The user lives in Lisbon, and lived in Graz before.";

@@ -1,5 +1,4 @@
-//! Another engine: it performs what a run decides one act after the other, through the public surface of the core
-//! alone.
+//! Another engine: it performs the activities of a run sequentially, with only the public API of the core.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -34,9 +33,9 @@ struct Engine {
     tools: Toolset,
     log: Box<dyn Log>,
     busy: BTreeSet<ActivityId>,
-    /// What to perform next, with all that it needs of the run.
+    /// The next activities, with all required data of the run.
     work: VecDeque<(ActivityId, Work)>,
-    /// What was recorded last.
+    /// The last recorded batch.
     batch: Vec<Arc<Stamped>>,
 }
 
@@ -58,7 +57,7 @@ impl Engine {
         }
     }
 
-    /// Whether a call may run, and with which arguments.
+    /// Whether a call can run, and with which arguments.
     fn admit(&self, run: &Run, id: CallId) -> Admission {
         let refuse = |result: CallResult| Admission::Refuse {
             result: Arc::new(result),
@@ -98,7 +97,7 @@ impl Executor for Engine {
                 self.model.info().id.clone(),
                 Vec::new(),
             )]),
-            // The run says what is shown; the same bytes go out whoever asks.
+            // The run defines the content; every engine sends the same bytes.
             Activity::Ask { turn, attempt } => {
                 let mut request = Request::of(run.request().shown());
                 request.tools = Arc::clone(self.tools.hiding(run.request().hidden).decls());
@@ -123,7 +122,7 @@ impl Executor for Engine {
                 },
                 _ => Work::Records(Vec::new()),
             },
-            // Nobody is asked here: the run parks, and another program goes on with the answers.
+            // There is no responder here: the run parks, and another program resumes it with the answers.
             Activity::Answer { pause } => {
                 let pause = run.waiting().pause(pause).map(|pause| pause.id.clone());
                 Work::Records(
@@ -135,7 +134,7 @@ impl Executor for Engine {
             }
             Activity::Settle { turn } => Work::Records(vec![Record::settled(turn)]),
         };
-        // What ends at once is never in flight.
+        // An activity that ends immediately is never in flight.
         if let Work::Records(records) = work {
             return ended.extend(records);
         }
@@ -203,7 +202,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{} after {} records", outcome.kind(), run.seq());
     drop(engine);
 
-    // The log is like any other: an agent goes on with it.
+    // The log is an ordinary one: an agent continues it.
     let agent = Agent::new(ScriptedModel::new([
         Script::new().text("And 84 is twice that.")
     ]));

@@ -1,6 +1,6 @@
-//! A program with a toolbox, an effect and a model of its own, which a manifest names: host and operator in one.
+//! A program with its own toolbox, effect and model, which a manifest names: host and operator in one.
 //!
-//! `own_host <folder>` makes an agent there, in a process of its own, which is this program again.
+//! `own_host <folder>` creates an agent there, in a separate process of this program.
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
@@ -28,7 +28,7 @@ toolboxes: [till]
 effects: [{ kind: closing_time, params: { hour: 18 } }]
 ";
 
-/// Tells what is in the till.
+/// Counts the money in the till.
 #[tool]
 fn count_till() -> String {
     "40 euros".to_owned()
@@ -93,7 +93,7 @@ async fn operate(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let file = folder.join("adjutant.yaml");
     std::fs::write(&file, MANIFEST)?;
     let none = |_: &str| None;
-    // What nobody knows is refused, with the nearest word.
+    // An unknown name is refused, with the closest known one.
     let wrong = Manifest::load(&file, none)
         .err()
         .ok_or("the parts are needed")?;

@@ -1,6 +1,6 @@
 //! A service for the pages of other people: one agent as AG-UI (`HttpAgent`) and as a stream of the AI SDK (`useChat`).
 //!
-//! It prints its address. A real one says who may talk with which session, and listens behind TLS.
+//! It prints its address. A real server checks who can use which session, and uses TLS.
 
 use std::convert::Infallible;
 
@@ -61,7 +61,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().call("pay", json!({"amount": 40})),
         Script::new().text("That is done."),
     ];
-    // What one request leaves waiting, the next one answers: both open the session by its name.
+    // A pause of one request is answered by the next one: both open the session by its name.
     let agent = Agent::new(ScriptedModel::new(script))
         .tool(pay)
         .journal(MemoryJournal::default());

@@ -1,4 +1,4 @@
-//! A model that is asked again, replaced and held back: limits, retries and a fallback around scripted models.
+//! A model with retries, a fallback and rate limits, around scripted models.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let first =
         ScriptedModel::new([down(), down()]).info(ModelInfo::new("anthropic/claude-sonnet-5"));
     let second = ScriptedModel::new([
-        // It breaks off after it has said something, which is taken back.
+        // It breaks off after some output, which is then withdrawn.
         Script::new()
             .text("I was about")
             .fail(Error::new(ErrorKind::Network, "the connection broke")),
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Arc::new(second.info(ModelInfo::new("openai/gpt-5.4"))),
     );
 
-    // What stands inside is done for each attempt. One limiter stands for one account, whoever shares it.
+    // Inner decorators run for each attempt. One limiter belongs to one account, however many models share it.
     let limiter = Limiter::new(PerMinute {
         requests: Some(50),
         input_tokens: Some(30_000),

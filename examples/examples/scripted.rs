@@ -1,4 +1,4 @@
-//! How to test an agent: a scripted model says what it is told to, and keeps what it was asked.
+//! How to test an agent: a scripted model returns fixed replies and records its requests.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Steering: messages that reach an agent while it works, and one that is withdrawn in time.
+//! Steering: messages to an agent while it works, one of which is withdrawn in time.
 
 use adjutant::{
     Agent, EventKind,

@@ -1,13 +1,14 @@
-//! An answer as a Rust type: asked for by its schema, checked, and sent back once for repair. Scripted, without a key.
+//! An answer as a Rust type: requested by its schema, validated, and sent back once for repair. Scripted, without a
+//! key.
 
 use adjutant::llm::{ModelInfo, Request, Script, ScriptedModel, Structured, complete_as};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What a letter wants.
+/// The request in a letter.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Ticket {
-    /// What it is about, in a few words.
+    /// The subject, in a few words.
     subject: String,
     /// From 1, which can wait, to 5, which cannot.
     #[schemars(range(min = 1, max = 5))]
@@ -18,7 +19,7 @@ struct Ticket {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // How the schema is asked for is data of the model: here by the wire's own mode.
+    // How a schema is requested depends on the model's data: here with the wire's native mode.
     let model = ScriptedModel::new([
         Script::new().text(r#"{"subject": "Printer on fire", "urgency": 9, "notify": ["Ada"]}"#),
         Script::new().text(r#"{"subject": "Printer on fire", "urgency": 5, "notify": ["Ada"]}"#),

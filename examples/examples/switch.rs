@@ -1,4 +1,4 @@
-//! A conversation that changes its provider: the second model reads what was said to the first. Scripted, without keys.
+//! A conversation that changes its provider: the second model reads the history of the first. Scripted, without keys.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .text()
     );
 
-    // What the second model was shown: calls and results go over too; a wire leaves out only what another one signed.
+    // The history for the second model includes calls and results; a wire omits only content that another one signed.
     for stored in second.requests()[0].entries.iter() {
         match &stored.entry {
             Entry::User(message) => {

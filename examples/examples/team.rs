@@ -1,4 +1,5 @@
-//! A team that talks: a reader searches a folder and tells a writer, who asks the lead for a title before writing.
+//! A team with messages: a reader searches a folder and reports to a writer, who asks the lead for a title before
+//! writing.
 //!
 //! Run it with a folder: `cargo run -p adjutant-examples --example team -- examples`
 
@@ -95,7 +96,7 @@ fn lead() -> Agent {
     Agent::new(ScriptedModel::new(script)).name("lead")
 }
 
-/// Searches, and tells the writer what it found.
+/// Searches, and sends the result to the writer.
 fn reader() -> Agent {
     let script = [
         turn().call("search_text", json!({"pattern": "^name = "})),
@@ -110,9 +111,9 @@ fn reader() -> Agent {
     Agent::new(ScriptedModel::new(script))
 }
 
-/// Waits for what is found, and for its title.
+/// Waits for the search result and the title.
 fn writer() -> Agent {
-    // The reader may join later, so the first message may be of anyone.
+    // The reader may join later, so the first message can come from any member.
     let script = [
         turn().call("wait_for_message", json!({"timeout_s": 60})),
         turn().call(
@@ -161,7 +162,7 @@ fn newest(request: &Request) -> String {
     results(request).into_iter().next().unwrap_or_default()
 }
 
-/// The newest message of someone that was read.
+/// The newest message from a sender that was read.
 fn message_of(from: &str, request: &Request) -> String {
     let messages = |text: String| serde_json::from_str::<Vec<Value>>(&text).unwrap_or_default();
     let mut all = results(request).into_iter().flat_map(messages);

@@ -1,4 +1,4 @@
-//! A tree of agents under one budget: children work in parallel, and nobody spends more than the root allows.
+//! A tree of agents under one budget: children work in parallel, and together never exceed the root's budget.
 
 use adjutant::{
     Agent, CallContext, EventKind, Limits, ToolError,
@@ -73,7 +73,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             said.push(format!("{}: {}", event.who.path, reply.text()));
         }
     }
-    // The children work at the same time: who is done first is not known.
+    // The children run concurrently: their order is not deterministic.
     said.sort();
     said.iter().for_each(|line| println!("{line}"));
     let result = running

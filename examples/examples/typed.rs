@@ -1,4 +1,4 @@
-//! A run that comes to a struct: the agent uses its tools, and is sent back twice within the same run. Scripted.
+//! A run with a struct as its answer: the agent uses its tools, and is asked for two corrections in the same run. Scripted.
 
 use adjutant::{
     Agent,
@@ -17,7 +17,7 @@ struct Invoice {
     cents: u32,
 }
 
-/// Knows what a customer has ordered.
+/// Looks up the orders of a customer.
 #[tool(replay = "pure")]
 fn order(customer: String) -> String {
     format!("{customer}: one kettle, 12 dollars")

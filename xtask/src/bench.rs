@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     }
 }
 
-/// Shows the rows of a program; returns those that are past their limits, and a line if it failed otherwise.
+/// Prints the rows of a program; returns those beyond their limits, and a line for another failure.
 fn measure(name: &str, command: &mut Command) -> Result<Vec<String>, Failure> {
     let failure = |error| Failure::Step(format!("bench {name}: {error}"));
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(failure)?;

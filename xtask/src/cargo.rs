@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// The root of the repository. Asked at run time: clones that share a target directory share this program.
+/// The root of the repository. Determined at run time: clones with a shared target directory share this program.
 pub(crate) fn root() -> PathBuf {
     let xtask = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into());
     PathBuf::from(xtask)
@@ -58,7 +58,7 @@ pub(crate) fn run(words: &str, command: &mut Command) -> Result<(), Failure> {
     }
 }
 
-/// Runs cargo and returns what it wrote to its standard output.
+/// Runs cargo and returns its standard output.
 pub(crate) fn output(words: &str) -> Result<String, Failure> {
     let output = command(words)
         .output()

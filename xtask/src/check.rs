@@ -21,11 +21,11 @@ const STEPS: &[(&str, Step)] = &[
     ("the page", page),
     ("tests", tests),
 ];
-/// An example is named so that cargo chooses the features that it chose for clippy, those of tests included: with others,
-/// it would check every crate once more. Programs are named because `--bins` takes the examples of `tests/` too.
+/// An example is named so that cargo selects the same features as for clippy, including those of tests: with others,
+/// it would check every crate again. Programs are named because `--bins` includes the examples of `tests/`.
 const DOC: &str = "doc --workspace --no-deps --locked --lib --bin chaos --bin crew --bin kill --bin xtask --example hello";
-/// Not `--all-targets`: that would run the benchmarks too. Not `--bins`, not `--examples`: each of them has no test, and
-/// would be linked once more; `tests/` runs the examples as a binary of its own, and clippy has seen them all.
+/// Not `--all-targets`, which also runs the benchmarks. Not `--bins`, not `--examples`: they have no tests, and would
+/// be linked again; `tests/` runs the examples in its own binary, and clippy has checked them all.
 const TESTS: &str = "test --workspace --locked --tests";
 const DOC_TESTS: &str = "test --workspace --locked --doc";
 
@@ -52,7 +52,7 @@ fn page() -> Result<(), Failure> {
     Ok(())
 }
 
-/// All tests; those of the documentation meanwhile, because most of their time one of them is compiled, on one processor.
+/// All tests, and concurrently the doctests, because those mostly consist of one compilation on one processor.
 fn tests() -> Result<(), Failure> {
     let programs = programs::built(TESTS)?;
     let documented = thread::spawn(|| cargo::command(DOC_TESTS).output());
@@ -75,8 +75,8 @@ fn tests() -> Result<(), Failure> {
     })
 }
 
-/// Licences, banned crates, sources and known faults of dependencies. It needs a tool and a database that not every
-/// machine can have: what could not be looked at is said, and is no failure.
+/// Licences, banned crates, sources and known vulnerabilities of dependencies. It needs a tool and a database that
+/// are not always available: a check that could not run is reported, and is no failure.
 fn deny() -> Result<(), Failure> {
     if cargo::output("deny --version").is_err() {
         println!(

@@ -1,13 +1,14 @@
-//! `crash`: the kill test, whole: 200 trials for each kind of storage, each with as many kills as it takes; and the crew
-//! drill: three workers on one board of 200 tasks, killed at any moment; and the drill of workers that drive sessions and their
-//! simulation, alone by `crash --fleet`; and that of a server of MCP and its client, alone by `crash --mcp`.
+//! `crash`: the complete kill test: 200 trials for each kind of storage, each with as many kills as it needs; the
+//! crew drill: three workers on one board of 200 tasks, killed at random moments; the drill of workers that drive
+//! sessions and its simulation, also separately with `crash --fleet`; and the drill of an MCP server and its client,
+//! also separately with `crash --mcp`.
 
 use crate::{Failure, cargo};
 
-/// How many trials there are for each kind of storage.
+/// The number of trials for each kind of storage.
 const TRIALS: &str = "200";
 const KILL: &str = "run --package adjutant-tests --bin kill --locked -- trials all --times";
-/// How many drills with a shared board there are for each kind of storage.
+/// The number of drills with a shared board for each kind of storage.
 const DRILLS: &str = "10";
 const CREW: &str = "run --package adjutant-tests --bin crew --locked -- drill all --times";
 

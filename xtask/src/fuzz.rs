@@ -20,9 +20,10 @@ const TARGETS: &[(&str, &str)] = &[
     ("stored", ""),
     ("arguments", ""),
 ];
-/// How long each target runs with `--smoke`, in seconds.
+/// The seconds for each target with `--smoke`.
 const SMOKE: u32 = 60;
-/// What cargo-fuzz sets too: coverage for the engine, of our code and of what it depends on, but of no build script.
+/// The flags that cargo-fuzz sets too: coverage for the engine, of our code and its dependencies, but not of build
+/// scripts.
 const FLAGS: &[&str] = &[
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",

@@ -1,4 +1,5 @@
-//! `local-model`: a small real model behind llama.cpp's server, asked through Adjutant's Chat, Responses and Messages wires.
+//! `local-model`: a small real model behind llama.cpp's server, called over Adjutant's Chat, Responses and Messages
+//! wires.
 //!
 //! Server and model come from PyPI at run time: SmolLM2-135M-Instruct (Apache-2.0) in GGUF.
 

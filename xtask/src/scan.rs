@@ -6,7 +6,7 @@ const COMMENT: Option<u8> = Some(b' ');
 const LITERAL: Option<u8> = Some(b'"');
 const CODE: Option<u8> = None;
 
-/// A source whose bytes stand where they stood, with some of them hidden.
+/// A source with some bytes hidden and unchanged positions.
 #[derive(Debug)]
 pub(crate) struct Scanned {
     /// Comments are spaces.
@@ -33,12 +33,12 @@ pub(crate) fn scan(source: &str) -> Scanned {
     Scanned { text, code }
 }
 
-/// How many lines of code are not blank.
+/// The number of lines of code that are not blank.
 pub(crate) fn count(code: &str) -> usize {
     code.lines().filter(|line| !line.trim().is_empty()).count()
 }
 
-/// Where inline test modules stand, each from its `#[cfg(test)]` to its closing brace.
+/// The positions of inline test modules, each from its `#[cfg(test)]` to its closing brace.
 pub(crate) fn test_modules(code: &str) -> Vec<Range<usize>> {
     let module = |(start, _)| {
         let mut rest = &code[start..];
@@ -52,7 +52,7 @@ pub(crate) fn test_modules(code: &str) -> Vec<Range<usize>> {
     starts.filter_map(module).collect()
 }
 
-/// Every function that has a body, nested ones too: its name, and where it stands from `fn` to its closing brace.
+/// Every function with a body, including nested ones: its name, and its position from `fn` to its closing brace.
 pub(crate) fn functions(code: &str) -> Vec<(&str, Range<usize>)> {
     let function = |(start, _)| {
         let rest = &code[start + "fn ".len()..];
@@ -81,7 +81,7 @@ pub(crate) fn end(code: &str, from: usize, last: u8) -> Option<usize> {
     None
 }
 
-/// What `rest` begins with, as the byte that hides it, and its length.
+/// The token at the start of `rest`: the byte that hides it, and its length.
 fn piece(rest: &str) -> (Option<u8>, usize) {
     let (prefix, after) = rest.split_at(span(rest, is_word));
     let hashes = span(after, |c| c == '#');

@@ -1,5 +1,5 @@
-//! `tidy`: the rules of the project that neither the compiler nor clippy knows. Each check returns what it found,
-//! one message a line; all of them are printed.
+//! `tidy`: project rules that neither the compiler nor clippy checks. Each check returns its findings, one message a
+//! line; all of them are printed.
 
 mod build_code;
 mod documents;
@@ -23,7 +23,7 @@ use crate::{Failure, cargo, metadata};
 /// The folders that hold Rust sources.
 const FOLDERS: &[&str] = &["crates", "examples", "fuzz", "tests", "xtask"];
 
-/// What is checked in each file.
+/// The checks of each file.
 const EACH: &[fn(&Source) -> Vec<String>] = &[
     words::file_name,
     words::header,
@@ -62,7 +62,7 @@ impl Source {
         format!("{}:{line}: {what}", self.path)
     }
 
-    /// A message if what stands at `at` has more lines than it may.
+    /// A message if the item at `at` has more lines than the limit.
     fn longer(&self, at: usize, what: &str, lines: usize, limit: usize) -> Option<String> {
         (lines > limit)
             .then(|| self.message(at, &format!("{what} has {lines} lines (limit {limit})")))

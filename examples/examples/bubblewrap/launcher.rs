@@ -25,7 +25,7 @@ use tokio::{
 
 /// The argument by which this program is begun in the sandbox, before the words of the host.
 const INSIDE: &str = "inside";
-/// What is shown of the machine, as far as it is there. Nothing of it can be written.
+/// The visible parts of the machine, if they exist. All are read-only.
 const SHOWN: [&str; 12] = [
     "/usr",
     "/bin",
@@ -52,8 +52,8 @@ pub(crate) struct Bubblewrap {
 }
 
 impl Bubblewrap {
-    /// 16 GiB of addresses and 1,024 open files for each process; the network of the machine only if it is shared, as those need it
-    /// that ask a model elsewhere. `program` calls [`inside`] first in its `main`.
+    /// 16 GiB of addresses and 1,024 open files for each process; the machine's network only if it is shared, which
+    /// agents with a remote model need. `program` must call [`inside`] first in its `main`.
     pub(crate) fn new(program: PathBuf, shares_network: bool) -> Self {
         Self {
             program,
@@ -98,7 +98,7 @@ impl Launcher for Bubblewrap {
         if self.shares_network {
             words.push("--share-net".into());
         } else {
-            // What is free on a loopback of its own may be taken on this one: the port is chosen here.
+            // A free port of the sandbox's loopback may be in use on this one: the port is chosen here.
             let former = HostFile::read(workspace).ok().map(|former| former.address);
             let any = SocketAddr::from(([127, 0, 0, 1], 0));
             let address = self.bridge(
@@ -137,7 +137,7 @@ impl Launcher for Bubblewrap {
         Ok(words)
     }
 
-    /// Without a network, a host listens on a loopback of its own: from here to there leads a socket in its folder.
+    /// Without a network, a host listens on its own loopback: a socket in its folder connects it.
     async fn reach(&self, workspace: &Workspace, listens: SocketAddr) -> Result<SocketAddr, Error> {
         if self.shares_network {
             return Ok(listens);
@@ -147,8 +147,8 @@ impl Launcher for Bubblewrap {
 }
 
 impl Bubblewrap {
-    /// Leads from the first of these addresses that is free to the socket of the agent, and returns it; one that leads there
-    /// already stays.
+    /// Forwards the first free one of these addresses to the socket of the agent, and returns it; an existing
+    /// forwarding stays.
     fn bridge(&self, workspace: &Workspace, addresses: &[SocketAddr]) -> Result<SocketAddr, Error> {
         let mut bridges = self.bridges.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((address, _)) = bridges
@@ -192,8 +192,8 @@ fn socket(workspace: &Workspace) -> PathBuf {
     workspace.tmp().join("host.sock")
 }
 
-/// What this program does in the sandbox: it runs the host, and leads from the socket to where the host listens. `None` if it was
-/// called for anything else.
+/// The part of this program in the sandbox: it runs the host, and forwards the socket to the host's address. `None`
+/// if the program was called for another purpose.
 pub(crate) fn inside() -> Option<ExitCode> {
     let words: Vec<OsString> = env::args_os().skip(1).collect();
     let [word, host, argument, folder] = &words[..] else {

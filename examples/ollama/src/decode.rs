@@ -19,7 +19,7 @@ const MAX_EXCERPT: usize = 120;
 pub struct Decoder {
     model: ModelId,
     blocks: Blocks,
-    /// The text or thinking that is being said: its block, whether it is thinking, what was said.
+    /// The open text or thinking: its block, whether it is thinking, and its content.
     said: Option<(u32, bool, String)>,
     usage: Usage,
     raw_usage: Extra,
@@ -74,7 +74,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Closes the text or thinking that is being said.
+    /// Closes the open text or thinking.
     fn hush(&mut self, out: &mut VecDeque<Chunk>) {
         let Some((block, is_thinking, said)) = self.said.take() else {
             return;
@@ -128,7 +128,7 @@ impl Decode for Decoder {
         })?;
         if line.error.is_some() {
             let error = refusal(&self.model, frame.data);
-            // It has no status here: what nobody knows is a failure of the server's own.
+            // There is no status here: an unknown error is a server failure.
             let is_known = error.kind() != ErrorKind::Protocol;
             return Err(if is_known {
                 error
@@ -144,7 +144,7 @@ impl Decode for Decoder {
         if !line.done {
             return Ok(Flow::More);
         }
-        // The server tells what it read, not what it had read before.
+        // The server reports the tokens that it read, without cached ones.
         self.usage.input_uncached = line.prompt_eval_count.unwrap_or_default();
         self.usage.output = line.eval_count.unwrap_or_default();
         self.raw_usage = serde_json::from_str(frame.data)

@@ -30,7 +30,7 @@ impl Ollama {
         Self { info }
     }
 
-    /// The parameters of the model; those that the caller sets itself win.
+    /// The parameters of the model; the caller's own ones take precedence.
     fn parameters(&self, request: &Request, options: &Effective<'_>) -> Map<String, Value> {
         // Without it, what does not fit a smaller window is cut off in silence.
         let mut all = Map::from_iter([("num_ctx".to_owned(), self.info.context_window.into())]);
@@ -58,7 +58,7 @@ impl Ollama {
         all
     }
 
-    /// The word for an effort: models with several are told which, all others whether to think.
+    /// The wire value of an effort: models with several levels get one, all others only whether to think.
     fn think(&self, effort: Effort) -> Value {
         let levels = self
             .info

@@ -1,4 +1,4 @@
-//! Where requests go, and under which name the wire is known.
+//! The address of requests, and the name of the wire.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use adjutant_providers::{
 
 use crate::{decode::Decoder, encode::Ollama};
 
-/// Makes `ollama-native` a known provider: at this machine, or where `OLLAMA_NATIVE_BASE_URL` says.
+/// Makes `ollama-native` a known provider: at the local address, or at `OLLAMA_NATIVE_BASE_URL`.
 ///
 /// # Errors
 /// `Config` if it was registered before.
@@ -19,7 +19,7 @@ pub fn register() -> Result<(), Error> {
     let mut provider =
         Provider::new("ollama-native", "http://127.0.0.1:11434").wire(WireKind::Foreign(wire));
     provider.base_url_variable = "OLLAMA_NATIVE_BASE_URL".to_owned();
-    // Only a server that is reached through another one asks for it.
+    // Only a server behind a proxy requires it.
     provider.key_variables = vec!["OLLAMA_API_KEY".to_owned()];
     provider.key_optional = true;
     provider.register()

@@ -6,7 +6,7 @@ use crate::scan;
 const PATH: &str = "crates/adjutant-core/src/drive.rs";
 /// One screen at a width of 100.
 const LINES: usize = 80;
-/// What the file may not mention outside of comments, in any spelling.
+/// Names that the file must not contain outside of comments, in any spelling.
 const FOREIGN: &[&str] = &[
     "retry",
     "compact",

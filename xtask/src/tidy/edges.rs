@@ -3,7 +3,7 @@
 use super::Source;
 use crate::metadata::{self, Package};
 
-/// Crate and what it may depend on, normally or optionally; `adjutant-` is left out. Crates to come are listed too.
+/// A crate and its permitted dependencies, normal or optional, without `adjutant-`. Future crates are included.
 const EDGES: &[(&str, &str)] = &[
     ("llm", ""),
     ("macros", ""),
@@ -57,7 +57,7 @@ pub(super) fn table(packages: &[Package]) -> Vec<String> {
     messages
 }
 
-/// What stays in published manifests has no cycle: dev-dependencies too, when they have a version.
+/// Published manifests have no cycle, including dev-dependencies with a version.
 pub(super) fn published(packages: &[Package]) -> Vec<String> {
     let cycle = metadata::publish_order(packages).err().unwrap_or_default();
     cycle

@@ -10,16 +10,16 @@ use syn::{
 
 use super::Source;
 
-/// How many files may import each other in a circle.
+/// The largest number of files that import each other in a circle.
 const FILES: usize = 3;
-/// How often a name is looked up through re-exports, at most.
+/// The largest number of re-exports that the lookup of a name follows.
 const HOPS: usize = 16;
 
 /// A module's path below the root of its crate; the root's is empty.
 type Module = Vec<String>;
 type Graph<N> = BTreeMap<N, BTreeSet<N>>;
 
-/// What the sources of one crate say of each other.
+/// The references between the sources of one crate.
 #[derive(Default)]
 struct House {
     files: BTreeMap<Module, File>,
@@ -95,14 +95,14 @@ impl House {
             module
         };
         let mut file = File::default();
-        // What does not parse is the compiler's to tell.
+        // Parse errors are reported by the compiler.
         if let Ok(parsed) = syn::parse_file(raw) {
             file.visit_file(&parsed);
         }
         self.files.insert(module, file);
     }
 
-    /// The arrows between top modules, and those between files without a child's to a module that it stands in.
+    /// The edges between top modules, and between files without edges from a child to its parent module.
     fn graphs(&self) -> (Graph<String>, Graph<Module>) {
         let (mut tops, mut files) = (Graph::new(), Graph::new());
         let strays = self.strays();
@@ -142,8 +142,8 @@ impl House {
         (tops, files)
     }
 
-    /// Methods that stand in another top module than their type, with that module: whoever calls them needs it without
-    /// an import. Only names that nothing else has tell for sure.
+    /// Methods in another top module than their type, with that module: callers need it without an import. Only
+    /// unique names are certain.
     fn strays(&self) -> BTreeMap<&str, &Module> {
         let (mut strays, mut counts) = (BTreeMap::new(), BTreeMap::<&str, usize>::new());
         for (module, file) in &self.files {
@@ -164,7 +164,7 @@ impl House {
         strays
     }
 
-    /// The module that defines what a path names, if it is one of this crate.
+    /// The module that defines the name of a path, if it is in this crate.
     fn resolve(&self, module: &Module, path: &[String], hops: usize) -> Option<Module> {
         let (mut at, mut rest) = (module.clone(), path);
         match path.first()?.as_str() {
@@ -329,7 +329,7 @@ impl<'a> Visit<'a> for File {
     }
 }
 
-/// Whether only tests have an item.
+/// Whether an item exists only in tests.
 pub(super) fn is_test(item: &Item) -> bool {
     let attributes: &[Attribute] = match item {
         Item::Mod(it) => &it.attrs,

@@ -1,5 +1,5 @@
-//! What a published crate brings along: words about it, both licences, settings for its hosted documentation, and a README
-//! that names its features.
+//! The required parts of a published crate: description, both licences, settings for hosted documentation, and a
+//! README that lists its features.
 
 use std::{collections::BTreeMap, fs};
 
@@ -71,7 +71,7 @@ fn features(package: &Package) -> BTreeMap<&str, bool> {
         .collect()
 }
 
-/// The rows whose first cell is a name between backticks, and whether `(default)` stands behind it.
+/// The rows whose first cell is a name between backticks, and whether `(default)` follows it.
 fn table(readme: &str) -> BTreeMap<&str, bool> {
     let rows = readme
         .lines()

@@ -1,4 +1,4 @@
-//! How many crates of others a user gets with the facade, one tool and one provider.
+//! The number of external crates of the facade with one tool and one provider.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(super) fn facade() -> Result<Option<String>, Failure> {
 }
 
 fn others(tree: &str) -> usize {
-    // Members of the workspace are shown with their folder.
+    // Workspace members are listed with their folder.
     let others = tree.lines().filter(|line| !line.contains("(/"));
     let names = others.filter_map(|line| line.split_whitespace().next());
     names.collect::<BTreeSet<_>>().len()

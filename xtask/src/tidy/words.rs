@@ -1,18 +1,18 @@
-//! Names, headers and attributes: what files are called, how a file opens, what it silences.
+//! Names, headers and attributes: file names, the first lines of a file, and allowed lints.
 
 use super::Source;
 
-/// Stems of files and folders that hold whatever nobody placed.
+/// Names of files and folders without a clear purpose.
 const VAGUE: &[&str] = &[
     "mod", "util", "utils", "common", "helpers", "misc", "manager",
 ];
 const FORBIDDEN: &[&str] = &["#[allow(", "#![allow(", "#[ignore"];
-/// Where forbidden attributes are text that is written into the code of others: path, reason.
+/// Places where forbidden attributes are text for generated code: path, reason.
 const WRITERS: &[(&str, &str)] = &[(
     "crates/adjutant-macros/src/expand.rs",
     "`expect` would warn in code that happens to need no exception",
 )];
-/// How many `expect` attributes the sources of the crates may have in all. It may only fall.
+/// The largest total number of `expect` attributes in the crates. It can only be lowered.
 ///
 /// Tests may have more: what several targets share, each uses in part.
 const EXPECTATIONS: usize = 3;
