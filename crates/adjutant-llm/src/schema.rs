@@ -91,7 +91,7 @@ impl Schema {
         }
         if self.inner.branching && is_deeper(value, MAX_BRANCHING_DEPTH) {
             let message = format!(
-                "nested deeper than {MAX_BRANCHING_DEPTH} levels, which this schema cannot be checked for"
+                "nested deeper than {MAX_BRANCHING_DEPTH} levels, which cannot be checked with this schema"
             );
             return Err(vec![Violation {
                 path: String::new(),
@@ -189,7 +189,7 @@ struct Closed;
 
 impl boon::UrlLoader for Closed {
     fn load(&self, url: &str) -> Result<Value, Box<dyn std::error::Error>> {
-        Err(format!("refers to {url}, which is outside of it").into())
+        Err(format!("refers to {url}, which is outside of the schema").into())
     }
 }
 

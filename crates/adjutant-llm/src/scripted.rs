@@ -102,7 +102,7 @@ impl ScriptedModel {
     #[track_caller]
     pub fn assert_done(&self) {
         let left = self.state().scripts.len();
-        assert_eq!(left, 0, "scripted replies that were never asked for");
+        assert_eq!(left, 0, "unused scripted replies");
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -627,7 +627,7 @@ impl<W: Driven> Driver<W> {
         let Some(decoder) = &mut self.decoder else {
             return Err(Error::new(
                 ErrorKind::Protocol,
-                "the stream ended before it began",
+                "the stream ended without an event",
             ));
         };
         let mut reply = decoder.end(&mut self.out)?;

@@ -427,7 +427,7 @@ impl Host {
             return Err(Error::new(ErrorKind::Invalid, text));
         }
         let body = serde_json::to_vec(asked).map_err(|error| {
-            Error::new(ErrorKind::Invalid, "the texts cannot be written as JSON").with_source(error)
+            Error::new(ErrorKind::Invalid, "the texts cannot be serialized").with_source(error)
         })?;
         post(&self.endpoint, &self.model, body.into())
             .await

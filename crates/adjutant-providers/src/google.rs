@@ -109,7 +109,7 @@ impl GoogleCredentials {
         };
         // The error of the parser could repeat a key.
         let Ok(account) = serde_json::from_slice::<Account>(&text) else {
-            return fail("it is not the JSON of a credentials file");
+            return fail("it is not a JSON credentials file");
         };
         let missing = match &*account.kind {
             "authorized_user" => account.refresh_token.is_empty() || account.client_id.is_empty(),

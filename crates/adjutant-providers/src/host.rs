@@ -72,7 +72,7 @@ pub(crate) use hosted;
 /// Invariant: two wires with the same `Debug` text write the same bytes, as the encodings of a history are kept by it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a wire",
-    note = "implement `Encode`, `Clone`, `Debug` and `Wire`: a decoder, its address and how it begins"
+    note = "implement `Encode`, `Clone`, `Debug` and `Wire`"
 )]
 pub trait Wire: Encode + fmt::Debug + Clone + Send + Sync + 'static {
     /// The state of one answer.

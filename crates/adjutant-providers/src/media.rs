@@ -252,16 +252,18 @@ impl Plan {
         if is_image && over(bytes, self.limits.image_bytes).is_some() {
             let max = self.limits.image_bytes;
             return Some(format!(
-                "it has {bytes} bytes in base64, the provider takes {max}"
+                "it has {bytes} bytes in base64, the provider accepts {max}"
             ));
         }
         if max_edge > 0 && edge > max_edge {
             return Some(format!(
-                "it has {edge} pixels a side, the provider takes {max_edge}"
+                "it has {edge} pixels on a side, the provider accepts {max_edge}"
             ));
         }
         let is_old = at < self.first;
-        is_old.then(|| "the request holds as many later ones as the provider takes".to_owned())
+        is_old.then(|| {
+            "the request already contains as many later ones as the provider accepts".to_owned()
+        })
     }
 }
 

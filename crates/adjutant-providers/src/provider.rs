@@ -348,7 +348,7 @@ impl Provider {
             .any(is_taken)
         {
             return Err(config(format!(
-                "provider {}: wire: one is called {:?} already",
+                "provider {}: wire: one named {:?} already exists",
                 self.name,
                 self.wire.name()
             )));

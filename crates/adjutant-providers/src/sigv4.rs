@@ -133,7 +133,7 @@ impl Signer {
         let wrong = |_| {
             Error::new(
                 ErrorKind::Config,
-                "the request could not be signed with the keys of AWS",
+                "the request could not be signed with the AWS keys",
             )
         };
         let mut digest = Sha256::new();

@@ -27,7 +27,7 @@ const MAX_COMPLAINT: u64 = 4 * 1024;
 /// sent again.
 #[async_trait]
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` gives no tokens",
+    message = "`{Self}` is not a source of tokens",
     note = "implement `token`, or ask a closure before every request with `Key::resolve`"
 )]
 pub trait TokenSource: Send + Sync {
@@ -141,7 +141,7 @@ impl KeyCommand {
         let failed = |what: String| {
             Error::new(
                 ErrorKind::Auth,
-                format!("no token came from {program:?}: {what}"),
+                format!("no token from {program:?}: {what}"),
             )
         };
         let mut command = Command::new(program);

@@ -294,7 +294,7 @@ impl Permit {
             };
             if self.timer.is_none() && tokio::runtime::Handle::try_current().is_err() {
                 self.leave();
-                let message = "a rate limit has to be waited for outside of a tokio runtime";
+                let message = "waiting for a rate limit needs a tokio runtime";
                 return Poll::Ready(Err(Error::new(ErrorKind::Config, message)));
             }
             let timer = self

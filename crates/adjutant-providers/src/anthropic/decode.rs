@@ -296,7 +296,7 @@ impl Decoder {
         };
         let found = at.and_then(|at| self.open.get_mut(at));
         let name = || index.map_or_else(String::new, |index| format!("{index} "));
-        found.ok_or_else(|| protocol(format!("block {}grows before it begins", name())))
+        found.ok_or_else(|| protocol(format!("a delta of block {}came before its start", name())))
     }
 
     fn grown(

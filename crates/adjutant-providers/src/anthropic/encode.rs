@@ -511,7 +511,7 @@ fn document<'a>(document: &'a Document, warnings: &mut Vec<Warning>) -> Part<'a>
             title,
         },
         None => {
-            const UNREADABLE: &str = "[document omitted: it is not the text that it says it is]";
+            const UNREADABLE: &str = "[document omitted: its text cannot be decoded]";
             changed(warnings, UNREADABLE);
             text(UNREADABLE)
         }

@@ -496,7 +496,9 @@ impl Decode for Decoder {
                 .iter()
                 .any(|block| matches!(**block, Block::Text(_) | Block::Call(_)))
         {
-            return Err(protocol("the reply ends for a call and holds none"));
+            return Err(protocol(
+                "the reply ended for a call without containing one",
+            ));
         }
         let finish = self.finish();
         reply.raw_stop = self.finish.take();

@@ -203,7 +203,7 @@ impl Shared {
                 self.hint
             ),
             (_, Some(tokens)) => format!(
-                "the server has not reported the context window of {id}; {tokens} tokens are assumed until it does{}",
+                "the server has not reported the context window of {id}; {tokens} tokens are assumed until then{}",
                 self.hint
             ),
             (_, None) => format!(

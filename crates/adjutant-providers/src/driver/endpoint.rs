@@ -83,7 +83,8 @@ mod length {
             Length::Seconds(seconds) => Duration::try_from_secs_f64(seconds).ok(),
             Length::Text(text) => go_duration(&text),
         };
-        let wrong = || D::Error::custom("a time is seconds or a text such as \"10m\", above zero");
+        let wrong =
+            || D::Error::custom("a time must be seconds or a text such as \"10m\", above zero");
         length
             .filter(|it| !it.is_zero())
             .map(Some)
@@ -420,7 +421,7 @@ impl RequestTarget {
         // Without a slash, the path would extend the host.
         if !address.path.is_empty() && !address.path.starts_with('/') {
             return Err(config(format!(
-                "a path begins with a slash: {:?}",
+                "a path must begin with a slash: {:?}",
                 address.path
             )));
         }

@@ -153,14 +153,11 @@ pub(super) fn unreachable(endpoint: &Endpoint, error: reqwest::Error) -> Error {
         "name resolution",
         "nodename",
     ]) {
-        (
-            ErrorKind::Network,
-            format!("could not find the address of {host}"),
-        )
+        (ErrorKind::Network, format!("could not resolve {host}"))
     } else if has(&["certificate", "tls", "handshake", "invalid peer"]) {
         (
             ErrorKind::Network,
-            format!("could not agree on a secure connection with {host}"),
+            format!("the TLS handshake with {host} failed"),
         )
     } else if has(&["refused"]) {
         (

@@ -54,9 +54,9 @@ impl Finish {
                 }));
             }
             let taken = if open {
-                "it was cut off, so its calls do not run"
+                "the reply was cut off, so its calls do not run"
             } else {
-                "what it said is taken as it is"
+                "the reply is accepted as it is"
             };
             let text = format!("{} {why}; {taken}", reply.model);
             out.push_back(Chunk::Warned {

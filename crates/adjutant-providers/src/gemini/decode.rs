@@ -224,7 +224,9 @@ impl Decoder {
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
         if call.will_continue == Some(true) || call.partial_args.into_iter().next().is_some() {
-            return Err(protocol("a call comes in pieces, which was not asked for"));
+            return Err(protocol(
+                "a call is streamed in parts, which was not requested",
+            ));
         }
         let name = call
             .name

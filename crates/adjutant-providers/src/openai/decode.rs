@@ -267,7 +267,7 @@ impl Decoder {
             Some(refusal) => refusal.into_error(&self.broke_off(), response),
             None => Error::new(
                 ErrorKind::Overloaded,
-                format!("{} failed and did not say why", self.model),
+                format!("{} failed without a reason", self.model),
             ),
         }
     }

@@ -118,7 +118,7 @@ impl Items {
             return Ok(());
         }
         if found.kind != kind {
-            return Err(protocol("an item of the answer changes its kind"));
+            return Err(protocol("an item of the answer changed its type"));
         }
         self.refused |= found.finish(item, value)?;
         self.named(at);

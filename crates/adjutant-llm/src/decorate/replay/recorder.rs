@@ -288,7 +288,7 @@ impl Drop for Recording {
 
 fn put(line: &mut Vec<u8>, value: &impl Serialize) -> Result<(), Error> {
     serde_json::to_writer(line, value).map_err(|error| {
-        Error::new(ErrorKind::Config, "could not turn an exchange into JSON").with_source(error)
+        Error::new(ErrorKind::Config, "could not serialize an exchange").with_source(error)
     })
 }
 

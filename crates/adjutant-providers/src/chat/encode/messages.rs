@@ -29,10 +29,10 @@ const ATTACHED: &str = "Attached image(s) from tool result:";
 /// The whole result of a call that gave media only.
 const SEE_BELOW: &str = "(see the attached files)";
 const NO_ADDRESSES: &str = "[document omitted: this model takes no addresses of documents]";
-const OTHER_AUDIO: &str = "[recording omitted: this wire takes WAV and MP3 only, in the message]";
-const UNKNOWN_SOURCE: &str = "[content omitted: it comes from where this model cannot get it]";
+const OTHER_AUDIO: &str = "[recording omitted: this wire accepts only WAV and MP3 data]";
+const UNKNOWN_SOURCE: &str = "[content omitted: this model cannot load its source]";
 const NO_BEGINNING: &str =
-    "a reply before the first message of the user was left out: this model takes no such beginning";
+    "a reply before the first message of the user was omitted: this model does not accept it";
 /// The assistant message that is inserted where a server requires one.
 const UNDERSTOOD: &str = "Understood.";
 /// The user message that is inserted where a server requires one.
