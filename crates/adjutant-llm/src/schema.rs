@@ -1,5 +1,6 @@
 //! A compiled JSON schema. Our own type, so that the validator behind it can change.
 
+mod pattern;
 mod plain;
 
 use std::{
@@ -9,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use boon::{CompileError, Compiler, Schemas};
+use boon::{CompileError, Compiler, Draft, SchemaIndex, Schemas};
 use serde_json::Value;
 
 use crate::{Error, ErrorKind};
@@ -22,7 +23,10 @@ const PLACE: &str = "schema:///root.json";
 /// The validator tries every alternative at every level, so the time for such a value doubles or worse with each.
 const MAX_BRANCHING_DEPTH: usize = 12;
 
-/// A compiled JSON schema (draft 2020-12 unless it names another); cheap to clone.
+/// The drafts by which a schema is read that does not fit the draft it names, or 2020-12 if it names none.
+const OLDER: [Draft; 2] = [Draft::V7, Draft::V4];
+
+/// A compiled JSON schema; cheap to clone. It is read by the draft that it names, else by 2020-12, else by an older one.
 #[derive(Clone)]
 pub struct Schema {
     inner: Arc<Compiled>,
@@ -31,7 +35,7 @@ pub struct Schema {
 struct Compiled {
     source: Arc<Value>,
     schemas: Schemas,
-    root: boon::SchemaIndex,
+    root: SchemaIndex,
     branching: bool,
     plain: Option<Plain>,
 }
@@ -107,24 +111,10 @@ impl Schema {
     }
 
     fn compile_at(source: Arc<Value>, place: &str) -> Result<Self, Error> {
-        let invalid = |error: &dyn fmt::Display| {
-            Error::new(ErrorKind::Invalid, format!("not a JSON schema: {error}"))
-        };
-        let mut schemas = Schemas::new();
-        let mut compiler = Compiler::new();
-        compiler.enable_format_assertions();
-        compiler.use_loader(Box::new(Closed));
-        compiler
-            .add_resource(PLACE, (*source).clone())
-            .map_err(|error| invalid(&error))?;
-        // The compiler assumes that every pattern that it can parse can also be built. It treats a too large pattern
-        // as a bug, and panics with debug assertions.
-        let too_large = || invalid(&"a pattern is too large");
-        let compile = || match compiler.compile(place, &mut schemas) {
-            Err(CompileError::Bug(_)) => Err(too_large()),
-            compiled => compiled.map_err(|error| invalid(&error)),
-        };
-        let root = catch_unwind(AssertUnwindSafe(compile)).map_err(|_| too_large())??;
+        let local = pattern::without_lookahead(&source);
+        let local = local.as_ref().unwrap_or(&source);
+        let (schemas, root) = build(local.clone(), place, Draft::V2020_12)
+            .or_else(|error| build_by_older(local, place).ok_or(error))?;
         let branching =
             holds_key(&source, &["$ref", "$dynamicRef"]) && holds_key(&source, &["anyOf", "oneOf"]);
         let plain = if place == PLACE {
@@ -142,6 +132,41 @@ impl Schema {
             }),
         })
     }
+}
+
+/// Compiles the schema by the draft that it names, or by this one.
+fn build(schema: Value, place: &str, draft: Draft) -> Result<(Schemas, SchemaIndex), Error> {
+    let invalid = |error: &dyn fmt::Display| {
+        Error::new(ErrorKind::Invalid, format!("not a JSON schema: {error}"))
+    };
+    let mut schemas = Schemas::new();
+    let mut compiler = Compiler::new();
+    compiler.set_default_draft(draft);
+    compiler.enable_format_assertions();
+    compiler.use_loader(Box::new(Closed));
+    compiler
+        .add_resource(PLACE, schema)
+        .map_err(|error| invalid(&error))?;
+    // The compiler assumes that every pattern that it can parse can also be built. It treats a too large pattern
+    // as a bug, and panics with debug assertions.
+    let too_large = || invalid(&"a pattern is too large");
+    let compile = || match compiler.compile(place, &mut schemas) {
+        Err(CompileError::Bug(_)) => Err(too_large()),
+        compiled => compiled.map_err(|error| invalid(&error)),
+    };
+    let root = catch_unwind(AssertUnwindSafe(compile)).map_err(|_| too_large())??;
+    Ok((schemas, root))
+}
+
+/// Compiles a schema that is none of the draft that it names, or of 2020-12: many programs write older drafts without a
+/// name, or name an address that is no draft.
+#[cold]
+fn build_by_older(schema: &Value, place: &str) -> Option<(Schemas, SchemaIndex)> {
+    let mut schema = schema.clone();
+    let named = schema.as_object_mut()?.remove("$schema");
+    let newest = named.map(|_| Draft::V2020_12);
+    let mut drafts = newest.into_iter().chain(OLDER);
+    drafts.find_map(|draft| build(schema.clone(), place, draft).ok())
 }
 
 /// True if an object with one of these keys is somewhere in the value.
@@ -245,6 +270,48 @@ mod tests {
                 .map_err(|error| error.kind()),
             Err(ErrorKind::Invalid)
         );
+    }
+
+    #[test]
+    fn compile_reads_older_drafts_when_the_schema_does_not_name_them() {
+        let tuple =
+            json!({"items": [{"type": "number"}, {"type": "string"}], "additionalItems": false});
+        let bound = json!({"minimum": 0, "exclusiveMinimum": true});
+        let of = |draft: &str, schema: &Value| {
+            let mut schema = schema.clone();
+            schema["$schema"] = json!(draft);
+            schema
+        };
+        let table = [
+            (tuple.clone(), json!([1, "a"]), json!([1, "a", 2])),
+            (bound.clone(), json!(1), json!(0)),
+            (
+                of("http://json-schema.org/schema#", &tuple),
+                json!([1]),
+                json!(["a"]),
+            ),
+            (
+                of("https://json-schema.org/draft/2020-12/schema", &tuple),
+                json!([1]),
+                json!(["a"]),
+            ),
+            (
+                of("http://json-schema.org/draft-07/schema#", &bound),
+                json!(1),
+                json!(0),
+            ),
+            (
+                of("https://example.com/mine.json", &json!({"type": "string"})),
+                json!("a"),
+                json!(1),
+            ),
+        ];
+        for (schema, fits, misfits) in table {
+            let compiled = Schema::compile(Arc::new(schema.clone())).expect("a schema");
+            assert_eq!(compiled.validate(&fits), Ok(()), "{schema}");
+            assert!(compiled.validate(&misfits).is_err(), "{schema}");
+            assert_eq!(**compiled.source(), schema);
+        }
     }
 
     #[test]

@@ -11,13 +11,14 @@ use rmcp::{
     model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool},
     service::ServiceError,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::{Duration, Instant};
 
 use crate::{
     connection::{Connect, Connection, short},
     content::floor,
+    input_schema::InputSchema,
     plan::Plan,
     tool::McpTool,
 };
@@ -139,6 +140,14 @@ fn page(result: ServerResult, warnings: &mut Vec<String>) -> Result<ListPage, Se
     };
     let mut tools = Vec::new();
     for tool in all {
+        let mut tool = tool.clone();
+        // The protocol demands a schema; servers leave it out of tools without arguments.
+        if let Some(members) = tool.as_object_mut() {
+            let schema = members.entry("inputSchema").or_insert(Value::Null);
+            if schema.is_null() {
+                *schema = json!({"type": "object"});
+            }
+        }
         match serde_json::from_value(tool.clone()) {
             Ok(tool) => tools.push(tool),
             Err(error) => {
@@ -204,11 +213,12 @@ impl Listed {
         server: &Weak<dyn Connect>,
         warnings: &mut Vec<String>,
     ) -> Result<Bound, String> {
-        let schema = Value::Object((*tool.input_schema).clone());
-        if schema.get("type").and_then(Value::as_str) != Some("object") {
-            return Err("its schema is not that of an object".to_owned());
-        }
-        checked(&schema)?;
+        let given = Value::Object((*tool.input_schema).clone());
+        is_small(&given)?;
+        let input = InputSchema::new(&given)?;
+        checked(&input.schema)?;
+        warnings.extend(input.warning(floor(&tool.name, 128)));
+        let schema = input.schema.into_owned();
         let output = tool
             .output_schema
             .as_ref()
@@ -311,9 +321,7 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// Checks the bounds of a schema: a validator follows its references as often as they stand somewhere, and fetches none.
 fn checked(schema: &Value) -> Result<(), String> {
-    if schema.to_string().len() > MAX_SCHEMA {
-        return Err(format!("its schema has more than {MAX_SCHEMA} bytes"));
-    }
+    is_small(schema)?;
     let mut places = Places {
         root: schema,
         known: HashMap::new(),
@@ -322,6 +330,30 @@ fn checked(schema: &Value) -> Result<(), String> {
         ..=MAX_PLACES => Ok(()),
         _ => Err("its schema refers to itself too often".to_owned()),
     }
+}
+
+/// Checks the number of bytes of a schema, and its depth without what references lead to.
+fn is_small(schema: &Value) -> Result<(), String> {
+    if schema.to_string().len() > MAX_SCHEMA {
+        return Err(format!("its schema has more than {MAX_SCHEMA} bytes"));
+    }
+    if depth(schema) > MAX_DEPTH {
+        return Err(too_deep());
+    }
+    Ok(())
+}
+
+fn depth(value: &Value) -> usize {
+    let deepest = match value {
+        Value::Object(members) => members.values().map(depth).max(),
+        Value::Array(items) => items.iter().map(depth).max(),
+        _ => return 0,
+    };
+    1 + deepest.unwrap_or_default()
+}
+
+fn too_deep() -> String {
+    format!("its schema is nested deeper than {MAX_DEPTH} levels")
 }
 
 /// The number of locations in a schema, including the targets of references.
@@ -334,9 +366,7 @@ struct Places<'a> {
 impl<'a> Places<'a> {
     fn of(&mut self, value: &'a Value, depth: usize) -> Result<usize, String> {
         if depth > MAX_DEPTH {
-            return Err(format!(
-                "its schema is nested deeper than {MAX_DEPTH} levels"
-            ));
+            return Err(too_deep());
         }
         let mut count = 1_usize;
         match value {

@@ -10,6 +10,7 @@ mod error;
 mod handler;
 mod http;
 mod input;
+mod input_schema;
 mod login;
 mod oauth;
 mod plan;

@@ -201,7 +201,7 @@ pub(super) fn odd_tools() -> Vec<Row> {
         (
             "a tool without a schema",
             lists(vec![json!({"name": "bad"}), tool("a")]),
-            "s_a | its tool \"bad\" is left out: missing field `inputSchema` -> ok: fine",
+            "s_bad s_a -> ok: fine",
         ),
         (
             "a tool that is none",
@@ -216,14 +216,14 @@ pub(super) fn odd_tools() -> Vec<Row> {
         (
             "a schema that is none",
             lists(schema(json!({"type": "object", "properties": 5}))),
-            "s_a | its tool \"bad\" is left out: not a JSON schema: schema:///root.json# is not valid against metaschema -> ok: fine",
+            "s_bad s_a | its tool \"bad\" is offered without parts of its schema that cannot be read: /properties -> ok: fine",
         ),
         (
             "a reference elsewhere",
             lists(schema(
                 json!({"type": "object", "properties": {"x": {"$ref": "http://169.254.169.254/s.json"}}}),
             )),
-            "s_a | its tool \"bad\" is left out: its schema refers to \"http://169.254.169.254/s.json\", which is not in it -> ok: fine",
+            "s_bad s_a | its tool \"bad\" is offered without parts of its schema that cannot be read: /properties/x/$ref -> ok: fine",
         ),
         (
             "a bomb of references",
