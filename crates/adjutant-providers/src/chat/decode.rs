@@ -194,8 +194,9 @@ impl Decoder {
         if !alone && !matches!(self.tags, Tags::Text) {
             self.settle_tags(out)?;
         }
+        let known = self.calls.len();
         for call in delta.tool_calls.iter_mut() {
-            self.call(call, out)?;
+            self.call(call, known, out)?;
         }
         if let Some(function) = delta.function_call.filter(|_| alone).and_then(function) {
             let mut call = CallDelta {
@@ -203,7 +204,7 @@ impl Decoder {
                 function: Some(function),
                 ..CallDelta::default()
             };
-            self.call(&mut call, out)?;
+            self.call(&mut call, self.calls.len(), out)?;
         }
         Ok(())
     }

@@ -37,9 +37,11 @@ struct Piece<'a> {
 }
 
 impl Decoder {
+    /// Takes a piece of a call; the calls from `known` on were opened by the same delta.
     pub(super) fn call(
         &mut self,
         delta: &mut CallDelta<'_>,
+        known: usize,
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
         let function = delta.function.take().unwrap_or_default();
@@ -51,7 +53,11 @@ impl Decoder {
             name: name.as_deref(),
             args: function.arguments.as_deref().unwrap_or_default(),
         };
-        let at = match self.find(piece) {
+        let found = self.find(piece).filter(|at| {
+            // One delta does not repeat a call: what looks like it is another call with the same arguments.
+            *at < known || !self.calls[*at].is_repeated_by(&piece)
+        });
+        let at = match found {
             Some(at) => at,
             None if self.calls.len() == MAX_CALLS => {
                 return Err(protocol("the reply has more than 4,096 calls"));
@@ -232,12 +238,22 @@ impl OpenCall {
             .as_ref()
             .is_some_and(|(_, it)| it.as_str() == name);
         let has_same_id = piece.id.is_some() && self.wire_id.as_deref() == piece.id;
-        let is_known = if is_object(self.args.as_str()) {
-            self.args.as_str() == piece.args || has_same_id && piece.args.trim().is_empty()
+        let has_other_id = !has_same_id && piece.id.is_some() && self.wire_id.is_some();
+        let has_other_index = piece.index.is_some() && piece.index != self.index;
+        let is_known = if self.is_repeated_by(piece) {
+            // Two ids or two numbers are two calls, even with the same arguments.
+            !has_other_id && !has_other_index
+        } else if is_object(self.args.as_str()) {
+            has_same_id && piece.args.trim().is_empty()
         } else {
             !self.args.is_empty() && !is_beginning(piece.args)
         };
         is_same_name && is_known
+    }
+
+    /// True if a piece with a name holds all arguments of this call.
+    fn is_repeated_by(&self, piece: &Piece<'_>) -> bool {
+        piece.name.is_some() && is_object(self.args.as_str()) && self.args.as_str() == piece.args
     }
 }
 

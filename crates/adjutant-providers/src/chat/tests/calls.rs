@@ -9,7 +9,7 @@ use crate::{
     blocks::CallIdSeed, chat::decode::Decoder, dialect::Dialect, driver::Decode, sse::Frame,
 };
 
-/// Decodes pieces of calls, one an event: the name, the arguments and the id of each call.
+/// Decodes pieces of calls, one (or a list) an event: the name, the arguments and the id of each call.
 fn calls(pieces: &[Value]) -> Result<Vec<(String, String, String)>, String> {
     let seed = CallIdSeed {
         turn: 1,
@@ -24,7 +24,11 @@ fn calls(pieces: &[Value]) -> Result<Vec<(String, String, String)>, String> {
     let stop = json!({"index": 0, "delta": {}, "finish_reason": "tool_calls"});
     let choices = pieces
         .iter()
-        .map(|piece| json!({"index": 0, "delta": {"tool_calls": [piece]}}))
+        .map(|piece| match piece {
+            Value::Array(pieces) => pieces.clone(),
+            piece => vec![piece.clone()],
+        })
+        .map(|pieces| json!({"index": 0, "delta": {"tool_calls": pieces}}))
         .chain([stop]);
     for choice in choices {
         let data = json!({"choices": [choice]}).to_string();
@@ -259,6 +263,30 @@ fn calls_are_told_apart_when_servers_number_them_in_their_own_way() {
                 piece(json!(1), n(), n(), json!(r#"{"b":2}"#)),
             ],
             two("c", "c"),
+        ),
+        (
+            "equal calls with two ids",
+            vec![
+                piece(json!(0), json!("c1"), json!("read"), json!(r#"{"a":1}"#)),
+                piece(json!(0), json!("c2"), json!("read"), json!(r#"{"a":1}"#)),
+            ],
+            vec![("read", r#"{"a":1}"#, "c1"), ("read", r#"{"a":1}"#, "c2")],
+        ),
+        (
+            "equal calls with two numbers",
+            vec![
+                piece(json!(0), n(), json!("read"), json!(r#"{"a":1}"#)),
+                piece(json!(1), n(), json!("read"), json!(r#"{"a":1}"#)),
+            ],
+            vec![("read", r#"{"a":1}"#, "-"), ("read", r#"{"a":1}"#, "-")],
+        ),
+        (
+            "equal calls in one delta",
+            vec![json!([
+                piece(n(), n(), json!("read"), json!(r#"{"a":1}"#)),
+                piece(n(), n(), json!("read"), json!(r#"{"a":1}"#)),
+            ])],
+            vec![("read", r#"{"a":1}"#, "-"), ("read", r#"{"a":1}"#, "-")],
         ),
         (
             "calls without arguments",
