@@ -323,7 +323,6 @@ fn of_status(status: u16) -> Option<ErrorKind> {
         300..=399 | 404 | 405 => Some(ErrorKind::Config),
         408 | 504 => Some(ErrorKind::Timeout),
         409 | 425 => Some(ErrorKind::Overloaded),
-        413 => Some(ErrorKind::Overflow),
         429 => Some(ErrorKind::RateLimited),
         400..=499 => Some(ErrorKind::Invalid),
         500..=599 => Some(ErrorKind::Overloaded),

@@ -172,7 +172,7 @@ struct Driver<W: Driven> {
     out: VecDeque<Chunk>,
     /// The content of `Start`, until it has been emitted.
     start: Option<Start>,
-    /// The request, until it is accepted.
+    /// The request, until its answer has content.
     request: Option<Request>,
     /// The changes to the request after it was refused.
     remedies: Vec<Warning>,
@@ -481,17 +481,11 @@ impl<W: Driven> Driver<W> {
             return Poll::Ready(());
         }
         self.request_id = crate::limits::request_id(&parts.headers);
-        let content_type = parts
-            .headers
-            .get(http::header::CONTENT_TYPE)
-            .map(http::HeaderValue::as_bytes);
-        // Servers and proxies send events under other types: the first byte of the body decides.
-        let is_page = content_type.is_some_and(|it| it.starts_with(b"text/html"));
-        if !parts.status.is_success() || is_page {
+        if !parts.status.is_success() {
             self.state = State::Refused(body, Box::new(Refused::new(&parts)));
             self.stay_alive();
         } else {
-            self.request = None;
+            // Servers and proxies send events under other types: the first byte of the body decides, not its type.
             if let Some(start) = &mut self.start {
                 *start.limits = crate::limits::rate_limits(&parts.headers);
             }
@@ -564,6 +558,9 @@ impl<W: Driven> Driver<W> {
         let awaits_usage = is_whole && decoder.awaits_usage();
         let (now, timeouts) = (Instant::now(), self.wire.endpoint().timeouts());
         if !is_silent {
+            if self.request.is_some() && self.out.iter().any(is_content) {
+                self.request = None;
+            }
             self.clock.silent_since = now;
             self.clock.reported = now;
         }
@@ -689,11 +686,10 @@ impl<W: Driven> Driver<W> {
             }
         }
         let error = refused.into_error(self.wire.info(), self.wire.endpoint(), &self.secrets);
-        let Some(request) = self.request.take() else {
-            return self.fail(error);
-        };
         if self.remedies.len() < MAX_REMEDIES
-            && let Some(remedy) = self.wire.remedy(&request, &error)
+            && let Some(request) = &self.request
+            && let Some(remedy) = self.wire.remedy(request, &error)
+            && let Some(request) = self.request.take()
         {
             if let Some(watch) = self.watch.take() {
                 watch.ended(Some(&error));
@@ -702,8 +698,6 @@ impl<W: Driven> Driver<W> {
             self.submit(request);
             return Poll::Ready(());
         }
-        let body = || self.wire.encode(&request).body.to_vec();
-        let error = refused::mark(error, &request, body);
         self.fail(error)
     }
 
@@ -743,6 +737,15 @@ impl<W: Driven> Driver<W> {
         let error = match (&self.request_id, error.details().request_id.as_deref()) {
             (Some(id), None) => error.with(|it| it.request_id = Some(Arc::clone(id))),
             _ => error,
+        };
+        let request = self.request.take();
+        let error = match request.filter(|_| !self.out.iter().any(is_content)) {
+            // Some servers accept a request and refuse its media in the first event.
+            Some(request) => {
+                let body = || self.wire.encode(&request).body.to_vec();
+                refused::mark(error, &request, body)
+            }
+            None => error,
         };
         if let Some(decoder) = self.decoder.as_mut().filter(|_| self.read) {
             decoder.cut(&mut self.out);
@@ -868,6 +871,11 @@ fn documents(body: &str) -> Vec<&str> {
         .into_iter::<&RawValue>()
         .map_while(|document| document.ok().map(RawValue::get))
         .collect()
+}
+
+/// True if a chunk is a part of the reply itself.
+fn is_content(chunk: &Chunk) -> bool {
+    matches!(chunk, Chunk::Open { .. } | Chunk::Close { .. })
 }
 
 /// A limit beyond the end of the clock is a year.

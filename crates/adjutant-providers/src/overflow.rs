@@ -112,6 +112,10 @@ const NO_OVERFLOW: &[&str] = &[
 ];
 /// Texts about a rate of tokens; of a single request that no rate allows (413) they mean an overflow.
 const RATE: &[&str] = &["per min", "per day", "please wait"];
+/// Texts of a 413 that concern the conversation. Without them a gateway refused the size of the body.
+///
+/// Source: Groq's "Request too large for model … on tokens per minute", console.groq.com/docs/rate-limits, 2026-11.
+const CONVERSATION: &[&str] = &["token", "context", "prompt", "message", "requested"];
 
 /// True if a refusal means that the request was too long; `text` is in lower case.
 pub(crate) fn is_overflow(status: Option<u16>, text: &str, codes: &[String]) -> bool {
@@ -120,7 +124,7 @@ pub(crate) fn is_overflow(status: Option<u16>, text: &str, codes: &[String]) -> 
         return false;
     }
     let signs = match status {
-        Some(413) => return true,
+        Some(413) if has(CONVERSATION) => return true,
         Some(401..=403 | 404 | 408 | 429 | 504) => return false,
         // A server that fails may name the context window in passing.
         Some(500..) => &OVERFLOW[..OVERFLOW.len() - VAGUE],

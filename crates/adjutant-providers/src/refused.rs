@@ -61,7 +61,9 @@ pub(crate) fn mark(error: Error, request: &Request, body: impl FnOnce() -> Vec<u
         Some(path) => find(request, &path, &body()),
         None => Vec::new(),
     };
-    if named.is_empty() && (!has(&MEDIA) || has(&OTHERS)) {
+    // Gateways refuse a body that is too large without a name; media are mostly the largest part of it.
+    let is_about_media = error.details().status == Some(413) || has(&MEDIA) && !has(&OTHERS);
+    if named.is_empty() && !is_about_media {
         return error;
     }
     error.with(|details| {

@@ -55,7 +55,19 @@ fn kind_is_overflow_when_a_vendor_says_so() {
         r#"{"type":"error","error":{"type":"request_too_large","message":"x"}}"#,
         ErrorKind::Overflow,
     );
-    check(413, "<html>", ErrorKind::Overflow);
+    check(413, "", ErrorKind::Overflow);
+    for body in [
+        "<html><title>413 Request Entity Too Large</title></html>",
+        r#"{"error":{"message":"Payload Too Large"}}"#,
+        r#"{"error":{"message":"request entity too large","type":"invalid_request_error"}}"#,
+    ] {
+        check(413, body, ErrorKind::Invalid);
+        assert!(
+            !Refusal::of_body(413, body)
+                .into_error("x", body)
+                .is_retryable()
+        );
+    }
     check(400, "", ErrorKind::Overflow);
 }
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use adjutant_llm::{Error, ErrorKind, Overflow, Request, complete};
+use adjutant_llm::{
+    Content, Error, ErrorKind, Image, Overflow, RefusedMedia, Request, Source, Transcript,
+    UserMessage, complete,
+};
 
 use crate::server::{Answer, Nobody, WIRES, events, fixture, model, next, serve, status};
 
@@ -253,6 +256,89 @@ async fn success_is_an_error_when_it_says_one() {
                 "{error}"
             );
         }
+    }
+}
+
+/// Returns a request with an image.
+fn request_with_image() -> Request {
+    let image = Image {
+        media_type: "image/png".into(),
+        source: Source::Base64 {
+            data: "AAAA".into(),
+        },
+    };
+    let message = UserMessage::from(vec![Content::text("look"), Content::Image(image)]);
+    Request::of(Transcript::from_iter([message.into()]))
+}
+
+#[tokio::test]
+async fn media_are_refused_when_the_stream_or_a_gateway_says_so() {
+    let event = |data: &str| events(&format!("data: {data}\n\n"));
+    let named = |event: &str, data: &str| events(&format!("event: {event}\ndata: {data}\n\n"));
+    let page = || {
+        status(
+            "413 Too Large",
+            "content-type: text/html\r\n",
+            "<html>413</html>",
+        )
+    };
+    let start = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\
+                 \"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n";
+    let error = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Could not process image"}}"#;
+    let table = [
+        (
+            "anthropic",
+            events(&format!("{start}event: error\ndata: {error}\n\n")),
+        ),
+        (
+            "openai",
+            named(
+                "response.failed",
+                r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"image_parse_error","message":"not a valid image"}}}"#,
+            ),
+        ),
+        (
+            "openai",
+            named(
+                "error",
+                r#"{"type":"error","code":"invalid_image","message":"Invalid image in input"}"#,
+            ),
+        ),
+        (
+            "gemini",
+            event(
+                r#"{"error":{"code":400,"message":"Unable to process input image.","status":"INVALID_ARGUMENT"}}"#,
+            ),
+        ),
+        (
+            "chat",
+            event(r#"{"error":{"message":"Invalid image data","type":"invalid_request_error"}}"#),
+        ),
+        ("anthropic", page()),
+        ("openai", page()),
+        ("gemini", page()),
+        ("chat", page()),
+    ];
+    for (wire, answer) in table {
+        let server = serve(vec![answer]).await;
+        let base = model(wire, &server.base_url, "k", Nobody);
+        let error = complete(&*base, request_with_image())
+            .await
+            .expect_err("it is refused");
+        let refused = error.details().refused.clone();
+        assert_eq!(refused, Some(RefusedMedia::default()), "{wire}: {error}");
+        assert!(!error.is_retryable(), "{wire}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn events_are_read_when_their_type_is_that_of_a_page() {
+    for wire in WIRES {
+        let body = fixture(wire, "text");
+        let server = serve(vec![status("200 OK", "content-type: text/html\r\n", &body)]).await;
+        let model = model(wire, &server.base_url, "k", Nobody);
+        let reply = complete(&*model, Request::new().user("hi")).await;
+        assert!(reply.is_ok(), "{wire}: {reply:?}");
     }
 }
 
