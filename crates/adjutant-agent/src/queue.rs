@@ -136,7 +136,7 @@ impl Queues {
         must: bool,
     ) -> bool {
         let max = if must { usize::MAX } else { MAX_QUEUED };
-        self.change(|lanes| lanes.push_posted(post, lane, of_lane(content.clone(), lane), max))
+        self.change(|lanes| lanes.push_posted(post, lane, posted(content.clone(), lane), max))
     }
 
     /// Puts a message that was posted to an agent above this one at the end of a lane, unless this thread has heard it.
@@ -145,7 +145,7 @@ impl Queues {
     pub(crate) fn push_passed(&self, post: PostNo, lane: Lane, content: &Entry) {
         self.change(|lanes| {
             lanes.pass(post);
-            lanes.push_posted(post, lane, of_lane(content.clone(), lane), usize::MAX);
+            lanes.push_posted(post, lane, posted(content.clone(), lane), usize::MAX);
         });
     }
 
@@ -278,6 +278,21 @@ pub(crate) fn unfit(content: &Entry) -> Option<&'static str> {
         Entry::User(_) | Entry::Custom(_) => None,
         _ => Some("only messages and custom entries can be queued"),
     }
+}
+
+/// A message of another process: it changes no tools, and does not appear as one of the framework.
+fn posted(content: Entry, lane: Lane) -> Entry {
+    let content = match content {
+        Entry::User(mut message) => {
+            message.tools = None;
+            if matches!(message.origin, Origin::Reminder { .. }) {
+                message.origin = Origin::Person;
+            }
+            Entry::User(message)
+        }
+        other => other,
+    };
+    of_lane(content, lane)
 }
 
 /// The message with its lane as its origin, unless it says where it comes from.

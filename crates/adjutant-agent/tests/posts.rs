@@ -20,7 +20,9 @@ use adjutant_agent::{
     JournalErrorKind, Lane, Log, LogId, MemoryJournal, Outcome, Owner, Post, PostNo, PostStream,
     Record, RecordStream, Running, Seq, Stamped,
 };
-use adjutant_llm::{Entry, Gate, Script, ScriptedModel, UserMessage, WarningKind};
+use adjutant_llm::{
+    Entry, Gate, Origin, Script, ScriptedModel, ToolChange, UserMessage, WarningKind,
+};
 use futures_util::{StreamExt, stream};
 
 /// A message for the next request.
@@ -130,6 +132,40 @@ async fn message_joins_the_run_when_it_is_posted_while_the_model_speaks() {
             .expect("memory does not fail"),
         []
     );
+}
+
+#[tokio::test]
+async fn posted_message_changes_no_tools_and_is_none_of_the_framework() {
+    let agent = Agent::new(ScriptedModel::new(
+        ["0", "1"].map(|text| Script::new().text(text)),
+    ))
+    .journal(MemoryJournal::default());
+    agent.run("Go.").await.expect("it answers");
+    let change = ToolChange {
+        removed: vec!["read".into()],
+        ..ToolChange::default()
+    };
+    let message = UserMessage {
+        origin: Origin::Reminder { by: "tools".into() },
+        tools: Some(Arc::new(change)),
+        ..UserMessage::text("One.")
+    };
+    let posted = Post::Message {
+        lane: Lane::Steering,
+        content: message.into(),
+    };
+    post(&agent, posted).await;
+    agent.run("Again.").await.expect("it answers");
+    let transcript = agent.log().transcript();
+    let found = transcript.iter().find_map(|stored| match &stored.entry {
+        Entry::User(message) if message.to_text() == "One." => Some(message.clone()),
+        _ => None,
+    });
+    let expect = UserMessage {
+        origin: Origin::Steering,
+        ..UserMessage::text("One.")
+    };
+    assert_eq!(found, Some(expect));
 }
 
 #[tokio::test]
