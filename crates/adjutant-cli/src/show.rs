@@ -336,11 +336,11 @@ impl Show {
     }
 }
 
-/// A warning for a person. That a model is less than it seems speaks for itself.
+/// Returns the line of a warning. A message of the offline model opens with its name instead of a severity.
 pub(crate) fn of_warning(warning: &Warning) -> String {
     let text = plain::line(&warning.message);
     match warning.kind {
-        WarningKind::Degraded => text,
+        WarningKind::Degraded if text.starts_with("offline") => text,
         WarningKind::FellBack => format!("warning: {text}; another model is asked"),
         _ => format!("warning: {text}"),
     }

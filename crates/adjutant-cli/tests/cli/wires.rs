@@ -154,7 +154,7 @@ fn cost_is_unknown_when_the_model_is_not_in_the_catalogue() {
     seen(command).check(
         0,
         "Hello.\n",
-        "the catalogue does not list openai/other, and its server did not report its limits: the context window is unknown\n\
+        "warning: the catalogue does not list openai/other, and its server did not report its limits: the context window is unknown\n\
          turns 1, calls 0, tokens 1,000 in / 50 out, cost unknown\n",
     );
 }
