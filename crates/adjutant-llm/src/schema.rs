@@ -158,8 +158,8 @@ fn build(schema: Value, place: &str, draft: Draft) -> Result<(Schemas, SchemaInd
     Ok((schemas, root))
 }
 
-/// Compiles a schema that is none of the draft that it names, or of 2020-12: many programs write older drafts without a
-/// name, or name an address that is no draft.
+/// Compiles a schema that does not fit the draft that it names, or 2020-12 if it names none. Many programs write older
+/// drafts without `$schema`, or an unknown address in it.
 #[cold]
 fn build_by_older(schema: &Value, place: &str) -> Option<(Schemas, SchemaIndex)> {
     let mut schema = schema.clone();

@@ -1,4 +1,4 @@
-//! Schemas of tools as servers write them: parts that are no JSON schema are removed, so that the tool can be offered. Pure.
+//! Schemas of tools as servers write them. Parts that cannot be read are removed, so that the tool can be offered. Pure.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -39,7 +39,7 @@ pub(crate) struct InputSchema<'a> {
 }
 
 impl<'a> InputSchema<'a> {
-    /// Removes what is no JSON schema from a schema that is no deeper than the caller allows.
+    /// Removes the parts that cannot be read. The caller limits the depth of the schema.
     ///
     /// # Errors
     /// The reason, if it is not the schema of an object.
@@ -154,7 +154,7 @@ impl Remover<'_> {
 
 /// True if a member of a schema can be read.
 fn is_valid(name: &str, value: &Value) -> bool {
-    // An unknown draft is no draft, and the schema is read without.
+    // A schema that names an unknown draft is read by the newest draft that it fits.
     name == "$schema" || Schema::compile(Arc::new(json!({ name: value }))).is_ok()
 }
 

@@ -105,7 +105,7 @@ fn split(pattern: &str) -> Option<Vec<Part>> {
     Some(parts)
 }
 
-/// The part of a pattern, if it looks nowhere and refers to no group: groups are numbered anew.
+/// Returns the part of a pattern if it contains neither lookaround nor references to groups, which are renumbered.
 fn checked(part: &str) -> Option<&str> {
     let refers = |pair: &[u8]| pair[0] == b'\\' && (b'1'..=b'9').contains(&pair[1]);
     let is_known = !UNKNOWN.iter().any(|it| part.contains(it));
