@@ -1,4 +1,4 @@
-//! The tool `ask_user`: a question of the model to whoever watches over the run.
+//! The tool `ask_user`: a question of the model to the user.
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ const KEY: &str = "answer";
 
 /// The toolbox `ask_user`: a tool of the same name, which is resumable: the run may wait for days.
 ///
-/// The answer is a text; one of the options if the model names some. Who has none declines, in words of their own.
+/// The answer is a text, or one of the options if the model provides some. A user without a suitable option declines
+/// with a text.
 pub fn ask_user() -> Tools {
     Tools::new("ask_user").tool(AskUser)
 }

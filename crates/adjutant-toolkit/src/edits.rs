@@ -1,4 +1,4 @@
-//! Tools that change the files below one folder. How a change is written is in `change.rs`.
+//! Tools that change the files below one folder. The writing of a change is in `change.rs`.
 
 mod patch;
 mod replace;
@@ -20,36 +20,36 @@ use crate::{
     undo::Undo,
 };
 
-/// The largest number of bytes of a difference that the model and people are shown.
+/// The largest number of bytes of a diff in a result.
 const MAX_DIFF: usize = 16 * 1024;
 /// The largest number of files that one patch may change.
 const MAX_FILES: usize = 200;
 
 /// Tools that change the files of a [`Files`]: `write_file`, `edit_file`, `apply_patch`, `delete_file`, `move_file`.
 ///
-/// Nothing outside the folder is written, nor `.git`, nor `.adjutant`, nor through a link: what is changed is what was named.
-/// A file that is there must have been read as it is, by `read_file` of the same `Files`, or in the conversation of the call, by
-/// whatever process: what somebody else changed since is not written over, moved or deleted. Files are replaced whole, so that
-/// nobody sees half of one; permissions, line ends, marks of byte order and UTF-16 are kept. A file with several names keeps its old
-/// text under the others. 8 MiB at most.
+/// Nothing is written outside of the folder, in `.git`, in `.adjutant`, or through a link: only the named path is
+/// changed. An existing file must have been read in its current state, by `read_file` of the same `Files`, or in the
+/// conversation of the call by any process: changes by others are never overwritten, moved or deleted. Files are
+/// replaced as a whole, so that readers never see a partial one; permissions, line ends, byte order marks and UTF-16
+/// are kept. A file with several names keeps its old text under the others. 8 MiB at most.
 #[derive(Debug, Clone)]
 pub struct Edits {
     files: Files,
     undo: Option<Undo>,
-    /// One change at a time: what was looked at is what is written.
+    /// One change at a time: the checked file is the written one.
     turn: Arc<Mutex<()>>,
 }
 
-/// The files, and what is known of them: from this process and from the conversation.
+/// The files, and their known states: from this process and from the conversation.
 struct KnownFiles {
     files: Files,
     conversation: Option<Arc<Conversation>>,
 }
 
-/// What a tool has in mind.
+/// The planned edit of a tool.
 struct PlannedEdit {
     changes: Vec<Change>,
-    /// What it says when that is done.
+    /// The text of the result.
     said: String,
 }
 
@@ -63,7 +63,7 @@ impl Edits {
         }
     }
 
-    /// Keeps what is changed as it was, so that it can be put back.
+    /// Saves the previous state of changed files, so that it can be restored.
     #[must_use]
     pub fn undo(self, undo: Undo) -> Self {
         Self {
@@ -171,7 +171,7 @@ impl PlannedEdit {
 }
 
 impl Change {
-    /// The difference in the form of `diff -u`; nothing for what is no text.
+    /// The difference in the form of `diff -u`; empty for binary content.
     fn differences(&self, diff: &mut String) {
         let text = |bytes: Option<&Vec<u8>>| match bytes {
             None => Some(String::new()),
@@ -213,13 +213,14 @@ impl Change {
 }
 
 impl KnownFiles {
-    /// Looks at a file before it is changed. One that is there must be as it was read, if it must have been read.
+    /// Checks a file before it is changed. An existing one must be unchanged since it was read, if it must have been
+    /// read.
     fn before(&self, asked: &str, must: MustBe) -> Result<(PathBuf, Option<Present>), ToolError> {
         let path = place(self.files.root(), asked)?;
         let before = current(&self.files, &path)?;
         if let Some(before) = &before {
             let asked = show::quoted(asked);
-            // Another process may have gone on with the conversation since this one read the file, or read it for it.
+            // Another process may have continued the conversation since this one read the file, or read it instead.
             let told = || seen::told(self.conversation.as_ref()?, &path);
             let is_known = |digest: &Digest| *digest == before.digest;
             let seen = self.files.was_seen(&path);
@@ -242,7 +243,7 @@ impl KnownFiles {
     }
 }
 
-/// Whether a file that is there must have been read.
+/// Whether an existing file must have been read.
 #[derive(Debug, Clone, Copy)]
 enum MustBe {
     Read,

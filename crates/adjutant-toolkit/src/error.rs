@@ -1,4 +1,4 @@
-//! The one error of this crate: why a toolbox could not be made. What a tool fails with is a `ToolError`.
+//! The error of this crate: a toolbox could not be created. A tool's failure is a `ToolError`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,17 +13,17 @@ pub struct Error {
     source: Option<Cause>,
 }
 
-/// The kinds of errors, by what a caller can do about them.
+/// The kinds of errors, by the caller's possible reaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The root is no directory, or cannot be opened: name another one.
     Root,
-    /// A rule or a mode cannot be read: the message tells which line, and how rules are written.
+    /// A rule or a mode is invalid: the message contains the line and the syntax.
     Rule,
-    /// A host of a list cannot be read: the message tells which, and how hosts are written.
+    /// A host in a list is invalid: the message contains it and the syntax.
     Host,
-    /// Files cannot be put back, or copied: the message tells which, and why.
+    /// Files cannot be restored or copied: the message contains the file and the reason.
     Undo,
 }
 
@@ -41,12 +41,12 @@ impl Error {
         self
     }
 
-    /// Returns the kind of the error, which tells what a caller can do about it.
+    /// Returns the kind of the error, by the caller's possible reaction.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Returns the text that tells what was attempted and with what.
+    /// Returns the operation and its subject.
     pub fn message(&self) -> &str {
         &self.message
     }

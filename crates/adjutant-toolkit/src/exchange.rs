@@ -1,7 +1,7 @@
-//! A new file takes the place of another in one step that says what was there: what somebody else puts there at the same moment
-//! comes out, and goes back.
+//! A new file replaces another in one step that returns the previous one: a file that another process put there at
+//! the same moment is found, and put back.
 //!
-//! Who holds the old file open and writes into it in that moment is not seen: no system tells that.
+//! A process that has the old file open and writes to it at that moment is not detected: no system reports that.
 
 use std::{
     io::{self, Read},
@@ -16,7 +16,7 @@ use crate::{
     files::{MAX_FILE, open_regular},
 };
 
-/// The most times that something is put back which somebody else replaces at the same time.
+/// The largest number of attempts to put back a file that others replace at the same time.
 const ROUNDS: usize = 100;
 
 /// The way in which a name is given.
@@ -24,17 +24,18 @@ const ROUNDS: usize = 100;
 enum Rename {
     /// To a place where nothing is.
     New,
-    /// Both names exchange what they stand for.
+    /// Both names are exchanged.
     Exchange,
 }
 
-/// Gives a file, which stands beside its place under a name of its own, the place of what is expected there. False, and the place is
-/// as it was, if something else is there. The file is not beside its place any more then.
+/// Moves a file, which is next to its destination under another name, to the destination if that has the expected
+/// content. Returns false, with the destination unchanged, if it has other content. The temporary file is gone
+/// afterwards.
 ///
-/// Where the system cannot do that in one step, the place is looked at first.
+/// If the system cannot do that in one step, the destination is checked first.
 ///
 /// # Errors
-/// If it cannot be moved. What somebody else wrote is never removed.
+/// If it cannot be moved. Files of others are never removed.
 pub(crate) fn take_place(
     dir: &Dir,
     beside: &Path,
@@ -74,7 +75,8 @@ pub(crate) fn take_place(
     placed
 }
 
-/// Looks at what came out of a place. If that is not what was expected it goes back, and what comes out then is ours.
+/// Checks the file that was replaced. If it is not the expected one it is put back, and the file that this replaces
+/// should be ours.
 fn settle(
     dir: &Dir,
     (beside, own): (&Path, Option<Seen>),
@@ -85,11 +87,11 @@ fn settle(
     if is(out.as_ref(), expected) {
         return dir.remove_file(beside).map(|()| true);
     }
-    // What is at the place, as far as is known: if something else comes out of it, that is newer, and goes back in its turn.
+    // The known content of the destination: if another file is replaced there, it is newer, and is put back in turn.
     let mut at_place = own;
     for _ in 0..ROUNDS {
         match rename(dir, beside, name, Rename::Exchange) {
-            // Somebody removed what stood there: what was there before is given back rather than lost.
+            // The destination was removed by another process: the previous file is restored rather than lost.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return put_back(dir, beside, name);
             }
@@ -104,10 +106,10 @@ fn settle(
     Err(kept(beside))
 }
 
-/// Takes what is expected out of its place and removes it. False, and it is as it was, if something else is there.
+/// Removes the expected file. Returns false, with the file unchanged, if it has other content.
 ///
 /// # Errors
-/// If it cannot be moved. What somebody else wrote is never removed.
+/// If it cannot be moved. Files of others are never removed.
 pub(crate) fn take_out(
     dir: &Dir,
     beside: &Path,
@@ -132,7 +134,7 @@ pub(crate) fn take_out(
     }
 }
 
-/// Gives what came out of a place its name again; what it is called if another is there by now.
+/// Restores the name of a removed file; the error contains its temporary name if the name is in use again.
 fn put_back(dir: &Dir, beside: &Path, name: &Path) -> io::Result<bool> {
     match rename(dir, beside, name, Rename::New) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(kept(beside)),
@@ -147,15 +149,15 @@ fn kept(beside: &Path) -> io::Error {
     ))
 }
 
-/// What stands under a name.
+/// The content under a name.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     id: (u64, u64),
-    /// None if it is no regular file, or too large for one that is changed.
+    /// `None` if it is not a regular file, or too large for a changed one.
     digest: Option<Digest>,
 }
 
-/// True if this is what is expected: a file with these bytes, or nothing.
+/// True if this is the expected state: a file with these bytes, or no file.
 fn is(seen: Option<&Seen>, expected: Option<&Digest>) -> bool {
     seen.map(|seen| seen.digest.as_ref()) == expected.map(Some)
 }

@@ -1,4 +1,4 @@
-//! Read-only tools for the files below one folder. What they may open is decided in `root.rs` alone.
+//! Read-only tools for the files below one folder. The permitted paths are decided only in `root.rs`.
 
 pub(crate) mod copy;
 mod glob;
@@ -42,10 +42,10 @@ pub(crate) const MAX_FILE: u64 = 8 * 1024 * 1024;
 
 /// A folder whose files may be listed, read and searched, and which nothing leads out of; cheap to clone.
 ///
-/// Every path is opened beneath a handle of the folder: `..`, absolute paths and links that lead out are refused, also
-/// when a link is swapped in while a tool works. Links that stay inside are followed when named, never while walking.
-/// What `.gitignore` and `.ignore` name is left out of lists and searches, hidden files too; `.git` is never shown,
-/// and neither is `.adjutant/run`, where agents are kept with what lets their callers in.
+/// Every path is opened relative to a handle of the folder: `..`, absolute paths and links that lead out are refused,
+/// also if a link is created while a tool works. Links that stay inside are followed when named, never while walking.
+/// Paths that `.gitignore` and `.ignore` name, and hidden files, are omitted from lists and searches. `.git` is
+/// always hidden, and so is `.adjutant/run`, which contains agents and their access tokens.
 #[derive(Debug, Clone)]
 pub struct Files {
     root: Root,
@@ -78,7 +78,7 @@ impl Files {
         })
     }
 
-    /// Does not show this folder and what is below it; nothing changes if it is not below the root.
+    /// Hides this folder and everything below it; no effect if it is not below the root.
     ///
     /// # Errors
     /// `Root` if it cannot be found, or if the root is in it: nothing would be left.
@@ -107,7 +107,8 @@ impl Files {
         })
     }
 
-    /// Reads and writes texts where they are open, as in an editor: what is not saved there counts as what is there.
+    /// Reads and writes texts in the program that has them open, such as an editor: its unsaved changes count as the
+    /// content.
     #[must_use]
     pub fn lent_by(self, texts: Arc<dyn TextFiles>) -> Self {
         Self {
@@ -137,7 +138,7 @@ impl Files {
         &self.path
     }
 
-    /// Whoever has texts open.
+    /// The programs with open texts.
     pub(crate) fn texts(&self) -> &Texts {
         &self.texts
     }

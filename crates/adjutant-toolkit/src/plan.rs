@@ -1,4 +1,4 @@
-//! The tool `update_plan`: a list of steps that is shown, and kept in the log of the run.
+//! The tool `update_plan`: a list of steps that is displayed, and kept in the log of the run.
 
 use adjutant_llm::{CallResult, Content};
 use adjutant_tool::{
@@ -12,15 +12,15 @@ use crate::files::{show, work};
 
 /// The largest number of steps of a plan.
 const MAX_STEPS: usize = 50;
-/// The largest number of characters of a step; all steps together stay below what a note may hold.
+/// The largest number of characters of a step; all steps together stay below the limit of a note.
 const MAX_STEP: usize = 300;
 /// The kind of the note that keeps a plan.
 const KIND: &str = "plan";
 
-/// A list of steps that an agent makes, and goes through before the eyes of whoever watches.
+/// A list of steps that an agent makes and works through, visible to observers.
 ///
-/// Each call replaces the list. It is shown as progress, with the steps as details, and noted in the log as `plan`; the
-/// newest note is the plan. Nothing is kept outside the log.
+/// Each call replaces the list. It is reported as progress, with the steps as details, and written to the log as the
+/// note `plan`; the newest note is the plan. There is no other state.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Plan {}
 

@@ -1,4 +1,4 @@
-//! Which addresses are everybody's: the others belong to this machine, to its networks, or to nobody.
+//! Public addresses: all others belong to this machine, to local networks, or are unassigned.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -22,7 +22,7 @@ const V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(224, 0, 0, 0), 4),
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
-/// The networks below 2000::/3 that are not everybody's; of what is outside of it, nothing is.
+/// The networks below 2000::/3 that are not public; all addresses outside of it are not public either.
 ///
 /// Source: the IANA registry of special-purpose addresses of version 6; 2002::/16 would lead to any address of version 4.
 const V6: [(Ipv6Addr, u32); 4] = [
@@ -31,7 +31,7 @@ const V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
-/// What a network that speaks version 6 alone puts before an address of version 4 (RFC 6052).
+/// The prefix of IPv4 addresses in IPv6-only networks (RFC 6052).
 const NAT64: Ipv6Addr = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0);
 
 /// True if an address is everybody's.

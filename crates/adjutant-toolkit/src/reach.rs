@@ -1,5 +1,5 @@
-//! How servers of others are reached, pages as well as those of MCP and A2A: one client, one TLS, and which addresses a name may
-//! lead to. Models are asked by the driver of `adjutant-providers`.
+//! How external servers are reached, both pages and MCP and A2A servers: one client, one TLS, and the permitted
+//! addresses of a name. Models are called by the driver of `adjutant-providers`.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -46,7 +46,7 @@ pub fn builder() -> Result<ClientBuilder, Cause> {
         .redirect(Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
-        // A server may close what it answered on without a word, and what was sent is not sent again.
+        // A server may close an answered connection without notice, and requests are not repeated.
         .pool_max_idle_per_host(0)
         .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")));
     Ok(builder)
@@ -62,12 +62,12 @@ pub fn direct(builder: ClientBuilder, server: &Url) -> ClientBuilder {
     if is_here { builder.no_proxy() } else { builder }
 }
 
-/// Resolves names to addresses that everybody has, and to no others; what it gives is what is connected to.
+/// Resolves names to public addresses only; the connection uses the returned addresses.
 #[derive(Debug, Clone)]
 pub struct PublicOnly {
-    /// The hosts that may have any address, or `*.` and what stands above them.
+    /// The hosts that may have any address, or `*.` and a parent domain.
     pub allowed: Arc<[String]>,
-    /// What can be done about an address that is not everybody's.
+    /// The hint for an address that is not public.
     pub hint: &'static str,
 }
 
@@ -84,7 +84,7 @@ impl PublicOnly {
     /// Fails if a host that may not has an address that is not everybody's.
     ///
     /// # Errors
-    /// Where it is.
+    /// The location of the error.
     pub fn judge(&self, host: &str, address: IpAddr) -> Result<(), PrivateAddress> {
         match is_public(address) || self.allowed.iter().any(|pattern| fits_host(pattern, host)) {
             true => Ok(()),

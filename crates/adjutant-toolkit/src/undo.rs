@@ -20,9 +20,9 @@ use crate::{
 /// The largest number of bytes that one folder keeps.
 const MAX_KEPT: u64 = 4 * 1024 * 1024 * 1024;
 
-/// Keeps files as they were before an agent changed them, each under its digest, in a folder of its own.
+/// Saves files in a separate folder before an agent changes them, each under its digest.
 ///
-/// What was changed is in the log of the run, as notes that [`FileChange::of_note`] reads. Clones share the folder.
+/// The changes are in the log of the run, as notes that [`FileChange::of_note`] reads. Clones share the folder.
 #[derive(Debug, Clone)]
 pub struct Undo {
     folder: Arc<PathBuf>,
@@ -36,14 +36,15 @@ pub struct ForkedFiles {
     pub files: u64,
     /// The number of their bytes.
     pub bytes: u64,
-    /// What was not copied: pipes and the like, what may not be read, where agents are kept, and a `.git` that only names a
-    /// repository elsewhere.
+    /// The paths that were not copied: pipes and other special files, unreadable files, the folder of agents, and a
+    /// `.git` that refers to a repository elsewhere.
     pub left_out: Vec<PathBuf>,
-    /// The files that the agent had otherwise: they were changed since by somebody else, and what was there is not kept.
+    /// The files whose content at that point is lost: they were changed by others since, and the previous content was
+    /// not saved.
     pub other: Vec<PathBuf>,
 }
 
-/// What putting a file back means.
+/// The operation that restores a file.
 enum Restore {
     Put(Vec<u8>, Option<u32>),
     Delete(u32),
@@ -110,13 +111,13 @@ impl Undo {
     /// Puts files back as they were before these changes, which stand in the order of the log: the newest last. Returns
     /// the files that are now other than before the call.
     ///
-    /// A file that the agent created is deleted, with the folders that were made for it if nothing else is in them. All
-    /// is looked at before anything is written, and what is there now is kept where there is room: [`fork`](Self::fork) finds
-    /// it. It blocks its thread.
+    /// A file that the agent created is deleted, with the folders that were created for it if they are otherwise
+    /// empty. Everything is checked before the first write, and the current content is saved if there is space:
+    /// [`fork`](Self::fork) finds it. It blocks its thread.
     ///
     /// # Errors
-    /// `Undo` if a file was changed since by somebody else, if what was there is not kept, or if a file cannot be
-    /// written: those that were put back by then are named.
+    /// `Undo` if a file was changed by others since, if its previous content was not saved, or if a file cannot be
+    /// written: the message lists the files that were restored before.
     pub fn restore(&self, files: &Files, changes: &[FileChange]) -> Result<Vec<PathBuf>, Error> {
         let mut by_path: BTreeMap<&str, Vec<&FileChange>> = BTreeMap::new();
         changes
@@ -140,7 +141,7 @@ impl Undo {
             if matches!(restore, Restore::Nothing) {
                 continue;
             }
-            // Where there is no room for it, putting back comes first: a copy says what it has not.
+            // Without enough space, restoring has priority: a copy reports the missing content.
             let _ = now.as_ref().map_or(Ok(()), |now| self.put(now));
             if let Err(error) = restore.perform(files, &path, now.as_ref().map(|now| &now.digest)) {
                 let message = format!(
@@ -157,8 +158,8 @@ impl Undo {
     /// Copies a folder into another one, which is new or empty, with its files as the agent had them between two parts of
     /// its changes, which stand in the order of the log: behind `until` and before `since`.
     ///
-    /// Everything is copied, what is hidden or ignored and `.git` too; links stay links. The copy has at most 200,000
-    /// entries and 4 GiB. Nothing is changed in the folder itself. It blocks its thread.
+    /// Everything is copied, including hidden and ignored files and `.git`; links stay links. The copy has at most
+    /// 200,000 entries and 4 GiB. The folder itself is not changed. It blocks its thread.
     ///
     /// # Errors
     /// `Root` if the other folder cannot be made, is not empty, or is part of the first one or the other way round; `Undo` if
@@ -187,7 +188,7 @@ impl Undo {
             },
         );
         forked.map_err(|error| {
-            // What cannot be removed either stays: it is in nobody's way.
+            // A remainder that cannot be removed does no harm.
             let _ = copy::clear(made.root().dir());
             if is_new {
                 let _ = fs::remove_dir(made.path());
@@ -246,7 +247,7 @@ impl Undo {
         Ok(other)
     }
 
-    /// What putting back a file means, and what is there now.
+    /// The operation that restores a file, and the file's current content.
     fn plan(
         &self,
         files: &Files,
@@ -323,7 +324,7 @@ impl Restore {
     }
 }
 
-/// The empty folder for a copy, which stands beside the one that is copied; true if it was made.
+/// The empty folder for a copy, which is outside of the copied one; true if it was created.
 fn beside(files: &Files, to: &Path) -> Result<(Files, bool), Error> {
     let wrong = |what: &str| Error::new(ErrorKind::Root, format!("{what}: {}", to.display()));
     let parent = to

@@ -42,7 +42,7 @@ impl Patch {
     /// Reads a patch.
     ///
     /// # Errors
-    /// What is wrong with it, with the number of the line.
+    /// The error with its line number.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let mut lines = (1..)
             .zip(text.trim_matches(['\n', '\r']).lines())

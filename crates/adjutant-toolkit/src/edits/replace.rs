@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// The largest number of places that an error names.
 const MAX_NAMED: usize = 5;
-/// The largest number of lines of the nearest region that are shown.
+/// The largest number of lines of the nearest region in an error.
 const MAX_NEAREST: usize = 20;
 
 /// The largest number of lines that are compared to find it.
@@ -45,7 +45,7 @@ pub(super) fn replace(content: &str, old: &str, new: &str, all: bool) -> Result<
             [] => {}
             [first] => {
                 let last = &lines[first + wanted.len() - 1];
-                // The line feed at the end goes only with one that was asked for.
+                // The line feed at the end is replaced only if the requested text ends with one.
                 let with_feed = old.ends_with('\n') && content[last.end..].starts_with('\n');
                 let end = last.end + usize::from(with_feed);
                 return Ok(splice(content, lines[first].start..end, new));
@@ -120,7 +120,7 @@ fn several(content: &str, places: impl Iterator<Item = usize>) -> String {
     )
 }
 
-/// What to say if it is not there: the region that has most of its lines.
+/// The error for a missing text: it contains the region with most of its lines.
 fn missing(content: &str, lines: &[Range<usize>], wanted: &[&str]) -> String {
     let size = wanted.len().min(lines.len());
     let same = |(line, wanted): &(&Range<usize>, &&str)| {

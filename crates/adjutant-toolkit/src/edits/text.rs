@@ -1,8 +1,8 @@
-//! The text of a file: what it is written as, its line ends, and both kept.
+//! The text of a file with its encoding and line ends, which are both kept.
 
 use crate::files::utf16;
 
-/// A text with what it is written as; its lines end with a line feed here.
+/// A text with its encoding; its lines end with a line feed here.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Text {
     pub(super) content: String,

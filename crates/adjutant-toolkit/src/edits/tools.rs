@@ -182,7 +182,7 @@ impl Planned for ApplyPatch {
         let patch = Patch::read(&self.patch).map_err(failed)?;
         let mut changes: Vec<Change> = Vec::new();
         for (asked, file) in patch.files {
-            // The lines of an update say what is expected.
+            // The lines of an update contain the expected text.
             let must = if matches!(file, FilePatch::Delete) {
                 MustBe::ReadIfText
             } else {

@@ -21,7 +21,7 @@ use crate::files::{show, work};
 
 /// The number of bytes between two looks at whether to stop.
 const CHUNK: usize = 16 << 10;
-/// The largest number of elements that are open at once; what is deeper loses its form and keeps its text.
+/// The largest number of elements that are open at once; deeper elements lose their format and keep their text.
 const MAX_DEPTH: usize = 48;
 /// The largest number of bytes of Markdown.
 const MAX_TEXT: usize = 10 << 20;
@@ -90,10 +90,10 @@ impl TokenSink for Sink {
     }
 }
 
-/// What an open element does.
+/// The effect of an open element.
 #[derive(Debug, Clone, PartialEq)]
 enum ElementForm {
-    /// Nothing of it is shown.
+    /// It is not displayed.
     Hidden,
     Title,
     Block,
@@ -119,7 +119,7 @@ enum ElementForm {
 struct Open {
     name: LocalName,
     form: ElementForm,
-    /// Where its text begins.
+    /// The start of its text.
     from: usize,
 }
 
@@ -130,7 +130,7 @@ struct Markdown {
     open: Vec<Open>,
     /// The number of line ends that come before the next text.
     breaks: usize,
-    /// What stands on the empty lines among them.
+    /// The prefix of the empty lines among them.
     gap: String,
     /// True if a blank comes before the next text.
     space: bool,
@@ -151,7 +151,7 @@ impl Markdown {
             _ if is_void(name) => return,
             _ => {}
         }
-        // What is deeper than anyone writes has no form: its end finds nothing to close.
+        // Deeper elements have no format: their end closes nothing.
         if self.open.len() >= MAX_DEPTH {
             return;
         }
@@ -258,7 +258,7 @@ impl Markdown {
         }
     }
 
-    /// Closes what HTML closes without being told when this begins.
+    /// Closes the elements that HTML closes implicitly at the start of this one.
     fn end_implied(&mut self, name: &str) {
         let (ended, held): (&[&str], &[&str]) = match name {
             "li" => (&["li"], &["ul", "ol", "menu", "dir"]),
@@ -339,7 +339,7 @@ impl Markdown {
         }
     }
 
-    /// Takes back a mark without a text, and what was written since.
+    /// Removes a mark without a text, and everything written since.
     fn take_back(&mut self, to: usize) {
         self.out.truncate(to);
         for open in &mut self.open {
@@ -410,7 +410,7 @@ impl Markdown {
             self.word("|");
             if is_first {
                 self.line(1);
-                // As many as the row has: what is written is a part of what was read.
+                // As many as the row has, which bounds the output by the input.
                 self.word(&format!(
                     "|{}",
                     " --- |".repeat(usize::try_from(of).unwrap_or(1))
@@ -472,7 +472,7 @@ impl Markdown {
         self.space = text.ends_with(char::is_whitespace) || (self.space && text.trim().is_empty());
     }
 
-    /// Writes a text that holds no blanks of its own to be folded, behind the line ends or the blank that are due.
+    /// Writes a text without blanks, after the pending line ends or blank.
     fn word(&mut self, text: &str) {
         if self.is_full() || self.within(|it| *it == ElementForm::Hidden) {
             return;
@@ -503,14 +503,14 @@ impl Markdown {
             return;
         }
         let prefix = self.prefix();
-        // What was left or is about to begin has no part in what lies between.
+        // A container that has ended or is about to begin does not include the empty lines between.
         if self.breaks == 0 || prefix.len() < self.gap.len() {
             self.gap = prefix;
         }
         (self.breaks, self.space) = (self.breaks.max(count), false);
     }
 
-    /// True if nothing stands behind the mark of an item yet: its text begins there, whatever it is.
+    /// True if the text of an item begins here, directly after its mark.
     fn is_at_mark(&mut self) -> bool {
         let is_at_mark = self
             .open
@@ -536,7 +536,7 @@ impl Markdown {
         self.within(|it| *it == ElementForm::Cell) && forms.any(is_headed)
     }
 
-    /// What stands at the beginning of each line here.
+    /// The prefix of each line here.
     fn prefix(&self) -> String {
         let part = |open: &Open| match open.form {
             ElementForm::Quote => "> ",

@@ -1,4 +1,4 @@
-//! From bytes to text: what a page is written in, and what of it does not show.
+//! From bytes to text: the encoding of a page, and its hidden characters.
 
 use adjutant_llm::hidden;
 use adjutant_tool::{Cancel, ToolError};
@@ -12,7 +12,7 @@ use crate::files::show;
 ///
 /// Source: WHATWG HTML, "prescan a byte stream to determine its encoding".
 const PRESCAN: usize = 1_024;
-/// The largest share of bytes that cannot be read, in what is taken for text: one in so many.
+/// The largest share of unreadable bytes in a text: one in this number.
 const UNREADABLE: usize = 8;
 /// The largest number of bytes of a title.
 const MAX_TITLE: usize = 300;
@@ -20,7 +20,7 @@ const MAX_TITLE: usize = 300;
 /// A page as text.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// The type that the server tells.
+    /// The content type from the server.
     pub(super) kind: String,
     pub(super) title: Option<String>,
     pub(super) text: String,
@@ -106,7 +106,7 @@ pub(super) fn read(bytes: &[u8], kind: &str, base: &Url, stop: &Cancel) -> Resul
     })
 }
 
-/// What a page is written in: by its first bytes, by what the server tells, by what an HTML page tells, or UTF-8.
+/// The encoding of a page: from its first bytes, from the server, from an HTML page itself, or UTF-8.
 fn encoding(bytes: &[u8], kind: &str, is_html: bool) -> &'static Encoding {
     if let Some((encoding, _)) = Encoding::for_bom(bytes) {
         return encoding;
@@ -127,7 +127,7 @@ fn encoding(bytes: &[u8], kind: &str, is_html: bool) -> &'static Encoding {
     };
     let inner = || {
         let head = String::from_utf8_lossy(bytes.get(..PRESCAN).unwrap_or(bytes));
-        // A page that could be read so far is in no encoding of two bytes, whatever it says.
+        // A page that is readable so far is not in a two-byte encoding, whatever it declares.
         named(&head).filter(|it| it.is_ascii_compatible())
     };
     named(kind)

@@ -16,17 +16,17 @@ use super::{
 
 /// The largest number of bytes that are copied.
 const MAX_BYTES: u64 = 4 * 1024 * 1024 * 1024;
-/// What stands where a repository of git is, or names it.
+/// The name of a git repository, or of a file that refers to one.
 const GIT: &str = ".git";
 /// The largest number of bytes of a file that names a repository.
 const MAX_GIT: u64 = 4096;
 
-/// What was copied.
+/// The result of a copy.
 #[derive(Debug, Default)]
 pub(crate) struct Copied {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
-    /// What was not.
+    /// The paths that were not copied.
     pub(crate) left_out: Vec<PathBuf>,
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn close(options: &mut OpenOptions) {
 #[cfg(not(unix))]
 pub(crate) fn close(_: &mut OpenOptions) {}
 
-/// Permissions that lend nobody the rights of the owner.
+/// Permissions without setuid and setgid.
 #[cfg(unix)]
 fn plain(found: &Metadata) -> cap_std::fs::Permissions {
     use cap_std::fs::PermissionsExt;

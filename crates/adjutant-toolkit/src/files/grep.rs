@@ -1,4 +1,4 @@
-//! The search of one file: which of its lines match, and what is shown of them.
+//! The search of one file: the matching lines, and their excerpts.
 
 use std::io::{self, Read};
 
@@ -18,13 +18,13 @@ const MAX_PATTERN: usize = 1_048_576;
 const MAX_FILE: u64 = 67_108_864;
 /// The largest number of bytes of one line that is searched; a file is searched up to a longer one.
 const MAX_LINE: usize = 8_388_608;
-/// The number of bytes at the beginning of a file in which a NUL tells that it is binary.
+/// The number of bytes at the beginning of a file in which a NUL marks it as binary.
 const HEAD: u64 = 16_384;
 /// The largest number of bytes of text that one call shows.
 pub(super) const MAX_BYTES: usize = 65_536;
-/// The largest number of bytes of one line that are shown.
+/// The largest number of bytes of a line in the result.
 const MAX_SHOWN: usize = 300;
-/// The number of bytes that are shown before a match that stands far into its line.
+/// The number of bytes before a match far into its line that are kept.
 const LEAD: usize = 80;
 
 /// The search for one pattern, file after file; each thread has its own.
@@ -35,7 +35,7 @@ pub(super) struct Grep {
     limit: u64,
 }
 
-/// The lines of a file that are to be shown.
+/// The lines of a file for the result.
 #[derive(Debug, Default)]
 pub(super) struct FileHits {
     pub(super) lines: Vec<FoundLine>,
@@ -50,7 +50,7 @@ pub(super) struct FileHits {
     pub(super) partly: bool,
 }
 
-/// A line that matches, or stands beside one that does.
+/// A matching line, or one next to it.
 #[derive(Debug)]
 pub(super) struct FoundLine {
     /// Counted from 1.
@@ -59,14 +59,14 @@ pub(super) struct FoundLine {
     pub(super) kind: LineKind,
 }
 
-/// The reason why a line is shown.
+/// The reason why a line is included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineKind {
-    /// It stands before the next line that matches.
+    /// It precedes the next matching line.
     Before,
     /// It matches.
     Hit,
-    /// It stands after one that matches.
+    /// It follows a matching line.
     After,
 }
 
@@ -109,7 +109,7 @@ impl Grep {
     /// Searches a file; `None` if it is binary, or cannot be read.
     ///
     /// # Errors
-    /// `Cancelled` if someone wishes to stop.
+    /// `Cancelled` after a stop request.
     pub(super) fn search(
         &mut self,
         file: File,
@@ -140,7 +140,7 @@ impl Grep {
     }
 }
 
-/// The bytes of a file, until someone wishes to stop.
+/// The bytes of a file, until a stop request.
 struct Stoppable<'a> {
     bytes: io::Take<File>,
     stop: &'a Cancel,
@@ -165,7 +165,7 @@ struct MatchedLines<'a> {
 }
 
 impl MatchedLines<'_> {
-    /// True if a line holds the first NUL, or follows it: what is searched there is no text.
+    /// True if a line contains the first NUL, or follows it: the content there is not text.
     fn is_behind_nul(&self, at: u64, line: &[u8]) -> bool {
         self.nul.is_some_and(|nul| at + line.len() as u64 > nul)
     }

@@ -1,4 +1,4 @@
-//! The matches that a search found so far, as the text that the model is shown: bounded in matches, bytes and work.
+//! The matches of a search so far, as text for the model, with limits for matches, bytes and work.
 
 use std::{fmt::Write, path::Path};
 
@@ -37,17 +37,17 @@ impl Hits {
         }
     }
 
-    /// True if a limit was passed: there is more than can be shown.
+    /// True if a limit was exceeded: there are more matches than fit.
     pub(super) fn is_full(&self) -> bool {
         self.full
     }
 
-    /// True if so much, whatever comes before it, is more than can be shown.
+    /// True if this amount alone, independent of earlier matches, exceeds a limit.
     pub(super) fn is_enough(&self, matches: u64, bytes: usize) -> bool {
         matches > self.limit || bytes > MAX_BYTES
     }
 
-    /// Adds what was found in a file; `None` if it is binary or cannot be read. Past a limit, nothing is added.
+    /// Adds the matches of a file; `None` if it is binary or unreadable. Beyond a limit, nothing is added.
     pub(super) fn add(&mut self, path: &Path, found: Option<FileHits>) {
         if self.full {
             return;

@@ -51,7 +51,7 @@ impl Ignored {
         ignored
     }
 
-    /// These rules and those that stand in a directory; a file of rules that cannot be read holds none.
+    /// These rules and those in a directory; an unreadable rules file counts as empty.
     #[must_use]
     pub(super) fn enter(&self, dir: &Dir, at: &Path) -> Self {
         let mut deeper = self.clone();

@@ -24,7 +24,7 @@ pub(super) struct Line {
     pub(super) bytes: Vec<u8>,
     /// The number of bytes of the line that are not kept.
     pub(super) cut: u64,
-    /// True if a NUL stands in it, kept or not.
+    /// True if it contains a NUL, kept or not.
     pub(super) nul: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The tool `list_files`. How it shows what it found is in `listing.rs`.
+//! The tool `list_files`. The format of its result is in `listing.rs`.
 
 use adjutant_llm::CallResult;
 use adjutant_tool::{CallContext, Cancel, Tool, ToolError, ToolSpec};
@@ -13,9 +13,9 @@ use super::{
     work,
 };
 
-/// The number of levels that are listed unless the model asks for another.
+/// The default number of levels.
 const DEFAULT_DEPTH: u32 = 2;
-/// The number of entries that are listed unless the model asks for another.
+/// The default number of entries.
 const DEFAULT_LIMIT: u32 = 200;
 /// The largest number of entries that are listed.
 const MAX_LIMIT: u32 = 1_000;

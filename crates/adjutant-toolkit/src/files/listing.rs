@@ -1,4 +1,4 @@
-//! The list in which the model is shown what a walk found: the entries nearest to the top if there are too many.
+//! The list of a walk's entries for the model: the ones nearest to the top if there are too many.
 
 use adjutant_llm::CallResult;
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::{
     walk::{Kind, Walk, WalkEntry},
 };
 
-/// Shows `limit` of the entries, and says how many there are.
+/// Formats `limit` of the entries, with the total number.
 pub(super) fn render(
     mut found: Vec<WalkEntry>,
     limit: usize,

@@ -13,12 +13,12 @@ use super::{
 
 /// The largest number of bytes of text that one call shows.
 const MAX_BYTES: usize = 65_536;
-/// The largest number of bytes of one line that are shown.
+/// The largest number of bytes of a line in the result.
 const MAX_LINE: usize = 2_000;
-/// The largest number of bytes of a file that are looked through to find the lines that were asked for.
+/// The largest number of bytes of a file that are read to find the requested lines.
 const MAX_SCAN: u64 = 268_435_456;
 
-/// The part of a file that is shown.
+/// The excerpt of a file.
 pub(super) struct FileExcerpt<'a> {
     path: &'a str,
     size: u64,
@@ -42,7 +42,7 @@ impl<'a> FileExcerpt<'a> {
         }
     }
 
-    /// Shows lines until the last one that was asked for, or until there is no more room.
+    /// Adds lines until the last requested one, or until the excerpt is full.
     pub(super) fn take(mut self, file: impl Read, stop: &Cancel) -> Result<CallResult, ToolError> {
         let mut lines = Lines::new(file, MAX_SCAN, MAX_LINE);
         let failed = |error: std::io::Error| {

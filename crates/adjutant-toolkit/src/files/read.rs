@@ -1,4 +1,4 @@
-//! The tool `read_file`. What it shows of a file is in `part.rs`.
+//! The tool `read_file`. The excerpt of a file is in `part.rs`.
 
 use std::io::{Read, Seek};
 
@@ -85,7 +85,7 @@ fn read(
     let opened = root.target(&args.path)?;
     match opened.target {
         PathTarget::File(mut file, size) => {
-            // Before it is shown: what is changed in between is noticed when it is edited.
+            // Before the excerpt: a change in between is noticed by the next edit.
             let bytes = small(&mut file, size);
             let known = bytes
                 .as_deref()

@@ -1,4 +1,4 @@
-//! The tool `search_text`. What it does with one file is in `grep.rs`, with all of them in `sweep.rs`.
+//! The tool `search_text`. The search of one file is in `grep.rs`, of all files in `sweep.rs`.
 
 use std::path::Path;
 
@@ -17,11 +17,11 @@ use super::{
     work,
 };
 
-/// The number of matching lines that are shown unless the model asks for another.
+/// The default number of matching lines.
 const DEFAULT_RESULTS: u32 = 100;
-/// The largest number of matching lines that are shown.
+/// The largest number of matching lines.
 const MAX_RESULTS: u32 = 1_000;
-/// The largest number of lines around a match that are shown.
+/// The largest number of context lines around a match.
 const MAX_CONTEXT: u32 = 10;
 
 /// Searches the text of files for a regular expression, line by line; shows `path:line: text` for every match.

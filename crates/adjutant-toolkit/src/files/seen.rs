@@ -1,4 +1,4 @@
-//! The files that were read, as they were then: so that nobody writes over what he does not know.
+//! The files that were read, with their state then, so that unknown content is never overwritten.
 //!
 //! This process remembers them; what another one read is known from the results in the conversation.
 
@@ -15,9 +15,10 @@ use serde_json::{Value, json};
 
 use crate::digest::Digest;
 
-/// Where the details of a result tell of files as a call saw or left them: an object of paths from the root to digests.
+/// The key in a result's details for files as a call read or left them: an object from paths relative to the root to
+/// digests.
 const DIGESTS: &str = "digests";
-/// The largest number of files that are remembered; with one more, the conversation alone knows what was read.
+/// The largest number of tracked files; beyond it, only the conversation determines the files that were read.
 const MAX_SEEN: usize = 10_000;
 
 /// The digests of files, by their path from the root.
@@ -45,7 +46,7 @@ impl Seen {
     }
 }
 
-/// Puts into the details of a result how its call saw or left files; none for one that is not there any more.
+/// Adds the states of files after the call to the details of a result; `None` for a deleted one.
 pub(crate) fn tell<'a>(
     result: &mut CallResult,
     files: impl Iterator<Item = (&'a Path, Option<Digest>)>,

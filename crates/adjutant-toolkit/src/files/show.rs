@@ -5,7 +5,7 @@ use std::{fmt::Write, path::Path};
 /// The largest number of characters of a requested path that an error repeats.
 const MAX_ECHO: usize = 200;
 
-/// A path as one line: separated by slashes, control characters escaped, what is no UTF-8 replaced.
+/// A path on one line: separated by slashes, with control characters escaped and invalid UTF-8 replaced.
 pub(crate) fn path(path: &Path) -> String {
     let parts: Vec<String> = path
         .components()
@@ -46,7 +46,7 @@ pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// The bytes of a line as text: what is no UTF-8 is replaced, a carriage return at the end dropped.
+/// The bytes of a line as text: invalid UTF-8 is replaced, a carriage return at the end removed.
 pub(crate) fn line(bytes: &[u8]) -> String {
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     String::from_utf8_lossy(bytes).into_owned()

@@ -1,4 +1,4 @@
-//! The search of all files that a walk finds, on two threads, told in the order of the walk.
+//! The search of all files of a walk, on two threads, with results in the order of the walk.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,7 @@ use super::{
 /// The number of files that a thread takes at a time; each may hold the handle of a directory.
 const BATCH: usize = 32;
 
-/// What was found in some files that follow each other in the walk.
+/// The matches in some consecutive files of the walk.
 type Found = Vec<(PathBuf, Option<FileHits>)>;
 
 /// Two threads take turns at walking, and search side by side.
@@ -38,10 +38,10 @@ struct Numbered {
     taken: usize,
 }
 
-/// What was found so far.
+/// The results so far.
 struct Told {
     hits: Hits,
-    /// The number of batches that are told.
+    /// The number of reported batches.
     next: usize,
     /// Batches that came before an earlier one was done.
     early: BTreeMap<usize, Found>,
@@ -52,7 +52,7 @@ struct Told {
 /// Searches all files of a walk that are wanted; true beside it if the walk was given up.
 ///
 /// # Errors
-/// `Cancelled` if someone wishes to stop, `Failed` if a thread broke down.
+/// `Cancelled` after a stop request, `Failed` if a thread failed.
 pub(super) fn all<W: Fn(&Path) -> bool + Sync>(
     walk: Walk,
     mut grep: Grep,
@@ -127,7 +127,7 @@ impl<W: Fn(&Path) -> bool + Sync> Sweep<'_, W> {
         work::go_on(self.stop)
     }
 
-    /// Searches some files; false if nothing more can be told.
+    /// Searches some files; false if no more results are accepted.
     fn perform(&self, grep: &mut Grep, (number, batch): Batch) -> Result<bool, ToolError> {
         let search = |(dir, path): (Arc<Dir>, PathBuf)| {
             work::go_on(self.stop)?;
@@ -147,7 +147,7 @@ impl<W: Fn(&Path) -> bool + Sync> Sweep<'_, W> {
 }
 
 impl Told {
-    /// Tells what was found, when its turn comes; false if nothing more can be told.
+    /// Adds matches in their order; false if no more results are accepted.
     fn add(&mut self, number: usize, found: Found) -> bool {
         let (matches, bytes) = amount(&found);
         self.waiting = (self.waiting.0 + matches, self.waiting.1 + bytes);
@@ -160,7 +160,7 @@ impl Told {
                 .into_iter()
                 .for_each(|(path, found)| self.hits.add(&path, found));
         }
-        // What waits follows what is searched now: with so much of it, nothing behind it is told.
+        // Waiting results follow the current batch: if they exceed the limit, later ones are never used.
         !self.hits.is_full() && !self.hits.is_enough(self.waiting.0, self.waiting.1)
     }
 }

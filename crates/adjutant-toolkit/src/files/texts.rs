@@ -1,6 +1,6 @@
-//! Files that somebody else has open, as an editor does: what is not saved yet counts, and what is written is shown there.
+//! Files that another program such as an editor has open: its unsaved changes count, and writes go to it.
 //!
-//! Where paths lead is decided in `root.rs` before anyone is asked; lists and searches are those of the disk.
+//! Paths are checked in `root.rs` first; lists and searches use the disk.
 
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 
@@ -10,22 +10,23 @@ use tokio::{runtime::Handle, time::timeout};
 
 use super::{MAX_FILE, show};
 
-/// The time that whoever has the files open has for an answer.
+/// The timeout for an answer of the program with open files.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Whoever has files open, and may know them otherwise than the disk.
+/// A program with open files, whose content can differ from the disk.
 ///
-/// It is asked about regular files inside the root alone, whose bytes are UTF-8 without a mark. An answer has 30 s.
+/// It is only asked about regular files inside the root, whose bytes are UTF-8 without a byte order mark. The timeout
+/// is 30 s.
 #[async_trait]
 pub trait TextFiles: fmt::Debug + Send + Sync {
-    /// The text of a file, by its path from the root; `None` if what is on the disk counts.
+    /// The text of a file, by its path relative to the root; `None` if the content on the disk counts.
     async fn read(&self, path: &Path) -> Result<Option<String>, ToolError>;
 
     /// Writes a text in the place of a file, or as a new one whose folder is there; false if the disk shall be written instead.
     async fn write(&self, path: &Path, text: &str) -> Result<bool, ToolError>;
 }
 
-/// Those who are asked, if there are some, while a call goes on.
+/// The programs to ask during a call, if there are some.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Texts {
     lent: Option<Arc<dyn TextFiles>>,
@@ -52,7 +53,7 @@ impl Texts {
         self.lent.is_some()
     }
 
-    /// The text of a file that holds these bytes on the disk, if somebody knows it otherwise. On a thread that may block.
+    /// The text of a file with these bytes on the disk, if a program has other content. On a thread that may block.
     pub(crate) fn read(&self, path: &Path, bytes: &[u8]) -> Result<Option<String>, ToolError> {
         let Some(lent) = self.lent.as_ref().filter(|_| plain(bytes).is_some()) else {
             return Ok(None);
@@ -75,8 +76,8 @@ impl Texts {
         }
     }
 
-    /// Writes a text; false if it is to be written on the disk. On a thread that may block. A wish to stop is not heard:
-    /// it would not be known what is there.
+    /// Writes a text; false if it must be written to the disk. On a thread that may block. Stop requests are ignored,
+    /// because the content would be unknown afterwards.
     pub(crate) fn write(&self, path: &Path, text: &str) -> Result<bool, ToolError> {
         let Some(lent) = &self.lent else {
             return Ok(false);
@@ -93,7 +94,7 @@ impl Texts {
     }
 }
 
-/// A text as it may be asked for elsewhere: in any other encoding its bytes would not be those that it was.
+/// A text that other programs can handle: in another encoding its bytes would change.
 pub(crate) fn plain(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     Some(text).filter(|text| !text.starts_with('\u{FEFF}') && !text.contains('\0'))

@@ -61,7 +61,7 @@ struct Level {
 }
 
 impl Walk {
-    /// A walk below a directory that stands at `at`; `asked` is what the model called it.
+    /// A walk below a directory at `at`; `asked` is the model's name for it.
     pub(super) fn below(
         root: &Root,
         dir: Dir,
@@ -91,7 +91,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// Does not ask for sizes, which takes time: they are 0.
+    /// Does not read sizes, which takes time: they are 0.
     pub(super) fn without_sizes(self) -> Self {
         Self {
             sizes: false,
@@ -99,7 +99,7 @@ impl Walk {
         }
     }
 
-    /// The next file that is wanted, with the directory that it stands in.
+    /// The next matching file, with its directory.
     pub(super) fn next_file(
         &mut self,
         wanted: impl Fn(&Path) -> bool,
@@ -107,7 +107,7 @@ impl Walk {
         let found = self
             .by_ref()
             .find(|found| found.kind == Kind::File && wanted(&found.path))?;
-        // The directory of what was found last is on top: one that was entered is no file.
+        // The directory of the last entry is on top: an entered directory is not a file.
         Some((Arc::clone(&self.levels.last()?.dir), found.path))
     }
 

@@ -4,14 +4,14 @@ use adjutant_tool::{CallContext, Cancel, Replay, ToolError, ToolErrorKind, ToolH
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
-/// The hints of a tool that only looks, at what is here.
+/// The hints of a read-only, local tool.
 pub(crate) const LOOKS: ToolHints = ToolHints {
     reads_only: Some(true),
     destructive: Some(false),
     idempotent: Some(true),
     open_world: Some(false),
 };
-/// The hints of a tool that changes what is here.
+/// The hints of a local tool with changes.
 pub(crate) const CHANGES: ToolHints = ToolHints {
     reads_only: Some(false),
     destructive: Some(true),
@@ -44,7 +44,7 @@ pub(crate) fn spec<Args: JsonSchema>(name: &str) -> ToolSpec {
 
 /// Runs `work` on a thread that may block.
 ///
-/// Cancel: the work hears the call's wish to stop, and stops too when the future is dropped.
+/// Cancel: the work observes the call's stop request, and also stops when the future is dropped.
 pub(crate) async fn blocking<T: Send + 'static>(
     cx: &CallContext,
     work: impl FnOnce(&Cancel) -> Result<T, ToolError> + Send + 'static,
@@ -57,7 +57,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     })
 }
 
-/// Fails if someone wishes to stop.
+/// Fails after a stop request.
 pub(crate) fn go_on(stop: &Cancel) -> Result<(), ToolError> {
     if stop.is_cancelled() {
         return Err(ToolError::new(

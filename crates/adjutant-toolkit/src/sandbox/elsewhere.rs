@@ -29,5 +29,5 @@ pub(super) fn has_helper() -> bool {
     false
 }
 
-/// Lets a sandbox start this program once more; on this system there is none that does.
+/// Lets a sandbox start this program again; on this system no sandbox does.
 pub fn sandbox_helper() {}

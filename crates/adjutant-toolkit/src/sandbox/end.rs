@@ -1,7 +1,7 @@
 //! The end of all processes of a call: a group, and what left it, by a mark that no process can take off.
 //!
-//! The mark is a limit of a kind that nobody uses, with a value of its own for each call. It is set before the command begins,
-//! children inherit it, the filter of system calls refuses to change it, and everyone may read it in `/proc`.
+//! The marker is an otherwise unused resource limit with a unique value for each call. It is set before the command
+//! starts, children inherit it, the system call filter prevents changes, and `/proc` shows it.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use rustix::process::{
 
 use super::job::{PROCESSES, THREADS};
 
-/// The most rounds in which processes are looked for: those that were killed may have started others meanwhile.
+/// The largest number of scans for processes: killed ones may have started others in the meantime.
 const ROUNDS: usize = 500;
 /// The time in which a process that was killed is gone, mostly.
 const MOMENT: Duration = Duration::from_millis(5);
@@ -51,7 +51,7 @@ impl CallMark {
         &self.0
     }
 
-    /// Kills every process that has it, until there is none.
+    /// Kills all processes with this marker, until there are no more.
     pub(super) fn kill_all(&self, first: Pid, began: Instant) {
         let mut empty = 0;
         let mut killed = false;
@@ -82,7 +82,7 @@ impl CallMark {
             return None;
         }
         let held = pidfd_open(id, PidfdFlags::empty()).ok()?;
-        // One that has ended keeps its limits until somebody takes notice of its end.
+        // An ended process keeps its limits until its parent waits for it.
         let has_ended = poll(
             &mut [PollFd::new(&held, PollFlags::IN)],
             Some(&Timespec::default()),
@@ -103,7 +103,7 @@ impl CallMark {
 pub(super) struct Census {
     first: Pid,
     began: Instant,
-    /// The process of the machine that was made last, and those of the call, when they were counted.
+    /// The machine's newest process, and the processes of the call, at the time of the count.
     newest: i32,
     count: usize,
 }
@@ -127,8 +127,8 @@ impl Census {
         if self.count.saturating_add(begun) <= PROCESSES {
             return false;
         }
-        // Processes without end take the time of the thread that ends them: it goes before them, where it may. Whoever may not
-        // has a limit of processes that holds.
+        // A fork bomb takes CPU time from the thread that ends it, which therefore raises its priority if permitted.
+        // Otherwise a process limit applies.
         let _ = setpriority_process(None, -20);
         let marked = candidates(self.first, self.began)
             .into_iter()
@@ -154,7 +154,7 @@ pub(super) fn is_marked() -> bool {
     own.maximum.is_none() && limit("self").is_some() && prlimit(None, Resource::Rttime, own).is_ok()
 }
 
-/// Kills every member of a group; that nobody is left is no error.
+/// Kills every member of a group; an empty group is not an error.
 pub(super) fn kill_group(group: Pid, signal: Signal) {
     let _ = kill_process_group(group, signal);
 }

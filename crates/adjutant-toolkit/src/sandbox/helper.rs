@@ -24,8 +24,8 @@ const WORDS: [&str; 2] = [
     "adjutant-sandbox-helper",
     "adjutant-sandbox-helper-with-input",
 ];
-/// What stands before the command in the place of the usual end of its gate: this program as descriptor 4, and a socket as its
-/// input.
+/// The script before the command in place of the usual end of its gate: this program as descriptor 4, and a socket as
+/// its input.
 pub(super) const BEGIN: &str = "exec \"$@\" <&3 3<&- 4<\"/proc/$PPID/exe\"";
 /// The program as it is seen from inside.
 const PROGRAM: &str = "/proc/self/fd/4";
@@ -47,7 +47,7 @@ pub fn sandbox_helper() {
         .position(|word| first.as_deref() == Some(OsStr::new(word)))
     {
         let error = become_command(words.collect(), has_input == 1);
-        // Nobody else can be told.
+        // There is no other way to report it.
         let _ = writeln!(
             io::stderr(),
             "the helper of the sandbox cannot work: {error}"
@@ -61,12 +61,12 @@ pub(super) fn is_called() -> bool {
     IS_CALLED.load(Ordering::Relaxed)
 }
 
-/// The words before those of the command.
+/// The arguments before those of the command.
 pub(super) fn words(has_input: bool) -> [&'static OsStr; 2] {
     [PROGRAM, WORDS[usize::from(has_input)]].map(OsStr::new)
 }
 
-/// Its input is the socket that the port went through: what is written behind the line of the gate is the command's.
+/// Its input is the socket that transferred the port: data after the gate's line belongs to the command.
 fn become_command(words: Vec<OsString>, has_input: bool) -> io::Error {
     let stdin = if has_input {
         Stdio::inherit()
@@ -74,7 +74,7 @@ fn become_command(words: Vec<OsString>, has_input: bool) -> io::Error {
         Stdio::null()
     };
     match hand_out_port() {
-        // Whoever starts this by hand has no socket to hand anything to, and runs nothing.
+        // A manual start has no socket for the port, and runs nothing.
         Err(error) => error,
         Ok(()) => Command::new("/bin/sh")
             .args(["-c", COMMAND, "sh"])

@@ -16,10 +16,10 @@ use super::{
     syscalls::{self, Sockets},
 };
 
-/// The versions that are asked for, the best first. Before the third, files outside could be made empty.
+/// The requested versions, the best first. Before the third, files outside could be truncated.
 const VERSIONS: [ABI; 4] = [ABI::V6, ABI::V5, ABI::V4, ABI::V3];
 
-/// What one call may do.
+/// The permissions of one call.
 #[derive(Debug, Clone)]
 pub(super) struct ThreadRules {
     pub(super) abi: u8,
@@ -28,7 +28,7 @@ pub(super) struct ThreadRules {
     pub(super) network: Network,
 }
 
-/// The version of the kernel's rules, tried once on a thread of its own.
+/// The version of the kernel's rules, tested once on a separate thread.
 ///
 /// # Errors
 /// Why nothing can be held.
@@ -64,7 +64,7 @@ pub(super) fn probe() -> Result<u8, Arc<str>> {
 /// Puts the rules on this thread, for ever.
 ///
 /// # Errors
-/// What the kernel refused: nothing may be started then.
+/// The kernel's refusal: nothing may be started then.
 pub(super) fn restrict(plan: &ThreadRules) -> Result<(), String> {
     let filters = syscalls::filters(match plan.network {
         Network::None => Sockets::None,
@@ -85,7 +85,7 @@ fn files(plan: &ThreadRules) -> Result<(), RulesetError> {
     let execute = AccessFs::from_read(abi);
     let read: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::ReadDir;
     let device: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::WriteFile;
-    // No devices: whoever is root could make one of the disk.
+    // No devices: root could create one for the disk.
     let write = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
     let handled = handled(abi, &plan.network)?.create()?;
     let status = handled

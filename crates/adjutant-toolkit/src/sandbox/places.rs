@@ -1,4 +1,4 @@
-//! The files of the machine and of the user that a command may read without being told: programs, and what those need.
+//! The files of the machine and the user that a command can always read: programs and their requirements.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,7 @@ use std::{
 
 use super::{Network, helper, hosts::Hosts};
 
-/// Where programs and their libraries stand.
+/// The folders of programs and libraries.
 pub(super) const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -22,7 +22,7 @@ pub(super) const SYSTEM: &[&str] = &[
     "/nix/store",
     "/gnu/store",
 ];
-/// What of the machine's settings programs need; `shadow`, keys of the machine and the like are not among them.
+/// The machine's settings that programs need; `shadow`, host keys and similar files are not included.
 pub(super) const SETTINGS: &[&str] = &[
     "/etc/alternatives",
     "/etc/ca-certificates",
@@ -57,7 +57,7 @@ pub(super) const SETTINGS: &[&str] = &[
     "/etc/terminfo",
     "/etc/timezone",
 ];
-/// What of `/proc` and `/sys` tells of the machine and of no process.
+/// The parts of `/proc` and `/sys` that describe the machine and no process.
 pub(super) const MACHINE: &[&str] = &[
     "/proc/cpuinfo",
     "/proc/filesystems",
@@ -101,8 +101,8 @@ const TOOLS: &[&str] = &[
     "go/bin",
     "go/pkg",
 ];
-/// What an installation keeps beside its `bin` or `shims`. Its credentials, if it has any, are in other files: nothing else of the
-/// directory is opened.
+/// The folders next to the `bin` or `shims` of an installation. Its credentials, if it has any, are in other files:
+/// nothing else of the directory is readable.
 const INSTALLED: &[&str] = &[
     "bin",
     "candidates",
@@ -183,7 +183,8 @@ const PROXIES: [&str; 8] = [
     "NO_PROXY",
 ];
 
-/// The variables that name a proxy. What is the command's own is reached without it, unless a host of that name is wanted.
+/// The variables that name a proxy. The command's own addresses are reached without it, unless a host of that name is
+/// in the list.
 pub(super) fn proxied(hosts: &Hosts) -> Vec<(&'static str, String)> {
     let proxy = format!("http://127.0.0.1:{}", helper::PORT);
     let own = if hosts.has_loopback() {

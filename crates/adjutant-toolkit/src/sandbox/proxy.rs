@@ -1,6 +1,7 @@
 //! A proxy for the commands of one call: it connects to hosts of a list and to no other, and ends with the call.
 //!
-//! It knows `CONNECT host:port` and requests for `http://…`. What goes through a connection to an allowed host is not looked at.
+//! It supports `CONNECT host:port` and requests for `http://…`. Data of a connection to an allowed host is not
+//! inspected.
 
 use std::{
     io::{self, IoSliceMut, PipeReader, PipeWriter, Read, Write, pipe},
@@ -34,7 +35,7 @@ const ADDRESSES: usize = 4;
 const IDLE: Duration = Duration::from_secs(600);
 /// The bytes that are held for each direction of a connection.
 const CHUNK: usize = 16 << 10;
-/// What is read and thrown away after a refusal, so that who is refused can read why.
+/// The data that is read and discarded after a refusal, so that the client can read the reason.
 const REST: usize = 64 << 10;
 const REST_TIME: Duration = Duration::from_secs(1);
 
@@ -44,7 +45,7 @@ pub(super) struct Proxy {
     _end: PipeWriter,
 }
 
-/// What its connections share.
+/// The shared state of its connections.
 struct Shared {
     hosts: Hosts,
     /// Ready when the proxy was dropped.
@@ -60,7 +61,7 @@ impl Proxy {
         let (end, own) = pipe()?;
         let shared = Arc::new(Shared { hosts, end });
         thread::Builder::new().name("proxy".into()).spawn(move || {
-            // Without a port the helper has said why, and the command did not begin.
+            // Without a port the helper has reported the reason, and the command did not start.
             if let Some(port) = shared.port(&from) {
                 drop(from);
                 accept(&shared, &port);
@@ -75,7 +76,7 @@ fn accept(shared: &Arc<Shared>, port: &TcpListener) {
         return;
     }
     while shared.waits(&[(port, PollFlags::IN)], None) != Woken::Over {
-        // One that is gone again, or no descriptor is left: a moment later there may be.
+        // The client is gone, or there is no free descriptor: try again shortly.
         let Ok((client, _)) = port.accept() else {
             shared.waits::<TcpStream>(&[], Some(Duration::from_millis(50)));
             continue;
@@ -145,12 +146,12 @@ impl Shared {
 /// A status, and the reason for people.
 type RefusedRequest = (u16, String);
 
-/// What a client wants: a host, and the bytes for it.
+/// A client's request: a host, and the bytes for it.
 struct Wanted {
     host: String,
     port: u16,
     is_tunnel: bool,
-    /// What the host is sent first.
+    /// The bytes that the host gets first.
     first: Vec<u8>,
 }
 
@@ -179,7 +180,7 @@ fn serve(shared: &Shared, client: &TcpStream) -> Result<(), RefusedRequest> {
                 } else {
                     Vec::new()
                 };
-                // One that breaks off has nobody who could be told.
+                // A broken connection has no client to notify.
                 let _ = relay(shared, (client, &server), (wanted.first, down));
                 return Ok(());
             }
@@ -263,7 +264,7 @@ impl Wanted {
         let (host, port) =
             hosts::split(authority).ok_or_else(|| wrong("the request names no host"))?;
         let slash = if path.starts_with('/') { "" } else { "/" };
-        // One request for each connection: the next may be for another host, and is judged by itself.
+        // One request for each connection: the next one can be for another host, and is checked separately.
         let mut first = format!(
             "{method} {slash}{path} {version}\r\nHost: {authority}\r\nConnection: close\r\n"
         );
@@ -307,7 +308,7 @@ fn refuse(mut client: &TcpStream, (status, why): &RefusedRequest, is_read: bool)
     let head = format!(
         "HTTP/1.1 {status} {name}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n"
     );
-    // Whoever is gone needs no answer.
+    // The client may be gone.
     let _ = client.write_all(format!("{head}Connection: close\r\n\r\n{why}\n").as_bytes());
     let _ = client.shutdown(Shutdown::Write);
     let mut left = if is_read && client.set_read_timeout(Some(REST_TIME)).is_ok() {
@@ -326,7 +327,7 @@ fn refuse(mut client: &TcpStream, (status, why): &RefusedRequest, is_read: bool)
 /// One direction of a connection.
 struct Way {
     bytes: Vec<u8>,
-    /// How many of them were written.
+    /// The number of bytes already written.
     at: usize,
     is_open: bool,
 }
@@ -344,7 +345,7 @@ impl Way {
         self.at == self.bytes.len()
     }
 
-    /// What is waited for at its beginning and at its end.
+    /// The events to wait for on both sides.
     fn wants(&self) -> (PollFlags, PollFlags) {
         match (self.is_empty(), self.is_open) {
             (false, _) => (PollFlags::empty(), PollFlags::OUT),
@@ -374,7 +375,7 @@ impl Way {
     }
 }
 
-/// What was done, or nothing where that has to wait.
+/// The result, or `None` if the operation would block.
 fn unless_blocked(done: io::Result<usize>) -> io::Result<Option<usize>> {
     match done {
         Ok(bytes) => Ok(Some(bytes)),
@@ -404,7 +405,7 @@ fn relay(
             (client, from_client | to_client),
             (server, from_server | to_server),
         ];
-        // One that nothing is wanted of may be broken, and would wake without end.
+        // A connection without requested events may be broken, and would wake the loop constantly.
         let wanted: Vec<_> = both
             .into_iter()
             .filter(|(_, flags)| !flags.is_empty())

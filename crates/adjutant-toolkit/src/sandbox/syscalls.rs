@@ -1,4 +1,4 @@
-//! The system calls that a command may not make: those that lead around the rules for files, or out of the sandbox.
+//! The system calls that are denied to a command: they bypass the rules for files, or lead out of the sandbox.
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
@@ -73,7 +73,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
 ];
-/// Those of them that one architecture has alone, and others that do the same there under numbers of their own.
+/// Denied calls of a single architecture, and equivalents with other numbers.
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[libc::c_long] = &[
     libc::SYS_kexec_file_load,
@@ -90,10 +90,10 @@ const REFUSED_HERE: &[libc::c_long] = &[
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_kexec_file_load];
-/// The bit of a number that asks for the x32 interface: the same kernel behind other numbers.
+/// The bit of a number that selects the x32 interface: the same kernel with other numbers.
 #[cfg(target_arch = "x86_64")]
 const X32: libc::c_long = 0x4000_0000;
-/// Calls that are told not to exist, because their arguments lie where no filter looks: programs then take the older ones.
+/// Calls that are reported as missing, because a filter cannot see their arguments: programs then use the older ones.
 const MISSING: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
 /// The flags of `clone` that make namespaces.
 const NAMESPACES: [u64; 7] = [
@@ -116,9 +116,9 @@ const NETLINK: u64 = 16;
 const ROUTES: u64 = 0;
 const RAW: u64 = 3;
 const DATAGRAM: u64 = 2;
-/// The bits of a socket's type that say which it is; the others are flags.
+/// The bits of a socket's type without its flags.
 const SOCKET_TYPE: u64 = 0xf;
-/// The limit that marks the processes of a call: whoever could set it would not be found any more.
+/// The limit that marks the processes of a call: a process that could set it would not be found any more.
 pub(super) const MARKED: u64 = 15;
 
 /// The sockets that a command may open.
@@ -132,7 +132,7 @@ pub(super) enum Sockets {
     Internet,
 }
 
-/// Returns the programs for calls that are refused and for those that do not exist.
+/// Returns the programs for denied calls and for missing ones.
 ///
 /// # Errors
 /// If there is none for this architecture.
@@ -211,12 +211,12 @@ fn refused(sockets: Sockets) -> Result<Rules, seccompiler::BackendError> {
         libc::SYS_prlimit64,
         vec![(1, Op::Eq, MARKED), (2, Op::Ne, 0)],
     ));
-    // Limits of others: nobody but this filter asks who they belong to beyond their user.
+    // Limits of other processes: the kernel only checks their user.
     some.push((libc::SYS_prlimit64, vec![(0, Op::Ne, 0)]));
     #[cfg(target_arch = "x86_64")]
     some.push((libc::SYS_setrlimit, vec![(0, Op::Eq, MARKED)]));
     if sockets != Sockets::Own {
-        // A pair of streams knows nobody else. A datagram of a pair can be sent to any socket by its name.
+        // A pair of stream sockets is private. A datagram socket of a pair can send to any named socket.
         some.extend(
             [DATAGRAM, RAW].map(|kind| (libc::SYS_socketpair, vec![(1, has(SOCKET_TYPE), kind)])),
         );

@@ -13,9 +13,9 @@ use rustix::process::Pid;
 
 use super::end::CallMark;
 
-/// Keeps a list of groups with the marks of their processes: `+ID:MARK` adds one, `-ID:MARK` takes it off. At the end the groups
-/// are killed, and then what left them, as often as there is somebody: a process may make another one while its neighbours are
-/// looked at. Source: proc_pid_limits(5): the name, the soft limit.
+/// Keeps a list of groups with the markers of their processes: `+ID:MARK` adds one, `-ID:MARK` removes it. At the end
+/// the groups are killed, and then the processes that left them, repeatedly until there are no more: a process can
+/// fork during a scan. Source: proc_pid_limits(5): the name, the soft limit.
 const SCRIPT: &str = "trap '' HUP INT TERM; all=' '; while read -r line; do id=${line#?}; case \"$line$all\" in \
                       +*) all=\"$all$id \";; *\" $id \"*) all=\"${all%% $id *} ${all#* $id }\";; esac; done; \
                       for id in $all; do kill -9 \"-${id%:*}\"; done 2>/dev/null; \
@@ -25,10 +25,10 @@ const SCRIPT: &str = "trap '' HUP INT TERM; all=' '; while read -r line; do id=$
                       of=${file%/limits}; kill -9 \"${of#/proc/}\" && found=1; done <\"$file\"; done; \
                       [ -n \"$found\" ] || break; done; done 2>/dev/null";
 
-/// What is watched, and by whom.
+/// The watched groups and the process that watches them.
 struct Watcher {
     input: Option<ChildStdin>,
-    /// With the marks of their processes; an empty one where there is none.
+    /// With the markers of their processes; empty without one.
     groups: BTreeMap<i32, String>,
 }
 
@@ -55,7 +55,7 @@ impl WatchedGroup {
         if watcher.tell(&format!("+{id}:{mark}\n")).is_ok() {
             return Ok(watched);
         }
-        // There is none yet, or somebody has ended it.
+        // It does not exist yet, or was killed.
         let begun = watcher.begin();
         drop(watcher);
         begun.map(|()| watched)
@@ -66,7 +66,7 @@ impl Drop for WatchedGroup {
     fn drop(&mut self) {
         let mut watcher = lock();
         let mark = watcher.groups.remove(&self.0).unwrap_or_default();
-        // One that has ended is begun again for the next group.
+        // A watcher that has exited is started again for the next group.
         let _ = watcher.tell(&format!("-{}:{mark}\n", self.0));
     }
 }
@@ -79,7 +79,7 @@ impl Watcher {
         input.write_all(line.as_bytes())
     }
 
-    /// Begins the process, and tells it of all groups.
+    /// Starts the process, and sends it all groups.
     fn begin(&mut self) -> io::Result<()> {
         let mut command = Command::new("/bin/sh");
         command

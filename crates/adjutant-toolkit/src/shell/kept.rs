@@ -1,4 +1,4 @@
-//! The commands whose output can be read: those that ended lately, and those that go on in the background.
+//! The commands with readable output: recently ended ones, and those in the background.
 
 use std::{
     collections::VecDeque,
@@ -28,7 +28,7 @@ pub(super) struct Kept {
 pub(super) struct Command {
     pub(super) id: Arc<str>,
     pub(super) output: Arc<Mutex<Output>>,
-    /// How it ended, once it has.
+    /// How it ended, when it has.
     pub(super) ended: watch::Receiver<Option<(Arc<str>, CommandEnd)>>,
     /// Dropped to stop it; none if it does not run in the background.
     pub(super) running: Arc<Mutex<Option<Running>>>,
@@ -71,7 +71,7 @@ impl Kept {
         }
     }
 
-    /// Ends those that were not started to be kept.
+    /// Ends the commands that were not started in the background.
     pub(super) fn end_run(&mut self) {
         self.commands
             .iter()
@@ -85,7 +85,7 @@ impl Command {
         self.ended.borrow().is_some()
     }
 
-    /// Asks it to end; it is killed soon after.
+    /// Requests it to end; it is killed soon after.
     pub(super) fn stop(&self) {
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

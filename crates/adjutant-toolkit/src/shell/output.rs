@@ -11,14 +11,14 @@ use adjutant_llm::private;
 
 use super::plain;
 
-/// The number of bytes of an output that a model is shown: half of them of its beginning, half of its end.
+/// The number of bytes of an output for the model: half of them from its beginning, half from its end.
 pub(super) const SHOWN: usize = 64 << 10;
 /// The most bytes of an output that are kept on disk.
 const MOST: u64 = 64 << 20;
-/// The number of lines, and of bytes, of what a person is shown while a command runs.
+/// The number of lines and bytes in a progress report.
 const PROGRESS: (usize, usize) = (5, 2_000);
 
-/// What a command wrote so far.
+/// The output of a command so far.
 #[derive(Debug)]
 pub(super) struct Output {
     /// The first bytes: all of them while they fit.
@@ -26,7 +26,7 @@ pub(super) struct Output {
     tail: VecDeque<u8>,
     total: u64,
     path: PathBuf,
-    /// Begun when the output has more than is shown.
+    /// Created when the output exceeds the limit for the model.
     file: Option<File>,
     /// Why the file does not hold the whole.
     lost: Option<String>,
@@ -65,7 +65,8 @@ impl Output {
         self.keep(rest);
     }
 
-    /// Writes to the file what does not fit into memory; the first time, what is in memory stands before it.
+    /// Writes the part that does not fit into memory to the file; the first time, the content of the memory precedes
+    /// it.
     fn keep(&mut self, rest: &[u8]) {
         let before = self.total - rest.len() as u64;
         if self.lost.is_some() {
@@ -101,7 +102,7 @@ impl Output {
         }
     }
 
-    /// What a model is shown of it.
+    /// The text for the model.
     pub(super) fn shown(&self, id: &str) -> String {
         if self.total == 0 {
             return "[no output]".to_owned();
@@ -173,7 +174,7 @@ impl Output {
             .collect()
     }
 
-    /// Where the whole is: in memory, or in a file.
+    /// The complete output: in memory, or in a file.
     pub(super) fn source(&self) -> OutputSource {
         match &self.file {
             Some(_) => OutputSource::File(self.path.clone()),
@@ -182,7 +183,7 @@ impl Output {
     }
 }
 
-/// Where the whole of an output is.
+/// The location of a complete output.
 #[derive(Debug)]
 pub(super) enum OutputSource {
     Memory(Vec<u8>),
@@ -190,7 +191,7 @@ pub(super) enum OutputSource {
 }
 
 impl OutputSource {
-    /// Some lines, counted from 1; as many as are shown at once.
+    /// Some lines, counted from 1, as many as fit in a result.
     pub(super) fn lines(&self, from: u64) -> io::Result<Lines> {
         match self {
             Self::Memory(bytes) => lines(bytes.as_slice(), from),

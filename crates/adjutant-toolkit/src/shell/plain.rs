@@ -1,4 +1,4 @@
-//! What a command wrote, as text that steers no terminal and hides nothing from who reads it.
+//! The output of a command as text without terminal control and hidden characters.
 
 use adjutant_llm::hidden;
 

@@ -30,7 +30,7 @@ pub(super) struct StopArgs {
     id: String,
 }
 
-/// Shows what a command wrote.
+/// The tool that returns the output of a command.
 #[derive(Debug)]
 pub(super) struct CommandOutput(Shell);
 
@@ -112,7 +112,7 @@ impl Tool for StopCommand {
         let command = get(&self.0, &args.id)?;
         command.stop();
         let mut ended = command.ended.clone();
-        // Who would tell it may be gone: then it is shown as it is.
+        // The sender may be gone: then the current output is returned.
         let _ = ended.wait_for(Option::is_some).await;
         Ok(CallResult::ok(state(&command)))
     }
