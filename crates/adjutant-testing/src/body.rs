@@ -1,4 +1,4 @@
-//! The body of a streamed answer: frames go in, bytes come out, broken as the plan says. No I/O.
+//! The body of a streamed answer: it converts frames to bytes and applies the planned faults. No I/O.
 
 use crate::{
     fault::Paused,
@@ -19,16 +19,16 @@ pub struct Body {
     broken: Option<Break>,
 }
 
-/// The kind of a frame, as far as a fault may need to know it.
+/// The kind of a frame, for faults that depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame {
-    /// It tells neither the usage nor how the reply stopped.
+    /// It contains neither usage nor a stop reason.
     Content,
-    /// It tells the usage.
+    /// It contains the usage.
     Usage,
-    /// It tells how the reply stopped, or that it has.
+    /// It contains the stop reason, or ends the stream.
     Finish,
-    /// Tells the usage and how the reply stopped.
+    /// It contains the usage and the stop reason.
     UsageAndFinish,
 }
 
@@ -41,12 +41,12 @@ pub(crate) enum Break {
     Stall,
     /// The body ends as if it were whole.
     End,
-    /// The line goes on for ever.
+    /// The line has no end.
     Endless,
 }
 
 impl Body {
-    /// A body that is broken as the plan says; `error_frame` is the vendor's error within a stream.
+    /// A body with the planned faults; `error_frame` is the vendor's error within a stream.
     pub(crate) fn new(plan: Plan, error_frame: Vec<u8>) -> Self {
         let untouched = plan.is_empty();
         Self {
@@ -90,7 +90,7 @@ impl Body {
         !self.pauses.is_empty()
     }
 
-    /// Forgets what was taken.
+    /// Removes the bytes that were taken.
     pub(crate) fn sent(&mut self) {
         self.pending.clear();
     }

@@ -59,10 +59,11 @@ pub trait Subject: Send + Sync {
 
     /// A model that speaks to this server, in whatever wire it likes, and gives up after these limits.
     ///
-    /// Its id should be one that the wire treats as current, for example `google/gemini-3-pro`: some rules go by it.
+    /// Its id should be one that the wire treats as current, for example `google/gemini-3-pro`: some rules depend on
+    /// it.
     fn model(&self, server: &Loopback, limits: Limits) -> Arc<dyn Model>;
 
-    /// How a server speaks the wire of the models, if it is none of the four.
+    /// The server side of the models' wire, if it is not one of the four.
     fn oracle(&self) -> Option<Arc<dyn Oracle>> {
         None
     }
@@ -89,7 +90,7 @@ pub struct Hazard {
     play: fn(&dyn Subject) -> Playing<'_>,
 }
 
-/// The outcome of a hazard: the error says what was expected and what came.
+/// The outcome of a hazard: the error contains the expected and the actual result.
 pub(crate) type Verdict = Result<(), String>;
 
 type Playing<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
@@ -215,7 +216,7 @@ impl Hazard {
     /// Plays this hazard alone.
     ///
     /// # Errors
-    /// What was expected, and what came.
+    /// The expected and the actual result.
     pub async fn play(&self, subject: &dyn Subject) -> Result<(), String> {
         let mut playing = (self.play)(subject);
         let guarded = std::future::poll_fn(|cx| {

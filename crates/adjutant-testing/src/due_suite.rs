@@ -1,4 +1,4 @@
-//! The promises of a journal that knows which of its logs are due, played like those of [`journal_suite`](mod@crate::journal_suite).
+//! The contract of a journal with due logs, tested like [`journal_suite`](mod@crate::journal_suite).
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use self::DueLab as Lab;
 pub use crate::suite::{Check, FnLab, Played, Report, Row};
 use crate::suite::{Verdict, checks, equal, holds, joined, ok, soon};
 
-/// A place to try out a journal that knows what is due: storage of its own that nobody else uses.
+/// An environment to test a journal with due logs: separate storage without other users.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a laboratory for due work",
     note = "implement `open` and `pass`, or use `due_suite::lab_fn`"
@@ -26,7 +26,8 @@ pub trait DueLab: Send + Sync {
     /// Moves the clock of all handles forward.
     async fn pass(&self, time: Duration);
 
-    /// The owner of a log dies without giving it up; when this returns, the log is free. By itself, the value is dropped.
+    /// The owner of a log dies without releasing it; when this returns, the log is free. By default, the value is
+    /// dropped.
     async fn crash(&self, log: Box<dyn Log>) {
         drop(log);
     }
@@ -109,7 +110,7 @@ impl<'a> DueStage<'a> {
         Ok((id, log))
     }
 
-    /// The due logs of this play, taken; those of others are given up.
+    /// The due logs of this test, claimed; others are released.
     async fn due(&self, journal: &dyn DueWork) -> Result<Vec<DueLog>, String> {
         self.given(journal, &Owner::default()).await
     }
@@ -171,7 +172,7 @@ impl<'a> DueStage<'a> {
                 let due = self.due(journal).await?;
                 let names: BTreeSet<LogId> = due.iter().map(|it| it.info.log.clone()).collect();
                 drop(due);
-                // Who gave a log up a moment ago may take a while to be gone.
+                // A recently released log may be visible for a while.
                 if names.len() >= want.len() {
                     return Ok::<_, String>(names);
                 }
@@ -370,14 +371,14 @@ mod plays {
         let (id, log) = stage.begun(&*journal, "log").await?;
         stage.lab.crash(log).await;
         stage.lose(&*journal, 2).await?;
-        // One that parks in between was no loss.
+        // An owner that parks in between does not count as lost.
         let mut log = stage.taken_after(&*journal, 3).await?;
         put(&mut *log, parked(None)).await?;
         put(&mut *log, Some(Work::Open)).await?;
         stage.lab.crash(log).await;
         stage.lose(&*journal, 2).await?;
         let mut log = stage.taken_after(&*journal, 3).await?;
-        // As one does that takes up what is open: that is no progress.
+        // Resuming the open run does the same: that is no progress.
         put(&mut *log, Some(Work::Open)).await?;
         stage.lab.crash(log).await;
         let mut log = stage.taken_after(&*journal, 4).await?;
@@ -386,7 +387,7 @@ mod plays {
         stage.lab.crash(log).await;
         stage.lose(&*journal, 1).await?;
         drop(stage.taken_after(&*journal, 2).await?);
-        // Who gives a log up may take a while to be gone.
+        // Releasing a log may take a while.
         soon("it is free", async {
             while ok("telling", journal.info(&id).await)?.is_owned {
                 tokio::task::yield_now().await;
@@ -405,7 +406,7 @@ mod plays {
         stage.lose(&*journal, SUSPECT_AFTER - 1).await?;
         let mut rest = SUSPECT_RESTS;
         for lost in SUSPECT_AFTER..MAX_LOST_OWNERS {
-            // Who looks meanwhile changes nothing.
+            // A concurrent reader changes nothing.
             stage.together(&*journal, &owner, 0).await?;
             stage.lab.pass(rest / 2).await;
             stage.together(&*journal, &owner, 0).await?;
@@ -422,7 +423,7 @@ mod plays {
             }
             rest *= 2;
         }
-        // Whoever has it sets it aside.
+        // Its owner sets it aside.
         let last = stage.together(&*journal, &owner, 1).await?;
         equal("the owners that it lost", &last[0].lost, &MAX_LOST_OWNERS)
     }
@@ -472,7 +473,7 @@ mod plays {
         let got = soon("the numbers", async {
             loop {
                 let got = ok("counting", journal.backlog().await)?;
-                // Who gave a log up a moment ago may take a while to be gone.
+                // A recently released log may be visible for a while.
                 if got.at_work <= want.at_work {
                     return Ok::<_, String>(got);
                 }

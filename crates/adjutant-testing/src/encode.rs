@@ -15,7 +15,7 @@ use crate::{
 
 /// Turns the chunks of a model into the frames of a wire.
 pub(crate) trait Encoder: Send {
-    /// Takes a chunk and adds what it becomes.
+    /// Encodes a chunk and appends the result.
     ///
     /// # Errors
     /// If the wire has no form for it, as for a retracted attempt.
@@ -31,7 +31,7 @@ pub(crate) trait Encoder: Send {
 /// The place of an error in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorAt {
-    /// After what was made so far: the model has failed.
+    /// After the output so far: the model has failed.
     Here,
     /// After that many frames, counted from the beginning: a fault.
     Frame(u64),
@@ -59,7 +59,7 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 pub(crate) struct OpenBlock {
     pub(crate) kind: BlockKind,
-    /// True if the client was told that the block begins.
+    /// True if the client has received the start of the block.
     pub(crate) announced: bool,
     /// True if a delta was sent.
     pub(crate) grown: bool,
@@ -108,7 +108,7 @@ impl Answer {
     }
 }
 
-/// Makes the refusal for something that a served model may not do: the client is told of it as the vendor's failure.
+/// Creates the refusal for output that a served model must not produce: the client gets it as the vendor's failure.
 pub(crate) fn unspeakable(what: &str) -> Refusal {
     Refusal::new(
         500,

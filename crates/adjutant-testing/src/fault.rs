@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 /// Something that is broken about an answer.
 ///
-/// Offsets count the bytes of the body as it would be without faults, from 0, without HTTP's own framing. One that lies
-/// beyond the end of the body has no effect. Several faults of one request all apply.
+/// Offsets count the bytes of the body without faults, from 0, without HTTP's own framing. An offset beyond the end
+/// of the body has no effect. Several faults of one request all apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -24,7 +24,7 @@ pub enum Fault {
         /// The bytes that are sent.
         bytes: Bytes,
     },
-    /// Sends the body in pieces of that many bytes, each one a chunk and a write of its own; 0 counts as 1.
+    /// Sends the body in pieces of that many bytes, each one in a separate chunk and write; 0 counts as 1.
     SplitEvery(usize),
     /// Answers with this status, without asking the model.
     ///
@@ -60,7 +60,7 @@ pub enum Fault {
         /// The bytes that are sent in their place.
         with: Bytes,
     },
-    /// Sends the frame that tells the usage twice.
+    /// Sends the frame with the usage twice.
     DuplicateUsage,
     /// Keeps the connection open after the last frame, without the end of the body.
     SlowClose,
@@ -139,7 +139,8 @@ impl Fault {
         }
     }
 
-    /// One fault of each kind, for tests that must not miss one; `Replace` is left out, as it needs to know what is said.
+    /// One fault of each kind, for tests that must cover all of them, without `Replace`, which depends on the
+    /// content.
     pub fn all() -> Vec<Fault> {
         vec![
             Fault::Hangup,

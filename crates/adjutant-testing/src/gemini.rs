@@ -83,7 +83,7 @@ pub(crate) fn error(refusal: &Refusal) -> Value {
     json!({"error": error})
 }
 
-/// Reads from the headers of a refusal how long it asks to wait.
+/// Reads the requested delay from the headers of a refusal.
 fn wait_of(refusal: &Refusal) -> Option<Duration> {
     refusal
         .headers

@@ -15,7 +15,7 @@ pub struct History {
     open: Option<OpenTurn>,
 }
 
-/// The reason why a result does not belong where it stands.
+/// The reason why a result is in the wrong place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misplaced {
@@ -40,7 +40,7 @@ impl History {
         self.entries.push(Entry::User(message));
     }
 
-    /// True if nothing was said.
+    /// True if it has no content.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.open.is_none()
     }

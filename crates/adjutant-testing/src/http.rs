@@ -19,7 +19,7 @@ const READ: usize = 4 * 1024;
 /// The size in bytes of the pieces of an endless line.
 const ENDLESS_PIECE: usize = 64 * 1024;
 
-/// The two ends of a connection's socket and what was read ahead.
+/// The two halves of a connection's socket and its read buffer.
 #[derive(Debug)]
 pub(crate) struct Peer {
     socket: TcpStream,
@@ -33,7 +33,7 @@ pub(crate) enum Incoming {
     Request(Received),
     /// The client closed the connection between two requests.
     End,
-    /// A status, and why the connection cannot go on.
+    /// A status, and the reason why the connection must be closed.
     Malformed(u16, &'static str),
 }
 
@@ -111,7 +111,7 @@ impl Peer {
         }
     }
 
-    /// Sends bytes as one chunk; with `split` as chunks of at most that many bytes, each in a write of its own.
+    /// Sends bytes as one chunk; with `split` as chunks of at most that many bytes, each in a separate write.
     pub(crate) async fn send_chunks(
         &mut self,
         bytes: &[u8],
@@ -154,7 +154,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Reads up to the blank line; gives its end, or `None` if there is none.
+    /// Reads up to the blank line; returns its end, or `None` without one.
     async fn head_end(&mut self) -> io::Result<Option<usize>> {
         let mut seen = 0;
         loop {

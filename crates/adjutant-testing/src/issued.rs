@@ -25,7 +25,7 @@ struct Known {
     seals: HashSet<(Wire, String, String)>,
     /// All seals in the order in which they were first sent.
     order: Vec<String>,
-    /// The id of the reasoning that an item was said after, by the item's own id.
+    /// The id of the reasoning that precedes an item, by the item's own id.
     reasoning: HashMap<String, String>,
     /// The prefix and the thinking before, by the seal of a thinking block.
     bound: HashMap<String, (u64, Option<String>)>,
@@ -34,7 +34,7 @@ struct Known {
 }
 
 impl Issued {
-    /// Refuses what it did not issue, if it is strict.
+    /// In strict mode it refuses ids that it did not issue.
     pub(crate) fn new(strict: bool, binds: bool) -> Self {
         Self {
             strict,
@@ -110,14 +110,14 @@ impl Issued {
         self.known().order.clone()
     }
 
-    /// Keeps in mind that an item was said after this reasoning.
+    /// Records that an item follows this reasoning.
     pub(crate) fn follow(&self, item: &str, reasoning: &str) {
         self.known()
             .reasoning
             .insert(item.to_owned(), reasoning.to_owned());
     }
 
-    /// The reasoning that an item was said after.
+    /// The reasoning that precedes an item.
     pub(crate) fn reasoning_of(&self, item: &str) -> Option<String> {
         self.known().reasoning.get(item).cloned()
     }
@@ -127,7 +127,7 @@ impl Issued {
     }
 }
 
-/// A signature for a block that was given none: base64 that tells the wire, the model and the place.
+/// A signature for a block without one: base64 of the wire, the model and the position.
 pub(crate) fn mint(wire: Wire, model: &str, request: usize, block: u32) -> String {
     STANDARD.encode(format!(
         "\u{1}adjutant {} {model} {request} {block}",

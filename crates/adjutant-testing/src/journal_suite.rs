@@ -47,17 +47,17 @@ pub(crate) use self::stage::own;
 use crate::suite::checks;
 pub use crate::suite::{Check, FnLab, Played, Report, Row};
 
-/// A place to try out a journal: storage of its own that nobody else uses.
+/// An environment to test a journal: separate storage without other users.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a laboratory for journals",
     note = "implement `open`, or use `journal_suite::lab_fn`"
 )]
 #[async_trait]
 pub trait Lab: Send + Sync {
-    /// A new handle on the storage, as another process would have it: what is known must come from the storage.
+    /// A new handle on the storage, as in another process: all state must come from the storage.
     async fn open(&self) -> Arc<dyn Journal>;
 
-    /// The owner of a log dies without giving it up; by itself, the value is dropped.
+    /// The owner of a log dies without releasing it; by default, the value is dropped.
     ///
     /// When this returns, another owner must be able to have the log soon: the laboratory of a journal with leases
     /// lets time pass.

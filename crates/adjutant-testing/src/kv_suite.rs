@@ -31,7 +31,7 @@ use self::stage::KvStage;
 use crate::suite::checks;
 pub use crate::suite::{Check, FnLab, Played, Report, Row};
 
-/// A place to try out a key-value store: storage of its own that nobody else uses.
+/// An environment to test a key-value store: separate storage without other users.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a laboratory for key-value stores",
     note = "implement `open`, or use `kv_suite::lab_fn`"

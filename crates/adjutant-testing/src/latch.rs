@@ -1,4 +1,4 @@
-//! A place where answers wait until a test lets them go on. For a wait within a reply use a scripted gate.
+//! A latch that holds answers until a test releases them. To wait within a reply use a scripted gate.
 
 use tokio::sync::watch;
 

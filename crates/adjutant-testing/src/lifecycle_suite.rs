@@ -1,6 +1,6 @@
 //! The promises of a backend of agents, and of what its processes begin in: a list, each with a name, played in a [`LifeLab`].
 //!
-//! The agents of the suite run in a host of its own, [`host`]: a test without a harness may be both.
+//! The agents of the suite run in its own host, [`host`]: a test without a harness can be both.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -39,9 +39,9 @@ use self::stage::LifeStage;
 use crate::suite::checks;
 pub use crate::suite::{Check, Played, Report, Row};
 
-/// The grace that a backend in a laboratory gives its agents: long enough to end well, and one of them never does.
+/// The grace period of agents in a tested backend: long enough for a normal end, which one of them never reaches.
 pub const GRACE: Duration = Duration::from_secs(3);
-/// What a backend in a laboratory makes of a changed host. Tests that are built anew find none.
+/// How a tested backend handles a changed host. A rebuilt test creates new agents, so it sees no change.
 pub const HOST_CHANGE: HostChange = HostChange::Accept;
 /// The checks of agents that live on without their operator.
 const OF_PROCESSES: &[&str] = &[

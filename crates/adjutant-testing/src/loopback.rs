@@ -1,4 +1,4 @@
-//! The server: where it listens, what it serves, and how it starts and ends. Conversations are in `connection.rs`.
+//! The server: its address, its model, and its start and end. Conversations are in `connection.rs`.
 
 mod connection;
 mod dispatch;
@@ -82,7 +82,7 @@ impl Loopback {
         Self::setup(model).start().await
     }
 
-    /// A server of this model, on a thread of its own, that breaks nothing.
+    /// A server for this model, on a separate thread, without faults.
     ///
     /// # Errors
     /// If no port or no thread can be had.
@@ -95,9 +95,9 @@ impl Loopback {
         Setup::new(Source::Model(Box::new(model)))
     }
 
-    /// Prepares a server that sends these bodies as event streams, whatever it is asked.
+    /// Prepares a server that answers every request with these bodies as event streams.
     ///
-    /// Requests are read but neither checked nor decoded. Nobody knows here what a frame means: `MissingFinish` and
+    /// Requests are read but neither checked nor decoded. The meaning of frames is unknown: `MissingFinish` and
     /// `DuplicateUsage` have no effect, and `ErrorAfter` ends the body without an error. Without a body every answer
     /// is an empty stream.
     pub fn canned(bodies: impl IntoIterator<Item = Bytes>) -> Setup {
@@ -269,7 +269,7 @@ impl Setup {
         })
     }
 
-    /// Starts the server on a thread of its own, with a runtime of its own.
+    /// Starts the server on a separate thread with its own runtime.
     ///
     /// # Errors
     /// If no port or no thread can be had.

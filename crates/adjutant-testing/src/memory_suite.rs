@@ -30,7 +30,7 @@ use self::stage::MemoryStage;
 use crate::suite::checks;
 pub use crate::suite::{Check, FnLab, Played, Report, Row};
 
-/// A place to try out a memory: storage of its own that nobody else uses.
+/// An environment to test a memory: separate storage without other users.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a laboratory for memories",
     note = "implement `open`, or use `memory_suite::lab_fn`"

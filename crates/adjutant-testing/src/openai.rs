@@ -1,5 +1,4 @@
-//! The parts that both wires of OpenAI have in common: words and fields of a request, and the headers that tell the
-//! limits.
+//! The common parts of OpenAI's two wires: values and fields of a request, and the rate limit headers.
 
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use crate::{node::Node, refusal::Refusal, strict};
 /// The largest length of a cache key.
 const MAX_CACHE_KEY: usize = 64;
 
-/// Reads how much thinking is asked for.
+/// Reads the requested effort.
 pub(crate) fn effort_of(node: &Node<'_>) -> Result<Effort, Refusal> {
     let word = one_of(
         node,
@@ -111,7 +110,7 @@ pub(crate) fn one_of<'a>(node: &Node<'a>, words: &[&str]) -> Result<&'a str, Ref
         .code("invalid_value"))
 }
 
-/// The headers that tell the limits.
+/// The rate limit headers.
 pub(crate) fn limit_headers(limits: &RateLimits) -> Vec<(&'static str, String)> {
     let mut headers = vec![("openai-version", "2020-10-01".to_owned())];
     let reset = limits.reset_after.map(duration);

@@ -1,8 +1,8 @@
-//! How a server speaks a wire that is not one of the four: the second encoding, which a foreign wire is held to.
+//! The server side of a custom wire: an independent second implementation, against which the wire is tested.
 //!
-//! Write it from the vendor's documents and not from your own encoder: what both get wrong in the same way nobody finds.
-//! It refuses what the vendor refuses. [`Setup::oracle`](crate::Setup::oracle) has a server speak it, and
-//! [`FnSubject::oracle`](crate::conformance::FnSubject::oracle) has the conformance suite play to it.
+//! Write it from the vendor's documentation and not from your own encoder, because an error in both would not be
+//! found. It must refuse everything that the vendor refuses. [`Setup::oracle`](crate::Setup::oracle) adds it to a
+//! server, and [`FnSubject::oracle`](crate::conformance::FnSubject::oracle) to the conformance suite.
 
 use std::{fmt, sync::Arc};
 
@@ -35,7 +35,7 @@ pub trait Oracle: fmt::Debug + Send + Sync {
     /// Reads a request, and gives what writes its answer.
     ///
     /// # Errors
-    /// What the vendor refuses.
+    /// The refusal of the vendor.
     fn read(&self, received: &Received) -> Result<(Request, Box<dyn Speaker>), Refusal>;
 
     /// The vendor's error, as a body and as a frame of a stream.

@@ -17,7 +17,7 @@ pub(crate) struct Plan {
     pub(crate) content_type: Option<String>,
 }
 
-/// A silence within an answer, with what is sent meanwhile.
+/// A pause within an answer, with the bytes that are sent in the meantime.
 #[derive(Debug, Clone)]
 pub(crate) struct Pause {
     pub(crate) before: Paused,

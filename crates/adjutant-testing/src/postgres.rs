@@ -26,8 +26,9 @@ const START: Duration = Duration::from_secs(60);
 /// The number of times that a start is tried: another program may take the server's address in between.
 const TRIES: u32 = 5;
 
-/// Copies the cluster if it is not there, starts the server, and ends it when it is told to, or when nobody is left who
-/// could tell it: then the copy goes, too. A server that is just starting ignores the signal: it is sent until it works.
+/// Copies the cluster if it does not exist, starts the server, and stops it on request, or when there are no more
+/// processes to request it: then the copy is deleted too. A starting server ignores the signal: it is sent until it
+/// works.
 const KEEPER: &str = r#"
 trap '' INT TERM HUP
 template=$1 dir=$2; shift 2
@@ -44,9 +45,8 @@ wait "$server"
 
 /// A PostgreSQL server on 127.0.0.1 and on a unix socket in its directory, which lets in everybody.
 ///
-/// Nothing of it survives the process that started it, however that ends, but for its files if it was
-/// [stopped](PostgresServer::stop) just then. It does not wait for the disk: what it holds
-/// survives a crash of the server, not of the machine.
+/// It never outlives the process that started it, except for its files if it was [stopped](PostgresServer::stop) at
+/// that moment. It does not wait for the disk: its data survives a crash of the server, not of the machine.
 #[derive(Debug)]
 pub struct PostgresServer {
     install: Install,
@@ -112,7 +112,7 @@ impl PostgresServer {
         format!("postgresql://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Makes a database that nobody uses yet, and gives its URL.
+    /// Creates an unused database, and returns its URL.
     ///
     /// # Errors
     /// If the server is stopped, or refuses.
@@ -200,7 +200,7 @@ impl PostgresServer {
         }
     }
 
-    /// Waits until the server accepts a connection: it is tried whenever the server says something.
+    /// Waits until the server accepts a connection: each line of its output triggers an attempt.
     fn wait(&self, lines: &mpsc::Receiver<String>) -> Result<(), Unavailable> {
         let until = Instant::now() + START;
         let mut said = String::new();
@@ -232,7 +232,7 @@ impl Drop for PostgresServer {
 }
 
 impl Unavailable {
-    /// Says visibly on the error stream that a test is skipped: `skipped: <test>: <why>`.
+    /// Reports on the error stream that a test is skipped: `skipped: <test>: <why>`.
     pub fn skips(&self, test: &str) {
         // Not through the macro, whose output a test harness may hide.
         let _ = writeln!(io::stderr(), "skipped: {test}: {self}");

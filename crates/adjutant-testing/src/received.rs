@@ -36,7 +36,7 @@ impl Received {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON; `null` if it is none.
+    /// The body as JSON; `null` if it is invalid.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }

@@ -33,21 +33,21 @@ impl Refusal {
         Self::new(400, message)
     }
 
-    /// Tells the place in the body that is wrong.
+    /// Sets the invalid field of the body.
     #[must_use]
     pub fn param(mut self, param: impl Into<String>) -> Self {
         self.param = Some(param.into());
         self
     }
 
-    /// Tells the vendor's code.
+    /// Sets the vendor's code.
     #[must_use]
     pub fn code(mut self, code: impl Into<String>) -> Self {
         self.code = Some(code.into());
         self
     }
 
-    /// Makes the refusal that a vendor sends with this status when it gives no reason of its own.
+    /// Creates the refusal that a vendor sends with this status without a specific reason.
     pub(crate) fn of_status(status: u16) -> Self {
         let message = match status {
             401 => "invalid x-api-key",
@@ -69,7 +69,7 @@ impl Refusal {
         self.status
     }
 
-    /// The message, or what the vendor says when the input is too long.
+    /// The message, or the vendor's text for input that is too long.
     pub fn said<'a>(&'a self, overflow: &'a str) -> &'a str {
         if self.overflow {
             overflow

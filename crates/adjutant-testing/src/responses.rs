@@ -1,5 +1,5 @@
 //! OpenAI Responses: errors. Requests are read in `request.rs`, `items.rs` and `options.rs`, streams written in
-//! `reply.rs`. Keys are those of Chat Completions.
+//! `reply.rs`. Keys work as in Chat Completions.
 //!
 //! Source: OpenAI API reference "Create a model response" and "Streaming events", August 2026.
 

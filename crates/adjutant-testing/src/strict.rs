@@ -89,7 +89,7 @@ fn part(schema: &Value, path: &mut Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// A function that is declared: its name, what it does, and its schema.
+/// A declared function: its name, its description, and its schema.
 pub(crate) fn function<'a>(node: &Node<'a>) -> Result<(&'a str, &'a str, Value), Refusal> {
     let name = node.need("name")?.word(MAX_NAME)?;
     let place = format!("{}.parameters", node.path);

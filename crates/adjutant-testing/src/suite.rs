@@ -30,7 +30,7 @@ pub struct Check<L: ?Sized> {
 /// A laboratory made of a function that opens a storage, as `lab_fn` of each suite makes it.
 pub struct FnLab<T: ?Sized> {
     open: Box<dyn Fn() -> Arc<T> + Send + Sync>,
-    /// The clock of what it opens.
+    /// The clock of the journals that it opens.
     pub(crate) world: Arc<FixedWorld>,
     without: Vec<(&'static str, &'static str)>,
 }
@@ -97,13 +97,13 @@ pub struct Row {
 pub enum Played {
     /// The promise was kept.
     Kept,
-    /// The laboratory cannot play it, and says why.
+    /// The environment cannot run it, for this reason.
     Skipped(String),
-    /// The promise was broken: what was expected and what came.
+    /// The contract was violated: the expected and the actual result.
     Broken(String),
 }
 
-/// The outcome of a check: the error says what was expected and what came.
+/// The outcome of a check: the error contains the expected and the actual result.
 pub(crate) type Verdict = Result<(), String>;
 
 pub(crate) type Playing<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
@@ -225,7 +225,7 @@ pub(crate) async fn soon<T>(what: &str, coming: impl Future<Output = T>) -> Resu
     waited.map_err(|_| format!("{what} did not happen within {:?}", PATIENCE / 4))
 }
 
-/// Lets something wait beside the check; it has asked for what it waits for when this returns.
+/// Runs a waiting operation concurrently with the check; it has started to wait when this returns.
 pub(crate) async fn waits<T: Send + 'static>(
     coming: impl Future<Output = T> + Send + 'static,
 ) -> Result<JoinHandle<T>, String> {

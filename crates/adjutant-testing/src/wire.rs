@@ -1,5 +1,5 @@
-//! The four wires and one of the test's own, and what differs between them outside of requests and streams. `loopback/dispatch.rs` tells which
-//! wire a request speaks.
+//! The four wires and a custom one, and their differences outside of requests and streams. `loopback/dispatch.rs`
+//! determines the wire of a request.
 
 use adjutant_llm::Request;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ pub(crate) enum Wire {
     Responses,
     /// Google Gemini.
     Gemini,
-    /// That of an [`Oracle`](crate::oracle::Oracle).
+    /// The wire of an [`Oracle`](crate::oracle::Oracle).
     Foreign,
 }
 
@@ -25,9 +25,9 @@ pub(crate) enum Wire {
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) request: Request,
-    /// The model's name as it was asked for; the answer repeats it.
+    /// The requested model's name; the answer repeats it.
     pub(crate) model: String,
-    /// True if the stream ends with a chunk that tells the usage (Chat Completions).
+    /// True if the stream ends with a chunk with the usage (Chat Completions).
     pub(crate) include_usage: bool,
     /// The part of the conversation that the thinking of the answer is bound to.
     pub(crate) prefix: Prefix,
@@ -64,7 +64,7 @@ impl Wire {
         }
     }
 
-    /// The list of models: the one that is served.
+    /// The list of models: only the served one.
     pub(crate) fn models(self, name: &str) -> Value {
         match self {
             Wire::Messages => json!({

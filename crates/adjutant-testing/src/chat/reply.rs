@@ -1,6 +1,6 @@
 //! Writes the stream of the Chat Completions wire.
 //!
-//! Thinking is sent as `reasoning_content`, as servers that show it do; what is opaque or withheld has no form here.
+//! Thinking is sent as `reasoning_content`, as common servers do; opaque and withheld thinking has no form here.
 
 use std::collections::BTreeMap;
 
@@ -216,7 +216,7 @@ fn end_choice(finish: Option<&str>, usage: bool, to: &mut Vec<u8>) {
     });
 }
 
-/// Here the input contains what the cache served; what it stored is not told apart.
+/// Here the input includes cached tokens; tokens written to a cache are not reported.
 fn usage(usage: &Usage) -> Value {
     json!({
         "prompt_tokens": usage.input(),

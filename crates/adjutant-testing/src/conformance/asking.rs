@@ -1,4 +1,4 @@
-//! Hazards of options: what is asked for arrives, or is dropped with a warning.
+//! Hazards of options: an option reaches the server, or is dropped with a warning.
 
 use adjutant_llm::{
     Effort, Format, Options, Request, RequestOption, Script, ToolChoice, ToolDecl, Warning,
@@ -62,7 +62,7 @@ async fn chosen(
     .await
 }
 
-/// Asks, and gives what the provider understood and what was warned of.
+/// Sends a request, and returns the options as the provider understood them, and the warnings.
 async fn asked(subject: &dyn Subject, request: Request) -> Result<(Request, Vec<Warning>), String> {
     let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
     let heard = stage.ask(request).await;

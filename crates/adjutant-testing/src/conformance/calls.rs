@@ -10,7 +10,7 @@ use super::{
     stage::{HazardStage, ensure, results, same, turn, with_tools},
 };
 
-/// Asks, answers every call of the reply, and asks again.
+/// Sends a request, answers every call of the reply, and sends the next request.
 async fn there_and_back(
     subject: &dyn Subject,
     script: Script,
@@ -174,7 +174,7 @@ pub(super) async fn invalid_arguments(subject: &dyn Subject) -> Verdict {
     let stage = HazardStage::new(subject, scripts).await?;
     let heard = stage.ask(with_tools()).await;
     stage.understood(0)?;
-    // A wire that cannot say such a call tells its failure: as an error, or as a reply without calls.
+    // A wire that cannot express such a call fails: with an error, or with a reply without calls.
     let Ok(reply) = heard.reply() else {
         return Ok(());
     };

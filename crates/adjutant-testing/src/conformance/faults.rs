@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{Fault, FaultPosition, Loopback};
 
-/// A byte of the body that stands behind several deltas, on every wire.
+/// An offset in the body after several deltas, on every wire.
 const MIDDLE: u64 = 4_000;
 
 /// A text whose stream is much longer than that.
@@ -33,7 +33,7 @@ async fn broken(subject: &dyn Subject, limits: Limits, fault: Fault) -> Result<H
     Ok(heard)
 }
 
-/// Checks that what came is a part of what was said, and not nothing.
+/// Checks that the received content is a part of the sent one, and not empty.
 fn part_of(heard: &Heard) -> Verdict {
     let text = heard.text();
     let sentence = sentence();
@@ -151,7 +151,7 @@ pub(super) async fn slow_close(subject: &dyn Subject) -> Verdict {
     same("the text", reply.text(), sentence())
 }
 
-/// Says one letter, says so when it is dropped, and says nothing else.
+/// Sends one letter, signals when it is dropped, and sends nothing else.
 struct Letter {
     chunks: Vec<Chunk>,
     dropped: Option<oneshot::Sender<()>>,
@@ -170,7 +170,7 @@ impl Stream for Letter {
 impl Drop for Letter {
     fn drop(&mut self) {
         if let Some(dropped) = self.dropped.take() {
-            // Nobody listens any more if the hazard has failed before.
+            // There is no receiver if the hazard has failed before.
             let _ = dropped.send(());
         }
     }

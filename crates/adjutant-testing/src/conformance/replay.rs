@@ -1,4 +1,4 @@
-//! Hazards of histories: what was said before, by whomever, goes back in a form that the provider takes.
+//! Hazards of histories: earlier messages of any author are sent in a form that the provider accepts.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ async fn sealed(subject: &dyn Subject, scripts: [Script; 2]) -> Verdict {
     same("the last reply", last.text().as_str(), "Done again.")
 }
 
-/// Only one wire tells phases; on the others there is nothing to lose.
+/// Only one wire has phases; on the others nothing can be lost.
 pub(super) async fn phase_replayed(subject: &dyn Subject) -> Verdict {
     let script = Script::new()
         .text("I shall look.")
@@ -108,7 +108,7 @@ pub(super) async fn phase_replayed(subject: &dyn Subject) -> Verdict {
         "Done.",
     )?;
     let (first, second) = (stage.sent(0)?, stage.sent(1)?);
-    // The models before this family are told no phase.
+    // The models before this family get no phase.
     let told = first["input"].is_array()
         && !first["model"]
             .as_str()

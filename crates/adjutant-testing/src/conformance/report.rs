@@ -20,11 +20,11 @@ pub struct Report {
 pub struct Row {
     /// The name of the hazard.
     pub hazard: &'static str,
-    /// Nothing, or what was expected and what came.
+    /// `Ok`, or the expected and the actual result.
     pub result: Result<(), String>,
 }
 
-/// The reports of several subjects beside each other. `Display` draws the table and then says why cells failed.
+/// The reports of several subjects as a table. `Display` prints the table and then the reasons of failures.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Matrix {
     reports: Vec<Report>,

@@ -1,4 +1,4 @@
-//! Hazards of what a provider says: text, thinking, ends and usage.
+//! Hazards of a provider's output: text, thinking, ends and usage.
 
 use std::sync::Arc;
 
@@ -123,7 +123,7 @@ pub(super) async fn filtered(subject: &dyn Subject) -> Verdict {
     told_apart(subject, FinishReason::Filtered).await
 }
 
-/// A refusal may be a reply that says so, or an error that says so.
+/// A refusal can be a reply or an error with this meaning.
 async fn told_apart(subject: &dyn Subject, stop: FinishReason) -> Verdict {
     match stopped(subject, stop).await? {
         Ok(reply) => ensure(
@@ -135,7 +135,7 @@ async fn told_apart(subject: &dyn Subject, stop: FinishReason) -> Verdict {
                 )
             },
         ),
-        // A foreign wire may have no word for it: then its server says that something went wrong.
+        // A custom wire may not have this reason: then its server reports an error.
         Err(_) if subject.oracle().is_some() => Ok(()),
         Err(why) => ensure(why.contains(&format!("{:?}", ErrorKind::Refused)), || why),
     }
@@ -213,7 +213,7 @@ pub(super) async fn unknown_finish_reason(subject: &dyn Subject) -> Verdict {
     )
 }
 
-/// Plays a script whose reason to stop is one that nobody knows, and returns what was heard.
+/// Plays a script with an unknown stop reason, and returns the received reply.
 async fn unknown_finish(subject: &dyn Subject, script: Script) -> Result<Heard, String> {
     let breaks = |setup: crate::Setup| {
         let known = [
@@ -265,7 +265,7 @@ pub(super) async fn duplicate_usage(subject: &dyn Subject) -> Verdict {
     check_usage(subject, &reply.usage)
 }
 
-/// Not every wire tells what a cache stored, or how much was reasoning; a foreign one may not tell what a cache served.
+/// Not every wire reports cache writes, or reasoning tokens; a custom one may not report cache reads.
 fn check_usage(subject: &dyn Subject, usage: &Usage) -> Verdict {
     same("the input", usage.input(), 1_000)?;
     if subject.oracle().is_none() || usage.cache_read != 0 {

@@ -1,5 +1,4 @@
-//! The stage on which a hazard is played: a server with a scripted model, the model under test, and what was heard from
-//! it.
+//! The environment of a hazard: a server with a scripted model, the model under test, and its output.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 use super::{Limits, Subject, Verdict};
 use crate::{Loopback, Setup};
 
-/// A server, what it plays, and the model that is held to it.
+/// A server, its script, and the model under test.
 pub(super) struct HazardStage {
     pub(super) server: Loopback,
     pub(super) scripted: Arc<ScriptedModel>,
@@ -61,17 +60,17 @@ impl HazardStage {
         })
     }
 
-    /// Asks the model and listens to the end.
+    /// Calls the model and reads the stream to the end.
     pub(super) async fn ask(&self, request: Request) -> Heard {
         listen(&*self.model, request).await
     }
 
-    /// Asks the model and expects a reply.
+    /// Calls the model and expects a reply.
     pub(super) async fn reply(&self, request: Request) -> Result<Arc<Reply>, String> {
         self.ask(request).await.reply()
     }
 
-    /// Checks that the provider was asked at all.
+    /// Checks that the provider received a request.
     pub(super) fn asked(&self) -> Verdict {
         ensure(self.server.request_count() > 0, || {
             "the provider was never asked".into()
@@ -108,7 +107,7 @@ pub(super) fn spoken(subject: &dyn Subject, mut setup: Setup) -> Setup {
     setup
 }
 
-/// Asks a model, checks the grammar of what it says, and listens to the end.
+/// Calls a model, checks the grammar of its stream, and reads it to the end.
 async fn listen(model: &dyn Model, request: Request) -> Heard {
     let mut stream = model.stream(request);
     let mut collector = Collector::default();
@@ -232,8 +231,7 @@ impl Heard {
         deltas.collect()
     }
 
-    /// Returns the warnings about changes to the request before it was sent, and about what was tolerated of the
-    /// answer.
+    /// Returns the warnings about changes to the request, and about tolerated errors of the answer.
     pub(super) fn warnings(&self) -> Vec<Warning> {
         let starts = self.chunks.iter().filter_map(|chunk| match chunk {
             Chunk::Start { warnings, .. } => Some(warnings.clone()),
@@ -303,7 +301,7 @@ pub(super) fn turn(
 ) -> Result<Entry, String> {
     let mut open = Turn::open(Arc::clone(reply));
     for call in reply.calls() {
-        // Each call is answered once; two of one id leave the turn open, which is told below.
+        // Each call is answered once; two with one id leave the turn open, which is reported below.
         let _ = open.put(call.id, Arc::new(result(call)));
     }
     let turn = open

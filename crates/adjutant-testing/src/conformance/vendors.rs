@@ -1,6 +1,6 @@
 //! Hazards of vendors and servers as they behave: pieces in another order, answers in another form, schemas that they refuse.
 //!
-//! What only one wire can hold changes nothing on the others.
+//! Data of a single wire has no effect on the others.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,6 +1,6 @@
 //! Reads the contents of the Gemini wire, and pairs calls with their responses.
 //!
-//! Signatures are asked for in the current turn only: after the last user content that is no function response.
+//! Signatures are required only in the current turn: after the last user content that is not a function response.
 //!
 //! Source: Gemini API guide "Thought signatures", section "Validation", August 2026.
 
@@ -34,7 +34,7 @@ const DATA: [&str; 7] = [
     "codeExecutionResult",
 ];
 
-/// The contents of a request, as far as they were read.
+/// The contents of a request, read so far.
 pub(super) struct Reading<'a> {
     issued: &'a Issued,
     model: &'a str,
@@ -150,7 +150,7 @@ impl<'a> Reading<'a> {
         {
             result.content.push(content(&part)?);
         }
-        // The id is one of those that wait, each once.
+        // The id is one of the open ones, each once.
         let _ = self.history.result(wire_id, result);
         Ok(())
     }

@@ -156,7 +156,7 @@ fn schema(function: &Node<'_>) -> Result<Value, Refusal> {
     }
 }
 
-/// Checks that a schema says nothing that the vendor does not know.
+/// Checks that a schema contains only keywords that the vendor supports.
 fn check_schema(schema: &Node<'_>) -> Result<(), Refusal> {
     for (keyword, _) in schema.object()? {
         if !SCHEMA.contains(&keyword.as_str()) {

@@ -1,7 +1,7 @@
 //! Writes the stream of the Gemini wire: each event is a whole response with new parts.
 //!
-//! The signature of a thinking block stands where the vendor puts it: on the first call, or on an empty text part at
-//! the end. A script chooses another place by the thinking's extra: `{"place": "thought" | "text"}`.
+//! The signature of a thinking block is sent where the vendor sends it: on the first call, or on an empty text part
+//! at the end. A script can choose another place with the thinking's extra: `{"place": "thought" | "text"}`.
 
 use adjutant_llm::{
     Block, BlockKind, Call, Chunk, FinishReason, RateLimits, Reply, Thinking, Usage,
@@ -37,7 +37,7 @@ struct Pending {
 
 impl Encoder {
     pub(crate) fn new(asked: Asked, stamp: Stamp) -> Self {
-        // The size of the input is told from the beginning; the model may correct it later.
+        // The input size is sent from the beginning; the model can correct it later.
         let usage = Usage {
             input_uncached: asked.request.entries.tokens(),
             ..Usage::default()
@@ -206,7 +206,7 @@ impl encode::Encoder for Encoder {
     }
 
     fn headers(&self, _: &RateLimits) -> Vec<(&'static str, String)> {
-        // The vendor tells its limits in no header.
+        // The vendor sends no rate limit headers.
         Vec::new()
     }
 }
@@ -218,7 +218,7 @@ fn push(data: &Value, to: &mut Vec<u8>) {
     to.extend_from_slice(b"\r\n\r\n");
 }
 
-/// Here the input contains what the cache served, and the reasoning stands beside the rest of the output.
+/// Here the input includes cached tokens, and reasoning is separate from the rest of the output.
 fn usage(usage: &Usage) -> Value {
     let mut told = json!({
         "promptTokenCount": usage.input(),

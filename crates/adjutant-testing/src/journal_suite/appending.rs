@@ -266,7 +266,7 @@ pub(super) async fn clock_backwards(stage: &JournalStage<'_>) -> Verdict {
             &newest,
         )?;
     }
-    // The newest time need not be that of the last record of a batch.
+    // The newest time need not be in the last record of a batch.
     append(
         &mut *held,
         &[said(7, LATER_MS + 9, "tick"), said(8, 3, "tock")],

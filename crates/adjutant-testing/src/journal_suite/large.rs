@@ -37,7 +37,7 @@ pub(super) async fn large_record(stage: &JournalStage<'_>) -> Verdict {
         ThreadId::from("main"),
         Record::Appended { entries },
     );
-    // Several large texts in one record, one of them twice: their order is that of the record.
+    // Several large texts in one record, one of them twice: their order is kept.
     let texts = [3, 1, 2, 1].map(|times| entry(&long(stage, times * 100_000)));
     let many = Stamped::new(
         Seq(2),
@@ -53,7 +53,7 @@ pub(super) async fn large_record(stage: &JournalStage<'_>) -> Verdict {
     is_log(&*stage.open().await, &log, &all).await
 }
 
-/// Two logs with one large text, the first of them twice, and what is in each.
+/// Two logs with one large text, the first of them twice, and the content of each.
 async fn sharing(
     stage: &JournalStage<'_>,
     journal: &dyn Journal,

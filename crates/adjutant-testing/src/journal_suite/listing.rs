@@ -35,7 +35,7 @@ fn of(stage: &JournalStage<'_>) -> LogQuery {
     }
 }
 
-/// The names in a list without what they all begin with.
+/// The names in a list without their common prefix.
 async fn listed(stage: &JournalStage<'_>, query: &LogQuery) -> Result<Vec<String>, String> {
     let page = ok("listing", stage.open().await.list(query).await)?;
     holds("a list that is over has no next page", page.next.is_none())?;
@@ -215,7 +215,7 @@ pub(super) async fn filters(stage: &JournalStage<'_>) -> Verdict {
             &want.into_iter().map(str::to_owned).collect(),
         )?;
     }
-    // Labels hold for all logs of the storage: those of this play are told by their names.
+    // Labels cover all logs of the storage: the ones of this test are recognized by name.
     for (label, want) in [
         ("y", vec!["fork"]),
         ("x", vec!["root", "fork"]),

@@ -103,7 +103,7 @@ pub(super) async fn random_operations(stage: &JournalStage<'_>) -> Verdict {
         stage.prefix.clone(),
     );
     let runtime = tokio::runtime::Handle::current();
-    // The cases wait for what they do: not on a thread that others wait on.
+    // The cases block: not on a thread that other tasks need.
     let played = tokio::task::spawn_blocking(move || {
         let config = Config {
             cases: CASES,
@@ -326,7 +326,7 @@ impl Case {
     }
 }
 
-/// Checks that something came out as the model says.
+/// Checks that the result matches the model's.
 fn result<T>(got: Result<T, JournalError>, refusal: Option<JournalErrorKind>) -> Verdict {
     let got = got
         .map(drop)

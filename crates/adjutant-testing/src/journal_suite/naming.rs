@@ -98,7 +98,7 @@ pub(super) async fn names_are_distinct(stage: &JournalStage<'_>) -> Verdict {
     keeps_apart(stage, names).await
 }
 
-/// Fills a log for each name with that name, and looks whether all are what they were.
+/// Fills a log for each name with that name, and checks that their contents stay separate.
 async fn keeps_apart(stage: &JournalStage<'_>, names: Vec<String>) -> Verdict {
     let journal = stage.open().await;
     for name in &names {

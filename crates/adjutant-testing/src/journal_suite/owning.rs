@@ -1,4 +1,4 @@
-//! Ownership: who has a log, who gets it, and when it is free.
+//! Ownership: the owner of a log, the next owner, and when it is free.
 
 use adjutant_agent::{Flush, Holder, JournalErrorKind, Owner};
 

@@ -1,4 +1,4 @@
-//! Posts: what others say to a session.
+//! Posts: messages of other processes to a session.
 
 use std::sync::Arc;
 
@@ -144,7 +144,7 @@ pub(super) async fn heeded_posts_forgotten(stage: &JournalStage<'_>) -> Verdict 
         &next(&mut posts(&*other, &log, PostNo(0))?).await?,
         &three,
     )?;
-    // Not a step back: what was heeded stays so.
+    // No step back: processed posts stay processed.
     ok("heeding", held.heeded(one.no).await)?;
     equal(
         "the first post that waits",
@@ -165,7 +165,7 @@ pub(super) async fn heeded_posts_forgotten(stage: &JournalStage<'_>) -> Verdict 
 pub(super) async fn heeded_in_a_copy(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = made(stage, "copy").await?;
     let mut held = own(&*journal, &log, &Owner::default()).await?;
-    // Its records say that posts to another log were heeded.
+    // Its records report processed posts of another log.
     let upto = PostNo(41);
     ok("heeding", held.heeded(upto).await)?;
     let first = post(&*stage.open().await, &log, "first").await?;

@@ -12,13 +12,13 @@ use futures_util::{StreamExt, TryStreamExt};
 use super::Lab;
 use crate::suite::{Verdict, equal, fails, ok, soon};
 
-/// A time that no clock shows yet, in milliseconds: what is appended then changed a log last.
+/// A time in the future, in milliseconds: later appends determine the log's last change.
 pub(super) const LATER_MS: u64 = 4_000_000_000_000;
 
 /// A play of one check.
 pub(super) struct JournalStage<'a> {
     pub(super) lab: &'a dyn Lab,
-    /// The beginning of the names of its logs; nobody used it before.
+    /// The prefix of the names of its logs, unused before.
     pub(super) prefix: String,
 }
 
@@ -39,7 +39,7 @@ impl<'a> JournalStage<'a> {
         self.lab.open().await
     }
 
-    /// A log that holds these records, and is owned by nobody; a journal to go on with.
+    /// An unowned log with these records, and a journal to continue with.
     pub(super) async fn filled(
         &self,
         name: &str,
@@ -84,7 +84,7 @@ pub(crate) async fn own(
 
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// Does what needs a log that nobody owns; who gave it up a moment ago may take a while to be gone.
+/// Runs an operation that needs an unowned log; a recent release may take a while.
 pub(super) async fn when_free<T, F>(what: &str, mut attempt: impl FnMut() -> F) -> Result<T, String>
 where
     F: Future<Output = Result<T, JournalError>>,
@@ -115,7 +115,7 @@ pub(super) async fn append(log: &mut dyn Log, batch: &[Arc<Stamped>]) -> Result<
     Ok(head)
 }
 
-/// A record that says this.
+/// A record with this text.
 pub(super) fn said(seq: u64, at_ms: u64, text: &str) -> Arc<Stamped> {
     let record = Record::Appended {
         entries: vec![entry(text)],
@@ -132,7 +132,7 @@ pub(super) fn entry(text: &str) -> Entry {
     Entry::User(UserMessage::text(text))
 }
 
-/// Records from one number to another, both included; each says its number.
+/// Records with the numbers in an inclusive range; each contains its number.
 pub(super) fn batch(from: u64, to: u64) -> Vec<Arc<Stamped>> {
     (from..=to)
         .map(|seq| said(seq, LATER_MS + seq, &format!("this is record {seq}")))
@@ -208,7 +208,7 @@ pub(super) fn refused<T>(
     )
 }
 
-/// Checks that a log cannot be read, because there is none.
+/// Checks that a log cannot be read, because it does not exist.
 pub(super) async fn is_missing(journal: &dyn Journal, log: &LogId) -> Verdict {
     let read = journal.read(log, Seq(0)).next().await;
     refused(

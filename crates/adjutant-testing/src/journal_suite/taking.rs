@@ -1,4 +1,4 @@
-//! Taking over: who is fenced leaves no trace.
+//! Takeover: a fenced owner leaves no trace.
 
 use adjutant_agent::{Flush, Folded, JournalErrorKind, Owner, Seq};
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::stage::{KvStage, get, has, write};
 use crate::suite::{Verdict, equal, joined, ok};
 
-/// The number that a key holds, and what must be true for a change that stands on it.
+/// The number under a key, and the condition for a change based on it.
 async fn number(kv: &dyn KvStore, key: &str) -> Result<(i64, When), String> {
     let item = get(kv, key).await?;
     Ok(item.map_or((0, When::Absent), |item| {
@@ -20,7 +20,7 @@ async fn number(kv: &dyn KvStore, key: &str) -> Result<(i64, When), String> {
     }))
 }
 
-/// Writes if all is as it was; says whether.
+/// Writes if nothing has changed; returns whether it did.
 async fn try_write(kv: &dyn KvStore, changes: Vec<Change>) -> Result<bool, String> {
     match kv.write(changes).await {
         Ok(_) => Ok(true),

@@ -166,7 +166,7 @@ pub(super) async fn within_prefix(stage: &KvStage<'_>) -> Verdict {
                 .all(|hit| hit.item.key.starts_with(&stage.key(prefix))),
         )?;
     }
-    // A limit cuts what is worse, in other prefixes or in this one.
+    // A limit omits worse matches, in other prefixes or in this one.
     put(
         stage,
         &*kv,

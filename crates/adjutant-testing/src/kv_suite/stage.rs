@@ -15,7 +15,7 @@ use crate::suite::{Verdict, equal, fails, ok};
 /// A play of one check.
 pub(super) struct KvStage<'a> {
     lab: &'a dyn Lab,
-    /// The beginning of its keys; nobody used it before.
+    /// The prefix of its keys, unused before.
     pub(super) prefix: String,
 }
 

@@ -72,7 +72,7 @@ pub(super) async fn begins_at_a_version(stage: &KvStage<'_>) -> Verdict {
             is_next(&mut changes, key, *version, Some(json!(key))).await?;
         }
     }
-    // Of several changes of one key the newest is told in any case, and all told ones are in order.
+    // Of several changes of one key the newest is always reported, and the reported ones are in order.
     for number in 0..5 {
         versions.push(write(&*kv, [Change::put(&*keys[0], json!(number))]).await?);
     }

@@ -1,4 +1,4 @@
-//! The host of the suite's agents: it serves as a real one does, and misbehaves as the label `does` of an agent says.
+//! The host of the suite's agents: it works as a real one, with the misbehavior in the label `does` of an agent.
 
 use std::{
     fs,
@@ -22,11 +22,11 @@ use adjutant_runtime::{
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The label that says what the host of an agent does.
+/// The label with the behavior of an agent's host.
 pub(super) const DOES: &str = "does";
 /// The file in the working folder for which an agent waits that does this.
 pub(super) const OPEN: &str = "open";
-/// How it answers the first prompt, and the second.
+/// Its answers to the first and the second prompt.
 pub(super) const ANSWERS: [&str; 2] = ["Yes.", "Yes again."];
 
 /// The `main` of a host for the agents of the suite: call it first. `None` if the program was called for anything else.
@@ -44,8 +44,8 @@ pub fn host() -> Option<ExitCode> {
     }))
 }
 
-/// Acts as the host of a workspace until it is asked to end, and gives the exit code: what [`host`] does, for a test that is
-/// begun as a host by itself.
+/// Acts as the host of a workspace until it is requested to end, and returns the exit code, like [`host`], for a test
+/// that is itself started as a host.
 pub async fn act(workspace: &Workspace) -> u8 {
     acted(workspace).await.unwrap_or_else(|error| {
         told(&format!("the host of the suite failed: {error}"));
@@ -132,13 +132,13 @@ async fn acted(workspace: &Workspace) -> Result<u8, Error> {
     }
     serve(workspace, start, prompter(does, workspace)).await?;
     if does == "deaf" {
-        // The signal to end has no effect any more: somebody listens to it.
+        // The termination signal has no effect any more: there is a listener for it.
         pending::<()>().await;
     }
     Ok(0)
 }
 
-/// Serves as a host does, until it is asked to end.
+/// Serves as a host does, until it is requested to end.
 async fn serve(
     workspace: &Workspace,
     start: uuid::Uuid,
@@ -184,7 +184,7 @@ async fn serve(
 }
 
 fn told(line: &str) {
-    // Nobody may be there to read it.
+    // There may be no reader.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

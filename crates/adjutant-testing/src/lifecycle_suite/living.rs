@@ -1,4 +1,4 @@
-//! What holds for every backend.
+//! The contract of every backend.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! What holds for agents in processes of their own, whatever those begin in.
+//! The contract for agents in their own processes, with any launcher.
 
 use adjutant_runtime::{
     ErrorKind, Reason, Status,

@@ -9,10 +9,10 @@ use uuid::Uuid;
 use super::{LifeLab, host::DOES};
 use crate::suite::{PATIENCE, Verdict, equal, ok};
 
-/// A play of one check. What it left is killed and deleted with it.
+/// The environment of one check. Remaining processes and files are removed with it.
 pub(super) struct LifeStage<'a> {
     lab: &'a dyn LifeLab,
-    /// A folder of its own.
+    /// A separate folder.
     pub(super) folder: PathBuf,
     /// The folder of agents in it.
     pub(super) home: PathBuf,
@@ -63,7 +63,7 @@ impl Drop for LifeStage<'_> {
     }
 }
 
-/// What is resolved of a manifest, in JSON.
+/// The resolved form of a manifest, in JSON.
 pub(super) fn resolved(manifest: Value, sources: &[PathBuf]) -> Result<Resolved, String> {
     ok(
         "reading a manifest",
@@ -93,7 +93,7 @@ pub(super) async fn create(
 
 pub(super) async fn start(agent: &dyn Instance) -> Verdict {
     let told = agent.start().await;
-    // What the host wrote says most about why.
+    // The host's output is the best explanation.
     let log = if told.is_err() {
         agent.logs().tail(5).unwrap_or_default()
     } else {
@@ -102,7 +102,7 @@ pub(super) async fn start(agent: &dyn Instance) -> Verdict {
     ok("starting", told).map_err(|why| format!("{why} {log:?}"))
 }
 
-/// Waits for a status, and gives the one that came.
+/// Waits for a status, and returns the one that was reached.
 pub(super) async fn becomes(
     agent: &dyn Instance,
     what: &str,
@@ -115,7 +115,7 @@ pub(super) async fn becomes(
     ok("watching", came)
 }
 
-/// Checks what stands of an agent in memory and on disk.
+/// Checks the status of an agent in memory and on disk.
 pub(super) fn stands(agent: &dyn Instance, status: &Status) -> Verdict {
     equal("the status", &agent.status(), status)?;
     let kept = ok("reading the status", agent.workspace().status())?.status;
@@ -143,7 +143,8 @@ pub(super) fn is_gone(id: Uuid) -> Verdict {
     equal("the processes that are left", &marked(id), &Vec::new())
 }
 
-/// Kills the host of an agent with what holds it, but not what it started: that has a group of its own, or is found by its name.
+/// Kills the host of an agent with its launcher, but not its other child processes: those have a separate group, or
+/// are found by name.
 pub(super) fn kill_host(id: Uuid) {
     let is_started = |pid: &u32| {
         fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"sleep\0"))
@@ -154,10 +155,10 @@ pub(super) fn kill_host(id: Uuid) {
         .for_each(signal);
 }
 
-/// Asks the group of a start to end, as a shell does.
+/// Sends the termination signal to a process group, as a shell does.
 pub(super) fn ask_to_end(group: u32) {
     if let Some(group) = rustix::process::Pid::from_raw(group.cast_signed()) {
-        // One that is gone is told by its status.
+        // A process that is gone is recognized by its status.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
     }
 }
@@ -180,6 +181,6 @@ fn signal(pid: u32) {
     let killed = pid.map(|pid| {
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).map_err(io::Error::from)
     });
-    // One that is gone already is what was wanted.
+    // The process may already be gone.
     drop(killed);
 }

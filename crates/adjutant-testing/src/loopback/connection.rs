@@ -1,4 +1,4 @@
-//! One connection: request after request is read, routed and answered. What an answer says is the wires' business.
+//! One connection: requests are read, routed and answered in order. The content of an answer is up to the wires.
 
 use std::{io, sync::Arc, task::Poll};
 
@@ -43,7 +43,7 @@ enum After {
 
 /// Answers the requests of a connection until one side closes it.
 pub(crate) async fn serve(socket: TcpStream, shared: Arc<Shared>) {
-    // A connection that breaks is the client's business; there is nobody left to tell.
+    // Errors of a connection concern the client; there is no other receiver.
     let _ = converse(Peer::new(socket), &shared).await;
 }
 
@@ -84,7 +84,7 @@ async fn converse(mut peer: Peer, shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-/// One request, and what is known about its place.
+/// One request with its context.
 struct Exchange<'a> {
     received: &'a Received,
     number: usize,
@@ -270,7 +270,7 @@ impl Exchange<'_> {
         let first = loop {
             match next(peer, &mut chunks).await? {
                 Ok(Chunk::Start { limits: told, .. }) => limits = *told,
-                // The first frame holds the usage that is known by now; the usage makes no frame of its own.
+                // The first frame contains the usage known so far; usage has no separate frame.
                 Ok(usage @ Chunk::Usage { .. }) => {
                     if let Err(refusal) = encoder.chunk(&usage, &mut body) {
                         return self.refuse(peer, &refusal).await;
@@ -304,7 +304,7 @@ enum Routed {
     Ask(Box<dyn Encoder>, adjutant_llm::Request),
 }
 
-/// Sends what the model says until it ends, or until the body is broken.
+/// Sends the output of the model until it ends, or until a fault breaks the body.
 async fn relay(
     peer: &mut Peer,
     encoder: &mut dyn Encoder,
@@ -380,7 +380,7 @@ async fn flush(peer: &mut Peer, body: &mut Body) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends what is left of a body and ends it, each in the way that the faults ask for.
+/// Sends the rest of a body and ends it, each as the faults require.
 async fn finish(peer: &mut Peer, body: &mut Body) -> io::Result<After> {
     let ends_well =
         body.broken().is_none_or(|broken| broken == Break::End) && !body.closes_slowly();

@@ -29,7 +29,7 @@ pub(super) enum Target {
 /// The wire that a server speaks beside the four, if there is one.
 pub(crate) type Own = Option<Arc<dyn Oracle>>;
 
-/// The wire that a request speaks and what it wants, by its path and, where two have it, by its key.
+/// The wire and the target of a request, by its path and, if two wires share it, by its key.
 pub(super) fn target(own: &Own, received: &Received) -> Option<(Wire, Target)> {
     Some(match received.route() {
         route if own.as_ref().is_some_and(|it| it.path() == route) => {
@@ -59,7 +59,7 @@ pub(super) fn nearest(own: &Own, received: &Received) -> Wire {
     }
 }
 
-/// Checks what stands in the headers.
+/// Checks the headers.
 pub(super) fn admit(wire: Wire, received: &Received) -> Result<(), Refusal> {
     match wire {
         Wire::Messages => messages::admit(received),
@@ -123,7 +123,7 @@ pub(super) fn error(
         Wire::Messages => (status, headers, messages::error(refusal, Some(request_id))),
         Wire::Chat | Wire::Foreign => (status, headers, chat::error(refusal)),
         Wire::Responses => (status, headers, responses::error(refusal)),
-        // The body says how long to wait.
+        // The body contains the delay.
         Wire::Gemini => (status, Vec::new(), gemini::error(refusal)),
     }
 }

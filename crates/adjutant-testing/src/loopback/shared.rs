@@ -1,4 +1,4 @@
-//! The data that all connections of a server share: what it serves, what breaks, and what it was asked.
+//! The data that all connections of a server share: its model, its faults, and the received requests.
 
 use std::{
     fmt,
@@ -60,7 +60,7 @@ impl Shared {
         self.setup.order
     }
 
-    /// True if anyone looks at the bodies of requests.
+    /// True if the bodies of requests are used.
     pub(crate) fn reads_bodies(&self) -> bool {
         self.setup.keep || matches!(self.setup.source, Source::Model(_))
     }

@@ -79,7 +79,7 @@ pub(super) async fn what_fits_is_kept(stage: &MemoryStage<'_>) -> Verdict {
     };
     add(&*memory, &owner, [fits.clone()]).await?;
     has(&*stage.open().await, &owner, &[made(&fits)]).await?;
-    // Merging must not make it grow beyond what may be.
+    // Merging must not exceed the limit.
     let more = FactChange {
         metadata: metadata(&[("b", json!(1))]),
         ..FactChange::new(2_000)

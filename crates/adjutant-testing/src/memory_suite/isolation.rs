@@ -1,4 +1,4 @@
-//! Owners: nobody touches what belongs to another.
+//! Owners: no owner can access the facts of another.
 
 use adjutant_agent::{
     Memory,
@@ -114,7 +114,7 @@ pub(super) async fn foreign_ids_touch_nothing(stage: &MemoryStage<'_>) -> Verdic
         &0,
     )?;
     ok("marking", memory.mark(&bob, "session", 0, 3).await)?;
-    // A list goes on behind a name, whoever else has it too.
+    // A list continues after a name, even if another owner has the same one.
     add(&*memory, &bob, [NewFact::new("mine".into(), "tea", 1)]).await?;
     has(&*memory, &ann, &facts.map(|fact| made(&fact))).await?;
     finds(&*memory, &ann, "secret stolen", &["one", "two"]).await?;

@@ -8,7 +8,7 @@ use adjutant_agent::{
 use super::stage::{MemoryStage, add, fact, finds, names, owned, pointing, vector};
 use crate::suite::{Verdict, equal, holds, ok};
 
-/// The names of what is near, nearest first.
+/// The names of the nearest facts, in order.
 async fn near(
     memory: &dyn Memory,
     owner: &OwnerId,

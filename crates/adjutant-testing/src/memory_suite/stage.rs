@@ -111,7 +111,7 @@ pub(super) async fn has(memory: &dyn Memory, owner: &OwnerId, want: &[Fact]) -> 
     Ok(())
 }
 
-/// The names of what a search found, in its order.
+/// The names of the facts that a search found, in order.
 pub(super) fn names(found: &[ScoredFact]) -> Result<Vec<String>, String> {
     let scores: Vec<f64> = found.iter().map(|found| found.score).collect();
     holds(

@@ -49,7 +49,7 @@ fn objects<'a>(list: &Node<'a>) -> Result<Vec<Node<'a>>, Refusal> {
     Ok(blocks)
 }
 
-/// A block of a user message, or of a tool result; a string stands for a text block.
+/// A block of a user message, or of a tool result; a string is a text block.
 pub(super) fn content(block: &Node<'_>) -> Result<Content, Refusal> {
     if let Some(text) = block.value.as_str() {
         return Ok(Content::text(text));

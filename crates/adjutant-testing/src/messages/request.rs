@@ -243,7 +243,7 @@ fn result(history: &mut History, block: &Node<'_>) -> Result<(), Refusal> {
     })
 }
 
-/// Reads a reply; says whether the conversation may end with it.
+/// Reads a reply; returns whether the conversation may end with it.
 fn assistant<'a>(
     history: &mut History,
     message: &Node<'a>,

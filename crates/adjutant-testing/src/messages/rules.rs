@@ -10,7 +10,7 @@ const MAX_CACHE_MARKS: usize = 4;
 /// The smallest budget for thinking.
 const MIN_BUDGET: u64 = 1_024;
 
-/// Adds what a request says about thinking, its output and the choice of tools.
+/// Adds the request's settings for thinking, output and the choice of tools.
 pub(super) fn options(
     root: &Node<'_>,
     tools: &[ToolDecl],
@@ -57,7 +57,7 @@ pub(super) fn thinks(root: &Node<'_>) -> bool {
         .is_some_and(|it| it.value["type"] == "enabled" || it.value["type"] == "adaptive")
 }
 
-/// Checks that what is signed was signed here for this model.
+/// Checks that signed content was signed here for this model.
 pub(super) fn check_signatures(
     messages: &[Node<'_>],
     model: &str,
@@ -174,7 +174,7 @@ fn collect<'a>(list: Option<Node<'a>>, marked: &mut Vec<Node<'a>>) -> Result<(),
     Ok(())
 }
 
-/// Reads how much is to be thought, as far as the switch tells it.
+/// Reads the effort, if the switch determines it.
 fn thinking(root: &Node<'_>) -> Result<Option<Effort>, Refusal> {
     let Some(thinking) = root.field("thinking") else {
         return Ok(None);

@@ -177,7 +177,7 @@ fn run_as() -> Result<Vec<&'static str>, Unavailable> {
     [setpriv, runuser].into_iter().find(works).ok_or_else(none)
 }
 
-/// Runs a program, and returns what it prints, if it succeeds.
+/// Runs a program, and returns its output if it succeeds.
 fn said(command: &mut Command) -> Option<String> {
     let output = command
         .stdin(Stdio::null())

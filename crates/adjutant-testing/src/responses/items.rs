@@ -19,13 +19,13 @@ use crate::{
 /// The largest length of an id.
 const MAX_ID: usize = 64;
 
-/// The input of a request, as far as it was read.
+/// The input of a request, read so far.
 pub(super) struct Reading<'a> {
     issued: &'a Issued,
     model: &'a str,
     history: History,
     system: Vec<String>,
-    /// The blocks that the model said and the history does not have yet.
+    /// The blocks of the model that are not yet in the history.
     said: Vec<Block>,
     ids: HashSet<&'a str>,
     call_ids: HashSet<&'a str>,
@@ -44,7 +44,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads all items; gives what the system said before anything else, and the conversation.
+    /// Reads all items; returns the leading system messages and the conversation.
     pub(super) fn read(mut self, items: &[Node<'a>]) -> Result<(Vec<String>, History), Refusal> {
         for (at, item) in items.iter().enumerate() {
             self.item(item)?;
@@ -196,7 +196,7 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// Checks the id of an item, if it has one, and that the reasoning it was said after is there.
+    /// Checks the id of an item, if it has one, and that its preceding reasoning is present.
     fn id(&mut self, item: &Node<'a>, prefix: &str) -> Result<Option<&'a str>, Refusal> {
         let Some(node) = item.field("id") else {
             return Ok(None);
@@ -255,7 +255,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Checks that something that the model said comes after its reasoning.
+/// Checks that an item of the model follows its reasoning.
 fn followed(item: &Node<'_>, rest: &[Node<'_>]) -> Result<(), Refusal> {
     for next in rest {
         match kind(next)? {

@@ -13,7 +13,7 @@ use crate::{
 ///
 /// Source: OpenAI API reference "Create a model response", `max_output_tokens`, August 2026.
 const MIN_OUTPUT: u64 = 16;
-/// The names of the data that a request may ask to be included.
+/// The values that a request may include.
 const INCLUDES: [&str; 8] = [
     "code_interpreter_call.outputs",
     "computer_call_output.output.image_url",
@@ -47,7 +47,7 @@ pub(super) fn tools(root: &Node<'_>) -> Result<Vec<ToolDecl>, Refusal> {
     Ok(tools)
 }
 
-/// Everything else that says how to answer.
+/// All other settings for the answer.
 pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl]) -> Result<Options, Refusal> {
     let mut options = Options::default();
     if let Some(tokens) = root.field("max_output_tokens") {

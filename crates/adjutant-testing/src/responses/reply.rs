@@ -85,7 +85,7 @@ impl Encoder {
         self.content("response.in_progress", json!({"response": response}), body);
     }
 
-    /// Begins an item; everything said before it has its end.
+    /// Starts an item; the one before ends.
     fn start(&mut self, prefix: &str, body: &mut Body) -> OpenItem {
         self.begin(body);
         self.release("commentary", body);
@@ -274,7 +274,7 @@ impl Encoder {
         let Some((at, mut item)) = self.held.take() else {
             return;
         };
-        // Models before this family say nothing of phases.
+        // Models before this family have no phases.
         if !self.answer.asked.model.starts_with("gpt-4") {
             item["phase"] = phase.into();
         }

@@ -8,7 +8,7 @@ use crate::{
     history::History, issued::Issued, node::Node, prefix::Prefix, refusal::Refusal, wire::Asked,
 };
 
-/// Fields of Chat Completions, and what has taken their place here.
+/// Fields of Chat Completions, and their replacements here.
 const MOVED: [(&str, &str); 5] = [
     ("messages", "input"),
     ("max_tokens", "max_output_tokens"),
