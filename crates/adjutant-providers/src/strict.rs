@@ -213,15 +213,17 @@ fn say(object: &mut Map<String, Value>) -> Option<()> {
     let (said, kept): (Map<_, _>, Map<_, _>) = std::mem::take(object)
         .into_iter()
         .partition(|(name, value)| refused(name, value));
-    let is_array = kept.get("type").is_none_or(|it| {
-        it == "array"
-            || it
-                .as_array()
-                .is_some_and(|names| names.contains(&"array".into()))
-    });
+    // Beside an enum, the vendor's client drops the items too.
+    let has_items = !kept.contains_key("enum")
+        && kept.get("type").is_none_or(|it| {
+            it == "array"
+                || it
+                    .as_array()
+                    .is_some_and(|names| names.contains(&"array".into()))
+        });
     *object = kept
         .into_iter()
-        .filter(|(name, _)| KNOWN.contains(&name.as_str()) && (is_array || name != "items"))
+        .filter(|(name, _)| KNOWN.contains(&name.as_str()) && (has_items || name != "items"))
         .map(|(name, it)| {
             (
                 if name == "oneOf" {
