@@ -17,7 +17,8 @@ use crate::{Block, CallId, Error, Extra, ModelId, Reply, ToolName, Usage};
 /// `Usage` and `Warned` may stand anywhere after `Start`; usage is cumulative for its attempt. `Pending` may stand anywhere.
 /// Blocks may interleave, each by its number. Nothing follows `Done` or an error, and a stream that ends without either is itself an error.
 ///
-/// Shape: a JSON object whose `chunk` is the name of the variant, for example `{"chunk":"delta","block":0,"text":"Hi"}`.
+/// Format: a JSON object whose `chunk` is the name of the variant, for example
+/// `{"chunk":"delta","block":0,"text":"Hi"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "chunk", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -133,7 +134,7 @@ pub struct Warning {
 pub enum WarningKind {
     /// An option of the request was dropped, because the model refuses it.
     OptionDropped,
-    /// Content of the request was left out or changed, because the model cannot take it.
+    /// Content of the request was omitted or changed, because the model does not support it.
     ContentChanged,
     /// Two tools have one name; the first one is offered.
     ToolShadowed,

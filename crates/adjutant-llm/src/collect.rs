@@ -39,7 +39,7 @@ pub enum BlockSoFar<'a> {
 }
 
 impl Collector {
-    /// Takes the next chunk; gives the reply when it is finished.
+    /// Processes the next chunk; returns the reply when it is finished.
     ///
     /// # Errors
     /// `Protocol` if the chunk breaks the grammar of [`Chunk`].
@@ -113,7 +113,7 @@ impl Collector {
         self.model.as_ref()
     }
 
-    /// Returns the content of each block that has begun, by its place in the reply.
+    /// Returns the content of each started block, by its index in the reply.
     pub fn blocks(&self) -> impl Iterator<Item = (u32, &BlockKind, BlockSoFar<'_>)> {
         (0..)
             .zip(&self.blocks)

@@ -30,7 +30,7 @@ pub enum Effort {
     Max,
 }
 
-/// Text that is no effort.
+/// Text that is not an effort.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not one of off, minimal, low, medium, high, xhigh, max: {0:?}")]
 pub struct EffortError(pub String);

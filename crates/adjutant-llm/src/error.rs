@@ -28,14 +28,14 @@ struct Inner {
     source: Option<Cause>,
 }
 
-/// The facts that a provider gave with an error.
+/// The details that a provider sent with an error.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ErrorDetails {
     /// The HTTP status, if there was an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The provider's code for what went wrong.
+    /// The provider's error code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Arc<str>>,
     /// The body of the answer; at most its first 2,048 bytes are kept.
@@ -109,12 +109,12 @@ pub enum ErrorKind {
     Timeout,
     /// The provider would not answer because of the content.
     Refused,
-    /// The model generated something that its provider cannot use, such as a call that does not parse, or nothing; worth
-    /// asking once more.
+    /// The model generated output that its provider cannot use, such as an invalid call, or an empty reply; a single
+    /// retry can succeed.
     Generation,
     /// The answer does not follow the protocol.
     Protocol,
-    /// The caller gave up.
+    /// The caller cancelled the request.
     Cancelled,
 }
 
@@ -133,7 +133,7 @@ impl Error {
         }
     }
 
-    /// Sets facts that the provider gave; a body is cut after its first 2,048 bytes.
+    /// Sets details from the provider; a body is cut after its first 2,048 bytes.
     ///
     /// # Example
     /// ```
@@ -176,7 +176,7 @@ impl Error {
         &self.inner.message
     }
 
-    /// Returns the facts that the provider gave.
+    /// Returns the details from the provider.
     pub fn details(&self) -> &ErrorDetails {
         &self.inner.details
     }

@@ -19,7 +19,7 @@ pub struct ModelInfo {
     /// True if the provider silently cuts off input that does not fit the window.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cuts_silently: bool,
-    /// The kinds of content that a message may have beside text.
+    /// The kinds of content in messages that the model accepts in addition to text.
     pub inputs: Inputs,
     /// The request options that this model refuses; they are dropped with a warning.
     #[serde(default)]
@@ -100,7 +100,7 @@ pub struct MediaLimits {
     pub bytes: usize,
 }
 
-/// The kinds of content that a message may have beside text.
+/// The kinds of content in messages that a model accepts in addition to text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Inputs {

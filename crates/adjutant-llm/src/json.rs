@@ -24,7 +24,7 @@ pub enum Misread {
         /// The place of the key, as a JSON pointer; everything beyond 400 bytes is cut.
         path: String,
     },
-    /// The text is no JSON, or is nested deeper than 127 levels.
+    /// The text is not JSON, or is nested deeper than 127 levels.
     #[error("{0}")]
     NotJson(serde_json::Error),
 }

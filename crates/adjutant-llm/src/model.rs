@@ -24,7 +24,7 @@ pub trait Model: Send + Sync + fmt::Debug {
         self.info()
     }
 
-    /// Returns the same model with other abilities, or `None` if it cannot take them.
+    /// Returns the same model with other abilities, or `None` if they cannot be changed.
     ///
     /// A resumed run uses the abilities that it recorded.
     fn with_info(&self, info: &ModelInfo) -> Option<Arc<dyn Model>> {

@@ -26,13 +26,13 @@ pub struct Options {
     /// Texts that end the reply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<Arc<str>>,
-    /// The effort of thinking; the nearest that the model has is taken.
+    /// The effort of thinking; the nearest supported value is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Effort>,
     /// The tools that the reply may or must call.
     #[serde(skip_serializing_if = "ToolChoice::is_auto")]
     pub tool_choice: ToolChoice,
-    /// True if a reply may hold one call at most; otherwise as many as the model likes.
+    /// True if a reply may contain at most one call; otherwise any number.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sequential_calls: bool,
     /// The schema that the text of the reply must fit, where the wire has such a mode.

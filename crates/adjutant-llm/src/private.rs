@@ -17,7 +17,7 @@ pub fn file(options: &mut OpenOptions) -> &mut OpenOptions {
 /// Makes a folder, and those above it that are missing, which their owner alone can enter.
 ///
 /// # Errors
-/// If it cannot be made; that it is there is no error.
+/// The folder cannot be created; an existing one is not an error.
 pub fn folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);

@@ -15,18 +15,18 @@ pub(crate) trait Tagged<'de>: Sized {
     /// The valid tags.
     const VARIANTS: &'static [&'static str];
 
-    /// Reads the fields beside the tag; `variant` is one of the variants.
+    /// Reads the fields except the tag; `variant` is one of the variants.
     fn read<D: Deserializer<'de>>(variant: &'static str, fields: D) -> Result<Self, D::Error>;
 }
 
-/// Reads such an enum: in one pass if the tag comes first, as it does in all that is written here.
+/// Reads such an enum: in one pass if the tag comes first, as in all data written by this program.
 pub(crate) fn tagged<'de, T: Tagged<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     deserializer.deserialize_map(TaggedVisitor(PhantomData))
 }
 
-/// Reads an enum from a map whose tag was not met yet; `before` holds the fields that were.
+/// Reads an enum from a map before its tag was found; `before` contains the fields so far.
 pub(crate) fn late<'de, T: Tagged<'de>, A: MapAccess<'de>>(
     mut before: Map<String, Value>,
     mut map: A,

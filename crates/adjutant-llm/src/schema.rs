@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::{Error, ErrorKind};
 use plain::Plain;
 
-/// The place where the schema is taken to stand; nothing is ever fetched from there.
+/// The assumed address of the schema; it is never fetched.
 const PLACE: &str = "schema:///root.json";
 /// The largest depth of a value if its schema refers to itself from alternatives.
 ///
@@ -53,7 +53,7 @@ impl Schema {
     /// Compiles a schema; formats are checked, references outside it are refused.
     ///
     /// # Errors
-    /// `Invalid` if it is no JSON schema, or refers to something outside itself.
+    /// `Invalid` if it is not a JSON schema, or refers to another document.
     pub fn compile(source: Arc<Value>) -> Result<Self, Error> {
         Self::compile_at(source, PLACE)
     }
@@ -62,7 +62,7 @@ impl Schema {
     /// schema.
     ///
     /// # Errors
-    /// `Invalid` if there is no schema at that place.
+    /// `Invalid` if there is no schema at that location.
     pub fn part(&self, pointer: &str) -> Result<Self, Error> {
         let mut place = format!("{PLACE}#");
         for byte in pointer.bytes() {
@@ -75,7 +75,7 @@ impl Schema {
         Self::compile_at(Arc::clone(&self.inner.source), &place)
     }
 
-    /// The schema as it was given.
+    /// The original schema.
     pub fn source(&self) -> &Arc<Value> {
         &self.inner.source
     }

@@ -222,7 +222,7 @@ impl Script {
         self
     }
 
-    /// Plays another script first, and takes it back.
+    /// Plays another script first, and then withdraws its output.
     #[must_use]
     pub fn after_retracted(mut self, script: Script, cause: Error) -> Self {
         self.retracted.push((script, cause));

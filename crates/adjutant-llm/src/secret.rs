@@ -6,7 +6,7 @@ const DIGITS: [&[u8; 64]; 2] = [
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
 ];
 
-/// The digits of a shorter secret stand in many a word.
+/// The digits of a shorter secret occur in ordinary words.
 const MIN_BASE64: usize = 8;
 
 /// The way a byte is written with hexadecimal digits.
@@ -61,7 +61,7 @@ pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && std::hint::black_box(differs) == 0
 }
 
-/// The digits that stand for these bytes alone, with so many other bytes before them.
+/// The base64 digits that depend only on these bytes, after `before` other bytes.
 fn base64(bytes: &[u8], before: usize, digits: &[u8; 64]) -> String {
     let whole: Vec<u8> = std::iter::repeat_n(0, before)
         .chain(bytes.iter().copied())

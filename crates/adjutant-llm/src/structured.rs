@@ -33,8 +33,8 @@ const MAX_PAUSES: u32 = 8;
 /// own mode, a forced call, or an instruction. The answer is validated in every mode. An invalid answer is returned
 /// to the model with every wrong place, twice by default.
 ///
-/// A schema that is not one of an object is wrapped in an object with the one field `value`, because wires take no
-/// other; the wrapping is taken off again.
+/// A schema whose type is not an object is wrapped in an object with the single field `value`, because wires require
+/// objects; answers are unwrapped.
 pub struct Shape<T> {
     form: Arc<Form>,
     /// The number of times that the model may repair its answer; 2 by default.
@@ -72,7 +72,7 @@ impl<T: DeserializeOwned> Shape<T> {
     /// The shape of a schema that is only known at run time; `T` is what fits it, for example `serde_json::Value`.
     ///
     /// # Errors
-    /// `Invalid` if it is no JSON schema, or if its name has other than 1 to 64 letters, digits, `_` and `-`.
+    /// `Invalid` if it is not a JSON schema, or if its name is not 1 to 64 letters, digits, `_` and `-`.
     pub fn of(format: Format) -> Result<Self, Error> {
         Ok(Self {
             form: Arc::new(Form::compile(format)?),
@@ -125,7 +125,7 @@ impl<T: DeserializeOwned> Shape<T> {
         }
     }
 
-    /// The name, and the schema as it was given: what [`of`](Self::of) makes the same shape of.
+    /// The name and the original schema, from which [`of`](Self::of) creates the same shape.
     pub fn given(&self) -> Format {
         self.form.given()
     }
@@ -133,7 +133,7 @@ impl<T: DeserializeOwned> Shape<T> {
     /// Returns the request of an agent that works with its tools until it answers in this shape, in the mode of the
     /// model. The conversation must contain [`words`](Self::words).
     ///
-    /// If no tool may be called any more (`ToolChoice::None`), the request demands the answer now.
+    /// If tool calls are disabled (`ToolChoice::None`), the request requires the answer now.
     ///
     /// # Errors
     /// `Invalid` if a tool of the request has the name of the shape.

@@ -10,7 +10,7 @@ pub use tiktoken::Tiktoken;
 
 use crate::{Block, CallResult, Content, entry::Entry};
 
-/// Tokens that the frame of one message is taken for.
+/// The estimated number of tokens of a message's frame.
 const FRAME_TOKENS: u64 = 4;
 /// The smallest difference between an estimate and a provider's count that may come from a cut request.
 const LEAST_CUT: u64 = 1_000;

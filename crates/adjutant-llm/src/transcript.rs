@@ -124,7 +124,7 @@ impl Transcript {
         self.sealed.len() * CHUNK + self.tail.len()
     }
 
-    /// True if there is no entry.
+    /// True if it has no entries.
     pub fn is_empty(&self) -> bool {
         self.tail.is_empty() && self.sealed.is_empty()
     }

@@ -90,7 +90,7 @@ macro_rules! picks {
     ($($(#[$doc:meta])* $pick:ident::$method:ident for [$($generic:tt)*] $marker:ty => $how:ident;)*) => { $(
         $(#[$doc])*
         pub trait $pick {
-            /// Returns the way in which the value is taken.
+            /// Returns the conversion for the value.
             fn $method(&self) -> $how {
                 $how
             }

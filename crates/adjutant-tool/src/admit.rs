@@ -31,7 +31,7 @@ pub struct Admitted {
 pub struct Refusal {
     /// The text for the model: every failing path, and the received arguments.
     pub message: String,
-    /// Every failing path; empty if the text is no JSON at all.
+    /// Every failing path; empty if the text is not JSON.
     pub violations: Vec<Violation>,
 }
 

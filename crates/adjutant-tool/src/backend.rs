@@ -58,7 +58,7 @@ pub enum Noted {
     Fresh,
     /// It came to this.
     Done(Value),
-    /// It was begun before a crash and not finished.
+    /// It was started before a crash and not finished.
     Unknown,
 }
 

@@ -51,7 +51,7 @@ impl CallContext {
         }
     }
 
-    /// Puts in a handle, for [`CallContext::get`]; of one type, the newest counts.
+    /// Adds a handle for [`CallContext::get`]; the newest one of a type counts.
     #[must_use]
     pub fn put<T: ?Sized + Send + Sync + 'static>(mut self, handle: Arc<T>) -> Self {
         Arc::make_mut(self.handles.get_or_insert_default())
@@ -64,7 +64,7 @@ impl CallContext {
         self.backend.emit(progress);
     }
 
-    /// A handle that was put in by who drives the call.
+    /// A handle that the driver of the call has added.
     pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         let of = TypeId::of::<T>();
         match self
@@ -80,11 +80,12 @@ impl CallContext {
 
     /// Runs `work` at most once for each key, over all entries into this call.
     ///
-    /// Only for tools of class `Resumable`. A failure is not noted: the step counts as begun, not as finished.
+    /// Only for tools of class `Resumable`. A failure is not recorded: the step then counts as started, not as
+    /// finished.
     ///
     /// # Errors
-    /// `OutcomeUnknown` if the step was begun before a crash and not finished, `Diverged` if the noted value is not of
-    /// this type, `NotResumable` outside a resumable call, and whatever `work` fails with.
+    /// `OutcomeUnknown` if the step was started before a crash and not finished, `Diverged` if the recorded value has
+    /// another type, `NotResumable` outside of a resumable call, and the errors of `work`.
     pub async fn once<T, F>(
         &self,
         key: &str,

@@ -11,7 +11,7 @@ use crate::{Ask, Bound, CallContext, ErasedTool, ToolError, ToolSpec};
 /// A check before calls of tools: see [`Toolbox::guard`](crate::Toolbox::guard).
 #[async_trait]
 pub trait Guard: Send + Sync + 'static {
-    /// Returns the approval that a call with these arguments, which fit the schema, needs; none if it needs none.
+    /// Returns the approval that a call with these arguments needs, or `None`; the arguments match the schema.
     fn approval(&self, spec: &ToolSpec, args: &Value) -> Option<Ask>;
 
     /// A call is about to run, with the arguments that were approved if that was needed.

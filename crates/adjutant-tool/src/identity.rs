@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Identity {
     /// The conversation.
     pub thread: ThreadId,
-    /// The agent's id, unique for ever.
+    /// The agent's id, permanently unique.
     pub agent_id: Arc<str>,
     /// The agent's name; of several instances, each has its own.
     pub name: Arc<str>,

@@ -123,7 +123,7 @@ impl Reentry {
         lock(&self.log).asked(key)
     }
 
-    /// Returns the number of times that the work of a step was begun, over all entries.
+    /// Returns how often the work of a step was started, over all entries.
     pub fn ran(&self, key: &str) -> usize {
         lock(&self.log).ran(key)
     }

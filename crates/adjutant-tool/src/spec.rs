@@ -68,7 +68,7 @@ pub enum Approval {
     Always,
 }
 
-/// The replay class of a tool: decides how a call continues whose start is in the log and whose result is not.
+/// The replay class of a tool: how a call continues if the log has its start but not its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -101,7 +101,7 @@ pub trait Toolbox: Send + Sync {
         }
     }
 
-    /// Shows the model at most so many bytes of text of a result; a tool that shows less keeps its own limit.
+    /// Limits the text of a result for the model to this number of bytes; a lower limit of the tool stays.
     fn limit_output(self, bytes: usize) -> impl Toolbox
     where
         Self: Sized,
@@ -113,7 +113,7 @@ pub trait Toolbox: Send + Sync {
         })
     }
 
-    /// Gives a call at most so long, instead of the run's own limit; a tool that takes less keeps its own.
+    /// Limits the time of a call, instead of the run's own limit; a lower limit of the tool stays.
     fn time_out(self, limit: Duration) -> impl Toolbox
     where
         Self: Sized,

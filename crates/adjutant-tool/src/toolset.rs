@@ -112,7 +112,7 @@ impl Bound {
         }
     }
 
-    /// Returns the approval that a call with these arguments, which fit the schema, needs; none if it needs none.
+    /// Returns the approval that a call with these arguments needs, or `None`; the arguments match the schema.
     ///
     /// The tool's own question comes first, then the questions of its adapters, innermost first, then the one in its
     /// spec.
@@ -346,7 +346,7 @@ impl Toolset {
         &self.inner.warnings
     }
 
-    /// True if there is no tool.
+    /// True if it has no tools.
     pub fn is_empty(&self) -> bool {
         self.inner.bound.is_empty()
     }

@@ -25,9 +25,9 @@ pub(crate) struct Attempt {
     spent: Option<Chunk>,
     next: Option<Chunk>,
     shown: bool,
-    /// The number that its start gave it.
+    /// Its number, from its start.
     number: u32,
-    /// The highest number that is taken.
+    /// The highest used number.
     taken: u32,
     usage: Usage,
     /// The condition under which an empty reply is an error instead of the end.
@@ -61,7 +61,7 @@ impl Attempt {
         }
     }
 
-    /// The next chunk to show. An error is the end, after which the attempt is given up or failed.
+    /// The next chunk to emit. An error is the end, after which the attempt is abandoned or failed.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Chunk, Error>> {
         if self.next.is_some()
             && let Some(chunk) = self

@@ -96,7 +96,7 @@ impl Fallback {
             return None;
         }
         let window = self.models().nth(failed)?.info().context_window;
-        // A model whose window is unknown may take more.
+        // A model with an unknown window may accept more.
         let fits = |model: &Arc<dyn Model>| {
             error.kind() != ErrorKind::Overflow
                 || model.info().window().is_none_or(|tokens| tokens > window)

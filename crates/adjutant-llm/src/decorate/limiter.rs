@@ -17,10 +17,10 @@ use crate::{Error, ErrorKind, RateLimits};
 const MAX_HOLD: Duration = Duration::from_secs(60);
 /// The largest debt of a bucket, in minutes' worth, whatever usage a server reports.
 const MAX_DEBT: f64 = 10.0;
-/// The shortest wait: a bucket that lacks a fraction is not looked at in a tight loop.
+/// The shortest wait: it prevents a tight loop for a bucket that lacks a fraction.
 const MIN_WAIT: Duration = Duration::from_millis(1);
 
-/// The amounts that may be used in a minute; `None` is no limit.
+/// The amounts that can be used in a minute; `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PerMinute {
     /// Requests; 0 counts as 1.
@@ -85,9 +85,9 @@ pub(crate) struct Tokens {
 pub(crate) struct Permit {
     limiter: Limiter,
     tokens: Tokens,
-    /// The amounts that the buckets really gave for input and output: a debt has an end.
+    /// The amounts that were actually taken from the buckets for input and output: debts are limited.
     taken: [f64; 2],
-    /// True if the server's own count went before it, so that nothing of it is given back.
+    /// True if the server's own count replaced it, so that nothing is returned.
     told: bool,
     stage: PermitState,
     timer: Option<Pin<Box<Sleep>>>,
@@ -205,7 +205,7 @@ impl State {
         }
     }
 
-    /// Takes the amount that the request needs, or returns when it may be available.
+    /// Takes the required amount, or returns the time when it may be available.
     fn enter(&mut self, tokens: Tokens, taken: &mut [f64; 2]) -> Turn {
         let now = Instant::now();
         if let Some(until) = self.held_until.filter(|until| *until > now) {
@@ -284,7 +284,7 @@ impl Permit {
     /// Waits until the request may be sent.
     ///
     /// # Errors
-    /// `Config` if it would have to wait, and there is no runtime to wait in.
+    /// `Config` if it would have to wait without a runtime.
     pub(crate) fn poll_enter(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         loop {
             let at = match self.turn(cx) {

@@ -15,10 +15,10 @@ use crate::{
     Usage,
 };
 
-/// The largest number of output tokens that are taken beforehand: most replies are far shorter than they may be.
+/// The largest number of output tokens that are reserved: most replies are far shorter than their limit.
 const MAX_OUTPUT_TAKEN: u64 = 4_096;
 
-/// A model whose requests wait until a [`Limiter`] lets them pass.
+/// A model whose requests wait for a [`Limiter`].
 ///
 /// Before a request is sent, it takes one request, the estimated size of its input, and its `max_output_tokens`, of
 /// which at most 4,096. When it has ended, this is corrected by the reported usage; without a report, by the estimate

@@ -234,7 +234,7 @@ impl Retrying {
                     .wait(&error, self.retries, &*self.retry.world)
             })
             .flatten();
-        // Without a runtime there is no clock to wait by.
+        // Without a runtime there is no timer.
         let Some(wait) = wait.filter(|_| tokio::runtime::Handle::try_current().is_ok()) else {
             let error = self.retry.policy.explain_wait(error);
             return attempt.fail(error, &mut self.pending);

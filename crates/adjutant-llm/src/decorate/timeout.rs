@@ -1,4 +1,4 @@
-//! Ends a model's stream that takes too long: in all, until it begins, or between two chunks.
+//! Ends a model's stream that takes too long: in total, until it begins, or between two chunks.
 
 use std::{
     fmt,
@@ -13,13 +13,13 @@ use tokio::time::{Instant, Sleep};
 
 use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request};
 
-/// After how many chunks in a row without a wait the total time is looked at.
+/// The number of consecutive chunks without a wait after which the total time is checked.
 const BURST: u8 = 32;
 
 /// A model whose streams end in an error of the kind `Timeout` when they take too long.
 ///
-/// A server that keeps the connection alive gives a `Chunk::Pending` about every 15 s, which is a chunk like any other:
-/// an idle time of more than 15 s does not end a stream whose server is alive.
+/// A server that keeps the connection alive causes a `Chunk::Pending` about every 15 s, which counts as a chunk: an
+/// idle time of more than 15 s does not end a stream of a live server.
 ///
 /// Without a limit nothing is changed. All clocks begin when the stream is first polled. The idle time runs from the
 /// poll that found nothing until the next chunk: the time that a reader takes between two chunks does not count. The
@@ -47,10 +47,10 @@ pub struct Timeout {
     limits: TimeoutLimits,
 }
 
-/// The times that a stream of a model may take; `None` is no limit.
+/// The time limits of a model's stream; `None` means no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TimeoutLimits {
-    /// The time of a stream in all.
+    /// The total time of a stream.
     pub total: Option<Duration>,
     /// The time until the first chunk, whatever it is.
     pub first_chunk: Option<Duration>,
@@ -157,7 +157,7 @@ impl Timed {
         let Some((at, limit)) = self.deadline(Instant::now()) else {
             return Poll::Pending;
         };
-        // Without a runtime there is no clock to wait by.
+        // Without a runtime there is no timer.
         if self.timer.is_none() && tokio::runtime::Handle::try_current().is_err() {
             return Poll::Pending;
         }
@@ -177,7 +177,8 @@ impl Timed {
         Poll::Pending
     }
 
-    /// A chunk has come: the total time is looked at only now and then, since a stream mostly waits sometimes.
+    /// Called for each chunk. The total time is checked only occasionally, because most streams wait from time to
+    /// time.
     fn is_over(&mut self) -> Option<Limit> {
         self.seen = true;
         self.idle_since = None;

@@ -76,10 +76,10 @@ impl OpenTurn {
         &self.reply
     }
 
-    /// Takes the result of a call.
+    /// Stores the result of a call.
     ///
     /// # Errors
-    /// Gives the result back if the reply has no such call, or if the call has its result already.
+    /// Returns the result if the reply has no such call, or if the call already has a result.
     pub fn put(&mut self, id: CallId, result: Arc<CallResult>) -> Result<(), Arc<CallResult>> {
         let slot = self.place(id).and_then(|at| self.slots.get_mut(at));
         match slot {
@@ -123,7 +123,7 @@ impl OpenTurn {
     /// Closes the turn.
     ///
     /// # Errors
-    /// Gives the turn back if a call has no result yet.
+    /// Returns the turn if a call has no result yet.
     pub fn close(self) -> Result<Turn, OpenTurn> {
         if self.slots.iter().any(Option::is_none) {
             return Err(self);

@@ -68,7 +68,7 @@ fn frame_header(bytes: Base64<'_>) -> Option<usize> {
     None
 }
 
-/// Base64 that is decoded where it is looked at.
+/// Base64 that is decoded at the positions that are read.
 #[derive(Clone, Copy)]
 struct Base64<'a>(&'a [u8]);
 

@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
-/// JSON that a wire keeps, or nothing; cheap to clone. Text is read when its value is looked at first.
+/// Optional JSON data of a wire; cheap to clone. The text is parsed at the first access.
 ///
 /// The wire that made it chooses the shape; other wires ignore it. `null` is nothing.
 #[derive(Clone, Default)]

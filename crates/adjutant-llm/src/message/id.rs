@@ -17,7 +17,7 @@ pub struct CallId {
     pub block: u32,
 }
 
-/// Text that is no call id.
+/// Text that is not a call id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a call id of the form c<turn>_<attempt>_<block>: {0:?}")]
 pub struct CallIdError(pub String);

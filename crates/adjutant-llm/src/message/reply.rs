@@ -19,7 +19,7 @@ pub struct Reply {
     pub blocks: Vec<Arc<Block>>,
     /// The reason of its end.
     pub stop: FinishReason,
-    /// The provider's own word for how it stopped, if it gave one.
+    /// The provider's own stop reason, if it sent one.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -32,7 +32,7 @@ pub struct Reply {
     /// The usage as the provider reported it; `null` if it reported none.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub raw_usage: Extra,
-    /// The provider's id of the reply, if it gave one.
+    /// The provider's id of the reply, if it sent one.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -105,7 +105,7 @@ pub struct Thinking {
 pub struct Call {
     /// Our id, unique in the thread.
     pub id: CallId,
-    /// The provider's id, if it gave one.
+    /// The provider's id, if it sent one.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",

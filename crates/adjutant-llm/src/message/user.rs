@@ -48,7 +48,7 @@ pub struct ToolChange {
     /// The tools that the model may call from here on; one with a known name replaces the earlier definition.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<ToolDecl>,
-    /// The tools that the model may not call any more.
+    /// The tools that are no longer available.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<ToolName>,
     /// The provider that runs `server_tools` and `removed_server_tools`; other providers are not sent them.
@@ -57,7 +57,7 @@ pub struct ToolChange {
     /// Tools that the provider runs itself, as [`Options::server_tools`](crate::Options::server_tools).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub server_tools: Vec<Value>,
-    /// The names of such tools that the model may not call any more.
+    /// The names of server tools that are no longer available.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub removed_server_tools: Vec<ToolName>,
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Members whose values are data and no schemas.
+/// Members whose values are data, not schemas.
 const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
 /// Parts of a pattern that this module does not translate.
 const UNKNOWN: [&str; 5] = ["(?=", "(?!", "(?<=", "(?<!", "\\k<"];

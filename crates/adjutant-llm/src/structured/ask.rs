@@ -93,7 +93,7 @@ pub(super) fn prepare(
     Ok(request)
 }
 
-/// The request of an agent, whose tools may be called before the answer. [`words`] are part of its conversation already.
+/// The request of an agent, which can call tools before its answer. [`words`] are already part of its conversation.
 pub(super) fn beside(mut request: Request, mode: Mode, form: &Form) -> Result<Request, Error> {
     let format = form.format();
     is_free(&request, format)?;
@@ -124,7 +124,7 @@ pub(super) fn words(mode: Mode, form: &Form, has_tools: bool) -> Option<String> 
             "give your answer by calling the tool `{}` exactly once",
             format.name
         ),
-        // Beside tools some models and servers ignore a format, and others answer before they have looked.
+        // Together with tools, some models and servers ignore a format, and others answer without using the tools.
         Mode::Native if !has_tools => return None,
         Mode::Native | Mode::Prompt => format!(
             "answer with one JSON object and nothing else: no explanation, no code fence. It must fit this JSON schema, \

@@ -12,10 +12,10 @@ const MAX_NAME: usize = 64;
 /// The one field of a wrapping object.
 const FIELD: &str = "value";
 
-/// A format whose schema is one of an object, compiled.
+/// A compiled format with an object schema.
 #[derive(Debug)]
 pub(super) struct Form {
-    /// The schema as it was given.
+    /// The original schema.
     given: Arc<Value>,
     format: Format,
     schema: Schema,
@@ -32,7 +32,7 @@ impl Form {
                 format!("not a name of 1 to {MAX_NAME} letters, digits, _ and -: {name:?}");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        // Before it is wrapped, so that an error speaks of the schema as it was given.
+        // Before it is wrapped, so that errors refer to the original schema.
         let given = Arc::clone(&format.schema);
         let schema = Schema::compile(Arc::clone(&given))?;
         let plain = |it: &&str| format.schema.get(*it).is_none();
@@ -64,7 +64,7 @@ impl Form {
         &self.format
     }
 
-    /// The name, and the schema as it was given.
+    /// The name and the original schema.
     pub(super) fn given(&self) -> Format {
         Format {
             name: Arc::clone(&self.format.name),
@@ -81,7 +81,7 @@ impl Form {
         }
     }
 
-    /// Validates an answer and takes its wrapping off; an answer that left the wrapping out is taken too.
+    /// Validates an answer and unwraps it; an answer without the wrapper is accepted too.
     pub(super) fn accept(&self, answer: Value) -> Result<Value, Vec<Violation>> {
         let Err(wrong) = self.schema.validate(&answer) else {
             return Ok(self.unwrap(answer));
@@ -137,7 +137,7 @@ pub(super) fn format_of<T: JsonSchema>() -> Format {
     )
 }
 
-/// An object whose one field has this schema; what others refer to stays at the root.
+/// An object with a single field with this schema; definitions that are referred to stay at the root.
 fn wrap(schema: &Value) -> Value {
     let mut inner = schema.clone();
     let mut outer = Map::new();

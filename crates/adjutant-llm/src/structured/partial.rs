@@ -60,7 +60,7 @@ impl PartialAnswer {
 #[derive(Debug, Default)]
 struct Growing {
     root: Value,
-    /// The open objects and lists, from the outside in; for an object, the key whose value comes.
+    /// The open objects and lists, from the outside in; for an object, with its current key.
     open: Vec<Open>,
     state: State,
     /// The key, number or word that is not whole.
@@ -92,7 +92,7 @@ enum State {
     Escape(bool),
     /// In the digits of a `\u`, and how many are missing.
     Hex(bool, u8),
-    /// In a number or a word.
+    /// In a number or a literal.
     Bare,
     /// Behind a value.
     Behind,
@@ -108,7 +108,7 @@ impl Growing {
             if self.state == State::Over {
                 break;
             }
-            // Plain runs of a text are taken at once.
+            // Unescaped runs of a text are copied at once.
             let run = match self.state {
                 State::InText => rest.find(['"', '\\']).unwrap_or(rest.len()),
                 _ => 0,

@@ -2,7 +2,7 @@
 
 use crate::{Audio, Document, Image, Source, media};
 
-/// Tokens of a picture whose size is not known, and of every large one.
+/// Tokens of an image with unknown size, and of every large one.
 ///
 /// Source: Anthropic, "Vision" (2025): pictures beyond about 1,600 tokens are scaled down.
 const MAX_IMAGE_TOKENS: u64 = 1_600;
@@ -10,7 +10,7 @@ const MAX_IMAGE_TOKENS: u64 = 1_600;
 const PIXELS_PER_TOKEN: u64 = 750;
 /// Pixels of the longer edge beyond which a picture is scaled down. Source: Anthropic, "Vision" (2025).
 const MAX_EDGE: u64 = 1_568;
-/// Tokens of a document whose size is not known.
+/// Tokens of a document with unknown size.
 const DOCUMENT_TOKENS: u64 = 4_000;
 /// Bytes of a text document for a token.
 const TEXT_BYTES_PER_TOKEN: u64 = 4;
@@ -18,7 +18,7 @@ const TEXT_BYTES_PER_TOKEN: u64 = 4;
 const PAGE_BYTES_PER_TOKEN: u64 = 16;
 /// Tokens of one page, and of as many pages as providers take.
 const PAGE_TOKENS: (u64, u64) = (2_000, 200_000);
-/// Tokens of a recording whose length is not known: a minute of it.
+/// Tokens of a recording with unknown length: one minute.
 const AUDIO_TOKENS: u64 = 1_920;
 /// Bytes of a recording for a token: 32 tokens are a second, of some 16 KB when it is packed.
 ///

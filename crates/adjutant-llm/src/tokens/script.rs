@@ -1,6 +1,6 @@
 //! The weight of a text by its scripts, in quarters of a token.
 
-/// The number of bytes that are looked at together; a run of ASCII of this length costs one comparison.
+/// The number of bytes that are processed together; a run of ASCII of this length costs one comparison.
 const RUN: usize = 16;
 /// The weight of a character by its first byte; continuation bytes weigh nothing.
 const WEIGHTS: [u8; 256] = weights();

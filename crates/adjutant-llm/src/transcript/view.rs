@@ -26,7 +26,7 @@ pub enum Edit {
     },
     /// Shows another entry in the place of one.
     Replace {
-        /// The entry that gives way.
+        /// The replaced entry.
         at: EntryId,
         /// The replacement of the entry.
         with: Entry,
@@ -97,7 +97,7 @@ impl View {
 
     /// Applies edits in order, as [`View::apply`] would one by one; all of them or none.
     ///
-    /// Replacements are put in place together: up to the next fold, any number of them costs one pass over the view.
+    /// Replacements are applied together: up to the next fold, any number of them costs one pass over the view.
     ///
     /// # Errors
     /// Of the first edit that does not fit; the view is unchanged then.

@@ -7,12 +7,12 @@ use serde_json::{Error, Map, Value};
 
 use super::scalar;
 
-/// The largest number of bytes of raw arguments that are taken.
+/// The largest number of bytes of raw arguments.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// The largest depth of arguments: the limit that serde_json has.
 const MAX_DEPTH: usize = 127;
 
-/// The arguments as they were read.
+/// The parsed arguments.
 pub(super) struct Read {
     /// The arguments.
     pub(super) value: Value,
@@ -138,7 +138,7 @@ fn repaired(text: &str) -> String {
     out
 }
 
-/// Writes an escape whose backslash has been read; a backslash that starts no escape is a plain backslash.
+/// Writes an escape after its backslash was read; a backslash that starts no escape is literal.
 fn escape(rest: &mut Chars<'_>, out: &mut String) {
     let after = rest.as_str();
     let hex = || {

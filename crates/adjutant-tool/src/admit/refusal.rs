@@ -1,4 +1,4 @@
-//! The text for a model whose arguments are refused: every place, and the received arguments, both bounded.
+//! The text for a model whose arguments are refused: every path, and the received arguments, both bounded.
 
 use adjutant_llm::{Error, ToolName, Violation};
 

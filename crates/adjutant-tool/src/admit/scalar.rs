@@ -17,7 +17,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// The types that a schema names itself; none if it names none.
+/// The types that a schema names itself; empty if it names none.
 pub(super) fn types(schema: &Value) -> impl Iterator<Item = &str> {
     let named = schema.get("type");
     let many = named.and_then(Value::as_array).into_iter().flatten();

@@ -18,7 +18,7 @@ pub(super) struct CallHandle {
     pub(super) entry: usize,
     /// Set when the entry is to be dropped.
     pub(super) dropped: Cancel,
-    /// The door whose handles this one gives.
+    /// The door that provides this one's handles.
     pub(super) template: Arc<dyn CallBackend>,
 }
 

@@ -26,9 +26,9 @@ const HEADER: &[u8] = br#"{"cassette""#;
 /// first header counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cassette {
-    /// The info that the recorded model gave of itself.
+    /// The info of the recorded model.
     pub info: ModelInfo,
-    /// Models that answered beside the first one.
+    /// Other models that answered, after the first one.
     others: Vec<ModelInfo>,
     /// The exchanges, in the order in which they ended.
     pub exchanges: Vec<Exchange>,
@@ -88,13 +88,13 @@ impl Cassette {
     /// Reads a recording.
     ///
     /// # Errors
-    /// `Config`, with the number of the line: if it cannot be read, is no cassette of this version, or has more than
+    /// `Config` with the line number, if it cannot be read, is not a cassette of this version, or has more than
     /// 100,000 exchanges or a line of more than 128 MiB.
     pub fn read(reader: impl BufRead) -> Result<Self, Error> {
         Self::read_within(reader, MAX_LINE, MAX_EXCHANGES)
     }
 
-    /// Returns the info that the model of this name gave of itself, if it was recorded.
+    /// Returns the recorded info of the model with this name.
     pub(super) fn info_of(&self, model: &ModelId) -> Option<&ModelInfo> {
         std::iter::once(&self.info)
             .chain(&self.others)

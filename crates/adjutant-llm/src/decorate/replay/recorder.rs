@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request};
 
-/// A model whose exchanges are written down as lines of a [`crate::Cassette`].
+/// A model whose exchanges are recorded as lines of a [`crate::Cassette`].
 ///
 /// Each exchange is one write of a whole line, followed by a flush, when its stream ends or is dropped; the write
 /// happens within the poll that ends the stream. The header precedes the first one. A failed write ends the stream
@@ -65,7 +65,7 @@ impl Recorder {
     /// The model, written down to the sink. A sink that buffers is flushed after each exchange.
     pub fn new(model: impl Model + 'static, sink: impl Write + Send + 'static) -> Self {
         let mut header = Vec::new();
-        // Writing into a vector cannot fail, and an info holds no map whose keys are not texts.
+        // Writing to a vector cannot fail, and all map keys of an info are texts.
         let _ = put(
             &mut header,
             &CassetteHeader {
