@@ -19,8 +19,8 @@ use crate::{
 };
 
 const BASE_URL: &str = "https://api.anthropic.com";
-/// Source: Anthropic's versioning page, 2026-08: the one version of the API.
-/// The limit of a reply whose model's limit is unknown: every model that speaks the wire since Claude 3.5 allows as much.
+/// Source: Anthropic's versioning page, 2026-08: the only version of the API. The default output limit for a model
+/// without a known one: every model on this wire since Claude 3.5 allows it.
 ///
 /// Source: "Models overview", platform.claude.com, 2026-11.
 const UNKNOWN_OUTPUT: u64 = 8_192;
@@ -40,7 +40,7 @@ pub struct Anthropic {
 impl Anthropic {
     /// A model at `https://api.anthropic.com`, with prompt caching.
     pub fn new(mut info: ModelInfo, key: impl Into<Key>) -> Self {
-        // The wire has no word for a recording.
+        // The wire does not support recordings.
         info.inputs.audio = false;
         // The wire requires a limit.
         if info.max_output_tokens == 0 {

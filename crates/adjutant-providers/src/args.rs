@@ -13,7 +13,7 @@ pub(crate) struct PartialArgs {
 }
 
 impl PartialArgs {
-    /// Adds a piece. Returns false if it may be a repetition, which is no delta.
+    /// Adds a piece. Returns false if it may be a repetition instead of a delta.
     pub(crate) fn push(&mut self, piece: &str) -> bool {
         if piece.is_empty() {
             return false;
@@ -47,7 +47,7 @@ impl PartialArgs {
         &self.text
     }
 
-    /// The arguments. Some servers send all of them once more at the end, or all so far in each piece.
+    /// The arguments. Some servers repeat all of them at the end, or all so far in each piece.
     ///
     /// Source: elizaOS/eliza 16973, 2026-07, and NousResearch/hermes-agent 35718, 2026-05.
     pub(crate) fn whole(&self) -> &str {

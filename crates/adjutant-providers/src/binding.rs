@@ -13,15 +13,15 @@ use crate::{
 pub struct Detour {
     /// The environment variable that holds the key.
     pub variable: String,
-    /// The host that it goes to, with its port if that is not the usual one.
+    /// The host of the address, with its port if that is not the default.
     pub host: String,
     /// The origin of this detour.
     pub origin: Origin,
 }
 
-/// True if a key may go to an address: it is no known vendor's, or the address is at the vendor's own host.
+/// True if a key may be sent to an address: no known vendor owns the key, or the address is at the vendor's own host.
 ///
-/// `address` gives the value of a variable that holds an address, for vendors who have none that is the same for all.
+/// `address` returns the value of a base URL variable, for vendors without a common address.
 pub(crate) fn belongs(variable: &str, url: &str, address: impl Fn(&str) -> Option<String>) -> bool {
     let is_own = |owner: &Provider| match &*owner.base_url {
         "" => address(&owner.base_url_variable),

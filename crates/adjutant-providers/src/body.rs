@@ -12,7 +12,8 @@ use http_body::{Body, Frame, SizeHint};
 
 /// A body of known length that is sent in a few large pieces.
 ///
-/// The messages are the segments and then the tail, without the first bytes; marks are put in at offsets of the messages.
+/// The messages are the segments and then the tail, without the first bytes; marks are inserted at offsets of the
+/// messages.
 #[derive(Debug, Clone)]
 pub(crate) struct Segmented {
     head: Bytes,
@@ -28,7 +29,7 @@ pub(crate) struct Segmented {
     left: u64,
 }
 
-/// The bytes that are put in at some offsets of the messages, ascending.
+/// The bytes that are inserted at offsets of the messages, ascending.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Marks {
     pub(crate) bytes: Bytes,

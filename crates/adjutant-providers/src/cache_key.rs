@@ -16,13 +16,13 @@ pub fn cache_key(request: &Request) -> Option<String> {
     }
     match &request.options.cache_key {
         Some(key) if key.chars().count() <= MAX_KEY => Some(key.to_string()),
-        // Cutting it would give one key to many conversations.
+        // Truncating it would give many conversations the same key.
         Some(key) => Some(name(Fnv::new().with(key.as_bytes()))),
         None => Some(name(of_beginning(request))),
     }
 }
 
-/// Returns the field that controls a prompt cache of OpenAI beside its key, unless the caller sets one of them.
+/// Returns the field that controls OpenAI's prompt cache in addition to its key, unless the caller sets one of them.
 ///
 /// `longest` is the longest `ttl` that the provider accepts, if it exceeds the usual 30 minutes.
 ///

@@ -21,7 +21,7 @@ pub(crate) enum WireId<'a> {
 pub(crate) struct TheirIds(BTreeMap<Fnv, CallId>);
 
 impl TheirIds {
-    /// The vendor's own id of a call, if it can go back: the wire takes it, and no call before has it.
+    /// The vendor's own id of a call, if it can be sent back: the wire accepts it, and no earlier call has it.
     ///
     /// The same call gets the same answer again, so that results follow their calls.
     pub(crate) fn get<'a>(
@@ -42,7 +42,7 @@ impl TheirIds {
     }
 }
 
-/// True if an id has at most so many letters, digits, `_` and `-`.
+/// True if an id consists of at most `longest` letters, digits, `_` and `-`.
 pub(crate) fn is_plain(id: &str, longest: usize) -> bool {
     let is_part = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || it == b'-';
     (1..=longest).contains(&id.len()) && id.bytes().all(is_part)

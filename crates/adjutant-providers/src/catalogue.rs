@@ -2,8 +2,8 @@
 //!
 //! The list is data with its date and its sources, in two files next to this one. `models.json` is maintained by
 //! hand, and `cargo xtask models` generates `published.json` from published data. For a model in both files, the
-//! first one wins. You can use any other model too: add it in code, read it from a file of the same form, or set a
-//! base URL.
+//! first one takes precedence. You can also use any other model: add it in code, read it from a file in the same
+//! format, or set a base URL.
 
 mod file;
 pub(crate) mod near;
@@ -34,7 +34,7 @@ const PUBLISHED: &str = include_str!("catalogue/published.json");
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalogue {
     models: Vec<ModelInfo>,
-    /// The model that is taken of a provider when none is named.
+    /// The default model of each provider.
     defaults: BTreeMap<String, ModelId>,
 }
 
@@ -160,7 +160,7 @@ impl Catalogue {
         })
     }
 
-    /// The model that is taken of a provider when none is named.
+    /// The default model of a provider.
     pub fn default_model(&self, provider: &str) -> Option<&ModelInfo> {
         self.find(self.defaults.get(provider)?.as_str())
     }
@@ -170,7 +170,7 @@ impl Catalogue {
         self.models.iter()
     }
 
-    /// The names that are near to this one, nearest first, at most four; none if none can have been meant.
+    /// The most similar names, at most four; empty if none is similar enough.
     pub fn near(&self, id: &str) -> Vec<&str> {
         near::nearest(id, self.models.iter().map(|it| it.id.as_str()))
     }

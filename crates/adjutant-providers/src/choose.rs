@@ -61,7 +61,7 @@ pub fn model(name: &str) -> Result<Arc<dyn Model>, Error> {
     chooser.user_cache().model(name)
 }
 
-/// The model that is chosen where there is no other.
+/// The model that is used if no other is configured.
 fn offline() -> Result<Arc<dyn Model>, Error> {
     #[cfg(feature = "offline")]
     return Ok(Arc::new(crate::offline::OfflineModel::new()));
@@ -521,7 +521,8 @@ impl Chooser {
         near::hint(id, names.iter().map(String::as_str))
     }
 
-    /// Returns the application default credentials of Google, if a provider takes them and no variable holds a token.
+    /// Returns Google's application default credentials, if a provider supports them and no variable contains a
+    /// token.
     fn google(&self, provider: &Provider) -> Result<Option<GoogleCredentials>, Error> {
         let command = provider.key_command.as_ref();
         let is_given = || {

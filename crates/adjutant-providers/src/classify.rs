@@ -122,7 +122,7 @@ pub(crate) fn is_failed_generation(reason: &str) -> bool {
 }
 
 impl Refusal {
-    /// Reads the body of a refused request; text that is no JSON is taken as it is.
+    /// Reads the body of a refused request; text that is not JSON is used unchanged.
     pub(crate) fn of_body(status: u16, body: &str) -> Self {
         let read = serde_json::from_str::<Value>(body)
             .ok()

@@ -11,11 +11,11 @@ use crate::{
     tokens::KeyCommand,
 };
 
-/// A shorter key is no secret, but a word that a local server wants to see.
+/// A shorter key is not a secret, but a placeholder for a local server.
 const MIN_SECRET: usize = 8;
 /// The text that replaces a secret.
 const MARK: &str = "[key]";
-/// Headers whose names hold one of these have a secret in them.
+/// Parts of the names of headers with secrets.
 const SECRET_HEADERS: [&str; 6] = [
     "authorization",
     "key",
@@ -36,9 +36,9 @@ pub struct Key {
     signer: Option<Arc<Signer>>,
 }
 
-/// Gives the secret of the next request, which must be another one than that which was refused.
+/// Returns the secret of the next request, which must differ from the refused one.
 type Resolver = Arc<dyn Fn(Option<Arc<str>>) -> Resolving + Send + Sync>;
-/// A secret on its way; none if the configured one should be kept.
+/// A future secret; `None` if the configured one stays.
 pub(crate) type Resolving = Pin<Box<dyn Future<Output = Result<Option<String>, Error>> + Send>>;
 
 /// The place where a credential was looked for, and whether it was there.
@@ -54,7 +54,7 @@ pub struct Credential {
 }
 
 impl Key {
-    /// A key; white space around it is dropped, and blank text is no key.
+    /// A key; surrounding white space is dropped, and blank text is no key.
     pub fn new(secret: &str) -> Self {
         let secret = secret.trim();
         Self {

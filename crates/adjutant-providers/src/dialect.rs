@@ -54,7 +54,7 @@ macro_rules! dialect {
 dialect! {
     /// The provider: the part of a model's name before the slash.
     name: ConstText,
-    /// The address that `path` is added to, version included; empty if there is no common one.
+    /// The base URL, including the version, to which `path` is added; empty if there is no common one.
     base_url: ConstText,
     /// The environment variable that holds another address.
     base_url_variable: ConstText,
@@ -76,7 +76,7 @@ dialect! {
     stop: bool,
     /// The fields that set the effort.
     thinking: ThinkingFormat,
-    /// True if models whose thinking can be turned off may think in requests with tools; otherwise it is turned off.
+    /// True if models with optional thinking can think in requests with tools; otherwise it is turned off.
     thinks_beside_tools: bool,
     /// The names of the efforts.
     efforts: EffortNames,
@@ -84,7 +84,7 @@ dialect! {
     replay: ThinkingReplay,
     /// The form of the ids of calls that the vendor did not give itself.
     call_ids: CallIds,
-    /// The largest number of characters of an id that the vendor gave and takes back.
+    /// The largest number of characters of the vendor's own ids that it accepts back.
     longest_call_id: usize,
     /// True if tools can be declared; otherwise they are omitted, and calls in the history are sent as text.
     tools: bool,
@@ -92,13 +92,13 @@ dialect! {
     choice_required: ConstText,
     /// True if `tool_choice` can demand one tool.
     choice_named: bool,
-    /// True if `tool_choice` can forbid calls; otherwise the tools are left out.
+    /// True if `tool_choice` can forbid calls; otherwise the tools are omitted.
     choice_none: bool,
     /// True if a call can be forced while the model thinks; otherwise only if thinking is off.
     forced_thinking: bool,
     /// True if `parallel_tool_calls` is known.
     parallel_calls: bool,
-    /// True if `tool_stream: true` is sent beside tools, without which arguments come in one piece.
+    /// True if `tool_stream: true` is sent together with tools; without it arguments come in one piece.
     tool_stream: bool,
     /// The way in which a reply is held to a schema.
     structured: StructuredField,
@@ -106,7 +106,7 @@ dialect! {
     strict_schemas: bool,
     /// True if `prompt_cache_key` is known.
     cache_key: bool,
-    /// True if `prompt_cache_retention` and `prompt_cache_options` are known, for models that take them.
+    /// True if `prompt_cache_retention` and `prompt_cache_options` are supported, for models that accept them.
     cache_options: bool,
     /// True if `cache_control` marks the prefix to cache, for models whose name begins with `anthropic/`.
     cache_marks: bool,
@@ -114,13 +114,13 @@ dialect! {
     order: RoleOrder,
     /// True if results of calls carry the name of the tool.
     result_names: bool,
-    /// True if results of calls may hold pictures; otherwise these follow in a message of the user.
+    /// True if results of calls can contain images; otherwise these follow in a user message.
     result_images: bool,
-    /// True if messages of the user may hold pictures, if the model takes them.
+    /// True if user messages can contain images, if the model accepts them.
     images: bool,
-    /// True if messages of the user may hold documents, if the model takes them.
+    /// True if user messages can contain documents, if the model accepts them.
     files: bool,
-    /// True if the content of a message that only calls may be `null`; otherwise it is empty.
+    /// True if the content of a message with only calls can be `null`; otherwise it is empty.
     null_content: bool,
     /// True if an input that is too long is answered as if nothing were wrong.
     silent_overflow: bool,
@@ -179,19 +179,17 @@ pub enum ThinkingFormat {
     None,
     /// `reasoning_effort`.
     Effort,
-    /// `thinking: {type}`, and `reasoning_effort` beside it.
+    /// `thinking: {type}` together with `reasoning_effort`.
     Toggle,
     /// As `Toggle`, with `clear_thinking: false`, so that earlier thinking stays in view.
     ToggleKept,
-    /// `thinking: {type}` for models whose thinking can be turned off, `reasoning_effort` for models with several
-    /// efforts.
+    /// `thinking: {type}` for models with optional thinking, `reasoning_effort` for models with several efforts.
     Either,
     /// `enable_thinking`, and `thinking_budget` for models with a token budget.
     Enable,
     /// `chat_template_kwargs: {enable_thinking, reasoning_effort}`: what the template of the model makes of it.
     Template,
-    /// `reasoning: {enabled}` for models whose thinking can be turned off, `reasoning_effort` for models with several
-    /// efforts.
+    /// `reasoning: {enabled}` for models with optional thinking, `reasoning_effort` for models with several efforts.
     Enabled,
     /// `reasoning: {effort}`, or `{max_tokens}` for models with a token budget.
     Reasoning,
@@ -199,7 +197,7 @@ pub enum ThinkingFormat {
     Name,
 }
 
-/// The names that a vendor gives the efforts; an empty name is an effort that it does not have.
+/// The vendor's names of the efforts; an empty name is an unsupported effort.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EffortNames {
@@ -228,7 +226,7 @@ pub enum ThinkingReplay {
     Never,
     /// In the field in which it came.
     Same,
-    /// In `reasoning_content`, which is there beside calls even if it is empty.
+    /// In `reasoning_content`, which must be present together with calls even if it is empty.
     Demanded,
     /// As the `reasoning_details` that came, exactly; as `Same` if none came.
     Details,
@@ -273,8 +271,8 @@ pub enum RoleOrder {
     Alternate,
 }
 
-/// The names that OpenAI gives them. Source: its reference of `reasoning_effort`, 2026-11; `max` is new with GPT-5.6,
-/// `xhigh` is known to all models after GPT-5.1.
+/// OpenAI's names. Source: its reference of `reasoning_effort`, 2026-11; `max` is new in GPT-5.6, `xhigh` is
+/// supported by all models after GPT-5.1.
 const EFFORTS: EffortNames = EffortNames {
     off: Cow::Borrowed("none"),
     minimal: Cow::Borrowed("minimal"),

@@ -509,7 +509,7 @@ impl<W: Driven> Driver<W> {
         self.decoded()
     }
 
-    /// True if the body starts as a document, which is no stream. Blank lines before it keep the connection alive.
+    /// True if the body starts like a document instead of a stream. Blank lines before it keep the connection alive.
     fn sniffs_document(&mut self, bytes: &[u8]) -> bool {
         let is_blank = |byte: &u8| byte.is_ascii_whitespace() || MARK_BYTES.contains(byte);
         let first = bytes.iter().find(|byte| !is_blank(byte));
@@ -757,8 +757,8 @@ impl<W: Driven> Driver<W> {
         self.state = State::Failed(error);
     }
 
-    /// Waits for the rest of the body. It is mostly there already and only not handed over, so the connection gets its
-    /// turn a few times before a timer is set: setting one so short wakes the runtime by a system call.
+    /// Waits for the rest of the body. It has usually arrived but not been delivered, so the connection is polled a
+    /// few times before a timer is set: such a short timer wakes the runtime by a system call.
     fn drain(&mut self, cx: &mut Context<'_>) -> StatePoll {
         if self.yields == MAX_YIELDS {
             return self.wait(cx);

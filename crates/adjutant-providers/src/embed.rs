@@ -333,7 +333,7 @@ impl Embedder for GeminiEmbedder {
 impl GeminiEmbedder {
     /// The request for one text.
     ///
-    /// Source: ai.google.dev, "embeddings", 2026-11: the task types, and the words for Gemini Embedding 2.
+    /// Source: ai.google.dev, "embeddings", 2026-11: the task types, and the prefixes for Gemini Embedding 2.
     fn request(&self, text: &str, purpose: Purpose) -> serde_json::Value {
         let (task, words) = match purpose {
             Purpose::Query => ("RETRIEVAL_QUERY", "task: search result | query: "),
@@ -358,7 +358,7 @@ impl GeminiEmbedder {
     }
 }
 
-/// Gives a vector the length 1, unless it has it already or has none.
+/// Scales a vector to length 1, unless it has that length already or is zero.
 fn scale(vector: &mut [f32]) {
     let length = vector
         .iter()

@@ -51,7 +51,7 @@ pub fn decode(wire: Wire, bytes: &[u8]) {
     }
 }
 
-/// Plays an answer once, as a reader of the stream would; gives the number of chunks.
+/// Decodes an answer once, like a reader of the stream; returns the number of chunks.
 ///
 /// # Errors
 /// The error in the answer, or `Protocol` if it cannot be read or is incomplete.
@@ -97,7 +97,7 @@ impl Encoded {
         Self(wire.encode(request).body)
     }
 
-    /// Returns the number of bytes it has; nothing is looked at or copied for it.
+    /// Returns its size in bytes, without reading or copying anything.
     pub fn bytes(&self) -> u64 {
         Body::size_hint(&self.0).lower()
     }
@@ -170,7 +170,7 @@ fn play(wire: &impl driver::Driven, size: usize, answer: &[u8]) -> Vec<Result<Ch
     items
 }
 
-/// Reads an answer to its end; gives the terminal.
+/// Reads an answer to its end; returns the terminal item.
 fn read<D: Decode>(
     decoder: &mut D,
     splitter: &mut Splitter,

@@ -33,7 +33,7 @@ const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 /// The longest time that the exchange for a token may take.
 const EXCHANGE: Duration = Duration::from_secs(10);
-/// The time before its end from which a token is not used any more.
+/// The time before its expiry from which a token is no longer used.
 const MARGIN: Duration = Duration::from_secs(300);
 /// The maximum number of bytes of a credentials file, and of an answer.
 const MAX_BYTES: usize = 64 * 1024;

@@ -11,7 +11,7 @@ use crate::{
     segments::{self, Encode, Heads, Prepared},
 };
 
-/// Gives a model the setters that all wires have, and makes it a [`Model`](adjutant_llm::Model).
+/// Adds the common setters of all wires to a model, and implements [`Model`](adjutant_llm::Model) for it.
 ///
 /// The type holds `inner: Arc<Host<…>>`.
 macro_rules! hosted {

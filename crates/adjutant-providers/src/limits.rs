@@ -31,7 +31,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
 }
 
-/// Returns the provider's word on trying the request again, if it gives one.
+/// Returns the provider's header about retries, if it is present.
 ///
 /// Source: `x-should-retry` in both vendors' clients, 2026-08.
 pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {

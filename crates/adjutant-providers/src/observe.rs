@@ -72,7 +72,7 @@ pub struct Exchange {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outgoing<'a> {
-    /// The address that it goes to.
+    /// The address of the request.
     pub url: &'a str,
     /// Its headers, without headers that hold a key.
     pub headers: Vec<(&'a str, &'a str)>,

@@ -31,8 +31,8 @@ const DELTA_CHARS: usize = 12;
 /// A small planner in the place of a language model, called `offline/planner`; it costs nothing.
 ///
 /// It describes a directory, finds a word, shows a file, replaces a quoted text in a file, and runs a quoted command,
-/// with tools that it recognizes by their declarations. A question may contain four such tasks, and each takes four
-/// requests at most. The same request produces the same stream.
+/// with tools that it recognizes by their declarations. A question can contain four such tasks, with up to four
+/// requests each. The same request produces the same stream.
 #[derive(Debug, Clone)]
 pub struct OfflineModel {
     info: ModelInfo,

@@ -31,7 +31,7 @@ pub struct OpenAi {
 impl OpenAi {
     /// A model at `https://api.openai.com/v1`, with prompt caching.
     pub fn new(mut info: ModelInfo, key: impl Into<Key>) -> Self {
-        // The wire has no word for a recording.
+        // The wire does not support recordings.
         info.inputs.audio = false;
         // It is the wire that such a model needs.
         info.tools_need_responses = false;
@@ -71,8 +71,8 @@ impl OpenAi {
         self
     }
 
-    /// Makes it a model at Azure, whose base URL is `https://<resource>.openai.azure.com/openai/v1`: a key is sent as
-    /// `api-key`, and the prompt cache is named and controlled as at OpenAI.
+    /// Makes it a model on Azure with the base URL `https://<resource>.openai.azure.com/openai/v1`: the key is sent
+    /// as `api-key`, and the prompt cache has the same name and settings as at OpenAI.
     #[must_use]
     pub fn azure(mut self) -> Self {
         self.inner

@@ -16,7 +16,7 @@ const fn text(parts: &'static [&'static str]) -> Sign {
     Sign { code: "", parts }
 }
 
-/// The signs, by the vendors whose answers they are taken from; each has a text in the tests.
+/// The signs by vendor; each one has an original text in the tests.
 ///
 /// Source where no other is named: the list of the pi project, 2026-08. The others are from public reports and from the
 /// servers' sources, 2026-11.
@@ -168,7 +168,7 @@ const BEFORE_LIMIT: &[&str] = &[
     ">",
 ];
 
-/// A request that is more often as long as fits is no request, but a number of something else.
+/// A request that exceeds the limit more often than this is implausible: the number has another meaning.
 const MAX_RATIO: u64 = 50;
 
 /// Reads the numbers of a text of an overflow. A number that may count something else is left out.

@@ -246,7 +246,7 @@ impl<'a> Args<'a> {
     }
 }
 
-/// Replaces the arguments of a call, whose keys the model does not know. The arguments that it wrote go back to it.
+/// Replaces the arguments of a call whose keys the model does not know. Its original arguments are sent back to it.
 pub(crate) fn set_args(call: &mut Call, args: Arc<str>) {
     let written = std::mem::replace(&mut call.args, args);
     let mut extra = call.extra.as_object().cloned().unwrap_or_default();

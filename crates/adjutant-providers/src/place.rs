@@ -25,7 +25,7 @@ pub(crate) fn variables(url: &str) -> impl Iterator<Item = &'static str> {
 /// The address with its places.
 ///
 /// # Errors
-/// The first variable that is not set, or is no name of a place.
+/// The first variable that is unset, or is not a valid name of a region.
 pub(crate) fn fill(
     url: &str,
     var: impl Fn(&str) -> Option<String>,

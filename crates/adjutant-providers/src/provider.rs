@@ -60,7 +60,7 @@ pub struct Provider {
     /// The program that prints its key, if no variable holds one: for tokens that do not live long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_command: Option<KeyCommand>,
-    /// True if it can do without a key, as servers of one's own often can.
+    /// True if it works without a key, as local servers often do.
     #[serde(default)]
     pub key_optional: bool,
     /// Headers of every request. They may hold secrets: never printed.
@@ -240,7 +240,7 @@ const TURNS: [(&str, &str, WireKind, &str); 20] = [
     ),
     ("vertex", "claude", WireKind::Messages, ""),
 ];
-/// Providers whose models are known under the names of others: by the provider, best first.
+/// Providers that accept the model names of others, in order of preference.
 const TWINS: [(&str, &[&str]); 4] = [
     ("azure", &["openai"]),
     ("azure-chat", &["azure", "openai"]),
@@ -256,7 +256,7 @@ pub(crate) const AWS_KEYS: [&str; 3] = [
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
 ];
-/// The variables that the AWS CLI takes its credentials from, beside keys.
+/// Variables for the credentials of the AWS CLI, in addition to keys.
 ///
 /// Source: "Environment variables", docs.aws.amazon.com/cli, 2026.
 const AWS_CLI: [&str; 9] = [
@@ -291,7 +291,7 @@ const WAITS: [(&str, u64, u64); 8] = [
     ("xai", 1_620, 900),
 ];
 
-/// The paths of providers whose address is given by their users, often without it.
+/// The paths of providers whose users set the address, often without it.
 ///
 /// Source: the pages of the dialects of these names.
 const PATHS: [(&str, &str); 4] = [
@@ -329,7 +329,7 @@ impl Provider {
     /// with it. It stays as long as the process lives.
     ///
     /// # Errors
-    /// `Config` if it contradicts itself, or if its name or the name of its wire is taken.
+    /// `Config` if it contradicts itself, or if its name or the name of its wire is in use.
     pub fn register(self) -> Result<(), Error> {
         self.check()?;
         let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
@@ -410,7 +410,7 @@ impl Provider {
         self
     }
 
-    /// Sets the known provider whose dialect it speaks.
+    /// Sets the known provider whose dialect it uses.
     #[must_use]
     pub fn like(mut self, provider: impl Into<String>) -> Self {
         self.like = provider.into();
@@ -632,7 +632,7 @@ impl Provider {
         Some(info)
     }
 
-    /// Returns the providers whose names of models it takes too.
+    /// Returns the providers whose model names it accepts too.
     pub(crate) fn twins(&self) -> &'static [&'static str] {
         let row = TWINS.iter().find(|(name, _)| *name == self.name);
         row.map_or(&[], |(_, twins)| *twins)

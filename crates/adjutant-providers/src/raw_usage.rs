@@ -11,7 +11,7 @@ pub(crate) const MAX_BYTES: usize = 16 * 1024;
 const MAX_MEMBERS: usize = 64;
 /// The largest depth to which values may be nested, the gathered object included: records with them must stay readable.
 pub(crate) const MAX_DEPTH: usize = 16;
-/// The greatest whole number that a float is taken for.
+/// The greatest float that counts as a whole number.
 const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
 
 /// The usage so far. Values out of bounds are omitted, and the previous value of such a member is dropped.

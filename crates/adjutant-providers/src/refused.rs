@@ -34,7 +34,7 @@ const MESSAGES: [&str; 3] = ["messages", "contents", "input"];
 /// The maximum number of steps of a path that are followed.
 const MAX_STEPS: usize = 16;
 
-/// Adds to an error the media that the provider refused, if it did. `body` writes the request once more.
+/// Adds the media that the provider refused to an error, if there are any. `body` writes the request again.
 pub(crate) fn mark(error: Error, request: &Request, body: impl FnOnce() -> Vec<u8>) -> Error {
     // Servers that people run themselves answer 500 to an image that their model does not take.
     let may_refuse = match error.kind() {

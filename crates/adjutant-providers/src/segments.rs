@@ -1,4 +1,4 @@
-//! The encoding of a transcript that is kept from request to request: sealed segments, a tail, and the head.
+//! The cached encoding of a transcript: sealed segments, a tail, and the head.
 //!
 //! Only new entries are encoded. The wire defines the form of entries and heads.
 
@@ -49,8 +49,8 @@ pub trait Encode {
         false
     }
 
-    /// Returns the text that marks messages for the prompt cache, if the wire has such marks; it is put in at the
-    /// places that entries report.
+    /// Returns the cache mark for messages, if the wire has marks; it is inserted at the positions that entries
+    /// report.
     fn mark(&self, options: &Options) -> Option<&'static [u8]> {
         let _ = options;
         None
@@ -210,7 +210,7 @@ pub(crate) struct EncodedTranscript {
     before_turn: Option<u64>,
     count: usize,
     last: Option<Arc<Stored>>,
-    /// The entries whose thinking the server has refused.
+    /// The entries with thinking that the server has refused.
     refused: Range<usize>,
     media: KeptMedia,
 }
@@ -306,7 +306,7 @@ impl Heads {
     }
 }
 
-/// A slot whose last user panicked may hold half an entry, so it starts over.
+/// After a panic of its last user, a slot may contain half an entry, so it is cleared.
 fn lock(slot: &Mutex<EncodedTranscript>) -> MutexGuard<'_, EncodedTranscript> {
     slot.lock().unwrap_or_else(|poisoned| {
         slot.clear_poison();
@@ -388,7 +388,7 @@ impl EncodedTranscript {
         }
     }
 
-    /// Gives the tail and its end to a request.
+    /// Moves the tail and its end to a request.
     fn lend(&mut self) -> Bytes {
         self.tail.out.extend_from_slice(&self.tail.pending);
         self.tail.out.extend_from_slice(END);

@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 
 use crate::tokens::{KeyCommand, Token, TokenSource};
 
-/// The time before their end from which keys are not used any more.
+/// The time before their expiry from which keys are no longer used.
 const MARGIN: Duration = Duration::from_secs(300);
 /// The time for which keys without an end are used before the program runs again.
 const UNLIMITED: Duration = Duration::from_secs(900);

@@ -1,4 +1,4 @@
-//! Splits the bytes of a stream into events, or into lines, and lends them out.
+//! Splits the bytes of a stream into events or lines, without copying.
 //!
 //! Plain events (one `data:` line, at most one `event:` line) are sliced in place. All others go to eventsource-stream,
 //! one whole event at a time: on raw chunks it panics on a byte-order mark and is quadratic on a giant line. Events of
@@ -19,7 +19,7 @@ use futures_core::Stream;
 pub(crate) const MAX_EVENT: usize = 16 * 1024 * 1024;
 /// The largest number of lines that an event may have for the full parser.
 const MAX_LINES: usize = 256;
-/// A buffer that grew beyond this is given back when it is empty.
+/// A larger buffer is released when it is empty.
 const KEPT_CAPACITY: usize = 64 * 1024;
 /// Source: <https://html.spec.whatwg.org/multipage/server-sent-events.html>, 2026-08: one leading mark is ignored.
 const MARK: char = '\u{feff}';
@@ -53,7 +53,7 @@ pub struct Frame<'a> {
 pub(crate) struct Splitter {
     framing: Framing,
     buffer: String,
-    /// The first bytes of a character whose rest has not come yet.
+    /// The first bytes of an incomplete character.
     partial: [u8; 4],
     partial_len: usize,
     /// The offset at which the event at hand begins.
@@ -68,7 +68,7 @@ pub(crate) struct Splitter {
     odd: bool,
     /// True if the last line ended in CR, so that an LF right after it belongs to it.
     after_cr: bool,
-    /// True if the beginning of the stream was looked at.
+    /// True if the beginning of the stream was checked.
     begun: bool,
     parsed: (String, String),
 }
@@ -337,7 +337,7 @@ impl Splitter {
         (self.begin, self.line, self.scanned) = (at, at, at);
     }
 
-    /// Drops the frames that were handed out.
+    /// Drops the consumed frames.
     fn compact(&mut self) {
         let gone = std::mem::take(&mut self.begin);
         if gone == 0 {

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 /// The number of bytes of an escape such as `\ud83d`.
 pub(crate) const ESCAPE: usize = 6;
-/// The escape that takes the place of a lone half.
+/// The escape that replaces a lone half.
 pub(crate) const REPLACEMENT: &str = "\\ufffd";
 
 /// A lone half in a JSON text.

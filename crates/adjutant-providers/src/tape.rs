@@ -15,7 +15,7 @@ use crate::{Exchange, Observe, Outgoing, Rewrite};
 
 /// The largest number of bytes of one answer that are kept.
 const MAX_TAPE: usize = 64 * 1024 * 1024;
-/// The largest number of file numbers that are tried for a request, if others take them at the same time.
+/// The largest number of attempts to find a free file number for a request.
 const MAX_TRIES: u64 = 1_000;
 
 /// Writes every exchange of a model into a folder: `<number>.request.json` and `<number>.sse`, without keys.

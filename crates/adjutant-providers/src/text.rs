@@ -148,7 +148,7 @@ impl<T> Few<T> {
         self.first.iter_mut().chain(&mut self.more)
     }
 
-    /// True if there is no element.
+    /// True if it has no elements.
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }

@@ -1,4 +1,5 @@
-//! Tokens that do not live long: who gives them, how long one is used, and a program that prints one. None is ever printed.
+//! Short-lived tokens: their source, their lifetime, and programs that print one. Tokens are never printed by
+//! Adjutant.
 
 use std::{fmt, process::Stdio, sync::Arc, time::Duration};
 
@@ -45,7 +46,7 @@ pub struct Token {
     ttl: Duration,
 }
 
-/// A program that prints a token: a word that is a program, and its arguments. No shell reads them.
+/// A program that prints a token, with its arguments. No shell is involved.
 ///
 /// It has 10 seconds, and may print at most 64 KiB; its standard error is not read. Its output is used for `ttl`
 /// seconds, and requested again if a server refuses it.
@@ -60,7 +61,7 @@ pub struct KeyCommand {
     pub ttl: u64,
 }
 
-/// A source, and the token that it gave last.
+/// A source and its last token.
 pub(crate) struct KeptToken {
     source: Box<dyn TokenSource>,
     // Held while the source is called, so that concurrent requests call it once.
@@ -118,7 +119,7 @@ impl KeptToken {
 }
 
 impl KeyCommand {
-    /// A program and its arguments, whose token is used for five minutes.
+    /// A program and its arguments, with a token lifetime of five minutes.
     pub fn new(argv: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             argv: argv.into_iter().map(Into::into).collect(),

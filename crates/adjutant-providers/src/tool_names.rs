@@ -1,4 +1,4 @@
-//! Names of tools as all vendors take them. Pure.
+//! Names of tools in a form that all vendors accept. Pure.
 //!
 //! Source: `^[a-zA-Z0-9_-]{1,64}$` of "Function calling", platform.openai.com, and of opencode 48750, 2026-09; "must start
 //! with a letter or an underscore" of `FunctionDeclaration`, ai.google.dev, 2026-11.
@@ -11,7 +11,7 @@ use crate::fnv::Fnv;
 
 /// The largest number of characters of a name.
 const MAX_LENGTH: usize = 64;
-/// The number of hexadecimal digits that tell names apart whose characters were replaced.
+/// The number of hexadecimal digits that distinguish names with replaced characters.
 const DIGITS: usize = 6;
 
 /// Returns the name under which a tool is declared and its calls are sent back. Names of calls are cleaned too: models

@@ -41,7 +41,7 @@ const KNOWN: [&str; 6] = [
 #[derive(Debug)]
 pub(super) struct Decoder {
     model: ModelId,
-    /// Whose opaque blocks these are.
+    /// The issuer of opaque blocks.
     issuer: Arc<str>,
     blocks: Blocks,
     open: Vec<OpenBlock>,

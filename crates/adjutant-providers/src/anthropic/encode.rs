@@ -276,7 +276,7 @@ fn turn(said: ProjectedReply<'_>, entry: &Entry, tail: &mut Tail, warnings: &mut
 /// that was not continued keeps its open calls, and the API refuses that history: a caller that does not continue
 /// after a pause must omit the reply.
 ///
-/// Source: Anthropic on server tools beside client tools, anthropic-sdk-typescript thread 1090, 2026-06.
+/// Source: Anthropic on server tools together with client tools, anthropic-sdk-typescript thread 1090, 2026-06.
 fn is_open(entry: &Entry) -> bool {
     matches!(entry, Entry::Turn(turn) if turn.reply().stop == FinishReason::Paused || turn.reply().calls().next().is_some())
 }
@@ -364,8 +364,8 @@ fn left_out(warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Removes blank texts, which the API refuses whatever they carry, unless the API itself has put them between two blocks of
-/// thinking: without them, the later block does not fit any more.
+/// Removes blank texts, which the API always refuses, unless the API itself has put them between two blocks of
+/// thinking: without them, the later block no longer matches.
 fn keep_separators(parts: &mut Vec<Part<'_>>) {
     let is_thought_at = |at: usize| parts.get(at).is_some_and(is_thought);
     let is_kept: Vec<bool> = (0..parts.len())

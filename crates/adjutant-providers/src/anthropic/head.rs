@@ -28,7 +28,7 @@ const VERTEX: &[u8] = br#"{"anthropic_version":"vertex-2023-10-16""#;
 const CONFIG: &str = "output_config";
 /// The minimum thinking budget that can be requested. Source: extended thinking guide, 2026-11.
 const MIN_BUDGET: u64 = 1_024;
-/// The smallest number of tokens that are left for the answer beside the thinking.
+/// The smallest number of tokens for the answer in addition to thinking.
 const MIN_ANSWER: u64 = 1_024;
 /// The most randomness. Source: Messages API reference, 2026-11: 0.0 to 1.0.
 const MAX_TEMPERATURE: f64 = 1.0;
@@ -159,7 +159,8 @@ fn plan(
     }
 }
 
-/// Returns the caller's own settings for thinking, with ours for blocks that no longer match; the caller's win.
+/// Returns the caller's settings for thinking, with ours for blocks that no longer match; the caller's take
+/// precedence.
 fn with_binding(options: &Options) -> Option<Value> {
     let thinking = options.extra.get("thinking");
     let mut bound = thinking.filter(|it| it["type"] != "disabled")?.clone();

@@ -177,7 +177,7 @@ pub(super) struct Event<'a> {
     /// The changes to the context before the model saw it (beta).
     #[serde(borrow, default)]
     pub(super) context_management: Option<&'a RawValue>,
-    /// The thinking that did not reach the model that answers: sent again if another model takes over.
+    /// The thinking that did not reach the answering model: it is sent again if another model takes over.
     #[serde(borrow, default)]
     pub(super) input_transformations: Option<&'a RawValue>,
 }
@@ -266,7 +266,7 @@ pub(super) struct Delta<'a> {
     /// The reason why the model refused.
     #[serde(borrow, default)]
     pub(super) stop_details: Option<&'a RawValue>,
-    /// The container where code ran: its id goes into the next request.
+    /// The container of code execution: its id is part of the next request.
     #[serde(borrow, default)]
     pub(super) container: Option<&'a RawValue>,
 }

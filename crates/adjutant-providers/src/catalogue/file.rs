@@ -31,7 +31,7 @@ pub(super) struct File {
 #[serde(deny_unknown_fields)]
 pub(super) struct Model {
     id: String,
-    /// The known model whose data this one has, except for the fields that are set.
+    /// The known model with the default values of this one.
     base_model: Option<String>,
     context_window: Option<u64>,
     max_output_tokens: Option<u64>,
@@ -54,7 +54,7 @@ pub(super) struct Model {
     default: bool,
 }
 
-/// The content that a message may have beside text.
+/// The content of messages in addition to text.
 #[derive(Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Input {

@@ -36,7 +36,7 @@ use tags::Tags;
 const DONE: &str = "[DONE]";
 /// The largest number of characters of an unreadable event that stand in the message.
 const MAX_EXCERPT: usize = 120;
-/// The largest number of pieces that may come beside the text.
+/// The largest number of annotations of a text.
 const MAX_NOTES: usize = 4_096;
 
 /// The state of one answer.
@@ -266,7 +266,7 @@ impl Decoder {
             if kind == Kind::Text {
                 return self.say_tagged(text, out);
             }
-            // The server takes the thinking out itself.
+            // The server separates the thinking itself.
             self.settle_tags(out)?;
         }
         if self.said.as_ref().is_none_or(|said| said.kind != kind) {

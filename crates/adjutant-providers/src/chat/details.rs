@@ -1,4 +1,4 @@
-//! OpenRouter's pieces of thinking: put together as they come, so that they go back exactly as they were.
+//! OpenRouter's reasoning details, assembled from their deltas so that they can be sent back unchanged.
 //!
 //! Source: "Reasoning tokens", the shape of `reasoning_details`, openrouter.ai/docs, 2026.
 

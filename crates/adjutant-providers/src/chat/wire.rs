@@ -136,7 +136,7 @@ pub(super) struct File<'a> {
     pub(super) file_data: Address<'a>,
 }
 
-/// The id of a call, as a server takes it.
+/// The id of a call in the form for a server.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Id<'a> {
     /// The vendor's own.

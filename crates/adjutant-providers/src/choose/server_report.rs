@@ -14,7 +14,7 @@ use crate::{
 
 /// The maximum number of bytes of an answer. OpenRouter's list of 400 models has about 1 MB.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
-/// The largest number of tokens that is taken for a limit.
+/// The largest number of tokens that counts as a limit.
 const MAX_TOKENS: u64 = 1_000_000_000;
 
 /// The members that hold a window, for models that are served with it.
@@ -133,7 +133,7 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// Returns the entry of a model in a list, or an answer that is no list.
+/// Returns the entry of a model in a list, or an answer that is not a list.
 fn entry<'v>(answer: &'v Value, name: &str) -> Option<&'v Value> {
     let list = ["data", "models"]
         .into_iter()
@@ -219,7 +219,7 @@ fn tokens(value: &Value) -> Option<u64> {
     value.as_u64().filter(|it| (1..=MAX_TOKENS).contains(it))
 }
 
-/// True if a list holds a word, or an object holds it as a member that is not off.
+/// True if a list contains a word, or an object has it as a member that is not off.
 fn has(value: &Value, word: &str) -> bool {
     match value {
         Value::Array(list) => list.iter().any(|it| it == word),

@@ -27,7 +27,7 @@ use crate::{
 
 /// The longest time that a server may take to report its models.
 const LIMIT: Duration = Duration::from_secs(2);
-/// The age at which a stored report is not used any more.
+/// The age from which a stored report is no longer used.
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The maximum number of bytes of a stored report.
 const MAX_STORED: u64 = 64 * 1024;
@@ -276,7 +276,7 @@ impl Unlisted {
                     warnings.extend(shared.warning());
                 }
                 if is_open && let Ok(runtime) = Handle::try_current() {
-                    // The server has loaded the model by now, and knows its window.
+                    // By now the server has loaded the model, and knows its window.
                     let shared = Arc::clone(&shared);
                     runtime.spawn(async move { shared.ask().await });
                 }
@@ -312,7 +312,7 @@ pub(super) fn assumed(provider: &Provider, name: &str, catalogue: &Catalogue) ->
     info
 }
 
-/// Returns the listed model of the same vendor whose name starts with the most of the same words.
+/// Returns the listed model of the same vendor that shares the longest prefix of words with the name.
 fn relative<'c>(
     provider: &Provider,
     name: &str,

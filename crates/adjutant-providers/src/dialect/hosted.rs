@@ -41,7 +41,7 @@ pub(super) const AZURE: Dialect = Dialect {
     ..OPENAI
 };
 
-/// Models of other vendors on Azure take the common fields only: "Unrecognized request argument supplied:
+/// Models of other vendors on Azure accept only the common fields: "Unrecognized request argument supplied:
 /// prompt_cache_key".
 ///
 /// Source: vectorize-io/hindsight 3518, 2026-08.
@@ -65,8 +65,8 @@ pub(super) const BEDROCK_MANTLE: Dialect = Dialect {
     ..GENERIC
 };
 
-/// The router takes OpenAI's fields and translates them, `developer` excepted. `cache_control` on text parts is for the
-/// models of Anthropic; `reasoning_details` must come back as they were.
+/// The router accepts OpenAI's fields except `developer` and translates them. `cache_control` on text parts is for
+/// Anthropic's models; `reasoning_details` must be sent back unchanged.
 ///
 /// Source: "Reasoning tokens" (preserving reasoning) and "Prompt caching", openrouter.ai/docs, 2026.
 pub(super) const OPENROUTER: Dialect = Dialect {
@@ -153,8 +153,8 @@ pub(super) const MISTRAL: Dialect = Dialect {
     ..GENERIC
 };
 
-/// Source: "Reasoning", docs.together.ai, 2026: models that always think, models whose thinking can be turned off,
-/// and models with efforts.
+/// Source: "Reasoning", docs.together.ai, 2026: models that always think, models with optional thinking, and models
+/// with efforts.
 pub(super) const TOGETHER: Dialect = Dialect {
     name: Cow::Borrowed("together"),
     base_url: Cow::Borrowed("https://api.together.xyz/v1"),

@@ -368,7 +368,7 @@ const FRAMING: [&str; 8] = [
     "upgrade",
 ];
 
-/// Adds headers that a caller gave; they may hold secrets.
+/// Adds the caller's headers, which can contain secrets.
 fn insert(from: &BTreeMap<String, String>, into: &mut HeaderMap) -> Result<(), Error> {
     for (name, value) in from {
         let header = HeaderName::try_from(name.as_str())
@@ -426,7 +426,7 @@ impl RequestTarget {
             )));
         }
         let url = base_of(base).and_then(|_| Url::parse(&join_url(base, &address.path)).ok());
-        // The address is not repeated: it may hold a password, or a key that was put in the wrong place.
+        // The address is not part of the message: it can contain a password, or a misplaced key.
         let url = url.ok_or_else(|| {
             let form = "https://host/path, without a user, a query or a fragment";
             config(format!(

@@ -13,7 +13,7 @@ use crate::{classify::Refusal, credentials::Secrets, limits};
 pub(super) const MAX_BODY: usize = 64 * 1024;
 /// The largest number of bytes of an answer that is one document: several inline images fit.
 const MAX_DOCUMENT: usize = 64 * 1024 * 1024;
-/// The largest number of characters that a message quotes of an answer that is no event stream.
+/// The largest number of characters of an answer in the error for an unexpected body.
 const MAX_EXCERPT: usize = 200;
 
 /// The part that was read of an answer that is not an event stream.

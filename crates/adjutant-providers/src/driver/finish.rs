@@ -1,4 +1,4 @@
-//! The ways in which a reply stops, and the one rule of all wires for a word that a wire does not know.
+//! The stop reasons of a reply, and the common rule for unknown ones.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use adjutant_llm::{Chunk, Error, ErrorKind, FinishReason, Reply, Warning, Warnin
 /// The largest number of characters of a provider's word that stand in a message.
 const MAX_WORD: usize = 120;
 
-/// The meaning that a wire gives to its word for how a reply stopped.
+/// The meaning of a wire's stop reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
     /// The reply is whole: whether it holds calls decides.

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::*;
 
-/// The texts that take the place of a value: other types, numbers beyond all bounds, texts that are no text.
+/// Replacements for a value: other types, out-of-range numbers, invalid texts.
 const ABSURD: [&str; 10] = [
     "null",
     "true",

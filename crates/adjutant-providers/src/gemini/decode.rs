@@ -37,7 +37,7 @@ const MAX_EXCERPT: usize = 120;
 #[derive(Debug)]
 pub(super) struct Decoder {
     model: ModelId,
-    /// Whose opaque blocks these are.
+    /// The issuer of opaque blocks.
     issuer: Arc<str>,
     blocks: Blocks,
     /// The open text or thought block.
@@ -86,7 +86,7 @@ impl Decoder {
         }
     }
 
-    /// Takes an answer of an event; `whole` gives one of its parts as it is.
+    /// Processes an answer of an event; `whole` returns one of its parts unchanged.
     fn candidate<'a>(
         &mut self,
         candidate: Candidate<'a>,
@@ -216,7 +216,7 @@ impl Decoder {
         self.blocks.close(open.block, content, out);
     }
 
-    /// Takes a call, which comes whole. Calls without ids are never the same one.
+    /// Processes a complete call. Calls without ids are always different calls.
     fn call(
         &mut self,
         call: Called<'_>,
@@ -467,7 +467,7 @@ enum Ending {
     Failure(Failure),
 }
 
-/// The action that a caller can take on a reason to stop that is no success.
+/// The caller's possible reaction to an unsuccessful stop reason.
 enum Failure {
     /// Retry: the output of the model could not be used.
     Passing,

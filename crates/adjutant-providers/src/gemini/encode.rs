@@ -51,7 +51,7 @@ const NESTED: [&str; 5] = [
 /// The largest number of bytes of an id that goes back.
 const MAX_ID: usize = 256;
 const ATTACHED: &str = "Attached file(s) from tool result:";
-/// The whole result of a call that gave media only.
+/// The complete result of a call with only media.
 const SEE_FILES: &str = "(see the attached files)";
 const FAILED: &str = "the call failed";
 const NO_ADDRESS: &str = "[file omitted: its address is not one that this model can fetch]";

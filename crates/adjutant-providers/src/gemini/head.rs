@@ -25,7 +25,8 @@ const CONFIGS: [&str; 2] = ["toolConfig", "generationConfig"];
 /// The largest number of stop sequences that a request may have. Source: `GenerationConfig` in the API reference of
 /// v1beta, 2026-11.
 const MAX_STOPS: usize = 5;
-/// The generation that takes a schema for the text beside tools. Source: discussions of python-genai, 2025-12.
+/// The first generation that accepts a schema for the text together with tools. Source: discussions of python-genai,
+/// 2025-12.
 const FORMAT_WITH_TOOLS: u32 = 3;
 
 /// Writes the request up to the opening bracket of its contents.
@@ -242,7 +243,7 @@ fn thinking(info: &ModelInfo, effort: Effort, warnings: &mut Vec<Warning>) -> Va
 /// The thinking budget: 128 to 32,768 for Pro, 512 to 24,576 for Flash-Lite, up to 24,576 for Flash. For the last
 /// two, thinking can be turned off.
 ///
-/// Source: thinking guide, "thinking budgets", 2026-11; the steps in between are taken from the pi project, 2026-08.
+/// Source: thinking guide, "thinking budgets", 2026-11; the intermediate steps are from the pi project, 2026-08.
 fn budget(name: &str, effort: Effort) -> u32 {
     let is_pro = name.contains("pro");
     match effort {

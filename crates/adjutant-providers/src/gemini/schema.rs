@@ -1,4 +1,4 @@
-//! JSON schemas as the Gemini API takes them for the text of a reply. Pure.
+//! JSON schemas in the form that the Gemini API accepts for the text of a reply. Pure.
 
 use serde_json::{Map, Value, json};
 
@@ -93,7 +93,7 @@ fn rewrite(schema: &Value, lossy: &mut bool, depth: usize) -> Value {
     let mut object = Map::with_capacity(members.len());
     for (name, value) in &members {
         let value = match (name.as_str(), value) {
-            // Beside a reference, nothing else may stand.
+            // A reference permits no other members.
             (name, _)
                 if members.contains_key("$ref")
                     && !name.starts_with('$')
@@ -174,7 +174,7 @@ fn is_listable(value: &Value) -> bool {
     value.is_string() || value.is_number()
 }
 
-/// Returns the members merged with all schemas in `allOf`; on a conflict, the first one wins.
+/// Returns the members merged with all schemas in `allOf`; on a conflict, the first one takes precedence.
 fn flat(members: &Map<String, Value>, lossy: &mut bool) -> Map<String, Value> {
     let mut all = members.clone();
     let Some(Value::Array(parts)) = all.shift_remove("allOf") else {

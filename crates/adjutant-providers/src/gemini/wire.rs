@@ -46,7 +46,7 @@ pub(super) enum Payload<'a> {
     FileData(FileData<'a>),
     FunctionCall(FunctionCall<'a>),
     FunctionResponse(FunctionResponse<'a>),
-    /// A part as it was received, its signature included.
+    /// A part as it was received, including its signature.
     #[serde(untagged)]
     Opaque(Cow<'a, Map<String, Value>>),
 }

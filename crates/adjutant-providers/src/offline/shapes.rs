@@ -1,6 +1,6 @@
 //! The text results of tools, taken apart: lists of paths, numbered lines, places of matches. Tolerant.
 
-/// The largest number of lines of one result that are taken.
+/// The largest number of lines of a result that are used.
 const MAX_LINES: usize = 5_000;
 
 /// An entry of a list.

@@ -1,6 +1,6 @@
 //! The task of a question: describe something, find a word, or show a file. Words only, no grammar.
 
-/// The largest number of characters of a question that are looked at.
+/// The largest number of characters of a question that are read.
 const MAX_QUESTION: usize = 4_000;
 /// The largest number of characters that a search term or a path may have.
 const MAX_TERM: usize = 200;

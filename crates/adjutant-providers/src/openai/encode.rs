@@ -85,9 +85,10 @@ pub(super) enum Caching {
 /// The state of a reply's reasoning, which decides if its items may name themselves: an id makes the API look for the
 /// reasoning that came before.
 ///
-/// The encrypted reasoning is bound to its own id, which must stay. Ids of other items are left out unless all the
-/// reasoning before them goes back too. Source: the errors "encrypted content item_id did not match" and "was provided
-/// without its required 'reasoning' item", as dotnet/extensions 7629, openclaw 85277 and oh-my-pi 4155 cure them, 2026.
+/// The encrypted reasoning is bound to its own id, which must stay. Ids of other items are omitted unless all
+/// reasoning before them is sent too. Source: the errors "encrypted content item_id did not match" and "was provided
+/// without its required 'reasoning' item", and their fixes in dotnet/extensions 7629, openclaw 85277 and oh-my-pi
+/// 4155, 2026.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reasoning {
     None,
@@ -321,7 +322,7 @@ fn items<'a>(
     warnings: &mut Vec<Warning>,
 ) -> Vec<Item<'a>> {
     let (mut items, mut before) = (Vec::with_capacity(said.parts.len()), Reasoning::None);
-    // Whose parts the last message holds: texts of one message stay together.
+    // The author of the last message: texts of one message stay together.
     let mut speaker: Option<&Value> = None;
     for part in &said.parts {
         let named = before == Reasoning::Whole;
@@ -426,7 +427,7 @@ fn opaque<'a>(
     match value["type"].as_str() {
         // Replaces everything before it, whichever model wrote it.
         Some("compaction") => {}
-        // Recorded on Chat Completions, where it is no item.
+        // Recorded on Chat Completions, which has no such item.
         Some("sources") => return None,
         Some("image_generation_call") => {
             changed(warnings, NO_PICTURE);
@@ -464,7 +465,7 @@ fn is_answered(value: &Value, parts: &[ReplyPart<'_>]) -> bool {
     })
 }
 
-/// The id of an item, if the API takes it.
+/// The id of an item, if the API accepts it.
 fn extra_id(extra: &Value) -> Option<&str> {
     extra.get("id")?.as_str().filter(|id| is_plain(id, MAX_ID))
 }

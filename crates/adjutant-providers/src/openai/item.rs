@@ -16,7 +16,7 @@ const MAX_PIECES: usize = 4_096;
 /// The text between two pieces of reasoning.
 const BETWEEN: &str = "\n\n";
 
-/// The kind of an item's text that an event belongs to, beside its number.
+/// The kind of an item's text that an event belongs to, in addition to its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TextKind {
     /// A part of a message: text or a refusal.

@@ -58,7 +58,7 @@ impl Items {
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
         let kind = Kind::of(&item.kind.0);
-        // Another id is another item, also at a place that is taken.
+        // Another id is another item, even at an occupied index.
         let is_it = |item: &OutputItem| {
             item.kind == kind && (item.id.is_none() || item.id.as_deref() == spot.id)
         };

@@ -15,9 +15,9 @@ const REFUSED: [&str; 5] = ["oneOf", "anyOf", "allOf", "enum", "not"];
 const LOSSY: [&str; 4] = ["oneOf", "anyOf", "enum", "not"];
 /// Members whose values are maps that can be united.
 const MAPS: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
-/// Places that are no more when the root is merged.
+/// Locations that no longer exist when the root is merged.
 const GONE: [&str; 3] = ["#/oneOf/", "#/anyOf/", "#/allOf/"];
-/// The largest number of schemas that are looked at before a root is given up.
+/// The largest number of schemas that are examined before a root is left unmerged.
 const MAX_LOOKS: usize = 256;
 /// The largest number of characters of a rule that the description holds.
 const MAX_SAID: usize = 4_000;
@@ -112,7 +112,7 @@ struct Flat<'a> {
 }
 
 impl Flat<'_> {
-    /// Returns the part of a schema that is an object; `None` if no part is, or if there is too much to look at.
+    /// Returns the part of a schema that is an object; `None` if no part is, or if the schema is too large.
     fn object(&mut self, schema: &Value) -> Option<Object> {
         self.left = self.left.checked_sub(1)?;
         let members = match schema {

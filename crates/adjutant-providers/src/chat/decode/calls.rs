@@ -150,7 +150,7 @@ impl Decoder {
         }
     }
 
-    /// Closes the calls; what the model thought last goes with the first one.
+    /// Closes the calls; the model's last thinking belongs to the first one.
     pub(super) fn close_calls(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         for open in std::mem::take(&mut self.calls) {
             let args: Arc<str> = Arc::from(open.args.whole());

@@ -1,4 +1,4 @@
-//! Thinking that a model writes in tags at the start of its text, where its server does not take it out.
+//! Thinking that a model writes in tags at the start of its text, if its server does not separate it.
 //!
 //! Source: DeepSeek-R1's and Qwen3's model cards, huggingface.co, 2026; "Reasoning" (`raw` format), console.groq.com/docs,
 //! 2026-11; ollama/ollama 8528 and lmstudio-ai/lmstudio-bug-tracker 723, 2025.
@@ -11,7 +11,7 @@ use super::{Decoder, IN_TAGS, Kind};
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
-/// The largest number of bytes that are held back.
+/// The largest number of buffered bytes.
 const MAX_HELD: usize = 4_096;
 
 /// The place in a text that may start with thinking in tags. The split of the text into pieces makes no difference.
@@ -83,7 +83,7 @@ impl Decoder {
         }
     }
 
-    /// Closes the tags: the text held back becomes text, or thinking without an end.
+    /// Closes the tags: the buffered text becomes text, or thinking without an end.
     #[cold]
     pub(super) fn settle_tags(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         match std::mem::take(&mut self.tags) {

@@ -4,7 +4,7 @@ use adjutant_llm::Usage;
 
 use crate::chat::wire;
 
-/// Usage in disjoint classes; reasoning that a server counts beside the output is added to it.
+/// Usage in disjoint classes; reasoning that a server counts separately is added to the output.
 pub(super) fn normal(said: &wire::Usage) -> Usage {
     let count = |count: Option<u64>| count.unwrap_or(0);
     let (input, output) = (count(said.prompt_tokens), count(said.completion_tokens));

@@ -26,7 +26,7 @@ use crate::{
 
 /// Tool messages hold text only, so their media follow in a message of the user.
 const ATTACHED: &str = "Attached image(s) from tool result:";
-/// The whole result of a call that gave media only.
+/// The complete result of a call with only media.
 const SEE_BELOW: &str = "(see the attached files)";
 const NO_ADDRESSES: &str = "[document omitted: this model takes no addresses of documents]";
 const OTHER_AUDIO: &str = "[recording omitted: this wire accepts only WAV and MP3 data]";
@@ -280,7 +280,8 @@ impl Encoder {
         }
     }
 
-    /// The id of a call and of its result: the vendor's own if it made it and takes it, else ours in the vendor's form.
+    /// The id of a call and its result: the vendor's own if it created it and accepts it, else ours in the vendor's
+    /// form.
     fn id<'a>(&self, call: &'a Call, related: bool, tail: &mut Tail) -> Id<'a> {
         let form = self.dialect.call_ids;
         let is_taken_back = |id: &str| match form {
