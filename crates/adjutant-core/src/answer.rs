@@ -12,7 +12,7 @@ use crate::{
     report::RunResult,
 };
 
-/// Returns the text of the final answer of the agent whose event comes first; text of its sub-agents is omitted.
+/// Returns the final answer of the agent of the first event; text of its sub-agents is omitted.
 ///
 /// If the stream is cut off before the run ends, returns the last text.
 ///

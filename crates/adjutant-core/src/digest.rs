@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 
-/// A text that is no digest.
+/// A text that is not a digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a digest has 64 hexadecimal digits, in small letters")]
 pub struct NoDigest;
@@ -58,7 +58,7 @@ impl FromStr for Digest {
         }
         let mut digest = [0; 32];
         for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
-            // Capital digits would be a second way to write the same one.
+            // Capital digits would be a second spelling of the same digest.
             let digit = |digit: u8| match digit {
                 b'0'..=b'9' => Ok(digit - b'0'),
                 b'a'..=b'f' => Ok(digit - b'a' + 10),

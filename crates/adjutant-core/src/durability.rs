@@ -12,7 +12,8 @@ pub enum Durability {
     /// A crash of the machine: what must be durable before something happens is flushed to the disk before.
     #[default]
     Sync,
-    /// A crash of the program: everything is handed to the storage at the same moments, which flushes when it likes.
+    /// A crash of the program: records are passed to the storage at the same moments, and the system flushes them
+    /// later.
     ///
     /// After a crash of the machine the latest records may be missing, including completed work: a call that must
     /// never run twice may run twice then.

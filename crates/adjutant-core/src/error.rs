@@ -63,7 +63,7 @@ pub enum ErrorKind {
     Full,
     /// The prompt cannot be sent, or the requested output is invalid.
     Prompt,
-    /// The session has a run that waits for answers; give them with `resume`, or cancel it.
+    /// The session has a run that waits for answers; answer them with `resume`, or cancel it.
     Paused,
     /// No such agent is running, or several have this name.
     Agent,
@@ -142,7 +142,7 @@ impl Error {
         }
     }
 
-    /// The error of the journal, if that is what went wrong.
+    /// The error of the journal, if that is the cause.
     pub fn journal_error(&self) -> Option<&JournalError> {
         match self {
             Self::Journal(error) => Some(error),

@@ -239,9 +239,9 @@ pub enum EventKind {
         /// A description of its action.
         data: Box<Value>,
     },
-    /// The request did not fit the model; the turn is prepared once more.
+    /// The request did not fit the model; the turn is prepared again.
     Overflowed,
-    /// The provider refused media of the request; the turn is prepared once more without them.
+    /// The provider refused media of the request; the turn is prepared again without them.
     MediaRefused {
         /// The provider's message.
         reason: Arc<str>,
@@ -251,11 +251,11 @@ pub enum EventKind {
         /// The limit.
         limit: Limit,
     },
-    /// A middleware judged the end of the run otherwise.
+    /// A middleware replaced the outcome of the run.
     Overruled {
         /// The outcome that counts for the run.
         outcome: Box<Outcome>,
-        /// The name of the one who judged.
+        /// The name of the middleware.
         by: Arc<str>,
     },
     /// Something of an upper crate or of the application.
@@ -311,7 +311,7 @@ struct KnownCall {
 }
 
 impl EventKind {
-    /// The event that a text of a block becomes; none if it is empty, or only its issuer understands it.
+    /// The event for a text of a block; `None` if it is empty, or only its issuer understands it.
     pub fn delta(block: u32, kind: &BlockKind, text: &str) -> Option<Self> {
         let text = Some(text.to_owned()).filter(|text| !text.is_empty())?;
         match kind {
@@ -393,7 +393,7 @@ impl Events {
         }
     }
 
-    /// The same fold, of an agent that may be called otherwise by now.
+    /// The same fold for an agent that may have another name by now.
     pub fn by(self, who: Arc<Identity>) -> Self {
         Self { who, ..self }
     }

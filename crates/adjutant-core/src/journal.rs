@@ -1,4 +1,4 @@
-//! The storage of logs. A journal stores bytes by log and number; it knows nothing of the meaning of records.
+//! The storage of logs. A journal stores bytes by log and number; it does not interpret records.
 
 mod attachment;
 mod due;
@@ -64,7 +64,8 @@ pub enum Flush {
     Now,
 }
 
-/// A fold of the records up to a place, kept beside a log so that it opens fast: derived data, of no consequence if lost.
+/// A fold of the records up to a position, stored next to a log so that it opens fast: derived data that can be lost
+/// without harm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folded {
     /// The newest record in it.
@@ -78,7 +79,7 @@ pub struct Folded {
 /// The result of a clean-up of attachments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GcReport {
-    /// The number of attachments that no log refers to any more, and that are gone.
+    /// The number of removed attachments, to which no log referred.
     pub attachments: u64,
     /// The number of bytes that they had.
     pub bytes: u64,
@@ -93,8 +94,8 @@ pub struct GcReport {
 pub trait Journal: Send + Sync + fmt::Debug {
     /// Acquires a log, and creates it if it does not exist.
     ///
-    /// The owner keeps it until the value is dropped or its lease ends, whichever comes first. The same owner may
-    /// acquire it again at any time, and so may one that [takes over](Owner::takes_over). The previous owner is
+    /// The owner keeps it until the value is dropped or its lease ends, whichever comes first. The same owner can
+    /// acquire it again at any time, and so can one that [takes over](Owner::takes_over). The previous owner is
     /// fenced.
     ///
     /// # Errors
@@ -102,7 +103,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// be read, `Io` if the storage failed.
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError>;
 
-    /// Returns the records after a position, oldest first; records that are appended meanwhile may be included.
+    /// Returns the records after a position, oldest first; records that are appended during the call may be included.
     ///
     /// # Errors
     /// As the last item: `Missing`, `Corrupt`, `Version`, `Io`.
@@ -135,7 +136,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
         None
     }
 
-    /// The posts after a place that are there now; none if the journal takes none.
+    /// The current posts after a position; empty if the journal does not support posts.
     ///
     /// Posts sent before this call are included. A journal whose [`posts`](Journal::posts) arrive immediately needs
     /// nothing else; others query their storage.
@@ -174,7 +175,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
         Err(JournalError::unsupported("describe its logs"))
     }
 
-    /// Gives a log another name; logs that were forked from it follow.
+    /// Renames a log; its forks are updated.
     ///
     /// # Errors
     /// `Missing`, `Exists`, `Owned`, `Invalid`, `Unsupported`, `Io`.
@@ -192,7 +193,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
         Err(JournalError::unsupported("delete its logs"))
     }
 
-    /// Removes attachments that no log refers to any more.
+    /// Removes attachments without references.
     ///
     /// # Errors
     /// `Io`.
@@ -242,16 +243,16 @@ pub trait Log: Send + fmt::Debug {
     /// next append, in one write. Not stored by default.
     fn progressed(&mut self) {}
 
-    /// Returns the number of records that are worth a fold that is kept beside the log; `None` if a fold would save
+    /// Returns the minimum number of records between two folds stored next to the log; `None` if a fold would save
     /// nothing.
     ///
-    /// At least so many, and at least a quarter of the log, lie between two folds: they cost a log the same for each
-    /// record however long it is.
+    /// At least this many, and at least a quarter of the log, lie between two folds, so that the cost for each record
+    /// does not depend on the length of a log.
     fn keeps(&self) -> Option<u64> {
         None
     }
 
-    /// Keeps a fold of the first records beside the log, in place of the one before.
+    /// Stores a fold of the first records next to the log, replacing the previous one.
     ///
     /// It is called between two drives, and only as often as [`keeps`](Log::keeps) requests; a fold has at most 64
     /// MiB.

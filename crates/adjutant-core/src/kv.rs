@@ -122,7 +122,7 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     /// large or a key appears twice; `Io`.
     async fn write(&self, changes: Vec<Change>) -> Result<Version, KvStoreError>;
 
-    /// The values whose keys are wanted, in the order of their keys' bytes; all of one moment.
+    /// The values whose keys match, in byte order of the keys, as a consistent snapshot.
     ///
     /// # Errors
     /// `Io`.
@@ -143,7 +143,7 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     /// As an item, after which more may come: `Io`.
     fn watch(&self, prefix: &str, after: Version) -> ChangeStream;
 
-    /// The values with a prefix whose text fits the words of a query best, best first.
+    /// The values with a prefix whose text matches the words of a query best, best first.
     ///
     /// A value fits if it has one of the words; case does not matter, nothing in the query is syntax.
     ///

@@ -111,7 +111,7 @@ pub trait Memory: Send + Sync + fmt::Debug {
     /// `Io`.
     async fn get(&self, owner: &OwnerId, id: &FactId) -> Result<Option<Fact>, MemoryError>;
 
-    /// Changes a fact of the owner; gives it as it is then.
+    /// Changes a fact of the owner; returns its new state.
     ///
     /// # Errors
     /// `Missing` if the owner has no such fact, `Invalid`, `Io`.
@@ -150,8 +150,8 @@ pub trait Memory: Send + Sync + fmt::Debug {
         limit: usize,
     ) -> Result<Vec<ScoredFact>, MemoryError>;
 
-    /// The owner's facts whose vectors are nearest by their cosine, best first. Facts without a vector, or with one of
-    /// another embedder or length, are left out.
+    /// The owner's facts with the most similar vectors by cosine, best first. Facts without a vector, or with one of
+    /// another embedder or length, are omitted.
     ///
     /// # Errors
     /// `Io`.
@@ -249,7 +249,7 @@ impl<M: Memory + ?Sized> Memory for Arc<M> {
 }
 
 impl Fact {
-    /// A fact as it was added.
+    /// A new fact.
     pub fn new(id: FactId, text: impl Into<Arc<str>>, metadata: Metadata, now_ms: u64) -> Self {
         Self {
             id,

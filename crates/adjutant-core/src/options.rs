@@ -53,7 +53,7 @@ pub enum AtLimit {
     Ask,
 }
 
-/// The limits on the spending of a run and everything under it; an unset field is no limit.
+/// The limits on the spending of a run and everything under it; an unset field means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Caps {

@@ -28,7 +28,7 @@ pub enum Outcome {
         /// The source of the request.
         by: CancelBy,
     },
-    /// Something went wrong that the model cannot mend.
+    /// An error that the model cannot fix.
     Failed {
         /// The failure.
         failure: Failure,

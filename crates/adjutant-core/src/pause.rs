@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::digest::Digest;
 
-/// Names a pause, in its session, for ever.
+/// The permanent id of a pause in its session.
 ///
 /// Text form: the thread, then the call and the step that it is about, joined by slashes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -126,7 +126,7 @@ impl Pause {
 
     /// The digest of the complete display: the question, the call, and its exact arguments.
     ///
-    /// The same pause has the same digest in every process. Events carry it as `digest` beside the pause.
+    /// The same pause has the same digest in every process. Events contain it as `digest` next to the pause.
     pub fn digest(&self) -> Digest {
         let Ask {
             kind,

@@ -132,14 +132,14 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stop: Option<Limit>,
     },
-    /// The provider reported that the request does not fit; the turn is prepared once more.
+    /// The provider reported that the request does not fit; the turn is prepared again.
     Overflowed {
         /// The turn.
         turn: TurnNo,
         /// The amount, if the provider reported it.
         overflow: Overflow,
     },
-    /// The provider refused media of the request; the turn is prepared once more without them.
+    /// The provider refused media of the request; the turn is prepared again without them.
     Refused {
         /// The turn.
         turn: TurnNo,
@@ -180,7 +180,7 @@ pub enum Record {
         /// The cost of the reply, if the model has a price.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<NanoUsd>,
-        /// The reply as the model gave it, if a hook revised it.
+        /// The model's original reply, if a hook revised it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         original: Option<Arc<Reply>>,
         /// The failure that a hook answered in the model's place.
@@ -258,7 +258,7 @@ pub enum Record {
         /// The pauses that it waits for, its children's included.
         pauses: Vec<Arc<Pause>>,
     },
-    /// A pause was answered in place. An answer to a pause that is no longer open means nothing.
+    /// A pause was answered in the process. An answer to a pause that is no longer open has no effect.
     Answered {
         /// The pause.
         pause: PauseId,
@@ -269,7 +269,7 @@ pub enum Record {
     Resumed {
         /// The answers, in the order in which they were given.
         answers: Vec<Answered>,
-        /// The limits from here on; otherwise the previous ones stay.
+        /// The limits from here on, if they changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Limits>,
         /// The other changed settings from here on.
@@ -280,7 +280,7 @@ pub enum Record {
     ChildOpened {
         /// The call.
         call: CallId,
-        /// The key that the call gave it.
+        /// The key from the call.
         key: Arc<str>,
         /// The child's thread.
         thread: ThreadId,
@@ -317,7 +317,7 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
     },
-    /// The answer of a turn was held against what the run is wanted to come to.
+    /// The answer of a turn was checked against the requested output of the run.
     OutputChecked {
         /// The turn.
         turn: TurnNo,
@@ -370,24 +370,24 @@ pub enum Record {
     },
     /// The posts of other processes up to this one were consumed; the same batch contains their result.
     ///
-    /// In the thread of an agent under the first one: that post was passed on to it, and need not be once more.
+    /// In the thread of a subagent: that post was forwarded to it, and need not be forwarded again.
     Heeded {
         /// The newest of them.
         post: PostNo,
     },
-    /// A middleware judged the end of the run otherwise.
+    /// A middleware replaced the outcome of the run.
     Overruled {
         /// The run.
         run: RunNo,
         /// The outcome that counts for the run.
         outcome: Outcome,
-        /// The name of the one who judged.
+        /// The name of the middleware.
         by: Arc<str>,
         /// The reply that later requests show in the place of the answer, if it was rejected; the history keeps both.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         instead: Option<Arc<Reply>>,
     },
-    /// Something of an upper crate or of the application; the run itself does not look at it.
+    /// A record of an upper crate or of the application, which the run does not interpret.
     App {
         /// The kind of the thing.
         kind: Arc<str>,

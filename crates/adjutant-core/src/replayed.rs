@@ -1,4 +1,4 @@
-//! Replay: walks a log once more, without a model and without tools; the log is the source of all results.
+//! Replay: reads a log again, without a model and without tools; the log provides all results.
 
 mod fold;
 mod speaking;
@@ -19,7 +19,7 @@ use crate::{
 
 pub use fold::EventFold;
 
-/// The settings for walking a log once more.
+/// The settings of a replay.
 #[derive(Debug, Clone)]
 pub struct Rewind {
     /// The first agent of the log.
@@ -30,7 +30,7 @@ pub struct Rewind {
     pub until: Option<Seq>,
 }
 
-/// The result of walking a log once more.
+/// The result of a replay.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Replayed {
@@ -40,7 +40,7 @@ pub struct Replayed {
     pub children: BTreeMap<ThreadId, Run>,
     /// The events that a live run would have emitted, without deltas, progress and warnings.
     pub events: Vec<Event>,
-    /// The turns of the first agent whose requests were made with something else than today's, in order.
+    /// The turns of the first agent whose requests were made with other data than today's, in order.
     pub divergences: Vec<Divergence>,
     /// The turns of the first agent that were recorded without a fingerprint.
     pub unrecorded: Vec<TurnNo>,
@@ -48,7 +48,7 @@ pub struct Replayed {
     pub records: usize,
 }
 
-/// A turn whose request was made with something else.
+/// A turn whose request was made with other data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Divergence {

@@ -68,7 +68,7 @@ pub struct CallReport {
 }
 
 impl RunResult {
-    /// Returns the pauses that the run waits for; none if it does not wait.
+    /// Returns the pauses that the run waits for; empty if it does not wait.
     ///
     /// Create the answer from the pause: `agent.resume(vec![result.pauses()[0].approve()])`. Unanswered pauses stay
     /// pending.
@@ -106,10 +106,10 @@ impl RunResult {
             .unwrap_or_default()
     }
 
-    /// The answer that was wanted of the run, read as a type; `None` if none was wanted, or the run did not come to it.
+    /// The requested answer of the run, read as a type; `None` if none was requested, or the run did not produce it.
     ///
     /// # Errors
-    /// If it is no value of that type.
+    /// The answer is not a value of that type.
     pub fn output_as<T: DeserializeOwned>(&self) -> Option<serde_json::Result<T>> {
         self.output.as_deref().map(T::deserialize)
     }

@@ -143,7 +143,7 @@ struct Current {
     /// The number of times that the provider refused media of its requests.
     #[serde(default, skip_serializing_if = "is_zero")]
     refusals: u32,
-    /// The answer that it is wanted to come to, if one is.
+    /// The requested answer, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output: Option<Box<output::Wanted>>,
 }
@@ -337,7 +337,7 @@ impl Run {
         })
     }
 
-    /// Ends the newest run without its log: for the report of a run whose log gave up.
+    /// Ends the newest run without its log: for the report of a run whose log failed.
     pub fn give_up(&mut self, outcome: Outcome) {
         if let Some(current) = &mut self.current {
             current.outcome.get_or_insert(outcome);

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-/// The weight of a second time of a word; the usual value.
+/// The weight of a repeated word; the usual value.
 const K1: f64 = 1.2;
 /// The weight of the length of a text; the usual value.
 const B: f64 = 0.75;

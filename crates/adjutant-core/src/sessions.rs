@@ -123,7 +123,7 @@ impl Sessions {
         Ok(page)
     }
 
-    /// Gives a session another name; its forks follow.
+    /// Renames a session; its forks are updated.
     ///
     /// # Errors
     /// `Missing`, `Exists`, `Owned` while the session is in use, `Invalid`, `Unsupported`, `Io`.
@@ -169,7 +169,7 @@ impl Sessions {
         self.describe(id, about).await
     }
 
-    /// The conversation of a session as it was behind a record; `Seq(u64::MAX)` for all of it. Nothing is run.
+    /// The conversation of a session after a record; `Seq(u64::MAX)` for all of it. Nothing is run.
     ///
     /// # Errors
     /// `Missing`, `Corrupt` if the log cannot be read or does not fold, `Version`, `Io`.
@@ -189,7 +189,7 @@ impl Sessions {
         Ok(run)
     }
 
-    /// Removes attachments that no session refers to any more, and what crashes left of sessions that were being made.
+    /// Removes attachments without references, and remainders of sessions whose creation crashed.
     ///
     /// # Errors
     /// `Io`.

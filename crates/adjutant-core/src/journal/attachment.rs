@@ -1,4 +1,4 @@
-//! Large parts of records, which stand beside them.
+//! Large parts of records, which are stored separately.
 
 use bytes::Bytes;
 

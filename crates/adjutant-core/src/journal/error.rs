@@ -22,7 +22,7 @@ pub struct JournalError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum JournalErrorKind {
-    /// Another owner has taken the log over; what this one writes does not count any more.
+    /// Another owner has taken the log over; writes of this one are refused.
     Fenced,
     /// Another owner has the log; wait until it is free, post to it, or take it over.
     Owned,

@@ -86,7 +86,7 @@ impl MemoryJournal {
         }
     }
 
-    /// Gives a log to an owner that may have it.
+    /// Assigns a log to an owner, if permitted.
     fn take(
         &self,
         log: &LogId,
@@ -243,7 +243,7 @@ impl Journal for MemoryJournal {
                     .iter()
                     .find(|posted| posted.no > after)
                     .cloned();
-                // If the post is gone, it was consumed meanwhile.
+                // If the post is gone, it was consumed in the meantime.
                 after = found.as_ref().map_or(seen, |posted| posted.no);
                 if let Some(posted) = found {
                     return Some((Ok(posted), (kept, newest, after)));

@@ -36,7 +36,7 @@ pub struct LogInfo {
     /// or it is parked until then. `None` if it is not, or the journal does not know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_ms: Option<u64>,
-    /// The description that others gave of it.
+    /// Its description.
     pub about: SessionMeta,
 }
 
@@ -92,7 +92,7 @@ pub struct PageMark {
 pub struct LogPage {
     /// The logs, the last changed first; logs that changed at the same time are ordered by name.
     pub logs: Vec<LogInfo>,
-    /// The mark to begin the next page with; none if this is the last one.
+    /// The start of the next page; `None` if this is the last one.
     pub next: Option<PageMark>,
 }
 

@@ -30,7 +30,7 @@ pub struct Holder {
     pub owner: Arc<str>,
     /// For how long it has worked there, if that is known.
     pub since: Option<Duration>,
-    /// The time that is left of its lease; none if it lasts as long as its process.
+    /// The remaining time of its lease; `None` if it lasts as long as its process.
     pub left: Option<Duration>,
 }
 

@@ -57,7 +57,7 @@ pub struct Posted {
 /// The posts to a log, oldest first, as they arrive; it never ends without an error.
 pub type PostStream = Pin<Box<dyn Stream<Item = Result<Posted, JournalError>> + Send>>;
 
-/// The largest number of posts that are taken at once.
+/// The largest number of posts in one read.
 const MAX_AT_ONCE: usize = 10_000;
 
 /// Returns the posts that a stream gives without waiting.

@@ -80,7 +80,7 @@ impl Stamped {
     /// Reads a record from its bytes, which are stored with it; also a record of an older version.
     ///
     /// # Errors
-    /// `Version` if a newer program wrote it, `Corrupt` if it is no record.
+    /// `Version` if a newer program wrote it, `Corrupt` if it is not a record.
     pub fn read(bytes: Bytes, attachments: Vec<Attachment>) -> Result<Self, JournalError> {
         let envelope = match serde_json::from_slice::<Envelope<Record>>(&bytes) {
             Ok(envelope) if envelope.v == VERSION && envelope.attached.is_empty() => envelope,

@@ -1,4 +1,4 @@
-//! Records as a journal stores them: bytes, their link in the chain, and large parts beside them.
+//! Records as a journal stores them: bytes, their link in the chain, and separate large parts.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{digest::Digest, number::Seq};
 pub struct StoredRecord {
     /// Its place in the log.
     pub seq: Seq,
-    /// Its bytes: what [`Stamped::bytes`] gave when it was appended.
+    /// Its bytes from [`Stamped::bytes`] at the time of the append.
     pub bytes: Bytes,
     /// Its link in the chain: the digest of the link before it and of its bytes.
     pub link: Digest,

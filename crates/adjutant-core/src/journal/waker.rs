@@ -20,7 +20,7 @@ pub trait Waker: Send + Sync + fmt::Debug {
 
     /// Has a session driven at a time, in milliseconds since 1970-01-01 UTC; at once if that has passed.
     ///
-    /// A session that has nothing to do then stays as it is.
+    /// A session without work at that time stays unchanged.
     ///
     /// # Errors
     /// `Missing` if that is known by then, `Io`.

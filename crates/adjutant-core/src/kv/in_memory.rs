@@ -140,7 +140,7 @@ impl StoreData {
         }
     }
 
-    /// The items whose keys begin like this.
+    /// The items with this key prefix.
     fn with_prefix<'a>(
         &'a self,
         prefix: &'a str,

@@ -30,9 +30,9 @@ pub struct Config {
 pub struct Difference {
     /// The field: `model`, `system`, `tools.<name>`, `options.<name>`.
     pub field: Arc<str>,
-    /// The value that was recorded; none if there was nothing.
+    /// The recorded value; `None` without one.
     pub recorded: Option<Arc<str>>,
-    /// The value that is there now; none if there is nothing.
+    /// The current value; `None` without one.
     pub now: Option<Arc<str>>,
 }
 

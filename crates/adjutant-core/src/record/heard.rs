@@ -37,8 +37,8 @@ impl AcknowledgedPart {
         }
     }
 
-    /// Returns the acknowledged parts as an interrupted reply, by the rules for a reply that is cut off; `None` if
-    /// nothing of it remains.
+    /// Returns the acknowledged parts as an interrupted reply, by the rules for a cut-off reply; `None` if nothing
+    /// remains.
     pub(crate) fn reply(model: &ModelId, heard: &[AcknowledgedPart]) -> Option<Reply> {
         let start = Chunk::Start {
             attempt: 0,

@@ -6,7 +6,7 @@ use adjutant_llm::Format;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The answer that a run is wanted to come to.
+/// The requested answer of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutputWish {
     /// The name and the JSON schema of the answer.

@@ -77,7 +77,7 @@ pub struct Terms {
     /// The model that was chosen for this run; `None` if it was not chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelId>,
-    /// The answer that the run is wanted to come to; `None` if none is.
+    /// The requested answer of the run; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Arc<OutputWish>>,
 }

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Converts the records of a log to events, including those of sub-agents. Pure: the caller passes the records, in
-/// order and from the first one on, and takes the events.
+/// order from the first one, and reads the events.
 ///
 /// Deltas, progress and warnings are not in a log, except the text of a reply that was acknowledged and did not
 /// arrive completely. `RunFinished` and `RunPaused` are derived from the records.
@@ -41,7 +41,7 @@ pub struct EventFold {
     pub ended: Option<Event>,
     /// True if incomplete replies are skipped, because the listener has received them; false by default.
     pub silent: bool,
-    /// True once no more events follow.
+    /// True if no more events follow.
     pub over: bool,
 }
 

@@ -1,6 +1,6 @@
 //! The records of an incomplete reply: emitted when the attempt is void, or when the log ends with it.
 //!
-//! A complete reply has its own event, and nothing of it is emitted twice.
+//! A complete reply has its own event, so no part of it is emitted twice.
 
 use adjutant_llm::{ModelId, Usage};
 

@@ -62,7 +62,7 @@ impl Closed {
         self.scratch.view.items()
     }
 
-    /// Applies edits to what the next request would show; all of them, or none if one does not fit.
+    /// Applies edits to the next view; all of them, or none if one does not match.
     pub fn edit(&mut self, edits: &[Edit]) -> bool {
         let mut edited = self.scratch.clone();
         let fits = edited.edit(edits).is_ok();

@@ -21,7 +21,7 @@ pub struct OpenCall<'a> {
     pub call: &'a Call,
     /// The arguments that it was admitted with, and whether they were changed; none before it is admitted.
     pub args: Option<(&'a Arc<str>, bool)>,
-    /// True if it was admitted as a call whose body may be entered again.
+    /// True if it was admitted as a call whose body can be entered again.
     pub is_resumable: bool,
     /// The pause that its admission waits for, and the answer, once there is one.
     pub answer: Option<(&'a Arc<Pause>, &'a Answer)>,
@@ -32,7 +32,7 @@ pub struct OpenCall<'a> {
 /// The known facts about a request of a call's body under a key.
 #[derive(Debug, Clone)]
 pub struct KnownStep {
-    /// The key that the body gave.
+    /// The key from the body.
     pub key: Arc<str>,
     /// The state that it reached.
     pub state: KnownState,
@@ -41,7 +41,7 @@ pub struct KnownStep {
 /// The state of a request of a call's body.
 #[derive(Debug, Clone)]
 pub enum KnownState {
-    /// A step was begun.
+    /// A step was started.
     Begun,
     /// A step came to this.
     Done(Value),
@@ -169,7 +169,7 @@ impl<'a> CallsView<'a> {
             .collect()
     }
 
-    /// The calls that have begun and not ended, in the order in which they began.
+    /// The calls that have started and not ended, in the order of their start.
     pub fn at_work(self) -> Vec<CallId> {
         let Some(working) = self.0.working().filter(|_| self.0.is_open()) else {
             return Vec::new();

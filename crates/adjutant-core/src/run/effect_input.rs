@@ -86,12 +86,12 @@ impl Measured {
         self.tokens.saturating_mul(2) < self.estimate
     }
 
-    /// The most tokens that a request may hold whose view is now estimated at this.
+    /// The largest number of tokens of a request whose view is now estimated at this.
     pub(super) fn most(measured: Option<Self>, now: u64, overhead: u64) -> u64 {
         let Some(last) = measured.filter(|last| !last.is_short()) else {
             return now.saturating_add(overhead);
         };
-        // A count at or below the estimate of the entries may hold nothing beside them.
+        // A count at or below the estimate of the entries may include nothing else.
         let entries = last
             .tokens
             .saturating_sub(overhead)

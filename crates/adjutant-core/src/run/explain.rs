@@ -47,7 +47,7 @@ pub enum ResumeAction {
         call: CallId,
         /// The tool.
         name: ToolName,
-        /// The rule for repeating it after a crash; none if it was not admitted yet.
+        /// The rule for repeating it after a crash; `None` if it was not admitted yet.
         replay: Option<Replay>,
         /// The fate of the call.
         fate: CallFate,
@@ -69,22 +69,22 @@ pub enum ResumeAction {
 #[serde(tag = "fate", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallFate {
-    /// It has begun, and runs again with the same key.
+    /// It has started, and runs again with the same key.
     RunAgain,
-    /// It has begun, and its body is entered again from the top, once nothing of it waits.
+    /// It has started, and its body is entered again from the top when it has no open pauses.
     EnterAgain {
         /// The steps that are answered from the log.
         answered: Vec<Arc<str>>,
-        /// The steps that were begun and came to nothing that is known.
+        /// The steps that were started and have no known result.
         unknown: Vec<Arc<str>>,
         /// The pauses that it waits for.
         waits: Vec<PauseId>,
     },
     /// It has started and does not run again: the model is informed that its outcome is unknown.
     OutcomeUnknown,
-    /// It has not begun: it runs for the first time.
+    /// It has not started: it runs for the first time.
     NotStarted,
-    /// It does not run: the reply, the turn or the run allows no calls any more.
+    /// It does not run: the reply, the turn or the run permits no more calls.
     Closed,
 }
 

@@ -1,4 +1,4 @@
-//! The answer that a run is wanted to come to: how it is folded.
+//! The fold of a run's requested answer.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) struct Wanted {
 }
 
 impl Run {
-    /// Returns the answer that the newest run is wanted to come to, and how many answers were refused.
+    /// Returns the requested answer of the newest run, and the number of refused answers.
     pub fn output(&self) -> Option<(&Arc<OutputWish>, u32)> {
         let wanted = self.current.as_ref()?.output.as_deref()?;
         Some((&wanted.wish, wanted.refused))

@@ -22,7 +22,7 @@ pub(super) struct Slots {
 pub(super) struct Counts {
     /// Calls that are neither admitted nor waiting for an approval.
     pub(super) undecided: usize,
-    /// Calls whose admission waits for a pause, or may.
+    /// Calls whose admission waits for a pause, or can.
     pub(super) asked: usize,
     /// Calls that were launched.
     pub(super) launched: usize,

@@ -19,7 +19,7 @@ pub(super) fn of_stop(stop: FinishReason) -> CallResult {
     }
 }
 
-/// The result of a call that a cancel or a failure kept from running.
+/// The result of a call that did not run because of a cancellation or failure.
 pub(super) fn never_started() -> CallResult {
     CallResult::new(Status::Cancelled, "not executed: the run was ended first")
 }

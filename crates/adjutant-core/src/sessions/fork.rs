@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Sessions {
-    /// Copies the records up to this one into a new session, or all current ones; the old session may be in use
-    /// meanwhile.
+    /// Copies the records up to this one into a new session, or all current ones; the old session can be in use at
+    /// the same time.
     ///
     /// The fork records its origin, and has the same agent; title and labels are separate. Within a run it can be
     /// resumed: calls that were launched before keep their keys. If the run waits, the fork waits too, and continues
@@ -19,8 +19,8 @@ impl Sessions {
     /// Cancel: a half-made log stays under a hidden name until [`sweep`](Sessions::sweep).
     ///
     /// # Errors
-    /// `Missing`, `Exists`, `Invalid` if no record would be copied or there are not so many, `Corrupt` and `Version` if
-    /// one of them cannot be read, `Unsupported`, `Io`. Nothing is left of the fork then.
+    /// `Missing`, `Exists`, `Invalid` if no record would be copied or the position is after the end, `Corrupt` and
+    /// `Version` if one of them cannot be read, `Unsupported`, `Io`. Nothing remains of the fork then.
     pub async fn fork(
         &self,
         from: &LogId,

@@ -23,7 +23,7 @@ const STALE_MS: u64 = 60 * 60 * 1000;
 const MAX_BATCH: usize = 256;
 /// The number of bytes that are appended together, unless one record has more.
 const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
-/// The number of logs that are looked at together.
+/// The number of logs in one query.
 const PAGE: usize = 500;
 
 /// A log that is being made.
@@ -117,7 +117,7 @@ impl Half {
         Ok(stored.and_then(|stored| stored.attachments.iter().find(is_wanted).cloned()))
     }
 
-    /// Renames the log and sets its description, if it was filled; deletes it otherwise.
+    /// Renames the log and sets its description, if it is complete; deletes it otherwise.
     ///
     /// # Errors
     /// Why it was not filled; `Exists`, `Io`.

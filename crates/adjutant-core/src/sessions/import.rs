@@ -57,7 +57,7 @@ impl Sessions {
     ///
     /// # Errors
     /// `Corrupt` if the file is incomplete or was changed, `Version` if a newer program wrote it, `Exists` if the
-    /// name is taken, `Invalid`, `Unsupported`, `Io`. Nothing of the session remains then.
+    /// name is in use, `Invalid`, `Unsupported`, `Io`. Nothing of the session remains then.
     pub async fn import(
         &self,
         input: impl BufRead + Send,

@@ -13,12 +13,12 @@ use crate::{
     record::{Admission, Record},
 };
 
-/// The number of records at the end of a log that are looked at first.
+/// The number of records at the end of a log that are read first.
 const TAIL: u64 = 32;
 /// The largest number of them.
 const MAX_TAIL: u64 = 2_048;
 
-/// A run that was begun and has not ended.
+/// A run that has started and not ended.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct OpenRun {

@@ -1,6 +1,6 @@
 //! Texts in one line, cut where they get long.
 
-/// The text in one line, of at most so many characters and a mark where it was cut.
+/// The text in one line, of at most `most` characters, with a mark if it was cut.
 pub(super) fn line(text: &str, most: usize) -> String {
     let mut words = text
         .chars()

@@ -23,7 +23,7 @@ pub struct TimelineItem {
     pub seq: Seq,
     /// The time when that was recorded, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// The number of agents above the one that it belongs to.
+    /// The number of agents above its agent.
     pub depth: u16,
     /// Its author: an agent, a tool, a component, or `user`.
     pub who: Arc<str>,
@@ -46,7 +46,7 @@ pub enum ShownKind {
     FollowUp,
     /// A component reminded the model.
     Reminder,
-    /// A parent gave a task.
+    /// A task from a parent.
     Task,
     /// Another agent sent a message.
     Peer,
@@ -92,7 +92,7 @@ pub enum ShownKind {
 pub struct ShownPage {
     /// The messages and actions, in order.
     pub items: Vec<TimelineItem>,
-    /// The record behind which the next page begins; none if this is the last one.
+    /// The record after which the next page begins; `None` if this is the last one.
     pub next: Option<Seq>,
 }
 

@@ -1,4 +1,4 @@
-//! The check that a log still is as it was written.
+//! The check that a log is unchanged since it was written.
 
 use futures_util::StreamExt;
 
@@ -23,7 +23,7 @@ pub struct Verified {
     pub bytes: u64,
     /// The number of attachments that they have together.
     pub attachments: u64,
-    /// The link of the newest one: two logs with the same one hold the same.
+    /// The link of the newest one: two logs with the same link have the same content.
     pub link: Digest,
 }
 

@@ -1,4 +1,4 @@
-//! Large texts of a record, stored beside it.
+//! Large texts of a record, stored separately.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::{
     record::Record,
 };
 
-/// A text of more bytes is stored beside its record.
+/// A longer text is stored separately from its record, in bytes.
 pub(super) const LARGE: usize = 64 * 1024;
 
 /// An attachment that belongs to a place of a record.
@@ -24,7 +24,7 @@ pub(super) struct Attached {
     pub(super) digest: Digest,
 }
 
-/// Takes the large texts out of a record.
+/// Extracts the large texts of a record.
 pub(super) fn detach(
     record: &Record,
 ) -> Result<(Value, Vec<Attached>, Vec<Attachment>), serde_json::Error> {
