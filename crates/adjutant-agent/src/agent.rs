@@ -36,7 +36,7 @@ pub struct Agent {
     /// Without one, a session stays in memory as long as it has a handle.
     journal: Option<Arc<dyn Journal>>,
     session: Arc<Session>,
-    /// True if the session was chosen explicitly, so that it is the same one in another journal.
+    /// True if the session was chosen explicitly, so that it has the same id in another journal.
     is_chosen: bool,
 }
 
@@ -66,8 +66,8 @@ impl Agent {
         }
     }
 
-    /// Sets where sessions are kept, in memory as long as it is held without it: a session that was chosen is the one of
-    /// its id there, and otherwise a new one begins.
+    /// Sets the storage of sessions, in memory by default: a chosen session is the one with its id there, otherwise a
+    /// new one begins.
     #[must_use]
     pub fn journal(mut self, journal: impl Journal + 'static) -> Self {
         let journal: Arc<dyn Journal> = Arc::new(journal);
@@ -100,8 +100,7 @@ impl Agent {
 
     /// The same agent in a new session that begins with these entries.
     ///
-    /// An [`OpenTurn`](adjutant_llm::OpenTurn) becomes an entry whose open calls have results that mark them as not
-    /// run.
+    /// An [`OpenTurn`](adjutant_llm::OpenTurn) becomes an entry with its open calls marked as not run.
     #[must_use]
     pub fn start_from(&self, entries: Vec<Entry>) -> Self {
         let agent = self.new_session();
@@ -127,8 +126,8 @@ impl Agent {
         }
     }
 
-    /// Returns the same agent in the same session, which takes over its log from any other owner: another process, or
-    /// another agent here.
+    /// Returns the same agent in the same session, with a takeover of its log from any other owner: another process,
+    /// or another agent here.
     ///
     /// The previous owner is fenced: its writes are rejected from now on.
     #[must_use]
@@ -194,7 +193,7 @@ impl Agent {
 
     /// Returns the state of the agent at this moment, also while it runs on another task.
     ///
-    /// A session of a journal that no run was begun in is seen empty: it is read when the first run begins.
+    /// A session of a journal without a started run is reported as empty: it is read when the first run begins.
     pub fn snapshot(&self) -> Snapshot {
         self.session.seen().snapshot(&self.setup)
     }

@@ -44,7 +44,7 @@ pub struct Budget {
     node: Arc<NodeHandle>,
 }
 
-/// A node's place, given back when it is dropped.
+/// A node's place, returned when it is dropped.
 struct NodeHandle {
     tree: Arc<Mutex<BudgetTree>>,
     id: NodeId,
@@ -114,7 +114,7 @@ impl Budget {
     /// Cancel: nothing is held.
     ///
     /// # Errors
-    /// The limit that leaves too little, whatever is given back.
+    /// The limit that leaves too little, even if all reservations are returned.
     pub fn reserve<B: Into<ReservationRequest>>(
         &self,
         request: B,
@@ -134,7 +134,7 @@ impl Budget {
     /// Counts one call of a tool, if it is allowed.
     ///
     /// # Errors
-    /// `ToolCalls` if there may be no more, here or above.
+    /// `ToolCalls` if no more calls are permitted, here or above.
     pub fn take_call(&self) -> Result<(), Limit> {
         self.tree().take_call(self.node.id)
     }
@@ -157,7 +157,7 @@ impl Budget {
         }
     }
 
-    /// Gives up the places that are kept for agents under some call or run, which do not begin any more.
+    /// Releases the places that are reserved for agents under a call or run, which will not start any more.
     pub(crate) fn give_up_places(&self, prefix: &dyn std::fmt::Display) {
         let mut tree = self.tree();
         if tree.keeps_any() {
@@ -189,7 +189,8 @@ impl Budget {
         self.tree().left(self.node.id)
     }
 
-    /// Holds all that is left, here and above; gives the part of it that each of so many may spend one level below.
+    /// Reserves everything that is left, here and above; returns the part for each of `shares` agents one level
+    /// below.
     pub(crate) fn lend(&self, shares: u32) -> (Caps, Spend) {
         let mut tree = self.tree();
         let (left, shares) = (tree.left(self.node.id), u64::from(shares.max(1)));

@@ -32,7 +32,7 @@ pub trait Effect: Send + Sync {
 
     /// Returns the changes before the request.
     ///
-    /// Cancel: nothing of it happens.
+    /// Cancel: it has no effect.
     ///
     /// # Errors
     /// The error of the effect; the run fails with it, after its turn is closed.
@@ -40,7 +40,7 @@ pub trait Effect: Send + Sync {
 
     /// Returns the tools that restore the content it removed, if there are any.
     ///
-    /// A step of the [`Floor`](crate::Floor) acts in few turns; these are offered in all that follow.
+    /// A step of the [`Floor`](crate::Floor) acts in few turns; these tools are offered in all later turns.
     fn needs(&self) -> Option<Toolset> {
         None
     }

@@ -386,7 +386,7 @@ impl LocalExecutor {
         self.feed.is_open()
     }
 
-    /// Shows something that is no record.
+    /// Emits an event that is not a record.
     pub(crate) fn tell(&self, kind: EventKind) {
         self.feed.show(self.place, self.setup.world.now_ms(), kind);
     }
@@ -501,7 +501,7 @@ impl Executor for LocalExecutor {
             Activity::Settle { turn } => self.settle(run, turn),
         };
         let Some(performed) = performed else { return };
-        // Processed after the input that has arrived meanwhile.
+        // Processed after the input that has arrived in the meantime.
         self.busy.insert(id);
         self.done.push(performed);
     }
@@ -526,7 +526,7 @@ impl Executor for LocalExecutor {
             .map(|until| Duration::from_millis(until.saturating_sub(self.setup.world.now_ms())));
         let mut alarm = left.map(|left| Box::pin(tokio::time::sleep(left)));
         std::future::poll_fn(|cx| {
-            // Posts of other processes are looked at when nothing else happens.
+            // Posts of other processes are read when nothing else happens.
             let is_heard = self.hear_all(cx, heard) || self.hear_posts(cx, heard);
             // The deadline counts also when something is ready every time.
             if alarm

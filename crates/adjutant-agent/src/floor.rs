@@ -1,6 +1,6 @@
 //! The floor under every agent: a request that would not fit the model's window is made to fit before it is sent.
 //!
-//! The steps that there are, and how much fits. The steps are taken in `executor/fit.rs`.
+//! The steps, and the size that fits. They are run in `executor/fit.rs`.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,8 @@ use crate::{
 pub(crate) const KEY: &str = "floor";
 /// The number of tokens that stay free for additions after the last check, such as a budget notice.
 const MARGIN: u64 = 64;
-/// The part of a window that stays free for the reply of a model whose output limit is not known: one of so many.
+/// The fraction of a window that is reserved for the reply of a model without a known output limit: one of this
+/// number.
 const OUTPUT_PART: u64 = 8;
 
 /// The steps by which a request is made to fit: each is an effect that acts as if the provider had refused the request.

@@ -13,7 +13,7 @@ use adjutant_tool::{Cancel, Identity};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 
-/// The reason for denying a point, if no hook gave one.
+/// The reason of a denied point without an explicit one.
 const NO_REASON: &str = "denied by a hook";
 
 /// A place where hooks intercept or observe; passed by value.

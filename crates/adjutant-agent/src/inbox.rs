@@ -185,18 +185,18 @@ impl Inbox {
         self.saves.saved(upto);
     }
 
-    /// True if the executor is no more.
+    /// True if the executor is gone.
     pub(crate) fn has_ended(&self) -> bool {
         self.saves.has_ended()
     }
 
-    /// Waits until the executor is no more.
+    /// Waits until the executor is gone.
     pub(crate) async fn ended(&self) {
         // A request that never completes.
         let _ = std::future::poll_fn(|cx| self.saves.poll(u64::MAX, cx)).await;
     }
 
-    /// The executor is no more: whether all that it showed is saved.
+    /// The executor is gone: whether all its emitted records are saved.
     pub(crate) fn end(&self, ended: Result<(), Error>) {
         self.saves.end(ended);
     }

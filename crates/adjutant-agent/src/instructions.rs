@@ -19,8 +19,8 @@ use adjutant_core::RunNo;
 
 /// The instructions of an agent: a text, a template, or the text that a source gives.
 ///
-/// Resolved once when a run starts, and frozen within it. A source wins over text and template, in whatever order they
-/// were set. Nothing at all, or a blank text, is no system prompt.
+/// Resolved once when a run starts, and constant within it. A source takes precedence over text and template, in any
+/// order of the setters. Without any of them, and for a blank text, there is no system prompt.
 #[derive(Clone, Default)]
 pub struct Instructions {
     text: InstructionText,
@@ -74,8 +74,8 @@ impl Instructions {
 
     /// Sets a function that is called once for each run, when it starts; it overrides text and template.
     ///
-    /// Its text is taken as it is: it is not a template. The run fails with its error. A panic goes through to the
-    /// caller of [`resolve`](Self::resolve). A closure that captures something returns an `async move` block.
+    /// Its text is used unchanged: it is not a template. The run fails with its error. A panic is passed to the
+    /// caller of [`resolve`](Self::resolve). A closure that captures variables returns an `async move` block.
     ///
     /// # Example
     /// ```

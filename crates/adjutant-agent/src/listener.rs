@@ -1,4 +1,4 @@
-//! Listeners: receive everything that happens in a session, in all its runs. Runs never wait for them.
+//! Listeners: receive all events of a session, in all its runs. Runs never wait for them.
 
 mod attached;
 mod outlet;
@@ -43,7 +43,7 @@ pub(crate) struct Aloud {
     thread: ThreadId,
 }
 
-/// Everything that happens in a session, from the subscription on; ends when the session has no more handles.
+/// All events of a session from the subscription on; ends when the session has no more handles.
 ///
 /// A slow listener loses nothing that is in the log: see [`AgentLog::subscribe`](crate::AgentLog::subscribe).
 #[must_use = "a subscription hears only while it is held"]
@@ -98,7 +98,7 @@ impl Listeners {
         self.newest.fetch_max(seq.0, Ordering::AcqRel);
     }
 
-    /// A drive has ended: readers that wait for its events check once more.
+    /// A drive has ended: readers that wait for its events check again.
     pub(crate) fn nudge(&self) {
         self.list().iter().for_each(|outlet| outlet.wake());
     }
@@ -122,7 +122,7 @@ impl Listeners {
         self.replies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing happens any more.
+    /// There are no more events.
     pub(crate) fn close(&self) {
         self.list().iter().for_each(|outlet| outlet.close());
     }
@@ -234,7 +234,7 @@ impl Refill {
         }
     }
 
-    /// The log cannot be read: reports it once, and then the runs that ended meanwhile.
+    /// The log cannot be read: reports it once, and then the runs that ended in the meantime.
     fn lost(&mut self) -> Option<Event> {
         let after = self.lag.after;
         self.past.give_up();

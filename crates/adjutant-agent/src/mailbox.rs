@@ -15,8 +15,8 @@ use crate::listener::Listeners;
 
 /// The number of events that wait before a stream of deltas has to.
 ///
-/// Few enough to stay in the processor's cache. Records are never held back, so a box may hold a few more: they are
-/// bounded by the activities of a turn.
+/// Few enough to stay in the processor's cache. Records are never delayed, so a box can exceed it: they are bounded
+/// by the activities of a turn.
 const CAPACITY: usize = 64;
 
 /// A box of events between one driver, the agents under it, and one reader.

@@ -15,7 +15,7 @@ const MAX_REASON: usize = 4 * 1024;
 /// The maximum number of tokens of the instruction that requests an answer, without its schema.
 const WORDS: u64 = 128;
 
-/// The answer that runs of an agent are wanted to come to: a type, or a JSON schema.
+/// The requested answer of an agent's runs: a type, or a JSON schema.
 ///
 /// The request uses the mode of the model, in addition to the agent's tools. An invalid answer is returned with its
 /// errors, twice by default, within the same run, log, limits and budget; then the run fails.
@@ -24,7 +24,7 @@ pub struct Output<T> {
     reads: PhantomData<fn() -> T>,
 }
 
-/// The answer that a run should come to.
+/// The requested answer of a run.
 #[derive(Clone)]
 pub(crate) struct Goal {
     pub(crate) shape: Shape<Value>,
@@ -52,7 +52,7 @@ impl<T: DeserializeOwned> Output<T> {
     /// Creates an output with a schema known at run time; `T` reads it, for example `serde_json::Value`.
     ///
     /// # Errors
-    /// `Prompt` if it is no JSON schema, or if its name has other than 1 to 64 letters, digits, `_` and `-`.
+    /// `Prompt` if it is not a JSON schema, or if its name is not 1 to 64 letters, digits, `_` and `-`.
     pub fn of(format: Format) -> Result<Self, Error> {
         let shape = Shape::of(format).map_err(Error::Output)?;
         let reads = |value: &Value| {
@@ -73,7 +73,7 @@ impl<T: DeserializeOwned> Output<T> {
         self
     }
 
-    /// Sets who looks at a value that fits, and refuses it with a reason for the model.
+    /// Sets a validator for values that match the schema; it refuses one with a reason for the model.
     ///
     /// It is called once for each answer, and its verdict is in the log.
     #[must_use]
@@ -180,7 +180,7 @@ impl Goal {
     }
 }
 
-/// An answer that is about to be judged.
+/// An answer during its validation.
 pub(crate) struct Judging {
     goal: Arc<Goal>,
     read: Result<Value, String>,
@@ -196,7 +196,7 @@ pub(crate) struct Judged {
 }
 
 impl Judging {
-    /// The answer in a reply, if it is one; so many were refused before it. The words for the model are its own.
+    /// The answer in a reply, if there is one, after `refused` earlier ones. The texts for the model depend on it.
     pub(crate) fn new(
         goal: &Arc<Goal>,
         reply: &Reply,

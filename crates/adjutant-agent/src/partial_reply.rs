@@ -52,7 +52,7 @@ impl PartialReply {
         };
     }
 
-    /// Takes the next chunk; gives the reply when it is finished.
+    /// Processes the next chunk; returns the reply when it is finished.
     ///
     /// # Errors
     /// `Protocol` if the chunk breaks the grammar.

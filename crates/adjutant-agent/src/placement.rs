@@ -21,10 +21,10 @@ const LEVELS: &str = "levels:";
 pub trait Placement: Send + Sync {
     /// Starts a child; a child that was started before stays the same, whatever the new order says.
     ///
-    /// Cancel: it is begun or not.
+    /// Cancel: it is started or not.
     ///
     /// # Errors
-    /// `Failed` if it could not be begun, or if its session is something else.
+    /// `Failed` if it could not be started, or if its session has another purpose.
     async fn begin(&self, order: ChildOrder) -> Result<ChildLink, ToolError>;
 
     /// Requests that a child stop; one that has ended stays as it is.

@@ -79,7 +79,7 @@ points! {
         /// The time that it took.
         duration: Duration,
     };
-    /// A request failed: a reply that is put in counts in the model's place.
+    /// A request failed: a hook can provide a reply instead of the model's.
     ModelError "model_error" Open {
         /// The failure.
         error: adjutant_llm::Error,
@@ -195,7 +195,7 @@ points! {
         /// The result of the child.
         result: Arc<RunResult>,
     };
-    /// The conversation is about to be handed to another agent: deny it and it stays.
+    /// The conversation is about to be handed to another agent: denying it keeps the conversation here.
     Handoff "handoff" Closed {
         /// The agent that hands over.
         from: Arc<Identity>,

@@ -121,7 +121,7 @@ impl Running {
         Poll::Ready(result.and_then(Error::of_result))
     }
 
-    /// Drives the run to its end and gives the text of its answer.
+    /// Drives the run to its end and returns the text of its answer.
     ///
     /// Cancel: the run is cancelled.
     ///
@@ -171,7 +171,7 @@ impl Running {
 
     /// Moves the run to a task of the current tokio runtime; its events are dropped.
     ///
-    /// The handle gives the result; dropping the handle does not stop the run.
+    /// The handle returns the result; dropping the handle does not stop the run.
     ///
     /// # Panics
     /// Outside a tokio runtime.

@@ -31,14 +31,14 @@ pub(crate) use threads::{KEPT, RecordedThread, SessionWriter, Threads};
 /// the latest. An [`Agent`](crate::Agent) converts into its configuration: `agent.into()`.
 #[async_trait]
 pub trait Spawn: Send + Sync {
-    /// Opens the child of a key: a new one, or the one that this call has opened before.
+    /// Opens the child of a key: a new one, or the one that this call has already opened.
     ///
     /// # Errors
     /// `Cancelled` if the call has ended, `InvalidArguments` if the key is empty, long or has a slash, `Denied` if the
     /// limit of depth is reached, `Failed` if a child of this key is open.
     async fn open(&self, key: &str, agent: AgentConfig) -> Result<Child, ToolError>;
 
-    /// Opens a child whose conversation begins with these entries.
+    /// Opens a child with these entries at the start of its conversation.
     ///
     /// # Errors
     /// Like [`open`](Spawn::open).

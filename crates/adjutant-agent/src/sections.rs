@@ -79,7 +79,7 @@ struct Group {
 
 /// The system prompt of a run: the instructions, and the sections around them.
 ///
-/// Called when a run starts; the result is kept until it ends. Empty if there is no text.
+/// Called when a run starts; the result is kept until it ends. Empty without a text.
 ///
 /// Cancel: nothing is lost.
 ///

@@ -73,13 +73,13 @@ pub(crate) struct Session {
 pub(crate) struct Core {
     run: Run,
     log: Option<SessionWriter>,
-    /// True if the log was read, and no drive has begun since.
+    /// True if the log was read, and no drive has started since.
     is_reopened: bool,
     /// The facts of earlier drives that the events of a drive need.
     events: Option<Events>,
     /// The newest post that the journal need not keep.
     forgotten: PostNo,
-    /// The newest record of the fold that is kept beside the log.
+    /// The newest record of the fold stored next to the log.
     kept: Seq,
 }
 
@@ -159,7 +159,7 @@ impl Session {
     /// # Errors
     /// `Busy` if a run has it that was not left behind.
     pub(crate) fn claim(&self) -> Result<Claim, Error> {
-        // The caller takes the place of the run that left; the next caller finds it taken.
+        // The caller replaces the run that left; the next caller finds the session busy.
         let left = self.leaving.swap(false, Ordering::AcqRel);
         match Arc::clone(&self.core).try_lock_owned() {
             Ok(core) => Ok(Claim::Now(core)),

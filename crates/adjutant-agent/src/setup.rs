@@ -69,7 +69,7 @@ pub struct Setup {
     pub(crate) awaited: bool,
     /// True if the agent uses the model of the agent that opens it.
     pub(crate) inherits: bool,
-    /// The answer that runs are wanted to come to, if one is.
+    /// The requested answer of runs, if there is one.
     pub(crate) goal: Option<Arc<Goal>>,
     /// The system prompt that the agent has now, if the model may know another one.
     pub(crate) now: Option<Box<Arc<str>>>,

@@ -151,7 +151,7 @@ impl SessionView {
             let state = self.state();
             (state.tools.clone(), state.system.clone())
         };
-        // Looked at after the records, so that a reply never counts twice: once it is recorded it is not partial.
+        // Read after the records, so that a reply never counts twice: a recorded reply is not partial.
         let partial = self.partial.get().and_then(|it| lock(it).so_far());
         let system = system
             .filter(|_| !setup.is_instructed())

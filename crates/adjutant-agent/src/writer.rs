@@ -49,7 +49,7 @@ struct WriterShared {
 }
 
 struct State {
-    /// The log; none while it is leased, and once it was given back.
+    /// The log; `None` while it is leased, and after it was returned.
     log: Option<Box<dyn Log>>,
     leased: bool,
     /// The number of the newest record, saved or not.
@@ -69,7 +69,7 @@ struct State {
 
 /// Records that belong together, of one thread.
 pub(crate) struct Batch<'a> {
-    /// They are taken out of the list.
+    /// They are removed from the list.
     pub(crate) records: &'a mut Vec<Record>,
     pub(crate) flush: Option<Flush>,
     /// The callers that wait until these records are durable.
@@ -107,7 +107,7 @@ pub(crate) struct Share {
     shared: Arc<WriterShared>,
 }
 
-/// The log in the hands of one task, given back when this is dropped.
+/// The log while one task uses it, returned when this is dropped.
 struct Lease {
     shared: Arc<WriterShared>,
     log: Option<Box<dyn Log>>,
@@ -167,11 +167,11 @@ impl Writer {
         }
     }
 
-    /// Numbers records, keeps them, and shows them, all in one order over the threads; gives them `into` a list.
+    /// Numbers records, stores and publishes them, in one order over all threads; adds them to the list `into`.
     ///
     /// While another thread saves, records that need not be durable wait to be emitted after it; `save` waits too.
     ///
-    /// Cancel: as long as the log is shared, the append is finished all the same; otherwise the log is of no use then.
+    /// Cancel: while the log is shared, the append still completes; otherwise the log is unusable afterwards.
     pub(crate) async fn commit(
         &self,
         batch: Batch<'_>,
@@ -207,7 +207,7 @@ impl Writer {
         }
     }
 
-    /// Reports to the journal that the run waits; a lost report is harmless: the run is checked once more.
+    /// Reports to the journal that the run waits; a lost report is harmless: the run is checked again.
     pub(crate) async fn parks(&self, work: Work) -> Result<(), JournalError> {
         let Ok(mut lease) = self.lease().await else {
             return Ok(());
@@ -233,7 +233,8 @@ impl Writer {
         }
     }
 
-    /// The newest record, and how many records are worth a fold, if everything is in a log that keeps folds.
+    /// The newest record, and the minimum number of records for a new fold, if everything is in a log that stores
+    /// folds.
     pub(crate) async fn keeps(&self) -> Option<(Seq, u64)> {
         let lease = self.lease().await.ok()?;
         let state = self.shared.state();
@@ -258,7 +259,7 @@ impl Writer {
         self.lease().await?.log.take().ok_or_else(given_back)
     }
 
-    /// Waits until the log is free, and takes it.
+    /// Waits until the log is free, and leases it.
     async fn lease(&self) -> Result<Lease, Error> {
         loop {
             if let Some(lease) = self.take_lease()? {
@@ -308,7 +309,7 @@ impl State {
         self.unsaved.is_empty() && self.broken.is_none()
     }
 
-    /// Gives the newest record of the log if it holds those up to this one.
+    /// Returns the newest record of the log if it contains those up to this one.
     ///
     /// # Errors
     /// If they can never be saved.

@@ -1,4 +1,4 @@
-//! An agent as a tool: the model gives it a task, and is given its answer.
+//! An agent as a tool: the model gives it a task, and gets its answer.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ struct DelegateArgs {
     max_turns: Option<u32>,
 }
 
-/// A tool of this name that gives a task to an agent, each time to a new conversation of it, and gives its answer back.
+/// A tool with this name that gives each task to an agent in a new conversation, and returns its answer.
 ///
 /// The model may set the maximum number of requests of the agent, within the agent's own limit. A call that was cut
 /// off by a crash continues where the agent was, and the pauses of the agent are pauses of the call.

@@ -58,14 +58,14 @@ impl AgentLog<'_> {
 
     /// Returns the pauses of the session, as of the last drive that ended here, in order of their creation.
     ///
-    /// In a session that was begun elsewhere, it is known after [`open`](AgentLog::open).
+    /// For a session that was started elsewhere, call [`open`](AgentLog::open) first.
     pub fn pauses(self) -> Vec<Arc<Pause>> {
         self.agent.session.pauses()
     }
 
     /// True if a run of the session has not ended: it is running, waits for answers, or was cut off by a crash.
     ///
-    /// In a session that was begun elsewhere, it is known after [`open`](AgentLog::open).
+    /// For a session that was started elsewhere, call [`open`](AgentLog::open) first.
     pub fn has_open_run(self) -> bool {
         self.agent.session.has_open_run()
     }

@@ -38,7 +38,7 @@ impl AgentQueue<'_> {
     /// Queues a message or a custom entry for the next request: after the results of the running calls, before the
     /// run would end.
     ///
-    /// If no run is running it waits for the next one, whose prompt it follows.
+    /// Without an active run it waits for the next one, after whose prompt it is placed.
     ///
     /// # Errors
     /// `Prompt` if the message is empty, a turn or a summary, `Full` if 1,000 messages wait.
@@ -90,7 +90,7 @@ impl AgentQueue<'_> {
     /// run.
     ///
     /// # Errors
-    /// `Journal` if there is no such log yet, too many posts wait, or the journal takes none.
+    /// `Journal` if there is no such log yet, too many posts wait, or the journal does not support posts.
     pub async fn post(self, post: Post) -> Result<PostNo, Error> {
         Ok(self.session.journal().post(self.session.id(), post).await?)
     }

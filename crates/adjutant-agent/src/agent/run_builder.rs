@@ -23,11 +23,11 @@ use crate::{
     setup::Setup,
 };
 
-/// A run that has not begun: await it for its result, or read its events with [`stream`](RunBuilder::stream).
+/// A run that has not started: await it for its result, or read its events with [`stream`](RunBuilder::stream).
 ///
 /// The agent's settings apply by default.
 ///
-/// Cancel: a run that has begun is cancelled; its turn is closed in the background.
+/// Cancel: a started run is cancelled; its turn is closed in the background.
 ///
 /// # Errors
 /// `Busy` if the session is running, `Prompt` if the prompt is empty or no conversation exists to continue, `Paused`
@@ -128,7 +128,7 @@ impl RunBuilder {
         })
     }
 
-    /// Sets what instructions and sections know by a name in this run; it wins over the agent's.
+    /// Sets a value that instructions and sections can read by name in this run; it overrides the agent's value.
     ///
     /// It is in the run's log. If a resumed run gets new state, its instructions are resolved again.
     pub fn state(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
@@ -167,7 +167,7 @@ impl RunBuilder {
         }
     }
 
-    /// Sets what the run is wanted to come to.
+    /// Sets the requested answer of the run.
     pub(crate) fn wanting(self, goal: Arc<Goal>) -> Self {
         self.with(|idle| Arc::make_mut(&mut idle.setup).goal = Some(goal))
     }

@@ -57,7 +57,7 @@ impl Agent {
         self.with(|setup| setup.sections(sections))
     }
 
-    /// Sets the answer that each run is wanted to come to: [`RunResult::output`](adjutant_core::RunResult::output).
+    /// Sets the requested answer of each run: [`RunResult::output`](adjutant_core::RunResult::output).
     #[must_use]
     pub fn output<T: DeserializeOwned>(self, output: Output<T>) -> Self {
         self.with(|setup| Setup {

@@ -19,10 +19,10 @@ use serde_json::Value;
 use super::RunBuilder;
 use crate::{output::Output, running::Running};
 
-/// The name of an answer whose schema has no Rust type.
+/// The name of an answer with a schema instead of a Rust type.
 const NAME: &str = "answer";
 
-/// The value that a run came to, beside its result.
+/// The value of a run together with its result.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TypedResult<T> {
@@ -32,7 +32,7 @@ pub struct TypedResult<T> {
     pub result: RunResult,
 }
 
-/// A run that is wanted to come to a value: await it, or read its events with [`stream`](OutputRun::stream).
+/// A run with a requested value: await it, or read its events with [`stream`](OutputRun::stream).
 ///
 /// A resumed run keeps the output that it was started with; pass its validator again.
 ///
@@ -65,7 +65,7 @@ pub enum OutputStep {
 }
 
 impl RunBuilder {
-    /// Wants the run to come to a value of this type.
+    /// Requests a value of this type from the run.
     pub fn output<T: DeserializeOwned + JsonSchema>(self) -> OutputRun<T> {
         OutputRun {
             run: self,
@@ -73,7 +73,7 @@ impl RunBuilder {
         }
     }
 
-    /// Wants the run to come to JSON that fits this schema.
+    /// Requests JSON that matches this schema from the run.
     pub fn output_schema(self, schema: impl Into<Arc<Value>>) -> OutputRun<Value> {
         OutputRun {
             run: self,

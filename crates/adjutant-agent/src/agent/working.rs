@@ -104,7 +104,7 @@ impl WorkingAgent {
     /// Cancel: the question stays queued.
     ///
     /// # Errors
-    /// Like [`AgentQueue::steer`], and `Agent` if it ends without a word.
+    /// Like [`AgentQueue::steer`], and `Agent` if it ends without a reply.
     pub async fn ask(&self, question: impl Into<Entry>) -> Result<String, Error> {
         let first = self
             .who
@@ -137,7 +137,7 @@ impl WorkingAgent {
                 _ => {}
             }
         }
-        // It will not be answered any more.
+        // It will not be answered.
         let _ = question.withdraw();
         Err(Error::Agent(
             Arc::clone(&self.who.name),

@@ -198,7 +198,7 @@ impl BudgetTree {
         Ok(())
     }
 
-    /// Takes a place; an agent whose place is kept has it, whatever the caps are by now.
+    /// Takes a place; an agent with a reserved place gets it, independent of the current caps.
     pub(super) fn take_permit(&mut self, id: NodeId, thread: &ThreadId) -> Result<(), Limit> {
         if let Some(node) = self.kept.remove(thread) {
             self.leave_seat(node);
@@ -228,7 +228,7 @@ impl BudgetTree {
         !self.kept.is_empty()
     }
 
-    /// Gives up kept places.
+    /// Releases reserved places.
     pub(super) fn give_up(&mut self, is_in: impl Fn(&ThreadId, NodeId) -> bool) {
         let gone: Vec<_> = self
             .kept
@@ -295,7 +295,7 @@ impl BudgetTree {
         ticket
     }
 
-    /// Takes the decision; the waker is woken when there is one.
+    /// Takes the decision; the waker is called when there is one.
     pub(super) fn look(&mut self, ticket: u64, waker: &Waker) -> Option<Decided> {
         if let Some(waiting) = self.line.get_mut(&ticket) {
             waiting.waker = Some(waker.clone());

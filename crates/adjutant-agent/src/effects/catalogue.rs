@@ -19,19 +19,19 @@ use find::{LOADED, finder};
 
 /// The share of the model's window that tools may take before they are left out.
 const SHARE: f64 = 0.1;
-/// The number of tokens that a model is taken for whose window is not known.
+/// The assumed window of a model without a known one, in tokens.
 const UNKNOWN_WINDOW: u64 = 128_000;
-/// The part of the window that loaded tools may take: one of so many. Tools cannot give way as a conversation can.
+/// The fraction of the window for loaded tools: one of this number. Tools cannot be compacted like a conversation.
 const LOADED_PART: u64 = 4;
 /// The largest number of sets that are kept: agents that share a catalogue load different tools.
 const MAX_MADE: usize = 16;
 
-/// Toolboxes whose tools are listed while they are few, and found by the tool `find_tools` once they take more than a share
-/// of the model's window, 10 % by default, or are more than the model takes in a request.
+/// Toolboxes whose tools are listed while they are few, and found by the tool `find_tools` when they need more than a
+/// share of the model's window, 10 % by default, or exceed the model's limit for a request.
 ///
 /// Loaded tools stay to the end of the conversation, in the order of loading, so that the list only grows at its end.
 /// The log records them, so that another program, a fork and a compacted conversation have them too. A call of a tool
-/// that is not loaded is refused with a hint. Once tools were omitted, they stay omitted even if their number falls.
+/// that is not loaded is refused with a hint. Omitted tools stay omitted even if their number decreases.
 #[derive(Debug)]
 pub struct Catalogue {
     toolboxes: Composite,

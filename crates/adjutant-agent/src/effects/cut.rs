@@ -7,14 +7,14 @@ use adjutant_llm::{Edit, Entry, EntryId, Estimate, Origin, Stored, Summary, Tran
 /// The start of a note about omitted entries, so that the next one replaces it.
 const NOTE: &str = "[Left out to make room: ";
 
-/// The beginning of a view that can give way to a text: whole entries, so that a call never loses its result.
+/// The beginning of a view that can be replaced with a text: whole entries, so that a call never loses its result.
 #[derive(Debug)]
 pub struct Cut {
-    /// The entries that give way, or stay before the text, oldest first.
+    /// The replaced entries, and the ones that stay before the text, oldest first.
     pub entries: Vec<Arc<Stored>>,
     /// The entries that stay, oldest first: the latest prompt, and pinned ones.
     pub keep: Vec<EntryId>,
-    /// The number of entries that give way.
+    /// The number of replaced entries.
     pub folded: usize,
     /// The estimated size of the removed entries.
     pub tokens: u64,
@@ -61,7 +61,7 @@ impl Cut {
         })
     }
 
-    /// Returns the summary that an earlier fold left, if it gives way now.
+    /// Returns the summary of an earlier fold, if it is replaced now.
     pub fn previous(&self) -> Option<&Summary> {
         self.entries
             .iter()

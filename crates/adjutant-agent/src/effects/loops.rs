@@ -18,7 +18,7 @@ use crate::effect::{Action, Effect, EffectContext, EffectError};
 pub struct LoopDetect {
     /// The number of same calls in a row that are a loop; 3. It never speaks at 0, and 1 counts as 2.
     pub threshold: usize,
-    /// The number of the newest calls that are looked at in a turn; 10. A longer loop is counted on from turn to turn.
+    /// The number of the newest calls that are examined in a turn; 10. A longer loop is counted across turns.
     pub window: usize,
 }
 

@@ -18,8 +18,8 @@ const KIND: &str = "offload";
 
 /// Takes long successful results of earlier turns out of the context, once it fills its window, and offers `recall`.
 ///
-/// The tool is offered from the first turn on, so that the tools of a run stay the same. Many results are taken out at
-/// a time, so that requests begin alike in between. Errors and pinned results stay, and so do pictures and documents.
+/// The tool is offered from the first turn on, so that the tools of a run stay the same. Many results are removed at
+/// once, so that requests share a prefix in between. Errors and pinned results stay, and so do images and documents.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Offload {

@@ -12,10 +12,10 @@ use crate::effect::{Action, EffectContext, Phase};
 
 /// The minimum gain of a step, as a share of the tokens that the provider must read again for it.
 pub(super) const MIN_GAIN: f64 = 0.3;
-/// Entries whose change is not worth a step are skipped permanently once there are this many: later steps gain more
-/// without them, and turns do not examine many entries in vain.
+/// Entries whose change gains too little are skipped permanently once there are this many: later steps gain more
+/// without them, and turns do not examine many entries without effect.
 const MAX_IDLE: usize = 64;
-/// The effect after which others may shorten a result once more.
+/// The effect after which others may shorten a result again.
 pub(super) const TRIM: &str = "trim_tool_results";
 /// The field of a shortened result with the effect that shortened it, for the application only.
 const MARK: &str = "shown_by";

@@ -18,7 +18,7 @@ struct SpendingMemo {
     used_up: u64,
 }
 
-/// Decides what to do when so much of `max` is spent; a `max` of 0 is no budget.
+/// Decides the action for the spent part of `max`; a `max` of 0 means no budget.
 pub(super) fn judge(
     cx: &EffectContext<'_>,
     spent: u64,

@@ -16,10 +16,10 @@ use crate::effect::{Action, Effect, EffectContext, EffectError};
 
 /// The number of bytes of a result that are compared, besides its length.
 const COMPARED_BYTES: usize = 2_000;
-/// The largest number of outcomes that may take turns without anything new: a change to and fro is no progress.
+/// The largest number of outcomes that alternate without a new one: alternating is no progress.
 const OUTCOMES: usize = 2;
 
-/// Reminds the model when its turns come to the same again and again, and ends the run if that lasts.
+/// Reminds the model when its turns repeat the same outcomes, and ends the run if that continues.
 ///
 /// Two turns are alike if the same tools returned the same results; for successful calls, the arguments count too.
 /// Similarity is the share of the latest turns with one of the two most common repeated outcomes: of six turns, five

@@ -59,7 +59,7 @@ pub fn shorten_results(stored: &Stored, by: &str, max_chars: usize) -> Option<(E
     shortened(stored, by, |_, result| trimmed(result, max_chars))
 }
 
-/// The first characters of a result's text, and everything that is no text; `None` if that is not less.
+/// The first characters of a result's text, and all other content; `None` if that is not less.
 fn trimmed(result: &CallResult, max_chars: usize) -> Option<Vec<Content>> {
     let text = result.text();
     let head = clip(&text, max_chars);

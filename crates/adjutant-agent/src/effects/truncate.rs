@@ -12,7 +12,7 @@ use super::cut::Cut;
 use crate::effect::{Action, Effect, EffectContext, EffectError, Phase};
 
 const KIND: &str = "truncate";
-/// The part of what stays that pinned entries may keep: one of so many.
+/// The fraction of the remaining content for pinned entries: one of this number.
 const PINNED_PART: u64 = 5;
 
 /// Shrinks a request that does not fit, without a model: a note replaces the oldest turns, and long pieces are cut.

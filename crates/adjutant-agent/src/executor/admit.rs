@@ -311,7 +311,7 @@ impl Admit {
         })
     }
 
-    /// Decides if a call whose arguments fit may run: here, after an approval, or elsewhere.
+    /// Decides if a call with valid arguments may run: here, after an approval, or elsewhere.
     fn judge(&self, tool: &Bound, admitted: Admitted) -> Decided {
         let setup = &self.feed.setup;
         if setup.calls.is_external(tool) {

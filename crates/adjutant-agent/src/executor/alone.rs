@@ -12,7 +12,7 @@ use futures_util::{FutureExt, task::AtomicWaker};
 
 use super::{Performed, Performing};
 
-/// At most one activity; mostly there is no second one.
+/// At most one activity; usually there is no second one.
 pub(super) struct Alone {
     performing: Option<Performing>,
     bell: Arc<Bell>,

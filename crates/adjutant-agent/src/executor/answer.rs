@@ -179,7 +179,7 @@ async fn heard(answers: Vec<(Asking, Answer, Option<Digest>)>) -> (Records, Vec<
 impl Asking {
     async fn run(self, stop: Cancel) -> Performed {
         let act = ActivityId::Answer(self.at);
-        // No time of the calls above passes meanwhile.
+        // The time limits of the calls above are suspended in the meantime.
         let _standing = self
             .feed
             .setup

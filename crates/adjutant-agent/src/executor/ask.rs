@@ -311,7 +311,7 @@ impl Asking {
                     return Poll::Ready(Some(Err(Error::new(ErrorKind::Protocol, message))));
                 }
                 Poll::Pending => {
-                    // The next chunk comes later, so the time is looked at once a wake, not once a chunk.
+                    // The next chunk comes later, so the time is read once for each wake, not for each chunk.
                     self.at_ms = self.feed.setup.world.now_ms();
                     return stopped.as_mut().poll(cx).map(|_| None);
                 }
@@ -467,7 +467,7 @@ impl Asking {
                 cause,
                 usage: Usage::default(),
             };
-            // Nothing of the reply follows that could wait for room.
+            // No later part of the reply could wait for space.
             let _full = self.feed.show(self.place, self.at_ms, kind);
         }
     }

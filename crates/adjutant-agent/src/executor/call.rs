@@ -210,10 +210,10 @@ impl CallJob {
         String::new()
     }
 
-    /// Returns the result of the body; never ends if the body gave way to the pauses that it waits for.
+    /// Returns the result of the body; never returns if the body is suspended for its pauses.
     ///
     /// # Errors
-    /// The result of a call whose body never ran.
+    /// The result of a call that never ran.
     async fn result(&mut self) -> Result<CallResult, CallResult> {
         if self.stopped {
             self.door.stop.cancel();

@@ -46,7 +46,7 @@ pub(super) struct CallHandle {
 /// The progress of an entry.
 #[derive(Debug, Default)]
 pub(super) enum Phase {
-    /// The call runs ahead of its admission: its reports are held back.
+    /// The call runs before its admission: its reports are buffered.
     Early(Vec<Usage>),
     /// The call runs.
     #[default]
@@ -259,7 +259,7 @@ impl CallBackend for CallHandle {
     async fn begin(&self, key: &str) -> Result<Noted, ToolError> {
         self.check()?;
         self.in_order(key).await?;
-        // Begun at once, so that a step that is entered twice at a time is done once.
+        // Recorded immediately, so that a step that is entered twice at the same time runs once.
         let noted = self.steps().begin(key)?;
         match noted {
             Noted::Fresh => {

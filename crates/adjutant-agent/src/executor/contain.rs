@@ -105,7 +105,7 @@ impl Contained<'_> {
     /// Waits for a body that did not end immediately; `None` if it was abandoned because of a cancellation.
     ///
     /// # Errors
-    /// The time after which it was given up.
+    /// The time limit that it exceeded.
     async fn outlast(
         &self,
         mut body: Pin<&mut impl Future<Output = CallEnd>>,

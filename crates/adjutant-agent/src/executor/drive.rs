@@ -1,4 +1,4 @@
-//! Requests of a drive to its executor, beside performing acts.
+//! Requests of a drive to its executor, apart from activities.
 
 use std::sync::Arc;
 

@@ -25,7 +25,7 @@ use crate::{
     turn_position::TurnPosition,
 };
 
-/// Calls that have begun ahead of their admission.
+/// Calls that were started before their admission.
 #[derive(Default)]
 pub(super) struct Early {
     state: Mutex<State>,
@@ -38,7 +38,7 @@ struct State {
     begun: Vec<Begun>,
 }
 
-/// A call that has begun; dropping its body ends it.
+/// A started call; dropping its body ends it.
 pub(super) struct Begun {
     pub(super) door: Arc<CallHandle>,
     pub(super) body: Spawned,
@@ -96,7 +96,7 @@ impl Early {
         }
     }
 
-    /// The call that was begun with these very arguments.
+    /// The call that was started with exactly these arguments.
     pub(super) fn take(&self, call: &Call, args: &Arc<str>) -> Option<Begun> {
         let mut state = self.state();
         let is_it =

@@ -19,7 +19,7 @@ use crate::{
     setup::Setup,
 };
 
-/// The context in which effects act: the same for a turn that is prepared and for a look at the next one.
+/// The context of effects: the same for the preparation of a turn and for a preview of the next one.
 #[derive(Clone, Copy)]
 pub(crate) struct Stage<'a> {
     pub(crate) setup: &'a Setup,
@@ -50,7 +50,7 @@ pub(crate) struct TurnPlan {
     /// The changes in this request alone.
     pub(super) once: Vec<Edit>,
     pub(crate) hidden: Vec<ToolName>,
-    /// The tools without so many hidden ones, so that they are estimated once.
+    /// The tools without this number of hidden ones, so that they are estimated once.
     shown: Option<(usize, Toolset)>,
     pub(crate) offered: Vec<Toolset>,
     pub(crate) stop: Option<Limit>,
@@ -94,7 +94,7 @@ impl<'s> Stage<'s> {
     ///
     /// The usage of effects is in the plan even if this fails.
     ///
-    /// Cancel: nothing of it happens.
+    /// Cancel: it has no effect.
     ///
     /// # Errors
     /// Names the effect that failed, panicked, or returned an edit that does not fit the view.

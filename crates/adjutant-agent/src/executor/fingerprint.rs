@@ -153,7 +153,7 @@ impl Recorded {
         let config = Arc::clone(&feed.setup.prints.of(parts).config);
         let differences = match &self.config {
             Some(recorded) => recorded.differences(&config),
-            // A log from before there were fingerprints has nothing to compare with.
+            // A log without fingerprints has nothing to compare with.
             None => return Some(Record::Configured { config }),
         };
         if differences.is_empty() {

@@ -23,12 +23,12 @@ use crate::{
 
 /// The smallest number of bytes of a token, as estimates go: emoji have them.
 const LEAST_BYTES: u64 = 2;
-/// The number of times that the last step may act in one turn: an estimate is corrected by a count, so that the first
-/// try may fall short.
+/// The number of times that the last step may act in one turn: an estimate is corrected by a count, so the first
+/// attempt may be insufficient.
 const MAX_TRIES: usize = 3;
 
 impl LocalExecutor {
-    /// True if the next request may not fit, or if the floor has acted before: it must be looked at more closely then.
+    /// True if the next request may not fit, or if the floor has acted before: it needs a closer check then.
     ///
     /// This is all that a turn without pressure pays: a few numbers that are known are compared.
     pub(super) fn is_tight(&self, run: &Run) -> bool {
@@ -56,7 +56,7 @@ impl LocalExecutor {
             && request.most(Estimate.count(&setup.system) + tools) > room
     }
 
-    /// The turn is prepared once more: messages were placed since, and with them the request may not fit.
+    /// The turn is prepared again: messages were placed since, and with them the request may not fit.
     #[cold]
     pub(super) fn outgrown(&self, run: &Run) -> Performed {
         let turn = run.turn();

@@ -61,7 +61,7 @@ impl LocalExecutor {
         )
     }
 
-    /// Warns once a drive that a cap on money cannot hold a model whose price is not known.
+    /// Warns once in a drive that a cost limit cannot apply to a model without a known price.
     fn warn_of_price(&mut self, run: &Run, budget: &Budget) {
         let model = Arc::clone(self.model_of(run));
         if model.info().price.is_none() && budget.caps_money() && self.run_budget.tells_of_price() {

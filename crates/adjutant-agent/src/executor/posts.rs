@@ -97,7 +97,7 @@ impl LocalExecutor {
     }
 
     fn heed(&mut self, posts: &mut Posts, cx: &mut Context<'_>, all: &mut Vec<Record>) -> bool {
-        // After a cancellation, no post waits any more for running work.
+        // After a cancellation, posts no longer wait for running work.
         let cancelled = posts
             .waiting
             .iter()
@@ -165,7 +165,7 @@ impl LocalExecutor {
             return Some(Vec::new());
         };
         if open.parked && self.is_at_work(id) {
-            // The call is about to give way to this pause, and would not see that it was answered.
+            // The call is about to be suspended for this pause, and would not see its answer.
             return None;
         }
         let (at, pause) = (open.at, Arc::clone(&open.pause));
@@ -245,7 +245,7 @@ impl LocalExecutor {
                     }
                 }
                 posts.deciding.insert(Box::pin(async move {
-                    // If it has ended meanwhile, no receiver is left.
+                    // If it has ended in the meantime, there is no receiver.
                     let _ = at_work.inbox.save().await;
                     Vec::new()
                 }))
@@ -266,7 +266,7 @@ impl LocalExecutor {
             .any(|act| matches!(act, ActivityId::Call(call) if is_under(pause, thread, *call)))
     }
 
-    /// Cancels the question about a pause: it needs no answer any more.
+    /// Cancels the question of a pause that no longer needs an answer.
     fn overtake(&mut self, posts: &mut Posts, at: Option<u32>) {
         let Some(at) = at.filter(|at| self.busy.contains(&ActivityId::Answer(*at))) else {
             return;
@@ -328,7 +328,7 @@ impl Posts {
         None
     }
 
-    /// True if nothing comes any more.
+    /// True if nothing more arrives.
     fn is_over(&self) -> bool {
         self.source.is_none() && self.stream.is_empty() && self.waiting.is_empty()
     }

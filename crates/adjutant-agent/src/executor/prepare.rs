@@ -142,8 +142,8 @@ impl LocalExecutor {
     }
 }
 
-/// Gives a request the beginning that the session declared, and returns true, if the model refuses another one: tools that
-/// are hidden are refused when they are called.
+/// Gives a request the beginning that the session declared, and returns true, if the model requires it: hidden tools
+/// are refused when they are called.
 #[inline]
 pub(crate) fn keep_prefix(
     request: &mut Request,

@@ -1,4 +1,4 @@
-//! The queues from the view of an executor: it is notified of queued messages, and takes them out to place them.
+//! The queues from the view of an executor: it is notified of queued messages, and removes them to place them.
 
 use std::{
     collections::BTreeMap,
@@ -41,7 +41,7 @@ pub(super) struct Listening {
 enum Took {
     /// The lane is empty.
     Nothing,
-    /// Nothing of it.
+    /// No message.
     Denied,
     /// Only what no model sees.
     Silent,
@@ -104,7 +104,7 @@ impl Listening {
 }
 
 impl LocalExecutor {
-    /// Takes the queued messages, and is notified of new ones.
+    /// Connects the queues, and is notified of new messages.
     pub(crate) fn listen(&mut self, queues: Arc<Queues>) {
         self.feed.listen(&queues);
         self.queue = Listening {
@@ -114,8 +114,8 @@ impl LocalExecutor {
         };
     }
 
-    /// Adds records of the entries queued and taken back since the last time; observers of it run beside the
-    /// activities.
+    /// Adds records of the entries queued and withdrawn since the last time; their observers run concurrently with
+    /// the activities.
     pub(super) fn hear_queue(&mut self, cx: &mut Context<'_>, records: &mut Vec<Record>) {
         self.queue.queues.watch(cx);
         let news = self.queue.queues.hear();
@@ -303,9 +303,9 @@ impl Poller {
         records
     }
 
-    /// Takes out the messages to place now, after their hooks; denied ones are dropped, and the next ones are taken.
+    /// Removes the messages to place now, after their hooks; denied ones are dropped, and the next ones are used.
     ///
-    /// Cancel: taken messages must be put back.
+    /// Cancel: removed messages must be put back.
     pub(super) async fn poll(&self, ahead: NextStep) -> Vec<Record> {
         if !self.is_asked() {
             return self.poll_now(ahead);
@@ -369,7 +369,7 @@ impl Poller {
     }
 }
 
-/// The lanes that are looked at, the first of them that gives something counts.
+/// The lanes to check; the first one with a message counts.
 fn lanes(ahead: NextStep) -> &'static [Lane] {
     match ahead {
         NextStep::Ends => &[],

@@ -93,7 +93,7 @@ impl LocalExecutor {
         .await
     }
 
-    /// Takes the results of the open turn that an earlier drive left: its calls may read them.
+    /// Reads the results of the open turn from an earlier drive: its calls may use them.
     #[cold]
     pub(crate) fn look_back(&mut self, run: &Run) {
         let calls = run.reply().into_iter().flat_map(|reply| reply.calls());

@@ -57,7 +57,7 @@ impl Waiters {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.told.push((pause.clone(), told.cloned()));
         for (_, tell) in inner.waiting.extract_if(.., |(waits, _)| waits == pause) {
-            // The body that waited may have given up since.
+            // The waiting body may be gone.
             let _ = tell.send(told.cloned());
         }
     }

@@ -24,7 +24,7 @@ pub struct InstructionError {
 pub enum InstructionErrorKind {
     /// The template, or the name of a section, is wrong: mend it.
     Template,
-    /// The state lacks a variable: give it.
+    /// The state lacks a variable.
     Missing,
     /// A source or a section failed.
     Failed,

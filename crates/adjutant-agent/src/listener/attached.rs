@@ -281,7 +281,7 @@ impl Attached {
 }
 
 impl LiveRun {
-    /// Knows which replies have begun and not ended.
+    /// Tracks the replies that have started and not ended.
     fn follow(&mut self, event: &Event) {
         match &event.kind {
             EventKind::ReplyStarted { .. } => {

@@ -8,7 +8,7 @@ use std::{
 
 use adjutant_core::{Event, EventKind, Seq};
 
-/// The number of events that wait before deltas of a block are joined, and old progress of a call gives way to new.
+/// The number of waiting events from which deltas of a block are joined, and newer progress of a call replaces older.
 const SLOW: usize = 64;
 /// The largest number of events that wait for a listener.
 const MAX_PENDING: usize = 1_024;
@@ -59,7 +59,7 @@ impl Outlet {
         reader.into_iter().for_each(Waker::wake);
     }
 
-    /// Lets the reader look once more.
+    /// Wakes the reader.
     pub(super) fn wake(&self) {
         let reader = self.pending().reader.take();
         reader.into_iter().for_each(Waker::wake);
@@ -73,7 +73,7 @@ impl Outlet {
         reader.into_iter().for_each(Waker::wake);
     }
 
-    /// Takes the next item. When a lag is taken, there is room for the events after it.
+    /// Takes the next item. Taking a lag makes room for the events after it.
     pub(super) fn poll_take(&self, cx: &Context<'_>) -> Poll<Taken> {
         let mut pending = self.pending();
         if let Some(event) = pending.events.pop_front() {
@@ -133,7 +133,7 @@ impl PendingEvents {
         self.bound();
     }
 
-    /// Adds a delta to one of the same block that waits, if nothing of its reply came between.
+    /// Adds a delta to a waiting one of the same block, without other parts of its reply in between.
     fn join(&mut self, event: &Event) -> bool {
         let Some((block, kind)) = delta(&event.kind) else {
             return false;

@@ -73,7 +73,7 @@ impl PastEvents {
         self.again();
     }
 
-    /// The log, and whose it is.
+    /// The log and its agent.
     pub(crate) fn whose(&self) -> (LogId, Arc<Identity>) {
         (self.log.clone(), Arc::clone(&self.fold.who))
     }

@@ -26,7 +26,7 @@ impl Middleware for Recovery {
     }
 }
 
-/// The failure of a drive whose surroundings panicked.
+/// The failure of a drive with a panic in its middleware.
 pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
     let message = format!(
         "what surrounds the run panicked: {}",

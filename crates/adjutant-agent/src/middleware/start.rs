@@ -5,7 +5,7 @@ use std::{any::Any, fmt, sync::Arc};
 use adjutant_core::{LogId, RunNo};
 use adjutant_tool::Identity;
 
-/// The start of a drive, as [`Middleware::begun`](crate::Middleware::begun) sees it.
+/// The start of a drive, for [`Middleware::begun`](crate::Middleware::begun).
 #[non_exhaustive]
 pub struct DriveStart {
     /// The agent.
@@ -14,7 +14,7 @@ pub struct DriveStart {
     pub log: LogId,
     /// The run.
     pub run: RunNo,
-    /// True if the run was begun by an earlier drive.
+    /// True if an earlier drive started the run.
     pub resumes: bool,
     /// True if the log was read for this drive: another program may have written it since this one did last.
     pub is_reopened: bool,

@@ -7,7 +7,7 @@ use adjutant_llm::{Model, NanoUsd, Transcript, Usage, Warning};
 
 use super::DriveContext;
 
-/// The data that the middleware of one drive may look at, and the records and warnings that it leaves.
+/// The data for the middleware of one drive, and the records and warnings that it adds.
 #[derive(Debug)]
 pub(crate) struct MiddlewareState {
     model: Arc<dyn Model>,

@@ -356,7 +356,7 @@ impl Lanes {
                 match known.remove(number) {
                     Some(item) if item.content == *content => self.lane_mut(lane).push_back(item),
                     other => {
-                        // Another program gave the number to one of its messages.
+                        // Another program used the number for one of its messages.
                         let other = other.filter(|item| !item.posted);
                         fresh.extend(other.inspect(|item| item.number.store(0, Ordering::Release)));
                         self.put(lane, *number, content.clone(), Manner::Waits);

@@ -67,10 +67,10 @@ pub(crate) struct CallScope {
     cancel: OnceLock<Cancel>,
     /// The lifetime of its children.
     lasts: Lasts,
-    /// True once the call was admitted; none if it was before its body began.
+    /// True once the call was admitted; `None` if it was admitted before its body started.
     admitted: Option<watch::Receiver<bool>>,
     state: Mutex<State>,
-    /// The point at which the call gives way to the pauses that it waits for.
+    /// The point at which the call is suspended for its pauses.
     pub(crate) suspension: Suspension,
 }
 
@@ -111,7 +111,7 @@ enum Lasts {
 }
 
 impl State {
-    /// Nothing begins any more; true if anything ever did.
+    /// Permits no new work; true if there ever was any.
     fn close(&mut self) -> bool {
         self.closed = true;
         self.tasks > 0

@@ -62,7 +62,7 @@ pub struct ChildRun {
     result: Option<ChildEnd>,
 }
 
-/// Stops a child if no one waits for it any more.
+/// Stops a child if nothing waits for it any more.
 struct WaitGuard {
     run: ChildRun,
     done: bool,
@@ -275,7 +275,7 @@ impl ChildRun {
             if let Some(event) = self.batch.pop_front() {
                 return Poll::Ready(Some(event));
             }
-            // Checked first: events before the end are taken afterwards.
+            // Checked first: events before the end are read afterwards.
             let over = self.result.is_some();
             self.mailbox.take(&mut self.batch);
             if !self.batch.is_empty() {

@@ -103,7 +103,8 @@ impl RunLine {
             .map_or(until, |budget| budget.left().within(until))
     }
 
-    /// Lends all that is left, in equal parts, to so many agents in sessions of their own, one level below this one.
+    /// Lends everything that is left, in equal parts, to a number of agents in their own sessions, one level below
+    /// this one.
     ///
     /// # Errors
     /// `Denied` if nothing is left of some limit.

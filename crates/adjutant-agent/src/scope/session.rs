@@ -23,7 +23,7 @@ pub(crate) trait ChildSession: Send + Sync {
     /// Returns the usage of the open run, if one is open and has no driver.
     fn open_tally(&self) -> Option<Tally>;
 
-    /// Takes the right to drive it.
+    /// Acquires the right to drive it.
     ///
     /// # Errors
     /// `Busy` if another caller has claimed it.

@@ -42,7 +42,7 @@ impl DriveStart {
         self.scope().writer.records()
     }
 
-    /// True if the log holds more answers of an agent that the open run keeps than so many.
+    /// True if the log contains more than `heard` answers of an agent that the open run keeps.
     pub fn is_answered(&self, kept: &ThreadId, heard: usize) -> bool {
         self.scope().writer.threads().answers(kept) > heard
     }

@@ -403,7 +403,7 @@ impl KnownThread {
             .is_some_and(|holder| holder.is_open())
     }
 
-    /// True if its agent had begun, or was about to, and waits for nothing outside.
+    /// True if its agent had started, or was about to, and does not wait for external input.
     fn is_left_at_work(&self) -> bool {
         let fresh = self.opened && self.told == 0 && self.results.is_empty();
         self.session.is_none()

@@ -6,7 +6,7 @@ use crate::instructions::{InstructionError, InstructionErrorKind};
 
 /// The largest number of bytes in the name of an application's own section.
 const MAX_NAME_BYTES: usize = 64;
-/// The largest number of bytes in a section whose text a component fixes.
+/// The largest number of bytes in a section whose text is fixed by a component.
 const MAX_FIXED_BYTES: usize = 16 << 10;
 /// The largest number of bytes in a section that lists things.
 const MAX_LIST_BYTES: usize = 64 << 10;
@@ -30,11 +30,11 @@ pub enum SectionKind {
     Identity,
     /// The protocol by which an agent reports that its task is done; at most 16 KiB.
     CompletionProtocol,
-    /// The protocol by which the conversation is handed over to another agent; at most 16 KiB.
+    /// The protocol for handing the conversation over to another agent; at most 16 KiB.
     HandoffProtocol,
     /// The protocol by which the agent asks the author of its task; at most 16 KiB.
     InteractionProtocol,
-    /// The protocol by which the agent answers the questions of those whom it gave a task; at most 16 KiB.
+    /// The protocol for answering the questions of agents with a task from this one; at most 16 KiB.
     InteractiveDelegationProtocol,
     /// The protocol by which agents share notes; at most 16 KiB.
     NotesProtocol,

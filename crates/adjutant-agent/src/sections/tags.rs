@@ -1,4 +1,4 @@
-//! The tags of sections: how a text is put into them, and kept from getting out.
+//! The tags of sections: a text is inserted and cannot close them.
 
 use super::SectionKind;
 

@@ -211,7 +211,7 @@ impl DriveSetup<'_> {
         Some(Box::new(terms))
     }
 
-    /// Records a run that ends before it begins; nothing of its prompt joins the conversation.
+    /// Records a run that ends before it starts; its prompt does not join the conversation.
     pub(super) async fn never(&mut self, never: Never) -> Result<(), Error> {
         let (denied, outcome) = match never {
             Never::Denied { point, reason } => {

@@ -54,7 +54,7 @@ pub(super) struct DriveSetup<'s> {
     pub(super) untold: Vec<Warning>,
     /// The posts that came before.
     pub(super) mail: Mail,
-    /// The state that its middleware looks at and writes on, if there is any.
+    /// The state for its middleware, if there is any.
     pub(super) shared: Option<Arc<MiddlewareState>>,
     /// The error that keeps the run from being recorded.
     pub(super) error: Option<Error>,

@@ -163,7 +163,7 @@ impl DriveSetup<'_> {
         Ok(())
     }
 
-    /// The run of a drive that its middleware kept from beginning.
+    /// The run of a drive that its middleware prevented.
     async fn stand_in(&mut self, outcome: Option<Outcome>) -> Result<(), Error> {
         match outcome {
             Some(Outcome::Failed { failure }) => self.never(Never::Failed(failure)).await,
@@ -233,7 +233,7 @@ impl DriveSetup<'_> {
             .unwrap_or_else(|| RunResult::never(who, outcome))
     }
 
-    /// Shows the end of the drive, and gives the log back.
+    /// Emits the end of the drive, and returns the log.
     pub(super) async fn end(&mut self) -> Result<RunResult, Error> {
         if let Some(executor) = self.executor.as_mut().filter(|_| self.error.is_none()) {
             // A listener that receives the end may read the log.
@@ -284,7 +284,7 @@ impl DriveSetup<'_> {
 }
 
 impl Core {
-    /// Reports to the journal what the run waits for; if that fails, the run is checked once more.
+    /// Reports the pauses of the run to the journal; if that fails, the run is checked again.
     pub(super) async fn park(&self, start: &Start, writer: &SessionWriter) {
         let waits = self.run.waiting().parked(start.setup.world.now_ms());
         if let Err(error) = writer.parks(waits).await {
@@ -328,7 +328,7 @@ impl Core {
     }
 }
 
-/// The end of a drive: the one event that is no record and no delta.
+/// The end of a drive: the only event that is neither a record nor a delta.
 fn end_of(result: &RunResult) -> EventKind {
     let result = Arc::new(result.clone());
     match result.outcome {

@@ -18,7 +18,7 @@ impl Session {
         self
     }
 
-    /// Leaves the session as it was claimed.
+    /// Leaves the session as it was when it was claimed.
     pub(crate) fn give_back(&self, claim: Claim) {
         if matches!(claim, Claim::Soon(_)) {
             self.leave();

@@ -1,4 +1,5 @@
-//! The fold of a log: all that a session knows of it when it opens; begun from the fold that is kept beside it, if one is.
+//! The fold of a log: the state of a session when it opens; it starts from the fold stored next to the log, if there
+//! is one.
 
 use std::sync::Arc;
 
@@ -67,7 +68,7 @@ impl Fold {
         .await
     }
 
-    /// The fold that is kept beside the log, if it is of use.
+    /// The fold stored next to the log, if it is usable.
     async fn kept(session: &Session, who: &Arc<Identity>, most: Seq) -> Option<Self> {
         let id = session.id();
         let folded = match session.journal().folded(id).await {
@@ -96,7 +97,7 @@ impl Fold {
 
     /// Reads on after the fold.
     async fn go_on(mut self, session: &Session, who: &Identity) -> Result<Self, Error> {
-        // The newest record of the fold is read once more: the log must have it.
+        // The newest record of the fold is read again: the log must contain it.
         let mut records = session
             .journal()
             .read(session.id(), Seq(self.kept.0.saturating_sub(1)));
@@ -129,14 +130,14 @@ impl Fold {
 }
 
 impl Core {
-    /// Gives the newest record if enough was recorded since the fold that is kept.
+    /// Returns the newest record if enough was recorded since the stored fold.
     pub(super) async fn due(&self, log: &SessionWriter) -> Option<Seq> {
         let (head, every) = log.keeps().await?;
         let behind = head.0.saturating_sub(self.kept.0);
         (behind >= every.max(1) && behind.saturating_mul(4) >= head.0).then_some(head)
     }
 
-    /// Keeps a fold beside the log, up to its newest record. Nothing depends on it.
+    /// Stores a fold next to the log, up to its newest record. It is optional data.
     ///
     /// Cancel: nothing is lost.
     pub(super) async fn keep(&mut self, log: &SessionWriter, setup: &Setup, head: Seq) {

@@ -91,7 +91,7 @@ pub(super) async fn write(
         .unwrap_or(Err("it was given up"))
 }
 
-/// Writes the entries, and gives the length of each part.
+/// Writes the entries, and returns the length of each part.
 fn entries(history: &Transcript, into: &mut BytesMut) -> Result<Vec<usize>, &'static str> {
     let (mut lengths, mut began) = (Vec::new(), 0);
     for stored in history.iter() {
@@ -189,7 +189,7 @@ fn of_parts(parts: Vec<(Bytes, Digest)>) -> Result<Vec<Arc<Stored>>, &'static st
     Ok(entries)
 }
 
-/// Does some work on another thread if there is much of it; `None` if that was given up.
+/// Moves large work to another thread; `None` if it failed.
 fn aside<T: Send + 'static>(
     is_much: bool,
     work: impl FnOnce() -> T + Send + 'static,

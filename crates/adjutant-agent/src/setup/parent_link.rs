@@ -63,7 +63,7 @@ impl ParentLink {
         self.fenced.load(Ordering::Acquire)
     }
 
-    /// The agent was given up: nothing that it records counts any more.
+    /// The agent was abandoned: its later records do not count.
     pub(crate) fn fence(&self) {
         self.fenced.store(true, Ordering::Release);
     }

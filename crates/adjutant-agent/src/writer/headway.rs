@@ -12,13 +12,13 @@ use adjutant_llm::ThreadId;
 /// be quarantined: its call is recorded as lost, the next turn is opened, and its reply repeats the call.
 #[derive(Default)]
 pub(super) struct Headway {
-    /// The threads whose replies came since.
+    /// The threads that have replied since.
     replied: Vec<ThreadId>,
     is_made: bool,
 }
 
 impl Headway {
-    /// True with the records that bring it, and no more after them.
+    /// True with the records of the progress, and only once.
     pub(super) fn comes_with(&mut self, records: &[Arc<Stamped>]) -> bool {
         if self.is_made {
             return false;

@@ -29,7 +29,7 @@ impl AgentLog<'_> {
         }
     }
 
-    /// Walks the session's log once more, and compares each turn with the request that would be sent today.
+    /// Reads the session's log again, and compares each turn with the request that would be sent today.
     ///
     /// Up to record `until`, the session is in its state at that record; by default, the whole log is walked. No
     /// model is called and no tool is run; toolboxes are resolved for today's fingerprint.
@@ -52,7 +52,7 @@ impl AgentLog<'_> {
         })
     }
 
-    /// The records of the log; none if it was not made yet.
+    /// The records of the log; empty if it does not exist yet.
     async fn log_at_hand(self) -> Result<Vec<Arc<Stamped>>, Error> {
         let mut records = self
             .agent

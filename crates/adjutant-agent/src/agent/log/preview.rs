@@ -90,7 +90,7 @@ impl AgentLog<'_> {
         stage
             .announce(&mut plan)
             .map_err(|error| failed(error.to_string()))?;
-        // A run would fail; what there is can be looked at all the same.
+        // A run would fail; the preview is still useful.
         let _too_large = stage.fit(&mut plan, FloorMemo::read(&sight.memos)).await;
         let (_, tools) = prepare::offer(
             Vec::new(),

@@ -1,4 +1,4 @@
-//! The listeners of an agent's session, besides the one who drives it.
+//! The listeners of an agent's session, apart from its driver.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -13,7 +13,7 @@ use super::AgentLog;
 use crate::listener::{Attached, PastEvents, Subscription};
 
 impl AgentLog<'_> {
-    /// Subscribes to everything that happens in the session from now on, in all its runs.
+    /// Subscribes to all events of the session from now on, in all its runs.
     ///
     /// Runs do not wait for a subscription, and a slow one loses nothing: deltas of a block are joined, and
     /// overflowing events are read again from the log, without deltas, progress and warnings.
@@ -48,7 +48,7 @@ impl AgentLog<'_> {
     /// its owner. A run of another program, or of another agent here, is followed by reading its log every 200 ms:
     /// the text of its reply arrives only up to the last acknowledgement. A run without a driver is waited for.
     ///
-    /// To attach again, give the newest [`Seq`] that was read.
+    /// To attach again, pass the newest [`Seq`] that was read.
     pub fn attach(self, after: Seq) -> Attached {
         let session = &self.agent.session;
         let past = self.events_after(after);

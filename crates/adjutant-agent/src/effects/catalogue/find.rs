@@ -28,7 +28,7 @@ const BEST: usize = 5;
 const MAX_NAMES: usize = 20;
 /// The largest number of words of a query that are looked for.
 const MAX_WORDS: usize = 16;
-/// The largest number of characters of a description that are looked at.
+/// The largest number of characters of a description that are searched.
 const MAX_SEARCHED: usize = 2_000;
 /// The maximum number of characters of a description or a name in the result.
 const MAX_ABOUT: usize = 200;

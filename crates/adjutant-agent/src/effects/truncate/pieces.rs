@@ -158,7 +158,7 @@ fn args(args: &str, cap: u64) -> Arc<str> {
     }
 }
 
-/// Beginning and end of a text, so that it has at most so many tokens.
+/// The beginning and the end of a text, within `cap` tokens.
 fn text(text: &str, cap: u64) -> String {
     if Estimate.count(text) <= cap {
         return text.to_owned();

@@ -37,7 +37,7 @@ impl Asking {
         (!edits.is_empty()).then_some(edits)
     }
 
-    /// The turn is prepared once more, without the refused media.
+    /// The turn is prepared again, without the refused media.
     pub(super) fn refused(mut self, error: &Error, edits: Vec<Edit>) -> Performed {
         self.retract(error);
         self.records.push(Record::Refused {

@@ -1,4 +1,5 @@
-//! Handling of a reply or a failure before it counts: hooks revise and mend, a request that is too large gives way.
+//! Handling of a reply or a failure before it counts: hooks can revise or replace it, and a request that is too large
+//! is reduced.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +21,7 @@ impl Asking {
         error.kind() == ErrorKind::Overflow && self.kinds.is_empty()
     }
 
-    /// The turn is prepared once more.
+    /// The turn is prepared again.
     pub(super) fn overflowed(mut self, error: &Error) -> Performed {
         self.retract(error);
         let overflow = error.details().overflow.unwrap_or_default();
@@ -115,7 +116,7 @@ impl Asking {
         }
     }
 
-    /// The reply that a hook puts in the place of a failed one; without one, the failure.
+    /// The reply of a hook that replaces a failed one; without one, the failure.
     pub(super) async fn mended(mut self, error: Error, stop: &Cancel) -> Performed {
         let act = ActivityId::Ask(self.turn);
         let reply = match self.pass(ModelError::new(error.clone(), None), stop).await {

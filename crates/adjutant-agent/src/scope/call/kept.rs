@@ -24,7 +24,7 @@ struct State {
 }
 
 impl RunScopes {
-    /// Keeps a scope until the run ends; none if it has ended.
+    /// Keeps a scope until the run ends; `None` if it has ended.
     pub(super) fn keep(
         &self,
         scope: impl FnOnce(Arc<Notify>) -> Arc<CallScope>,

@@ -1,5 +1,5 @@
-//! Suspension: a call is suspended for the pauses of its body and its children, once nothing of it can continue
-//! without answers.
+//! Suspension: a call is suspended for the pauses of its body and its children when none of them can continue without
+//! answers.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -45,7 +45,7 @@ impl Suspension {
         state.tell();
     }
 
-    /// Takes the pauses that the call waits for, if only the outside can continue it.
+    /// Takes the pauses of the call, if only external input can continue it.
     pub(super) fn take(&self) -> Option<Vec<Arc<Pause>>> {
         let mut state = self.state();
         state.is_ready().then(|| std::mem::take(&mut state.pauses))

@@ -304,7 +304,7 @@ async fn finish(core: &Arc<ChildCore>, ordinal: usize, result: RunResult) -> Chi
     of_result(result)
 }
 
-/// The log gave up under a run.
+/// The log failed during a run.
 async fn failed(core: &Arc<ChildCore>, error: Error) -> ToolError {
     let outcome = Outcome::Failed {
         failure: Failure::Log {
