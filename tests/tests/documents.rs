@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Document, and the folder that its links start from.
-const DOCUMENTS: [(&str, &str); 27] = [
+const DOCUMENTS: [(&str, &str); 28] = [
     ("README.md", ""),
     ("ARCHITECTURE.md", ""),
     ("CHANGELOG.md", ""),
@@ -21,6 +21,7 @@ const DOCUMENTS: [(&str, &str); 27] = [
     ("docs/mcp.md", "docs"),
     ("docs/memory.md", "docs"),
     ("docs/orchestration.md", "docs"),
+    ("docs/protocols.md", "docs"),
     ("docs/providers.md", "docs"),
     ("docs/models.md", "docs"),
     ("docs/scale.md", "docs"),
