@@ -381,12 +381,13 @@ impl<W: Driven> Driver<W> {
             body,
             mut warnings,
             prefix,
+            renamed,
         } = self.wire.encode(&request);
         warnings.extend_from_slice(&self.remedies);
         self.prefix = prefix;
         self.decoder = Some(Joined::new(
             self.wire.decoder(CallIdSeed::of(&request)),
-            [Arc::clone(&request.tools), Arc::clone(&request.added)],
+            renamed,
         ));
         self.start = Some(Start {
             attempt: request.attempt,

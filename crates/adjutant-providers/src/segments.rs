@@ -22,6 +22,8 @@ use crate::{
     escape::TextFormatter,
     fnv::Fnv,
     media::KeptMedia,
+    strict::has_renamed_keys,
+    tool_names::is_renamed,
 };
 
 /// A segment is sealed when it has at least this many bytes: few enough pieces, and little to copy.
@@ -98,6 +100,8 @@ pub(crate) struct Prepared {
     pub(crate) warnings: Vec<Warning>,
     /// The digests that the thinking of the reply is bound to, if the model binds it.
     pub(crate) prefix: Option<Prefix>,
+    /// The tools that are declared with other names or property keys.
+    pub(crate) renamed: Arc<[ToolDecl]>,
 }
 
 /// The sender of a message.
@@ -222,6 +226,7 @@ pub(crate) struct Head {
     digest: Option<Fnv>,
     checks_thinking: bool,
     warnings: Vec<Warning>,
+    renamed: Arc<[ToolDecl]>,
     system: Arc<str>,
     tools: Arc<[ToolDecl]>,
     added: Arc<[ToolDecl]>,
@@ -385,6 +390,7 @@ impl EncodedTranscript {
             body: Segmented::new(head.bytes.clone(), sealed, self.lend(), skip, marks),
             warnings,
             prefix: prefix.map(|(head, messages)| Prefix { head, messages }),
+            renamed: Arc::clone(&head.renamed),
         }
     }
 
@@ -494,12 +500,15 @@ impl Head {
         let (mut bytes, mut warnings) = (Vec::new(), Vec::new());
         let declared = within_limit(info, request, &mut warnings);
         let messages = wire.head(&declared, &mut bytes, &mut warnings);
+        let tools = request.tools.iter().chain(&*request.added);
+        let renamed = tools.filter(|tool| is_renamed(tool) || has_renamed_keys(tool));
         Self {
             bytes: bytes.into(),
             messages,
             digest: info.thinking_binding.then(|| Prefix::head(request)),
             checks_thinking: wire.checks_thinking(request),
             warnings,
+            renamed: renamed.cloned().collect(),
             system: Arc::clone(&request.system),
             tools: Arc::clone(&request.tools),
             added: Arc::clone(&request.added),

@@ -35,9 +35,13 @@ pub fn wire_name(name: &str) -> Cow<'_, str> {
 
 /// Returns the name of the tool that was declared under this name, or `None` if it was declared under its own.
 pub(crate) fn original<'a>(name: &str, tools: &'a [ToolDecl]) -> Option<&'a ToolName> {
-    let is_it =
-        |tool: &&ToolDecl| !is_valid(tool.name.as_str()) && wire_name(tool.name.as_str()) == name;
+    let is_it = |tool: &&ToolDecl| is_renamed(tool) && wire_name(tool.name.as_str()) == name;
     tools.iter().find(is_it).map(|tool| &tool.name)
+}
+
+/// True if a tool is declared under another name.
+pub(crate) fn is_renamed(tool: &ToolDecl) -> bool {
+    !is_valid(tool.name.as_str())
 }
 
 fn is_valid(name: &str) -> bool {

@@ -18,13 +18,19 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Joined<D> {
     decoder: D,
-    /// The tools of the request, and the tools that messages added.
-    tools: [Arc<[ToolDecl]>; 2],
+    held: Option<Box<Held>>,
+    /// `None` if all tools are declared with their own names and keys.
+    renamed: Option<Box<Renamed>>,
+}
+
+/// The tools that are declared with other names or property keys, and their calls.
+#[derive(Debug)]
+struct Renamed {
+    tools: Arc<[ToolDecl]>,
     /// The open calls of tools with renamed keys. Their arguments are one delta, when they are complete.
-    renamed: Vec<u32>,
+    open: Vec<u32>,
     /// True if a call got a name or keys back.
     is_restored: bool,
-    held: Option<Box<Held>>,
 }
 
 /// A frame with strings that end in a high half; the next frame decides what becomes of them.
@@ -37,13 +43,45 @@ struct Held {
 }
 
 impl<D: Decode> Joined<D> {
-    pub(crate) fn new(decoder: D, tools: [Arc<[ToolDecl]>; 2]) -> Self {
+    pub(crate) fn new(decoder: D, renamed: Arc<[ToolDecl]>) -> Self {
+        let has_renamed = !renamed.is_empty();
+        let renamed = has_renamed.then(|| {
+            Box::new(Renamed {
+                tools: renamed,
+                open: Vec::new(),
+                is_restored: false,
+            })
+        });
         Self {
             decoder,
-            tools,
-            renamed: Vec::new(),
-            is_restored: false,
             held: None,
+            renamed,
+        }
+    }
+
+    /// Decodes a frame after one that is held, or with calls that get names or keys back.
+    #[cold]
+    fn decode_with_changes(
+        &mut self,
+        frame: Frame<'_>,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<Flow, Error> {
+        let before = out.len();
+        let decoded = match self.held.take() {
+            Some(held) => self.join(held, frame, out),
+            None => match self.decoder.frame(frame, out) {
+                Err(error) => self.repair(frame, error, out),
+                decoded => decoded,
+            },
+        };
+        self.restore(out, before);
+        decoded
+    }
+
+    /// Restores the names and keys of calls in the chunks that came since `out` had this length.
+    fn restore(&mut self, out: &mut VecDeque<Chunk>, before: usize) {
+        if let Some(renamed) = &mut self.renamed {
+            renamed.restore(out, before);
         }
     }
 
@@ -56,7 +94,7 @@ impl<D: Decode> Joined<D> {
         out: &mut VecDeque<Chunk>,
     ) -> Result<Flow, Error> {
         let (event, mut halves) = (frame.event, lone(frame.data));
-        if halves.is_empty() {
+        if halves.is_empty() || error.kind() != ErrorKind::Protocol {
             return Err(error);
         }
         // A frame that ends the answer is not held: nothing may follow it.
@@ -117,21 +155,30 @@ impl<D: Decode> Joined<D> {
         )
     }
 
+    /// Decodes the frame that is held, if there is one: nothing follows it.
+    fn release(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        if let Some(held) = self.held.take() {
+            let data = mended(&held.data).unwrap_or(held.data);
+            let event = &held.event;
+            self.decoder.frame(Frame { event, data: &data }, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Renamed {
     /// Returns a call with the name and the keys of its tool, or `None` if it has them.
     fn restored(&self, block: &Block) -> Option<Arc<Block>> {
         let Block::Call(call) = block else {
             return None;
         };
-        let mut tools = self.tools.iter();
-        let name = tools.find_map(|tools| tool_names::original(call.name.as_str(), tools));
+        let name = tool_names::original(call.name.as_str(), &self.tools);
         let mut restored = name.map(|name| Call {
             name: name.clone(),
             ..call.clone()
         });
-        let mut tools = self.tools.iter();
         let call = restored.as_ref().unwrap_or(call);
-        let args = tools.find_map(|tools| restore_keys(call, tools));
-        if let Some(args) = args {
+        if let Some(args) = restore_keys(call, &self.tools) {
             let mut call = call.clone();
             set_args(&mut call, args);
             restored = Some(call);
@@ -142,21 +189,19 @@ impl<D: Decode> Joined<D> {
     /// Restores the names and keys of calls in the chunks that came since `out` had this length.
     fn restore(&mut self, out: &mut VecDeque<Chunk>, before: usize) {
         let before = before.min(out.len());
-        let mut has_renamed = !self.renamed.is_empty();
+        let mut has_renamed = !self.open.is_empty();
         for chunk in out.range_mut(before..) {
             match chunk {
                 Chunk::Open {
                     block,
                     kind: BlockKind::Call { name, .. },
                 } => {
-                    let mut tools = self.tools.iter();
-                    let original =
-                        tools.find_map(|tools| tool_names::original(name.as_str(), tools));
-                    if let Some(original) = original {
+                    if let Some(original) = tool_names::original(name.as_str(), &self.tools) {
                         *name = original.clone();
                     }
-                    if self.tools.iter().any(|tools| has_renamed_keys(name, tools)) {
-                        self.renamed.push(*block);
+                    let mut tools = self.tools.iter();
+                    if tools.any(|tool| tool.name == *name && has_renamed_keys(tool)) {
+                        self.open.push(*block);
                         has_renamed = true;
                     }
                 }
@@ -179,9 +224,9 @@ impl<D: Decode> Joined<D> {
     fn merge_deltas(&mut self, out: &mut VecDeque<Chunk>, before: usize) {
         for chunk in out.split_off(before) {
             match &chunk {
-                Chunk::Delta { block, .. } if self.renamed.contains(block) => continue,
-                Chunk::Close { block, content } if self.renamed.contains(block) => {
-                    self.renamed.retain(|it| it != block);
+                Chunk::Delta { block, .. } if self.open.contains(block) => continue,
+                Chunk::Close { block, content } if self.open.contains(block) => {
+                    self.open.retain(|it| it != block);
                     if let Block::Call(call) = &**content
                         && !call.args.is_empty()
                     {
@@ -196,30 +241,18 @@ impl<D: Decode> Joined<D> {
             out.push_back(chunk);
         }
     }
-
-    /// Decodes the frame that is held, if there is one: nothing follows it.
-    fn release(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
-        if let Some(held) = self.held.take() {
-            let data = mended(&held.data).unwrap_or(held.data);
-            let event = &held.event;
-            self.decoder.frame(Frame { event, data: &data }, out)?;
-        }
-        Ok(())
-    }
 }
 
 impl<D: Decode> Decode for Joined<D> {
+    #[inline]
     fn frame(&mut self, frame: Frame<'_>, out: &mut VecDeque<Chunk>) -> Result<Flow, Error> {
-        let before = out.len();
-        let decoded = match self.held.take() {
-            Some(held) => self.join(held, frame, out),
-            None => match self.decoder.frame(frame, out) {
-                Err(error) if error.kind() == ErrorKind::Protocol => self.repair(frame, error, out),
-                decoded => decoded,
-            },
-        };
-        self.restore(out, before);
-        decoded
+        if self.held.is_some() || self.renamed.is_some() {
+            return self.decode_with_changes(frame, out);
+        }
+        match self.decoder.frame(frame, out) {
+            Err(error) => self.repair(frame, error, out),
+            decoded => decoded,
+        }
     }
 
     fn document(&mut self, json: &str, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
@@ -248,10 +281,11 @@ impl<D: Decode> Decode for Joined<D> {
         let before = out.len();
         let mut reply = self.decoder.end(out)?;
         self.restore(out, before);
-        let blocks = reply.blocks.iter_mut().filter(|_| self.is_restored);
-        for block in blocks {
-            if let Some(restored) = self.restored(block) {
-                *block = restored;
+        if let Some(renamed) = self.renamed.as_ref().filter(|it| it.is_restored) {
+            for block in &mut reply.blocks {
+                if let Some(restored) = renamed.restored(block) {
+                    *block = restored;
+                }
             }
         }
         Ok(reply)

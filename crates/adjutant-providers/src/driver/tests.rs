@@ -234,6 +234,7 @@ impl Driven for Plain {
             body: Segmented::new(head, Arc::default(), "{}".into(), 0, marks),
             warnings: Vec::new(),
             prefix: None,
+            renamed: Arc::default(),
         }
     }
 

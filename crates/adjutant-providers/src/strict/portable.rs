@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
-use adjutant_llm::{Call, ToolDecl, ToolName};
+use adjutant_llm::{Call, ToolDecl};
 use serde_json::{Map, Value, json};
 
 use super::MAX_DEPTH;
@@ -54,16 +54,15 @@ pub(super) fn portable<'a>(schema: &'a Value, original: &Value) -> Cow<'a, Value
     }
 }
 
-/// True if one of the tools has this name and property keys that vendors refuse.
-pub(crate) fn has_renamed_keys(name: &ToolName, tools: &[ToolDecl]) -> bool {
-    let tool = tools.iter().find(|tool| tool.name == *name);
-    tool.is_some_and(|tool| has_bad_key(&tool.schema, 0))
+/// True if a tool has property keys that vendors refuse.
+pub(crate) fn has_renamed_keys(tool: &ToolDecl) -> bool {
+    has_bad_key(&tool.schema, 0)
 }
 
 /// Returns the arguments of a call with the property keys of its tool. `None` if the tool was declared with its own keys.
 pub(crate) fn restore_keys(call: &Call, tools: &[ToolDecl]) -> Option<Arc<str>> {
     let tool = tools.iter().find(|tool| tool.name == call.name)?;
-    if !has_bad_key(&tool.schema, 0) {
+    if !has_renamed_keys(tool) {
         return None;
     }
     let mut args = serde_json::from_str::<Value>(&call.args).ok()?;

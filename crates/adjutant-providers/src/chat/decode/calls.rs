@@ -107,15 +107,14 @@ impl Decoder {
             _ => {}
         }
         open.has_args |= function.arguments.is_some();
-        if let Some(text) = function.arguments.filter(|text| !text.is_empty()) {
-            if open.args.push(&text)
-                && let Some((block, _)) = &open.named
-            {
-                out.push_back(Chunk::Delta {
-                    block: *block,
-                    text: text.into_owned(),
-                });
-            }
+        if let Some(text) = function.arguments.filter(|text| !text.is_empty())
+            && open.args.push(&text)
+            && let Some((block, _)) = &open.named
+        {
+            out.push_back(Chunk::Delta {
+                block: *block,
+                text: text.into_owned(),
+            });
         }
         Ok(())
     }
