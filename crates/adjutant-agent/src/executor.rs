@@ -132,6 +132,18 @@ struct Performed {
 }
 
 impl LocalExecutor {
+    /// Admits the media of records, and puts the ends of kept children before the end of the run.
+    #[cold]
+    async fn complete(&mut self, records: &mut Vec<Record>) {
+        media::admit(records).await;
+        let ends = |record: &Record| matches!(record, Record::Ended { .. });
+        if let Some(at) = records.iter().position(ends) {
+            records.splice(at..at, self.kept_ends().await);
+        }
+    }
+}
+
+impl LocalExecutor {
     pub(crate) fn observed(
         setup: Arc<Setup>,
         writer: SessionWriter,
@@ -549,14 +561,10 @@ impl Executor for LocalExecutor {
 
     async fn commit(&mut self, records: &mut Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
         self.add_orphans(records);
-        if records.iter().any(media::may_hold) {
-            Box::pin(media::admit(records)).await;
-        }
-        if let Some(at) = records
-            .iter()
-            .position(|record| matches!(record, Record::Ended { .. }))
-        {
-            records.splice(at..at, self.kept_ends().await);
+        let is_special =
+            |record: &Record| matches!(record, Record::Ended { .. }) || media::may_hold(record);
+        if records.iter().any(is_special) {
+            Box::pin(self.complete(records)).await;
         }
         let lasting = records.iter().any(|record| self.must_last(record));
         if lasting {

@@ -13,4 +13,4 @@ mod visit;
 
 pub use admit::{MAX_EDGE, MAX_IMAGE_BYTES, Unfit, admit, check};
 pub use size::dimensions;
-pub use visit::{is_held, map_media, media_of};
+pub use visit::{has_media, is_held, map_media, media_of};

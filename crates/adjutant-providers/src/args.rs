@@ -52,7 +52,7 @@ impl PartialArgs {
     /// Source: elizaOS/eliza 16973, 2026-07, and NousResearch/hermes-agent 35718, 2026-05.
     pub(crate) fn whole(&self) -> &str {
         let last = &self.text[self.last..];
-        if self.last > 0 && is_object(last) && !is_object(&self.text) {
+        if self.last > 0 && last.contains('{') && is_object(last) && !is_object(&self.text) {
             return last;
         }
         &self.text

@@ -16,9 +16,14 @@ pub(crate) enum WireId<'a> {
     Ours(CallId),
 }
 
-/// The calls in the messages so far by the hashes of their vendors' ids.
+/// The calls in the messages so far that have ids of vendors.
 #[derive(Debug, Default)]
-pub(crate) struct TheirIds(BTreeMap<Fnv, CallId>);
+pub(crate) struct TheirIds {
+    /// The calls by the hashes of these ids.
+    owners: BTreeMap<Fnv, CallId>,
+    /// The last call, and true if its id can go back. The result of a single call follows it.
+    last: Option<(CallId, bool)>,
+}
 
 impl TheirIds {
     /// The vendor's own id of a call, if it can be sent back: the wire accepts it, and no earlier call has it.
@@ -29,16 +34,26 @@ impl TheirIds {
         call: &'a Call,
         is_taken_back: impl Fn(&str) -> bool,
     ) -> Option<&'a str> {
-        let id = call.wire_id.as_ref()?;
+        let id = call.wire_id.as_deref()?;
+        if let Some((last, goes_back)) = self.last
+            && last == call.id
+        {
+            return goes_back.then_some(id);
+        }
+        let goes_back = self.add(call.id, id, is_taken_back);
+        self.last = Some((call.id, goes_back));
+        goes_back.then_some(id)
+    }
+
+    fn add(&mut self, call: CallId, id: &str, is_taken_back: impl Fn(&str) -> bool) -> bool {
         // An id in our own form may belong to another call.
         let is_ours =
             matches!(id.as_bytes(), [b'c', b'0'..=b'9', ..]) && id.parse::<CallId>().is_ok();
         if is_ours || !is_taken_back(id) {
-            return None;
+            return false;
         }
         // Two ids with one hash count as one: then the later call has our id.
-        let owner = *self.0.entry(Fnv::new().with(&**id)).or_insert(call.id);
-        (owner == call.id).then_some(&**id)
+        *self.owners.entry(Fnv::new().with(id)).or_insert(call) == call
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_llm::{
     Content, Entry, Inputs, MediaLimits, ModelInfo, Source, Stored, Warning,
-    media::{dimensions, map_media, media_of},
+    media::{dimensions, has_media, map_media, media_of},
 };
 
 use crate::pieces::changed;
@@ -116,7 +116,7 @@ impl KeptMedia {
         info: &ModelInfo,
     ) -> bool {
         let known = self.media.len();
-        for stored in entries {
+        for stored in entries.filter(|stored| has_media(&stored.entry)) {
             let media = media_of(&stored.entry);
             self.media
                 .extend(media.map(|content| Medium::new(content, info.inputs)));

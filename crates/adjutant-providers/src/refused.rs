@@ -1,7 +1,8 @@
 //! Refusals of media: whether a provider refused a request because of an image, a document or a recording, and which. Pure.
 
 use adjutant_llm::{
-    Content, Error, ErrorKind, MediaPlace, RefusedMedia, Request, Source, media::media_of,
+    Content, Error, ErrorKind, MediaPlace, RefusedMedia, Request, Source,
+    media::{has_media, media_of},
 };
 use serde_json::Value;
 
@@ -42,12 +43,7 @@ pub(crate) fn mark(error: Error, request: &Request, body: impl FnOnce() -> Vec<u
         ErrorKind::Config => error.details().status == Some(404),
         _ => false,
     };
-    if !may_refuse
-        || !request
-            .entries
-            .iter()
-            .any(|it| media_of(&it.entry).next().is_some())
-    {
+    if !may_refuse || !request.entries.iter().any(|it| has_media(&it.entry)) {
         return error;
     }
     let text = format!(

@@ -123,7 +123,7 @@ fn visit_result(result: &mut Arc<CallResult>, each: &mut dyn FnMut(&mut Content)
 }
 
 fn visit_entry(entry: &mut Entry, each: &mut dyn FnMut(&mut Content)) {
-    if media::media_of(entry).next().is_none() {
+    if !media::has_media(entry) {
         return;
     }
     if let Entry::User(message) = entry {

@@ -9,6 +9,18 @@ pub fn is_held(content: &Content) -> bool {
     !matches!(content, Content::Text { .. })
 }
 
+/// True if an entry holds media.
+pub fn has_media(entry: &Entry) -> bool {
+    match entry {
+        Entry::User(message) => message.content.iter().any(is_held),
+        Entry::Turn(turn) => {
+            let mut results = turn.results().iter();
+            results.any(|result| result.content.iter().any(is_held))
+        }
+        Entry::Summary(_) | Entry::Custom(_) => false,
+    }
+}
+
 /// Returns the media of an entry, in order: of a message, or of the results of a turn.
 pub fn media_of(entry: &Entry) -> impl Iterator<Item = &Content> {
     let (message, results) = match entry {

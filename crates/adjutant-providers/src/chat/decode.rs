@@ -116,6 +116,17 @@ impl Decoder {
         }
     }
 
+    fn choices(
+        &mut self,
+        choices: &mut Few<Choice<'_>>,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<Flow, Error> {
+        for choice in choices.iter_mut() {
+            self.choice(choice, out)?;
+        }
+        Ok(Flow::More)
+    }
+
     fn choice(&mut self, choice: &mut Choice<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         if choice.index.0.unwrap_or(0) != 0 {
             return Ok(());
@@ -138,8 +149,9 @@ impl Decoder {
             .take()
             .filter(|reason| !reason.is_empty())
         {
-            let native = choice.native_finish_reason.0.take().unwrap_or_default();
-            if classify::is_failed_generation(&reason) || classify::is_failed_generation(&native) {
+            let native = choice.native_finish_reason.map_or("", RawValue::get);
+            let native = native.trim_matches('"');
+            if classify::is_failed_generation(&reason) || classify::is_failed_generation(native) {
                 let text = format!("{} broke off ({reason} {native})", self.info.id);
                 return Err(Error::new(ErrorKind::Generation, text));
             }
@@ -158,8 +170,8 @@ impl Decoder {
 
     fn delta<'a>(&mut self, delta: &mut Delta<'a>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         let pieces = match delta.reasoning_details {
-            None => None,
-            details => Some(self.detail(details)?),
+            None => Vec::new(),
+            details => self.detail(details)?,
         };
         let said = |text: &mut Loose<'a>| text.0.take().filter(|it| !it.is_empty());
         // Some servers send the same text in two fields.
@@ -169,8 +181,8 @@ impl Decoder {
             self.say(Kind::Thinking, Some("reasoning"), text, out)?;
         } else if let Some(text) = said(&mut delta.reasoning_text) {
             self.say(Kind::Thinking, Some("reasoning_text"), text, out)?;
-        } else {
-            for text in pieces.into_iter().flatten() {
+        } else if !pieces.is_empty() {
+            for text in pieces {
                 self.say(Kind::Thinking, Some("reasoning"), Cow::Owned(text), out)?;
             }
         }
@@ -434,24 +446,23 @@ impl Decode for Decoder {
         if frame.event == "error" {
             return Err(self.refusal(data));
         }
+        let mut choices = Few::default();
+        if self.around.read(data, &mut choices) {
+            return self.choices(&mut choices, out);
+        }
         let mut completion = Completion {
             knows_id: self.wire_id.is_some(),
             ..Completion::default()
         };
-        if !self.around.read(data, &mut completion.choices) {
-            completion.choices = Few::default();
-            fill(data, &mut completion).map_err(|_| unreadable(data))?;
-            self.around.learn(data, &completion);
-        }
+        fill(data, &mut completion).map_err(|_| unreadable(data))?;
+        self.around.learn(data, &completion);
         if completion.error.is_some_and(|error| error.get() != "null") {
             return Err(self.refusal(data));
         }
         if let (None, Loose(Some(id))) = (&self.wire_id, &completion.id) {
             self.wire_id = Some((&**id).into());
         }
-        for choice in completion.choices.iter_mut() {
-            self.choice(choice, out)?;
-        }
+        self.choices(&mut completion.choices, out)?;
         if completion.citations.is_some() || completion.search_results.is_some() {
             self.notes
                 .source(completion.citations, completion.search_results);

@@ -232,7 +232,7 @@ pub(super) struct Choice<'a> {
     pub(super) message: Option<&'a RawValue>,
     pub(super) finish_reason: Loose<'a>,
     /// The reason of the provider behind a router. Source: "API reference", openrouter.ai/docs, 2026-11.
-    pub(super) native_finish_reason: Loose<'a>,
+    pub(super) native_finish_reason: Option<&'a RawValue>,
     /// Some servers put it here.
     pub(super) usage: Option<&'a RawValue>,
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use adjutant_core::{ActivityId, Record};
 use adjutant_llm::{
     Content, Edit, Entry, EntryId, Error, RefusedMedia, Stored,
-    media::{map_media, media_of},
+    media::{has_media, map_media},
 };
 
 use super::Asking;
@@ -65,8 +65,8 @@ fn replace(asked: &[&Arc<Stored>], refused: &RefusedMedia, is_last: bool, text: 
     let edit = |stored: &Arc<Stored>, all: bool| {
         let is_replaced = |number| all || named.contains(&(stored.id, number));
         let replaced = |number, _: &Content| is_replaced(number).then(|| Content::text(text));
-        media_of(&stored.entry).next()?;
-        let with = map_media(&stored.entry, replaced)?;
+        let entry = Some(&stored.entry).filter(|entry| has_media(entry))?;
+        let with = map_media(entry, replaced)?;
         Some(Edit::Replace {
             at: stored.id,
             with,
