@@ -59,7 +59,7 @@ impl<D: Decode> Joined<D> {
         }
     }
 
-    /// Decodes a frame after one that is held, or with calls that get names or keys back.
+    /// Decodes a frame that follows a held frame, or with calls whose names or keys are restored.
     #[cold]
     fn decode_with_changes(
         &mut self,
