@@ -67,7 +67,7 @@ pub struct HookContext {
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a hook of `{P}`",
-    note = "a hook is an async function of a `HookContext` and a point that gives a `Verdict` of that point"
+    note = "a hook is an async function of a `HookContext` and a point that returns a `Verdict` of that point"
 )]
 pub trait Hook<P: Point>: Send + Sync {
     /// Decides about the point.

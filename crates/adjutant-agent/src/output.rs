@@ -148,12 +148,14 @@ impl Goal {
         let Some(wish) = wish else {
             return (
                 None,
-                known.map(|_| "the run was begun without a wanted answer, and goes on without one"),
+                known.map(
+                    |_| "the run was started without a requested answer, and continues without one",
+                ),
             );
         };
         let unchecked = wish.is_checked && known.is_none_or(|known| known.check.is_none());
         let warning = unchecked.then_some(
-            "who checked answers when the run was begun is not here: the schema decides",
+            "the validator of the run is not available here: only the schema is checked",
         );
         if known.is_some_and(|known| {
             known.shape.given() == wish.format && known.shape.repairs == wish.repairs
@@ -164,7 +166,7 @@ impl Goal {
             return (
                 None,
                 Some(
-                    "the wanted answer of the log cannot be asked for, and the run goes on without it",
+                    "the requested answer in the log is invalid, and the run continues without it",
                 ),
             );
         };

@@ -85,7 +85,7 @@ pub trait Spawn: Send + Sync {
     ) -> Result<Child, ToolError> {
         let _ = (agent, heard);
         Err(ToolError::failed(format!(
-            "no agent is opened again here: {thread}"
+            "no agent can be reopened here: {thread}"
         )))
     }
 }

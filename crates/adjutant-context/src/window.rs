@@ -85,7 +85,7 @@ impl SlidingWindow {
             text
         };
         match cut.gain(&text) {
-            0 => Err("the summary is no shorter than what it stands for".into()),
+            0 => Err("the summary is not shorter than the text that it replaces".into()),
             gain => Ok((cut.into_fold(text), gain)),
         }
     }

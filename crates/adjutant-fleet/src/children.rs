@@ -50,7 +50,7 @@ impl FleetPlacement {
 impl Placement for FleetPlacement {
     async fn begin(&self, order: ChildOrder) -> Result<ChildLink, ToolError> {
         let failed = |error| {
-            ToolError::failed("the agent could not be begun on another worker").with_source(error)
+            ToolError::failed("the agent could not be started on another worker").with_source(error)
         };
         let link = patiently(|| begin(&*self.journal, &order))
             .await
@@ -107,7 +107,7 @@ async fn begin(
                 .describe(&order.session, SessionMeta::from(&order.role))
                 .await?;
             let unfit = |error| {
-                JournalError::new(JournalErrorKind::Invalid, "an order is no JSON")
+                JournalError::new(JournalErrorKind::Invalid, "an order is not JSON")
                     .with_source(error)
             };
             let data = serde_json::to_value(order).map_err(unfit)?;

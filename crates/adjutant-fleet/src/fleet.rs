@@ -130,7 +130,7 @@ impl Fleet {
                     is_suspect || is_full
                 }
                 Err(error) if error.is_retryable() => {
-                    tracing::warn!(%error, "due sessions cannot be asked for");
+                    tracing::warn!(%error, "due sessions cannot be queried");
                     wait(&stop, sleep(pause)).await;
                     pause = (pause * 2).min(PAUSES.1);
                     true

@@ -51,7 +51,7 @@ pub(crate) async fn answer(
             )
             .await
         }
-        _ => Err(plan.fault("it asks for something that is not known here")),
+        _ => Err(plan.fault("it sends an unknown request")),
     }
 }
 
@@ -82,7 +82,7 @@ fn ask(
             ..
         } => {
             let mut schema = serde_json::to_value(requested_schema).map_err(|error| {
-                plan.fault("it asks with a form that is none")
+                plan.fault("it asks with an invalid form")
                     .with_source(error)
             })?;
             let fields = schema["properties"].as_object().into_iter().flatten();
@@ -121,7 +121,7 @@ fn ask(
                 None,
             ))
         }
-        _ => Err(plan.fault("it asks in a way that is not known here")),
+        _ => Err(plan.fault("it asks in an unknown way")),
     }
 }
 

@@ -111,7 +111,7 @@ pub(crate) async fn discover(
         Err(Error::new(ErrorKind::Unauthorised, message))
     };
     if !found.source.is_discovered() {
-        return refused("it does not say who issues its tokens");
+        return refused("it names no token issuer");
     }
     let methods = found
         .metadata
@@ -120,7 +120,7 @@ pub(crate) async fn discover(
         .unwrap_or_default();
     if !methods.iter().any(|method| method == "S256") {
         return refused(
-            "who issues its tokens does not say that PKCE (S256) is checked: a stolen code would be good",
+            "its token issuer does not declare PKCE (S256), so a stolen code could be used",
         );
     }
     manager.set_metadata(found.metadata.clone());

@@ -145,7 +145,7 @@ impl McpServer {
             }
             ServerResult::InputRequiredResult(_) => Err(self.shared.plan.error(
                 ErrorKind::Protocol,
-                "needs an answer before it gives this prompt",
+                "needs an answer before it returns this prompt",
             )),
             _ => Err(self.odd("prompts/get")),
         }

@@ -10,7 +10,7 @@ use reqwest::{Client, ClientBuilder, Url};
 
 use crate::error::{Error, ErrorKind};
 
-const PRIVATE: &str = "say that the server is in a private network, if it is";
+const PRIVATE: &str = "set that the server is in a private network, if it is";
 
 /// The address of a server.
 ///
@@ -82,7 +82,7 @@ impl Reach {
                 Err(format!("{shown} is not asked: it is no https").into())
             }
             Self::Public if literal.is_some_and(|address| !is_public(address)) => Err(format!(
-                "{shown} is not asked: its address is not public; hint: {PRIVATE}"
+                "{shown} is not called: its address is not public; hint: {PRIVATE}"
             )
             .into()),
             Self::Public => Ok(()),
@@ -107,7 +107,12 @@ pub(crate) fn client(
     server: &Url,
     with: impl FnOnce(ClientBuilder) -> ClientBuilder,
 ) -> Result<Client, Error> {
-    let unbuilt = || Error::new(ErrorKind::Unavailable, "there is no HTTP client");
+    let unbuilt = || {
+        Error::new(
+            ErrorKind::Unavailable,
+            "the HTTP client could not be created",
+        )
+    };
     let builder = builder().map_err(|cause| unbuilt().with_source(cause))?;
     with(direct(builder, server))
         .build()

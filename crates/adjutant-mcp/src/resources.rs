@@ -262,7 +262,7 @@ async fn read(
             ))
         }
         ServerResult::InputRequiredResult(_) => {
-            let text = "the server needs an answer before it gives this resource: that is asked for by its tools alone";
+            let text = "the server needs an answer before it returns this resource, which is supported only for its tools";
             Ok(CallResult {
                 status: adjutant_llm::Status::Failed,
                 ..CallResult::ok(text)

@@ -65,7 +65,7 @@ pub(crate) async fn ask(
     params: Value,
     plan: &Plan,
 ) -> Result<Value, ToolError> {
-    let read = |_| plan.fault("it asks the model in a way that is not known here");
+    let read = |_| plan.fault("it sends an unsupported model request");
     let params: Asked = serde_json::from_value(params).map_err(read)?;
     let sampler = cx.get::<dyn Sampler>();
     let sampler = sampler
@@ -119,7 +119,7 @@ fn request(params: &Asked) -> Result<Request, &'static str> {
         return Err("it asks for the answer of a model with tools, which it was not told of");
     }
     if params.messages.len() > MAX_MESSAGES {
-        return Err("it asks the model with more than 64 messages");
+        return Err("its model request has more than 64 messages");
     }
     let mut request = Request::new()
         .system(params.system_prompt.clone().unwrap_or_default())
@@ -151,7 +151,7 @@ fn request(params: &Asked) -> Result<Request, &'static str> {
                 let open = Turn::open(Arc::new(reply));
                 Entry::Turn(
                     open.close()
-                        .map_err(|_| "it asks the model about calls of tools")?,
+                        .map_err(|_| "its model request contains tool calls")?,
                 )
             }
         });

@@ -124,7 +124,7 @@ pub(crate) async fn start(
     let cwd = match &config.cwd {
         Some(cwd) => cwd.clone(),
         None => std::env::current_dir()
-            .map_err(|error| unavailable("there is no current folder", error))?,
+            .map_err(|error| unavailable("the current folder is not available", error))?,
     };
     let (pipes, handed) = oneshot::channel();
     let job = job(config, &cwd, pipes)

@@ -234,7 +234,7 @@ impl ToolCall<'_> {
             let answer = tokio::select! {
                 answer = self.ask(params, &connection) => answer,
                 () = self.cx.cancel.cancelled() => {
-                    return Err(ToolError::new(ToolErrorKind::Cancelled, "the call was stopped, and the server was told so"));
+                    return Err(ToolError::new(ToolErrorKind::Cancelled, "the call was stopped, and the server was notified"));
                 }
             };
             self.read(answer, &connection)
@@ -456,7 +456,7 @@ impl ToolCall<'_> {
         {
             Ok(_) | Err(ServiceError::McpError(_)) => Ok(()),
             Err(error) => Err(self.failed(&format!(
-                "it was not told the answers: {}",
+                "the answers could not be sent: {}",
                 short(&chain(&error))
             ))),
         }
@@ -472,7 +472,7 @@ impl ToolCall<'_> {
         };
         let how = match timeout(CANCEL, tell).await {
             Ok(Some(_)) => "the task was stopped",
-            _ => "the server could not be told to stop the task",
+            _ => "the task could not be cancelled on the server",
         };
         ToolError::new(ToolErrorKind::Cancelled, how)
     }
@@ -519,7 +519,10 @@ impl ToolCall<'_> {
             ServiceError::Timeout { timeout } => format!("it said nothing for {timeout:?}"),
             ServiceError::TransportClosed => connection.reason().to_owned(),
             ServiceError::TransportSend(error) => {
-                format!("it could not be asked: {}", short(&chain(&*error.error)))
+                format!(
+                    "the request could not be sent: {}",
+                    short(&chain(&*error.error))
+                )
             }
             error => short(&chain(error)).to_owned(),
         };

@@ -27,7 +27,7 @@ pub(crate) fn named<'a>(pauses: &'a [Arc<Pause>], name: &str) -> Result<&'a Paus
         .split_once(':')
         .and_then(|(digest, id)| Some((digest.parse::<Digest>().ok()?, id)));
     let (digest, id) =
-        parts.ok_or_else(|| Error::invalid("what is answered has no name that was given out"))?;
+        parts.ok_or_else(|| Error::invalid("the answered pause has an unknown name"))?;
     let pause = pauses.iter().find(|pause| &*pause.id.0 == id);
     let pause = pause.ok_or_else(|| Error::stale(format!("nothing waits under {id}")))?;
     pause

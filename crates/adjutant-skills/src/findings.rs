@@ -52,7 +52,7 @@ impl Findings {
         if self.list.len() < MAX_FINDINGS {
             self.list.push(Finding::new(severity, kind, place, message));
         } else if self.list.len() == MAX_FINDINGS {
-            let message = "there are more findings; they are not told";
+            let message = "there are more findings, which are omitted";
             self.list.push(Finding::new(
                 Severity::Warning,
                 FindingKind::TooMany,

@@ -220,7 +220,7 @@ impl SkillReader<'_> {
                 None if node.is_null() => drop(metadata.insert(key.into(), "".into())),
                 None => {
                     let message = format!(
-                        "metadata {} is no text, so it is left out",
+                        "metadata {} is not text, so it is omitted",
                         name::quoted(&key)
                     );
                     self.told(FindingKind::FieldType, place(node.at), message);

@@ -253,7 +253,7 @@ impl Scan<'_> {
                 ),
             },
             Err(Refused::NotAFile | Refused::IsFolder) => {
-                (FindingKind::NotAFile, "it is no regular file".to_owned())
+                (FindingKind::NotAFile, "it is not a regular file".to_owned())
             }
             Err(Refused::Outside) => (
                 FindingKind::Link,

@@ -98,7 +98,7 @@ impl Args {
         {
             let hint = format!("hint: 1 to {MAX_QUESTION} characters, no control characters");
             return Err(refused(format!(
-                "this cannot be asked: {}; {hint}",
+                "invalid question: {}; {hint}",
                 show::quoted(question)
             )));
         }

@@ -177,7 +177,7 @@ pub(crate) fn present(root: &Root, path: &Path) -> Result<Option<Present>, ToolE
         Err(error) => return Err(failed(error)),
         Ok(data) if !data.is_file() => {
             return Err(ToolError::failed(format!(
-                "{} is no regular file",
+                "{} is not a regular file",
                 show::quoted(&asked)
             )));
         }
@@ -185,7 +185,7 @@ pub(crate) fn present(root: &Root, path: &Path) -> Result<Option<Present>, ToolE
     }
     let Some((file, size)) = open_regular(&dir, name).map_err(failed)? else {
         return Err(ToolError::failed(format!(
-            "{} is no regular file",
+            "{} is not a regular file",
             show::quoted(&asked)
         )));
     };

@@ -144,7 +144,7 @@ fn put_back(dir: &Dir, beside: &Path, name: &Path) -> io::Result<bool> {
 
 fn kept(beside: &Path) -> io::Error {
     io::Error::other(format!(
-        "it changes all the time; what was there is kept as {}",
+        "it changes constantly; its previous content is saved as {}",
         beside.display()
     ))
 }

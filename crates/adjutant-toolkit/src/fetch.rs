@@ -74,7 +74,7 @@ impl Fetch {
 
     /// The toolbox `fetch`: a tool of the same name, which is idempotent.
     pub fn toolbox(&self) -> Tools {
-        let hint = "whoever runs the agent may allow that host";
+        let hint = "the operator of the agent can allow that host";
         let resolver = PublicOnly {
             allowed: self.allowed.clone().into(),
             hint,
@@ -192,9 +192,9 @@ impl FetchPage {
 
     /// Asks for a page, and for those that it redirects to.
     async fn get(&self, mut url: Url) -> Result<Fetched, ToolError> {
-        let client = self
-            .client()
-            .map_err(|cause| ToolError::failed("there is no HTTP client").with_source(cause))?;
+        let client = self.client().map_err(|cause| {
+            ToolError::failed("the HTTP client could not be created").with_source(cause)
+        })?;
         for _ in 0..=MAX_HOPS {
             self.judge(&url)?;
             let request = client
@@ -273,7 +273,7 @@ fn parsed(text: &str) -> Result<Url, ToolError> {
     }
     Url::parse(text).map_err(|error| {
         let message = format!(
-            "{} is no address: {error}; hint: it begins with https://",
+            "{} is not an address: {error}; hint: it must begin with https://",
             show::quoted(text)
         );
         ToolError::new(ToolErrorKind::InvalidArguments, message)

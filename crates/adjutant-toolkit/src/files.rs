@@ -85,15 +85,12 @@ impl Files {
     pub fn without(self, folder: impl AsRef<Path>) -> Result<Self, Error> {
         let folder = folder.as_ref();
         let found = folder.canonicalize().map_err(|error| {
-            let message = format!(
-                "cannot find the folder that is not to be shown: {}",
-                folder.display()
-            );
+            let message = format!("cannot find the hidden folder: {}", folder.display());
             Error::new(ErrorKind::Root, message).with_source(error)
         })?;
         if self.path.starts_with(&found) {
             let message = format!(
-                "the folder for files is in one that is not to be shown: {}",
+                "the folder for files is in a hidden folder: {}",
                 folder.display()
             );
             return Err(Error::new(ErrorKind::Root, message));

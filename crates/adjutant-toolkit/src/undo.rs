@@ -67,7 +67,7 @@ impl Undo {
             .try_for_each(|before| self.put(before));
         kept.map_err(|error| {
             let message = format!(
-                "no file was changed, because what is there cannot be kept for an undo: {error}"
+                "no file was changed, because its content cannot be saved for an undo: {error}"
             );
             ToolError::failed(message)
         })
@@ -288,11 +288,11 @@ impl Undo {
     fn kept(&self, digest: &Digest) -> Result<Vec<u8>, String> {
         let name = digest.name().ok_or("the log names no digest")?;
         let kept = self.open(false).and_then(|dir| dir.read(name));
-        let bytes = kept.map_err(|error| format!("what was there is not kept: {error}"))?;
+        let bytes = kept.map_err(|error| format!("the previous content is not saved: {error}"))?;
         if Digest::of(&bytes) == *digest {
             Ok(bytes)
         } else {
-            Err("what was kept is damaged".to_owned())
+            Err("the saved content is damaged".to_owned())
         }
     }
 }

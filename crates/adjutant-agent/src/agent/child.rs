@@ -67,7 +67,7 @@ impl Model for Inherited {
     }
 
     fn stream(&self, _: Request) -> ChunkStream {
-        let message = "the agent has no model of its own, and nobody has opened it";
+        let message = "the agent has no model, and was not opened by another agent";
         let failure: Result<Chunk, Error> = Err(Error::new(ErrorKind::Config, message));
         Box::pin(stream::iter([failure]))
     }

@@ -51,7 +51,7 @@ pub fn agent_tool(
         let agent = agent.clone();
         async move {
             let order: DelegateArgs = serde_json::from_value(args).map_err(|error| {
-                ToolError::new(ToolErrorKind::InvalidArguments, "this is no task")
+                ToolError::new(ToolErrorKind::InvalidArguments, "this is not a task")
                     .with_source(error)
             })?;
             if order.task.trim().is_empty() {

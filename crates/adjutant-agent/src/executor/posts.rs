@@ -227,7 +227,7 @@ impl LocalExecutor {
                     if self.writer.threads().is_expected(thread) {
                         return None;
                     }
-                    unheard("no such agent is at work");
+                    unheard("no such agent is running");
                     return Some(Vec::new());
                 };
                 match said {

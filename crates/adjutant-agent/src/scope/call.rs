@@ -675,7 +675,7 @@ impl Spawn for CallScope {
         self.is_heard().await?;
         let parent = &self.feed.setup.who.thread;
         let Some((call, key)) = kept::opener(thread, parent) else {
-            let message = format!("no call of {parent} keeps an agent in the thread {thread}");
+            let message = format!("no call of {parent} has an agent in the thread {thread}");
             return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
         };
         if self.is_closed() {

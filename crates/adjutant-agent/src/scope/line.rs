@@ -37,7 +37,7 @@ pub struct RunLine {
 /// A part of a run's budget, lent to other agents. It counts as used until this is dropped, and the part of each
 /// agent as long as a call waits for the [`ChildLink`](crate::ChildLink) that names it.
 #[derive(Debug)]
-#[must_use = "what is lent is given back when this is dropped"]
+#[must_use = "the loan is returned when this is dropped"]
 pub struct Loan {
     /// The most that each of them may use.
     pub caps: Caps,

@@ -249,7 +249,7 @@ impl<'s> DriveSetup<'s> {
         tokio::select! {
             biased;
             () = all => {}
-            () = patience => tracing::warn!("what goes on with agents that were left did not end when the run was stopped"),
+            () = patience => tracing::warn!("the task that continues agents did not end when the run was stopped"),
         }
         executor.begun();
     }

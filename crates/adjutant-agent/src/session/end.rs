@@ -176,7 +176,7 @@ impl DriveSetup<'_> {
             Some(Outcome::Cancelled { by }) => self.never(Never::Cancelled(by)).await,
             Some(Outcome::Paused { .. }) => {
                 let failure = Failure::Middleware {
-                    message: "what surrounds the run gave a pause of no run".into(),
+                    message: "a middleware returned a pause without a run".into(),
                 };
                 self.never(Never::Failed(failure)).await
             }
@@ -288,7 +288,7 @@ impl Core {
     pub(super) async fn park(&self, start: &Start, writer: &SessionWriter) {
         let waits = self.run.waiting().parked(start.setup.world.now_ms());
         if let Err(error) = writer.parks(waits).await {
-            tracing::warn!(%error, "the journal was not told that the run waits");
+            tracing::warn!(%error, "the journal was not notified that the run waits");
         }
     }
 

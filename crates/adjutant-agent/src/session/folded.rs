@@ -96,7 +96,7 @@ fn entries(history: &Transcript, into: &mut BytesMut) -> Result<Vec<usize>, &'st
     let (mut lengths, mut began) = (Vec::new(), 0);
     for stored in history.iter() {
         serde_json::to_writer((&mut *into).writer(), &**stored)
-            .map_err(|_| "an entry is no JSON")?;
+            .map_err(|_| "an entry is not JSON")?;
         into.put_u8(b'\n');
         if into.len() > MAX_BYTES {
             return Err("it is too large");

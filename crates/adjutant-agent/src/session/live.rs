@@ -86,7 +86,7 @@ impl LiveSession {
 impl Drop for LiveSession {
     fn drop(&mut self) {
         if !self.has_ended {
-            let why = "what was shown is not saved: the run was given up in its middle";
+            let why = "emitted events are not saved: the run was abandoned";
             self.tell(Some(
                 JournalError::new(JournalErrorKind::Fenced, why).into(),
             ));

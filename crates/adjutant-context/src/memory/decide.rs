@@ -233,7 +233,7 @@ async fn decide(
     let request = Request::new().system(SYSTEM).user(&*shown);
     let shaped = shape.ask(model, request).await;
     Ok(shaped
-        .map_err(|error| failed("the model gave no decisions", error))?
+        .map_err(|error| failed("the model returned no decisions", error))?
         .value
         .decisions)
 }
@@ -268,7 +268,7 @@ fn check(said: &Value, near: &[Remembered]) -> Result<Decision, String> {
             .find(|id| *id.0 == *field("id"));
         known.cloned().ok_or_else(|| {
             format!(
-                "{:?} is no fact that was shown",
+                "{:?} is not one of the given facts",
                 words::cut(field("id"), 100)
             )
         })
@@ -285,6 +285,6 @@ fn check(said: &Value, near: &[Remembered]) -> Result<Decision, String> {
         }
         "delete" => Ok(Decision::Delete(id()?)),
         "none" => Ok(Decision::Nothing),
-        other => Err(format!("{:?} is no decision", words::cut(other, 100))),
+        other => Err(format!("{:?} is not a decision", words::cut(other, 100))),
     }
 }

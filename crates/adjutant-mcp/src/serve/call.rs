@@ -126,7 +126,7 @@ impl Call<'_> {
         let log = known.unwrap_or_else(|| LogId(format!("mcp-{:032x}", host.world.id()).into()));
         let Some(_in_use) = host.kept.take(&log) else {
             return Err(ErrorData::invalid_request(
-                "another request goes on with this call or session",
+                "another request continues this call or session",
                 None,
             ));
         };
@@ -138,7 +138,7 @@ impl Call<'_> {
             agent.log().open().await.map_err(|error| failed(&error))?;
             if agent.log().transcript().is_empty() && !agent.log().has_open_run() {
                 return Err(ErrorData::invalid_params(
-                    "there is no such call or session here any more",
+                    "this call or session no longer exists here",
                     None,
                 ));
             }
@@ -349,7 +349,7 @@ impl Call<'_> {
         }
         let prompts: Vec<_> = unasked.iter().map(|it| &*it.pause.ask.prompt).collect();
         let failure = format!(
-            "it waits for what this client cannot be asked: {}",
+            "it waits for input that this client does not support: {}",
             prompts.join("; ")
         );
         Ok(Came::Over(Over {

@@ -311,8 +311,9 @@ impl ServerHandler for Handler {
         let failed =
             |error| ErrorData::internal_error(format!("{uri} cannot be read: {error}"), None);
         let content = resource.read(&uri).await.map_err(failed)?;
-        let contents = content::resource(&uri, &content)
-            .ok_or_else(|| ErrorData::internal_error(format!("{uri} stands elsewhere"), None))?;
+        let contents = content::resource(&uri, &content).ok_or_else(|| {
+            ErrorData::internal_error(format!("{uri} has another location"), None)
+        })?;
         let contents = match &resource.media_type {
             Some(kind) => contents.with_mime_type(&**kind),
             None => contents,

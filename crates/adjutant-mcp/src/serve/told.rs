@@ -73,7 +73,7 @@ impl<'a> Told<'a> {
             }
         };
         if let Err(error) = sent {
-            tracing::debug!(%error, "a client is not told of its call");
+            tracing::debug!(%error, "a client could not be notified of its call");
         }
     }
 

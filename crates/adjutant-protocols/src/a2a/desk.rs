@@ -134,7 +134,7 @@ impl AgentDesk {
             ));
         }
         if at_work.len() >= MAX_RUNS {
-            return Err(Error::stale("too many runs are at work: ask again later"));
+            return Err(Error::stale("too many active runs: try again later"));
         }
         let agent = self.agent.session(log.clone());
         at_work.insert(log.clone(), agent.clone());

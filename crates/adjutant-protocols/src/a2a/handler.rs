@@ -148,7 +148,7 @@ impl Handler {
                 if asked.status == Some(TaskState::Unspecified)
                     && state != json!(TaskState::Unspecified)
                 {
-                    return Err(RpcRefusal::params("there is no such `status` of a task"));
+                    return Err(RpcRefusal::params("unknown task `status`"));
                 }
                 self.list(&asked).await?
             }
@@ -196,7 +196,7 @@ impl Handler {
             _ => {
                 return Err(RpcRefusal::new(
                     Code::Method,
-                    format!("there is no method {method:?}"),
+                    format!("unknown method {method:?}"),
                 ));
             }
         };
@@ -573,7 +573,7 @@ fn context(task: &str, context: &str) -> Result<Option<String>, RpcRefusal> {
     let own = context_of(task).ok_or_else(|| RpcRefusal::no_task(task))?;
     if given.is_some_and(|given| given != own) {
         return Err(RpcRefusal::params(
-            "the task belongs to another conversation than `contextId` says",
+            "the task does not belong to the conversation of `contextId`",
         ));
     }
     Ok(Some(own.to_owned()))

@@ -80,7 +80,7 @@ impl Pushes {
             .iter()
             .map(|host| host.to_ascii_lowercase())
             .collect();
-        let hint = "whoever runs the agent may allow that host";
+        let hint = "the operator of the agent can allow that host";
         Self {
             reach: PublicOnly { allowed, hint },
             all: Mutex::default(),
@@ -127,8 +127,9 @@ impl Pushes {
                 .dns_resolver(Arc::new(self.reach.clone()))
         });
         let client = client.ok().and_then(|client| client.build().ok());
-        let client =
-            client.ok_or_else(|| RpcRefusal::new(Code::Internal, "there is no HTTP client"))?;
+        let client = client.ok_or_else(|| {
+            RpcRefusal::new(Code::Internal, "the HTTP client could not be created")
+        })?;
         Ok(Target {
             client,
             url,

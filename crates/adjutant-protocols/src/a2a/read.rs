@@ -185,7 +185,7 @@ fn content(part: &Part) -> Result<Content, RpcRefusal> {
     {
         return Err(RpcRefusal::new(
             Code::ContentTypeNotSupported,
-            format!("no model here takes {media_type:?}"),
+            format!("no model here accepts {media_type:?}"),
         ));
     }
     let name = Some(&*part.filename)

@@ -35,7 +35,7 @@ fn read(block: &Value) -> Result<Content, RpcFault> {
             let media_type = text(&block["mimeType"], "mimeType")?;
             if !media_type.starts_with("image/") {
                 return Err(RpcFault::params(
-                    "a block of the type \"image\" that is none by its `mimeType`",
+                    "a block of type \"image\" with another `mimeType`",
                 ));
             }
             file("a block of the type \"image\"", &media_type, None, source)
@@ -69,7 +69,7 @@ fn read(block: &Value) -> Result<Content, RpcFault> {
             )
         }
         other => Err(RpcFault::params(format!(
-            "no block of a prompt is of this type here: {other:?}"
+            "unsupported block type in a prompt: {other:?}"
         ))),
     }
 }

@@ -226,7 +226,7 @@ impl Server<'_> {
                 let listed = (self.list)(ListWish::read(&params)?);
                 let told =
                     |page: SessionPage| json!({"sessions": page.sessions, "nextCursor": page.next});
-                let none = || RpcFault::params("no page of a list ended at this `cursor`");
+                let none = || RpcFault::params("unknown `cursor`");
                 Ok(listed
                     .map(move |listed| listed?.map(told).ok_or_else(none))
                     .boxed())
@@ -239,7 +239,7 @@ impl Server<'_> {
             "session/set_mode" => {
                 let (seat, mode) = (self.seat(&params)?, &params["modeId"]);
                 if !seat.open.modes.iter().any(|known| known["id"] == *mode) {
-                    return Err(RpcFault::params(format!("there is no such mode: {mode}")));
+                    return Err(RpcFault::params(format!("unknown mode: {mode}")));
                 }
                 let set = (seat.open.set_mode)(mode.as_str().unwrap_or_default());
                 Ok(async { set.await.map(|()| json!({})) }.boxed())
@@ -257,7 +257,7 @@ impl Server<'_> {
             }
             _ => Err(RpcFault(
                 RpcFault::METHOD,
-                format!("there is no such method here: {method}"),
+                format!("unknown method: {method}"),
             )),
         }
     }
@@ -341,12 +341,7 @@ impl Server<'_> {
         };
         wish.files = editor.files();
         wish.terminal = skills.has_terminals.then(|| terminal::toolbox(editor));
-        let unknown = || {
-            RpcFault(
-                RpcFault::NOT_FOUND,
-                format!("there is no session of this name: {name:?}"),
-            )
-        };
+        let unknown = || RpcFault(RpcFault::NOT_FOUND, format!("unknown session: {name:?}"));
         let open = (self.open)(wish).await?.ok_or_else(unknown)?;
         let root = open.root.clone().unwrap_or(cwd);
         // It is given once.

@@ -125,7 +125,7 @@ impl Tool for RunInTerminal {
         let late = |_| {
             Err(ToolError::new(
                 ToolErrorKind::TimedOut,
-                "the editor did not tell what the command wrote",
+                "the editor did not return the output of the command",
             ))
         };
         let said = said.unwrap_or_else(late)?;

@@ -86,7 +86,11 @@ impl RunAgentInput {
             answers.push(match &*entry.status {
                 "resolved" => answer::given(pause, &entry.payload)?,
                 "cancelled" => answer::declined(pause, "the user cancelled it"),
-                other => return Err(Error::invalid(format!("no status of an answer: {other:?}"))),
+                other => {
+                    return Err(Error::invalid(format!(
+                        "unknown status of an answer: {other:?}"
+                    )));
+                }
             });
         }
         answer::once(&answers)?;
@@ -158,9 +162,7 @@ fn part(part: &Value) -> Result<Content, Error> {
         "audio" => ("audio/wav", "audio/"),
         "document" => ("application/pdf", ""),
         other => {
-            return Err(Error::invalid(format!(
-                "a part that no model here takes: {other:?}"
-            )));
+            return Err(Error::invalid(format!("unsupported part: {other:?}")));
         }
     };
     let media_type = at["mimeType"].as_str().unwrap_or(usual);

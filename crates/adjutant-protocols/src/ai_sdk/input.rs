@@ -149,7 +149,7 @@ fn verdict(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<Answered>, Erro
         }
         // An answered approval is no longer open, and stays in the message.
         _ if waits(pauses, part, |kind| kind == AskKind::Approval).is_none() => Ok(None),
-        Ok(_) => Err(Error::stale("what is approved waits for something else")),
+        Ok(_) => Err(Error::stale("the approved call waits for something else")),
         Err(error) => Err(error),
     }
 }

@@ -141,9 +141,9 @@ fn told(refused: &Refused, asked: &str) -> ToolError {
             );
             ToolError::new(ToolErrorKind::Denied, message)
         }
-        Refused::NotAFile => {
-            ToolError::failed(format!("{asked} is no regular file, so it is not opened"))
-        }
+        Refused::NotAFile => ToolError::failed(format!(
+            "{asked} is not a regular file, so it is not opened"
+        )),
         Refused::IsFolder => ToolError::failed(format!("{asked} is a folder; name a file in it")),
         Refused::Io(error) => ToolError::failed(format!("cannot open {asked}: {}", error.kind())),
     }

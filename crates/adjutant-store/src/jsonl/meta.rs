@@ -197,7 +197,7 @@ fn metas(place: &JournalFolder) -> Result<Vec<(LogFolder, Meta)>, JournalError> 
             Ok(Some(meta)) => meta,
             Ok(None) => continue,
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "a log is not listed: what is known of it is damaged");
+                tracing::warn!(path = %path.display(), %error, "a log is not listed: its metadata is damaged");
                 continue;
             }
         };

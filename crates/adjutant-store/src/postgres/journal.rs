@@ -128,10 +128,7 @@ impl Journal for PostgresJournal {
         let taken = tokio::spawn(async move { journal.take(&id, &claim).await })
             .await
             .map_err(|error| {
-                let message = format!(
-                    "cannot own log {:?}: the task that takes it ended early",
-                    log.0
-                );
+                let message = format!("cannot own log {:?}: its task ended early", log.0);
                 JournalError::new(JournalErrorKind::Io, message).with_source(error)
             })?;
         let Some(owned) = taken.map_err(failed)? else {
@@ -217,7 +214,7 @@ impl DueWork for PostgresJournal {
         let claimed = tokio::spawn(async move { journal.claim(&owner, most).await })
             .await
             .map_err(|error| {
-                let message = "cannot take due logs: the task that takes them ended early";
+                let message = "cannot take due logs: their task ended early";
                 JournalError::new(JournalErrorKind::Io, message).with_source(error)
             })?;
         claimed.map_err(|fault| fault.journal("take due logs"))

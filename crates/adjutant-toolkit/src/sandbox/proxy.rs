@@ -230,7 +230,8 @@ impl Wanted {
                 format!("{why}; this proxy takes CONNECT and requests for http://"),
             )
         };
-        let text = str::from_utf8(head).map_err(|_| wrong("the head of the request is no text"))?;
+        let text =
+            str::from_utf8(head).map_err(|_| wrong("the head of the request is not text"))?;
         let mut lines = text.trim_end_matches("\r\n").split("\r\n");
         let first: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
         let [method, target, version @ ("HTTP/1.1" | "HTTP/1.0")] = first[..] else {

@@ -78,7 +78,7 @@ impl Report {
                     "`.git/hooks`, `.git/config` and `.adjutant` below the root can be written; bwrap holds it".into(),
                 );
                 missing.push("no loopback network, no Unix sockets, no `/tmp` and no `/dev/shm` for servers and process pools; bwrap has them".into());
-                missing.push("a process that left its group goes on if this program is killed; bwrap ends it".into());
+                missing.push("a process that left its group survives if this program is killed; bwrap ends it".into());
                 ("landlock", enforced)
             }
             By::Bwrap { .. } => {

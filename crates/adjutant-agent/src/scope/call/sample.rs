@@ -31,7 +31,7 @@ impl Sampler for CallScope {
         let ended = || {
             ToolError::new(
                 ToolErrorKind::Cancelled,
-                "the call that asks the model was stopped or has ended",
+                "the call that uses the model was stopped or has ended",
             )
         };
         if self.is_heard().await.is_err() || self.is_closed() {

@@ -366,7 +366,7 @@ fn of_result(result: RunResult) -> ChildEnd {
 }
 
 fn lost(error: &Error) -> ToolError {
-    child_failed("the agent could not go on", error.clone())
+    child_failed("the agent could not continue", error.clone())
 }
 
 /// Converts an error of an agent for the model that called it: the event, and then its cause.

@@ -126,7 +126,7 @@ pub(super) async fn describe(
 ) -> Result<(), JournalError> {
     let large = || {
         format!(
-            "what is said of log {:?} has more than {MAX_ABOUT} bytes",
+            "the metadata of log {:?} has more than {MAX_ABOUT} bytes",
             log.0
         )
     };
@@ -258,7 +258,7 @@ pub(super) fn known(row: &Row, leaving: &BTreeSet<(i64, i64)>) -> Result<LogInfo
     let log = LogId(text(row, 0)?);
     let about: &[u8] = row.try_get(5)?;
     let mut about: SessionMeta =
-        serde_json::from_slice(about).map_err(|_| Fault::Stored("what is said of a log"))?;
+        serde_json::from_slice(about).map_err(|_| Fault::Stored("the metadata of a log"))?;
     // Renaming the parent changes the column only.
     about.parent = match row.try_get::<_, Option<&[u8]>>(6)? {
         Some(_) => Some((LogId(text(row, 6)?), Seq(unsigned(row, 7)?))),

@@ -239,7 +239,7 @@ fn part(db: &Connection, mut cursor: Cursor) -> Result<StoredPart, Fault> {
         });
     } else if link != end.link {
         part.failed = Some(corrupt(format!(
-            "log {:?} does not end with what was written last",
+            "log {:?} does not end with its last written record",
             cursor.log.0
         )));
     }

@@ -129,5 +129,5 @@ pub(super) fn item(row: &Row<'_>) -> Result<Option<Item>, Fault> {
 /// The key of a row.
 pub(super) fn key(row: &Row<'_>) -> Result<String, Fault> {
     String::from_utf8(row.get(0)?)
-        .map_err(|error| Fault::Corrupt(format!("a key is no text: {error}")))
+        .map_err(|error| Fault::Corrupt(format!("a key is not text: {error}")))
 }

@@ -55,7 +55,7 @@ pub(super) fn nearest(
         let numbers = row
             .get_ref(1)?
             .as_blob()
-            .map_err(|error| Fault::Corrupt(format!("a vector is none: {error}")))?;
+            .map_err(|error| Fault::Corrupt(format!("a vector is invalid: {error}")))?;
         if numbers.len() == wanted.len() * size_of::<f32>() {
             best.push(Reverse(Near {
                 score: dot(&wanted, numbers),
