@@ -107,12 +107,7 @@ pub(crate) fn client(
     server: &Url,
     with: impl FnOnce(ClientBuilder) -> ClientBuilder,
 ) -> Result<Client, Error> {
-    let unbuilt = || {
-        Error::new(
-            ErrorKind::Unavailable,
-            "the HTTP client could not be created",
-        )
-    };
+    let unbuilt = || Error::new(ErrorKind::Unavailable, "cannot create the HTTP client");
     let builder = builder().map_err(|cause| unbuilt().with_source(cause))?;
     with(direct(builder, server))
         .build()

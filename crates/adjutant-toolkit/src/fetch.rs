@@ -193,7 +193,7 @@ impl FetchPage {
     /// Asks for a page, and for those that it redirects to.
     async fn get(&self, mut url: Url) -> Result<Fetched, ToolError> {
         let client = self.client().map_err(|cause| {
-            ToolError::failed("the HTTP client could not be created").with_source(cause)
+            ToolError::failed("cannot create the HTTP client").with_source(cause)
         })?;
         for _ in 0..=MAX_HOPS {
             self.judge(&url)?;

@@ -127,9 +127,8 @@ impl Pushes {
                 .dns_resolver(Arc::new(self.reach.clone()))
         });
         let client = client.ok().and_then(|client| client.build().ok());
-        let client = client.ok_or_else(|| {
-            RpcRefusal::new(Code::Internal, "the HTTP client could not be created")
-        })?;
+        let client = client
+            .ok_or_else(|| RpcRefusal::new(Code::Internal, "cannot create the HTTP client"))?;
         Ok(Target {
             client,
             url,

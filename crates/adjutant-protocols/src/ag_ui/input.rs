@@ -87,9 +87,7 @@ impl RunAgentInput {
                 "resolved" => answer::given(pause, &entry.payload)?,
                 "cancelled" => answer::declined(pause, "the user cancelled it"),
                 other => {
-                    return Err(Error::invalid(format!(
-                        "unknown status of an answer: {other:?}"
-                    )));
+                    return Err(Error::invalid(format!("unknown answer status: {other:?}")));
                 }
             });
         }
