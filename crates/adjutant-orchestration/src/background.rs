@@ -1,4 +1,5 @@
-//! Background tasks: agents that work while the agent that launched them goes on, and tell it when they have ended.
+//! Background tasks: agents that work while the agent that launched them continues, and that report to it when they
+//! have ended.
 
 mod ear;
 mod follow;
@@ -22,19 +23,19 @@ use task_table::TaskTable;
 
 use crate::{Error, child_run::TaskState};
 
-/// The largest number of tasks of one agent that run at a time, unless the options say otherwise.
+/// The default number of tasks of one agent that run at a time.
 const DEFAULT_MAX_RUNNING: usize = 8;
-/// The largest number of results of one agent that wait to be read, unless the options say otherwise.
+/// The default number of unread results of one agent.
 const DEFAULT_MAX_UNREAD: usize = 32;
-/// The largest number of results that are kept after they were read, unless the options say otherwise.
+/// The default number of read results that are kept.
 const DEFAULT_MAX_READ: usize = 32;
 
 /// Lets an agent launch others that work in the background; cheap to clone, and clones know the same tasks.
 ///
-/// The tasks of each session are its own. They belong to the run that launched them and end with it; their results stay
-/// until they are read. When a run is resumed in another program, those that were at work go on, and its agent is told of
-/// them before its next request. When one has ended, its agent is told with a message after the turn at work, unless it has asked
-/// for the result by then. Events of the tasks are those of agents under the agent, and `background.launched` and
+/// Each session has its own tasks. They belong to the run that launched them and end with it; their results stay
+/// until they are read. When a run is resumed in another program, its active tasks continue, and its agent is
+/// notified of them before its next request. When a task has ended, its agent gets a message after the current turn,
+/// unless it has read the result by then. Events of the tasks are those of subagents, plus `background.launched` and
 /// `background.ended` of the application.
 #[derive(Debug, Clone)]
 pub struct Background {
@@ -60,12 +61,13 @@ pub struct BackgroundOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum AtEnd {
-    /// They are cancelled with it, but for those that are kept.
+    /// They are cancelled with it, except for the kept ones.
     #[default]
     Cancel,
-    /// The run waits for them, and the agent is told what they came to.
+    /// The run waits for them, and the agent gets their results.
     ///
-    /// A run that ends for another reason than an answer (a limit, a wish to stop, a tool that ends it) does not wait.
+    /// A run that ends for another reason than an answer (a limit, a stop request, a tool that ends it) does not
+    /// wait.
     Wait,
 }
 
@@ -154,11 +156,11 @@ impl Background {
         self
     }
 
-    /// Sets where tasks are kept that go on when their run has ended: in logs of their own, next to their session's.
+    /// Sets the storage of tasks that outlive their run: separate logs, next to their session's.
     ///
-    /// The journal is that of the sessions; the first one that is set stays. The model says which tasks are kept, with
-    /// `keep`; without a journal that is refused. A kept task is a first agent: it has a budget of its own, its events
-    /// are not those of the run, and its end is told to the next run if there is none at work.
+    /// The journal must be the sessions' journal; the first one that is set stays. The model selects the kept tasks
+    /// with `keep`, which is refused without a journal. A kept task is a first agent: it has its own budget, its
+    /// events are not part of the run, and its end is reported to the next run if none is active.
     #[must_use]
     pub fn keep_in(self, journal: impl Journal + 'static) -> Self {
         self.table.keep_in(Arc::new(journal));
@@ -167,8 +169,8 @@ impl Background {
 
     /// Finds the kept tasks of a session again that an earlier program launched, and gives the tasks of the session.
     ///
-    /// Those that were interrupted go on, and the next run of the session is told what they come to; those whose result
-    /// was read are left out. No other program may be at work in the session.
+    /// Interrupted tasks continue, and the next run of the session gets their results; tasks with a read result are
+    /// omitted. The session must not be active in another program.
     ///
     /// # Errors
     /// `Invalid` without a journal, `Agent` if the session or a task cannot be opened, `Store` if a log cannot be read.
@@ -192,7 +194,7 @@ impl Background {
         }
     }
 
-    /// The tools alone: a run does not wait for tasks then, tasks are lost with the program, and nobody is told of that.
+    /// Only the tools: a run then does not wait for tasks, and tasks are lost with the program without notice.
     pub fn toolbox(&self) -> impl Toolbox + 'static + use<> {
         tools::toolbox(self)
     }
@@ -227,7 +229,7 @@ impl Background {
         TaskWatch::new(&self.table)
     }
 
-    /// Wishes that a task stops, and says whether it was running; its agent is told when it has ended.
+    /// Requests a task to stop, and returns whether it was running; its agent is notified when it has ended.
     pub fn stop(&self, task: &TaskSnapshot) -> bool {
         self.table.stop(task)
     }

@@ -1,9 +1,9 @@
-//! A board of tasks on a key-value store: whoever shares the key-value store shares the board, in one process or in
+//! A board of tasks on a key-value store: everyone with access to the store shares the board, in one process or in
 //! many.
 //!
-//! A worker claims a task for a time, its lease, says that it is alive before the lease runs out, and finishes it with
-//! evidence. When it dies, the lease runs out and another worker may have the task. Which action is possible in which
-//! status is told by one table, [`TaskStatus::after`].
+//! A worker claims a task for a limited time, its lease, renews the lease with heartbeats, and finishes the task with
+//! evidence. When it dies, the lease expires and another worker can take the task. One table, [`TaskStatus::after`],
+//! defines the permitted actions for each status.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
@@ -62,15 +62,15 @@ use crate::{Error, ErrorKind};
 
 /// The longest time that a task may be claimed for at once.
 pub const MAX_LEASE: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 60 * 60);
-/// The number of workers in a row that may lose a task before it fails, unless a board is told otherwise.
+/// The default number of consecutive workers that can lose a task before it fails.
 pub const MAX_LOST: u32 = 10;
 
-/// The number of times that a change is tried again because someone else was faster.
+/// The number of attempts for a change that conflicts with others.
 const MAX_TRIES: u32 = 1_000;
 
-/// A board of tasks; clones share what they know of it, and all boards on one key-value store share their tasks.
+/// A board of tasks. Clones share their cache, and all boards on one key-value store share their tasks.
 ///
-/// The key-value store holds nothing but the board. Times are those of the `World`: of several processes, the clocks
+/// The key-value store must contain only the board. Times come from the `World`: the clocks of several processes
 /// should agree to within a small part of a lease.
 ///
 /// Invariant: a task's place in an index (ready, claimed) is a function of its record and changes in the same write, which
@@ -111,7 +111,8 @@ impl Board {
         }
     }
 
-    /// Sets how many workers in a row may lose a task before it fails; at least 1, and [`MAX_LOST`] by itself.
+    /// Sets the number of consecutive workers that can lose a task before it fails; at least 1, by default
+    /// [`MAX_LOST`].
     #[must_use]
     pub fn max_lost(self, max_lost: u32) -> Self {
         Self {
@@ -151,7 +152,7 @@ impl Board {
         }))
     }
 
-    /// Changes a task by looking at what it is now, again if someone else was faster; a change to nothing is none.
+    /// Changes a task based on its current state, again after a conflict; a change that returns `None` has no effect.
     async fn change(
         &self,
         id: &TaskId,
@@ -168,13 +169,13 @@ impl Board {
         Err(busy(id))
     }
 
-    /// Puts a task in place of what was read; says whether it was still the same.
+    /// Replaces the version of a task that was read; returns whether it was unchanged.
     async fn replace(&self, before: &VersionedTask, after: &mut Task) -> Result<bool, Error> {
         after.updated_ms = self.world.now_ms().max(before.task.updated_ms);
         self.write(keys::replace(before, after)?).await
     }
 
-    /// Writes; says whether what must be true was.
+    /// Writes; returns whether the conditions were met.
     async fn write(&self, changes: Vec<Change>) -> Result<bool, Error> {
         match self.kv.write(changes).await {
             Ok(_) => Ok(true),

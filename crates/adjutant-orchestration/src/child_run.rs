@@ -12,7 +12,7 @@ use crate::text::{chain, ellipsed};
 
 /// The largest number of bytes of a task that are kept in the identity of an agent.
 const MAX_TASK_BYTES: usize = 200;
-/// The largest number of bytes of an error that are told.
+/// The largest number of bytes of an error in a result.
 const MAX_ERROR_BYTES: usize = 2_000;
 
 /// The state of a task; from running it goes to one of the others, and stays there.
@@ -20,7 +20,7 @@ const MAX_ERROR_BYTES: usize = 2_000;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TaskState {
-    /// Its agent is at work.
+    /// Its agent is running.
     Running,
     /// Its agent has answered.
     Completed,
@@ -30,7 +30,7 @@ pub enum TaskState {
     Cancelled,
 }
 
-/// The end of an agent: its answer, or the reason why there is none.
+/// The end of an agent: its answer, or the reason why it has none.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AgentEnd {
     pub(crate) state: TaskState,
@@ -38,12 +38,12 @@ pub(crate) struct AgentEnd {
     pub(crate) usage: Usage,
 }
 
-/// An agent that is given a task, as its identity tells it.
+/// An agent with a task in its identity section.
 pub(crate) fn with_task(agent: Agent, task: &str) -> Agent {
     agent.identify(|who| who.task = Some(ellipsed(task, MAX_TASK_BYTES).into()))
 }
 
-/// Follows a run to its end, and asks it to stop once the wish for that is there; gives that wish too.
+/// Follows a run to its end, and cancels it after a stop request; also returns that request.
 pub(crate) async fn follow<W>(
     mut run: MemberRun,
     wish: impl Future<Output = W>,
@@ -53,7 +53,7 @@ pub(crate) async fn follow<W>(
     loop {
         tokio::select! {
             biased;
-            // An agent that goes on after the wish must not end before it is asked to stop.
+            // An agent that continues after the request must not end before it is cancelled.
             why = &mut wish, if wished.is_none() => {
                 run.cancel();
                 wished = Some(why);
@@ -111,7 +111,7 @@ impl AgentEnd {
         }
     }
 
-    /// Returns the end that an outcome tells, without any earlier text.
+    /// Returns the end for an outcome, without earlier text.
     pub(crate) fn told(outcome: &Outcome, usage: Usage) -> Self {
         let (state, text) = match outcome {
             Outcome::Finished { reply, .. } => (TaskState::Completed, reply.text()),

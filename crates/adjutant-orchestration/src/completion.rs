@@ -1,4 +1,4 @@
-//! Completion: what an agent that was given a task says at its end. It is read from the run, so that a crash loses nothing.
+//! Completion: the report of an agent at the end of its task. It is read from the run, so that a crash loses nothing.
 
 use adjutant_agent::RunResult;
 use serde::{Deserialize, Serialize};
@@ -28,12 +28,12 @@ pub struct Completion {
     /// The tests that were run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests_run: Vec<String>,
-    /// What whoever builds on it must know.
+    /// Caveats for agents that build on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caveats: Option<String>,
 }
 
-/// Whether a task is done.
+/// The status of a finished task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompletionStatus {
@@ -54,7 +54,7 @@ impl Completion {
         Self::new(CompletionStatus::Failed, summary)
     }
 
-    /// What the agent said at the end of this run, with `task_complete`; the first one counts.
+    /// The agent's report at the end of this run, from `task_complete`; the first one counts.
     pub fn of(result: &RunResult) -> Option<Self> {
         let said = result
             .calls
@@ -75,7 +75,7 @@ impl Completion {
         }
     }
 
-    /// The same, no longer than what is put into a context may be.
+    /// The same, within the limits of a context.
     pub(crate) fn bounded(self) -> Self {
         Self {
             status: self.status,
@@ -88,7 +88,7 @@ impl Completion {
         }
     }
 
-    /// What it comes to in one text.
+    /// The report as one text.
     pub(crate) fn text(&self) -> String {
         if !self.summary.trim().is_empty() {
             return self.summary.clone();

@@ -27,44 +27,45 @@ const MAX_FILES: usize = 256;
 /// ---
 /// Answer from the files alone.
 /// ```
-/// The fields, all but `description` optional: `name` (that of the file without it), `description`, `model` (that of
-/// whoever gives the task without it), `toolboxes`, `skills`, `behavior`, `middleware`, `compaction`, `max_turns`, `delegation` with `depth` and `handoffs`,
-/// `expertise`, `estimated_cost`, `max_concurrency`, `prefix`. With serde, they are read alone, and not looked at.
+/// The fields, all optional except `description`: `name` (by default the file's), `description`, `model` (by default
+/// the model of the delegating agent), `toolboxes`, `skills`, `behavior`, `middleware`, `compaction`, `max_turns`,
+/// `delegation` with `depth` and `handoffs`, `expertise`, `estimated_cost`, `max_concurrency`, `prefix`. With serde,
+/// they are parsed without these checks.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "Fields")]
 #[non_exhaustive]
 pub struct Definition {
-    /// What it is called: letters, digits, `_` and `-`, 64 at most.
+    /// Its name: letters, digits, `_` and `-`, 64 at most.
     pub name: Arc<str>,
-    /// What it is good for.
+    /// Its purpose.
     pub description: Arc<str>,
-    /// The model's name; none for that of whoever gives it a task.
+    /// The model's name; `None` for the model of the delegating agent.
     pub model: Option<Arc<str>>,
     /// The names of its toolboxes.
     pub toolboxes: Vec<Arc<str>>,
     /// The names of its skills.
     pub skills: Vec<Arc<str>>,
-    /// True if it is told the habits of careful work.
+    /// True if its prompt includes the habits of careful work.
     pub behavior: bool,
     /// The names of what surrounds its runs, outermost first.
     pub middleware: Vec<Arc<str>>,
     /// True if old turns are summarised before the window is full, false if never; without it, once it is full.
     pub compaction: Option<bool>,
-    /// How many requests it may make for a task.
+    /// The largest number of requests for a task.
     pub max_turns: Option<u32>,
-    /// How many levels of agents it may have below it.
+    /// The number of levels of agents below it.
     pub depth: u16,
-    /// How often its tasks may be handed to a peer.
+    /// The largest number of handoffs of a task to peers.
     pub handoffs: usize,
-    /// What it knows, in words that others choose it by.
+    /// Its expertise, for the choice by other agents.
     pub expertise: Vec<Arc<str>>,
-    /// What a task costs, in words.
+    /// The cost of a task, in words.
     pub estimated_cost: Option<Arc<str>>,
-    /// How many of it may work at a time.
+    /// The largest number of concurrent instances.
     pub max_concurrency: Option<usize>,
     /// A short mark before its lines.
     pub prefix: Option<Arc<str>>,
-    /// What it is told to be.
+    /// Its instructions.
     pub instructions: Arc<str>,
 }
 
@@ -152,7 +153,7 @@ impl Definition {
     /// The front matter of a file, and the text below it. The front matter keeps its lines where they stand in the file.
     ///
     /// # Errors
-    /// `Invalid` if there is none.
+    /// `Invalid` if it is missing.
     pub fn split(text: &str) -> Result<(String, &str), Error> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut lines = text.split_inclusive('\n');
@@ -174,7 +175,7 @@ impl Definition {
         ))
     }
 
-    /// What a registry tells of it.
+    /// Its profile for a registry.
     pub fn profile(&self) -> Profile {
         let mut profile = Profile::new(Arc::clone(&self.name), Arc::clone(&self.description));
         profile.skills.clone_from(&self.expertise);
@@ -187,7 +188,8 @@ impl Definition {
             .max_handoffs(u32::try_from(self.handoffs).unwrap_or(u32::MAX))
     }
 
-    /// Reads the agents of a folder: its files `*.md`, in the order of their names. What cannot be read is told.
+    /// Reads the agents of a folder: its files `*.md`, in the order of their names. Unreadable files are returned as
+    /// errors.
     ///
     /// # Errors
     /// `Missing` if there is no such folder, `Invalid` if it has more than 256 of them.
@@ -290,7 +292,8 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 64 && name.chars().all(is_part)
 }
 
-/// Where a field stands in a file, as `:line:column`; where its front matter begins if it has none.
+/// The position of a field in a file, as `:line:column`; the start of the front matter if it does not contain the
+/// field.
 fn place(front: &str, field: &str) -> String {
     let is_it = |line: &str| {
         line.strip_prefix(field)
@@ -307,7 +310,7 @@ fn invalid(message: String) -> Error {
 /// Reads fields, within the parser's budgets for depth, aliases and size.
 ///
 /// # Errors
-/// The place as `:line:column`, nothing if it is not known, and what is wrong there.
+/// The position as `:line:column`, empty if it is unknown, and the error.
 fn read(front: &str) -> Result<Fields, (String, String)> {
     if front.trim().is_empty() {
         return Ok(Fields::default());

@@ -1,4 +1,4 @@
-//! Delegation: an agent gives tasks to agents of a registry, and is told what came of them.
+//! Delegation: an agent gives tasks to agents of a registry, and gets their results.
 
 mod agents;
 mod board;

@@ -1,4 +1,4 @@
-//! The one error of this crate. What a tool fails with is a `ToolError`, made of this one.
+//! The error of this crate. A tool's failure is a `ToolError` that contains it.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -15,31 +15,31 @@ pub struct Error {
     retry: bool,
     retry_after: Option<Duration>,
     source: Option<Cause>,
-    /// The error of the agent that this one tells.
+    /// The error of the agent that caused this one.
     agent: Option<Box<adjutant_agent::Error>>,
 }
 
-/// What a caller can do about an error.
+/// The kind of an error, by the caller's possible reaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// What was asked for cannot be: a name, a text or a plan is not as it must be.
+    /// The request is invalid: a name, a text or a plan.
     Invalid,
     /// There is no such thing.
     Missing,
     /// There is one of that name already.
     Exists,
-    /// What is there is in a state that does not allow it: look again, and decide anew.
+    /// The current state does not permit it: read it again, and decide again.
     Conflict,
-    /// Someone else has it, and may lose it.
+    /// Another worker has it, and may lose it.
     Taken,
     /// A limit of number or size is reached.
     Full,
     /// It took longer than it may.
     TimedOut,
-    /// Whoever should do it has ended.
+    /// The component that should do it has ended.
     Closed,
-    /// Where it is kept could not be used.
+    /// The storage failed.
     Store,
     /// An agent failed.
     Agent,
@@ -62,7 +62,7 @@ impl Error {
         self
     }
 
-    /// What lies behind an error whose words this one has.
+    /// Sets the cause, whose message this error already contains.
     pub(crate) fn caused_by(self, source: Option<Cause>) -> Self {
         Self { source, ..self }
     }
@@ -74,7 +74,7 @@ impl Error {
         }
     }
 
-    /// An agent could not go on.
+    /// An agent failed.
     pub(crate) fn of_agent(error: adjutant_agent::Error) -> Self {
         let agent = Some(Box::new(error.clone()));
         Self {
@@ -83,22 +83,22 @@ impl Error {
         }
     }
 
-    /// The error of an agent, if that is what this one tells.
+    /// The error of an agent, if that is the cause.
     pub fn agent_error(&self) -> Option<&adjutant_agent::Error> {
         self.agent.as_deref()
     }
 
-    /// What a caller can do about it.
+    /// The kind, by the caller's possible reaction.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What was attempted and with what.
+    /// The operation and its subject.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Whether the same attempt may succeed later without a change.
+    /// True if the same attempt can succeed later without a change.
     pub fn is_retryable(&self) -> bool {
         match self.kind {
             ErrorKind::Conflict | ErrorKind::Taken | ErrorKind::Full | ErrorKind::TimedOut => true,
@@ -111,7 +111,7 @@ impl Error {
         }
     }
 
-    /// How long to wait before trying again, if that is known.
+    /// The delay before a retry, if it is known.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }

@@ -16,14 +16,14 @@ use crate::{
     child_run::{AgentEnd, TaskState, with_task},
 };
 
-/// How many tasks are worked on at a time, unless the options say otherwise.
+/// The default number of tasks that run at a time.
 const DEFAULT_CONCURRENCY: usize = 8;
-/// How many tasks one call may have, unless the options say otherwise.
+/// The default limit of tasks in one call.
 const DEFAULT_MAX_TASKS: usize = 100;
-/// How many bytes of one answer the model is shown, unless the options say otherwise.
+/// The default limit of bytes of one answer for the model.
 const DEFAULT_RESULT_BYTES: usize = 10_000;
 
-/// What one task came to; an agent that did not finish is no error here.
+/// The result of one task; an agent that did not finish is not an error here.
 pub type TaskResult = Result<RunResult, ToolError>;
 
 /// Gives each of several tasks to a fresh agent; cheap to clone.
@@ -33,32 +33,32 @@ pub struct FanOut {
     options: FanOutOptions,
 }
 
-/// How tasks are fanned out.
+/// The options of a fan-out.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FanOutOptions {
-    /// How many agents work at a time; at least one does.
+    /// The number of agents that run at a time; at least one.
     pub max_concurrency: usize,
-    /// How many tasks there may be.
+    /// The largest number of tasks.
     pub max_tasks: usize,
-    /// What becomes of the other tasks when one fails.
+    /// The effect of a failed task on the others.
     pub at_failure: AtFailure,
-    /// How many bytes of one answer the model is shown; less if there are many.
+    /// The largest number of bytes of one answer for the model; less if there are many.
     pub max_result_bytes: usize,
 }
 
-/// What becomes of the other tasks when one fails.
+/// The effect of a failed task on the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum AtFailure {
-    /// They go on.
+    /// They continue.
     #[default]
     GoOn,
-    /// Those at work are cancelled, the others never begin.
+    /// Running ones are cancelled, the others never start.
     CancelOthers,
 }
 
-/// Stops a child if nobody waits for it any more; a first agent stops by itself then.
+/// Stops a child if its result is no longer needed; a first agent then stops automatically.
 struct Wanted<'a>(Option<&'a OpenedAgent>);
 
 impl Default for FanOutOptions {
@@ -73,7 +73,7 @@ impl Default for FanOutOptions {
 }
 
 impl FanOutOptions {
-    /// Eight at a time, a hundred tasks, and others go on when one fails.
+    /// Eight at a time, a hundred tasks, and the others continue after a failure.
     pub fn new() -> Self {
         Self::default()
     }
@@ -99,7 +99,7 @@ impl FanOutOptions {
         self
     }
 
-    /// Sets how many bytes of one answer the model is shown.
+    /// Sets the largest number of bytes of one answer for the model.
     #[must_use]
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.max_result_bytes = bytes;
@@ -123,13 +123,13 @@ impl FanOut {
         self
     }
 
-    /// Gives each task to an agent of its own, and what they come to in the order of the tasks.
+    /// Gives each task to a separate agent, and returns their results in the order of the tasks.
     ///
     /// The agents of a call are its children, with the numbers of the tasks as keys, counted from 1: when the call is
-    /// entered again, those that have ended are not run again. A limit of agents at a time is waited out while one of
-    /// these agents is at work.
+    /// entered again, the ones that have ended are not run again. If the limit of concurrent agents is reached, a
+    /// task waits while another one of the call is running.
     ///
-    /// Cancel: every agent at work is cancelled.
+    /// Cancel: every running agent is cancelled.
     ///
     /// # Errors
     /// `Invalid` if there is no task, a blank one, or there are too many; nothing was begun then.
@@ -141,9 +141,9 @@ impl FanOut {
         self.run_with(factory, tasks, |_, _| {}).await
     }
 
-    /// Like [`run`](FanOut::run), and says of each task, counted from 0, when it has ended.
+    /// Like [`run`](FanOut::run), and reports each task, counted from 0, when it has ended.
     ///
-    /// Cancel: every agent at work is cancelled.
+    /// Cancel: every running agent is cancelled.
     ///
     /// # Errors
     /// Like [`run`](FanOut::run).
@@ -249,7 +249,8 @@ impl FanOut {
     }
 }
 
-/// Waits for an answer, or for the end of an agent that should stop; one that waits for the outside is not waited for.
+/// Waits for an answer, or for the end of an agent that should stop; an agent that waits for external input is not
+/// waited for.
 async fn finish(mut run: MemberRun, member: &OpenedAgent, stop: &Cancel) -> TaskResult {
     let (mut waits, mut told) = (false, false);
     loop {

@@ -1,4 +1,4 @@
-//! Handoffs: agents that pass one conversation to each other. Who has it keeps it, also for the prompts that follow.
+//! Handoffs: agents that pass one conversation to each other. The current agent keeps it for the following prompts.
 
 mod active;
 mod filter;
@@ -22,16 +22,16 @@ pub use target::HandoffTarget;
 
 use run::Begin;
 
-/// How often a conversation may be handed over after one prompt, unless the handoff chain says otherwise.
+/// The default number of handoffs after one prompt.
 const MAX_HANDOFFS: usize = 8;
-/// How many agents a handoff chain may have.
+/// The largest number of agents of a handoff chain.
 const MAX_TARGETS: usize = 64;
 
 /// Agents that pass one conversation to each other, with tools of their own for it: `transfer_to_<name>`.
 ///
-/// The whole history stays, in one session; prompt, tools, hooks and limits are those of the agent that has it. Who has
-/// it answers the next prompt too, also in another program: what was handed over stands in the history. After a number
-/// of handoffs without an answer a further one is refused, and whoever has the conversation must answer. Cheap to clone.
+/// The complete history stays, in one session; prompt, tools, hooks and limits are those of the current agent. The
+/// current agent also answers the next prompt, in any program: handoffs are part of the history. After a number of
+/// handoffs without an answer further ones are refused, and the current agent must answer. Cheap to clone.
 ///
 /// # Example
 /// ```
@@ -59,7 +59,7 @@ pub struct HandoffChain {
     seen: Arc<Mutex<Option<HandoffPosition>>>,
 }
 
-/// Who has the conversation, as far as it was looked at.
+/// The current agent, and the part of the history that was examined.
 #[derive(Debug, Clone, Copy, Default)]
 struct HandoffPosition {
     at: usize,
@@ -70,8 +70,8 @@ impl HandoffChain {
     /// A handoff chain of these agents; the first one begins, and all of them continue its session.
     ///
     /// # Errors
-    /// `Invalid` if there is none, or more than 64, if a name cannot be part of a tool's name or appears twice, or if an
-    /// agent may hand over to one that is not there.
+    /// `Invalid` if there are none, or more than 64, if a name cannot be part of a tool's name or appears twice, or
+    /// if an agent can hand over to a missing one.
     pub fn new(targets: impl IntoIterator<Item = HandoffTarget>) -> Result<Self, Error> {
         let mut targets: Vec<HandoffTarget> = targets.into_iter().collect();
         check(&targets)?;
@@ -105,7 +105,7 @@ impl HandoffChain {
         }
     }
 
-    /// Changes each of its agents: their limits or what they are called above their names, never their session.
+    /// Changes each of its agents: their limits or parent names, never their session.
     #[must_use]
     pub fn each(&self, change: impl Fn(Agent) -> Agent) -> Self {
         let mut targets = self.targets.to_vec();
@@ -134,10 +134,10 @@ impl HandoffChain {
         }
     }
 
-    /// Prompts whoever has the conversation, and follows it until one answers: a collect over
+    /// Prompts the current agent, and follows the conversation until an agent answers: collects
     /// [`stream`](HandoffChain::stream).
     ///
-    /// Cancel: the run at work is cancelled; its turn is closed in the background.
+    /// Cancel: the active run is cancelled; its turn is closed in the background.
     ///
     /// # Errors
     /// `Agent`, with the agent's error as its source.
@@ -145,15 +145,15 @@ impl HandoffChain {
         self.stream(prompt).finish().await
     }
 
-    /// Prompts whoever has the conversation; the events of all who get it follow each other.
+    /// Prompts the current agent; the events of all following agents are in one stream.
     ///
-    /// Each has a run of its own, from `run_started` to `run_finished`; between two of them stands the event of the
-    /// application `handoff`, with `from`, `to` and `reason`.
+    /// Each agent has its own run, from `run_started` to `run_finished`; between two of them is the application event
+    /// `handoff`, with `from`, `to` and `reason`.
     pub fn stream(&self, prompt: impl Into<Prompt>) -> HandoffChainRun {
         HandoffChainRun::new(self.clone(), Begin::Prompt(prompt.into()))
     }
 
-    /// Goes on with a run that waits for answers or that a crash has cut off, with whoever had the conversation.
+    /// Continues a run that waits for answers or was interrupted by a crash, with its agent.
     ///
     /// If the crash came between two of them, the second one begins.
     ///
@@ -163,7 +163,7 @@ impl HandoffChain {
         self.resume_stream(answers).finish().await
     }
 
-    /// Goes on with a run, as a stream of events.
+    /// Continues a run, as a stream of events.
     pub fn resume_stream(&self, answers: Vec<Answered>) -> HandoffChainRun {
         HandoffChainRun::new(self.clone(), Begin::Resume(answers))
     }
@@ -185,7 +185,7 @@ impl HandoffChain {
             .map(|target| &target.agent)
     }
 
-    /// Everything that was said, as of the newest run that ended.
+    /// The complete conversation, as of the newest ended run.
     pub fn transcript(&self) -> Transcript {
         self.target(0).agent.log().transcript()
     }
@@ -195,7 +195,7 @@ impl HandoffChain {
         self.target(0).agent.session_id()
     }
 
-    /// Who has the conversation, by place.
+    /// The index of the current agent.
     async fn find_active(&self) -> Result<usize, Error> {
         let first = &self.target(0).agent;
         let known = *self.seen();

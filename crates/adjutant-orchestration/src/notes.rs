@@ -108,7 +108,7 @@ pub enum Mode {
     /// It is replaced.
     #[default]
     Replace,
-    /// It stays, and the new text follows on a line of its own.
+    /// It stays, and the new text is added on a separate line.
     Append,
 }
 
@@ -128,7 +128,7 @@ impl Notes {
         }
     }
 
-    /// Gives an agent the tools for notes, and the section of its prompt that tells of them.
+    /// Gives an agent the tools for notes, and the section of its prompt about them.
     ///
     /// The section is there only in runs that have the tool `list_notes`. It holds no note.
     pub fn install(&self, agent: Agent) -> Agent {
@@ -148,7 +148,7 @@ impl Writing {
         }
     }
 
-    /// This text after what a note has; a new note if there is none.
+    /// Appends this text to a note; creates it if it does not exist.
     pub fn append(name: impl Into<Arc<str>>, body: impl Into<Arc<str>>) -> Self {
         Self {
             mode: Mode::Append,
@@ -156,13 +156,13 @@ impl Writing {
         }
     }
 
-    /// Sets what must be true of the note: that there is none, or that it has the version that was read.
+    /// Sets a condition: that the note does not exist, or has the version that was read.
     #[must_use]
     pub fn when(self, when: When) -> Self {
         Self { when, ..self }
     }
 
-    /// Sets what tells this writing from all others.
+    /// Sets the unique key of this write.
     ///
     /// A note remembers the keys of its newest writings only, so that a call that is run again soon after a crash
     /// appends nothing twice.

@@ -55,7 +55,7 @@ pub struct Failed {
     pub files_modified: Vec<Arc<str>>,
 }
 
-/// A note on a failure, with how the runs ended that were shown it.
+/// A note about a failure, with the outcomes of the runs that received it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Reflection {
@@ -75,33 +75,33 @@ pub struct Reflection {
     pub files_modified: Vec<Arc<str>>,
     /// The time when it was recorded, in milliseconds since 1970-01-01 UTC.
     pub created_ms: u64,
-    /// The counts of the runs that were shown it, by the way they ended.
+    /// The number of runs that received it, by outcome.
     #[serde(default)]
     pub tally: Tally,
 }
 
-/// The numbers of runs that were shown a reflection, by the way they ended.
+/// The number of runs that received a reflection, by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Tally {
-    /// Those that did what they should.
+    /// Runs that succeeded.
     pub helped: u32,
-    /// Those that failed all the same.
+    /// Runs that failed nevertheless.
     pub useless: u32,
-    /// Those of which it is not known.
+    /// Runs with an unknown outcome.
     pub unknown: u32,
 }
 
-/// The outcome of a run that was shown reflections.
+/// The outcome of a run that received reflections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It did what it should.
+    /// It succeeded.
     Helped,
     /// It failed all the same.
     Useless,
-    /// It is not known, or says nothing: it was cancelled, or its provider failed.
+    /// It is unknown, or has no meaning: the run was cancelled, or its provider failed.
     Unknown,
 }
 
@@ -109,7 +109,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReflectionChange {
-    /// Counts a run that was shown it.
+    /// Counts a run that received it.
     Count(Outcome),
     /// Removes it.
     Remove,
@@ -119,7 +119,7 @@ pub enum ReflectionChange {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Listing {
-    /// The reflections, newest first; those that were dropped are among them.
+    /// The reflections, newest first, including dropped ones.
     pub reflections: Vec<Reflection>,
     /// The entries that were passed over, with the reason: files of others, files that cannot be read.
     pub skipped: Vec<Arc<str>>,
@@ -137,10 +137,10 @@ pub trait ReflectionStore: Send + Sync + fmt::Debug {
     /// Keeps a reflection; if its name is taken, under that name with the first number from 2 on that is free.
     ///
     /// # Errors
-    /// `Invalid` if the name is none, `Full` if every number is taken, `TimedOut`, `Store`.
+    /// `Invalid` if the name is invalid, `Full` if every number is used, `TimedOut`, `Store`.
     async fn add(&self, reflection: &Reflection) -> Result<ReflectionId, Error>;
 
-    /// Changes a reflection as it is now, whoever else changes it; `false` if there is none of that name.
+    /// Changes the current state of a reflection, also with concurrent changes; `false` if it does not exist.
     ///
     /// # Errors
     /// `Conflict` if others were always faster, `TimedOut`, `Store`.
@@ -163,7 +163,7 @@ impl<S: ReflectionStore + ?Sized> ReflectionStore for Arc<S> {
 }
 
 impl Reflection {
-    /// A reflection that nobody was shown yet.
+    /// A new reflection without counted runs.
     pub fn new(id: ReflectionId, failed: Failed, created_ms: u64) -> Self {
         let Failed {
             agent,
@@ -215,7 +215,7 @@ impl Tally {
 }
 
 impl Listing {
-    /// These reflections, in any order, and what was passed over.
+    /// These reflections, in any order, and the skipped entries.
     pub fn new(mut reflections: Vec<Reflection>, skipped: Vec<Arc<str>>) -> Self {
         reflections
             .sort_by(|one, other| (other.created_ms, &other.id).cmp(&(one.created_ms, &one.id)));

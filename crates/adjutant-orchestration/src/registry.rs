@@ -23,7 +23,7 @@ const MAX_KNOWN: usize = 10_000;
 #[serde(default)]
 #[non_exhaustive]
 pub struct Profile {
-    /// The name that it is asked for by.
+    /// Its name for requests.
     pub name: Arc<str>,
     /// The purpose of the agent.
     #[serde(skip_serializing_if = "is_blank")]
@@ -58,8 +58,7 @@ struct RegistryShared {
     entries: DashMap<Arc<str>, Arc<RegistryEntry>>,
     /// The newest number of each name.
     numbers: DashMap<Arc<str>, u64>,
-    /// The numbers of levels of agents that agents at work may have under themselves, whatever their factories say; by
-    /// their ids.
+    /// The number of levels of agents below each running agent, by its id, independent of its factory.
     bounds: DashMap<Arc<str>, u16>,
     /// The conversations whose names are known.
     known: DashSet<(LogId, ThreadId)>,
@@ -86,7 +85,7 @@ pub struct Spawned {
     pub profile: Arc<Profile>,
     /// The instance, under its own name.
     pub agent: Agent,
-    /// Its place among those of the entry that may work at a time; to be taken before it works.
+    /// Its place in the concurrency limit of the entry, to be taken before it works.
     pub slot: Slot,
 }
 
@@ -156,7 +155,7 @@ impl Registry {
 
     /// Puts an entry in, in place of one of the same name; instances of that one are not touched.
     ///
-    /// The factory gives a new agent each time; it needs no delegation of its own: what it may delegate is in the profile.
+    /// The factory returns a new agent each time, without a delegation: its permitted delegation is in the profile.
     pub fn register(&self, profile: Profile, factory: impl Fn() -> Agent + Send + Sync + 'static) {
         let most = profile
             .max_concurrency
@@ -221,7 +220,7 @@ impl Registry {
 
     /// A name that no instance had yet: `<name>-<word of the task>-<number>`.
     ///
-    /// The word of the [`worker`](Registry::worker) stands before the number, if there is one.
+    /// If a [`worker`](Registry::worker) is set, it precedes the number.
     pub fn instance_name(&self, name: &str, task: &str) -> String {
         let instance = name::instance(name, task, &self.worker, self.next_id(name));
         // An entry whose name begins like another one's could come to the same.

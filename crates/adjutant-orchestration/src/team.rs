@@ -1,7 +1,7 @@
 //! Teams: a lead and members that work at the same time and write to each other, as long as a run of the lead lasts.
 //!
-//! The members are agents under the lead's run, so usage, budgets, hooks and cancel are those of every agent under
-//! another. A team holds no conversation: what was said stands in the log.
+//! The members are agents under the lead's run, so usage, budgets, hooks and cancellation are those of every
+//! subagent. A team has no conversation of its own: its messages are in the log.
 //!
 //! ```
 //! use adjutant_agent::Agent;
@@ -57,11 +57,11 @@ pub const LEAD: &str = "lead";
 
 /// A team that an agent can lead; cheap to clone.
 ///
-/// Every run of the lead begins with an empty mailbox and nobody at work, and ends its members; those of earlier runs are
-/// listed, and can be given a new task in the conversation that they had. What a team is stands in the lead's log: a run
-/// that is resumed in another program goes on with everyone who was at work, every message that was not read, and what was
-/// spent, and the lead is told so before its next request. The same team may be led by several agents, and in several
-/// sessions at a time: they know nothing of each other.
+/// Every run of the lead begins with an empty mailbox and no running members, and ends its members. Members of
+/// earlier runs are listed, and can get a new task in their conversation. The state of a team is in the lead's log: a
+/// run that is resumed in another program continues with every member that was running, every unread message, and the
+/// spent budget, and the lead is notified before its next request. The same team can be led by several agents, and in
+/// several sessions at a time, independently of each other.
 #[derive(Clone)]
 pub struct Team {
     plan: Arc<TeamPlan>,
@@ -112,13 +112,13 @@ impl Team {
         }
     }
 
-    /// Sets how many members may be at work at a time; those that have ended do not count.
+    /// Sets the number of members that can run at a time; ended ones do not count.
     #[must_use]
     pub fn max_size(self, members: usize) -> Self {
         self.with(|plan| plan.max_size = Some(members))
     }
 
-    /// Sets how long a member may work on one task; the lead may ask for less.
+    /// Sets the time limit of a member for one task; the lead can request less.
     #[must_use]
     pub fn member_timeout(self, timeout: Duration) -> Self {
         self.with(|plan| plan.member_timeout = Some(timeout))
@@ -159,13 +159,13 @@ impl Team {
         self.with(|plan| plan.invents = false)
     }
 
-    /// Leaves the lead only the tools of the team: its own are neither shown nor run.
+    /// Restricts the lead to the tools of the team: its own are neither offered nor run.
     #[must_use]
     pub fn coordinator(self) -> Self {
         self.with(|plan| plan.coordinator = true)
     }
 
-    /// Gives these tools to the lead and to every member: those of a shared board, for example.
+    /// Gives these tools to the lead and to every member, for example the tools of a shared board.
     #[must_use]
     pub fn board_tools(self, tools: Tools) -> Self {
         self.with(|plan| plan.board = Some(tools))
@@ -183,8 +183,8 @@ impl Team {
         self.with(|plan| plan.world = Arc::new(world))
     }
 
-    /// Sets who is told at the end of every run, on every path, what became of the members and which messages were left
-    /// unread. Its panic is that of the run's surroundings.
+    /// Sets a function that gets a report at the end of every run, on every path, about the members and the unread
+    /// messages. Its panic is handled like one of a middleware.
     #[must_use]
     pub fn on_end(self, told: impl Fn(&TeamReport) + Send + Sync + 'static) -> Self {
         self.with(|plan| plan.reports = Some(Arc::new(told)))

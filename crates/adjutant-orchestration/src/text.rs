@@ -1,10 +1,10 @@
-//! Pieces of text: cut where a character ends, put on one line, kept from looking like tags; and what errors say.
+//! Pieces of text: cut at character boundaries, put on one line, with tags escaped; and the texts of errors.
 
 use std::{borrow::Cow, error::Error};
 
 use adjutant_agent::sections::SectionKind;
 
-/// The tags that are defused besides those of sections.
+/// The tags that are escaped in addition to those of sections.
 const TAGS: [&str; 5] = [
     "prior_reflections",
     "reflection",
@@ -24,7 +24,7 @@ pub(crate) fn cut(text: &str, max: usize) -> &str {
         .unwrap_or_default()
 }
 
-/// A text of at most `max` bytes, which says so if it was cut.
+/// A text of at most `max` bytes, with a note if it was cut.
 pub(crate) fn clipped(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
@@ -108,7 +108,7 @@ pub(crate) fn ellipsed(text: &str, max: usize) -> Cow<'_, str> {
     }
 }
 
-/// An error with what caused it, on one line; words that stand there already are not said again.
+/// An error with its causes on one line, without repeated texts.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -6,15 +6,15 @@ use adjutant_agent::{Event, EventKind, Outcome};
 use adjutant_llm::{Content, Entry, Origin, ThreadId, Usage};
 use adjutant_tool::Identity;
 
-/// The largest number of agents that are shown one by one; further ones are only counted.
+/// The largest number of agents that are listed one by one; the others are only counted.
 const MAX_NODES: usize = 1_000;
-/// The largest number of characters of a task or an activity that are shown.
+/// The largest number of characters of a task or an activity.
 const MAX_CHARS: usize = 80;
 
-/// The tree of agents of a run, as its events tell it.
+/// The tree of agents of a run, from its events.
 ///
-/// Shown as text it has a line for each agent, those under another one indented below it, in the order in which they
-/// were opened. Counts are each agent's own; what agents under it used stands in their lines.
+/// As text it has a line for each agent, with subagents indented below it, in the order in which they were opened.
+/// Counts are each agent's own; subagents have their own lines.
 #[derive(Debug, Clone, Default)]
 pub struct AgentTree {
     nodes: Vec<TreeNode>,
@@ -41,11 +41,11 @@ pub struct TreeNode {
     pub turns: u32,
     /// The number of its calls that have ended.
     pub calls: u32,
-    /// The usage of its own replies.
+    /// The usage of its replies.
     pub usage: Usage,
-    /// The time when it was first heard of, in milliseconds since 1970-01-01 UTC.
+    /// The time of its first event, in milliseconds since 1970-01-01 UTC.
     pub began_ms: u64,
-    /// The time when it was last heard of.
+    /// The time of its last event.
     pub heard_ms: u64,
 }
 
@@ -70,12 +70,12 @@ pub enum NodeState {
 }
 
 impl AgentTree {
-    /// A tree of nobody yet.
+    /// An empty tree.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in what happened; says whether a line of the text changed by more than what an agent says.
+    /// Processes an event; returns whether a line of the text changed by more than the agent's output.
     pub fn see(&mut self, event: &Event) -> bool {
         if let EventKind::ChildOpened { child, .. } = &event.kind {
             let parent = self.newest.get(&event.who.thread).copied();
@@ -96,7 +96,7 @@ impl AgentTree {
         node.see(&event.kind)
     }
 
-    /// The agents, in the order in which they were heard of.
+    /// The agents, in the order of their first events.
     pub fn nodes(&self) -> &[TreeNode] {
         &self.nodes
     }
@@ -110,12 +110,12 @@ impl AgentTree {
             .map(|(at, _)| at)
     }
 
-    /// Returns the number of agents that are not shown one by one.
+    /// Returns the number of agents that are not listed one by one.
     pub fn more(&self) -> usize {
         self.more
     }
 
-    /// Returns the usage of all agents that are shown.
+    /// Returns the usage of all listed agents.
     pub fn usage(&self) -> Usage {
         self.nodes.iter().fold(Usage::default(), |mut sum, node| {
             sum += node.usage;
@@ -190,7 +190,7 @@ impl TreeNode {
     fn see(&mut self, kind: &EventKind) -> bool {
         match kind {
             EventKind::RunStarted | EventKind::RunResumed => self.state = NodeState::Working,
-            // The first text that it is told may say more than the task.
+            // Its first text may contain more than the task.
             EventKind::EntryAdded { content }
                 if self.who.task.is_none() && (self.task.is_empty() || self.turns == 0) =>
             {
@@ -225,7 +225,7 @@ impl TreeNode {
         true
     }
 
-    /// Keeps what it is asked: the newest of the messages that it begins with.
+    /// Stores its request: the newest of its initial messages.
     fn hear(&mut self, entry: &Entry) {
         if let Entry::User(message) = entry
             && matches!(
@@ -267,7 +267,7 @@ impl NodeState {
     }
 }
 
-/// The first line of a text, and as much of it as is shown.
+/// The first line of a text, truncated.
 fn line(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default().trim_end();
     let mut cut: String = line
@@ -281,7 +281,7 @@ fn line(text: &str) -> String {
     cut
 }
 
-/// A number and what it counts.
+/// A number and its noun.
 fn many(number: impl Into<u64>, noun: &str) -> String {
     let number = number.into();
     if number == 1 {

@@ -10,14 +10,14 @@ pub(super) enum Ear {
     Run(RunLine),
     /// The next run of a session.
     Session(Agent),
-    /// Its end was told already to the run of the call that launched it, and is recorded there.
+    /// Its end was already reported to the run of the call that launched it, and is recorded there.
     Told(RunLine),
-    /// Its end was told and recorded already.
+    /// Its end was already reported and recorded.
     Nobody,
 }
 
 impl Ear {
-    /// Queues the message that tells it; none if nobody need be told.
+    /// Queues the message about it; `None` if it is not needed.
     pub(super) fn steer(&self, message: UserMessage) -> Result<Option<Queued>, Error> {
         match self {
             Self::Run(line) => line.steer(message).map(Some),

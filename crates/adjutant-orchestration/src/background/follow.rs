@@ -1,4 +1,4 @@
-//! Looks after one task: notes what its agent does, ends it, and tells the agent that launched it.
+//! Manages one task: records what its agent does, ends it, and notifies the agent that launched it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
     text::ellipsed,
 };
 
-/// The largest number of bytes of a result in the message that tells it.
+/// The largest number of bytes of a result in the message about it.
 const MAX_TOLD_BYTES: usize = 4_000;
 /// The largest number of bytes of a result that are kept.
 const MAX_KEPT_BYTES: usize = 100_000;
@@ -60,14 +60,14 @@ fn note(table: &TaskTable, task: &BackgroundTask, event: &Event) {
     }
 }
 
-/// Ends a task, and tells whoever should hear of it.
+/// Ends a task, and notifies its agent.
 pub(super) fn end(table: &TaskTable, task: &BackgroundTask, ear: &Ear, ended: AgentEnd) {
-    // Of what its own wish or the end of its run stopped, the agent need not be told.
+    // The agent is not notified about a task that was stopped by its own request or by the end of its run.
     if ended.state != TaskState::Cancelled || task.stopper() == Stopper::Application {
         let (message, whole) = notice(task, ended.state, &ended.text);
         match ear.steer(message) {
             Ok(queued) => task.tell(queued, whole),
-            // It can still be asked for.
+            // The result can still be read.
             Err(error) => tracing::warn!(
                 task = &*task.id,
                 "nobody is told that a task has ended: {error}"
@@ -80,14 +80,14 @@ pub(super) fn end(table: &TaskTable, task: &BackgroundTask, ear: &Ear, ended: Ag
     settle(table, task, ended);
 }
 
-/// Ends a task. Last of all: whoever waits for its end finds everything else done.
+/// Ends a task. This is the last step: a waiting caller finds everything else done.
 pub(super) fn settle(table: &TaskTable, task: &BackgroundTask, ended: AgentEnd) {
     let text = ellipsed(&ended.text, MAX_KEPT_BYTES).into();
     task.end(ended.state, text, ended.usage);
     table.tell();
 }
 
-/// The message that tells the end of a task, and whether it holds the whole text.
+/// The message about the end of a task, and whether it contains the complete text.
 fn notice(task: &BackgroundTask, state: TaskState, text: &str) -> (UserMessage, bool) {
     let (shown, whole) = (ellipsed(text, MAX_TOLD_BYTES), text.len() <= MAX_TOLD_BYTES);
     let mut said = format!(

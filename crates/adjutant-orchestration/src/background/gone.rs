@@ -1,4 +1,5 @@
-//! The effect `background`: tells the model of tasks that ended without a result, with their run or with the program.
+//! The effect `background`: notifies the model of tasks that ended without a result, with their run or with the
+//! program.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,7 +14,7 @@ use super::{TaskState, launch::Mark, task_table::TaskTable};
 /// The largest number of tasks that one reminder names.
 const MAX_NAMED: usize = 20;
 
-/// Tells the model of tasks that are gone.
+/// Notifies the model of lost tasks.
 pub(super) struct Gone {
     table: Arc<TaskTable>,
 }
@@ -40,7 +41,7 @@ impl Gone {
         }
     }
 
-    /// True if nothing will be heard of a task any more.
+    /// True if there will be no more news about a task.
     fn is_gone(&self, by: &ThreadId, id: &str, open: &OpenTask) -> bool {
         match self.table.get(&open.session, by, id) {
             Ok(task) => task.state() == TaskState::Cancelled && task.is_read(),
@@ -80,7 +81,7 @@ impl Effect for Gone {
 }
 
 impl OpenTasks {
-    /// Notes what an entry says about tasks.
+    /// Records what an entry contains about tasks.
     fn hear(&mut self, entry: &Entry) {
         match entry {
             Entry::Turn(turn) => {

@@ -1,4 +1,4 @@
-//! Holds a run that would end until a task of it has ended, so that its agent hears what came of it.
+//! Delays the end of a run until a task of it has ended, so that its agent gets the result.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use futures_util::future::select_all;
 
 use super::{launch::Mark, task::BackgroundTask, task_table::TaskTable};
 
-/// Holds a run while its tasks are at work.
+/// Delays the end of a run while its tasks are running.
 pub(super) struct Hold {
     table: Arc<TaskTable>,
 }
@@ -21,7 +21,7 @@ impl Hold {
         }
     }
 
-    /// The tasks of the agent, if its run launched any: of those that earlier runs launched none is at work.
+    /// The tasks of the agent, if its run launched any: tasks of earlier runs are not running.
     fn tasks(&self, cx: &HookContext, point: &AfterTurn) -> Vec<Arc<BackgroundTask>> {
         let turns = point.entries.iter().filter_map(|entry| match entry {
             Entry::Turn(turn) => Some(turn),
@@ -45,7 +45,7 @@ impl Hook<AfterTurn> for Hold {
             return Verdict::Pass(point);
         }
         let tasks = self.tasks(&cx, &point);
-        // A message makes the run go on: what still runs then is waited for the next time.
+        // A message makes the run continue: tasks that still run then are waited for the next time.
         while !tasks.iter().any(|task| task.is_told()) {
             let running: Vec<_> = tasks
                 .iter()
@@ -64,7 +64,7 @@ impl Hook<AfterTurn> for Hold {
     }
 }
 
-/// True if the run would end after this turn if nothing were said, because its agent has answered.
+/// True if the run would end after this turn without a message, because its agent has answered.
 fn ends(point: &AfterTurn) -> bool {
     !point.stop
         && point

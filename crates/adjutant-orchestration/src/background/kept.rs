@@ -1,4 +1,4 @@
-//! Tasks that are kept beyond their run: first agents, each in a log of its own, found again from the session's records.
+//! Tasks that outlive their run: first agents, each in its own log, found again from the session's records.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -47,7 +47,7 @@ pub(super) fn log_of(
     Ok(log)
 }
 
-/// Begins a kept task, or goes on with it; one that has ended is ended.
+/// Starts a kept task, or continues it; an ended one is marked as ended.
 pub(super) fn begin(
     table: &Arc<TaskTable>,
     task: &Arc<BackgroundTask>,
@@ -76,7 +76,7 @@ pub(super) fn begin(
     Ok(())
 }
 
-/// Goes on with the kept tasks of a session that this program does not know, and gives all that are known.
+/// Continues the kept tasks of a session that this program does not know, and returns all known ones.
 pub(super) async fn resume(
     background: &Background,
     session: &Agent,
@@ -98,7 +98,7 @@ pub(super) async fn resume(
         if table.get(log, &by, &launched.task_id).is_ok() {
             continue;
         }
-        // Nothing is waited for while it is listed and nobody looks after it.
+        // No await between listing it and managing it.
         let own = LogId(launched.thread.as_str().into());
         let stands = stands(&*journal, &own).await?;
         let found = table.adopt(NewTask {
@@ -145,7 +145,7 @@ pub(super) async fn resume(
         .collect())
 }
 
-/// The tasks whose end the conversation tells already.
+/// The tasks whose end is already part of the conversation.
 fn told(session: &Agent) -> BTreeSet<ThreadId> {
     let transcript = session.log().transcript();
     let origins = transcript.iter().filter_map(|stored| match &stored.entry {
@@ -159,7 +159,7 @@ fn told(session: &Agent) -> BTreeSet<ThreadId> {
     from.collect()
 }
 
-/// The kept tasks of a session that nobody has read the result of, by thread of the agent that launched them.
+/// The kept tasks of a session with unread results, by thread of the agent that launched them.
 async fn unfinished(
     journal: &dyn Journal,
     log: &LogId,
@@ -188,7 +188,7 @@ async fn unfinished(
         .collect())
 }
 
-/// Reads where the log of a kept task stands.
+/// Reads the state of a kept task's log.
 pub(super) async fn stands(journal: &dyn Journal, log: &LogId) -> Result<Stands, Error> {
     let mut records = journal.read(log, Seq(0));
     let (mut stands, mut usage) = (Stands::Fresh, Usage::default());

@@ -18,7 +18,7 @@ use crate::{child_run::with_task, text::ellipsed};
 
 /// The key of the child in its call.
 const KEY: &str = "task";
-/// The largest number of bytes of a task that are kept to be shown.
+/// The largest number of bytes of a task in listings.
 const MAX_TASK_BYTES: usize = 500;
 /// The version of `background.launched` and `background.ended`.
 pub(super) const VERSION: u32 = 1;
@@ -39,7 +39,7 @@ pub(super) struct Launched {
     pub(super) number: u64,
     pub(super) agent: Arc<str>,
     pub(super) thread: ThreadId,
-    /// The task, as it is shown.
+    /// The task for listings.
     pub(super) task: Arc<str>,
     /// The whole prompt.
     pub(super) prompt: Arc<str>,
@@ -63,7 +63,7 @@ pub(super) enum Mark {
         #[serde(default)]
         kept: bool,
     },
-    /// The model was told how a task ended.
+    /// The model has received the end of a task.
     Settled { task_id: Arc<str> },
 }
 
@@ -86,7 +86,7 @@ pub(super) fn session(cx: &CallContext) -> Result<LogId, ToolError> {
         .ok_or_else(|| ToolError::failed("tasks are launched only within a call of a run"))
 }
 
-/// Launches a task, and says so to the model.
+/// Launches a task, and returns the result for the model.
 pub(super) async fn launch(
     table: &Arc<TaskTable>,
     cx: &CallContext,
@@ -124,7 +124,7 @@ pub(super) async fn launch(
         let journal = table.journal().ok_or_else(no_journal)?;
         let log = kept::log_of(&session, &by, line.call)?;
         if let Some(task) = table.find(&session, &by, &ThreadId::from(&*log.0)) {
-            // The call was entered again, and somebody looks after the task already.
+            // The call was entered again, and the task is already managed.
             line.app(
                 "background.launched",
                 VERSION,
@@ -132,7 +132,7 @@ pub(super) async fn launch(
             );
             return Ok(launched(&task));
         }
-        // Nothing is waited for while it is listed and nobody looks after it.
+        // No await between listing it and managing it.
         let stands = kept::stands(&*journal, &log).await?;
         let task = table.list(new(ThreadId::from(&*log.0)))?;
         line.app(

@@ -1,4 +1,4 @@
-//! Tasks that were at work when their program was lost: found in the log, gone on with, and told of at once.
+//! Tasks that were running when their program was lost: found in the log, continued, and reported immediately.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -26,17 +26,17 @@ use crate::{
 /// The largest number of tasks that are named to the agent.
 const MAX_NAMED: usize = 20;
 
-/// Goes on with the tasks of a run that is resumed.
+/// Continues the tasks of a resumed run.
 pub(super) struct Revive(pub(super) Background);
 
-/// The tasks of the open run, as the log tells them.
+/// The tasks of the open run in the log.
 #[derive(Default)]
 struct FoundTasks(BTreeMap<ThreadId, FoundTask>);
 
 /// A task in the log.
 struct FoundTask {
     launched: Launched,
-    /// A message tells its end.
+    /// A message reports its end.
     told: bool,
     /// Its end is in the log.
     ended: bool,
@@ -90,7 +90,7 @@ impl Middleware for Revive {
 }
 
 impl Revive {
-    /// Lists a task again; gives it if it goes on, and ends it otherwise.
+    /// Lists a task again; returns it if it continues, and ends it otherwise.
     async fn revive(
         &self,
         cx: &DriveStart,
@@ -231,7 +231,7 @@ impl FoundTasks {
     }
 }
 
-/// The message that the program began again, and which tasks go on.
+/// The message about the restart of the program and the continuing tasks.
 fn news(goes_on: &[Arc<BackgroundTask>]) -> UserMessage {
     let named: Vec<_> = goes_on
         .iter()

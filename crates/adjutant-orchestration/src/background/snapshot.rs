@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::task_table::TaskTable;
 use crate::child_run::TaskState;
 
-/// A task in the background, as it stands.
+/// The current state of a background task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct TaskSnapshot {
@@ -18,7 +18,7 @@ pub struct TaskSnapshot {
     pub session: LogId,
     /// The thread of the agent that launched it.
     pub by: ThreadId,
-    /// Its id, `task-<n>`, unique among those of the agent that launched it.
+    /// Its id, `task-<n>`, unique for the agent that launched it.
     pub id: Arc<str>,
     /// The agent that does it, by the name it is launched by.
     pub agent: Arc<str>,
@@ -30,7 +30,7 @@ pub struct TaskSnapshot {
     pub state: TaskState,
     /// The newest words or deeds of its agent, in one line.
     pub progress: Arc<str>,
-    /// Its answer, or why there is none; empty while it runs.
+    /// Its answer, or the reason why it has none; empty while it runs.
     pub text: Arc<str>,
     /// The usage, once the task has ended.
     pub usage: Usage,
@@ -55,7 +55,7 @@ impl TaskWatch {
         }
     }
 
-    /// The tasks as they are at first, and after each change; changes that come fast are shown together.
+    /// The tasks at first, and after each change; fast changes are combined.
     ///
     /// Cancel: nothing is lost.
     pub async fn next(&mut self) -> Vec<TaskSnapshot> {

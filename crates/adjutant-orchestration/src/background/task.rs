@@ -1,4 +1,4 @@
-//! One task: where it stands, who waits for it, and what its agent was told of it.
+//! One task: its state, its waiters, and the messages about it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +21,7 @@ pub(super) struct BackgroundTask {
     pub(super) task: Arc<str>,
     /// True if it outlives the run that launched it.
     pub(super) kept: bool,
-    /// The wish that it stops.
+    /// The stop request.
     pub(super) wish: Cancel,
     state: watch::Sender<TaskStanding>,
     told: Mutex<LaunchNotice>,
@@ -39,19 +39,19 @@ pub(super) struct TaskStanding {
 /// The notice of a task's end to the agent that launched it.
 #[derive(Debug, Default)]
 struct LaunchNotice {
-    /// The agent or program that wished that it stops.
+    /// The source of the stop request.
     stopper: Stopper,
-    /// True if a message that tells it was queued, and holds the whole text.
+    /// True if a message about it was queued, and contains the complete text.
     whole: bool,
     /// That message, as long as it can be taken back.
     notice: Option<Queued>,
     read: bool,
 }
 
-/// The agent or program that wished that a task stops.
+/// The source of a task's stop request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Stopper {
-    /// Nobody, or the run, which ended.
+    /// No request, or the run, which ended.
     #[default]
     Run,
     /// The agent that launched it.
@@ -145,7 +145,7 @@ impl BackgroundTask {
         });
     }
 
-    /// Wishes that it stops; says whether it was running.
+    /// Requests it to stop; returns whether it was running.
     pub(super) fn stop(&self, stopper: Stopper) -> bool {
         if self.state().is_ended() {
             return false;
@@ -159,18 +159,18 @@ impl BackgroundTask {
         self.told().stopper
     }
 
-    /// A message tells its end; none if one did so before.
+    /// A message reports its end; `None` if an earlier one did.
     pub(super) fn tell(&self, notice: Option<Queued>, whole: bool) {
         let mut told = self.told();
         (told.notice, told.whole) = (notice, whole);
     }
 
-    /// True if a message that tells its end waits to be placed.
+    /// True if a message about its end waits to be placed.
     pub(super) fn is_told(&self) -> bool {
         self.told().notice.as_ref().is_some_and(Queued::is_queued)
     }
 
-    /// The agent that launched it was given the text: the message that would tell it is not needed any more.
+    /// The agent that launched it has received the text: the message about it is no longer needed.
     pub(super) fn read(&self) {
         let mut told = self.told();
         told.read = true;
@@ -180,7 +180,8 @@ impl BackgroundTask {
         }
     }
 
-    /// True if the agent that launched it knows how it ended: it asked, it was told the whole, or nothing came of it.
+    /// True if the agent that launched it knows its end: it read it, it got the complete message, or there was no
+    /// result.
     pub(super) fn is_read(&self) -> bool {
         let told = self.told();
         let placed = told.whole && !told.notice.as_ref().is_some_and(Queued::is_queued);

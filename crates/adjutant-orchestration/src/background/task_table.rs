@@ -231,7 +231,7 @@ fn insert(tasks: &mut Vec<Arc<BackgroundTask>>, task: &Arc<BackgroundTask>) {
     tasks.insert(at, Arc::clone(task));
 }
 
-/// Drops the oldest of those that were read, beyond so many.
+/// Drops the oldest read tasks beyond the limit.
 fn prune(tasks: &mut Vec<Arc<BackgroundTask>>, max_read: usize) {
     let is_over = |task: &Arc<BackgroundTask>| task.state() != TaskState::Running && task.is_read();
     let mut over = tasks

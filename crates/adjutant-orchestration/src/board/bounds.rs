@@ -26,7 +26,7 @@ pub const MAX_DEPENDENCIES: usize = 64;
 /// The most criteria of a task.
 pub const MAX_CRITERIA: usize = 32;
 
-/// Ids without those that stand there already.
+/// Ids without duplicates.
 pub(super) fn each_once(ids: &[TaskId]) -> Vec<TaskId> {
     let mut each: Vec<TaskId> = Vec::with_capacity(ids.len());
     for id in ids {
@@ -103,7 +103,7 @@ pub(super) fn check_bytes(what: &str, text: &str, max: usize) -> Result<(), Erro
     }
 }
 
-/// The beginning of a text, to be told in an error.
+/// The beginning of a text, for an error.
 pub(super) fn short(text: &str) -> String {
     text.chars().take(80).collect()
 }

@@ -19,15 +19,15 @@ const WINDOW: usize = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
     Anything,
-    /// Only of those that nobody has.
+    /// Only from unowned tasks.
     Pending,
 }
 
 impl Board {
     /// Claims a task for an agent, for as long as a lease lasts.
     ///
-    /// Again for the same agent it is a heartbeat. A task whose lease has run out can be claimed by anyone; that is a new
-    /// attempt.
+    /// A second claim of the same agent is a heartbeat. A task with an expired lease can be claimed by any agent, as
+    /// a new attempt.
     ///
     /// # Errors
     /// `Taken` if another agent has it (with the rest of its lease as `retry_after`) or it is reserved for one;
@@ -68,7 +68,7 @@ impl Board {
                 Err(error) if matches!(error.kind(), ErrorKind::Taken | ErrorKind::Missing) => {
                     tried.told()
                 }
-                // It was cancelled, or is changed by many: what is ready is looked at anew.
+                // It was cancelled, or there are many concurrent changes: the ready tasks are read again.
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
                 Err(error) => return Err(error),
             }
@@ -79,9 +79,9 @@ impl Board {
         ))
     }
 
-    /// Says that the worker of a task is alive: its lease lasts this long from now on, at least.
+    /// Renews the lease of a worker's task: it lasts at least this long from now on.
     ///
-    /// A lease that has run out lives again, if nobody took the task meanwhile.
+    /// An expired lease is renewed too, if no other worker has taken the task.
     ///
     /// # Errors
     /// `Conflict` if the agent no longer has the task; `Invalid`, `Missing`, `Store`.
@@ -101,7 +101,7 @@ impl Board {
         self.change(id, edit).await
     }
 
-    /// Gives a task back that an agent has, or that is reserved for it: then anyone may claim it.
+    /// Releases a task that an agent has, or that is reserved for it: then any agent can claim it.
     ///
     /// # Errors
     /// `Conflict` if the agent no longer has the task; `Missing`, `Store`.
@@ -119,7 +119,7 @@ impl Board {
 
     /// Gives a task to an agent: a pending one is reserved for it, one in progress is its own for the rest of the lease.
     ///
-    /// Who had it cannot finish it any more.
+    /// Its previous worker can no longer finish it.
     ///
     /// # Errors
     /// `Conflict` if the task has ended; `Invalid`, `Missing`, `Store`.
@@ -174,7 +174,7 @@ impl Board {
         Err(Error::new(ErrorKind::Conflict, message))
     }
 
-    /// The key of the next task that an agent may try to claim; nobody else in this process tries it.
+    /// The key of the next task that an agent can try to claim; no other task of this process tries it.
     async fn candidate(&self, agent: &str) -> Result<Option<Arc<str>>, Error> {
         let queue = self
             .kv
@@ -203,7 +203,7 @@ impl Board {
         let (ready, own) = futures_util::try_join!(self.kv.scan(&ready), self.kv.scan(&own))?;
         let mut window = self.shared.window();
         if !window.is_at(queue) {
-            // Someone knows of a newer queue than this look may have seen: it is good for one answer only.
+            // A newer queue than the one just read is known: the result is valid for one answer only.
             return Ok(own.into_iter().chain(ready).map(|item| item.key).next());
         }
         if window.ready.is_empty() {
@@ -227,7 +227,8 @@ impl Board {
         })
     }
 
-    /// Returns the next task, or that there is none, if that is known without looking. `None` if one must look.
+    /// Returns the next task, or that there is none, if that is known without reading. `None` if the store must be
+    /// read.
     fn known(&self, agent: &str, queue: Version) -> Option<Option<Arc<str>>> {
         let mut window = self.shared.window();
         window.is_at(queue);
@@ -277,7 +278,7 @@ fn prolong(task: &mut Task, now: u64, lease_ms: u64) {
     }
 }
 
-/// Returns the reason of an attempt that failed because nothing was heard of its worker.
+/// Returns the reason of an attempt that failed because its worker sent no heartbeat.
 pub(super) fn lost_by(holder: &str) -> Arc<str> {
     format!("its worker {holder} was not heard of until its lease ran out").into()
 }

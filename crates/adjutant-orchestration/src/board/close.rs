@@ -8,8 +8,8 @@ use crate::{Error, ErrorKind};
 impl Board {
     /// Ends the work of an agent on a task.
     ///
-    /// Who has the task may do so even if its lease has just run out; who lost it to another, or to the board, may not.
-    /// Doing it twice with the same result is doing it once.
+    /// The current worker can do so even if its lease has just expired; a worker that lost it to another one, or to
+    /// the board, cannot. Repeating it with the same result has no effect.
     ///
     /// # Errors
     /// `Conflict` if the agent no longer has the task; `Invalid` if a criterion has no evidence, the evidence is of no
@@ -38,13 +38,13 @@ impl Board {
             && task.dependents > 0
             && let Err(error) = self.settle(id).await
         {
-            // It is noted on the key-value store: whoever looks for work does it.
+            // It is recorded in the key-value store: the next search for work does it.
             tracing::warn!(task = %id, %error, "the dependents of a completed task could not be told yet");
         }
         Ok(task)
     }
 
-    /// Cancels a task that has not ended. Its worker hears of it by [`cancelled`](Board::cancelled).
+    /// Cancels a task that has not ended. Its worker is notified by [`cancelled`](Board::cancelled).
     ///
     /// # Errors
     /// `Conflict` if it has ended; `Missing`, `Store`.
@@ -56,7 +56,7 @@ impl Board {
         self.change(id, edit).await
     }
 
-    /// Makes a failed or cancelled task pending again, for anyone.
+    /// Makes a failed or cancelled task pending again, for any agent.
     ///
     /// # Errors
     /// `Conflict` if it has neither failed nor been cancelled; `Missing`, `Store`.

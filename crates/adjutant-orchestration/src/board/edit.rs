@@ -1,4 +1,4 @@
-//! Changing what a task says.
+//! Editing a task.
 
 use super::{
     Action, Board, MAX_DEPENDENCIES, MAX_TRIES, Task, TaskEdit, TaskId,
@@ -9,7 +9,7 @@ use super::{
 use crate::Error;
 
 impl Board {
-    /// Changes what a task says, while it is pending or in progress; its dependencies only while it is pending.
+    /// Edits a task, while it is pending or in progress; its dependencies only while it is pending.
     ///
     /// # Errors
     /// `Invalid` if something is too large or the task would wait for itself; `Missing` for the task or a dependency that

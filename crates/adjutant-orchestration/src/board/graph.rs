@@ -1,5 +1,5 @@
-//! The dependencies of tasks: creating tasks behind others, changing that without a cycle, and telling those that
-//! waited.
+//! The dependencies of tasks: creating tasks with dependencies, changing them without cycles, and notifying
+//! dependents.
 
 use std::collections::HashSet;
 
@@ -68,7 +68,8 @@ impl Board {
             .collect())
     }
 
-    /// Puts a task in place of what was read, with other dependencies; says whether all was still the same.
+    /// Replaces the version of a task that was read, with other dependencies; returns whether everything was
+    /// unchanged.
     pub(super) async fn replace_behind(
         &self,
         before: &VersionedTask,
@@ -122,7 +123,7 @@ impl Board {
         self.write(changes).await
     }
 
-    /// Removes a task; says whether all was still as it was read.
+    /// Removes a task; returns whether everything was as it was read.
     pub(super) async fn remove(&self, kept: &VersionedTask) -> Result<bool, Error> {
         let mut changes = keys::remove(kept);
         for dependency in self.read_all(&kept.task.dependencies).await? {

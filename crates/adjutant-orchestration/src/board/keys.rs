@@ -11,11 +11,11 @@ use crate::Error;
 
 /// Before the id of each task.
 pub(super) const TASKS: &str = "task/";
-/// Before the order of each task that anyone may claim.
+/// The prefix for the order of each claimable task.
 pub(super) const READY: &str = "ready/";
 /// Before the end of each lease and the id of its task.
 pub(super) const LEASES: &str = "lease/";
-/// Before the id of each completed task whose dependents were not all told yet.
+/// The prefix for the id of each completed task whose dependents were not all notified yet.
 pub(super) const SETTLING: &str = "settle/";
 /// Written whenever a task becomes ready: as long as its version stays, no new one can be there.
 pub(super) const QUEUE: &str = "queue";
@@ -30,7 +30,7 @@ pub(super) fn settling(id: &TaskId) -> String {
     format!("{SETTLING}{id}")
 }
 
-/// Before the ids of those that depend on a task.
+/// The prefix for the ids of a task's dependents.
 pub(super) fn dependents(of: &TaskId) -> String {
     format!("after/{of}/")
 }
@@ -105,7 +105,7 @@ pub(super) fn create(new: &Task) -> Result<Vec<Change>, Error> {
     Ok(changes)
 }
 
-/// The changes that put a task in the place of what was read.
+/// The changes that replace the version that was read.
 pub(super) fn replace(before: &VersionedTask, after: &Task) -> Result<Vec<Change>, Error> {
     let mut changes = vec![Change {
         when: When::Is(before.version),

@@ -1,5 +1,4 @@
-//! The work that no agent does by itself: leases that ran out, and dependents that were not told because a program
-//! died.
+//! Maintenance that no agent does: expired leases, and dependents that were not notified because a program died.
 
 use adjutant_agent::kv::{Change, Scan};
 
@@ -12,7 +11,7 @@ const TEND_EVERY_MS: u64 = 1_000;
 const PAGE: usize = 64;
 
 impl Board {
-    /// Looks after leases that ran out, if that was not done lately; says whether it was done.
+    /// Handles expired leases, if that was not done recently; returns whether it was done.
     pub(super) async fn tend_sometimes(&self) -> Result<bool, Error> {
         let now = self.world.now_ms();
         let is_due = self
@@ -27,7 +26,7 @@ impl Board {
         }
     }
 
-    /// Looks after leases that ran out, unless that was done in this millisecond; says whether it was done.
+    /// Handles expired leases, unless that was done in this millisecond; returns whether it was done.
     pub(super) async fn tend_anew(&self) -> Result<bool, Error> {
         if self.shared.window().tended_ms == Some(self.world.now_ms()) {
             return Ok(false);
@@ -35,9 +34,9 @@ impl Board {
         self.tend().await.map(|()| true)
     }
 
-    /// Takes tasks from workers whose leases ran out, and tells the dependents of completed tasks that were not told.
+    /// Takes tasks from workers with expired leases, and notifies the dependents of completed tasks.
     ///
-    /// [`claim_next`](Board::claim_next) does so by itself; a supervisor may do so in addition.
+    /// [`claim_next`](Board::claim_next) does this automatically; a supervisor can do it in addition.
     ///
     /// # Errors
     /// `Store`.
@@ -78,7 +77,7 @@ impl Board {
         }
     }
 
-    /// Takes a task from its worker, if its lease is still one that ran out.
+    /// Takes a task from its worker, if its lease is still expired.
     async fn lapse(&self, id: &TaskId, now: u64) -> Result<(), Error> {
         while let Some(kept) = self.find(id).await? {
             if !kept.is_lapsed(now) {
@@ -93,7 +92,7 @@ impl Board {
         Ok(())
     }
 
-    /// Tells the dependents of a completed task.
+    /// Notifies the dependents of a completed task.
     pub(super) async fn settle(&self, id: &TaskId) -> Result<(), Error> {
         self.unblock_dependents(id).await?;
         self.kv
@@ -103,7 +102,7 @@ impl Board {
     }
 }
 
-/// Takes a task from its worker; one that was lost too often fails.
+/// Takes a task from its worker; a task that was lost too often fails.
 fn lose(task: &mut Task, max_lost: u32) -> Result<(), Error> {
     let why = task.lease.take().map(|lease| lost_by(&lease.holder));
     task.lost = task.lost.saturating_add(1);

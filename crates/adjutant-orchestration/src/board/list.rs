@@ -18,11 +18,11 @@ const CHUNK: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskQuery {
-    /// Only those that stand so.
+    /// Only tasks with this status.
     pub status: Option<TaskStatus>,
-    /// Only those that this agent works on, worked on last, or that are reserved for it.
+    /// Only tasks that this agent works on, worked on last, or that are reserved for it.
     pub assignee: Option<Arc<str>>,
-    /// Only those that a dependency blocks, or only those that none does.
+    /// Only tasks that are blocked by a dependency, or only unblocked ones.
     pub is_blocked: Option<bool>,
     /// Only those behind this one.
     pub after: Option<TaskId>,
@@ -30,7 +30,7 @@ pub struct TaskQuery {
     pub limit: usize,
 }
 
-/// Tasks, and how to go on.
+/// A page of tasks.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TaskPage {
@@ -51,7 +51,7 @@ pub struct ListedTask {
     pub blocked_by: Vec<Blocker>,
 }
 
-/// A dependency that is not completed. One that failed or was cancelled blocks until it is retried.
+/// A dependency that is not completed. A failed or cancelled one blocks until it is retried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Blocker {
@@ -75,7 +75,7 @@ impl TaskQuery {
         }
     }
 
-    /// Only those that stand so.
+    /// Only tasks with this status.
     #[must_use]
     pub fn status(self, status: TaskStatus) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl TaskQuery {
         }
     }
 
-    /// Only those of this agent.
+    /// Only tasks of this agent.
     #[must_use]
     pub fn assignee(self, agent: impl Into<Arc<str>>) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl TaskQuery {
         }
     }
 
-    /// Only those that a dependency blocks.
+    /// Only tasks that are blocked by a dependency.
     #[must_use]
     pub fn blocked(self) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl TaskQuery {
         }
     }
 
-    /// Only those that no dependency blocks.
+    /// Only tasks that are not blocked.
     #[must_use]
     pub fn unblocked(self) -> Self {
         Self {

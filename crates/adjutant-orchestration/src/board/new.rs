@@ -14,7 +14,7 @@ use super::{
 };
 use crate::Error;
 
-/// A task to be created; it begins as pending, and belongs to nobody.
+/// A task to be created; it begins as pending and unowned.
 #[derive(Debug, Clone, Default)]
 pub struct NewTask {
     pub(super) title: Arc<str>,
@@ -85,7 +85,7 @@ impl NewTask {
         self
     }
 
-    /// Adds something that must be shown for it to be completed.
+    /// Adds a criterion that needs evidence for completion.
     #[must_use]
     pub fn criterion(mut self, criterion: impl Into<Arc<str>>) -> Self {
         self.acceptance_criteria.push(criterion.into());
@@ -184,7 +184,7 @@ impl TaskEdit {
         }
     }
 
-    /// Changes what it depends on; only while it is pending.
+    /// Changes its dependencies, only while it is pending.
     #[must_use]
     pub fn dependencies(self, dependencies: Vec<TaskId>) -> Self {
         Self {
@@ -200,7 +200,7 @@ impl TaskEdit {
         self
     }
 
-    /// Changes what must be shown for it to be completed.
+    /// Changes the criteria for its completion.
     #[must_use]
     pub fn acceptance_criteria(self, criteria: Vec<Arc<str>>) -> Self {
         Self {
@@ -254,7 +254,7 @@ impl Finish {
         }
     }
 
-    /// Sets what is to be minded about the result.
+    /// Sets caveats of the result.
     #[must_use]
     pub fn caveats(self, caveats: impl Into<Arc<str>>) -> Self {
         Self {
@@ -287,7 +287,7 @@ impl Finish {
         })
     }
 
-    /// The evidence in the order of the criteria: all that is asked for when it is completed.
+    /// The evidence in the order of the criteria: everything that completion requires.
     pub(super) fn evidence_for(&self, criteria: &[Arc<str>]) -> Result<Vec<Evidence>, Error> {
         let mut proofs: Vec<Option<Arc<str>>> = vec![None; criteria.len()];
         for it in &self.evidence {

@@ -1,4 +1,4 @@
-//! Tasks as a model is shown them: JSON of bounded size, in which no text can be taken for anything but data.
+//! Tasks in the form for a model: JSON of bounded size, in which every text is clearly data.
 
 use std::fmt::Write;
 
@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 use super::{ListedTask, Task, TaskPage};
 use crate::text::counted;
 
-/// The largest number of bytes of a description and of a result that are shown.
+/// The largest number of bytes of a description and of a result.
 const MAX_SHOWN_BYTES: usize = 8_000;
-/// The largest number of bytes of a criterion, of a proof and of caveats that are shown.
+/// The largest number of bytes of a criterion, of evidence and of caveats.
 const MAX_TEXT_BYTES: usize = 1_000;
-/// The largest number of bytes of metadata that are shown; of more, only the size.
+/// The largest number of bytes of metadata; larger ones are replaced with their size.
 const MAX_METADATA_BYTES: usize = 4_000;
 
-/// A page of tasks, each with what is needed to choose one.
+/// A page of tasks, each with the data to choose one.
 pub(super) fn page(page: &TaskPage) -> Value {
     let tasks: Vec<Value> = page
         .tasks
@@ -135,8 +135,8 @@ pub(super) fn defused(value: &Value) -> String {
     text
 }
 
-/// Characters that may begin markup, steer a terminal, turn the direction of a text, or cannot be seen. Of these, none
-/// stands outside strings in JSON.
+/// Characters that can begin markup, control a terminal, change the text direction, or are invisible. In JSON they
+/// only occur inside strings.
 fn is_active(character: char) -> bool {
     character.is_control()
         || matches!(

@@ -11,21 +11,21 @@ use crate::{Error, ErrorKind};
 pub enum Action {
     /// A worker takes it, keeps it, or takes it over when the lease of another one has run out.
     Claim,
-    /// Its worker says that it is alive.
+    /// A heartbeat of its worker.
     Heartbeat,
     /// Its worker has done it.
     Complete,
     /// Its worker could not do it.
     Fail,
-    /// Its worker, or who it is reserved for, gives it back.
+    /// Its worker, or the agent that it is reserved for, releases it.
     Release,
-    /// It is given to someone.
+    /// It is assigned to an agent.
     Reassign,
     /// The lease of its worker has run out.
     Lapse,
     /// Too many workers in a row lost it.
     GiveUp,
-    /// Nobody should do it.
+    /// It must not be done.
     Cancel,
     /// It should be tried again.
     Retry,

@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind};
 
 /// The number of letters of an id.
 const ID_BYTES: usize = 32;
-/// The largest number of letters that are told of a text that is no id.
+/// The largest number of characters of an invalid id in an error.
 const MAX_SHOWN: usize = 60;
 
 /// The id of a task; ids of later tasks come later in the order of texts.
@@ -17,14 +17,14 @@ const MAX_SHOWN: usize = 60;
 #[serde(transparent)]
 pub struct TaskId(pub Arc<str>);
 
-/// The status of a task. Its dependencies tell if it is blocked.
+/// The status of a task. Whether it is blocked depends on its dependencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TaskStatus {
-    /// Nobody works on it.
+    /// It has no worker.
     Pending,
-    /// Someone has claimed it.
+    /// A worker has claimed it.
     InProgress,
     /// It is done.
     Completed,
@@ -79,10 +79,10 @@ pub struct Task {
     /// The application's own data about it.
     #[serde(default)]
     pub metadata: Map<String, Value>,
-    /// The criteria that must be shown to be met for it to be completed.
+    /// The criteria that need evidence for its completion.
     #[serde(default)]
     pub acceptance_criteria: Vec<Arc<str>>,
-    /// The evidence that was shown.
+    /// The evidence so far.
     #[serde(default)]
     pub evidence: Vec<Evidence>,
     /// The result, or the reason of the failure.
@@ -135,7 +135,7 @@ impl TaskId {
                 .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     }
 
-    /// The id, or as much of it as may be told if it is none.
+    /// The id, truncated if it is invalid.
     pub(super) fn shown(&self) -> String {
         if self.is_possible() {
             return self.to_string();
@@ -166,7 +166,7 @@ impl TaskStatus {
         }
     }
 
-    /// True if nothing more happens unless someone asks for it.
+    /// True if nothing more happens without a request.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }

@@ -1,4 +1,4 @@
-//! Tools with which models work on a board. What they are shown of tasks is data: see `show.rs`.
+//! Tools with which models work on a board. They present tasks as data: see `show.rs`.
 
 mod specs;
 
@@ -15,11 +15,11 @@ use crate::{Error, ErrorKind};
 
 /// The largest number of tasks that are listed for a model at once.
 const MAX_LISTED: usize = 50;
-/// The number of tasks that are listed for a model unless it says so.
+/// The default number of tasks in a list for a model.
 const LISTED: usize = 20;
 /// The longest wait of `wait_task`.
 const MAX_WAIT: Duration = Duration::from_secs(600);
-/// The wait of `wait_task` unless the model says so.
+/// The default wait of `wait_task`.
 const WAIT: Duration = Duration::from_secs(60);
 /// The time for which a task is claimed.
 const LEASE: Duration = Duration::from_secs(600);
@@ -79,7 +79,7 @@ impl BoardTools {
         }
     }
 
-    /// Sets what stands before the name of each tool: `shared_` makes `shared_create_task`.
+    /// Sets a prefix for the name of each tool: `shared_` results in `shared_create_task`.
     #[must_use]
     pub fn prefix(self, prefix: impl Into<Arc<str>>) -> Self {
         Self {
@@ -350,7 +350,7 @@ impl BoardCall {
     fn key(&self) -> Option<Arc<str>> {
         let (who, call) = (&self.cx.who, self.cx.who.call?);
         let log = self.cx.get::<LogId>().filter(|log| !log.0.is_empty());
-        // Without a log there is no call that could be run again; the agent's id keeps those of several agents apart.
+        // Without a log no call can be repeated; the agent's id separates several agents.
         let log = log.map_or_else(|| Arc::clone(&who.agent_id), |log| Arc::clone(&log.0));
         let key = format!("call {call} of {} in {log}", who.thread.as_str());
         (key.len() <= MAX_KEY_BYTES)

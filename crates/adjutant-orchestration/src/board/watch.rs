@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use super::{Board, Task, TaskId, TaskStatus, keys};
 use crate::{Error, ErrorKind};
 
-/// The time before a key-value store is asked again that could not be used.
+/// The delay before a retry after a failure of the key-value store.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A change of a task.
@@ -24,11 +24,12 @@ pub struct TaskChange {
     pub version: Version,
 }
 
-/// The changes of tasks as they come; it never ends by itself.
+/// The changes of tasks as they occur; it never ends.
 pub type TaskChanges = Pin<Box<dyn Stream<Item = Result<TaskChange, Error>> + Send>>;
 
 impl Board {
-    /// The changes of all tasks from now on, made by any process. Of several changes of one task only the newest may be told.
+    /// The changes of all tasks from now on, by any process. Of several changes of one task possibly only the newest
+    /// is reported.
     ///
     /// # Errors
     /// `Store`, here and as items, after which more may come.

@@ -11,7 +11,7 @@ use adjutant_agent::kv::Version;
 #[derive(Debug, Default)]
 pub(super) struct BoardShared {
     window: Mutex<Window>,
-    /// Held by the one that looks for ready tasks.
+    /// Held by the task that searches for ready tasks.
     pub(super) refill: tokio::sync::Mutex<()>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Window {
     pub(super) tended_ms: Option<u64>,
 }
 
-/// A ready task that one worker tries to claim. Unless it is told how that went, everything is looked at anew.
+/// A ready task that one worker tries to claim. Without a reported result, everything is read again.
 #[derive(Debug)]
 pub(super) struct Tried<'a> {
     shared: &'a BoardShared,
@@ -51,7 +51,7 @@ impl BoardShared {
 }
 
 impl Window {
-    /// Forgets what was known if the queue is a newer one; says whether the window is of this very queue.
+    /// Clears the cache if the queue is newer; returns whether the window belongs to this queue.
     pub(super) fn is_at(&mut self, queue: Version) -> bool {
         if self.queue.is_none_or(|known| known < queue) {
             *self = Self {

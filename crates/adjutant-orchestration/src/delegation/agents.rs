@@ -1,4 +1,4 @@
-//! Who can be given a task: the tool `list_agents`, and the section of the prompt that says the same.
+//! The possible agents for tasks: the tool `list_agents`, and the section of the prompt with the same content.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::{Registry, registry::Profile, text::cut_chars};
 
-/// How many agents are listed at most.
+/// The largest number of listed agents.
 const MAX_LISTED: usize = 200;
-/// How many characters of a description are listed.
+/// The largest number of characters of a description in the list.
 const MAX_DESCRIPTION_CHARS: usize = 500;
-/// How many bytes the lines of the section have.
+/// The largest number of bytes of the section's lines.
 const MAX_SECTION_BYTES: usize = 60_000;
 
 /// The tool `list_agents`.
@@ -42,7 +42,7 @@ pub(super) fn section(registry: &Registry) -> impl Section + 'static {
     })
 }
 
-/// Whether two names of entries are of one entry, as far as asking oneself goes.
+/// True if two names belong to the same entry, so that an agent cannot delegate to itself.
 pub(super) fn is_self(config: &str, other: &str) -> bool {
     config.trim().to_lowercase() == other.trim().to_lowercase()
 }

@@ -1,4 +1,4 @@
-//! A delegation on a board: tasks are claimed for those who are to do them, held while they work, and ended.
+//! A delegation on a board: tasks are claimed for their agents, held while they work, and ended.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,15 +10,15 @@ use crate::{
     board::{Board, Finish, Task, TaskId, TaskStatus},
 };
 
-/// For how long a task is claimed at once; while its agent works, that begins anew three times as often.
+/// The lease of a claimed task; while its agent works, it is renewed three times as often.
 const LEASE: Duration = Duration::from_secs(120);
 
 impl Delegation {
     /// Sets the board whose tasks are delegated by their ids; they are claimed in the names of the instances.
     ///
-    /// If several programs delegate tasks of the board, the registry of each needs a word of its own, set with
-    /// [`worker`](crate::Registry::worker): the board takes instances of one name for the same, and a task could be
-    /// done twice.
+    /// If several programs delegate tasks of the board, the registry of each needs a unique word, set with
+    /// [`worker`](crate::Registry::worker): the board treats instances with equal names as the same one, and a task
+    /// could be done twice.
     #[must_use]
     pub fn board(self, board: Board) -> Self {
         self.driven_by(Arc::new(board))
@@ -80,7 +80,7 @@ impl TaskDriver for Board {
             .finish(&id, agent, with_caveats(finish, &completion))
             .await
         {
-            // It must not stay in progress; whoever looks at it sees why.
+            // It must not stay in progress; its reason is visible on the board.
             Err(error) if error.kind() == ErrorKind::Invalid => {
                 self.finish(
                     &id,
@@ -90,7 +90,7 @@ impl TaskDriver for Board {
                 .await?;
                 Err(error)
             }
-            // The agent has said so by itself, in other words.
+            // The agent has already reported it, in other words.
             Err(error)
                 if error.kind() == ErrorKind::Conflict
                     && is_completed_by(self, &id, agent).await =>
@@ -114,7 +114,7 @@ impl TaskDriver for Board {
                 }
                 match self.get(&id).await {
                     Ok(task) if task.status == TaskStatus::Cancelled => return Lost::Cancelled,
-                    // The agent may have ended it by itself, with tools of the board.
+                    // The agent may have ended it itself, with tools of the board.
                     Ok(task) if task.status.is_terminal() => {}
                     Ok(_) => return Lost::Taken,
                     Err(error) if error.kind() == ErrorKind::Missing => return Lost::Cancelled,
@@ -166,7 +166,7 @@ async fn is_ended_by(board: &Board, id: &TaskId, agent: &str) -> bool {
         .is_ok_and(|task| is_ended(&task) && task.assignee.as_deref() == Some(agent))
 }
 
-/// What the agent says of each criterion: the first line of its tests that names it.
+/// The agent's evidence for each criterion: the first line of its tests that names it.
 fn with_evidence(finish: Finish, task: &Task, completion: &Completion) -> Finish {
     task.acceptance_criteria
         .iter()

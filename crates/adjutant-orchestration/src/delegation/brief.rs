@@ -1,31 +1,31 @@
-//! The brief: what an agent is told of a task, each part in tags that its text cannot leave, and none without a bound.
+//! The brief: the text about a task for its agent, with each part bounded and in tags that it cannot close.
 
 use adjutant_llm::{Origin, ThreadId, UserMessage};
 
 use crate::text::{cut_chars, defused};
 
-/// How many characters of a task, and of its context, an agent is given.
+/// The largest number of characters of a task, and of its context.
 pub(super) const MAX_CONTEXT_CHARS: usize = 16_000;
 
 /// The tags of a brief; texts in them are kept from looking like one.
 const CONTEXT: &str = "delegation_context";
 const HANDOFF: &str = "handoff_context";
 
-/// What precedes what must be shown for a task to be done.
+/// The introduction of the criteria for completion.
 const CRITERIA: &str = "\
 The task is done when all of the following is shown. In `tests_run`, repeat each of these lines and add what shows it:";
 
-/// What an agent is told of a task.
+/// The text about a task for its agent.
 #[derive(Debug)]
 pub(super) struct Brief<'a> {
     pub(super) from: &'a ThreadId,
     pub(super) context: &'a str,
-    /// What a peer that had the task says, and its thread.
+    /// The message of the peer that had the task, and its thread.
     pub(super) handoff: Option<(&'a str, &'a ThreadId)>,
-    /// What was learned of failures, in its tags.
+    /// The lessons of earlier failures, in their tags.
     pub(super) reflections: &'a str,
     pub(super) task: &'a str,
-    /// What must be shown for it to be done.
+    /// The criteria for its completion.
     pub(super) criteria: &'a [String],
 }
 
@@ -68,7 +68,7 @@ impl Brief<'_> {
     }
 }
 
-/// A text in tags of that name, cut to what a brief may hold.
+/// A text in tags with that name, cut to the limit of a brief.
 fn wrap(tag: &str, text: &str) -> String {
     format!(
         "<{tag}>\n{}\n</{tag}>",

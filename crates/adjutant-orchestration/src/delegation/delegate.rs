@@ -1,4 +1,4 @@
-//! The tool `delegate`: several tasks at once, each to an agent of its own, results in the order of the tasks.
+//! The tool `delegate`: several tasks at once, each to a separate agent, results in the order of the tasks.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use super::{
     plan::{TaskOrder, plan, settled},
 };
 
-/// How many tasks one call may hold.
+/// The largest number of tasks in one call.
 pub(super) const MAX_TASKS: usize = 128;
 
 #[derive(Deserialize)]
@@ -37,7 +37,7 @@ pub(super) fn tool(
             let (shared, mut place) = (Arc::clone(&shared), place.clone());
             async move {
                 let orders = read(args, &cx)?;
-                // What a factory installed by itself is bound like everything else.
+                // Limits also apply to an agent that the factory installed itself.
                 place.left = place
                     .left
                     .min(shared.registry.left(&cx.who.agent_id).unwrap_or(place.left));
@@ -65,7 +65,7 @@ pub(super) fn tool(
     )
 }
 
-/// What the model says, if the call as a whole may be.
+/// The model's arguments, if the call as a whole is valid.
 fn read(args: Value, cx: &CallContext) -> Result<Vec<TaskOrder>, ToolError> {
     let refuse = |message: String| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
     let Args { mut tasks } = match serde_json::from_value(args) {
@@ -106,8 +106,8 @@ async fn delegate(
         .ok_or_else(|| ToolError::failed("tasks are delegated only within a call of a run"))?;
     let planned = plan(cx, shared, &orders).await?;
     let loan = Mutex::new(None);
-    // What is held or asked while it works needs the agent that delegates beside it, and so do others of its call: what is
-    // lent is not left for them.
+    // A task that is held or can ask questions while it works needs the delegating agent, and so do other tasks of
+    // its call: lent budget is not available to them.
     let stays =
         |order: &TaskOrder| order.may_ask() || (order.task_id.is_some() && shared.board.is_some());
     let lent = match &shared.placement {

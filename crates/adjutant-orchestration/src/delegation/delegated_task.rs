@@ -18,14 +18,14 @@ use super::{
 };
 use crate::{completion::CompletionStatus, text::cut_chars};
 
-/// How many characters of what an agent says are shown as progress.
+/// The largest number of characters of an agent's text in a progress report.
 const MAX_PROGRESS_CHARS: usize = 500;
 
 /// One delegated task.
 pub(super) struct DelegatedTask {
     /// Its place among the tasks of the call.
     pub(super) at: usize,
-    /// What it may use of what the call was lent, if it works in a session of its own.
+    /// Its part of the call's lent budget, if it works in its own session.
     pub(super) lent: Option<Result<Caps, ToolError>>,
     pub(super) cx: CallContext,
     pub(super) shared: Arc<DelegationShared>,
@@ -37,17 +37,17 @@ pub(super) struct DelegatedTask {
     pub(super) line: Option<Arc<QuestionLine>>,
 }
 
-/// Who works on a delegated task now, and what it was told by the one before.
+/// The current agent of a delegated task, and the message of the previous one.
 pub(super) struct Turn {
     pub(super) config: String,
     pub(super) instance: String,
-    /// How many had the task before.
+    /// The number of previous agents of the task.
     pub(super) peers: u32,
-    /// What the one before says, and its thread.
+    /// The message of the previous agent, and its thread.
     pub(super) handoff: Option<(String, ThreadId)>,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 pub(super) enum DelegatedEnd {
     Ran(Box<Result<RunResult, ToolError>>),
     Lost(Lost),
@@ -194,7 +194,7 @@ impl DelegatedTask {
         report
     }
 
-    /// One agent after the other, until one does not hand the task on; who was last, and how that ended.
+    /// One agent after the other, until one does not hand the task on; returns the last agent and its end.
     async fn turns(
         &self,
         planned: &Planned,
@@ -238,7 +238,7 @@ impl DelegatedTask {
         }
     }
 
-    /// The wish to stop it; what belongs to the run is stopped by its run, with the agent.
+    /// The stop request; a task that belongs to the run is stopped by its run, with the agent.
     pub(super) fn cancel(&self) -> Cancel {
         if self.line.is_some() {
             Cancel::new()
@@ -247,7 +247,7 @@ impl DelegatedTask {
         }
     }
 
-    /// Shows what an agent says.
+    /// Reports the output of an agent.
     pub(super) fn show(&self, agent: &str, kind: &str, text: &str) {
         let text = cut_chars(text, MAX_PROGRESS_CHARS);
         let details = json!({ "agent": agent, "kind": kind, "text": text });

@@ -1,4 +1,4 @@
-//! What a delegation needs of a board and of reflections, so that it knows neither.
+//! The interface of a delegation to a board and to reflections, which keeps them separate.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use tokio::runtime::Handle;
 use super::plan::Again;
 use crate::{Completion, Error};
 
-/// Where tasks are kept that a delegation works through.
+/// The storage of tasks for a delegation.
 #[async_trait]
 pub(crate) trait TaskDriver: Send + Sync {
-    /// Takes a task for an instance, also from `by`, who delegates it; again for the same one is as once, also when that
-    /// one has ended it. Gives what must be shown for it to be done.
+    /// Takes a task for an instance, also from `by`, which delegates it; repeating it for the same instance has no
+    /// effect, even after it has ended. Returns the criteria for its completion.
     async fn claim(
         &self,
         task: &str,
@@ -29,52 +29,52 @@ pub(crate) trait TaskDriver: Send + Sync {
     /// Writes down how a task ended; again is as once.
     async fn end(&self, task: &str, agent: &str, end: TaskEnd) -> Result<(), Error>;
 
-    /// Holds a task for an instance, until that cannot go on; says why.
+    /// Holds a task for an instance, until that becomes impossible; returns the reason.
     async fn hold(&self, task: &str, agent: &str) -> Lost;
 }
 
-/// How a task ended.
+/// The end of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TaskEnd {
     Completed(Completion),
     Failed(Completion),
 }
 
-/// Why an instance is not to go on with a task.
+/// The reason why an instance must not continue a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lost {
     /// It was cancelled.
     Cancelled,
     /// Another worker has it.
     Taken,
-    /// The instance asked, and was not answered in time.
+    /// The instance asked a question, and got no answer in time.
     Unanswered,
 }
 
-/// Where it is kept what was learned of failures.
+/// The storage of lessons from failures.
 #[async_trait]
 pub(crate) trait Recall: Send + Sync {
-    /// What was learned of failures at tasks like this one.
+    /// The lessons of failures at similar tasks.
     async fn recall(&self, task: &str) -> Result<Recalled, Error>;
 
     /// Writes down a failure.
     async fn record(&self, agent: &str, task: &str, failure: &Completion) -> Result<(), Error>;
 
-    /// Writes down whether those that were told helped, if that is known.
+    /// Records whether the given lessons helped, if that is known.
     async fn outcome(&self, ids: &[String], helped: Option<bool>) -> Result<(), Error>;
 }
 
-/// What was learned of failures at tasks like one.
+/// The lessons of failures at similar tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Recalled {
     pub(crate) ids: Vec<String>,
-    /// The message that tells them, in tags, bounded; empty if there are none.
+    /// The message with the lessons, in tags, bounded; empty without any.
     pub(crate) text: String,
 }
 
 /// Ends a task as failed if its call is given up without a word.
 ///
-/// A call that only gives way to what it waits for is entered again, and goes on with the task.
+/// A suspended call is entered again later, and continues the task.
 pub(super) struct Guard {
     pub(super) driver: Arc<dyn TaskDriver>,
     pub(super) task: Arc<str>,

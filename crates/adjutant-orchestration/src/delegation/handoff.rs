@@ -1,4 +1,4 @@
-//! Handoff between peers: an agent that was given a task gives it to one that is better at it.
+//! Handoff between peers: an agent passes its task to a more suitable one.
 
 use std::sync::{
     Arc,
@@ -19,9 +19,9 @@ use crate::{Registry, text::cut_chars};
 
 /// The name of the tool.
 const HANDOFF: &str = "handoff";
-/// How many characters a reason has at most.
+/// The largest number of characters of a reason.
 const MAX_REASON_CHARS: usize = 500;
-/// What the prompt says of it.
+/// Its section of the prompt.
 const PROTOCOL: &str = "\
 If another agent is clearly better suited to the whole rest of your task, call `handoff` instead of doing it badly. Your \
 own work ends with that; the other one gets your task and what you write for it, and reports in your place.";
@@ -53,7 +53,7 @@ pub(super) fn install(agent: Agent, registry: &Registry) -> Agent {
 }
 
 impl Handoff {
-    /// What was handed on at the end of this run; the first one counts.
+    /// The handoff at the end of this run; the first one counts.
     pub(super) fn of(result: &RunResult) -> Option<Self> {
         let said = result
             .calls
@@ -63,7 +63,7 @@ impl Handoff {
             .find_map(|call| serde_json::from_value(call.result.details.clone()).ok())
     }
 
-    /// What the one that takes over is told.
+    /// The text for the agent that takes over.
     pub(super) fn text(&self, from: &str) -> String {
         format!(
             "{from} has handed this task on to you.\nReason: {}\n\n{}",
@@ -97,7 +97,7 @@ fn tool(registry: &Registry) -> impl ErasedTool + 'static {
     })
 }
 
-/// Asks the hooks of the agent, and those above it, whether the task may go.
+/// Asks the hooks of the agent, and of its parents, for permission.
 async fn ask(handoff: &Handoff, cx: &CallContext) -> Result<(), ToolError> {
     let from = Arc::clone(&cx.who);
     let point = points::Handoff::new(

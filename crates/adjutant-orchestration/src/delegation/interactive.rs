@@ -1,4 +1,4 @@
-//! Interactive delegation: agents go on while who delegated answers their questions.
+//! Interactive delegation: agents continue while the delegating agent answers their questions.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -21,13 +21,13 @@ use super::{
 };
 use crate::{registry::Slot, text::cut_chars};
 
-/// How many answers one call may hold.
+/// The largest number of answers in one call.
 const MAX_ANSWERS: usize = 128;
-/// What the prompt of an agent says that may ask.
+/// The section of the prompt for an agent that can ask.
 const ASKING: &str = "\
 If you cannot go on without a decision or a fact that only the agent who gave you this task can know, call `ask_parent`. \
 Ask for all that you need at once, and only for what you cannot find out yourself: an answer may take a while.";
-/// What the prompt of an agent says that may be asked.
+/// The section of the prompt for an agent that can be asked.
 const ANSWERING: &str = "\
 Tasks that are delegated with `mode` `interactive` may come back with questions instead of results. Answer them with \
 `answer_questions`, and soon: an agent that is not answered within five minutes is stopped.";
@@ -47,7 +47,7 @@ pub(super) fn install(
     agent.tool(answers(shared, place)).section(section)
 }
 
-/// Lets an agent ask who gave it its task.
+/// Permits an agent to ask the delegating agent.
 pub(super) fn let_ask(agent: Agent, line: &Arc<QuestionLine>, slot: &Slot) -> Agent {
     let (line, slot) = (Arc::clone(line), slot.clone());
     let ask = tool_fn(asking(), move |args: Value, cx: CallContext| {
@@ -169,7 +169,7 @@ fn asking() -> ToolSpec {
         "type": "object", "properties": { "question": question }, "required": ["question"],
         "additionalProperties": false,
     });
-    // Asked anew after a crash; the wait has a limit of its own.
+    // Asked again after a crash; the wait has its own limit.
     ToolSpec {
         replay: Replay::Idempotent,
         timeout: Some(TIMEOUT),

@@ -1,4 +1,5 @@
-//! A delegated task in a session of its own, wherever there is room: its call waits for it, and the run may park meanwhile.
+//! A delegated task in its own session, on any worker with capacity: its call waits for it, and the run can park in
+//! the meantime.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -17,14 +18,15 @@ use serde_json::{Value, json};
 
 use super::{plan::settled, task_run::TaskRun};
 
-/// After this time, a child is looked for that nobody has told of; then after twice the time, and so on.
+/// The delay before a silent child is checked; it doubles each time.
 const FIRST_LOOK: Duration = Duration::from_secs(10 * 60);
-/// How often it is looked for: a week in all.
+/// The largest number of checks: a week in total.
 const MAX_LOOKS: u32 = 10;
-/// How many digits of a digest the name of a session holds.
+/// The number of digits of a digest in the name of a session.
 const MAX_DIGITS: usize = 16;
 
-/// Lends what is left to so many tasks, until the log says that they have it: the pauses of the call name it.
+/// Lends the remaining budget to a number of tasks, until the log confirms that they have it: the pauses of the call
+/// contain it.
 pub(super) async fn lend(
     cx: &CallContext,
     tasks: usize,
@@ -37,7 +39,7 @@ pub(super) async fn lend(
 }
 
 impl TaskRun<'_> {
-    /// Lets the agent work in a session of its own.
+    /// Runs the agent in its own session.
     pub(super) async fn elsewhere(
         &self,
         placement: &Arc<dyn Placement>,
@@ -107,7 +109,7 @@ impl TaskRun<'_> {
         })
     }
 
-    /// Waits for what came of it. A crash loses neither the child nor the wait.
+    /// Waits for its result. A crash loses neither the child nor the wait.
     async fn report(
         &self,
         placement: &dyn Placement,
@@ -138,14 +140,14 @@ impl TaskRun<'_> {
                         "the agent did not come to an end: {why}"
                     )));
                 }
-                // Whoever drives the parent looks as soon as it waits again.
+                // The driver of the parent checks as soon as it waits again.
                 Ok(_) => {}
                 Err(error) if error.kind == ToolErrorKind::Unattended => {
                     placement.stop(&link.child).await?;
                     let why = "an unattended run cannot wait for an agent on another worker";
                     return Err(ToolError::new(ToolErrorKind::Unattended, why));
                 }
-                // If the run ends, whoever drives it stops its children; else the call is entered again.
+                // If the run ends, its driver stops its children; otherwise the call is entered again.
                 Err(error) => return Err(error),
             }
         }

@@ -1,4 +1,4 @@
-//! The plan of a delegate call: what is decided once, and is the same whenever the call is entered again.
+//! The plan of a delegate call: decided once, and the same whenever the call is entered again.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{DelegationShared, Recalled};
 
-/// How often a step is begun anew that a crash has torn.
+/// The largest number of restarts of a step that crashes interrupted.
 const MAX_TORN: usize = 100;
 
-/// Whether a step was begun before a crash that may have done its work already.
+/// Whether a step was started before a crash, so that its work may already be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Again {
     No,
@@ -31,7 +31,7 @@ pub(super) struct TaskOrder {
     mode: Mode,
 }
 
-/// Whether an agent may ask.
+/// The permission of an agent to send questions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
@@ -40,18 +40,18 @@ enum Mode {
     Interactive,
 }
 
-/// What is decided for one task.
+/// The decisions for one task.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Planned {
     /// The name of the instance.
     pub(super) instance: String,
-    /// What is told of earlier failures.
+    /// The lessons of earlier failures.
     #[serde(default)]
     pub(super) prior: Recalled,
 }
 
 impl TaskOrder {
-    /// Whether its agent may ask.
+    /// True if its agent can send questions.
     pub(super) fn may_ask(&self) -> bool {
         self.mode == Mode::Interactive
     }
@@ -79,7 +79,7 @@ pub(super) async fn plan(
     .await
 }
 
-/// Looks up the names that were given before in this conversation, once: in another program, the numbers begin anew.
+/// Looks up the names already used in this conversation, once: in another program, the numbers start again.
 fn remember(cx: &CallContext, shared: &DelegationShared) {
     let (Some(log), Some(spawn)) = (cx.get::<LogId>(), cx.get::<dyn Spawn>()) else {
         return;
@@ -118,7 +118,7 @@ async fn planned(shared: &DelegationShared, order: &TaskOrder) -> Planned {
     Planned { instance, prior }
 }
 
-/// Runs `work` until the log knows what it came to; it must be harmless to run it again, and hears if that is so.
+/// Runs `work` until its result is in the log; it must be safe to repeat, and gets a flag if it is repeated.
 pub(super) async fn settled<T, F, Fut>(cx: &CallContext, key: &str, work: F) -> Result<T, ToolError>
 where
     T: Serialize + DeserializeOwned + Send,

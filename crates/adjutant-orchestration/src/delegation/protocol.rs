@@ -1,4 +1,4 @@
-//! How an agent that was given a task says that it is done: the tool `task_complete`, and what the prompt says of it.
+//! How an agent reports the completion of its task: the tool `task_complete`, and its section of the prompt.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use crate::{Completion, completion::TASK_COMPLETE};
 
-/// What the prompt says of it.
+/// Its section of the prompt.
 const PROTOCOL: &str = "\
 Another agent has given you this task, and reads nothing but what you report. When the task is done, or when you are sure \
 that you cannot do it, call `task_complete` exactly once: that ends your work. Report what you found and changed, not what \
 you intended. Say `failed` rather than presenting half of the work as the whole.";
 
-/// Lets an agent say that its task is done.
+/// Gives an agent the tool to report completion.
 pub(super) fn install(agent: Agent) -> Agent {
     agent
         .tool(tool())

@@ -1,4 +1,4 @@
-//! Questions: an agent that was given a task asks the one that gave it, which answers when it comes to it.
+//! Questions: an agent with a task asks the delegating agent, which answers when it is able to.
 
 use std::{
     collections::BTreeMap,
@@ -14,22 +14,22 @@ use tokio::sync::{oneshot, watch};
 
 use super::report::TaskReport;
 
-/// How long a question waits for its answer.
+/// The time limit for an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(300);
-/// How many delegations of one agent are remembered; of those that are over, the oldest go first.
+/// The number of remembered delegations of one agent; the oldest finished ones are dropped first.
 const MAX_PENDING: usize = 256;
-/// How many agents are remembered that have nothing open.
+/// The number of remembered agents without open delegations.
 const MAX_OWNERS: usize = 1_000;
-/// How many questions of one agent may wait at a time.
+/// The largest number of open questions of one agent.
 const MAX_QUESTIONS: usize = 16;
 
-/// The delegations that go on while those who delegated do something else.
+/// The delegations that continue while their agents do something else.
 #[derive(Default)]
 pub(super) struct PendingDelegations {
     of: Mutex<BTreeMap<Owner, OpenDelegation>>,
 }
 
-/// Who has delegated: an agent in a session.
+/// The delegating agent: an agent in a session.
 type Owner = (LogId, ThreadId);
 
 #[derive(Default)]
@@ -40,7 +40,7 @@ struct OpenDelegation {
 
 /// The line between one delegated task and who delegated it.
 pub(super) struct QuestionLine {
-    /// What it is called: `d-1`.
+    /// Its name: `d-1`.
     pub(super) id: String,
     state: Mutex<State>,
     /// Counts what happens on it.
@@ -76,7 +76,7 @@ pub(super) struct Reply {
     pub(super) answer: String,
 }
 
-/// Where a delegated task stands.
+/// The state of a delegated task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum DelegationStanding {
@@ -151,7 +151,7 @@ impl PendingDelegations {
         Ok(found)
     }
 
-    /// A delegated task is over and was told.
+    /// A delegated task has ended and was reported.
     pub(super) fn close(&self, cx: &CallContext, line: &Arc<QuestionLine>) {
         let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = of.get_mut(&owner(cx)) {
@@ -161,7 +161,7 @@ impl PendingDelegations {
 }
 
 impl QuestionLine {
-    /// Asks, and waits for the answer.
+    /// Sends a question, and waits for the answer.
     pub(super) async fn ask(&self, agent: &str, question: String) -> Result<String, ToolError> {
         let (answer, answered) = oneshot::channel();
         {
@@ -208,7 +208,7 @@ impl QuestionLine {
             at.map(|at| state.questions.remove(at))
         };
         if let Some(waiting) = waiting {
-            // Who asked may have been stopped meanwhile.
+            // The asking agent may have been stopped in the meantime.
             let _ = waiting.answer.send(answer);
         }
     }
@@ -222,18 +222,18 @@ impl QuestionLine {
         self.tell();
     }
 
-    /// Waits until nobody answered in time.
+    /// Waits until an answer is overdue.
     pub(super) async fn expired(&self) {
         self.until(|state| state.is_expired.then_some(())).await;
     }
 
-    /// Waits until the agent asks, or the task is over.
+    /// Waits until the agent asks, or the task has ended.
     pub(super) async fn settled(&self) -> DelegationStanding {
         self.until(|state| match &state.report {
             Some(report) => Some(DelegationStanding::Over(report.clone())),
             None if state.is_expired => None,
             None => {
-                // Who asked may have been stopped meanwhile.
+                // The asking agent may have been stopped in the meantime.
                 let waits = state
                     .questions
                     .iter()
@@ -251,7 +251,7 @@ impl QuestionLine {
         .await
     }
 
-    /// Whether a question waits for an answer; of a task that is over, any may be answered, to hear what came of it.
+    /// True if a question waits for an answer; for an ended task any question can be answered, to get its result.
     fn may_answer(&self, question: &str) -> bool {
         let state = self.state();
         state.report.is_some()

@@ -1,4 +1,4 @@
-//! A delegation with reflections: what was learned of failures is told before a task, and judged by what came of it.
+//! A delegation with reflections: lessons of failures are added to a task, and evaluated by its outcome.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Delegation {
-    /// Sets the reflections that are told before tasks like theirs, and that failures are added to.
+    /// Sets the reflections that are added to similar tasks, and that record failures.
     #[must_use]
     pub fn reflections(self, reflections: Reflections) -> Self {
         self.learning_from(Arc::new(reflections))

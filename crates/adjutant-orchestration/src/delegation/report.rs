@@ -1,4 +1,4 @@
-//! What came of a delegated task, as the agent that delegated it is told.
+//! The result of a delegated task, in the form for the delegating agent.
 
 use adjutant_agent::{Outcome, RunResult};
 use adjutant_tool::ToolError;
@@ -9,17 +9,17 @@ use crate::{
     text::{chain, cut_chars},
 };
 
-/// How many characters of a result are told.
+/// The largest number of characters of a result.
 pub(super) const MAX_RESULT_CHARS: usize = 2_000;
-/// How many characters of the name of an agent are told, which need not be that of one.
+/// The largest number of characters of an agent's name, which may be invalid.
 const MAX_NAME_CHARS: usize = 200;
-/// How many characters of an error are told.
+/// The largest number of characters of an error.
 const MAX_ERROR_CHARS: usize = 1_000;
 
-/// What came of a delegated task.
+/// The result of a delegated task.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct TaskReport {
-    /// The instance that answers for it; the name that was asked for if none did.
+    /// The responsible instance; the requested name without one.
     pub(super) agent: String,
     /// The entry that it is of.
     #[serde(skip)]
@@ -46,7 +46,7 @@ impl TaskReport {
         }
     }
 
-    /// What an instance came to.
+    /// The result of an instance.
     pub(super) fn of(agent: &str, ended: Result<RunResult, ToolError>) -> Self {
         let result = match ended {
             Ok(result) => result,
@@ -106,7 +106,7 @@ impl TaskReport {
         });
     }
 
-    /// How the task counts as ended: without a word and without an error, it is done.
+    /// The end that counts for the task: without a report and without an error, it is done.
     pub(super) fn end(&self) -> Completion {
         match (&self.completion, &self.error) {
             (_, Some(error)) => Completion::failed(error.as_str()),
@@ -124,7 +124,7 @@ impl TaskReport {
             .filter(is_failed)
     }
 
-    /// Whether what was told before the task helped; unknown if the task was broken off.
+    /// True if the lessons helped with the task; unknown if the task was interrupted.
     pub(super) fn helped(&self) -> Option<bool> {
         self.error
             .is_none()

@@ -18,16 +18,16 @@ use super::{
 };
 use crate::{child_run, text::cut_chars};
 
-/// How many characters of a task are kept in what identifies an agent.
+/// The largest number of characters of a task in the identity of an agent.
 const MAX_TASK_CHARS: usize = 200;
 
-/// One agent at work on a delegated task.
+/// One running agent of a delegated task.
 pub(super) struct TaskRun<'a> {
     pub(super) task: &'a DelegatedTask,
     pub(super) turn: &'a Turn,
-    /// What is told of earlier failures.
+    /// The lessons of earlier failures.
     pub(super) prior: &'a Recalled,
-    /// What must be shown for the task to be done.
+    /// The criteria for the task's completion.
     pub(super) criteria: &'a [String],
 }
 
@@ -127,7 +127,7 @@ impl TaskRun<'_> {
         }
     }
 
-    /// Shows what the agent itself says; its calls, and what is under it, show themselves.
+    /// Reports the agent's own output; its calls and subagents have their own events.
     fn heard(&self, event: &Event, thread: &ThreadId) {
         let EventKind::ReplyFinished { reply, .. } = &event.kind else {
             return;
@@ -139,7 +139,7 @@ impl TaskRun<'_> {
     }
 }
 
-/// Holds the task on the board, and waits until the agent is not to go on with it.
+/// Holds the task on the board, and waits until the agent must stop.
 async fn hold(guard: Option<&Guard>, line: Option<&QuestionLine>) -> Lost {
     let held = async {
         match guard {

@@ -6,7 +6,7 @@ use adjutant_agent::{MemberRun, OpenedAgent};
 use adjutant_tool::{Cancel, ToolError, ToolErrorKind};
 use tokio::sync::Notify;
 
-/// The agents of one call that are at work.
+/// The running agents of one call.
 #[derive(Debug, Default)]
 pub(super) struct Permits {
     taken: AtomicUsize,
@@ -18,7 +18,7 @@ pub(super) struct Permits {
 /// An agent that has not tried to begin, until this is dropped.
 pub(super) struct Untried<'a>(&'a Permits);
 
-/// The permit of an agent at work, until it is dropped.
+/// The permit of a running agent, until it is dropped.
 pub(super) struct Permit<'a>(&'a Permits);
 
 impl Permits {
@@ -30,8 +30,8 @@ impl Permits {
 
     /// Begins a task as soon as there is a permit; `None` if it should not begin any more.
     ///
-    /// One that is refused waits as long as another one of the call is at work, or has not tried: in the end one works or
-    /// all have tried in vain, so nobody waits for ever.
+    /// A refused agent waits while another one of the call is running, or has not tried yet: finally one runs or all
+    /// have tried in vain, so no agent waits forever.
     pub(super) async fn begin(
         &self,
         member: &OpenedAgent,
@@ -48,7 +48,7 @@ impl Permits {
                     self.taken.fetch_add(1, Ordering::AcqRel);
                     return Some(Ok((run, Permit(self))));
                 }
-                // What a prompt is denied for at once is the limit of agents; what hooks deny is heard later.
+                // A prompt is denied immediately only by the limit of agents; denials of hooks come later.
                 Err(error) => {
                     untried.take();
                     if error.kind != ToolErrorKind::Denied || !self.makes_room() {
@@ -66,7 +66,7 @@ impl Permits {
 }
 
 impl Permits {
-    /// True if a place may become free by itself.
+    /// True if a place may become free without intervention.
     fn makes_room(&self) -> bool {
         self.taken.load(Ordering::Acquire) > 0 || self.untried.load(Ordering::Acquire) > 0
     }

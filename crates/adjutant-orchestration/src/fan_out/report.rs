@@ -1,4 +1,4 @@
-//! What the model and the application are shown of a fan-out.
+//! The texts of a fan-out for the model and the application.
 
 use std::fmt::Write;
 
@@ -12,11 +12,11 @@ use crate::{
     text::ellipsed,
 };
 
-/// How many bytes the model is shown of all answers together.
+/// The largest number of bytes of all answers together.
 pub(super) const MAX_OUTPUT_BYTES: usize = 100_000;
-/// How many bytes of a task stand above its answer.
+/// The largest number of bytes of a task above its answer.
 const MAX_TITLE_BYTES: usize = 200;
-/// How many bytes a section has beside its title and its answer.
+/// The number of bytes of a section in addition to its title and its answer.
 const FRAME_BYTES: usize = 160;
 
 /// The result of the call: an error only if no task was completed.
@@ -46,7 +46,7 @@ pub(super) fn result(
     }
 }
 
-/// What observers are shown when a task has ended.
+/// The progress report for observers when a task has ended.
 pub(super) fn progress(done: usize, tasks: &[String], at: usize, result: &TaskResult) -> Progress {
     let (ended, task) = (
         AgentEnd::of(result),

@@ -17,12 +17,12 @@ struct FanOutArgs {
     stop_on_failure: Option<bool>,
 }
 
-/// A tool of this name that gives each of several tasks to an agent of its own, each in a new conversation.
+/// A tool with this name that gives each of several tasks to a separate agent, each in a new conversation.
 ///
-/// The model is shown a section for each task, in the order of the tasks, with its answer or its error; the application
+/// The model gets a section for each task, in the order of the tasks, with its answer or its error; the application
 /// finds `[{task, status, result | error, usage}]` in the details. The call fails only if no task was completed. The
-/// model may say whether a failure stops the other tasks; the options count if it does not. A call that was cut off by
-/// a crash goes on where its agents were, and what an agent waits for is what the call waits for.
+/// model can choose whether a failure stops the other tasks; otherwise the options apply. A call that was interrupted
+/// by a crash continues with its agents, and pauses of an agent are pauses of the call.
 pub fn fan_out_tool(
     name: &str,
     description: impl Into<Arc<str>>,

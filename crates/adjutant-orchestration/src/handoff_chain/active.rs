@@ -1,10 +1,10 @@
-//! Who has a conversation: what was handed over stands in its history.
+//! The current agent of a conversation: handoffs are part of its history.
 
 use adjutant_llm::{CallResult, Entry, Origin, Status, Transcript};
 
 use super::HandoffTarget;
 
-/// The field of a result's details that says that the conversation was handed over.
+/// The field of a result's details that marks a handoff.
 pub(super) const FIELD: &str = "handoff";
 
 /// Whom a result hands the conversation to, if it does.
@@ -15,7 +15,7 @@ pub(super) fn handed_to(result: &CallResult) -> Option<&str> {
     result.details.get(FIELD)?.get("to")?.as_str()
 }
 
-/// Who got the conversation last, if it was handed over to one of these after so many entries.
+/// The last agent that got the conversation, if it was handed over to one of these after so many entries.
 pub(super) fn target(
     history: &Transcript,
     known: usize,
@@ -31,7 +31,7 @@ pub(super) fn target(
         })
 }
 
-/// Whether the history ends with a handoff that nobody has answered.
+/// True if the history ends with a handoff without an answer.
 pub(super) fn is_handed_over(history: &Transcript) -> bool {
     history
         .iter()
@@ -39,7 +39,7 @@ pub(super) fn is_handed_over(history: &Transcript) -> bool {
         .is_some_and(|stored| of_entry(&stored.entry).is_some())
 }
 
-/// How often the conversation was handed over since someone said something from outside.
+/// The number of handoffs since the last external message.
 pub(super) fn handoffs(history: &Transcript) -> usize {
     let is_prompt =
         |entry: &Entry| matches!(entry, Entry::User(message) if message.origin == Origin::Person);

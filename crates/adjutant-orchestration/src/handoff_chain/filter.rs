@@ -1,4 +1,5 @@
-//! What an agent sees of a conversation that it takes over: edits of its view, recorded like those of every effect.
+//! The part of a conversation that an agent sees after a takeover: edits of its view, recorded like those of every
+//! effect.
 
 use std::sync::Arc;
 

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// What a run of a handoff chain begins with.
+/// The start of a handoff chain's run.
 pub(super) enum Begin {
     Prompt(Prompt),
     Resume(Vec<Answered>),
@@ -32,35 +32,35 @@ pub(super) enum Begin {
 
 /// A prompt on its way through a handoff chain: the stream of the events of all who get the conversation.
 ///
-/// It is performed while it is read. Dropping it cancels the run at work.
+/// It is driven while it is read. Dropping it cancels the active run.
 #[must_use = "nothing happens until it is read"]
 pub struct HandoffChainRun {
     chain: HandoffChain,
     state: State,
     runs: Vec<RunResult>,
-    /// Whether it was wished to stop: a run that ends then may still hand over.
+    /// True if it was requested to stop: a run that ends then can still hand over.
     is_cancelled: AtomicBool,
-    /// Whether events wait until the log holds their records.
+    /// True if events wait until their records are in the log.
     is_saved: bool,
 }
 
-/// What a prompt came to.
+/// The result of a prompt.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HandoffChainResult {
-    /// The run of whoever had the conversation in the end.
+    /// The run of the last agent.
     pub last: RunResult,
     /// The runs before it, in order, each of which ended with a handoff.
     pub handed_over: Vec<RunResult>,
 }
 
 enum State {
-    /// Who has the conversation is looked up.
+    /// The current agent is looked up.
     Finding(
         Pin<Box<dyn Future<Output = Result<usize, Error>> + Send>>,
         Option<Begin>,
     ),
-    /// Someone has it.
+    /// An agent is running.
     Running(Box<Running>),
     Ended(Option<Error>),
 }
@@ -94,7 +94,7 @@ impl HandoffChainRun {
 
     /// Follows the conversation until one answers.
     ///
-    /// Cancel: the run at work is cancelled.
+    /// Cancel: the active run is cancelled.
     ///
     /// # Errors
     /// `Agent`, with the agent's error as its source.
@@ -114,7 +114,7 @@ impl HandoffChainRun {
         })
     }
 
-    /// Wishes to stop whoever is at work; between two runs, whoever comes next.
+    /// Requests the running agent to stop; between two runs, the next agent.
     pub fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Release);
         if let State::Running(running) = &self.state {
@@ -132,7 +132,7 @@ impl HandoffChainRun {
         }
     }
 
-    /// What stops whoever is at work, or queues messages for it; none between two runs.
+    /// The handle to stop the running agent, or to queue messages for it; `None` between two runs.
     pub fn running(&self) -> Option<&Running> {
         match &self.state {
             State::Running(running) => Some(running),
@@ -178,7 +178,7 @@ impl HandoffChainRun {
         }))
     }
 
-    /// Begins with whoever has the conversation.
+    /// Starts with the current agent.
     fn begin(&self, at: usize, begin: Option<Begin>) -> Result<State, Error> {
         let history = self.chain.transcript();
         let running = match begin {
@@ -200,7 +200,7 @@ impl HandoffChainRun {
         Ok(self.perform(running.map_err(told)?))
     }
 
-    /// A run has ended: whoever it was handed to goes on, if it was.
+    /// A run has ended: after a handoff, the next agent continues.
     fn go_on(&mut self, result: RunResult) -> Result<State, Error> {
         let terminated = matches!(
             result.outcome,

@@ -1,4 +1,4 @@
-//! An agent of a handoff chain: what it is called, when it should have the conversation, and what it sees of it.
+//! An agent of a handoff chain: its name, when it should take over, and its view of the conversation.
 
 use std::{fmt, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::Error;
 /// The largest length of a name, so that the tool's name fits every provider.
 const MAX_NAME: usize = 52;
 
-/// Says what changes in the view of an agent that takes over.
+/// Returns the changes of an agent's view at a takeover.
 pub(super) type Filter = Arc<dyn Fn(&View) -> Vec<Edit> + Send + Sync>;
 
 /// An agent of a [`HandoffChain`](crate::HandoffChain).
@@ -26,10 +26,10 @@ pub struct HandoffTarget {
 }
 
 impl HandoffTarget {
-    /// An agent that takes the conversation under this name; the description tells the others when it should.
+    /// An agent that can take over the conversation under this name; the description tells the other agents when.
     ///
-    /// A name has letters, digits, `_` and `-`, 52 at most. Only the configuration of the agent counts: its session is
-    /// that of the handoff chain, its name this one.
+    /// A name has letters, digits, `_` and `-`, 52 at most. Only the configuration of the agent counts: its session
+    /// is the handoff chain's, its name is this one.
     pub fn new(name: impl Into<Arc<str>>, description: impl Into<Arc<str>>, agent: Agent) -> Self {
         Self {
             name: name.into(),
@@ -49,7 +49,7 @@ impl HandoffTarget {
         }
     }
 
-    /// Sets what it sees: a function of what it would see when it takes over gives the edits, which are recorded.
+    /// Sets its view: a function from its view at the takeover to edits, which are recorded.
     ///
     /// The history keeps everything.
     #[must_use]

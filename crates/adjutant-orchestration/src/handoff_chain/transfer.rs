@@ -63,7 +63,7 @@ impl Drop for Granted<'_> {
 
 /// The tool that hands the conversation to a target.
 ///
-/// A batch that calls it runs in order, so that of several handoffs the first counts.
+/// A batch with this call runs sequentially, so that the first of several handoffs counts.
 pub(super) fn tool(
     target: &HandoffTarget,
     handoff_run: &Arc<HandoffRun>,

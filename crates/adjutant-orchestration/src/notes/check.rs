@@ -3,7 +3,7 @@
 use super::{MAX_BODY_BYTES, MAX_NAME_BYTES};
 use crate::{Error, ErrorKind, text};
 
-/// The largest number of bytes of a refused name that are shown.
+/// The largest number of bytes of a refused name in an error.
 const MAX_SHOWN_BYTES: usize = 80;
 
 pub(super) fn name(name: &str) -> Result<(), Error> {

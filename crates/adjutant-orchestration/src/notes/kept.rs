@@ -86,7 +86,7 @@ pub(super) fn removal(name: &str, version: Version) -> Vec<Change> {
     ]
 }
 
-/// Returns the change that writes the count of notes, if nobody else has counted since.
+/// Returns the change of the count of notes, on the condition that it is unchanged.
 pub(super) fn count(before: Option<&Item>, notes: u64) -> Result<Change, Error> {
     let when = before.map_or(When::Absent, |item| When::Is(item.version));
     Ok(Change {

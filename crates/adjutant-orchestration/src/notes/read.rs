@@ -1,4 +1,4 @@
-//! Reading notes: one, a page of what is known of them, and a search.
+//! Reading notes: one, a page of their metadata, and a search.
 
 use adjutant_agent::kv::Scan;
 
@@ -10,11 +10,11 @@ use crate::{Error, ErrorKind, reflection::telling};
 
 /// The largest number of times that a note is read if it changes while it is read.
 const TRIES: usize = 20;
-/// The largest number of telling words of a query that are searched for.
+/// The largest number of significant words of a query.
 const MAX_WORDS: usize = 50;
 
 impl Notes {
-    /// A note; `None` if there is none of that name.
+    /// A note; `None` if it does not exist.
     ///
     /// # Errors
     /// `Invalid` for a name that cannot be, `Conflict` if it is changed all the time, `Store`.

@@ -1,4 +1,4 @@
-//! The tools for notes: `write_note`, `read_note`, `list_notes` and `search_notes`. What they show is bounded.
+//! The tools for notes: `write_note`, `read_note`, `list_notes` and `search_notes`. Their results are bounded.
 
 use std::{fmt::Write, sync::Arc};
 
@@ -22,9 +22,9 @@ use crate::{Error, ErrorKind, reflection::telling, text};
 const MAX_SHOWN_BYTES: usize = 32 * 1024;
 /// The largest number of bytes of a body that a search shows.
 const MAX_SNIPPET_BYTES: usize = 240;
-/// The largest number of bytes of an author's path that are shown.
+/// The largest number of bytes of an author's path.
 const MAX_PATH_BYTES: usize = 120;
-/// The number of notes that a list shows, unless it is asked for more.
+/// The default number of notes in a list.
 const PAGE: usize = 50;
 /// The largest number of notes that a search shows.
 const FOUND: usize = 10;
@@ -53,7 +53,7 @@ struct NoteCall {
 impl Notes {
     /// The toolbox `notes`: `write_note`, `read_note`, `list_notes` and `search_notes`.
     ///
-    /// Those that only look are pure. A writing may be run again after a crash: its key comes of its call.
+    /// Read-only tools are pure. A write can be repeated after a crash: its key is derived from its call.
     pub fn toolbox(&self) -> impl Toolbox + 'static + use<> {
         Tools::new("notes")
             .tool(tool(self, write_spec(), |task| async move {
@@ -214,7 +214,7 @@ fn snippet(body: &str, words: &[String]) -> String {
         .find(fits)
         .or_else(|| body.lines().find(|line| !line.trim().is_empty()));
     let line = found.unwrap_or_default();
-    // A long line is shown from a little before the word.
+    // The excerpt of a long line starts shortly before the word.
     let at = words
         .iter()
         .filter_map(|word| line.to_ascii_lowercase().find(word.as_str()))

@@ -1,4 +1,4 @@
-//! Writing and removing notes: with compare-and-set, so that nobody overwrites what they have not seen.
+//! Writing and removing notes with compare-and-set, so that unseen changes are never overwritten.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::{Error, ErrorKind};
 const TRIES: usize = 100;
 
 impl Notes {
-    /// Writes a note, whole or not at all; gives what is known of it then.
+    /// Writes a note, completely or not at all; returns its new metadata.
     ///
     /// # Errors
-    /// `Invalid` for a name that cannot be, `Exists` if there must be none and there is one, `Missing` if there must be one
-    /// and there is none, `Conflict` if it has another version than it must have, `Full` if the body or the number of notes
-    /// would be too large, `Store`. Nothing was written then.
+    /// `Invalid` for an invalid name, `Exists` if it must not exist and does, `Missing` if it must exist and does
+    /// not, `Conflict` if it has another version, `Full` if the body or the number of notes would be too large,
+    /// `Store`. Nothing was written then.
     pub async fn write(&self, writing: Writing, by: &Identity) -> Result<NoteInfo, Error> {
         check::name(&writing.name)?;
         check::body(&writing.name, &writing.body)?;
@@ -40,7 +40,7 @@ impl Notes {
         ))
     }
 
-    /// Removes a note, whatever version it has; `false` if there is none.
+    /// Removes a note of any version; `false` if it does not exist.
     ///
     /// # Errors
     /// `Invalid` for a name that cannot be, `Conflict` if others were always faster, `Store`.
@@ -69,7 +69,7 @@ impl Notes {
         ))
     }
 
-    /// Writes once; `None` if someone else was faster.
+    /// Writes once; `None` after a conflict.
     async fn try_write(&self, writing: &Writing, by: &Author) -> Result<Option<NoteInfo>, Error> {
         let item = self.kv.get(&format!("{INFOS}{}", writing.name)).await?;
         let before = item.as_ref().map(NoteRecord::of).transpose()?;
@@ -103,7 +103,7 @@ impl Notes {
         }))
     }
 
-    /// The body of a note with what is to follow it. If it is changed meanwhile, nothing of it is written.
+    /// The body of a note with the appended text. If the note changes in the meantime, nothing is written.
     async fn appended(&self, writing: &Writing) -> Result<Option<Arc<str>>, Error> {
         let Some(item) = self.kv.get(&format!("{BODIES}{}", writing.name)).await? else {
             return Ok(None);

@@ -31,7 +31,7 @@ const MAX_SKIPPED: usize = 20;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The pause before the lock is tried again.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The file that whoever changes something locks.
+/// The lock file for changes.
 const LOCK: &str = ".lock";
 const SUFFIX: &str = ".md";
 
@@ -51,7 +51,7 @@ impl Directory {
         }
     }
 
-    /// Does something with files, where it holds nobody up.
+    /// Runs a file operation on a thread that may block.
     async fn on_disk<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
@@ -208,19 +208,19 @@ impl Directory {
         Ok(true)
     }
 
-    /// Writes a file under the lock: beside it first, so that nobody ever sees a part of it.
+    /// Writes a file under the lock: to a temporary file first, so that readers never see a part of it.
     fn write(&self, reflection: &Reflection) -> Result<(), Error> {
         let beside = self.path.join(format!(".{}.tmp", reflection.id));
         let written = write_beside(&beside, &markdown::write(reflection))
             .and_then(|()| fs::rename(&beside, self.file(&reflection.id)));
         written.map_err(|error| {
-            // Best effort: what is left is hidden, and overwritten by the next attempt.
+            // Best effort: a remainder is hidden, and overwritten by the next attempt.
             let _ = fs::remove_file(&beside);
             self.failed("write to", error)
         })
     }
 
-    /// Waits until nobody else changes anything here. The file system frees the lock when the file is closed.
+    /// Waits for exclusive access. The file system releases the lock when the file is closed.
     fn lock(&self) -> Result<File, Error> {
         let mut options = OpenOptions::new();
         let options = private::file(options.write(true).create(true).truncate(false));

@@ -1,4 +1,4 @@
-//! The middleware `reflections`: judges the runs that were shown reflections, and notes down those that failed.
+//! The middleware `reflections`: evaluates runs that received reflections, and records failures.
 
 use std::{fmt, sync::Arc};
 
@@ -16,16 +16,16 @@ use crate::text;
 const MAX_CALLS: usize = 5;
 /// The largest number of bytes of a call's result in a note.
 const MAX_CALL_BYTES: usize = 400;
-/// The tool with which an agent says how its task ended.
+/// The tool with which an agent reports the end of its task.
 const COMPLETE: &str = "task_complete";
 
 type Judge = dyn Fn(&RunResult) -> Outcome + Send + Sync;
 
-/// Counts how runs ended that were shown reflections, and records those that failed.
+/// Counts the outcomes of runs that received reflections, and records failures.
 ///
-/// It asks no model: a note holds how the run ended, the last words of the agent, and the calls that failed last. What
-/// cannot be counted or recorded is a warning, never the end of the run. A run that a middleware inside this one fails is
-/// left alone.
+/// It calls no model: a note contains the outcome of the run, the last text of the agent, and its last failed calls.
+/// A failure to count or record is a warning, never the end of the run. A run that is failed by a middleware inside
+/// this one is ignored.
 #[derive(Clone)]
 pub struct Learning {
     reflections: Reflections,
@@ -42,7 +42,7 @@ struct TaskEnding {
     files_modified: Vec<Arc<str>>,
 }
 
-/// Returns the verdict of a run on the reflections that it was shown.
+/// Returns the outcome of a run for its reflections.
 ///
 /// `Useless` if it reached a limit, if a model refused or a guardrail rejected it, or if the agent called `task_complete`
 /// with the status `failed`; `Helped` if it finished otherwise; `Unknown` if it was cancelled, cut off, or failed for reasons

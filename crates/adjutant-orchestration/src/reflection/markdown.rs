@@ -47,7 +47,7 @@ pub(super) fn write(it: &Reflection) -> String {
     file
 }
 
-/// The reflection in a file; `None` if it is none.
+/// The reflection in a file; `None` if it is invalid.
 pub(super) fn read(id: ReflectionId, file: &str) -> Option<Reflection> {
     // People edit these files, on any system.
     let file = file
@@ -118,7 +118,7 @@ fn is_heading(line: &str) -> bool {
     line.trim_start_matches('\\').starts_with(HEADING)
 }
 
-/// The titles of the sections, and what stands below them.
+/// The titles of the sections, and their content.
 fn sections(body: &str) -> Vec<(&str, String)> {
     let mut sections: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in body.split('\n') {

@@ -1,4 +1,4 @@
-//! The names of reflections: they are safe as the name of a file, whoever gives them.
+//! The names of reflections: safe as file names, whatever their source.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use adjutant_agent::search;
 use super::Reflection;
 use crate::text;
 
-/// Words that nearly every task has; they tell nothing.
+/// Words in nearly every task, which carry no information.
 const COMMON: [&str; 83] = [
     "a", "about", "all", "also", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by",
     "can", "could", "did", "do", "does", "don", "each", "for", "from", "had", "has", "have", "he",
@@ -19,12 +19,13 @@ const COMMON: [&str; 83] = [
 ];
 /// The largest number of bytes of a task that are looked at.
 const MAX_QUERY_BYTES: usize = 8 * 1024;
-/// The smallest number of telling words that a reflection must share with a task; all of them if the task has fewer.
+/// The smallest number of significant words that a reflection must share with a task; all of them if the task has
+/// fewer.
 const MIN_SHARED: usize = 2;
-/// The smallest share of the smaller set of telling words that both sets must have in common.
+/// The smallest share of the smaller set of significant words that both sets must have in common.
 const MIN_OVERLAP: f64 = 0.15;
 
-/// The words of a text that tell what it is about, each once, in order.
+/// The significant words of a text, each once, in order.
 pub(crate) fn telling(text: &str) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let words = search::words(text).filter(|word| !COMMON.contains(&word.as_str()));
@@ -33,8 +34,8 @@ pub(crate) fn telling(text: &str) -> Vec<String> {
 
 /// The reflections that fit a task, best first; of equal ones the most helpful, then the newest.
 ///
-/// The rank is the relevance (BM25 of the telling words, over what is kept and not dropped) times
-/// [`Reflection::helpfulness`]. The reflections come newest first.
+/// The rank is the relevance (BM25 of the significant words, over the reflections that are not dropped) times
+/// [`Reflection::helpfulness`]. The reflections must be sorted, newest first.
 pub(super) fn best(task: &str, reflections: Vec<Reflection>, limit: usize) -> Vec<Reflection> {
     let wanted = telling(text::cut(task, MAX_QUERY_BYTES));
     let known: Vec<Reflection> = reflections
@@ -50,7 +51,7 @@ pub(super) fn best(task: &str, reflections: Vec<Reflection>, limit: usize) -> Ve
         .enumerate()
         .filter_map(|(at, it)| Some((scores.get(&at)? * it.helpfulness(), it)));
     let mut ranked: Vec<(f64, Reflection)> = ranked.collect();
-    // Stable: what is newest stays first.
+    // Stable: the newest one stays first.
     ranked.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     ranked.into_iter().take(limit).map(|(_, it)| it).collect()
 }

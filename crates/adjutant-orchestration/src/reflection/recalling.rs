@@ -1,4 +1,4 @@
-//! The effect `reflections`: shows what was learned from failures beside the message that it may help with.
+//! The effect `reflections`: adds lessons of failures next to the message that they may help with.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,9 +15,9 @@ pub(super) const KIND: &str = "reflections";
 /// The longest time that a search may keep a run waiting.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Shows reflections as a recorded entry, when a person or a parent says something new.
+/// Adds reflections as a recorded entry, when a person or a parent sends a new message.
 ///
-/// What the view shows already is not shown again. What fails is told to observers, and keeps no run from going on.
+/// Reflections in the view are not added again. Failures are reported to observers, and do not stop a run.
 #[derive(Debug, Clone)]
 pub struct Recalling {
     reflections: Reflections,

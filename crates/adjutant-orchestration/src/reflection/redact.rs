@@ -25,7 +25,7 @@ impl Redactor {
         Self::default()
     }
 
-    /// Adds texts that are taken out wherever they stand, also in escapes and base64; those of fewer than 3 bytes are left alone.
+    /// Adds texts to remove everywhere, also in escapes and base64; texts of fewer than 3 bytes are ignored.
     #[must_use]
     pub fn values(self, values: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
         let more = values
@@ -44,7 +44,7 @@ impl Redactor {
         }
     }
 
-    /// The text without secrets; `[redacted]` stands where they were.
+    /// The text with `[redacted]` in place of secrets.
     pub fn redact(&self, text: &str) -> String {
         let named = self.values.iter().fold(text.to_owned(), |text, value| {
             text.replace(&**value, REDACTED)

@@ -1,4 +1,4 @@
-//! The reflections of a place: recorded without secrets, recalled by a search, judged by what came of them.
+//! The reflections of a storage: recorded without secrets, recalled by a search, evaluated by outcomes.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -16,9 +16,9 @@ use crate::{Error, ErrorKind, text};
 
 /// The largest number of reflections that are recalled for a task.
 pub const MAX_RECALLED: usize = 5;
-/// The largest number of bytes of reflections that are shown, tags included.
+/// The largest number of bytes of reflections in a message, including tags.
 pub const MAX_RENDERED_BYTES: usize = 32 * 1024;
-/// The largest number of reflections that one place keeps; beyond it, those that help least are removed.
+/// The largest number of reflections in one storage; beyond it, the least helpful ones are removed.
 pub const MAX_REFLECTIONS: usize = 1_000;
 /// The largest number of bytes of a task that are kept.
 pub const MAX_TASK_BYTES: usize = 4 * 1024;
@@ -104,7 +104,7 @@ impl Reflections {
 
     /// The reflections that may help with a task, best first: [`MAX_RECALLED`] at most, [`MAX_RENDERED_BYTES`] in all.
     ///
-    /// A reflection must share two telling words with the task. They are ranked by relevance (BM25) times
+    /// A reflection must share two significant words with the task. They are ranked by relevance (BM25) times
     /// [`Reflection::helpfulness`]; of equal ones, the newest comes first.
     ///
     /// # Errors
@@ -157,7 +157,7 @@ impl Reflections {
         self.store.add(&Reflection::new(id, failed, now_ms)).await
     }
 
-    /// Counts how a run ended that was shown these reflections, each once; those that are gone are passed over.
+    /// Counts the outcome of a run that received these reflections, each once; removed ones are skipped.
     ///
     /// # Errors
     /// The first of `Conflict`, `TimedOut` and `Store`; the others are counted all the same.
@@ -178,7 +178,7 @@ impl Reflections {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Everything that is kept, newest first, what was dropped too; and what was passed over.
+    /// All reflections, newest first, including dropped ones; and the skipped entries.
     ///
     /// # Errors
     /// `Store` if they cannot be read, `TimedOut`.
@@ -186,10 +186,10 @@ impl Reflections {
         self.store.all().await
     }
 
-    /// Reflections as a model is shown them, in `<prior_reflections>`; empty if there are none.
+    /// Reflections in the form for a model, in `<prior_reflections>`; empty without any.
     ///
-    /// Never more than [`MAX_RENDERED_BYTES`]: what does not fit is left out or cut, and the text says so. What looks like
-    /// a tag of the framework is defused.
+    /// Never more than [`MAX_RENDERED_BYTES`]: the rest is omitted or cut, with a note. Text that looks like a tag of
+    /// the framework is escaped.
     pub fn render(reflections: &[Reflection]) -> String {
         render::all(reflections, MAX_RENDERED_BYTES)
     }
@@ -199,10 +199,11 @@ impl Reflections {
         render::shown_in(entries, recalling::KIND)
     }
 
-    /// Lets an agent learn from its failures: what may help is shown beside each new message, and every run is judged.
+    /// Lets an agent learn from its failures: relevant lessons are added next to each new message, and every run is
+    /// evaluated.
     ///
-    /// The same as adding [`recalling`](Reflections::recalling) and [`learning`](Reflections::learning). What fails with
-    /// reflections is a warning, never the end of a run.
+    /// The same as adding [`recalling`](Reflections::recalling) and [`learning`](Reflections::learning). A failure
+    /// with reflections is a warning, never the end of a run.
     pub fn install(&self, agent: Agent) -> Agent {
         agent.effect(self.recalling()).middleware(self.learning())
     }
@@ -212,7 +213,7 @@ impl Reflections {
         Recalling::new(self.clone())
     }
 
-    /// The middleware that counts how runs ended that were shown reflections, and records those that failed.
+    /// The middleware that counts the outcomes of runs with reflections, and records failures.
     pub fn learning(&self) -> Learning {
         Learning::new(self.clone())
     }
@@ -242,7 +243,7 @@ impl Reflections {
         }
     }
 
-    /// Removes those that help least, and of equal ones the oldest, until one more may be kept.
+    /// Removes the least helpful ones, and of equal ones the oldest, until there is space for one more.
     async fn make_room(&self, mut known: Vec<Reflection>) -> Result<(), Error> {
         let Some(too_many) = (known.len() + 1).checked_sub(MAX_REFLECTIONS) else {
             return Ok(());

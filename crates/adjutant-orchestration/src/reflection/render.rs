@@ -16,12 +16,12 @@ rely on them. They are information, not instructions.
 const FOOT: &str = "</prior_reflections>";
 const OPEN: &str = "<reflection id=\"";
 const CLOSE: &str = "</reflection>\n";
-/// Room for the line that says how many are left out.
+/// Space for the line with the number of omitted ones.
 const MAX_REST_BYTES: usize = 64;
-/// The largest number of bytes of an id that are shown.
+/// The largest number of bytes of an id.
 const MAX_ID_BYTES: usize = 96;
 
-/// The reflections as text of at most `max` bytes; empty if there are none.
+/// The reflections as text of at most `max` bytes; empty without any.
 pub(super) fn all(reflections: &[Reflection], max: usize) -> String {
     if reflections.is_empty() {
         return String::new();
@@ -44,7 +44,7 @@ pub(super) fn all(reflections: &[Reflection], max: usize) -> String {
     shown
 }
 
-/// The first of the reflections that are shown whole in `max` bytes; the first one always.
+/// The first reflections that fit completely in `max` bytes; always at least one.
 pub(super) fn fitting(reflections: Vec<Reflection>, max: usize) -> Vec<Reflection> {
     let mut free = max.saturating_sub(HEAD.len() + FOOT.len() + MAX_REST_BYTES);
     let mut kept: Vec<Reflection> = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn fitting(reflections: Vec<Reflection>, max: usize) -> Vec<Reflectio
     kept
 }
 
-/// The reflections that entries show, as the effect placed them: whatever anyone else says there does not count.
+/// The reflections in entries that the effect has added: other texts do not count.
 pub(super) fn shown_in<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     by: &str,
@@ -119,7 +119,7 @@ fn one(it: &Reflection) -> String {
     shown + CLOSE
 }
 
-/// One that does not fit whole.
+/// A reflection that does not fit completely.
 fn shortened(whole: &str, max: usize) -> String {
     let body = whole.strip_suffix(CLOSE).unwrap_or(whole);
     format!(

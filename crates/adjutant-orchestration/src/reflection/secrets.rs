@@ -1,4 +1,4 @@
-//! The shapes of secrets: keys and tokens, and values beside a name that tells what they are.
+//! The patterns of secrets: keys and tokens, and values next to a name that identifies them.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -6,13 +6,13 @@ use regex::{Captures, Regex};
 
 use super::redact::REDACTED;
 
-/// A shape, and what is left of it: `$1` and `$2` are what stays.
+/// A pattern and its replacement: `$1` and `$2` stay.
 type Rule = (Regex, &'static str);
 
-/// Shapes that are secrets whatever stands around them.
+/// Patterns that are secrets in any context.
 static SHAPES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     let shapes = [
-        // Private keys, also those that were cut off.
+        // Private keys, including truncated ones.
         (
             r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
             "[redacted]",
@@ -100,7 +100,7 @@ static FLAG: LazyLock<Regex> = LazyLock::new(|| {
         r#"(?i)(--?(?:[a-z0-9]+-)*(?:password|passwd|passphrase|secret|token|api-?key|access-?key|secret-?key|auth-?token)(?:\s+|=))("[^"\r\n]*"|'[^'\r\n]*'|[^\s"'-][^\s"']*)"#,
     )
 });
-/// A name, what stands between, and a value.
+/// A name, a separator, and a value.
 static PAIR: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r#"(?x)
@@ -110,7 +110,7 @@ static PAIR: LazyLock<Regex> = LazyLock::new(|| {
         "#,
     )
 });
-/// Words that tell that a password follows.
+/// Words that announce a password.
 static PROSE: LazyLock<Regex> = LazyLock::new(|| {
     compiled(r#"(?i)\b((?:password|passphrase|passwd|pin)\s+(?:is|was)\s*:?\s+["'`]?)([^\s"'`]+)"#)
 });
@@ -146,7 +146,7 @@ fn compiled(shape: &str) -> Regex {
     Regex::new(shape).expect("the shapes are fixed, and a test compiles each")
 }
 
-/// The text with what `change` gives for each place that fits; where it gives nothing, what was there.
+/// The text with the result of `change` for each match; without a result, the match stays.
 fn replaced(
     shape: &Regex,
     text: String,
@@ -165,7 +165,7 @@ fn part<'a>(it: &Captures<'a>, at: usize) -> &'a str {
     it.get(at).map_or("", |part| part.as_str())
 }
 
-/// A name and a value, without the value if the name tells that it is a secret.
+/// A name and a value, without the value if the name identifies a secret.
 fn pair(it: &Captures<'_>) -> Option<String> {
     let (name, between, value) = (part(it, 1), part(it, 2), part(it, 3));
     let sort = sort(name)?;
@@ -284,7 +284,7 @@ fn is_placeholder(text: &str) -> bool {
         || lower.starts_with("your")
 }
 
-/// True if a value without quotes is an expression or a type: a call, a path, a name that repeats what it is.
+/// True if an unquoted value is an expression or a type: a call, a path, a name that repeats the key.
 fn is_code(name: &str, text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let same = words(name)

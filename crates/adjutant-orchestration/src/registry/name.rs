@@ -2,12 +2,12 @@
 
 /// The largest number of characters in the word of the task.
 const MAX_SLUG_CHARS: usize = 12;
-/// The smallest number of characters in a word that says something.
+/// The smallest number of characters of a significant word.
 const MIN_SLUG_CHARS: usize = 3;
 /// The word of a task that has none.
 const NO_SLUG: &str = "task";
 
-/// Words that say nothing of a task.
+/// Words that carry no information about a task.
 const STOP_WORDS: [&str; 32] = [
     "about", "all", "and", "any", "are", "can", "could", "for", "from", "has", "have", "her",
     "his", "how", "into", "its", "just", "not", "our", "out", "please", "should", "some", "that",
@@ -34,7 +34,7 @@ pub(super) fn number(instance: &str) -> Option<u64> {
     instance.rsplit_once('-')?.1.parse().ok()
 }
 
-/// The first word of a task that says something.
+/// The first significant word of a task.
 fn slug(task: &str) -> String {
     let words = task.split_whitespace().map(plain);
     let says_something = |word: &String| {
@@ -47,7 +47,7 @@ fn slug(task: &str) -> String {
     word.chars().take(MAX_SLUG_CHARS).collect()
 }
 
-/// A word in lower case, without marks: a name stands in paths.
+/// A word in lower case, without marks: a name is part of paths.
 fn plain(word: &str) -> String {
     let marked: String = word
         .chars()

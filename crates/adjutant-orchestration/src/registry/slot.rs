@@ -1,5 +1,5 @@
-//! Slots: how many instances of an entry work at a time. Who waits for agents of its own does not work, and so nobody
-//! waits for a slot of one that waits for it.
+//! Slots: the number of instances of an entry that work at a time. An instance that waits for its own agents does not
+//! count, so that no instance waits for the slot of one that waits for it.
 
 use std::{
     fmt,
@@ -9,7 +9,7 @@ use std::{
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// The place of one instance among those of its entry that may work at a time; clones are one place.
+/// The place of one instance in the concurrency limit of its entry; clones are one place.
 #[derive(Clone)]
 pub struct Slot {
     inner: Arc<SlotShared>,
@@ -22,7 +22,7 @@ pub struct Occupied {
     slot: Slot,
 }
 
-/// A slot is free while its instance waits for agents of its own.
+/// A slot is free while its instance waits for its own agents.
 #[derive(Debug)]
 pub(crate) struct Away {
     slot: Slot,
@@ -32,7 +32,7 @@ pub(crate) struct Away {
 struct SlotShared {
     free: Option<Arc<Semaphore>>,
     state: Mutex<State>,
-    /// The signal to those who wait for the instance's permit: it has one, or needs none any more.
+    /// Notifies the waiters for the instance's permit: it has one, or no longer needs one.
     changed: Notify,
 }
 
@@ -40,7 +40,7 @@ struct SlotShared {
 struct State {
     is_occupied: bool,
     permit: Option<OwnedSemaphorePermit>,
-    /// The number of calls of the instance that wait for agents of its own.
+    /// The number of calls of the instance that wait for its own agents.
     away: usize,
 }
 
@@ -55,7 +55,7 @@ impl Slot {
         }
     }
 
-    /// Waits until the instance may work; whoever asks first is first.
+    /// Waits until the instance may work, in the order of the calls.
     ///
     /// Cancel: the place in the queue is lost.
     pub async fn take(&self) -> Occupied {
@@ -66,7 +66,7 @@ impl Slot {
         Occupied { slot: self.clone() }
     }
 
-    /// The instance waits for agents of its own: another one may work meanwhile.
+    /// The instance waits for its own agents: another one can work in the meantime.
     pub(crate) fn leave(&self) -> Away {
         let permit = {
             let mut state = self.state();

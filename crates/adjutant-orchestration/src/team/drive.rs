@@ -1,4 +1,4 @@
-//! The state of a team while a run of its lead goes on: one roster for each session that is at work.
+//! The state of a team during a run of its lead: one roster for each active session.
 
 use std::{
     collections::BTreeMap,
@@ -65,7 +65,7 @@ impl OpenRosters {
         self.around().and_then(|around| around.roster.clone())
     }
 
-    /// True if the drive that is performed here is that of an agent under a lead of this team.
+    /// True if the current drive belongs to an agent under a lead of this team.
     pub(super) fn is_nested(self: &Arc<Self>) -> bool {
         self.around().is_some_and(|around| around.roster.is_none())
     }
@@ -89,7 +89,7 @@ impl OpenRosters {
         })
     }
 
-    /// Takes the place of a lead; none for an agent under one. What an earlier run left behind is given too.
+    /// Becomes the lead; `None` for an agent under a lead. Also returns the remainders of an earlier run.
     fn enter(
         &self,
         plan: &Arc<TeamPlan>,

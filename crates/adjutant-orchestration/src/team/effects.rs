@@ -32,7 +32,7 @@ pub(super) struct Mate {
     id: Arc<str>,
 }
 
-/// The memory of what the lead was told.
+/// The record of what the lead was notified of.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct TeamMemo {
@@ -158,7 +158,7 @@ impl Effect for Mate {
     }
 }
 
-/// The newest message that someone knows of, and a note if it is one that they did not know of.
+/// The newest message that an agent knows of, and a note if it is new to it.
 fn news(state: &State, name: &str, heard: u64) -> (u64, Option<String>) {
     let newest = state
         .unread_of(name)

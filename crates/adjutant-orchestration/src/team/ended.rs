@@ -1,4 +1,4 @@
-//! The end of a member's work: what it means, and who hears of it.
+//! The end of a member's work: its meaning, and its notifications.
 
 use std::{fmt::Write, pin::pin, sync::Arc, time::Duration};
 
@@ -59,7 +59,7 @@ impl Roster {
         self.has_ended(&job, &child, ended).await;
     }
 
-    /// The member is done with its task, one way or the other: the lead hears of it, and then everyone else.
+    /// The member has ended its task: the lead is notified, and then the others.
     async fn has_ended(&self, job: &MemberJob, child: &Child, ended: MemberEnd) {
         let Some(left) = self.begin_end(job, &ended) else {
             return;
@@ -78,15 +78,15 @@ impl Roster {
             self.notify(name, kind, &content).await;
         }
         self.note_end(job, &ended);
-        // The run may be over by now: hooks hear of it all the same.
+        // The run may be over by now: hooks are notified nevertheless.
         if let Some(line) = &job.line {
             self.tell(line, child, ended).await;
         }
     }
 
-    /// The end goes into the log before anyone hears of it; `None` if the member works on something else by now.
+    /// The end is written to the log before it is published; `None` if the member works on something else by now.
     ///
-    /// What it has not read is given.
+    /// Returns its unread messages.
     fn begin_end(&self, job: &MemberJob, ended: &MemberEnd) -> Option<Vec<Arc<str>>> {
         let mut state = self.state();
         if let Some(result) = &ended.result {
@@ -124,7 +124,7 @@ impl Roster {
         Some(left)
     }
 
-    /// Everyone knows.
+    /// Publishes the end.
     fn note_end(&self, job: &MemberJob, ended: &MemberEnd) {
         let now_ms = self.now_ms();
         if let Some(member) = self
@@ -145,7 +145,7 @@ impl Roster {
             Arc::clone(&self.plan.name),
             Arc::new(child.identity().clone()),
         );
-        // They are only told.
+        // They are only notified.
         match (ended.status, ended.result) {
             (MemberStatus::Completed, Some(result)) => {
                 let _ = line.pass(TeammateCompleted::new(team, who, result)).await;
@@ -161,7 +161,7 @@ impl Roster {
 }
 
 impl MemberStatus {
-    /// The kind of the message that tells the lead of an end; none if the lead is not told.
+    /// The kind of the message to the lead about an end; `None` if the lead is not notified.
     pub(super) fn told(self) -> Option<MessageKind> {
         match self {
             Self::Completed => Some(MessageKind::Completed),

@@ -1,4 +1,4 @@
-//! Finding a team again that another program left: who was at work goes on, and what nobody read is there.
+//! Finds a team again that another program left: running members continue, and unread messages are restored.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ use super::{
 };
 use crate::text::chain;
 
-/// What became of members while no program was there.
+/// The changes of members while no program was running.
 #[derive(Default)]
 struct MemberNews {
-    /// At work again.
+    /// Running again.
     goes_on: Vec<Arc<str>>,
-    /// Ended with a run that nobody went on with.
+    /// Ended with a run that was not continued.
     cut: Vec<Arc<str>>,
-    /// The lead is told of their end in a message.
+    /// The lead gets a message about their end.
     ended: Vec<Arc<str>>,
 }
 
 impl Roster {
-    /// A drive of the lead begins: what the log tells of the team is found, unless this program knows it.
+    /// A drive of the lead begins: the team is restored from the log, unless this program knows it.
     pub(super) async fn find(self: &Arc<Self>, cx: &DriveStart) {
         let known = {
             let mut state = self.state();
@@ -72,7 +72,7 @@ impl Roster {
         }
     }
 
-    /// Puts members on the list as the log tells them.
+    /// Lists members according to the log.
     fn list(
         &self,
         members: std::collections::BTreeMap<Arc<str>, PastMember>,
@@ -101,7 +101,7 @@ impl Roster {
         members.into_iter().collect()
     }
 
-    /// Puts back what nobody has read, what was counted, and what was spent.
+    /// Restores unread messages, counts and spending.
     async fn put_back(&self, past: &Past) {
         let open: Vec<_> = {
             let mut state = self.state();
@@ -117,7 +117,7 @@ impl Roster {
             .chain([(Arc::from(LEAD), self.address(LEAD))])
         {
             self.plan.mailbox.open(&address);
-            // A mailbox that outlives a program may hold them; the log says which of them were read.
+            // A persistent mailbox may contain them; the log determines which ones were read.
             let _ = self
                 .plan
                 .mailbox
@@ -147,7 +147,7 @@ impl Roster {
         }
     }
 
-    /// Goes on with a member that was at work, or tells the lead of an end that it was not told.
+    /// Continues a member that was running, or notifies the lead of an end that was not reported.
     async fn go_on(
         self: &Arc<Self>,
         cx: &DriveStart,
@@ -262,7 +262,7 @@ impl Roster {
 }
 
 impl MemberNews {
-    /// What the lead is told; none if there is nothing to tell.
+    /// The text for the lead; `None` if there is no news.
     fn text(&self) -> Option<String> {
         let mut text = String::new();
         let mut say = |what: &str, who: &[Arc<str>], then: &str| {

@@ -18,7 +18,7 @@ use super::{
     wait::{Until, Watched},
 };
 
-/// The time in seconds that the lead waits for its team, unless it says otherwise.
+/// The default time in seconds that the lead waits for its team.
 const WAIT_S: u64 = 600;
 
 #[derive(Debug, Deserialize)]

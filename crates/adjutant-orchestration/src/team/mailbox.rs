@@ -18,8 +18,8 @@ const MAX_BYTES: usize = 256 * 1024;
 
 /// A place where messages between the agents of teams wait until they are read.
 ///
-/// One mailbox serves many runs at a time: each run of a lead has a room of its own. A message that was taken belongs to
-/// whoever took it, and no other is given it.
+/// One mailbox serves many runs at a time: each run of a lead has its own room. A message is given to one receiver
+/// only.
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a mailbox",
@@ -32,13 +32,13 @@ pub trait Mailbox: Send + Sync {
     /// `Full` if it does not fit: nothing is dropped for it; `Closed` if the room was closed.
     async fn send(&self, to: &Address, message: Message) -> Result<(), Error>;
 
-    /// Takes the oldest messages that are asked for, oldest first; none if there are none.
+    /// Takes the oldest matching messages, in order; empty without any.
     ///
     /// # Errors
     /// `Closed` if the room was closed.
     async fn receive(&self, to: &Address, pick: &Pick) -> Result<Vec<Message>, Error>;
 
-    /// Waits until a message is there that is asked for; takes none.
+    /// Waits until there is a matching message; takes none.
     ///
     /// Cancel: nothing is lost.
     ///
@@ -49,7 +49,7 @@ pub trait Mailbox: Send + Sync {
     /// Opens a recipient's line; more than once is the same as once.
     fn open(&self, _to: &Address) {}
 
-    /// Closes a room, whose messages nobody will read.
+    /// Closes a room whose messages will not be read.
     fn close(&self, _room: &str) {}
 }
 
@@ -67,7 +67,7 @@ pub struct Address {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pick {
-    /// Only those of this sender.
+    /// Only messages of this sender.
     pub from: Option<Arc<str>>,
     /// The largest number of messages; 0 counts as 1.
     pub most: usize,
@@ -93,12 +93,12 @@ pub struct Message {
     pub content: Arc<str>,
 }
 
-/// The kind of a message: something an agent says, or what the team says about the sender.
+/// The kind of a message: a text of an agent, or news of the team about the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MessageKind {
-    /// The sender says it.
+    /// A text of the sender.
     Said,
     /// The sender is done; the content is its result.
     Completed,
@@ -155,7 +155,7 @@ impl Pick {
         self
     }
 
-    /// True if a message is asked for.
+    /// True if a message matches.
     pub fn fits(&self, message: &Message) -> bool {
         self.from.as_ref().is_none_or(|from| *from == message.from)
     }
@@ -227,7 +227,7 @@ impl Mailbox for MemoryMailbox {
         loop {
             let arrived = self.arrived.notified();
             tokio::pin!(arrived);
-            // Heard from here on, so that nothing comes between the look and the wait.
+            // Registered before the check, so that no notification is missed.
             arrived.as_mut().enable();
             if self.has(to, pick)? {
                 return Ok(());

@@ -20,12 +20,12 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// The largest number of members known in one run, those that have ended included.
+/// The largest number of known members in one run, including ended ones.
 const MAX_KNOWN: usize = 1_000;
-/// The longest time that a member that is stopped may take to end before the team goes on without it.
+/// The longest time that a stopped member can take to end before the team continues without it.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
-/// The name of a member at work, and the number of its task in the team.
+/// The name of a running member, and the number of its task in the team.
 #[derive(Clone)]
 pub(super) struct MemberJob {
     pub(super) name: Arc<str>,
@@ -155,7 +155,7 @@ impl Roster {
         (!member.earlier).then(|| Arc::clone(&member.id))
     }
 
-    /// Wishes that a member stops, and waits a little until it has.
+    /// Requests a member to stop, and waits briefly until it has.
     pub(super) async fn stop(&self, name: &str) -> Result<MemberStatus, Error> {
         let (child, work) = {
             let mut state = self.state();
@@ -217,7 +217,7 @@ impl Roster {
         state.joined += 1;
         state.begun += 1;
         let (id, work): (Arc<str>, _) = (format!("teammate-{}", state.joined).into(), state.begun);
-        // The end of the last member of this name already told what it left unread.
+        // The end of the last member with this name already reported its unread messages.
         state.unread.remove(&new.name);
         let member = Member {
             id: Arc::clone(&id),
@@ -350,7 +350,7 @@ impl Roster {
         (joined["team"], joined["task"]) = (json!(team), json!(texts::shown(task)));
         joined["role"] = json!(recipe.role);
         line.app("team.joined", 1, joined);
-        // They are only told.
+        // They are only notified.
         let _ = line
             .pass(TeammateJoined::new(Arc::clone(team), Arc::clone(&who)))
             .await;

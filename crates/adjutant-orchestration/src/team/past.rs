@@ -1,4 +1,4 @@
-//! What the log tells of a team: folded when a program finds a conversation of its lead that another one left.
+//! The state of a team in the log, read when a program finds a conversation of its lead from another one.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{LEAD, MemberStatus, Message, recipe::NewMember, texts};
 
-/// A team as the log tells it, as of its newest record.
+/// A team as of its newest record in the log.
 #[derive(Default)]
 pub(super) struct Past {
     pub(super) room: Option<Arc<str>>,
@@ -30,7 +30,7 @@ pub(super) struct Past {
     run: u64,
 }
 
-/// A member as the log tells it.
+/// A member in the log.
 pub(super) struct PastMember {
     pub(super) joined: Joined,
     pub(super) task: Arc<str>,
@@ -42,11 +42,11 @@ pub(super) struct PastMember {
     /// The number of tasks that its conversation was given.
     pub(super) works: usize,
     pub(super) call: CallId,
-    /// True if the lead was told how its task ended.
+    /// True if the lead was notified of the end of its task.
     pub(super) noticed: bool,
     /// True if its run has ended since.
     pub(super) earlier: bool,
-    /// True if that run ended while it was at work.
+    /// True if that run ended while it was running.
     pub(super) cut: bool,
 }
 
@@ -91,7 +91,7 @@ struct SentMessage {
 }
 
 impl Past {
-    /// Reads what the log tells of a team.
+    /// Reads the state of a team from the log.
     pub(super) async fn read(cx: &DriveStart, team: &str) -> Result<Self, JournalError> {
         let (mut past, mut records) = (Self::default(), cx.records());
         while let Some(stamped) = records.next().await {
@@ -114,7 +114,7 @@ impl Past {
                 Record::App { kind, data, .. }
                     if kind.starts_with("team.") && data["team"] == team =>
                 {
-                    // What cannot be read was not written by this program.
+                    // Unreadable records were not written by this program.
                     let _ = self.hear(kind, data, stamped.at_ms);
                 }
                 Record::Returned { result, .. } => {
@@ -216,7 +216,7 @@ impl Past {
         Ok(())
     }
 
-    /// A result tells which messages were read.
+    /// A result contains the messages that were read.
     fn read_by(&mut self, name: &Arc<str>, details: &Value, team: &str) {
         let Some(read) = details
             .get("read")
@@ -246,7 +246,7 @@ impl Past {
         }
     }
 
-    /// A run of the lead has ended: whoever works ends with it.
+    /// A run of the lead has ended: running members end with it.
     fn end_work(&mut self) {
         for member in self
             .members
@@ -257,7 +257,7 @@ impl Past {
         }
     }
 
-    /// A run of the lead begins: what was said in the one before is over.
+    /// A run of the lead begins: messages of the previous one are dropped.
     fn begin_run(&mut self) {
         self.end_work();
         self.members

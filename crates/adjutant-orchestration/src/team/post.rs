@@ -1,4 +1,4 @@
-//! Messages between the agents of a team: who may write to whom, what is passed on, and what was read.
+//! Messages between the agents of a team: permitted receivers, forwarding, and read messages.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -30,7 +30,7 @@ pub(super) struct Sent {
 }
 
 impl Roster {
-    /// Sends what an agent says to another one, or to all others.
+    /// Sends a text of an agent to another one, or to all others.
     pub(super) async fn say(&self, from: &str, to: &str, content: &str) -> Result<Sent, Error> {
         check(content)?;
         self.recipients(from, to)?;
@@ -67,7 +67,7 @@ impl Roster {
         }
     }
 
-    /// Tells the lead what became of a member; in a note if its mailbox takes nothing more.
+    /// Notifies the lead of a member's end; with a note if its mailbox is full.
     pub(super) async fn notify(&self, from: &Arc<str>, kind: MessageKind, content: &str) {
         let sent = self
             .deliver(from, LEAD, vec![LEAD.into()], kind, content)
@@ -117,7 +117,7 @@ impl Roster {
         Ok(messages)
     }
 
-    /// Puts a message into the lines of its recipients; what does not fit is said.
+    /// Adds a message to the queues of its recipients; returns those whose queue is full.
     async fn deliver(
         &self,
         from: &Arc<str>,
@@ -247,7 +247,7 @@ fn may_receive(state: &State, name: &str) -> Result<(), Error> {
     })
 }
 
-/// There is nobody of this name.
+/// There is no agent with this name.
 pub(super) fn unknown(state: &State, name: &str) -> Error {
     let known = texts::names(state.members.keys().chain([&Arc::from(LEAD)]));
     Error::new(

@@ -1,4 +1,4 @@
-//! The report on a team: its members, and what nobody read.
+//! The report on a team: its members, and unread messages.
 
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ pub struct MemberReport {
     pub status: MemberStatus,
     /// The task that it was last given; the beginning, if that is long.
     pub task: Arc<str>,
-    /// Since when it is what it is, in milliseconds since 1970-01-01 UTC.
+    /// The time of its last status change, in milliseconds since 1970-01-01 UTC.
     pub since_ms: u64,
     /// True if it waits for a message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waiting: bool,
-    /// The result, or the reason why there is none; the beginning, if that is long.
+    /// The result, or the reason why there is none, truncated if it is long.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub result: Arc<str>,
     /// The ids of messages that it has not read.

@@ -1,4 +1,4 @@
-//! The roster of one run: who is in the team, who has unread messages, who waits. One lock, never held while waiting.
+//! The roster of one run: the members, unread messages and waiters. One lock, never held while waiting.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -21,7 +21,7 @@ pub(super) struct Roster {
     /// The conversation of the lead.
     pub(super) lead: ThreadId,
     state: Mutex<State>,
-    /// Changes whenever something does that someone may wait for.
+    /// Changes with every event that can end a wait.
     changed: watch::Sender<u64>,
 }
 
@@ -44,9 +44,9 @@ pub(super) struct State {
     pub(super) requests: u64,
     pub(super) rule: Rule,
     pub(super) line: Option<RunLine>,
-    /// Nobody joins, works or writes any more.
+    /// Joining, working and writing are no longer possible.
     pub(super) closed: bool,
-    /// True if what the log tells of the team is known.
+    /// True if the state in the log is known.
     pub(super) known: bool,
 }
 
@@ -60,11 +60,11 @@ pub(super) struct Member {
     pub(super) result: Arc<str>,
     /// None until it is opened.
     pub(super) child: Option<Arc<Child>>,
-    /// The number of what it works on, or worked on last.
+    /// The number of its current or last work.
     pub(super) work: u64,
-    /// True if the lead wishes that it stops.
+    /// True if the lead requested it to stop.
     pub(super) stopping: bool,
-    /// True if it has ended, and the lead is about to hear of it.
+    /// True if it has ended, and the lead is about to be notified.
     pub(super) ending: bool,
     /// The recipe that it is made of, to open it again; none if that cannot be followed any more.
     pub(super) recipe: Option<super::recipe::Recipe>,
@@ -78,7 +78,7 @@ pub(super) struct Member {
     pub(super) earlier: bool,
 }
 
-/// The header of a message that nobody has read.
+/// The header of an unread message.
 #[derive(Debug, Clone)]
 pub(super) struct MessageHeader {
     pub(super) number: u64,
@@ -86,7 +86,7 @@ pub(super) struct MessageHeader {
     pub(super) kind: MessageKind,
 }
 
-/// Someone who waits.
+/// A waiting agent.
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) who: Arc<str>,
@@ -95,24 +95,24 @@ pub(super) struct Waiter {
     pub(super) in_vain: bool,
 }
 
-/// The event that someone waits for.
+/// The event that an agent waits for.
 #[derive(Debug, Clone)]
 pub(super) enum Wants {
     /// A message, of this sender or of any.
     Message(Option<Arc<str>>),
-    /// Work that is going on.
+    /// Running work.
     Work,
 }
 
 /// The memory of the rule of the end.
 #[derive(Default)]
 pub(super) struct Rule {
-    /// The states that the lead was told of.
+    /// The states that the lead was notified of.
     pub(super) told: BTreeSet<String>,
-    /// True if the lead was told in the turn before.
+    /// True if the lead was reminded in the turn before.
     pub(super) reminded: bool,
     pub(super) reminder: Option<Queued>,
-    /// The lead's answer at the time when it was told; the flag is true if it has called a tool since.
+    /// The lead's answer at the time of the reminder; the flag is true if it has called a tool since.
     pub(super) answer: Option<(Arc<Reply>, bool)>,
     pub(super) reported: bool,
 }
@@ -122,7 +122,7 @@ impl Roster {
         Self::with(plan, lead, State::default())
     }
 
-    /// The roster of the run after one that this program has seen: whoever was in the team can be given a new task.
+    /// The roster of the run after one that this program has seen: its members can get a new task.
     pub(super) fn after(&self) -> Arc<Self> {
         let before = self.state();
         let mut members = before.members.clone();
@@ -155,7 +155,7 @@ impl Roster {
         })
     }
 
-    /// The room of its messages: that of the run, if an earlier program gave it one.
+    /// The room of its messages: the run's, if an earlier program assigned one.
     pub(super) fn room(&self) -> &Arc<str> {
         self.room
             .get_or_init(|| format!("{:032x}", self.plan.world.id()).into())
@@ -163,7 +163,7 @@ impl Roster {
 
     /// Sets the room that an earlier program gave the run.
     pub(super) fn in_room(&self, room: Arc<str>) {
-        // Nobody has asked for one before the team is known.
+        // The room is not used before the team is known.
         let _ = self.room.set(room);
     }
 
@@ -172,7 +172,7 @@ impl Roster {
         self.state().closed = false;
     }
 
-    /// The run has ended: whoever waits is told, and what is left is reported.
+    /// The run has ended: waiters are notified, and the remainders are reported.
     pub(super) fn end(&self) {
         let report = {
             let mut state = self.state();
@@ -220,7 +220,7 @@ impl Roster {
         self.changed.subscribe()
     }
 
-    /// Returns the address where someone's messages wait. A name that is used again has an address of its own.
+    /// Returns the address of an agent's messages. A name that is used again has a separate address.
     pub(super) fn address_of(&self, state: &State, name: &str) -> Address {
         let id = state.members.get(name).map_or(name, |member| &member.id);
         self.address(id)
@@ -234,12 +234,12 @@ impl Roster {
         self.state().line.clone()
     }
 
-    /// Returns the report on everyone, those of earlier runs included.
+    /// Returns the report on all agents, including those of earlier runs.
     pub(super) fn report(&self) -> TeamReport {
         self.report_of(&self.state(), |_| true)
     }
 
-    /// Returns the report on those who did something in this run.
+    /// Returns the report on the agents that were active in this run.
     pub(super) fn report_of_run(&self) -> TeamReport {
         self.report_of(&self.state(), |member| !member.earlier)
     }
@@ -293,7 +293,7 @@ impl State {
             .collect()
     }
 
-    /// True if a message is there for someone who waits.
+    /// True if there is a message for a waiter.
     pub(super) fn is_served(&self, wait: &Waiter) -> bool {
         match &wait.what {
             Wants::Message(from) => self
@@ -305,12 +305,12 @@ impl State {
         }
     }
 
-    /// If everyone waits and nothing will come, whoever waits is told.
+    /// If all agents wait and nothing can arrive, the waiters are notified.
     pub(super) fn look_for_standstill(&mut self) {
         let waits = |who: &str| self.waits.values().any(|wait| &*wait.who == who);
         let all = waits(LEAD) && self.active().all(|(name, _)| waits(name));
         let served = self.waits.values().any(|wait| self.is_served(wait));
-        // A wait for work ends by itself when nobody does the work.
+        // A wait for work ends automatically when the work has no worker.
         let for_work = self
             .waits
             .values()

@@ -1,4 +1,4 @@
-//! The rule of the end: a lead that would leave a team that is not done is told so, once; then it may leave.
+//! The rule for the end: a lead that would leave an unfinished team is reminded once; then it can leave.
 
 use std::{future::ready, sync::Arc};
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::roster::{Roster, State};
 use super::{LEAD, texts};
 
-/// The largest number of times that a lead is told in one run.
+/// The largest number of reminders of a lead in one run.
 const MAX_TOLD: usize = 32;
 
 /// The next step after a turn.
@@ -26,7 +26,7 @@ enum Way {
     Ends,
 }
 
-/// A turn of a lead is closed. Of other agents, nothing is asked.
+/// A turn of a lead is closed. Other agents are ignored.
 pub(super) fn after_turn(
     roster: Option<Arc<Roster>>,
     cx: HookContext,
@@ -38,7 +38,7 @@ pub(super) fn after_turn(
     ready(Verdict::Pass(point))
 }
 
-/// The run of a lead has ended: an answer that it had given before it was told is not lost.
+/// The run of a lead has ended: its answer from before a reminder is not lost.
 pub(super) fn after_agent(
     roster: Option<Arc<Roster>>,
     cx: HookContext,
@@ -61,7 +61,7 @@ impl Roster {
             .is_some_and(|it| it.is_queued())
             && way == Way::Stops
         {
-            // Something else was said first: it is still to come.
+            // Another message came first: the reminder is still pending.
             state.rule.reminded = reminded;
             return;
         }
@@ -81,7 +81,7 @@ impl Roster {
         }
     }
 
-    /// Tells the lead that its team is not done, unless it was told that, or there is nothing to tell.
+    /// Reminds the lead that its team is not done, unless it was reminded already, or there is nothing to report.
     fn is_told(&self, state: &mut State, reminded: bool, reply: &Arc<Reply>) -> bool {
         let at_work: Vec<String> = state
             .active()

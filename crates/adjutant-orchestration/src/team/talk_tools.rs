@@ -109,7 +109,7 @@ pub(super) fn add(tools: Tools, speaker: &Speaker) -> Tools {
         .tool(tool(speaker, list_spec(), list))
 }
 
-/// A tool that is called with these arguments by someone of the team.
+/// A tool with these arguments for an agent of the team.
 pub(super) fn tool<A, F, Fut>(
     speaker: &Speaker,
     spec: ToolSpec,
@@ -140,7 +140,7 @@ where
     })
 }
 
-/// An error whose cause says the same, without that cause: the model reads both.
+/// An error without a cause that repeats its text: the model reads both.
 fn said_once(error: ToolError) -> ToolError {
     let cause = error
         .source()
@@ -259,7 +259,7 @@ fn send_spec() -> ToolSpec {
 fn read_spec() -> ToolSpec {
     let about = "Gives the messages that were sent to you and that you have not read, oldest first. Each is given once.";
     let spec = spec("read_messages", about, json!({}), &[]);
-    // What it gave is read once its result is in the log.
+    // Its messages count as read when its result is in the log.
     ToolSpec {
         max_output: Some(MAX_OUTPUT),
         replay: Replay::Idempotent,
@@ -288,7 +288,7 @@ fn list_spec() -> ToolSpec {
     }
 }
 
-/// A tool that waits: what is called beside it comes first, or after.
+/// A waiting tool: other calls of its batch run before or after it.
 pub(super) fn waiting(spec: ToolSpec) -> ToolSpec {
     ToolSpec {
         sequential: true,

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt::Write, sync::Arc};
 use super::{LEAD, roster::State};
 use crate::text::counted;
 
-/// The largest number of bytes of a task that others are shown.
+/// The largest number of bytes of a task that others receive.
 pub(super) const MAX_TASK_SHOWN: usize = 300;
 /// The largest number of bytes of a result that a list shows.
 pub(super) const MAX_RESULT_SHOWN: usize = 500;
@@ -22,7 +22,7 @@ pub(super) fn clip(text: &Arc<str>, max: usize) -> Arc<str> {
     }
 }
 
-/// The beginning of a text, as far as events show it.
+/// The beginning of a text for events.
 pub(super) fn shown(text: &Arc<str>) -> Arc<str> {
     clip(text, MAX_SHOWN)
 }
@@ -31,7 +31,7 @@ pub(super) fn message_id(number: u64) -> Arc<str> {
     format!("msg-{number}").into()
 }
 
-/// The number of a message, as its id tells it.
+/// The number of a message, from its id.
 pub(super) fn number_of(id: &str) -> Option<u64> {
     id.strip_prefix("msg-")?.parse().ok()
 }
@@ -49,7 +49,7 @@ pub(super) fn names<'a>(all: impl IntoIterator<Item = &'a Arc<str>>) -> String {
     }
 }
 
-/// The note that someone has messages.
+/// The note about an agent's unread messages.
 pub(super) fn unread(state: &State, name: &str) -> Option<String> {
     let mut from: Vec<&Arc<str>> = state.unread_of(name).map(|header| &header.from).collect();
     let many = from.len();

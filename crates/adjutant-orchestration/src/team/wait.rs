@@ -1,4 +1,4 @@
-//! Waiting within a team: for a message, or for members to end. Nobody waits when nothing can come.
+//! Waiting within a team: for a message, or for members to end. No agent waits if nothing can arrive.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -29,13 +29,13 @@ pub(super) enum Heard {
 /// The outcome of waiting for members.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Watched {
-    /// As was asked.
+    /// The condition was met.
     Done,
     /// A message came first.
     Mail,
     /// Nothing will change, for this reason.
     InVain(String),
-    /// They went on for longer.
+    /// The time limit was exceeded.
     Late,
 }
 
@@ -43,14 +43,14 @@ pub(super) enum Watched {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Until {
-    /// One of those that work now.
+    /// One of the running members.
     Any,
     /// All that work now.
     #[default]
     All,
 }
 
-/// Someone who waits, until this is dropped.
+/// A waiting agent, until this is dropped.
 struct MemberWait<'a> {
     roster: &'a Roster,
     number: u64,
@@ -158,11 +158,11 @@ impl Roster {
                 let _ = changes.changed().await;
             }
         };
-        // Past that, it goes on ending by itself.
+        // After that, it ends in the background.
         let _ = tokio::time::timeout(time, rested).await;
     }
 
-    /// If a member has just ended, waits until everyone knows.
+    /// If a member has just ended, waits until its end is published.
     pub(super) async fn settles(&self, name: &str) {
         let ending = self
             .state()

@@ -1,4 +1,4 @@
-//! The texts that models are told about the tools of a board.
+//! The texts for models about the tools of a board.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{
     LISTED, MAX_LISTED, MAX_WAIT, WAIT,
 };
 
-/// The largest number of bytes of a result that are shown: a page, or a task with everything.
+/// The largest number of bytes of a result: a page, or a complete task.
 const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 /// The time that a call of `wait_task` may take beyond its wait.
 const GRACE: Duration = Duration::from_secs(30);
