@@ -1,4 +1,4 @@
-//! Backends make instances of agents: in this process, or each in a process of its own.
+//! Backends create instances of agents: in this process, or each in a separate process.
 
 mod folder;
 mod in_process;
@@ -25,17 +25,17 @@ pub use process::{Launcher, Process, ProcessOptions};
 pub enum HostChange {
     /// The agent does not start: it fails with `config`.
     Refuse,
-    /// It starts, and its provenance tells of the new one.
+    /// It starts, and its provenance records the new one.
     Accept,
 }
 
-/// The time that an agent or its process may take to end once it is asked to, if nothing else is set.
+/// The default time that an agent or its process can take to end.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Finds the value of a variable of the environment by its name; asked anew at every start.
+/// Returns the value of an environment variable; called again at every start.
 pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Makes agents, finds those that it made, and takes them all away.
+/// Creates agents, finds existing ones, and removes them.
 #[async_trait]
 pub trait Backend: Send + Sync {
     /// Writes an agent down; nothing is made or started yet.
@@ -46,11 +46,11 @@ pub trait Backend: Send + Sync {
 
     /// Finds the agents that were made before: address, logs and status, and whether they run.
     ///
-    /// It adopts those that run, cleans up after those that died, and finishes removals that were interrupted; so whoever
-    /// calls it is the operator of the folder. Those that were found before are given as they are.
+    /// It adopts the running ones, cleans up after the dead ones, and finishes interrupted removals; its caller must
+    /// therefore be the operator of the folder. Instances that were found before are returned unchanged.
     ///
     /// # Errors
-    /// `Storage` if the folder cannot be read. What is wrong with single ones is told beside the others.
+    /// `Storage` if the folder cannot be read. Errors of single agents are returned next to the others.
     async fn load(&self) -> Result<Loaded, Error>;
 
     /// Stops and removes every agent.
@@ -61,7 +61,7 @@ pub trait Backend: Send + Sync {
 #[derive(Default)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// Those that can be used, sorted by their names.
+    /// The usable ones, sorted by name.
     pub instances: Vec<Arc<dyn Instance>>,
     /// The problems of the others, one each.
     pub problems: Vec<Error>,
@@ -83,8 +83,8 @@ impl fmt::Debug for Loaded {
 
 /// One agent: its life from the first line of its manifest to the last file that it left.
 ///
-/// What an agent does goes on when a future of these is dropped. When the last handle on an instance is dropped, an agent in
-/// this process ends, and one in a process of its own lives on, for `load` to find.
+/// The operation continues when a future of these is dropped. When the last handle of an instance is dropped, an
+/// agent in this process ends, and one in a separate process lives on, and is found by `load`.
 #[async_trait]
 pub trait Instance: Send + Sync {
     /// Its id.
@@ -102,11 +102,10 @@ pub trait Instance: Send + Sync {
     /// Returns its current status.
     fn status(&self) -> Status;
 
-    /// Watches where it stands.
+    /// Watches its status.
     fn watch(&self) -> crate::StatusWatch;
 
-    /// Returns the address that it listens on, or listened on last. A change is told to watchers, and kept in
-    /// `status.json`.
+    /// Returns its current or last address. A change is reported to watchers, and stored in `status.json`.
     fn address(&self) -> Option<SocketAddr>;
 
     /// Returns the logs: the output of its process on standard output and standard error.
@@ -115,36 +114,38 @@ pub trait Instance: Send + Sync {
     /// Makes its workspace. It is made once; calls at the same time wait for one another, and only success is kept.
     ///
     /// # Errors
-    /// `Pull` if a file is missing or is not what was pinned, `Init` or `Storage` if the workspace could not be made, `Closed`
-    /// if it was stopped meanwhile.
+    /// `Pull` if a file is missing or does not match its recorded digest, `Init` or `Storage` if the workspace could
+    /// not be created, `Closed` if it was stopped in the meantime.
     async fn prepare(&self) -> Result<(), Error>;
 
-    /// Makes it anew of another manifest of the same name, and keeps sessions, memories, boards, notes and what lies in its
-    /// working folder. One that runs is stopped and started with it; if that start fails, what ran before runs again.
+    /// Prepares it again from another manifest with the same name, and keeps sessions, memories, boards, notes and
+    /// the content of its working folder. A running one is stopped and started with it; if that start fails, the
+    /// previous version runs again.
     ///
     /// # Errors
     /// `Invalid` if the name is another one, `Init` if the start failed; as `prepare`, and nothing has changed then.
     async fn update(&self, resolved: Resolved) -> Result<Changes, Error>;
 
-    /// Prepares if that was not done, begins, and waits for its end. An end that was asked for is no error.
+    /// Prepares it if necessary, starts it, and waits for its end. A requested end is not an error.
     ///
     /// # Errors
     /// `Conflict` if it runs already or was removed; else why it failed.
     async fn run(&self) -> Result<(), Error>;
 
-    /// Begins again in the workspace that was made, with credentials that are looked up anew, and returns when it is ready.
+    /// Starts it again in the existing workspace, with credentials that are read again, and returns when it is ready.
     ///
     /// # Errors
     /// As `run`; `Closed` if it was stopped before it was ready.
     async fn start(&self) -> Result<(), Error>;
 
-    /// Asks it to end, waits for the grace period, then kills its whole group of processes. Nothing to do is no error.
+    /// Requests it to end, waits for the grace period, then kills its process group. Without anything to do it
+    /// succeeds.
     ///
     /// # Errors
     /// `Busy` if another process prepares or starts it.
     async fn stop(&self) -> Result<(), Error>;
 
-    /// Stops it, and deletes all that it left. What was interrupted is finished by calling it again.
+    /// Stops it, and deletes all of its files. An interrupted removal is finished by calling it again.
     ///
     /// # Errors
     /// `Storage` if something could not be deleted: it stays `removing`.

@@ -1,8 +1,8 @@
-//! An agent in one file: what it is made of and what it remembers, to be carried to another folder or machine. No secret,
-//! process, log or address is in it, and no path of where it was but those that it needs.
+//! An agent in one file, with its definition and its data, for another folder or machine. It contains no secret,
+//! process, log or address, and no original paths except required ones.
 //!
-//! Its context, skills, data and working folder go along, and so do the programs of tools that lie beside its manifest. Other
-//! programs are looked for where it arrives, and pinned there anew unless the manifest pins them.
+//! Its context, skills, data and working folder are included, and so are programs of tools next to its manifest.
+//! Other programs are looked up at the destination, and their digest is recorded there unless the manifest has one.
 //!
 //! | part | what it is |
 //! |---|---|

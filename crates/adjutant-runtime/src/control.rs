@@ -1,5 +1,5 @@
-//! The one place from which several agents are asked, those of a supervisor for example: which there are, where they stand,
-//! and each of them over the routes that it has itself; with a page for people, if one is given.
+//! One server for several agents, such as those of a supervisor: their list, their statuses, and the routes of each;
+//! optionally with a web page.
 
 use std::{collections::BTreeMap, convert::Infallible, fmt, net::SocketAddr, sync::Arc};
 
@@ -24,10 +24,10 @@ use crate::{
     supervisor::{AgentRow, Table},
 };
 
-/// The file of a folder of agents that tells where its control plane listens.
+/// The file in a folder of agents with the address of its control plane.
 const FILE: &str = "control.json";
 
-/// The data that a control plane tells of itself, in `control.json` of the folder of agents. Only its owner can read it.
+/// The address and token of a control plane, in `control.json` of the folder of agents. Only its owner can read it.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ControlFile {
@@ -39,7 +39,7 @@ pub struct ControlFile {
     pub token: String,
 }
 
-/// A server for all agents of a supervisor, or for those that are given, on loopback.
+/// A server on loopback for all agents of a supervisor, or for given ones.
 pub struct ControlPlane {
     door: Door,
     agents: ServedAgents,
@@ -56,12 +56,12 @@ struct ControlSite {
     page: &'static [PageFile],
 }
 
-/// The agents that are asked.
+/// The served agents.
 #[derive(Clone)]
 enum ServedAgents {
-    /// Those of a supervisor, as they come and go.
+    /// Those of a supervisor, which can change.
     Supervised(Table),
-    /// Those that were given: they are ready.
+    /// Given ones, which are ready.
     Given(Arc<[(AgentRow, Arc<dyn Prompter>)]>),
 }
 
@@ -82,7 +82,7 @@ impl ControlFile {
 }
 
 impl ControlPlane {
-    /// Listens for callers of the agents of a supervisor, on the port that was used last if it is free, and tells where in
+    /// Listens for clients of a supervisor's agents, on the last port if it is free, and writes the address to
     /// `control.json`. Nothing is answered before [`serve`](ControlPlane::serve).
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl ControlPlane {
         })
     }
 
-    /// Serves these files as a page, too: at `/`, and below `/app/`. Whoever opens it shows the token once, and has a cookie
+    /// Also serves these files as a page: at `/`, and below `/app/`. A browser sends the token once, and has a cookie
     /// from then on.
     #[must_use]
     pub fn page(self, page: &'static [PageFile]) -> Self {
@@ -270,8 +270,8 @@ async fn export(
     Ok(http::export(site.page, &whom.prompter, &session).await?)
 }
 
-/// Every agent at once, then each whose row has changed; one that is gone is told as `removed`. A slow reader misses what
-/// is between, never the last row.
+/// Every agent at first, then each one with a changed row; a missing one is reported as `removed`. A slow reader
+/// misses intermediate rows, never the last one.
 fn news(table: ServedAgents) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     let told: BTreeMap<Uuid, AgentRow> = BTreeMap::new();
     let changes = stream::unfold(Some((table, told, true)), |state| async move {
@@ -314,7 +314,7 @@ impl ControlClient {
     /// Returns the agents, sorted by their names.
     ///
     /// # Errors
-    /// `Denied` if the token is wrong, `Connection` if nobody answers.
+    /// `Denied` if the token is wrong, `Connection` if the server cannot be reached.
     pub async fn agents(&self) -> Result<Vec<AgentRow>, Error> {
         Ok(self.0.get::<AgentList>("/agents", &[]).await?.agents)
     }
@@ -327,7 +327,7 @@ impl ControlClient {
         self.0.follow("/agents", &[]).await
     }
 
-    /// Asks one agent, by its name or id.
+    /// Returns a client for one agent, by its name or id.
     ///
     /// # Errors
     /// `Invalid` if it can be neither.

@@ -13,7 +13,7 @@ pub struct Credentials {
 /// The variable that names the folder of the tokens of servers.
 pub(crate) const MCP_TOKENS: &str = "ADJUTANT_MCP_TOKENS";
 
-/// The folder that `adjutant mcp login` keeps tokens in: that of the variable, else one of the user's state.
+/// The folder of the tokens of `adjutant mcp login`: the variable's, or one in the user's state folder.
 pub(crate) fn tokens_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
     let of = |name: &str| lookup(name).filter(|path| Path::new(path).is_absolute());
     let state = || of("XDG_STATE_HOME").or_else(|| Some(format!("{}/.local/state", of("HOME")?)));
@@ -26,9 +26,9 @@ impl Credentials {
         Self::default()
     }
 
-    /// Those that an agent needs and that the lookup has; what is missing is told by whoever needs it.
+    /// The credentials that an agent needs and that are set; missing ones are reported when they are used.
     ///
-    /// What it needs is told by its manifest alone, never by the list that may have been read from a file beside it.
+    /// Its needs are derived from its manifest alone, never from the list in a file next to it.
     pub fn of(resolved: &Resolved, lookup: impl Fn(&str) -> Option<String>) -> Self {
         let needs = manifest::needs(&resolved.manifest);
         let found = needs
@@ -62,7 +62,7 @@ impl Credentials {
         self.values.get(name).map(String::as_str)
     }
 
-    /// The value of one that cannot be done without.
+    /// The value of a required one.
     ///
     /// # Errors
     /// `Model` if it is missing; the message names the variable.
@@ -80,7 +80,7 @@ impl Credentials {
 }
 
 impl fmt::Debug for Credentials {
-    /// Tells the names alone.
+    /// Contains only the names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.values.keys()).finish()
     }

@@ -1,4 +1,5 @@
-//! The engine: from what is resolved to a running tree of agents. It knows nothing of processes, status and HTTP.
+//! The engine: from a resolved manifest to a running tree of agents. It is independent of processes, statuses and
+//! HTTP.
 
 mod access;
 mod agent;
@@ -43,7 +44,7 @@ const BESIDE: &str = ".adjutant";
 /// The session of a prompt that names none, if the manifest names none.
 const SESSION: &str = "main";
 
-/// A running tree of agents: what a manifest describes, at work in this process.
+/// A running tree of agents from a manifest, in this process.
 ///
 /// # Example
 /// ```no_run
@@ -68,7 +69,7 @@ impl Engine {
     /// The engine of a manifest, with the credentials of the environment; it works in `.adjutant` beside the file.
     ///
     /// # Errors
-    /// `Manifest` if the file is wrong, and those of [`EngineBuilder::build`].
+    /// `Manifest` if the file is invalid, and the errors of [`EngineBuilder::build`].
     pub async fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let resolved = folder::resolve(path, Overrides::default()).await?;
@@ -93,7 +94,7 @@ impl Engine {
             .await
     }
 
-    /// An engine of what is resolved, without credentials, in a temporary folder.
+    /// An engine for a resolved manifest, without credentials, in a temporary folder.
     pub fn builder(resolved: Resolved) -> EngineBuilder {
         EngineBuilder::new(resolved)
     }
@@ -108,10 +109,10 @@ impl Engine {
         &self.workspace
     }
 
-    /// The agents of a session. While a session is at work, it is the same handle.
+    /// The agents of a session. While a session is active, it is the same handle.
     ///
     /// # Errors
-    /// `Invalid` if the name is none.
+    /// `Invalid` if the name is invalid.
     pub fn lead(&self, session: &str) -> Result<Lead, Error> {
         (self.prompter.asked().lead)(session)
     }
@@ -129,12 +130,12 @@ impl Engine {
         Arc::clone(&self.prompter.asked().model)
     }
 
-    /// Returns the options with which that model is asked.
+    /// Returns the request options of that model.
     pub fn options(&self) -> Options {
         self.prompter.asked().options.clone()
     }
 
-    /// The tools of the agent that is spoken to, for others to call: under its rules, and without those that it may not call.
+    /// The tools of the first agent, for other callers: with its rules, and without denied ones.
     pub fn tools(&self) -> Arc<dyn Toolbox> {
         Arc::clone(&self.tools)
     }
@@ -158,7 +159,7 @@ impl Engine {
 /// The agent that prompts go to.
 ///
 /// # Errors
-/// `Config` if there is none of that name.
+/// `Config` if there is no agent with that name.
 fn entry(manifest: &Manifest) -> Result<&crate::manifest::AgentSpec, Error> {
     let name = &manifest.entry_agent;
     let found = match &manifest.agents[..] {

@@ -16,7 +16,7 @@ pub struct Error {
     wants: Option<Arc<Wants>>,
 }
 
-/// The kind of an error, by what a caller can do about it.
+/// The kind of an error, by the caller's possible reaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -30,27 +30,27 @@ pub enum ErrorKind {
     Exists,
     /// The agent is in a state that does not allow it.
     Conflict,
-    /// Somebody else works on it: another operator, another process.
+    /// It is in use by another operator or process.
     Busy,
     /// A workspace could not be made.
     Init,
-    /// An artifact is not what was pinned: a binary or a file was changed, or is not there.
+    /// An artifact does not match its recorded digest: a binary or a file was changed, or is missing.
     Pull,
     /// A model, or the key for it, cannot be had.
     Model,
-    /// The agent that would run is not the one that is written down.
+    /// The agent to run differs from the recorded one.
     Config,
     /// It did not become ready in time.
     Readiness,
-    /// The process ended, and nobody had asked it to.
+    /// The process ended without a request.
     Crashed,
-    /// The process was killed while it began, which tells nothing of what it would have run.
+    /// The process was killed during its start, so nothing is known about the new version.
     Killed,
     /// The process is there, and does not answer.
     Frozen,
     /// The token is wrong.
     Denied,
-    /// It wants what nobody has trusted: `wants` lists it.
+    /// It requests permissions that are not trusted: `wants` lists them.
     Untrusted,
     /// It took longer than it may.
     TimedOut,
@@ -67,7 +67,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// An error of this kind, for launchers and backends of one's own. `message` says what was tried, and with what.
+    /// An error of this kind, for custom launchers and backends. `message` contains the operation and its subject.
     pub fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
         Self {
             kind,
@@ -102,12 +102,12 @@ impl Error {
         self.wants.as_deref()
     }
 
-    /// Returns its kind, by what a caller can do about it.
+    /// Returns its kind, by the caller's possible reaction.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Returns the message: what was attempted and with what.
+    /// Returns the message: the operation and its subject.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -82,7 +82,7 @@ pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
 /// Reads JSON of a regular file, up to a cap.
 ///
 /// # Errors
-/// `Missing` if there is none, `Storage` if it cannot be read or is not what it should be.
+/// `Missing` if it does not exist, `Storage` if it cannot be read or is invalid.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let bytes = read_capped(path, MAX_JSON)?;
     let wrong = |error: &dyn std::error::Error| {
@@ -165,7 +165,7 @@ pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// True if anyone may run a file.
+/// True if any user may execute a file.
 #[cfg(unix)]
 pub(crate) fn is_executable(file: &File) -> bool {
     use std::os::unix::fs::PermissionsExt;
@@ -178,7 +178,7 @@ pub(crate) fn is_executable(_: &File) -> bool {
     true
 }
 
-/// Deletes a folder and all in it, never what its links point to. That there is none is no error.
+/// Deletes a folder with its content, never the targets of its links. A missing folder is not an error.
 pub(crate) fn remove_folder(path: &Path) -> Result<(), Error> {
     let removed = match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
@@ -193,7 +193,7 @@ pub(crate) fn remove_folder(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// An error of the disk, in words that tell what to do about it.
+/// An error of the disk, with a hint for a fix.
 pub(crate) fn storage(attempt: &str, path: &Path, error: io::Error) -> Error {
     let hint = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; the disk is full",

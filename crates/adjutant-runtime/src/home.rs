@@ -20,7 +20,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The file that is touched when something was asked for.
+/// The file that is touched after a request.
 const CHANGED: &str = "changed";
 
 /// The folder of all agents of an operator.
@@ -52,7 +52,8 @@ impl Home {
         Workspace::at(self.root.join(id.to_string()))
     }
 
-    /// Makes the folder, for its owner alone; version control is told to leave it out, with its tokens and sessions.
+    /// Creates the folder, private to its owner; version control is configured to ignore it, because of its tokens
+    /// and sessions.
     ///
     /// # Errors
     /// `Storage` if it cannot be made.
@@ -66,7 +67,7 @@ impl Home {
         }
     }
 
-    /// Tells an operator that something was asked for, or made.
+    /// Notifies an operator of a request or a new agent.
     ///
     /// # Errors
     /// `Storage` if the file cannot be written.

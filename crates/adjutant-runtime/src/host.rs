@@ -1,4 +1,4 @@
-//! The process of one agent: it builds the agent of a workspace, serves it on loopback, and ends when it is asked to.
+//! The process of one agent: it builds the agent of a workspace, serves it on loopback, and ends on request.
 
 mod log;
 mod program;
@@ -20,16 +20,16 @@ use crate::{
 
 pub use program::{main, part_names};
 
-/// The file of a workspace that tells where its agent listens.
+/// The file of a workspace with the address of its agent.
 const FILE: &str = "host.json";
-/// The variable that tells which start of the agent this is.
+/// The variable with the id of the agent's start.
 const START_VARIABLE: &str = crate::processes::START_VARIABLE;
-/// The variable that tells a host which port to ask for first; without it, that of the start before is asked for.
+/// The variable with the first port to try; by default, the previous port.
 pub const PORT_VARIABLE: &str = "ADJUTANT_AGENT_PORT";
 
-/// The data that the process of an agent tells of itself, in `host.json` of its workspace, once it listens.
+/// The address of an agent's process and other data, in `host.json` of its workspace, when it listens.
 ///
-/// Only its owner can read it. It stays when the process has gone: its port is asked for again.
+/// Only its owner can read it. It stays after the end of the process: its port is tried again.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HostFile {
@@ -82,7 +82,7 @@ impl Default for HostOptions {
 }
 
 impl HostFile {
-    /// Reads the data that the process of a workspace told of itself last.
+    /// Reads the last data of a workspace's process.
     ///
     /// # Errors
     /// `Missing` if none did, `Storage` if it cannot be read.
@@ -90,7 +90,7 @@ impl HostFile {
         files::read_json(&workspace.file(FILE))
     }
 
-    /// True if its process was stopped by a signal, so that it answers nobody. Elsewhere than on Linux that is not known.
+    /// True if its process was stopped by a signal, so that it cannot answer. Only known on Linux.
     pub fn is_frozen(&self) -> bool {
         crate::processes::is_stopped(self.pid)
     }
@@ -98,12 +98,13 @@ impl HostFile {
 
 /// Runs the agent of a workspace in this process, until `POST /v1/stop`, SIGTERM or SIGINT; SIGHUP is ignored.
 ///
-/// It reads credentials from the variables that the agent needs, holds the workspace's lock, listens on the port of its
-/// `host.json` or another one, and writes that file anew. Notable events are told on standard error, one JSON object a
-/// line, never with a text of a prompt or an answer. How it ended is in `ended.json`.
+/// It reads credentials from the variables that the agent needs, holds the workspace's lock, listens on the port of
+/// its `host.json` or another one, and writes that file again. Notable events are logged to standard error, one JSON
+/// object a line, never with a text of a prompt or an answer. Its end is recorded in `ended.json`.
 ///
 /// # Errors
-/// `Busy` if another process runs the agent; else why it could not begin, which `ended.json` tells too.
+/// `Busy` if another process runs the agent; otherwise the reason why it could not start, which is also in
+/// `ended.json`.
 pub async fn run(workspace: Workspace, options: HostOptions) -> Result<(), Error> {
     let (log, start) = (Log::new(), start_of_environment()?);
     log.note_panics();
@@ -115,7 +116,7 @@ pub async fn run(workspace: Workspace, options: HostOptions) -> Result<(), Error
     let lock = workspace
         .lock_host()
         .inspect_err(|error| log.failed(error))?;
-    // Until it is known by its lock, it is found by its environment; there is nobody yet who should not read that.
+    // Until it is recognized by its lock, it is found by its environment; at this time no tool can read that.
     hide_memory();
     let ended = live(&workspace, &options, start, &log).await;
     let status = match &ended {
@@ -224,8 +225,8 @@ fn start_of_environment() -> Result<Uuid, Error> {
 /// Hides memory and environment of this process from other processes of the same user, the tools among them; nothing of it
 /// goes into a core dump.
 ///
-/// Whoever runs agents in a program of its own calls it first. It has an effect on Linux alone, and none for processes that
-/// may look into any other, as those of an almighty root may.
+/// A program that runs agents in its own process must call it first. It only has an effect on Linux, and none for
+/// processes that can access any other one, such as those of an unrestricted root.
 ///
 /// Source: ptrace(2), section on access mode checking, 2026-01-04.
 pub fn hide_memory() {

@@ -1,6 +1,6 @@
 //! The routes of an agent, and the client of them: the prompt surface, status and stop over HTTP on loopback.
 //!
-//! `docs/http.md` tells about them for people, [`OPENAPI`] for programs.
+//! `docs/http.md` describes them for people, [`OPENAPI`] for programs.
 
 mod a2a;
 mod client;

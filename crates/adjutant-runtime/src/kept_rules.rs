@@ -1,6 +1,7 @@
 //! The rules that a person gave an agent for good: a file for each agent of a manifest, in the folder that a backend made.
 //!
-//! The files have the form of `.adjutant/rules`. They are the word of whoever runs the agent: no export and no import carries them.
+//! The files have the format of `.adjutant/rules`. They belong to the user who runs the agent: exports and imports
+//! never contain them.
 
 use std::{
     fs,
@@ -43,7 +44,7 @@ impl KeptRules {
         })
     }
 
-    /// Keeps rules of an agent. One that would not be a line of its own is not kept: it ends with the agent.
+    /// Stores rules of an agent. A rule that does not fit in one line is not stored: it ends with the agent.
     ///
     /// # Errors
     /// `Storage` if it cannot be written.
@@ -105,7 +106,7 @@ fn file(workspace: &Workspace, agent: &str) -> Option<PathBuf> {
     is_name.then(|| workspace.file(FOLDER).join(agent))
 }
 
-/// True if a rule is read back from a line as what it is: what a model wrote must not become two rules.
+/// True if a rule is parsed back from its line unchanged: a text of the model must not become two rules.
 fn is_line(text: &str) -> bool {
     !text.contains(char::is_control)
         && text
@@ -113,7 +114,7 @@ fn is_line(text: &str) -> bool {
             .is_ok_and(|rule| rule.to_string() == text)
 }
 
-/// The text of an agent's file, which is believed only if nobody but its owner can write it.
+/// The text of an agent's file, which is trusted only if no other user can write it.
 fn read(workspace: &Workspace, agent: &str) -> Result<Option<String>, Error> {
     let Some(path) = file(workspace, agent) else {
         return Ok(None);

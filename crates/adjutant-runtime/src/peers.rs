@@ -1,6 +1,6 @@
 //! Agents of other processes as a tool: by their names beside this one, or by an address and a token.
 //!
-//! What answers such a call is `prompt/call.rs`. Nothing here knows how an agent is made.
+//! Such calls are answered in `prompt/call.rs`. This module does not depend on how agents are created.
 
 #[cfg(feature = "http")]
 mod a2a;
@@ -25,14 +25,14 @@ pub(crate) use door::Present;
 /// The toolbox of the peers that a manifest names: one tool.
 ///
 /// # Errors
-/// `Config` if a peer is named and nothing stands beside this agent, or if the token of one is missing.
+/// `Config` if a peer by name is listed and there are no agents next to this one, or if the token of one is missing.
 pub(crate) fn toolbox(
     manifest: &Manifest,
     workspace: &Workspace,
     credentials: &Credentials,
     world: &Arc<dyn World>,
 ) -> Result<Arc<dyn Toolbox>, Error> {
-    // Only what a backend made stands in a folder of agents.
+    // Only agents of a backend are in a folder of agents.
     let home = workspace
         .file("agent.json")
         .is_file()

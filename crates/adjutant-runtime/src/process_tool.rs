@@ -43,11 +43,11 @@ const MOST_OUTPUT: u64 = 64 << 20;
 const KILLING: Duration = Duration::from_secs(5);
 /// The longest time that is waited for.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
-/// The variable that tells which call of a tool a process belongs to.
+/// The variable with the call of a tool that a process belongs to.
 const CALL_VARIABLE: &str = "ADJUTANT_CALL";
-/// The variable that tells which agent a process belongs to.
+/// The variable with the agent that a process belongs to.
 const AGENT_VARIABLE: &str = "ADJUTANT_AGENT";
-/// The number of bytes for the text around the output: what was left out, how it ended.
+/// The number of bytes for the text around the output: the omitted part, and how it ended.
 const AROUND: usize = 16 << 10;
 
 /// The folders that programs run with, and the environment that they are given.
@@ -61,12 +61,12 @@ pub(crate) struct Surroundings {
     pub(crate) tmp: PathBuf,
     /// The variables of the manifest.
     pub(crate) environment: BTreeMap<String, String>,
-    /// What holds them.
+    /// The sandbox around them.
     holder: ProgramHolder,
 }
 
 impl Surroundings {
-    /// Those of a workspace.
+    /// The surroundings in a workspace.
     pub(crate) fn of(
         workspace: &Workspace,
         environment: &BTreeMap<String, String>,
@@ -102,12 +102,12 @@ struct ProgramPlan {
 }
 
 impl Program {
-    /// A tool of a manifest; its program must be there, and what was pinned.
+    /// A tool of a manifest; its program must exist, and match its recorded digest.
     ///
     /// It reads the program if that is pinned, and blocks for that.
     ///
     /// # Errors
-    /// `Config` if the program is missing, cannot be executed or was changed, or if the schema is none.
+    /// `Config` if the program is missing, cannot be executed or was changed, or if the schema is invalid.
     pub(crate) fn new(tool: &ProcessTool, around: &Surroundings) -> Result<Self, Error> {
         let of_tool = |error: Error| {
             let message = format!("the tool {} cannot be used: {}", tool.name, error.message());
@@ -135,7 +135,7 @@ impl Program {
         } else {
             spec
         };
-        // Twice is as good as once: whoever wrote the manifest says so, and the key is the same.
+        // Repeating is safe: the author of the manifest says so, and the key is the same.
         let hints = ToolHints {
             idempotent: tool.repeatable.then_some(true),
             ..ToolHints::default()
@@ -172,7 +172,7 @@ impl Program {
     }
 }
 
-/// A program, at its place or by its bare name in `PATH`, that can be executed and is what was pinned.
+/// A program, at its path or by its bare name in `PATH`, that can be executed and matches its recorded digest.
 ///
 /// # Errors
 /// `Config` if it is not.

@@ -1,4 +1,4 @@
-//! Ends processes that were started: a whole group, and on Linux those that left it, by a mark in their environment.
+//! Ends started processes: a whole group, and on Linux the processes that left it, by a marker in their environment.
 
 use std::path::Path;
 #[cfg(target_os = "linux")]
@@ -7,17 +7,16 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use uuid::Uuid;
 
-/// The variable that tells which start of an agent a process belongs to.
+/// The variable with the agent's start that a process belongs to.
 pub(crate) const START_VARIABLE: &str = "ADJUTANT_AGENT_START";
-/// The number of times that processes are looked for again, because those that were killed may have started others
-/// meanwhile.
+/// The number of scans for processes, because killed ones may have started others in the meantime.
 #[cfg(target_os = "linux")]
 const ROUNDS: usize = 200;
 /// The most bytes of an environment or a command line that are read.
 #[cfg(target_os = "linux")]
 const ENVIRONMENT: u64 = 4 << 20;
 
-/// A variable and its value, which processes inherit: what they are found by.
+/// A variable and its value, which processes inherit, and by which they are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mark(String);
 
@@ -46,7 +45,7 @@ pub(crate) fn is_stopped(_: u32) -> bool {
     false
 }
 
-/// Kills every member of a group at once. That nobody is left is no error.
+/// Kills every member of a group at once. An empty group is not an error.
 pub(crate) fn kill_group_now(group: u32) {
     if let Some(group) = pid(group) {
         let _ = kill_process_group(group, Signal::KILL);
@@ -55,8 +54,8 @@ pub(crate) fn kill_group_now(group: u32) {
 
 /// True if a process is the host of this folder: by its mark, or, since a host hides its memory, by its command line.
 ///
-/// A number alone says nothing: after a restart of the machine it may be anybody's. Elsewhere than on Linux that cannot be told,
-/// and it is taken for the host.
+/// A number alone is not sufficient: after a reboot it can belong to any process. On other systems than Linux this
+/// cannot be checked, and it counts as the host.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_host(id: u32, mark: &Mark, folder: &Path) -> bool {
     pid(id).is_some_and(|id| linux::has(id, mark) || linux::serves(id, folder))
@@ -68,8 +67,8 @@ pub(crate) fn is_host(id: u32, _: &Mark, _: &Path) -> bool {
     pid(id).is_some()
 }
 
-/// Kills every process that has the mark in its environment, until there is none, and gives their number. It never kills the
-/// process that asks. Elsewhere than on Linux it finds none.
+/// Kills every process with the marker in its environment, until there are no more, and returns their number. It
+/// never kills the calling process. On other systems than Linux it finds none.
 ///
 /// It reads `/proc` and blocks for some milliseconds.
 #[cfg(target_os = "linux")]
@@ -84,7 +83,7 @@ pub(crate) fn kill_marked(mark: &Mark) -> usize {
             break;
         }
         killed.extend(found.iter().map(|id| id.as_raw_nonzero()));
-        // Those that were killed need a moment to be gone.
+        // Killed processes need a moment to disappear.
         std::thread::sleep(Duration::from_millis(1));
     }
     killed.len()
@@ -112,7 +111,7 @@ mod linux {
 
     use super::{ENVIRONMENT, Mark};
 
-    /// Kills those that have the mark now, and names them.
+    /// Kills the processes that have the marker now, and returns them.
     pub(super) fn kill_once(mark: &Mark) -> Vec<Pid> {
         all()
             .filter(|id| *id != getpid() && kill(*id, mark))
@@ -121,7 +120,7 @@ mod linux {
 
     /// Returns the letter of the state that a process is in.
     ///
-    /// Source: proc_pid_stat(5): it stands after the name in parentheses.
+    /// Source: proc_pid_stat(5): it follows the name in parentheses.
     pub(super) fn state(id: Pid) -> Option<String> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero())).ok()?;
         stat.rsplit(')')
@@ -154,7 +153,7 @@ mod linux {
             .any(|entry| entry == mark.0.as_bytes())
     }
 
-    /// True if its command line is that of the host of a folder, by whichever program.
+    /// True if its command line is that of the host of a folder, with any program.
     pub(super) fn serves(id: Pid, folder: &Path) -> bool {
         let line = words(id, "cmdline");
         let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();

@@ -1,4 +1,4 @@
-//! The prompt surface: what can be asked of a running agent, in this process or over HTTP.
+//! The prompt API of a running agent, in this process or over HTTP.
 
 mod call;
 mod changes;
@@ -60,7 +60,7 @@ pub const MAX_HEARD: usize = 64;
 /// The largest number of agents that may stand on the path of a call from agent to agent.
 pub const MAX_PEER_DEPTH: usize = 8;
 
-/// The events of one run, in order, the last one telling how it ended. Who reads slowly holds the run back.
+/// The events of one run, in order; the last one contains its outcome. A slow reader slows the run down.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>;
 
 /// The requests that can be made of a running agent: the same in this process and over HTTP.
@@ -71,34 +71,34 @@ pub trait Prompter: Send + Sync {
     /// Cancel: the run is cancelled too.
     ///
     /// # Errors
-    /// `Conflict` if a run of the session is at work or waits for an answer, `Agent` if the run failed, `Closed` if the agent
-    /// was stopped.
+    /// `Conflict` if a run of the session is active or waits for an answer, `Agent` if the run failed, `Closed` if
+    /// the agent was stopped.
     async fn prompt(&self, request: PromptRequest) -> Result<PromptReply, Error>;
 
     /// Runs on a prompt, and gives its events as they happen. A stream that is dropped cancels its run.
     ///
     /// # Errors
-    /// As `prompt`, for what is known before the run begins.
+    /// As `prompt`, for errors before the run starts.
     async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error>;
 
-    /// Goes on with a run that waits, with the answers. A stream that is dropped leaves the run alone.
+    /// Continues a waiting run, with the answers. Dropping the stream does not affect the run.
     ///
     /// # Errors
     /// `Missing` if there is no such session, `Conflict` if no run of it waits, `Invalid` if the answers do not fit.
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error>;
 
-    /// What runs wait for, session by session: those that only somebody's answer lets go on.
+    /// The open pauses, session by session: those that need an external answer.
     ///
     /// # Errors
-    /// `Missing` if the session that is named is not there, `Conflict` if a run of it is at work.
+    /// `Missing` if the named session does not exist, `Conflict` if a run of it is active.
     async fn pauses(&self, request: PausesRequest) -> Result<PausePage, Error>;
 
-    /// An object that fits a schema: what the agent comes to in a session, with its tools; without a session it stands
-    /// for itself.
+    /// An object that matches a schema: the agent's result in a session, with its tools; without a session a single
+    /// model request.
     ///
     /// # Errors
-    /// `Invalid` if the schema is missing or none, or if agents that hand a conversation over are asked in a session;
-    /// `Agent` if no object that fits was given. With a session, also as `prompt`.
+    /// `Invalid` if the schema is missing or invalid, or for a session of agents with handoffs; `Agent` if no
+    /// matching object was produced. With a session, also as `prompt`.
     async fn object(&self, request: ObjectRequest) -> Result<Value, Error>;
 
     /// The newest messages of a session, or those before a mark, oldest first.
@@ -110,17 +110,17 @@ pub trait Prompter: Send + Sync {
     /// The sessions, the newest first.
     async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error>;
 
-    /// Says something to the run of a session while it goes on; here and below, no name means the default session.
+    /// Controls the active run of a session; here and below, the default session is used without a name.
     ///
     /// A message to a session without a run waits for the next one; it is durable when this returns.
     ///
     /// # Errors
-    /// `Missing` if there is no such session or no such call in its turn, `Conflict` if something is to be stopped and no run
-    /// is at work, `Invalid` if a message is empty.
+    /// `Missing` if there is no such session or no such call in its turn, `Conflict` if there is no active run to
+    /// stop, `Invalid` if a message is empty.
     async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error>;
 
-    /// The events of a session after a record, as they are in its log, then those of the run that is at work until it ends
-    /// or waits; without a number, from now on. A stream that is dropped leaves the run alone.
+    /// The events of a session after a record, from its log, then those of the active run until it ends or waits;
+    /// without a number, from now on. Dropping the stream does not affect the run.
     ///
     /// # Errors
     /// `Missing` if there is no such session, `Invalid` if it has no such record.
@@ -137,7 +137,7 @@ pub trait Prompter: Send + Sync {
     /// Deletes a session; its forks stay whole.
     ///
     /// # Errors
-    /// `Missing` if there is no such session, `Conflict` if a run of it is at work.
+    /// `Missing` if there is no such session, `Conflict` if a run of it is active.
     async fn delete(&self, session: &str) -> Result<(), Error>;
 
     /// A look into a session: the JSON that `docs/http.md` describes for its route. Nothing is owned, recorded or run.
@@ -149,45 +149,45 @@ pub trait Prompter: Send + Sync {
     /// Puts back what the agent of a session changed in files: all since a record, or since the newest run that changed some.
     ///
     /// # Errors
-    /// `Missing` if there is no such session, `Invalid` if nobody keeps what was in its files, `Conflict` if a run of it is at
-    /// work or somebody else changed one of them since: nothing is changed then.
+    /// `Missing` if there is no such session, `Invalid` if the previous contents of its files were not saved,
+    /// `Conflict` if a run of it is active or one of the files was changed by others since: nothing is changed then.
     async fn undo(&self, session: Option<&str>, request: UndoRequest) -> Result<Undone, Error>;
 }
 
-/// Something that is said to the run of a session.
+/// A control request for the run of a session.
 ///
 /// Shape: `{"control":"steer","text":"…"}`, `{"control":"stop"}`, `{"control":"stop_call","call":"c1_0_1"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "control", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Control {
-    /// A run begins on it, and goes on when whoever said it goes away.
+    /// Starts a run, which continues without its client.
     Prompt {
         /// The prompt.
         text: Arc<str>,
-        /// What a page calls the messages that it is, for [`Look::Heard`]; it is not looked at here.
+        /// The client's ids of this message, for [`Look::Heard`]; not interpreted here.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         messages: Vec<Arc<str>>,
     },
-    /// The run that waits goes on with these answers, also when whoever gave them goes away.
+    /// Continues the waiting run with these answers, which continues without its client.
     Answer {
         /// The answers.
         #[serde(deserialize_with = "resuming::answers")]
         answers: Vec<Answered>,
     },
-    /// A message for its next request, after the calls at work.
+    /// A message for its next request, after the running calls.
     Steer {
         /// The message.
         text: Arc<str>,
     },
-    /// A message for when it would end: it goes on then.
+    /// A message for its end, after which it continues.
     FollowUp {
         /// The message.
         text: Arc<str>,
     },
     /// It stops, also if it waits: its turn is closed.
     Stop {},
-    /// One of its calls stops, and it goes on.
+    /// Stops one of its calls; the run continues.
     StopCall {
         /// The call.
         call: CallId,
@@ -204,24 +204,24 @@ pub struct ForkRequest {
     /// The last record that it begins with: the `id` of an event; all of them without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
-    /// The model that its run goes on with.
+    /// The model with which its run continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,
-    /// What is said in it first.
+    /// Its first prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Arc<str>>,
-    /// A result in the place of the one that a call had: the session begins with the records before that.
+    /// A replacement for the result of a call: the session begins with the records before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<EditedResult>,
 }
 
-/// The result of a call as somebody would have it.
+/// An edited result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EditedResult {
     /// The call.
     pub call: CallId,
-    /// The text that the model is shown.
+    /// The text for the model.
     pub text: Arc<str>,
 }
 
@@ -241,7 +241,7 @@ pub struct UndoRequest {
 pub struct Undone {
     /// The files that are other than before, from the folder of the session.
     pub files: Vec<String>,
-    /// A line that tells what was not put back, as what commands changed.
+    /// A note about changes that were not undone, such as those of commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncovered: Option<String>,
 }
@@ -258,7 +258,7 @@ impl ForkRequest {
         }
     }
 
-    /// True if the run of the new session goes on with something else, at once.
+    /// True if the run of the new session continues immediately with a change.
     pub(crate) fn goes_on(&self) -> bool {
         self.model.is_some() || self.prompt.is_some() || self.result.is_some()
     }
@@ -277,24 +277,24 @@ pub struct PromptRequest {
     /// The longest time that it may take, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Set if another agent asks. The session is the call then: who asks for it again is given what came of it.
+    /// Set for a call of another agent. The session is then the call: repeating it returns its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<PeerCall>,
 }
 
-/// A call of another agent: who asks, and what the run may use.
+/// A call of another agent: its path, and the limits of the run.
 ///
-/// The run goes on when the one who asked goes away; [`Control::Stop`] ends it.
+/// The run continues without the caller; [`Control::Stop`] ends it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PeerCall {
-    /// The names of the agents that led to this call, the one that asks last; 8 at most.
+    /// The names of the agents that led to this call, ending with the caller; 8 at most.
     pub path: Vec<Arc<str>>,
     /// The amounts that the run may use, beside its own limits. They count for its first request alone.
     #[serde(default, skip_serializing_if = "is_default")]
     pub caps: Caps,
-    /// True if the call may have been asked for before.
+    /// True if the call may have been made before.
     #[serde(default, skip_serializing_if = "is_default")]
     pub again: bool,
 }
@@ -314,9 +314,10 @@ pub struct PromptReply {
     pub used: Option<Tally>,
 }
 
-/// Answers to what a run waits for.
+/// Answers to the pauses of a run.
 ///
-/// Shape: `{"session":…,"answers":[{"pause":…,"answer":…,"shown":…}]}`, or `{"session":…,"pause":…,"answer":…,"shown":…}` for one.
+/// Format: `{"session":…,"answers":[{"pause":…,"answer":…,"shown":…}]}`, or
+/// `{"session":…,"pause":…,"answer":…,"shown":…}` for one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "resuming::Given")]
 #[non_exhaustive]
@@ -328,7 +329,7 @@ pub struct ResumeRequest {
     pub answers: Vec<Answered>,
 }
 
-/// A request for what waits.
+/// A request for open pauses.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -344,13 +345,13 @@ pub struct PausesRequest {
     pub after: Option<Arc<str>>,
 }
 
-/// What waits, by sessions in the order of their names.
+/// Open pauses, by sessions in the order of their names.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PausePage {
     /// The pauses.
     pub pauses: Vec<WaitingPause>,
-    /// The mark for those of the sessions after them; none if there are no more.
+    /// The mark of the next page; `None` if this is the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Arc<str>>,
 }
@@ -361,11 +362,11 @@ pub struct PausePage {
 pub struct WaitingPause {
     /// The session.
     pub session: Arc<str>,
-    /// The time when its run began to wait, in milliseconds since 1970-01-01 UTC; 0 if nobody knows.
+    /// The time when its run began to wait, in milliseconds since 1970-01-01 UTC; 0 if it is unknown.
     pub since_ms: u64,
-    /// The digest of all that is asked: what an answer gives back as `shown`.
+    /// The digest of the complete pause, which an answer returns as `shown`.
     pub digest: Digest,
-    /// The pause: who asks, and what.
+    /// The pause: its agent and its question.
     #[serde(flatten)]
     pub pause: Arc<Pause>,
 }
@@ -389,7 +390,7 @@ pub struct ObjectRequest {
     /// A description of the object, for the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_description: Option<Arc<str>>,
-    /// The session, whose agent works with its tools until it answers; without it, the model is asked once, by itself.
+    /// The session, whose agent works with its tools until it answers; without it, a single model request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Arc<str>>,
 }
@@ -448,7 +449,7 @@ pub struct SessionsRequest {
     /// its limit and not be the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
-    /// Only those that stand so; as with `search`.
+    /// Only sessions in this state; combined with `search`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<SessionState>,
 }
@@ -478,7 +479,7 @@ pub struct SessionInfo {
     /// The number of its records.
     #[serde(default)]
     pub records: u64,
-    /// How it stands.
+    /// Its state.
     #[serde(default)]
     pub state: SessionState,
     /// Its title.
@@ -493,10 +494,10 @@ pub struct SessionInfo {
     /// The session that it was forked from, and the last record that they share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<(LogId, Seq)>,
-    /// What all in it used, of a fork also before that; missing as long as its log was not read.
+    /// The total usage, of a fork including its original; missing until its log was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The cost of that, as far as prices are known.
+    /// The cost of it, if prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<NanoUsd>,
 }
@@ -519,7 +520,7 @@ impl PromptRequest {
         }
     }
 
-    /// Asks as another agent does, in a session of the call's own.
+    /// Makes it a call of another agent, in a separate session.
     #[must_use]
     pub fn call(self, call: PeerCall) -> Self {
         Self {
@@ -539,7 +540,7 @@ impl PromptRequest {
 }
 
 impl PeerCall {
-    /// A call that these agents led to, the one that asks last; nothing is limited.
+    /// A call with this path of agents, ending with the caller, without limits.
     pub fn new(path: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
         Self {
             path: path.into_iter().map(Into::into).collect(),
@@ -580,7 +581,7 @@ impl ResumeRequest {
 }
 
 impl PausesRequest {
-    /// What waits in all sessions.
+    /// The open pauses of all sessions.
     pub fn new() -> Self {
         Self::default()
     }
@@ -594,7 +595,7 @@ impl PausesRequest {
         }
     }
 
-    /// Asks for those of the sessions after a mark.
+    /// Requests the sessions after a mark.
     #[must_use]
     pub fn after(self, mark: impl Into<Arc<str>>) -> Self {
         Self {
@@ -616,7 +617,7 @@ impl ObjectRequest {
         }
     }
 
-    /// Says what the object is called: 1 to 64 letters, digits, `_` and `-`.
+    /// Sets the name of the object: 1 to 64 letters, digits, `_` and `-`.
     #[must_use]
     pub fn name(self, name: impl Into<Arc<str>>) -> Self {
         Self {
@@ -625,7 +626,7 @@ impl ObjectRequest {
         }
     }
 
-    /// Names the session that it is asked for in.
+    /// Sets the session for it.
     #[must_use]
     pub fn session(self, name: impl Into<Arc<str>>) -> Self {
         Self {
@@ -634,7 +635,7 @@ impl ObjectRequest {
         }
     }
 
-    /// Says what the object is.
+    /// Sets the description of the object.
     #[must_use]
     pub fn description(self, text: impl Into<Arc<str>>) -> Self {
         Self {
@@ -668,7 +669,7 @@ impl MessagesRequest {
         }
     }
 
-    /// Asks for those before a mark.
+    /// Requests the messages before a mark.
     #[must_use]
     pub fn before(self, mark: u64) -> Self {
         Self {
@@ -693,7 +694,7 @@ impl SessionsRequest {
         }
     }
 
-    /// Asks for those after a mark.
+    /// Requests the sessions after a mark.
     #[must_use]
     pub fn after(self, mark: impl Into<String>) -> Self {
         Self {
@@ -702,7 +703,7 @@ impl SessionsRequest {
         }
     }
 
-    /// Asks for those with this text in what is known of them.
+    /// Requests the sessions whose metadata contains this text.
     #[must_use]
     pub fn search(self, text: impl Into<String>) -> Self {
         Self {
@@ -711,7 +712,7 @@ impl SessionsRequest {
         }
     }
 
-    /// Asks for those that stand so.
+    /// Requests the sessions in this state.
     #[must_use]
     pub fn state(self, state: SessionState) -> Self {
         Self {

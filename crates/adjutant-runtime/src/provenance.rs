@@ -1,4 +1,4 @@
-//! Provenance: which bytes an agent is made of. Whether they are still the same, its workspace tells.
+//! Provenance: the bytes that an agent consists of. Its workspace can check whether they have changed.
 
 mod digest;
 
@@ -19,11 +19,11 @@ pub(crate) const PREPARED: &str = "prepared.json";
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Provenance {
-    /// Every file: of the manifest, what the agents are told, data, skills, programs.
+    /// Every file: of the manifest, the agents' context, data, skills, programs.
     pub files: Vec<PinnedFile>,
 }
 
-/// A file, and what is in it.
+/// A file and its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -43,9 +43,9 @@ pub struct PinnedFile {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FileKind {
-    /// A file that the manifest was read from. It runs from what was made of it, so its change is told and no more.
+    /// A file that the manifest was read from. The agent runs from the resolved copy, so a change is only reported.
     Manifest,
-    /// A file that an agent is always told.
+    /// A file in the context of an agent.
     Context,
     /// The instructions of an agent.
     Instructions,
@@ -71,7 +71,7 @@ pub struct Finding {
     pub what: Difference,
 }
 
-/// The way something differs from what was pinned.
+/// How something differs from the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -91,7 +91,7 @@ impl Provenance {
         Self { files }
     }
 
-    /// Takes another program for the one that the agent runs in.
+    /// Replaces the program that the agent runs in.
     pub(crate) fn replace_host(&mut self, host: PinnedFile) {
         self.files.retain(|file| file.kind != FileKind::Host);
         self.files.push(host);
@@ -110,7 +110,7 @@ impl PinnedFile {
 }
 
 impl Finding {
-    /// True if an agent is not started with it: what would run is not what was pinned.
+    /// True if an agent cannot start because of it: the files to run differ from the record.
     ///
     /// The manifest's own files were read already, and files of data are the agent's to change.
     pub fn forbids_start(&self) -> bool {

@@ -1,4 +1,4 @@
-//! The status of an agent in its life, the one table of what may follow what, and those who watch it.
+//! The status of an agent, the table of its transitions, and its watchers.
 
 mod tracker;
 
@@ -29,7 +29,7 @@ pub enum Status {
     Working,
     /// It does not run: its workspace is made and it was not begun yet, or it was stopped, or ended as it should.
     Stopped,
-    /// It could not go on.
+    /// It failed.
     Failed {
         /// The kind of the failure.
         reason: Reason,
@@ -49,15 +49,15 @@ pub enum Status {
 pub enum Reason {
     /// Its workspace could not be made.
     Init,
-    /// An artifact is not what was pinned, or is not there.
+    /// An artifact does not match its recorded digest, or is missing.
     Pull,
     /// Its model, or the key for it, cannot be had.
     Model,
-    /// The configuration that would run is not the one that is written down.
+    /// The configuration to run differs from the recorded one.
     Config,
     /// It did not become ready in time.
     Readiness,
-    /// Its process ended, and nobody had asked it to.
+    /// Its process ended without a request.
     Crashed,
     /// Its process was there and did not answer: it was killed.
     Frozen,
@@ -148,7 +148,7 @@ impl Status {
 }
 
 impl Reason {
-    /// The reason that an error of beginning or running stands for.
+    /// The reason for an error of starting or running.
     pub fn of(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::Pull => Self::Pull,
@@ -173,7 +173,7 @@ impl Reason {
         }
     }
 
-    /// The kind of the error that tells of this failure.
+    /// The kind of the error for this failure.
     pub fn kind(self) -> ErrorKind {
         match self {
             Self::Init => ErrorKind::Init,

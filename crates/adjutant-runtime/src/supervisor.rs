@@ -1,4 +1,4 @@
-//! The supervisor: what should run does, and what should not does not. How agents are made and run is the backend's business.
+//! The supervisor keeps agents in their desired states. Creating and running agents is up to the backend.
 
 mod course;
 mod drive;
@@ -40,15 +40,14 @@ pub struct Supervisor {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The largest number of agents that may run at a time; without it, all. Those that wait for a place are shown as
+    /// The largest number of agents that run at a time; by default, all. Agents that wait for a place are reported as
     /// waiting.
     pub max_running: Option<usize>,
     /// The longest time that an agent may take to become ready: 60 s.
     pub ready_within: Duration,
     /// The longest time that all agents together may take to end when the supervisor does: 30 s.
     pub end_within: Duration,
-    /// The time between two probes that ask a running agent whether it still answers: 10 s. One that does not three
-    /// times is begun anew.
+    /// The time between two probes of a running agent: 10 s. An agent that fails three times is restarted.
     pub probe_every: Duration,
     /// The longest time that its answer may take: 5 s.
     pub probe_within: Duration,
@@ -58,11 +57,11 @@ pub struct Settings {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SupervisorReport {
-    /// The names of those that were stopped.
+    /// The names of the stopped agents.
     pub stopped: Vec<Arc<str>>,
-    /// The names of those that did not run.
+    /// The names of the agents that were not running.
     pub idle: Vec<Arc<str>>,
-    /// Those that may still run, and why.
+    /// The agents that may still run, with the reasons.
     pub left: Vec<(Arc<str>, Arc<str>)>,
 }
 
@@ -113,7 +112,7 @@ impl Settings {
 }
 
 impl Supervisor {
-    /// A supervisor of the agents of a backend, whose folders are those that the operator works on.
+    /// A supervisor of the agents of a backend in the operator's folder.
     pub fn new(backend: Arc<dyn Backend>, operator: Operator, settings: Settings) -> Self {
         let (notices, table) = (
             broadcast::Sender::new(NOTICES),
@@ -150,12 +149,12 @@ impl Supervisor {
         Table::of(self.table.subscribe(), self.agents.subscribe())
     }
 
-    /// Works until it is asked to end, then stops every agent and tells what became of each.
+    /// Works until it is requested to end, then stops every agent and reports each outcome.
     ///
-    /// Where agents should stand is not changed by its end: one that begins later starts them again. `at_once` ends it
-    /// without waiting for them; those that still run are told.
+    /// Its end does not change the desired states: a later supervisor starts the agents again. `at_once` ends it
+    /// without waiting for them; agents that still run are reported.
     ///
-    /// Cancel: agents that run go on, and one that begins later adopts them.
+    /// Cancel: running agents continue, and a later supervisor adopts them.
     ///
     /// # Errors
     /// `Storage` if the agents cannot be found.
@@ -176,7 +175,7 @@ impl std::fmt::Debug for Supervisor {
 }
 
 impl Home {
-    /// Writes down that the order that holds for an agent was carried out, by whoever did so without a supervisor.
+    /// Records that the current order for an agent was carried out without a supervisor.
     ///
     /// # Errors
     /// `Storage` if it cannot be written.

@@ -1,4 +1,4 @@
-//! The folder of one agent: what is where, and how it is made.
+//! The folder of one agent: its layout, and its creation.
 
 mod changes;
 mod copying;
@@ -92,7 +92,7 @@ pub struct StatusFile {
     /// The address that it listens on, or listened on last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<SocketAddr>,
-    /// The address that it listened on before, if somebody else had taken that one.
+    /// Its previous address, if that was taken by another process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former_address: Option<SocketAddr>,
 }
@@ -108,7 +108,7 @@ pub struct StartFile {
     pub pid: Option<u32>,
 }
 
-/// The end of a start, as the process of the agent told before it went: `ended.json`.
+/// The end of a start, as recorded by the process of the agent: `ended.json`.
 ///
 /// Without one for the last start, the process was killed or crashed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,7 +152,7 @@ impl Workspace {
         self.root.join("tmp")
     }
 
-    /// Copies of the files that the agents are told.
+    /// Copies of the files in the agents' context.
     pub fn context(&self) -> PathBuf {
         self.root.join("context")
     }
@@ -235,8 +235,8 @@ impl Workspace {
         files::read_json_if_any(&self.file("start.json"))
     }
 
-    /// Tells how a start ended. The process of the agent calls it right before it goes, whether it was asked to or could not
-    /// begin.
+    /// Records the end of a start. The process of the agent calls it right before it exits, after a request or a
+    /// failed start.
     ///
     /// # Errors
     /// `Invalid` if the status is neither `stopped` nor `failed`, `Storage` if it cannot be written.
@@ -254,12 +254,12 @@ impl Workspace {
         )
     }
 
-    /// Returns how the last start ended, if its process told: one that was killed did not.
+    /// Returns how the last start ended, if its process recorded it: a killed one did not.
     pub fn last_end(&self) -> Option<Status> {
         self.end_of(self.last_start().ok().flatten()?.start)
     }
 
-    /// Returns how a start ended, if its process told.
+    /// Returns how a start ended, if its process recorded it.
     pub(crate) fn end_of(&self, start: Uuid) -> Option<Status> {
         let told: EndFile = files::read_json(&self.file("ended.json")).ok()?;
         (told.start == start).then_some(told.status)

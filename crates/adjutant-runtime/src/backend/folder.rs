@@ -1,4 +1,4 @@
-//! The folder of all agents of a backend: what is created there, found again, and deleted.
+//! The folder of all agents of a backend: creating, finding and deleting them.
 
 use std::{
     fs,
@@ -49,7 +49,7 @@ struct FoundAgent {
 
 impl Folder {
     pub(super) fn new(root: PathBuf, starter: Arc<dyn Starter>, world: Arc<dyn World>) -> Self {
-        // A host works in a folder of its own: what is relative here would be another place there.
+        // A host works in its own folder: relative paths would have another meaning there.
         let root = std::path::absolute(&root).unwrap_or(root);
         Self {
             root,
@@ -165,7 +165,7 @@ impl Folder {
         Arc::clone(&self.members.entry(agent.0).or_insert_with(make))
     }
 
-    /// Those that are held, without those that were removed, by their names.
+    /// The known ones, without removed ones, sorted by name.
     fn instances(&self) -> Vec<Arc<dyn Instance>> {
         self.members
             .retain(|_, member| member.0.tracker.get() != Status::Removed);
@@ -222,7 +222,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
-/// Writes an agent down in a folder of its own, and moves that to its place; names are looked at under a lock.
+/// Writes an agent to a temporary folder, and moves it to its place; names are checked under a lock.
 fn write_down(
     root: &Path,
     workspace: &Workspace,
@@ -277,7 +277,7 @@ fn folders(root: &Path) -> Result<Vec<(Uuid, Workspace)>, Error> {
     Ok(found)
 }
 
-/// Finds agents that are not known, and cleans up what was interrupted.
+/// Finds unknown agents, and cleans up interrupted operations.
 fn find(
     root: &Path,
     known: &[Uuid],
@@ -288,7 +288,7 @@ fn find(
     }
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     {
-        // Nobody is creating one meanwhile.
+        // No agent is created in the meantime.
         let _names = Lock::wait(&root.join("names.lock"))?;
         for entry in fs::read_dir(root)
             .map_err(|error| storage("read", root, error))?
@@ -317,7 +317,7 @@ fn find(
     Ok((found, problems))
 }
 
-/// Returns the state of an agent that nobody followed; `None` if its removal was finished.
+/// Returns the state of an agent that was not followed; `None` if its removal was finished.
 fn look_at(
     id: Uuid,
     workspace: Workspace,
@@ -330,7 +330,8 @@ fn look_at(
             format!("its agent.json tells of another one: {}", agent.id),
         ));
     }
-    // This lock is held while somebody prepares, starts or removes the agent; the holder will tell how that went.
+    // This lock is held while another process prepares, starts or removes the agent; its holder will record the
+    // outcome.
     let _life = Lock::take(&workspace.file("life.lock"))?;
     let fresh = if workspace.is_prepared() {
         Status::Stopped
@@ -352,13 +353,13 @@ fn look_at(
         status.status,
         Status::Starting | Status::Ready | Status::Working
     );
-    // On a full disk, its status may have stayed what it was before its last start.
+    // On a full disk, its status may still be the one before its last start.
     let is_untold =
         || matches!(workspace.last_start(), Ok(Some(_))) && workspace.last_end().is_none();
     if (was_up || is_untold()) && !workspace.is_hosted()? {
         starter.clean_up(&workspace);
     }
-    // One that just began is not among those that were killed by now, but holds its lock.
+    // An agent that has just started was not killed, but holds its lock.
     if workspace.is_hosted()? {
         let status = StatusFile {
             status: Status::Starting,
@@ -396,7 +397,7 @@ fn look_at(
     }))
 }
 
-/// Returns the status with which an agent ended that nobody followed: the one that it told itself, or a crash.
+/// Returns the final status of an agent that was not followed: the recorded one, or a crash.
 fn ended_alone(workspace: &Workspace) -> Status {
     let told = workspace.last_end();
     told.unwrap_or_else(|| {

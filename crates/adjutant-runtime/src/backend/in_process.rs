@@ -24,7 +24,7 @@ use crate::{
     peers::Present, prompt::LocalPrompter,
 };
 
-/// An agent that is being built from what was prepared.
+/// An agent that is being built from a prepared workspace.
 type Building = Pin<Box<dyn Future<Output = Result<LocalPrompter, Error>> + Send>>;
 
 /// The function that builds an agent.
@@ -32,8 +32,8 @@ type Build = Arc<dyn Fn(Arc<Prepared>, Workspace, Credentials) -> Building + Sen
 
 /// Makes agents in this process.
 ///
-/// They are written down in a folder as others are, so they are found again: those that ran when the program ended have
-/// failed with `crashed` then.
+/// They are recorded in a folder like others, so they are found again: agents that were running when the program
+/// ended have then failed with `crashed`.
 pub struct InProcess {
     folder: Folder,
 }
@@ -63,7 +63,7 @@ impl InProcessOptions {
         }
     }
 
-    /// Sets the function that looks up credentials, anew at every start.
+    /// Sets the function that reads credentials, called again at every start.
     #[must_use]
     pub fn credentials(
         self,
@@ -90,7 +90,7 @@ impl InProcessOptions {
         Self { grace, ..self }
     }
 
-    /// Sets the function that builds an agent, in place of the engine: a program may give one tools of its own.
+    /// Sets the function that builds an agent, instead of the engine: a program can add its own tools.
     #[must_use]
     pub fn build<F>(
         self,
@@ -209,7 +209,7 @@ impl Starter for Tasks {
             () = cancel.cancelled() => return Err(stopped()),
             built = (self.options.build)(prepared, workspace.clone(), credentials) => built?,
         };
-        // Before anything goes on: that is told too.
+        // Before runs continue, so that this is reported too.
         let runs = prompter.runs();
         prompter.go_on(&workspace, on_restart)?;
         let present = Present::new(&workspace, prompter.clone());

@@ -1,4 +1,5 @@
-//! The life of one agent, the same for every backend: prepare, begin, follow, end. What begins is behind a starter.
+//! The lifecycle of one agent, the same for every backend: prepare, start, follow, end. The backend provides a
+//! starter.
 
 use std::{
     path::Path,
@@ -29,18 +30,18 @@ pub(super) trait Starter: Send + Sync {
     /// Returns the consequence of a change to the host since an agent was made.
     fn host_change(&self) -> HostChange;
 
-    /// Returns the trust, which decides the agents that may do what they want.
+    /// Returns the trust, which decides the agents that may use their requested permissions.
     fn trust(&self) -> Trust {
         Trust::All
     }
 
-    /// Begins an agent, and returns when it is ready. Who cancels gets an error, and nothing is left.
+    /// Starts an agent, and returns when it is ready. Cancelling returns an error and leaves nothing behind.
     async fn launch(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error>;
 
-    /// Goes on with an agent that somebody else began.
+    /// Adopts an agent that another process started.
     async fn adopt(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error>;
 
-    /// Ends what a start left that nobody followed to its end. Blocks.
+    /// Cleans up after a start that was not followed to its end. Blocks.
     fn clean_up(&self, workspace: &Workspace);
 
     /// Returns the output of an agent's process.
@@ -74,7 +75,7 @@ pub(super) trait LiveAgent: Send {
 pub(super) enum Happening {
     /// It works, or does no longer.
     Status(Status),
-    /// It ended, by itself or by a word that was not ours.
+    /// It ended without a request from here.
     Ended(Result<(), Error>),
 }
 
@@ -103,7 +104,7 @@ pub(super) struct Life {
     /// The content of `status.json`.
     written: tokio::sync::Mutex<Option<StatusFile>>,
     removal: tokio::sync::Mutex<()>,
-    /// Nobody holds the agent any more.
+    /// All handles of the agent are gone.
     abandoned: Cancel,
 }
 
@@ -111,7 +112,7 @@ pub(super) struct Life {
 #[derive(Clone)]
 pub(super) struct Current {
     ended: watch::Receiver<Option<Result<(), Error>>>,
-    /// Cancelled once it has ended, a moment before that is told.
+    /// Cancelled when it has ended, a moment before that is reported.
     ending: Cancel,
 }
 
@@ -155,7 +156,7 @@ impl Life {
         })
     }
 
-    /// Makes the workspace. It is made to the end even if nobody waits for it.
+    /// Creates the workspace. It completes even if its future is dropped.
     pub(super) async fn prepare(self: &Arc<Self>) -> Result<(), Error> {
         self.admit()?;
         let (life, cancel) = (Arc::clone(self), locked(&self.stop).clone());
@@ -164,7 +165,7 @@ impl Life {
         made.await.map_err(panicked)?.map(drop)
     }
 
-    /// Begins, and tells when it has ended.
+    /// Starts it, and reports its end.
     pub(super) fn begin(self: &Arc<Self>, how: Begin) -> Result<Current, Error> {
         let mut current = locked(&self.current);
         self.admit()?;
@@ -209,7 +210,7 @@ impl Life {
             .clone()
             .filter(|former| former.ending.is_cancelled());
         if let Some(mut former) = former {
-            // Its status tells of its end already.
+            // Its status already contains its end.
             let _told = former.ended().await;
         }
         let mut watch = self.tracker.subscribe();
@@ -227,13 +228,13 @@ impl Life {
         }
     }
 
-    /// Ends what is done now, and waits for that.
+    /// Ends the current operation, and waits for that.
     pub(super) async fn stop(&self) -> Result<(), Error> {
         let cancel = std::mem::take(&mut *locked(&self.stop));
         cancel.cancel();
         let current = locked(&self.current).clone();
         if let Some(mut current) = current {
-            // The status tells how it ended.
+            // The status contains how it ended.
             let _told = current.ended().await;
         }
         drop(self.prepared.lock().await);
@@ -255,7 +256,7 @@ impl Life {
         }
         while self.tracker.get() != Status::Removing {
             self.stop().await?;
-            // Somebody may have begun it again meanwhile.
+            // It may have been started again in the meantime.
             let _current = locked(&self.current);
             if !self.tracker.get().is_active() {
                 self.tracker.set(Status::Removing)?;
@@ -315,7 +316,7 @@ impl Life {
     /// Puts an update that was made in its place, if there is one. The lock of the agent's life is held.
     async fn put_update(&self) -> Result<(), Error> {
         let workspace = self.workspace.clone();
-        // One that another program runs is not changed under it.
+        // An agent that another program runs is not changed.
         let put = blocking(move || Ok(!workspace.is_hosted()? && workspace.put_update()?)).await?;
         self.reread(put).await
     }
@@ -324,7 +325,7 @@ impl Life {
     async fn reread(&self, is_changed: bool) -> Result<(), Error> {
         let workspace = self.workspace.clone();
         let agent = match blocking(move || workspace.agent()).await {
-            // What is known goes on.
+            // The known version continues.
             Err(_) if !is_changed => return Ok(()),
             agent => agent?,
         };
@@ -458,7 +459,7 @@ impl Life {
             None
         };
         if how == Begin::New && self.workspace.update().is_some() {
-            // It was made meanwhile, for this start: from here on, nobody makes one.
+            // It was created in the meantime, for this start: from here on, no other can be created.
             self.put_update().await?;
             prepared = self.ensure_prepared(cancel, Status::Starting).await?;
         }
@@ -466,7 +467,7 @@ impl Life {
         let mut live = match how {
             Begin::New => self.begun(prepared, cancel).await?,
             Begin::Adopt => {
-                // The evidence that it runs stands in a file too.
+                // The evidence that it runs is also in a file.
                 self.admit_wants(
                     Arc::new(prepared.resolved.clone()),
                     prepared.provenance.files.clone(),
@@ -494,15 +495,15 @@ impl Life {
                 happening = live.next() => match happening {
                     Happening::Ended(ended) => return ended,
                     Happening::Status(status) if status.is_up() => self.set(status).await?,
-                    // Its end is told by itself, not by its word.
+                    // Its end is reported separately.
                     Happening::Status(_) => {}
                 },
             }
         }
     }
 
-    /// Begins, and proves an update that was put in its place: if it does not begin, what was before it does. Where something
-    /// else was in the way, neither is shown, and the next start tells.
+    /// Starts it, and confirms an applied update: if the start fails, the previous version is started. If the start
+    /// failed for an external reason, neither is confirmed, and the next start decides.
     async fn begun(
         self: &Arc<Self>,
         prepared: Arc<Prepared>,
@@ -580,7 +581,7 @@ impl Life {
             .await
     }
 
-    /// Refuses to begin with other bytes than those that were pinned.
+    /// Refuses to start with other bytes than the recorded ones.
     async fn verify(self: &Arc<Self>, prepared: Arc<Prepared>) -> Result<Arc<Prepared>, Error> {
         let life = Arc::clone(self);
         let accepted = blocking(move || life.verified(&prepared)).await?;
@@ -616,7 +617,7 @@ impl Life {
         if same {
             return Ok(Arc::clone(prepared));
         }
-        // One that was carried here has none yet.
+        // An imported agent has none yet.
         if !accepts && known.is_some() {
             let message = format!(
                 "the host {} is not the one that the agent was made for",
@@ -656,7 +657,7 @@ impl Life {
         Ok(())
     }
 
-    /// Writes where it stands. An agent goes on if that cannot be written.
+    /// Writes its status. An agent continues if that fails.
     async fn persist(&self) {
         let mut written = self.written.lock().await;
         let (status, address) = (self.tracker.get(), self.tracker.address());
@@ -704,8 +705,8 @@ impl Current {
     }
 }
 
-/// Returns the next pause of a loop that looks at another process and has waited this long in all: it sees what it
-/// waits for a quarter late at most.
+/// Returns the next delay of a loop that polls another process and has waited this long in total: the delay is at
+/// most a quarter of that.
 pub(super) fn next_look(waited: Duration) -> Duration {
     (waited / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
 }
@@ -719,7 +720,7 @@ pub(super) fn stopped() -> Error {
     Error::new(ErrorKind::Closed, "the agent was stopped")
 }
 
-/// Runs what blocks on a thread of its own.
+/// Runs blocking work on a separate thread.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

@@ -17,10 +17,10 @@ use crate::{
 /// The limits on the logs that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogLimits {
-    /// The largest number of bytes that a file may have before it is put aside: 1 MiB by default. One that was put
-    /// aside has at most twice as many, since it is looked at now and then only.
+    /// The largest size of a file before it is rotated: 1 MiB by default. A rotated file can be twice as large, since
+    /// the size is only checked occasionally.
     pub max_bytes: u64,
-    /// The number of files that are kept beside the one that is written to: 4 by default.
+    /// The number of rotated files to keep: 4 by default.
     pub kept: u32,
 }
 
@@ -33,17 +33,17 @@ impl Default for LogLimits {
     }
 }
 
-/// The interval at which a followed log is looked at. Another process writes it, so nobody tells of changes.
+/// The polling interval of a followed log. Another process writes it, so there are no notifications.
 const LOOK: Duration = Duration::from_millis(100);
-/// The most bytes of one line; what is longer is told in pieces.
+/// The largest number of bytes of one line; longer ones are returned in pieces.
 const MAX_LINE: u64 = 64 << 10;
-/// The most lines that are told from the end.
+/// The largest number of lines from the end.
 const MAX_TAIL: usize = 100_000;
 
 /// The logs of one agent: `logs/output.log`, and older ones as `logs/output.1.log`.
 ///
-/// The process appends to the one file for as long as it lives, so what is put aside is copied and the file is emptied. What is
-/// written in the moment between may be lost.
+/// The process appends to the same file while it lives, so rotation copies and empties the file. Output during that
+/// moment can be lost.
 #[derive(Debug, Clone)]
 pub struct Logs {
     folder: PathBuf,
@@ -77,7 +77,7 @@ impl Logs {
         self.folder.join(format!("output.{number}.log"))
     }
 
-    /// Opens the file for whoever writes to it: each write goes to its end, wherever that is by then.
+    /// Opens the file for a writer: each write goes to its current end.
     pub(super) fn writer(&self) -> Result<File, Error> {
         files::make_folder(&self.folder)?;
         let path = self.path();
@@ -86,7 +86,7 @@ impl Logs {
             .map_err(|error| storage("open", &path, error))
     }
 
-    /// Writes a line of ours among those of the process.
+    /// Writes our own line between those of the process.
     pub(super) fn note(&self, line: &str) {
         // A log that cannot be written holds nothing up.
         if let Ok(mut file) = self.writer() {
@@ -94,7 +94,7 @@ impl Logs {
         }
     }
 
-    /// Puts the file aside if it is long enough, and forgets the oldest. Blocks; whoever supervises calls it now and then.
+    /// Rotates the file if it is large enough, and drops the oldest. Blocks; the supervisor calls it occasionally.
     ///
     /// # Errors
     /// `Storage` if a file cannot be moved or written.
@@ -127,7 +127,7 @@ impl Logs {
         empty.map_err(|error| storage("empty", &path, error))
     }
 
-    /// Copies the file: of one that is more than twice as long as it may be, the newest whole lines.
+    /// Copies the file: the newest whole lines if it is more than twice as large as permitted.
     fn put_aside(&self, bytes: u64) -> io::Result<()> {
         let most = self.limits.max_bytes.saturating_mul(2);
         let mut from = BufReader::new(files::open_regular(&self.path()).map_err(io::Error::other)?);
@@ -218,7 +218,7 @@ impl LogLines {
         }
     }
 
-    /// Reads what was written since.
+    /// Reads the new output.
     fn read(&mut self) -> Result<(), Error> {
         let failed = |error| storage("read", &self.path, error);
         let mut file = match File::open(&self.path) {
@@ -228,7 +228,7 @@ impl LogLines {
         };
         let bytes = file.metadata().map_err(failed)?.len();
         if bytes < self.position {
-            // It was put aside, and begins anew.
+            // It was rotated, so reading starts again.
             self.position = 0;
         }
         file.seek(SeekFrom::Start(self.position)).map_err(failed)?;

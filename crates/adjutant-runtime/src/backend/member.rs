@@ -1,4 +1,4 @@
-//! The handle on one agent: when the last one is dropped, nobody follows the agent any more.
+//! The handle of one agent: when the last one is dropped, the agent is no longer followed.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -53,7 +53,7 @@ impl Instance for InstanceHandle {
 
     async fn update(&self, resolved: Resolved) -> Result<Changes, Error> {
         let life = Arc::clone(&self.0);
-        // It is done to its end even if nobody waits for it.
+        // It completes even if its future is dropped.
         let done = tokio::spawn(async move { life.update(resolved).await }).await;
         done.unwrap_or_else(|error| {
             Err(Error::new(

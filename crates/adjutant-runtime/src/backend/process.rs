@@ -60,7 +60,7 @@ impl ProcessOptions {
         }
     }
 
-    /// Sets the function that looks up credentials, anew at every start.
+    /// Sets the function that reads credentials, called again at every start.
     #[must_use]
     pub fn credentials(
         self,
@@ -72,7 +72,7 @@ impl ProcessOptions {
         }
     }
 
-    /// Sets the source of time and ids. Ids mark processes: they must differ from those of all others on the machine.
+    /// Sets the source of time and ids. Ids identify processes: they must be unique on the machine.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl ProcessOptions {
         }
     }
 
-    /// Sets the time that a process that was asked to end may take before it is killed: 10 s without it.
+    /// Sets the time that a process can take to end before it is killed: 10 s by default.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         Self { grace, ..self }
@@ -108,7 +108,7 @@ impl ProcessOptions {
         }
     }
 
-    /// Sets how hosts begin, are asked, and are killed: by themselves without it.
+    /// Sets how hosts are started, reached, and killed: directly by default.
     #[must_use]
     pub fn launcher(self, launcher: impl Launcher + 'static) -> Self {
         Self {
@@ -117,7 +117,8 @@ impl ProcessOptions {
         }
     }
 
-    /// Sets the agents that may do what they want: all without it. Others are neither prepared nor started.
+    /// Sets the agents that may use their requested permissions: all by default. Others are neither prepared nor
+    /// started.
     #[must_use]
     pub fn trust(self, trust: Trust) -> Self {
         Self { trust, ..self }

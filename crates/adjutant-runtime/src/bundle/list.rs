@@ -18,15 +18,15 @@ const MAX_DEPTH: usize = 64;
 /// Files that were found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct FoundFiles {
-    /// Those that go along, sorted.
+    /// The included ones, sorted.
     pub(super) files: Vec<ListedFile>,
     /// Links, pipes, devices, and files whose names are no text: they stay.
     pub(super) skipped: Vec<String>,
-    /// When each of the files was changed last, if the system tells.
+    /// The modification time of each file, if the system provides it.
     changed: Vec<Option<SystemTime>>,
 }
 
-/// The files of an agent in its folders, but for those of a folder that stays.
+/// The files of an agent in its folders, except for those of an omitted folder.
 pub(super) fn find(workspace: &Workspace, stays: Option<&str>) -> Result<FoundFiles, Error> {
     let mut found = FoundFiles::default();
     for folder in FOLDERS.into_iter().filter(|folder| Some(*folder) != stays) {
@@ -94,8 +94,7 @@ impl FoundFiles {
     }
 }
 
-/// True if a database makes this file anew: an index of its log that is shared in memory, or the locks of those who
-/// have it open.
+/// True if a database recreates this file: a shared-memory index of its log, or locks.
 fn is_volatile(path: &str) -> bool {
     path.starts_with("state/") && (path.ends_with("-shm") || path.ends_with("-owners"))
 }
@@ -110,7 +109,7 @@ fn is_executable(_: &fs::Metadata) -> bool {
     false
 }
 
-/// Holds a list against what it may name.
+/// Checks the names in a list.
 ///
 /// # Errors
 /// `Invalid` with the first file that may not be in it.

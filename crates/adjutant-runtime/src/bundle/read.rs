@@ -1,4 +1,4 @@
-//! Reads an agent from one file that nobody vouches for: nothing of it is unpacked before all of it was checked.
+//! Reads an agent from one untrusted file: nothing is unpacked before all of it was checked.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,7 @@ use crate::{
 
 /// The greatest file that is read: 16 GiB.
 const MAX_BYTES: u64 = 16 << 30;
-/// Folders that every agent has, beside those that go along.
+/// Folders that every agent has, in addition to the included ones.
 const MADE: [&str; 2] = ["logs", "tmp"];
 /// The prefix of the names of folders that are not whole yet.
 const PART: &str = ".import-";
@@ -43,13 +43,13 @@ pub struct Import {
     pub wants: Wants,
 }
 
-/// What is another thing where an agent arrives.
+/// The differences at the destination of an agent.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ImportOptions {
     /// Another name.
     pub name: Option<Arc<str>>,
-    /// The folder that stands for that of the manifest, for toolboxes that work in folders beside it.
+    /// The folder that replaces the manifest's, for toolboxes with folders next to it.
     pub root: Option<PathBuf>,
     /// Single fields of the manifest, by their dotted paths, as `process_tools.jq.binary`.
     pub set: BTreeMap<String, Value>,
@@ -70,7 +70,7 @@ impl ImportOptions {
         }
     }
 
-    /// Names the folder that stands for that of the manifest: toolboxes that worked beside that work there.
+    /// Sets the folder that replaces the manifest's: toolboxes that worked next to that work there.
     #[must_use]
     pub fn root(self, root: impl Into<PathBuf>) -> Self {
         Self {
@@ -87,9 +87,10 @@ impl ImportOptions {
     }
 }
 
-/// Reads an agent from a file into a folder of agents, under a new id, with what is another thing here.
+/// Imports an agent from a file into a folder of agents, under a new id, with local differences.
 ///
-/// Nothing of where it was exported is needed but what its bundle says: programs that lay elsewhere are looked for here. Nobody vouches for the file: an agent that wants anything is only let in if `trust` says so.
+/// Nothing from the original place is needed except what its bundle lists: programs from elsewhere are looked up
+/// here. The file is untrusted: an agent that requests permissions is only accepted if `trust` permits them.
 ///
 /// # Errors
 /// `Untrusted`, with all that it wants, if that is not trusted; `Invalid` if the file is damaged, of a newer version, or holds
@@ -282,7 +283,7 @@ fn first_line(file: &mut BufReader<File>) -> io::Result<(u64, Option<u32>)> {
     ))
 }
 
-/// The length of the second line, and what it says.
+/// The length and the content of the second line.
 fn second_line(file: &mut BufReader<File>, path: &Path) -> Result<(u64, List), Error> {
     let mut line = Vec::new();
     let read = file
@@ -302,7 +303,7 @@ fn second_line(file: &mut BufReader<File>, path: &Path) -> Result<(u64, List), E
     }
 }
 
-/// The digest at the end, if it is that of all that is before it.
+/// The digest at the end, if it matches everything before it.
 fn digest(file: &mut BufReader<File>, length: u64) -> io::Result<Option<String>> {
     let Some(end) = length.checked_sub(DIGEST_LINE) else {
         return Ok(None);
@@ -331,7 +332,7 @@ fn digest(file: &mut BufReader<File>, length: u64) -> io::Result<Option<String>>
     Ok((line == format!("{DIGEST}{hex}\n").into_bytes()).then_some(hex))
 }
 
-/// Says in which file it was found.
+/// Adds the file to an error.
 fn within(file: &Path, error: &Error) -> Error {
     Error::new(
         error.kind(),

@@ -15,8 +15,8 @@ use crate::{
     workspace::{AgentFile, Prepared, is_carried, is_same},
 };
 
-/// Gives the agent its new id and its name, puts in what is another thing here, and sees that nothing else in it points out of
-/// its folder.
+/// Gives the agent its new id and its name, applies local differences, and checks that nothing else in it refers to
+/// paths outside of its folder.
 pub(super) fn settle(
     folder: &Path,
     id: Uuid,
@@ -67,7 +67,7 @@ pub(super) fn settle(
         set(manifest, options)?;
     }
     manifest.name = name.into();
-    // There is one manifest, the one that runs; and what it needs is told by it, not by what stands beside it.
+    // There is one manifest, the one that runs; its needs are derived from it, not from data next to it.
     made.resolved.needs = needs(manifest);
     let tools = pinned(manifest, folder)?;
     let is_copy =
@@ -87,7 +87,7 @@ pub(super) fn settle(
     )
 }
 
-/// Lays the folders of toolboxes below the one that stands for that of the manifest.
+/// Moves the folders of toolboxes below the one that replaces the manifest's.
 fn roots(manifest: &mut Manifest, root: &Path) -> Result<(), Error> {
     let root = root.canonicalize().map_err(|error| {
         Error::new(
@@ -113,7 +113,7 @@ fn roots(manifest: &mut Manifest, root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts single fields in. Whoever says them may point out of the folder, but not by a path that is relative to nothing.
+/// Sets single fields. They can refer to paths outside of the folder, but not to relative paths.
 fn set(manifest: &mut Manifest, options: &ImportOptions) -> Result<(), Error> {
     *manifest = with_fields(manifest, &options.set)?;
     let relative = reach(manifest).into_iter().find_map(|it| match it {
@@ -137,7 +137,7 @@ fn set(manifest: &mut Manifest, options: &ImportOptions) -> Result<(), Error> {
     }
 }
 
-/// Pins the programs as they are here: those that were carried along, and those that were not.
+/// Records the digests of the local programs: the included ones, and the others.
 fn pinned(manifest: &mut Manifest, folder: &Path) -> Result<Vec<PinnedFile>, Error> {
     let mut pins: Vec<PinnedFile> = Vec::new();
     for program in manifest.programs_mut() {
@@ -201,7 +201,7 @@ fn outside(reach: Reach<'_>, has_root: bool) -> Option<String> {
     }
 }
 
-/// Returns a folder that does not mean one of the agent, wherever it points, unless a folder stands for that of the manifest.
+/// Returns a folder that does not belong to the agent, unless a folder replaces the manifest's.
 fn rootless(path: &Path, what: &str, has_root: bool) -> Option<String> {
     let hint = match is_inside(path) {
         true if has_root => return None,
@@ -211,9 +211,9 @@ fn rootless(path: &Path, what: &str, has_root: bool) -> Option<String> {
     Some(format!("{}, {what}{hint}", path.display()))
 }
 
-/// Returns what a program is or reaches that is not the same for every process.
+/// Returns what a program is or can access that differs between processes.
 fn reaches(whose: &str, program: &Path, sandbox: &SandboxSpec) -> Option<String> {
-    // A name is looked for in PATH; what is between means another file in each folder.
+    // A name is looked up in PATH; other relative paths mean different files in each folder.
     let is_name = program.components().count() == 1 && is_inside(program);
     let is_own = is_carried(program) && is_inside(program);
     if !is_name && !is_own && !is_place(program) {

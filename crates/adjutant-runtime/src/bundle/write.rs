@@ -28,7 +28,7 @@ use crate::{
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What goes along when an agent is exported.
+/// The contents of an export.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ExportOptions {
@@ -61,8 +61,8 @@ pub struct Exported {
     pub bytes: u64,
     /// Files that stayed: links, pipes, devices, and those whose names cannot be carried.
     pub skipped: Vec<String>,
-    /// What it needs where it arrives: programs and files of command lines that do not lie beside its manifest, and folders of
-    /// toolboxes.
+    /// Its requirements at the destination: programs and files of command lines that are not next to its manifest,
+    /// and folders of toolboxes.
     pub needed: Vec<String>,
 }
 
@@ -70,8 +70,8 @@ pub struct Exported {
 /// made and not started goes along.
 ///
 /// # Errors
-/// `Conflict` if it runs or is not prepared, `Busy` if it is being started or updated, `Exists` if there is such a file, `Pull` if
-/// a program is not what was pinned, `Storage` if something cannot be read or written.
+/// `Conflict` if it runs or is not prepared, `Busy` if it is being started or updated, `Exists` if the file exists,
+/// `Pull` if a program does not match its recorded digest, `Storage` for errors of reading or writing.
 pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Exported, Error> {
     let workspace = &entry.workspace;
     if !workspace.file("prepared.json").is_file() {
@@ -80,7 +80,7 @@ pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Expor
             format!("the agent {} is not prepared", entry.name),
         ));
     }
-    // Nobody can run it meanwhile.
+    // It cannot be started in the meantime.
     let lock = Lock::take(&workspace.file("host.lock")).map_err(|error| match error.kind() {
         ErrorKind::Busy => Error::new(
             ErrorKind::Conflict,
@@ -104,7 +104,7 @@ pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Expor
     let beside = beside(to);
     let written =
         settled(workspace, options, &beside, |found| gather(entry, found)).and_then(|exported| {
-            // Unlike a rename, a link does not replace what somebody else made meanwhile.
+            // Unlike a rename, a link does not replace a file that was created in the meantime.
             let named = fs::hard_link(&beside, to).or_else(|_| fs::rename(&beside, to));
             named
                 .map(|()| exported)
@@ -157,7 +157,7 @@ fn settled(
     }
 }
 
-/// What goes along, and what is said of it.
+/// The contents of the file, and its header.
 fn gather(entry: &Entry, found: FoundFiles) -> Result<(Exported, Vec<FileSource>, List), Error> {
     let workspace = &entry.workspace;
     let mut carried = Carried::of(workspace)?;
@@ -188,7 +188,7 @@ fn beside(to: &Path) -> PathBuf {
     to.with_file_name(format!(".{name}.{}", Uuid::new_v4().simple()))
 }
 
-/// A writer that makes a digest of what it writes.
+/// A writer that computes a digest.
 struct Hashed<W> {
     to: W,
     digest: Sha256,
@@ -243,13 +243,13 @@ fn copy(path: &Path, listed: &ListedFile, out: &mut impl Write) -> Result<(), Er
     ))
 }
 
-/// Where the bytes of a file come from.
+/// The source of a file's bytes.
 enum FileSource {
     Bytes(Vec<u8>),
     File(PathBuf),
 }
 
-/// What an agent is, with paths that mean the same everywhere, and the programs that it brings along.
+/// The definition of an agent, with portable paths, and its included programs.
 #[derive(Default)]
 struct Carried {
     files: Vec<(FileSource, ListedFile)>,
@@ -284,7 +284,7 @@ impl Carried {
                 .or_else(|| source.file_name().map(PathBuf::from))
                 .unwrap_or_default();
         }
-        // What lies elsewhere is pinned anew where it arrives.
+        // Programs elsewhere get their digest at the destination.
         let is_copy =
             |kind: FileKind| !matches!(kind, FileKind::Manifest | FileKind::Tool | FileKind::Host);
         made.provenance.files.retain(|file| is_copy(file.kind));
@@ -308,7 +308,8 @@ impl Carried {
         Ok(carried)
     }
 
-    /// Programs beside the manifest go along; the bytes of others are pinned as the manifest said, before it was prepared.
+    /// Programs next to the manifest are included; others keep the digest of the manifest, from before it was
+    /// prepared.
     fn programs(
         &mut self,
         made: &mut Manifest,
@@ -367,7 +368,8 @@ impl Carried {
         Ok(())
     }
 
-    /// Folders of toolboxes and servers stay; they are told relative to the manifest, whose folder is another one where it arrives.
+    /// Folders of toolboxes and servers are not included; their paths become relative to the manifest, whose folder
+    /// differs at the destination.
     fn roots(&mut self, made: &mut Manifest, folder: Option<&Path>) {
         for agent in &mut made.agents {
             for toolbox in &mut agent.toolboxes {
@@ -395,7 +397,7 @@ impl Carried {
     }
 }
 
-/// Tells a folder relative to that of the manifest, if it is in it.
+/// Makes a folder relative to the manifest's, if it is inside.
 fn relative(path: &mut PathBuf, folder: Option<&Path>) {
     if let Some(inner) = folder.and_then(|folder| path.strip_prefix(folder).ok()) {
         *path = Path::new(".").join(inner);

@@ -1,4 +1,4 @@
-//! An agent as it runs, made of what a manifest says about it.
+//! An agent built from its part of a manifest.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl Agents {
         agent
     }
 
-    /// The agent in a session of its own; without a model it has that of the agent that prompts go to.
+    /// The agent in a new session; without a model it uses the first agent's.
     pub(super) fn alone(self: &Arc<Self>, mut agent: Agent, member: &Member) -> Agent {
         let tooling = &self.tooling;
         let first = super::entry(&tooling.manifest)
@@ -78,14 +78,14 @@ impl Agents {
             agent = agent.durability(lasting(durability));
         }
         let agents = Arc::clone(self);
-        // The factories of agents below hold all of them weakly; whoever holds this agent keeps them.
+        // The factories of subagents only hold weak references; this agent keeps them alive.
         agent.approve_when(move |_, _| {
             let _keeps = &agents;
             None
         })
     }
 
-    /// An agent with everything that its manifest says.
+    /// An agent with everything from its manifest.
     pub(super) fn agent(
         self: &Arc<Self>,
         member: &Arc<Member>,
@@ -271,7 +271,7 @@ impl AgentPosition<'_> {
         self.above.len() < MAX_ABOVE && !self.above.contains(&member.spec.name)
     }
 
-    /// The agents above those that this one opens.
+    /// The agents above the subagents of this one.
     fn below(&self, member: &Member) -> Vec<Arc<str>> {
         self.above
             .iter()

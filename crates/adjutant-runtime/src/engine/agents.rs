@@ -1,4 +1,4 @@
-//! The agents of an engine, and who may give tasks to whom.
+//! The agents of an engine, and their permissions to delegate.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,13 +29,13 @@ pub(super) struct Agents {
     /// True if all agents that give tasks may give them to the same agents: then one registry knows how deep they
     /// stand.
     is_uniform: bool,
-    /// By whom they hold, and how many levels may stand below whoever asks, if that must be known.
+    /// By their members, and the permitted levels below the caller, if relevant.
     registries: Mutex<BTreeMap<(Set, Option<u16>), Registry>>,
 }
 
 impl Agents {
     /// # Errors
-    /// `Config` if an agent names another one that there is not.
+    /// `Config` if an agent names a missing one.
     pub(super) fn new(tooling: Tooling, members: Vec<Member>) -> Result<Arc<Self>, Error> {
         let members: BTreeMap<_, _> = members
             .into_iter()
@@ -165,7 +165,7 @@ impl Agents {
         delegation.install(agent)
     }
 
-    /// The registry of those that an agent may give tasks to.
+    /// The registry of the agents that an agent can delegate to.
     fn registry(self: &Arc<Self>, spec: &AgentSpec, depth: u16) -> Registry {
         let set = set_of(spec, &self.members.keys().cloned().collect());
         let key = (set, (!self.is_uniform).then_some(depth));
@@ -221,7 +221,7 @@ fn set_of(spec: &AgentSpec, all: &Set) -> Set {
         .map_or_else(|| all.clone(), |named| named.iter().cloned().collect())
 }
 
-/// Holds the names that agents name against those that there are.
+/// Checks the names that agents use against the existing ones.
 fn check(members: &BTreeMap<Arc<str>, Arc<Member>>) -> Result<(), Error> {
     let known: Vec<&str> = members.keys().map(|name| &**name).collect();
     for member in members.values() {

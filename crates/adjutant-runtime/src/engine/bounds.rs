@@ -16,7 +16,7 @@ pub(super) fn caps(budget: &BudgetSpec) -> Caps {
         tool_calls: budget.tool_calls,
         wall_ms: budget.time.map(|time| millis(time.0)),
         depth: budget.depth,
-        // A manifest counts the one that is spoken to, and caps do not.
+        // A manifest includes the first agent, and caps do not.
         agents: budget.agents.map(|agents| agents.saturating_sub(1)),
     }
 }
@@ -40,7 +40,7 @@ pub(super) fn limits(agent: &AgentSpec) -> Limits {
     }
 }
 
-/// Billionths of dollars; what is less than nothing is nothing.
+/// Billionths of dollars; negative amounts count as 0.
 fn nano(dollars: f64) -> NanoUsd {
     NanoUsd((dollars * 1e9).round() as u64)
 }

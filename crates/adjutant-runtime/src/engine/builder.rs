@@ -1,4 +1,4 @@
-//! An engine in the making: what is resolved, and what an application gives beside it.
+//! The builder of an engine: a resolved manifest, and additional parts of an application.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -93,7 +93,7 @@ impl EngineBuilder {
         }
     }
 
-    /// Takes these parts, in the place of those that were given before.
+    /// Sets these parts, replacing earlier ones.
     pub fn parts(self, parts: Parts) -> Self {
         Self { parts, ..self }
     }
@@ -112,7 +112,7 @@ impl EngineBuilder {
         }
     }
 
-    /// Keeps everything in this store, in the place of the one that the manifest names.
+    /// Uses this store instead of the one in the manifest.
     pub fn store(self, store: Store) -> Self {
         Self {
             store: Some(store),
@@ -130,7 +130,7 @@ impl EngineBuilder {
 
     /// Holds the programs of the manifest in this sandbox, in the place of the best of this machine.
     ///
-    /// Each may do beyond it what the manifest says of its tool.
+    /// Each tool can have the additional permissions of its manifest entry.
     #[cfg(all(feature = "shell", target_os = "linux"))]
     pub fn sandbox(self, sandbox: adjutant_toolkit::Sandbox) -> Self {
         Self {
@@ -139,9 +139,9 @@ impl EngineBuilder {
         }
     }
 
-    /// Sets where agents work whose tasks are given `on: fleet`: without it, a manifest that says so is refused.
+    /// Sets where tasks with `on: fleet` run: without it, such a manifest is refused.
     ///
-    /// Whoever drives the sessions of these agents makes them with [`Engine::child`].
+    /// The driver of these agents' sessions creates them with [`Engine::child`].
     pub fn placement(self, placement: impl Placement + 'static) -> Self {
         Self {
             placement: Some(Arc::new(placement)),
@@ -155,8 +155,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Adds a toolbox as [`toolbox`](Self::toolbox) does, whose tools may be too many to be listed: an agent finds them by the tool
-    /// `find_tools` then, as those of a manifest's servers.
+    /// Adds a toolbox like [`toolbox`](Self::toolbox), with possibly too many tools to list: an agent then finds them
+    /// with the tool `find_tools`, like those of a manifest's servers.
     pub fn server(mut self, name: impl Into<Arc<str>>, toolbox: impl Toolbox + 'static) -> Self {
         let name = name.into();
         self.many.insert(Arc::clone(&name));
@@ -192,11 +192,11 @@ impl EngineBuilder {
 
     /// Builds the engine: opens its store, makes its models, and holds every name against what there is.
     ///
-    /// Nothing is asked of a model yet.
+    /// No model is called yet.
     ///
     /// # Errors
-    /// `Model` if a model or the key for it cannot be had, `Config` if the manifest is wrong about something or a program is
-    /// not what was pinned, `Storage` if a store or a folder cannot be used.
+    /// `Model` if a model or its key is not available, `Config` if the manifest is invalid or a program does not
+    /// match its recorded digest, `Storage` if a store or a folder cannot be used.
     pub async fn build(self) -> Result<Engine, Error> {
         let is_used = self.uses_folder();
         let Self {
@@ -292,7 +292,7 @@ impl EngineBuilder {
         let (usual, table) = (Arc::clone(&default_session), SessionTable::new());
         let prompter = LocalPrompter::over(Asked {
             lead: Box::new(move |session| {
-                // A folder of its own is removed when nobody can ask any more.
+                // A temporary folder is removed with the last handle.
                 let _in = &folder;
                 leads.of(session, &usual)
             }),
@@ -370,7 +370,7 @@ async fn members(
     Ok(members)
 }
 
-/// The model of a name, for a run that goes on with another one.
+/// The model with a name, for a run that continues with another one.
 fn named(models: &Mutex<Models>, name: &str) -> Result<Arc<dyn Model>, Error> {
     let mut models = models.lock().unwrap_or_else(PoisonError::into_inner);
     models.chosen(&ModelChoice::Name(name.into()))

@@ -1,4 +1,4 @@
-//! The folder that an engine works in, and what is laid into it when nobody has prepared it.
+//! The folder of an engine, and its content if it was not prepared.
 
 use std::{
     fs, io,
@@ -99,7 +99,7 @@ pub(super) fn lay(data: &[DataSpec], workspace: &Workspace) -> Result<(), Error>
     Ok(())
 }
 
-/// Makes a folder that nobody else may read.
+/// Creates a private folder.
 fn make(folder: &Path) -> Result<(), Error> {
     adjutant_llm::private::folder(folder)
         .map_err(|error| cannot("a folder of the workspace cannot be made", folder, error))

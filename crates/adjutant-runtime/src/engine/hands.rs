@@ -12,15 +12,15 @@ use crate::{
     manifest::{AgentSpec, TOOLBOXES, ToolboxChoice},
 };
 
-/// The toolboxes that do something which needs somebody's word.
+/// The toolboxes with actions that need an approval.
 const ACTS: [&str; 3] = ["edits", "shell", "fetch"];
 
-/// The folder of an agent's files, which its toolboxes work in; they know of each other what was read.
+/// The folder of an agent's files, in which its toolboxes work; they share which files were read.
 pub(super) struct Hands<'a> {
     tooling: &'a Tooling,
     agent: &'a AgentSpec,
     files: Option<Files>,
-    /// What surrounds its runs for them.
+    /// The middleware that they need.
     pub(super) middleware: Vec<Arc<dyn Middleware>>,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Hands<'a> {
         }))
     }
 
-    /// The folder of commands. A command that could read what keeps agents could ask each of them anything.
+    /// The folder of commands. A command that could read the folder of agents could call each of them.
     #[cfg(all(feature = "shell", target_os = "linux"))]
     fn command_root(&self) -> Result<std::path::PathBuf, Error> {
         let root = toolbox::root(self.tooling, self.agent);
@@ -143,7 +143,7 @@ impl<'a> Hands<'a> {
     }
 }
 
-/// True if an agent has a toolbox of ours, or a server, that does what needs somebody's word.
+/// True if an agent has a built-in toolbox, or a server, with actions that need an approval.
 pub(super) fn acts(tooling: &Tooling, agent: &AgentSpec) -> bool {
     agent.toolboxes.iter().map(ToolboxChoice::name).any(|name| {
         let is_given = tooling.toolboxes.contains_key(name);
@@ -151,7 +151,7 @@ pub(super) fn acts(tooling: &Tooling, agent: &AgentSpec) -> bool {
     })
 }
 
-/// Ends what was begun in the background when the last run of an agent has come to its end, or waits.
+/// Ends background work when the last run of an agent has ended, or waits.
 #[cfg(all(feature = "shell", target_os = "linux"))]
 fn ending(end: impl Fn() + Send + Sync + 'static) -> Arc<dyn Middleware> {
     use std::sync::atomic::{AtomicUsize, Ordering};

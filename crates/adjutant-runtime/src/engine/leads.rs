@@ -1,4 +1,4 @@
-//! The agents of each session: one handle for a session while it is at work, and a bounded number of those that rest.
+//! The agents of each session: one handle for an active session, and a bounded number of idle ones.
 
 use std::{
     collections::BTreeMap,
@@ -13,8 +13,8 @@ use crate::{
     prompt::Lead,
 };
 
-/// The largest number of sessions that are kept at hand. Those that rest and were not used for longest are read again
-/// when they are needed.
+/// The largest number of open sessions. The least recently used idle ones are closed, and read again when they are
+/// needed.
 const MAX_KEPT: usize = 64;
 /// The largest number of characters of a session's name in the name of an agent that works on a board.
 const MAX_SHORT: usize = 24;
@@ -25,7 +25,7 @@ pub(super) struct Leads {
     pattern: Lead,
     /// The agent that prompts go to.
     first: Arc<str>,
-    /// True if agents of two sessions must have two names, because a board tells its workers apart by them.
+    /// True if agents of two sessions need different names, because a board identifies its workers by them.
     is_named: bool,
     kept: Mutex<LeadCache>,
 }
@@ -50,7 +50,7 @@ impl Leads {
     /// The agents of a session.
     ///
     /// # Errors
-    /// `Invalid` if the name is none.
+    /// `Invalid` if the name is invalid.
     pub(super) fn of(&self, session: &str, usual: &str) -> Result<Lead, Error> {
         if session.is_empty() || session.len() > MAX_ID_BYTES || session.contains(char::is_control)
         {
@@ -73,7 +73,7 @@ impl Leads {
         Ok(lead)
     }
 
-    /// Forgets the agents of a session, and so lets go of its log once nobody else has them.
+    /// Drops the agents of a session, and releases its log when there are no other handles.
     pub(super) fn forget(&self, session: &str) {
         self.kept
             .lock()
@@ -103,7 +103,7 @@ impl LeadCache {
 }
 
 impl Lead {
-    /// The same agents in a session; one that stands alone may be named after it.
+    /// The same agents in a session; a single one can be named after it.
     fn session(&self, log: LogId, name: Option<String>) -> Self {
         match (self, name) {
             (Lead::Agent(agent), Some(short)) => {
@@ -115,7 +115,7 @@ impl Lead {
         }
     }
 
-    /// True if the session is at work; `first` is the agent that prompts go to.
+    /// True if the session is active; `first` is the agent that gets prompts.
     fn is_at_work(&self, first: &str) -> bool {
         let is_busy = |agent: &Agent| agent.is_running() || !agent.queue().is_empty();
         match self {
@@ -126,7 +126,7 @@ impl Lead {
     }
 }
 
-/// Returns a short word that tells one session from another.
+/// Returns a short word that identifies a session.
 fn short(session: &str) -> String {
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     session.chars().filter(is_plain).take(MAX_SHORT).collect()

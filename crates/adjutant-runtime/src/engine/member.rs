@@ -31,7 +31,7 @@ use crate::{
 /// An agent of a manifest, ready to be made.
 pub(super) struct Member {
     pub(super) spec: AgentSpec,
-    /// Its own model; without one, that of whoever opens it.
+    /// Its own model; by default, that of the agent that opens it.
     pub(super) model: Option<Arc<dyn Model>>,
     pub(super) options: Options,
     pub(super) instructions: Option<Arc<str>>,
@@ -45,7 +45,7 @@ pub(super) struct Member {
     pub(super) middleware: Vec<Arc<dyn Middleware>>,
     pub(super) reflections: Option<Reflections>,
     pub(super) limits: Limits,
-    /// Which of its calls run, ask, or are denied.
+    /// The rules of its calls.
     pub(super) rules: Option<Rules>,
 }
 
@@ -116,7 +116,7 @@ impl Member {
         })
     }
 
-    /// Lets it search the web by its provider's own search, if its manifest says so; `usual` is the model of those without one.
+    /// Enables its provider's web search, if its manifest does; `usual` is the model of agents without one.
     ///
     /// # Errors
     /// `Config` if its provider is not known to have one, or its models are of different ones.
@@ -166,7 +166,7 @@ impl Member {
         Ok(())
     }
 
-    /// Its own tools, under its rules, for others than itself; none of those that stand on its runs and on agents under it.
+    /// Its own tools, under its rules, for other callers; without those that depend on its runs and subagents.
     pub(super) fn offered(&self) -> Arc<dyn Toolbox> {
         let mut all = Composite::new(Arc::clone(&self.spec.name));
         for piece in &self.toolboxes {
@@ -189,7 +189,7 @@ impl Member {
         self.spec.limits.timeout.map(|time| time.0)
     }
 
-    /// Returns the profile that others choose it by. It may delegate as deep as this says.
+    /// Returns its profile for the choice by others. It may delegate to this depth.
     pub(super) fn profile(&self, depth: u16) -> Profile {
         let spec = &self.spec;
         let mut profile = Profile::new(Arc::clone(&spec.name), Arc::clone(&spec.description));
@@ -231,7 +231,8 @@ fn made(
         })
 }
 
-/// The floor, with compaction before anything is left out, or none; as the manifest says, compaction acts before that too.
+/// The floor, with compaction before anything is omitted, or none; depending on the manifest, compaction also acts
+/// earlier.
 fn floor(
     spec: &AgentSpec,
     tooling: &Tooling,

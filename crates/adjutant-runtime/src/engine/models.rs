@@ -1,4 +1,4 @@
-//! The models of a manifest: chosen by their names, each made once, with what stands around them.
+//! The models of a manifest: chosen by name, each created once, with its decorators.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -22,13 +22,13 @@ type ModelLimits = (Arc<str>, Option<u32>, Option<u64>);
 /// Makes models: each once, for all who choose the same.
 pub struct Models {
     chooser: Chooser,
-    /// Those that the application gave, in the place of what their names mean.
+    /// Models from the application, instead of those with their names.
     given: BTreeMap<Arc<str>, Arc<dyn Model>>,
-    /// Those that were made, without anything around them.
+    /// Created models without decorators.
     bare: BTreeMap<Arc<str>, Arc<dyn Model>>,
-    /// Those that were made, with what stands around them.
+    /// Created models with decorators.
     made: Vec<(ModelSpec, Arc<dyn Model>)>,
-    /// A limit holds for all agents that say the same about a model.
+    /// A limit is shared by all agents with the same settings for a model.
     limiters: BTreeMap<ModelLimits, Limiter>,
     world: Arc<dyn World>,
 }
@@ -77,17 +77,18 @@ impl Models {
         ))
     }
 
-    /// Takes these models in the place of those that have their names.
+    /// Uses these models instead of those with their names.
     pub(super) fn given(self, given: BTreeMap<Arc<str>, Arc<dyn Model>>) -> Self {
         Self { given, ..self }
     }
 
-    /// Takes this model for whoever makes this choice, as it is.
+    /// Uses this model for this choice, unchanged.
     pub fn put(&mut self, choice: &ModelChoice, model: Arc<dyn Model>) {
         self.made.insert(0, (choice.spec(), model));
     }
 
-    /// Asks the servers for the limits of the chosen models that the catalogue does not list; see [`Chooser::resolve`].
+    /// Queries the servers for the limits of the chosen models that the catalogue does not list; see
+    /// [`Chooser::resolve`].
     ///
     /// # Errors
     /// As [`Models::chosen`].
@@ -107,19 +108,18 @@ impl Models {
         Ok(())
     }
 
-    /// The model that was chosen, with what stands around it.
+    /// The chosen model with its decorators.
     ///
     /// # Errors
-    /// `Model` if there is none of a name, or no key for it; the source tells which.
+    /// `Model` if there is no model with that name, or no key for it; the source contains the details.
     pub fn chosen(&mut self, choice: &ModelChoice) -> Result<Arc<dyn Model>, Error> {
         self.made(&choice.spec())
     }
 
-    /// Returns the model that the environment offers if no model is named, and how it came to be chosen; nothing stands
-    /// around it.
+    /// Returns the model from the environment if no model is named, and how it was chosen, without decorators.
     ///
     /// # Errors
-    /// `Model` if the one that a variable names cannot be had; the source tells why.
+    /// `Model` if the model named by a variable is not available; the source contains the reason.
     pub async fn offered(&mut self) -> Result<Chosen, Error> {
         let chosen = self.chooser.choose(None).await;
         let chosen =
@@ -136,8 +136,8 @@ impl Models {
         &self.chooser
     }
 
-    /// Within `Timeout(Fallback(Retry(RateLimit(model)), …))` each attempt waits for its turn, a model is tried again
-    /// before another one is asked, and the whole has an end.
+    /// In `Timeout(Fallback(Retry(RateLimit(model)), …))` each attempt waits for the rate limit, a model is retried
+    /// before the next one is used, and the total time is limited.
     fn made(&mut self, spec: &ModelSpec) -> Result<Arc<dyn Model>, Error> {
         if let Some((_, made)) = self.made.iter().find(|(known, _)| known == spec) {
             return Ok(Arc::clone(made));

@@ -1,4 +1,4 @@
-//! The parts that a program brings: a manifest may name them as it names those that are there anyway.
+//! The parts of a program, which a manifest can name like built-in ones.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -49,7 +49,7 @@ impl Parts {
         self
     }
 
-    /// Adds a kind of effect that is what its parameters are read into, in the place of one that has that name.
+    /// Adds a kind of effect that is deserialized from its parameters, replacing one with that name.
     #[must_use]
     pub fn effect<E: Effect + DeserializeOwned + 'static>(
         mut self,

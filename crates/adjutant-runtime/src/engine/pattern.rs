@@ -1,6 +1,6 @@
 //! Names with stars in them.
 
-/// True if a name fits: a `*` stands for any letters, also none.
+/// True if a name matches: a `*` stands for any characters, including none.
 pub(super) fn fits(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == name;

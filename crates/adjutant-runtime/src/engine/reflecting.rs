@@ -1,4 +1,4 @@
-//! The toolbox `reflections`: an agent looks up what was learned of failures by itself.
+//! The toolbox `reflections`: an agent looks up lessons of failures itself.
 
 use std::sync::Arc;
 

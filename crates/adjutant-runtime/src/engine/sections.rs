@@ -1,4 +1,4 @@
-//! The text that an agent is always told beside its instructions: context files, and the files of the working folder.
+//! Texts in every request in addition to the instructions: context files, and the files of the working folder.
 
 use std::{
     fs::File,
@@ -14,7 +14,7 @@ use crate::{
     manifest::{ContextSpec, DataSpec, Instructions, NamedContext},
 };
 
-/// The most bytes that a file may have which an agent is always told.
+/// The largest number of bytes of a file in the context.
 const MAX_FILE: u64 = 1 << 20;
 /// The most bytes that all of them may have for one agent.
 const MAX_CONTEXT: usize = 4 << 20;

@@ -58,12 +58,12 @@ impl Store {
         }))
     }
 
-    /// True if what it keeps outlives the process.
+    /// True if its data outlives the process.
     pub(super) fn lasts(&self) -> bool {
         !matches!(self.0, Kind::Memory(_))
     }
 
-    /// Opens the store of a workspace, and makes it if there is none.
+    /// Opens the store of a workspace, and creates it if it does not exist.
     ///
     /// # Errors
     /// `Storage` if it cannot be opened or a variable is missing, `Config` if it is described wrongly.
@@ -114,7 +114,7 @@ impl Store {
     /// Its sessions, with what of them is due.
     ///
     /// # Errors
-    /// `Config` if it does not know what is due.
+    /// `Config` if it does not support due work.
     pub fn due_work(&self) -> Result<Arc<dyn DueWork>, Error> {
         match &self.0 {
             Kind::Sqlite(store) => Ok(Arc::new(store.journal())),
@@ -139,7 +139,7 @@ impl Store {
         }
     }
 
-    /// One of its key-value stores; `what` tells in an error what it is for.
+    /// One of its key-value stores; `what` is its purpose for errors.
     ///
     /// # Errors
     /// `Config` if it has none.
@@ -255,7 +255,7 @@ impl From<Postgres> for Store {
 }
 
 impl fmt::Debug for Store {
-    /// Does not tell where it is: an address may hold a password.
+    /// Does not contain the address, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").finish_non_exhaustive()
     }

@@ -1,4 +1,4 @@
-//! The toolboxes of an agent, by their names, and what a manifest changes about them.
+//! The toolboxes of an agent, by name, with the changes of a manifest.
 
 use std::{
     path::{Path, PathBuf},
@@ -27,9 +27,9 @@ pub(super) enum Piece {
     Toolbox(Arc<dyn Toolbox>),
     /// Its tools, which are found by another one where they are too many.
     Server(Arc<dyn Toolbox>),
-    /// The tools of the board: whoever coordinates a team keeps them.
+    /// The tools of the board: the coordinator of a team keeps them.
     Board(Arc<dyn Toolbox>),
-    /// Tools and what the agent is told of them.
+    /// Tools and the agent's texts about them.
     Notes(Notes),
     /// Tools that are made with the agents that they launch.
     Background(ToolboxSpec),
@@ -38,7 +38,7 @@ pub(super) enum Piece {
 /// A toolbox that an agent names.
 ///
 /// # Errors
-/// `Config` if there is none, if it lacks what it stands on, or if nothing fits what is said of it.
+/// `Config` if it does not exist, if a requirement is missing, or if a pattern matches nothing.
 pub(super) async fn piece(
     tooling: &Tooling,
     agent: &AgentSpec,
@@ -94,7 +94,7 @@ pub(super) async fn piece(
         }),
         (None, "peers") => Arc::clone(tooling.peers.as_ref().ok_or_else(|| lacks("`peers`"))?),
         (None, "background") => return Ok(Piece::Background(spec)),
-        // Nobody starts it to hold patterns against its tools.
+        // It is not started just to check patterns against its tools.
         (None, name) if tooling.servers.contains_key(name) => {
             return Ok(Piece::Server(wrap(
                 &spec,
@@ -201,7 +201,7 @@ pub(super) fn root(tooling: &Tooling, agent: &AgentSpec) -> PathBuf {
         .unwrap_or_else(|| tooling.workspace.work())
 }
 
-/// True if a folder is in the working folder; or in the workspace, if nobody is let into an agent by the files there.
+/// True if a folder is in the working folder; or in the workspace, if its files give no access to an agent.
 pub(super) fn is_own(tooling: &Tooling, root: &Path) -> bool {
     let own = if is_made(tooling) {
         tooling.workspace.work()
@@ -219,8 +219,7 @@ fn is_made(tooling: &Tooling) -> bool {
     tooling.workspace.file("agent.json").is_file()
 }
 
-/// Returns the folder in which this agent is kept, with all others of its folder: a program that can read there can ask
-/// each of them anything.
+/// Returns the folder of this agent, with all others: a program that can read it can call each of them.
 pub(super) fn kept(tooling: &Tooling) -> &Path {
     let own = tooling.workspace.root();
     match own.parent() {

@@ -1,4 +1,4 @@
-//! The parts that all agents of an engine share: the store and what stands on it, their programs, their toolboxes.
+//! The shared parts of an engine's agents: the store and its users, their programs, their toolboxes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,7 +40,7 @@ pub(super) struct Tooling {
     pub(super) many: BTreeSet<Arc<str>>,
     /// The agents of other processes that the manifest names, as a toolbox.
     pub(super) peers: Option<Arc<dyn Toolbox>>,
-    /// What may surround runs, by its names.
+    /// Middleware by name.
     pub(super) middleware: BTreeMap<Arc<str>, Arc<dyn Middleware>>,
     /// In the place of the sandbox of this machine.
     #[cfg_attr(
@@ -48,7 +48,7 @@ pub(super) struct Tooling {
         allow(dead_code, reason = "nothing is held there")
     )]
     pub(super) holder: Option<ProgramHolder>,
-    /// Where agents work whose tasks are given to a fleet.
+    /// Where tasks for a fleet run.
     pub(super) placement: Option<Arc<dyn Placement>>,
     programs: BTreeMap<Arc<str>, Program>,
     skills: Skills,
@@ -66,7 +66,7 @@ pub(super) struct Given {
     pub(super) many: BTreeSet<Arc<str>>,
     pub(super) peers: Option<Arc<dyn Toolbox>>,
     pub(super) middleware: BTreeMap<Arc<str>, Arc<dyn Middleware>>,
-    /// In the place of those of the folders.
+    /// Instead of the skills in the folders.
     pub(super) skills: Option<Skills>,
     pub(super) secrets: Vec<Arc<str>>,
     /// In the place of the sandbox of this machine.
@@ -159,7 +159,7 @@ impl Tooling {
     /// A program, by its name.
     ///
     /// # Errors
-    /// `Config` if there is none.
+    /// `Config` if it does not exist.
     pub(super) fn program(&self, agent: &AgentSpec, name: &str) -> Result<Program, Error> {
         let known = || self.programs.keys().map(|name| &**name).collect::<Vec<_>>();
         self.programs
@@ -171,7 +171,7 @@ impl Tooling {
     /// The skills that an agent names.
     ///
     /// # Errors
-    /// `Config` if one is none.
+    /// `Config` if one does not exist.
     pub(super) fn skills(&self, agent: &AgentSpec) -> Result<Skills, Error> {
         if agent.skills.iter().any(|name| &**name == "*") {
             return Ok(self.skills.clone());
@@ -224,7 +224,7 @@ impl Tooling {
     }
 }
 
-/// The programs of a manifest. What holds them is looked for only if there are some.
+/// The programs of a manifest. A sandbox is only looked up if there are some.
 fn programs(
     manifest: &Manifest,
     workspace: &Workspace,

@@ -14,8 +14,8 @@ use crate::{
 /// The file of an agent that holds its course.
 const FILE: &str = "supervision.json";
 
-/// The history of one agent since it was last ordered to run. It is kept beside the agent, so that an operator that
-/// begins again goes on where the last one was.
+/// The history of one agent since it was last ordered to run. It is stored next to the agent, so that a new operator
+/// continues with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -24,7 +24,7 @@ pub struct Course {
     pub order: u64,
     /// The number of failures in a row.
     pub attempts: u32,
-    /// The number of times that it was started again by itself, since it was ordered to run.
+    /// The number of automatic restarts since it was ordered to run.
     pub restarts: u64,
     /// The time at which it is started again, in milliseconds since 1970-01-01 UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ pub struct Course {
     /// Since when it runs, if it does.
     #[serde(skip)]
     pub(crate) up_since: Option<u64>,
-    /// True if it is to be stopped before it goes on.
+    /// True if it must be stopped before it continues.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) restart: bool,
 }

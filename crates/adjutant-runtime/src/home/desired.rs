@@ -1,5 +1,4 @@
-//! The goal of an agent: written down durably, so that no crash of the program that asks or the one that obeys loses
-//! it.
+//! The goal of an agent: written durably, so that no crash of the requesting program or the operator loses it.
 
 use std::{fs::File, time::Duration};
 
@@ -31,7 +30,7 @@ pub enum Goal {
     Removed,
 }
 
-/// The state that an agent should be in, and the number of times that one was asked for.
+/// The desired state of an agent, and the number of the order.
 ///
 /// Shape: `{"goal":"running","order":3}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +38,7 @@ pub enum Goal {
 pub struct Desired {
     /// The state that it should be in.
     pub goal: Goal,
-    /// The number of this order, from 1: a newer one begins anew with attempts to start.
+    /// The number of this order, from 1: a newer one resets the start attempts.
     pub order: u64,
     /// True if it is to be stopped first, if it runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -47,7 +46,7 @@ pub struct Desired {
 }
 
 impl Desired {
-    /// The value for an agent of which nothing was asked: it does not run.
+    /// The value for an agent without orders: it does not run.
     pub const NOTHING: Self = Self {
         goal: Goal::Stopped,
         order: 0,
@@ -56,7 +55,7 @@ impl Desired {
 }
 
 impl Home {
-    /// Returns the state that an agent should be in. If nothing was asked, it should not run.
+    /// Returns the desired state of an agent. Without orders, it should not run.
     ///
     /// # Errors
     /// `Storage` if it cannot be read.
@@ -64,7 +63,7 @@ impl Home {
         Ok(read_json_if_any(&self.workspace(id).file(FILE))?.unwrap_or(Desired::NOTHING))
     }
 
-    /// Writes down where an agent should stand, and tells an operator. It is on the disk when this returns.
+    /// Writes the desired state of an agent, and notifies an operator. It is durable when this returns.
     ///
     /// An agent that was to be stopped, and is to run before that was taken up, is stopped first.
     ///
@@ -94,7 +93,7 @@ impl Home {
         // A file that cannot be understood is replaced: an order must be possible at any time.
         let before = self.desired(id).unwrap_or(Desired::NOTHING);
         let taken = self.course(id).unwrap_or_default().order;
-        // A stop that nobody has taken up yet is not lost in a start: what was made for the next start is waiting for it.
+        // A stop that was not yet carried out is not lost in a start: an update for the next start waits for it.
         let stops = before.order > taken && (before.restart || before.goal == Goal::Stopped);
         // If the file was replaced, the supervisor knows of later orders than that.
         let order = before.order.max(taken).saturating_add(1);

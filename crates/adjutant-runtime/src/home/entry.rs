@@ -30,7 +30,7 @@ pub struct Entry {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Entries {
-    /// Those that can be read, sorted by their names.
+    /// The readable ones, sorted by name.
     pub all: Vec<Entry>,
     /// The problems of the others.
     pub problems: Vec<(Uuid, Error)>,
@@ -40,7 +40,7 @@ impl Home {
     /// The agents of the folder.
     ///
     /// # Errors
-    /// `Storage` if the folder cannot be read. What is wrong with single agents is told beside the others.
+    /// `Storage` if the folder cannot be read. Errors of single agents are returned next to the others.
     pub fn entries(&self) -> Result<Entries, Error> {
         let mut entries = Entries::default();
         let folder = match fs::read_dir(self.root()) {
@@ -97,7 +97,7 @@ impl Entries {
     /// The agent of this name or id, or the only one whose id begins so.
     ///
     /// # Errors
-    /// `Missing` if there is none, `Invalid` if several ids begin so.
+    /// `Missing` if there is none, `Invalid` if several ids have this prefix.
     pub fn find(&self, word: &str) -> Result<&Entry, Error> {
         let named = self.all.iter().find(|entry| *entry.name == *word);
         if let Some(entry) =

@@ -59,23 +59,22 @@ impl Home {
         Err(Error::new(ErrorKind::Busy, text))
     }
 
-    /// True if an operator is at work.
+    /// True if an operator is running.
     ///
     /// # Errors
-    /// `Storage` if that cannot be told.
+    /// `Storage` if that cannot be determined.
     pub fn is_operated(&self) -> Result<bool, Error> {
         Lock::is_held(&self.root().join(FILE))
     }
 
-    /// The process of the operator at work, if it was stopped by a signal and so does nothing. Elsewhere than on Linux that is not
-    /// known.
+    /// The process of the running operator, if it was stopped by a signal. Only known on Linux.
     pub fn frozen(&self) -> Option<u32> {
         let held = self.is_operated().unwrap_or(false);
         self.holder()
             .filter(|pid| held && crate::processes::is_stopped(*pid))
     }
 
-    /// The process that has the right, as far as it is told.
+    /// The process that has the right, if it is known.
     pub fn holder(&self) -> Option<u32> {
         fs::read_to_string(self.root().join(FILE))
             .ok()?
@@ -107,7 +106,7 @@ impl Operator {
 
 impl Drop for Operator {
     fn drop(&mut self) {
-        // Only so that nobody reads of a process that works here no more.
+        // Removes the id of a process that no longer works here.
         let _ = self.file.set_len(0);
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{Error, http, prompt::Work};
 
-/// The largest number of characters of a panic that are told.
+/// The largest number of characters of a panic in the log.
 const MAX_PANIC: usize = 500;
 
 /// Writes lines, each at once.
@@ -36,11 +36,11 @@ impl Log {
         if let (Some(line), Value::Object(fields)) = (line.as_object_mut(), fields) {
             line.extend(fields);
         }
-        // There is nobody left to tell when standard error is closed.
+        // If standard error is closed, there is no other place to report it.
         let _ = writeln!(io::stderr().lock(), "{line}");
     }
 
-    /// Tells why the process does not go on.
+    /// Logs why the process cannot continue.
     pub(super) fn failed(&self, error: &Error) {
         self.line(
             "host_failed",
@@ -48,7 +48,7 @@ impl Log {
         );
     }
 
-    /// Tells of a run that began or ended.
+    /// Logs the start or the end of a run.
     pub(super) fn work(&self, work: &Work<'_>) {
         match work {
             Work::Began {
@@ -88,7 +88,7 @@ impl Log {
         }
     }
 
-    /// Tells of every panic of this process.
+    /// Logs every panic of this process.
     pub(super) fn note_panics(&self) {
         let log = self.clone();
         panic::set_hook(Box::new(move |info| {

@@ -1,4 +1,4 @@
-//! A program of one's own as the host of agents: its `main`, and what it tells of its parts.
+//! Your own program as the host of agents: its `main`, and the names of its parts.
 
 use std::{
     ffi::OsString,
@@ -14,14 +14,14 @@ use crate::{Error, ErrorKind, PartNames, Parts, Workspace};
 
 /// The argument by which a program is begun as a host.
 const HOST: &str = "agent-host";
-/// The argument by which a host is asked for the names of its parts.
+/// The argument that requests the names of a host's parts.
 const PARTS: &str = "--parts";
-/// The time that a host has to tell them.
+/// The timeout for that request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest number of bytes of such an answer.
 const MAX_NAMES: u64 = 1 << 20;
 
-/// The `main` of a program whose agents have parts of its own: call it first.
+/// The `main` of a program whose agents have custom parts: call it first.
 ///
 /// As `PROGRAM agent-host WORKSPACE` it runs an agent, as [`run`](super::run) does, and as `PROGRAM agent-host --parts` it writes
 /// the names of the parts, for [`part_names`]. `None` if the program was called for anything else.
@@ -55,7 +55,7 @@ pub fn main(parts: impl FnOnce() -> Parts) -> Option<ExitCode> {
     Some(match told {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody may be there to read it.
+            // There may be no reader.
             let _ = writeln!(std::io::stderr(), "{error}");
             ExitCode::FAILURE
         }
@@ -81,10 +81,10 @@ fn serve(workspace: &OsString, parts: Parts) -> Result<(), Error> {
     ))
 }
 
-/// Asks a host for the names of its parts: it runs `PROGRAM agent-host --parts`, and blocks up to 10 s.
+/// Queries a host for the names of its parts: it runs `PROGRAM agent-host --parts`, and blocks up to 10 s.
 ///
 /// # Errors
-/// `Config` if it does not tell them.
+/// `Config` if it does not return them.
 pub fn part_names(program: &Path) -> Result<PartNames, Error> {
     let wrong = |why: &str| {
         Error::new(
@@ -106,7 +106,7 @@ pub fn part_names(program: &Path) -> Result<PartNames, Error> {
         std::thread::spawn(move || {
             let mut text = String::new();
             let read = output.take(MAX_NAMES).read_to_string(&mut text);
-            // Who asked may have waited long enough.
+            // The caller may have stopped waiting.
             let _ = sender.send(read.map(|_| text));
         });
     }

@@ -1,10 +1,10 @@
-//! The signals that end a process as it should, and the one that it ignores.
+//! The signals that end a process normally, and the ignored one.
 
 use std::io;
 
 use crate::{Error, ErrorKind};
 
-/// Hears signals from the moment that it is made.
+/// Receives signals from its creation on.
 #[cfg(unix)]
 pub(super) struct Signals {
     terminate: tokio::signal::unix::Signal,
@@ -25,7 +25,7 @@ impl Signals {
         })
     }
 
-    /// The name of the next signal that asks to end.
+    /// The name of the next termination signal.
     pub(super) async fn next(&mut self) -> &'static str {
         loop {
             tokio::select! {
@@ -38,7 +38,7 @@ impl Signals {
     }
 }
 
-/// Hears the end that a console asks for.
+/// Receives the close request of a console.
 #[cfg(windows)]
 pub(super) struct Signals {
     interrupt: tokio::signal::windows::CtrlC,
@@ -55,7 +55,7 @@ impl Signals {
         })
     }
 
-    /// The name of the next signal that asks to end.
+    /// The name of the next termination signal.
     pub(super) async fn next(&mut self) -> &'static str {
         tokio::select! {
             Some(()) = self.interrupt.recv() => "CTRL-C",

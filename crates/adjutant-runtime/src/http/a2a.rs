@@ -25,7 +25,7 @@ use crate::ErrorKind;
 
 /// The route of requests.
 pub(super) const PATH: &str = "/a2a";
-/// The header, or the field of the query, that says which version a caller speaks.
+/// The header, or the query field, with the version of a caller.
 const VERSION: &str = "a2a-version";
 
 pub(super) fn routes() -> Router<Arc<Site>> {

@@ -38,7 +38,7 @@ const IDLE: Duration = Duration::from_secs(10);
 
 /// The status of an agent, now and at each change; ends after `stopped`.
 pub type StatusStream = ItemStream<AgentReport>;
-/// The items that a route tells, until it has no more.
+/// The items of a route, until it has no more.
 pub type ItemStream<T> = Pin<Box<dyn Stream<Item = Result<T, Error>> + Send>>;
 
 /// The client for requests to an agent in another process. Cheap to clone.
@@ -52,7 +52,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the agent that listens there. Nothing is asked yet.
+    /// A client of the agent at this address. No request is sent yet.
     ///
     /// # Errors
     /// `Config` if no client can be made.
@@ -96,7 +96,7 @@ impl Client {
     /// True if the agent takes prompts. Needs no token.
     ///
     /// # Errors
-    /// `Connection` if nobody answers.
+    /// `Connection` if the agent cannot be reached.
     pub async fn ready(&self) -> Result<bool, Error> {
         let asked = self.http.get(self.url("/ready")?).timeout(QUICK);
         let answer = asked.send().await.map_err(unanswered)?;
@@ -110,13 +110,13 @@ impl Client {
     /// Returns the status of the agent.
     ///
     /// # Errors
-    /// `Denied` if the token is wrong, `Connection` if nobody answers.
+    /// `Denied` if the token is wrong, `Connection` if the agent cannot be reached.
     pub async fn status(&self) -> Result<AgentReport, Error> {
         self.get("/status", &[]).await
     }
 
-    /// Watches the status of the agent, now and at each change. A stream that ends before `stopped` was told ends with
-    /// an error.
+    /// Watches the status of the agent, now and at each change. A stream that ends before `stopped` ends with an
+    /// error.
     ///
     /// # Errors
     /// As [`status`](Client::status).
@@ -124,7 +124,7 @@ impl Client {
         self.follow("/status", &[]).await
     }
 
-    /// A stream of the items that a route tells.
+    /// A stream of the items of a route.
     pub(crate) async fn follow<T: DeserializeOwned + Send + 'static>(
         &self,
         path: &str,
@@ -141,7 +141,8 @@ impl Client {
         Ok(Box::pin(items(accepted(answer).await?)))
     }
 
-    /// Asks the agent to end. It has heard when this returns; that it has ended, [`watch`](Client::watch) tells.
+    /// Requests the agent to end. The request has arrived when this returns; [`watch`](Client::watch) reports the
+    /// end.
     ///
     /// # Errors
     /// As [`status`](Client::status).
@@ -383,8 +384,8 @@ async fn json_of<T: DeserializeOwned>(answer: Response) -> Result<T, Error> {
     serde_json::from_slice(&whole(answer).await?).map_err(|error| unreadable().with_source(error))
 }
 
-/// The whole body of an answer. Whoever answers may be anyone, as an agent at an address is: it is read no further than one
-/// frame of a stream would be.
+/// The whole body of an answer. The server can be any program, as for an agent at an address: the size is limited to
+/// one frame of a stream.
 async fn whole(mut answer: Response) -> Result<Vec<u8>, Error> {
     let too_long = || {
         Error::new(
@@ -416,7 +417,7 @@ async fn accepted(answer: Response) -> Result<Response, Error> {
     }
 }
 
-/// The error that an answer tells of.
+/// The error in an answer.
 async fn refused(answer: Response) -> Error {
     let status = answer.status();
     let told = whole(answer)

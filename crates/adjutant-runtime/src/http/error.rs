@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::MAX_REQUEST_BYTES;
 use crate::{Error, ErrorKind};
 
-/// The largest number of causes that are told.
+/// The largest number of causes in an answer.
 const MAX_CAUSES: usize = 8;
-/// The largest number of characters of a message that are told.
+/// The largest number of characters of a message.
 const MAX_MESSAGE: usize = 8000;
 
 /// Every kind with its name and its status.
@@ -57,14 +57,14 @@ struct ErrorBody {
     is_retryable: bool,
 }
 
-/// An error on its way out, with a status of its own if the kind's does not say it.
+/// An error for an answer, with a separate status if the kind does not determine it.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(super) error: Error,
     pub(super) status: StatusCode,
 }
 
-/// The status of an answer that tells of an error of this kind.
+/// The status of an answer for this kind of error.
 pub fn status_of(kind: ErrorKind) -> u16 {
     row(kind).map_or(500, |(_, _, status)| *status)
 }
@@ -108,7 +108,7 @@ impl Wire {
         }
     }
 
-    /// The error that it tells of; one of a kind that is not known here is the agent's.
+    /// The error; one of an unknown kind is the agent's.
     pub(super) fn error(self) -> Error {
         let known = KINDS.iter().find(|(_, name, _)| *name == self.error.kind);
         Error::new(
@@ -127,7 +127,7 @@ impl From<Error> for Problem {
 }
 
 impl Problem {
-    /// A problem of a request, which has a status of its own.
+    /// A problem of a request, with its own status.
     pub(super) fn new(status: StatusCode, kind: ErrorKind, message: &str) -> Self {
         Self {
             error: Error::new(kind, message),
@@ -147,7 +147,7 @@ pub(super) fn too_long() -> Error {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let told = (self.status, Json(Wire::of(&self.error)));
-        // A caller that is to ask again leaves its place to others meanwhile.
+        // A caller that should retry later releases its place in the meantime.
         match (self.status, self.error.kind()) {
             (StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Busy) => (
                 [(header::RETRY_AFTER, "1"), (header::CONNECTION, "close")],

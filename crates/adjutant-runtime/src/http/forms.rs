@@ -1,4 +1,4 @@
-//! The forms that requests have: whoever sends another one is told of them.
+//! The formats of requests, which are part of the error for another one.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::prompt::{
     ResumeRequest, SessionsRequest, UndoRequest,
 };
 
-/// The largest number of faults that are told.
+/// The largest number of faults in an error.
 const MAX_FAULTS: usize = 3;
 /// The largest number of characters of each.
 const MAX_FAULT: usize = 200;
@@ -80,8 +80,7 @@ impl RequestForm for PausesRequest {
         "?session=NAME&limit=1 to 1000&after=MARK OF A PAGE, each of which may be left out";
 }
 
-/// What is wrong with a request that has not the form that it must have, and the form. `why` is told where the schema finds
-/// nothing.
+/// The error for a request with the wrong format, and the format. `why` is used if the schema finds nothing.
 pub(super) fn explain<T: RequestForm>(value: Option<&Value>, why: String) -> String {
     let mut faults = value
         .map(|value| faults(T::SCHEMA, value))
@@ -101,7 +100,7 @@ pub(super) fn explain<T: RequestForm>(value: Option<&Value>, why: String) -> Str
     )
 }
 
-/// What the schema of a request says of a value.
+/// The validation errors of a value.
 fn faults(name: &str, value: &Value) -> Vec<String> {
     let pointer = format!("/components/schemas/{name}");
     let document = serde_json::from_str(OPENAPI).map(Arc::new).ok();

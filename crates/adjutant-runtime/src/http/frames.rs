@@ -79,7 +79,7 @@ impl Frame {
                 }
                 self.data.extend_from_slice(value);
             }
-            // Comments, numbers and what is not known.
+            // Comments, numbers and unknown fields.
             _ => {}
         }
     }

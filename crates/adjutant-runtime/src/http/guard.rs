@@ -24,11 +24,11 @@ use crate::ErrorKind;
 pub(super) const READY: &str = "/v1/ready";
 pub(super) const CARD: &str = "/.well-known/agent-card.json";
 
-/// What a caller must show, and where.
+/// The credentials of a caller, and their place.
 pub(crate) struct Keys {
     pub(crate) token: Arc<str>,
     pub(crate) port: u16,
-    /// The secret in the cookie of a page that has shown the token; none where there is no page.
+    /// The secret in the cookie of an authorized page; `None` without a page.
     pub(crate) visitor: Option<Arc<str>>,
 }
 
@@ -55,12 +55,12 @@ impl Keys {
     }
 }
 
-/// A mark of a connection: set once it has shown the token.
+/// The state of a connection: set when it has sent the token.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ShownToken(Arc<AtomicBool>);
 
 impl ShownToken {
-    /// True if the connection has shown the token.
+    /// True if the connection has sent the token.
     pub(super) fn is_known(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -142,7 +142,7 @@ fn is_own(headers: &HeaderMap, port: u16) -> bool {
     is_name(host.as_bytes(), port)
 }
 
-/// True if the page that asks came from this address.
+/// True if the requesting page came from this address.
 fn is_own_origin(origin: &HeaderValue, port: u16) -> bool {
     origin
         .as_bytes()

@@ -1,4 +1,4 @@
-//! The status of an agent as it changes: what is now at once, then each change, the last one always.
+//! The status of an agent over time: the current one at once, then each change, always including the last one.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -13,7 +13,7 @@ use super::{
     sse::{self, END},
 };
 
-/// The state from which the stream of one watcher goes on.
+/// The state of one watcher's stream.
 struct Watching {
     site: Arc<Site>,
     runs: watch::Receiver<usize>,
@@ -22,9 +22,9 @@ struct Watching {
     is_over: bool,
 }
 
-/// Tells where the agent stands, now and at each change, until it has stopped.
+/// Reports the status of the agent, now and at each change, until it has stopped.
 ///
-/// Who reads slowly may miss changes in between, never the last one.
+/// A slow reader can miss intermediate changes, never the last one.
 pub(super) fn follow(site: Arc<Site>) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     let (runs, phase) = (site.prompter.runs(), site.phase.subscribe());
     let watching = Watching {
@@ -49,7 +49,7 @@ pub(super) fn follow(site: Arc<Site>) -> impl Stream<Item = Result<Event, Infall
 }
 
 impl Watching {
-    /// The next change; `None` once the agent has stopped and that was told.
+    /// The next change; `None` after the end of the agent was reported.
     async fn next(&mut self) -> Option<AgentReport> {
         loop {
             let phase = *self.phase.borrow_and_update();

@@ -21,11 +21,11 @@ use crate::{Error, ErrorKind, Prompter, prompt::Look};
 const INDEX: &str = "index.html";
 /// The largest number of bytes of events that are exported.
 const MAX_EXPORTED: usize = 32 * MAX_REQUEST_BYTES;
-/// The time after which an export has all events of a session in which a run is at work.
+/// The time after which an export contains all events of a session with an active run.
 const QUIET: Duration = Duration::from_secs(2);
-/// The number of requests that an export tells of.
+/// The number of requests in an export.
 const MAX_REQUESTS: u32 = 1_000;
-/// What an answer says of itself to a browser.
+/// The browser headers of an answer.
 const HEADERS: [(HeaderName, &str); 4] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -38,7 +38,7 @@ const HEADERS: [(HeaderName, &str); 4] = [
         "same-origin",
     ),
 ];
-/// What an exported page may do: nothing but show itself.
+/// The permissions of an exported page: nothing except displaying itself.
 const SEALED: &str = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// A file of the page.
@@ -68,7 +68,7 @@ impl PageFile {
     }
 }
 
-/// True if a path is that of a file of the page, which anybody on this machine may read.
+/// True if a path is a file of the page, which is public on this machine.
 pub(super) fn is_file(path: &str) -> bool {
     path == "/" || path.starts_with("/app/")
 }
@@ -101,7 +101,7 @@ pub(crate) fn with_page<S: Clone + Send + Sync + 'static>(
         .route("/v1/session", post(async move || known(cookie)))
 }
 
-/// Whoever shows the token has the cookie from then on.
+/// A browser with the token gets the cookie.
 fn known(cookie: Option<String>) -> Response {
     match cookie {
         Some(cookie) => (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response(),
@@ -171,7 +171,7 @@ pub(crate) async fn export(
     Ok((headers, text).into_response())
 }
 
-/// The page in one file. Its modules have no addresses there: they are named by a map, and what they import is too.
+/// The page in one file. Its modules have no addresses there: an import map names them.
 fn sealed(files: &[PageFile], exported: &Value) -> String {
     let index = files
         .iter()
@@ -207,7 +207,7 @@ fn sealed(files: &[PageFile], exported: &Value) -> String {
             }
         }
     }
-    // No text of an event can end the script that it stands in.
+    // No text of an event can close the script around it.
     let data = exported.to_string().replace('<', "\\u003c");
     let map = json!({ "imports": modules });
     let scripts = format!(

@@ -17,7 +17,7 @@ pub struct AgentReport {
     pub status: Status,
     /// The name of the agent.
     pub agent: Arc<str>,
-    /// The number of runs that are at work.
+    /// The number of active runs.
     pub runs: u64,
     /// The session of prompts that name none.
     pub session: Arc<str>,

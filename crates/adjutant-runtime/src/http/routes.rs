@@ -1,4 +1,4 @@
-//! The routes: what is asked, handed to the prompt surface, and what it answers.
+//! The routes: each request is passed to the prompt API.
 
 use std::{sync::Arc, time::Duration};
 
@@ -38,8 +38,7 @@ use crate::{
     },
 };
 
-/// The largest number of prompts that are at work at a time: fewer than there may be connections, so that status and
-/// stop are heard.
+/// The largest number of active prompts: fewer than connections, so that status and stop requests still work.
 const MAX_PROMPTS: usize = 192;
 /// The time that the body of a request may take to arrive.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -49,7 +48,7 @@ pub(super) struct Site {
     pub(super) prompter: LocalPrompter,
     pub(super) agent: Arc<str>,
     pub(super) phase: watch::Sender<Phase>,
-    /// Cancelled when somebody asks the agent to stop.
+    /// Cancelled by a request to stop the agent.
     pub(super) stop: CancellationToken,
     /// The agent for callers that speak A2A.
     pub(super) a2a: adjutant_protocols::a2a::Handler,
@@ -64,7 +63,7 @@ pub(super) enum Phase {
     Stopped,
 }
 
-/// Whoever finds the agent that a request is for.
+/// Finds the agent for a request.
 pub(crate) trait Plane: Send + Sync + 'static {
     /// The agent of this name; the only one has none.
     fn prompter(
@@ -72,7 +71,7 @@ pub(crate) trait Plane: Send + Sync + 'static {
         agent: Option<&str>,
     ) -> impl Future<Output = Result<Arc<dyn Prompter>, Error>> + Send;
 
-    /// The places of prompts at work.
+    /// The places of active prompts.
     fn prompts(&self) -> &Arc<Semaphore>;
 }
 
@@ -101,13 +100,13 @@ impl<P: Plane> FromRequestParts<Arc<P>> for Whom {
 }
 
 impl Whom {
-    /// A place among the prompts at work.
+    /// A place for an active prompt.
     fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
         place(&self.prompts)
     }
 }
 
-/// A place among the prompts at work.
+/// A place for an active prompt.
 pub(super) fn place(prompts: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
     Arc::clone(prompts).try_acquire_owned().map_err(|_| {
         let message = format!("{MAX_PROMPTS} prompts are at work; hint: ask again later");
@@ -125,7 +124,7 @@ impl Plane for Site {
     }
 }
 
-/// The places of all prompts that may be at work.
+/// The places of all active prompts.
 pub(crate) fn places() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(MAX_PROMPTS))
 }
@@ -151,7 +150,7 @@ impl Site {
         self.phase.send_replace(phase);
     }
 
-    /// Returns the report that there is to tell now.
+    /// Returns the current report.
     pub(super) fn report(&self) -> AgentReport {
         let (phase, runs) = (*self.phase.borrow(), *self.prompter.runs().borrow());
         let status = match phase {
@@ -274,7 +273,7 @@ impl RequestForm for Page {
         "?limit=1 to 1000&before=MARK OF A PAGE, each of which may be left out";
 }
 
-/// The query that chooses how the events of a run are told.
+/// The query for the format of a run's events.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EventsQuery {
@@ -291,7 +290,7 @@ enum Detail {
 }
 
 impl Detail {
-    /// The events of a run, told so; it has its place until they end.
+    /// The events of a run in this format; it keeps its place until they end.
     fn respond(self, events: EventStream, place: OwnedSemaphorePermit) -> Response {
         let events: EventStream = Box::pin(events.inspect(move |_| {
             let _ = &place;
@@ -353,7 +352,7 @@ async fn messages(
     Ok(Json(whom.prompter.messages(asked(query)?).await?))
 }
 
-/// A page of a session whose name stands in the path.
+/// A page of a session whose name is in the path.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Page {
@@ -404,7 +403,7 @@ struct Events {
     /// The newest event that is known.
     #[serde(default)]
     after: Option<u64>,
-    /// True if they go on over the ends of runs.
+    /// True if they continue after the ends of runs.
     #[serde(default)]
     follow: bool,
 }
@@ -413,7 +412,7 @@ impl RequestForm for Events {
     const FORM: &'static str = "?session=NAME&after=NUMBER&follow=true, each of which may be left out; `follow` needs `after`";
 }
 
-/// What is looked for in a session; each route has its own part of it.
+/// The query of a look into a session; each route has its own part of it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LookedFor {
@@ -438,7 +437,7 @@ impl RequestForm for LookedFor {
 
 type LookQuery = Result<Query<LookedFor>, QueryRejection>;
 
-/// Looks into a session; none if the query does not say what is looked for.
+/// Looks into a session; `None` if the query is incomplete.
 async fn looked(
     whom: Whom,
     query: LookQuery,
@@ -650,7 +649,7 @@ pub(super) async fn read<T: DeserializeOwned + RequestForm>(
     })
 }
 
-/// A page of somebody else can have a browser send any text, but JSON only with leave.
+/// A foreign web page can make a browser send any text, but JSON only with permission.
 pub(super) fn check_media(headers: &HeaderMap) -> Result<(), Problem> {
     let media = headers
         .get(header::CONTENT_TYPE)

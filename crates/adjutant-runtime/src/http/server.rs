@@ -1,4 +1,4 @@
-//! The server of one agent: it listens on loopback, and ends when it is asked to.
+//! The server of one agent: it listens on loopback, and ends on request.
 
 use std::{
     collections::VecDeque,
@@ -31,10 +31,11 @@ use super::{
 };
 use crate::{Error, ErrorKind, prompt::LocalPrompter};
 
-/// The largest number of connections at a time. Beyond that, a new one takes the place of the oldest that has not shown
-/// the token within [`PATIENCE`]; until there is one, or another connection ends, it waits.
+/// The largest number of connections at a time. Beyond that, a new one replaces the oldest that has not sent the
+/// token within [`PATIENCE`]; until there is one, or another connection ends, it waits.
 const MAX_CONNECTIONS: usize = 256;
-/// The time for which a connection keeps its place without the token: a caller that asks at once is never cut off.
+/// The time for which a connection keeps its place without the token: a caller that sends its request immediately is
+/// never cut off.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The time that the head of a request may take, and for which a connection may lie idle.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -49,11 +50,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct ServerOptions {
     /// The name of the agent.
     pub agent: Arc<str>,
-    /// The purpose of the agent, as callers are told that speak A2A; its name without one.
+    /// The purpose of the agent, for A2A clients; its name by default.
     pub description: Option<Arc<str>>,
     /// The hosts that updates of tasks are pushed to over A2A; nothing is pushed without it.
     pub pushes: Option<PushTargets>,
-    /// The port that is asked for first; if it is taken or 0, any other one.
+    /// The preferred port; any other one if it is in use or 0.
     pub port: u16,
     /// The token that a caller must show; without one, a new one is made.
     pub token: Option<Arc<str>>,
@@ -88,13 +89,13 @@ impl ServerOptions {
         }
     }
 
-    /// Sets the port that is asked for first.
+    /// Sets the preferred port.
     #[must_use]
     pub fn port(self, port: u16) -> Self {
         Self { port, ..self }
     }
 
-    /// Sets what a caller must show.
+    /// Sets the required token.
     #[must_use]
     pub fn token(self, token: impl Into<Arc<str>>) -> Self {
         Self {
@@ -142,8 +143,8 @@ impl Server {
         &self.door.token
     }
 
-    /// Serves until this ends or somebody asks it to stop; then takes no more prompts, wishes the runs to stop, and
-    /// returns when they have, after the grace period at the latest.
+    /// Serves until this ends or a stop request arrives; then accepts no more prompts, stops the runs, and returns
+    /// when they have ended, at the latest after the grace period.
     pub async fn serve(self, ended: impl Future<Output = ()> + Send) {
         let Self { door, site, grace } = self;
         let router = routes::router(&site, door.keys(), a2a::routes());
@@ -189,7 +190,7 @@ impl Door {
         }
     }
 
-    /// Serves these routes until this ends; what is answered then may be read for a moment.
+    /// Serves these routes until this ends; answers at that time can be read for a moment.
     pub(crate) async fn serve(self, router: Router, stopped: impl Future<Output = ()> + Send) {
         let Self { listener, .. } = self;
         let (closing, mut connections) = (CancellationToken::new(), Connections::default());
@@ -230,16 +231,16 @@ async fn accept(
 
 /// The connections that are served.
 ///
-/// Anybody on the machine can connect: who shows no token must not keep out those who hold it.
+/// Any user of the machine can connect: callers without a token must not block those with one.
 #[derive(Default)]
 struct Connections {
     connections: JoinSet<()>,
-    /// Those that may be there still, the oldest first.
+    /// The possibly open ones, the oldest first.
     all: VecDeque<(AbortHandle, ShownToken, Instant)>,
 }
 
 impl Connections {
-    /// Returns the time at which there is a place, or one that can be had; `None` if all connections have shown the
+    /// Returns the time at which there is a place, or one can be taken; `None` if all connections have sent the
     /// token.
     fn place(&self) -> Option<Instant> {
         if self.connections.len() < MAX_CONNECTIONS {
@@ -248,7 +249,7 @@ impl Connections {
         self.stranger().map(|(_, since)| since + PATIENCE)
     }
 
-    /// The oldest connection that has not shown the token.
+    /// The oldest connection without the token.
     fn stranger(&self) -> Option<(&AbortHandle, Instant)> {
         let mut strangers = self
             .all
@@ -274,7 +275,7 @@ impl Connections {
     }
 }
 
-/// Answers the requests of one connection. What it answers with is dropped when the other side goes away.
+/// Answers the requests of one connection. An answer is dropped when the client disconnects.
 async fn converse(stream: TcpStream, router: Router, closing: CancellationToken) {
     // A delta is sent at once, or it is not; both are right.
     let _ = stream.set_nodelay(true);
@@ -285,7 +286,7 @@ async fn converse(stream: TcpStream, router: Router, closing: CancellationToken)
         .header_read_timeout(HEAD_TIMEOUT);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
-        // The end of a connection concerns nobody: a caller that is still there has been answered.
+        // An error of a connection has no receiver: a client that is still there has its answer.
         _ = connection.as_mut() => return,
         () = closing.cancelled() => {}
     }

@@ -16,15 +16,15 @@ use serde_json::{Value, json};
 use super::error::Wire;
 use crate::{Error, ErrorKind};
 
-/// The record of the events told so far.
+/// The state of the events emitted so far.
 #[derive(Default)]
 pub(super) struct Simple {
-    /// The frame that is told last.
+    /// The last frame.
     last: Option<(&'static str, Value)>,
 }
 
 impl Simple {
-    /// Returns the frame that an event is told as, if it is told.
+    /// Returns the frame of an event, if it has one.
     pub(super) fn tell(&mut self, event: &Event) -> Option<(&'static str, Value)> {
         if event.who.depth > 0 {
             return None;
@@ -64,7 +64,7 @@ impl Simple {
         }
     }
 
-    /// Returns the frame that is told last.
+    /// Returns the last frame.
     pub(super) fn end(self) -> (&'static str, Value) {
         self.last
             .unwrap_or_else(|| of_error(ErrorKind::Agent, "the run ended without a result"))

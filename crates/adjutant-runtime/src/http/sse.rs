@@ -18,7 +18,7 @@ use crate::{Error, prompt::EventStream};
 
 /// The frame behind the last event: without it, the stream was cut off.
 pub(crate) const END: &str = "end";
-/// The frame that tells why there are no more events.
+/// The frame with the reason why there are no more events.
 pub(super) const ERROR: &str = "error";
 /// The interval at which a comment is sent when nothing else is.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -77,7 +77,7 @@ fn broken(error: &Error) -> Event {
     frame(ERROR, &Wire::of(error))
 }
 
-/// The name of an event, as it stands in its JSON.
+/// The name of an event in its JSON.
 #[derive(Deserialize)]
 struct Named<'a> {
     #[serde(borrow)]

@@ -1,4 +1,5 @@
-//! The surface in the protocols of other people's pages: a request begins a run or answers it, and the run goes on whoever follows.
+//! The API in the protocols of web clients: a request starts a run or answers it, and the run continues independently
+//! of its clients.
 
 use std::{
     collections::BTreeMap,
@@ -38,7 +39,7 @@ use crate::{
 /// The interval at which a comment is sent when nothing else is.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// How often, and at which interval, a session is asked for that is not free yet.
+/// The number and the interval of retries for a session that is not free yet.
 const TRIES: u32 = 25;
 const INTERVAL: Duration = Duration::from_millis(20);
 
@@ -48,17 +49,17 @@ const MAX_ID_BYTES: usize = 128;
 /// One for each session, or some.
 static BEGINS: [Mutex<()>; 64] = [const { Mutex::const_new(()) }; 64];
 
-/// The messages of a page that were heard, and the record that the run of each began with.
+/// The processed messages of a client, with the record at the start of each run.
 type HeardMessages = BTreeMap<Arc<str>, u64>;
 
-/// How a session stands, as [`Look::Run`] and [`Look::Heard`] tell it.
+/// The state of a session, from [`Look::Run`] and [`Look::Heard`].
 #[derive(Deserialize)]
 struct Stand {
     state: SessionState,
     head: u64,
     #[serde(default)]
     began: u64,
-    /// True if somebody drives it, or will.
+    /// True if it has a driver, or will have one.
     #[serde(default)]
     due: bool,
     #[serde(default)]
@@ -104,7 +105,7 @@ pub(super) async fn ai_sdk(
     Ok(respond(ai_sdk::HEADERS, ai_sdk::tell(events, &input)))
 }
 
-/// The run that is at work or waits, from its beginning on; 204 if there is none, as `resumeStream` of a chat wants it.
+/// The active or waiting run, from its start; 204 if there is none, as `resumeStream` of a chat requires.
 pub(super) async fn ai_sdk_again(
     whom: Whom,
     Path(OfSession { name }): Path<OfSession>,
@@ -131,7 +132,7 @@ pub(super) async fn ai_sdk_again(
 }
 
 impl Stand {
-    /// True if what was said waits for somebody who begins a run on it.
+    /// True if a posted message waits for a run.
     fn is_queued(&self) -> bool {
         self.due
             && matches!(
@@ -148,7 +149,7 @@ async fn stand(prompter: &Arc<dyn Prompter>, session: &str, look: Look) -> Resul
     })
 }
 
-/// What a page calls the newest messages of the user.
+/// The client's ids of the user's newest messages.
 fn ids(messages: &[Value]) -> Result<Vec<Arc<str>>, Error> {
     let said = messages.iter().rev().filter(|it| it["role"] == "user");
     let ids: Vec<&str> = said
@@ -162,8 +163,8 @@ fn ids(messages: &[Value]) -> Result<Vec<Arc<str>>, Error> {
     Ok(ids.into_iter().map(Arc::from).collect())
 }
 
-/// Begins a run, or answers the one that waits; its events until it ends or waits, whoever performs it. A message that was
-/// heard before begins nothing: what came of it is told.
+/// Starts a run, or answers the waiting one; returns its events until it ends or waits, on any driver. A message that
+/// was processed before starts nothing: its outcome is returned.
 async fn begin(
     prompter: Arc<dyn Prompter>,
     session: &str,
@@ -174,7 +175,7 @@ async fn begin(
         "a run of the session is at work, or will be; hint: follow it, or wait for its end";
     let at_work = || Error::new(ErrorKind::Conflict, at_work);
     let ids = ids(messages)?;
-    // What a message begins is begun before the same message is looked for again.
+    // The run of a message is started before the same message is looked up again.
     let mut hasher = DefaultHasher::new();
     session.hash(&mut hasher);
     let _begins = match BEGINS.get(hasher.finish() as usize % BEGINS.len()) {
@@ -188,7 +189,7 @@ async fn begin(
             (head, heard) = (stand.head, stand.heard);
             let works = stand.state == SessionState::Working;
             let asked = || prompter.pauses(PausesRequest::new().session(session));
-            // Whoever asks whether a run goes on that a crash has cut off has its log, and performs nothing.
+            // An approval for an interrupted run holds its log, and performs nothing.
             pauses = match if works {
                 asked().await
             } else {
@@ -201,7 +202,7 @@ async fn begin(
                     .map(|waiting| waiting.pause)
                     .collect(),
             };
-            // Somebody will go on with it, where nobody is asked whether.
+            // It will be continued, unless an approval is required.
             is_free = !pauses.is_empty() || !(works || stand.due);
         }
         // A session begins with its first prompt.
@@ -246,12 +247,12 @@ async fn begin(
     Ok(prompt::until_end(Box::pin(events.skip_while(is_old))))
 }
 
-/// What comes after a record, until a run ends or waits, whoever performs it and whenever.
+/// The events after a record, until a run ends or waits, on any driver.
 async fn next(prompter: Arc<dyn Prompter>, session: &str, head: u64) -> Result<EventStream, Error> {
     Ok(prompt::until_end(after(prompter, session, head).await?))
 }
 
-/// What comes after a record.
+/// The events after a record.
 async fn after(
     prompter: Arc<dyn Prompter>,
     session: &str,
@@ -265,7 +266,7 @@ async fn after(
     ))
 }
 
-/// Returns what a session waits for.
+/// Returns the pauses of a session.
 async fn waiting(prompter: &Arc<dyn Prompter>, session: &str) -> Result<Vec<Arc<Pause>>, Error> {
     let page = when_free(|| prompter.pauses(PausesRequest::new().session(session))).await?;
     Ok(page
@@ -275,7 +276,8 @@ async fn waiting(prompter: &Arc<dyn Prompter>, session: &str) -> Result<Vec<Arc<
         .collect())
 }
 
-/// Asks again for a moment: a run keeps its session until shortly after its end was told, and a page may be faster.
+/// Retries for a moment: a run keeps its session until shortly after its end was reported, and a client may be
+/// faster.
 async fn when_free<'a, T>(ask: impl Fn() -> BoxFuture<'a, Result<T, Error>>) -> Result<T, Error> {
     for _ in 0..TRIES {
         match ask().await {
@@ -286,7 +288,7 @@ async fn when_free<'a, T>(ask: impl Fn() -> BoxFuture<'a, Result<T, Error>>) -> 
     ask().await
 }
 
-/// The newest run of a session from its beginning on, or the one that begins on what waits there.
+/// The newest run of a session from its start, or the one that starts with the posts.
 async fn again(
     prompter: Arc<dyn Prompter>,
     session: &str,
@@ -302,8 +304,8 @@ async fn again(
     }
 }
 
-/// The run that began with a record, from there on, until it ends or waits. Where it waited before and was answered, it is told
-/// as one.
+/// The run that started with a record, from there on, until it ends or waits. Answered pauses are part of the same
+/// stream.
 async fn told(
     prompter: Arc<dyn Prompter>,
     session: &str,
@@ -334,7 +336,7 @@ async fn told(
                             .or(newest);
                         return Some((vec![next], Some((events, None, newest))));
                     }
-                    // Those of a store end here, and are not asked again.
+                    // The events of a store end here, and are not requested again.
                     None => {
                         let last = match waits {
                             Some(waits) => vec![Ok(waits)],
@@ -351,7 +353,7 @@ async fn told(
     Ok(prompt::until_end(Box::pin(events.flat_map(stream::iter))))
 }
 
-/// The end of the events of a run that has none in its log: it waits for a word whether it goes on, or nobody drives it.
+/// The end of a run's events without an end in its log: it waits for an approval to continue, or has no driver.
 async fn unended(
     prompter: &Arc<dyn Prompter>,
     session: &str,

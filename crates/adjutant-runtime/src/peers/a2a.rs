@@ -1,4 +1,4 @@
-//! An agent anywhere that speaks A2A, as a peer: its task is begun once and followed to its end, and its questions are asked here.
+//! An A2A agent as a peer: its task is started once and followed to its end, and its questions are asked here.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -17,20 +17,21 @@ use super::{
     reach::{Lost, QUICK, Remote},
 };
 
-/// The most characters of a question that are shown, and the most bytes of the schema of its answer.
+/// The largest number of characters of a question, and of bytes of the schema of its answer.
 const MAX_QUESTION: usize = 4_000;
 const MAX_SCHEMA: usize = 16 << 10;
-/// The most things that are asked at once, and the most times that a call is asked.
+/// The largest number of questions at once, and of rounds of a call.
 const MAX_PAUSES: usize = 100;
-/// The most bytes of a name that is kept or sent back, and of what an agent says: as much as a log keeps of a result.
+/// The largest number of bytes of a stored or returned name, and of the agent's output: as much as a log keeps of a
+/// result.
 const MAX_NAME: usize = 1_000;
 const MAX_TEXT: usize = (4 << 20) - 100;
 /// The most characters of why an answer cannot be read.
 const MAX_WHY: usize = 200;
-/// The time that an agent may take to begin: one that knows no `returnImmediately` answers when it is done.
+/// The time limit for the start of a task: an agent without `returnImmediately` answers when it is done.
 const BEGIN: Duration = Duration::from_secs(600);
 
-/// What came of the message that asks.
+/// The outcome of the initial message.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Begun {
@@ -45,7 +46,8 @@ enum Begun {
     Answer(String),
 }
 
-/// Asks, once however often the call is entered, and waits for the answer. A new call is named so, or refused.
+/// Sends the request once, however often the call is entered, and waits for the answer. A new call gets this name, or
+/// is refused.
 pub(super) async fn call(
     name: &str,
     (url, token): (&str, Option<&str>),
@@ -108,7 +110,7 @@ pub(super) async fn call(
     };
     match (ended, left.task.take()) {
         (Ok(ended), _) => ended,
-        // The run is gone, and whoever goes on with it follows the task again.
+        // The run is gone, and its next driver follows the task again.
         (Err(error), _) if error.kind == ToolErrorKind::Cancelled && !cx.cancel.is_cancelled() => {
             Err(error)
         }
@@ -131,8 +133,8 @@ pub(super) async fn call(
     }
 }
 
-/// A task that is cancelled with its call. What drops the call and does not mean to cancel it leaves the task as it is: the call
-/// is entered again, here or elsewhere.
+/// A task that is cancelled with its call. Dropping the call for another reason leaves the task running: the call is
+/// entered again, here or elsewhere.
 struct LeftTask {
     task: Option<(Remote, String)>,
     cancel: Cancel,
@@ -143,7 +145,7 @@ impl Drop for LeftTask {
         let task = self.task.take().filter(|_| self.cancel.is_cancelled());
         if let (Some((remote, id)), Ok(runtime)) = (task, tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
-                // It may be gone, and nobody waits for it.
+                // It may be gone, and nothing waits for it.
                 let _ended = remote.ask("CancelTask", json!({"id": id}), STOP).await;
             });
         }
@@ -200,10 +202,10 @@ async fn send(remote: &Remote, once: bool, message: Message) -> Result<Value, To
     }
 }
 
-/// What a task came to.
+/// The result of a task.
 type CallEnd = Result<CallResult, ToolError>;
 
-/// What a task asks, as it stands in the log: what is asked here, each with the name of the pause, `null` without one.
+/// A question of a task in the log: the pauses here, each with its name, `null` without one.
 #[derive(Serialize, Deserialize)]
 struct RemoteQuestion {
     /// Its name: it is asked once.
@@ -211,7 +213,7 @@ struct RemoteQuestion {
     asks: Vec<(Value, Ask)>,
 }
 
-/// What was waited for.
+/// The result of a wait.
 enum Waited {
     Ended(CallEnd),
     Asks(RemoteQuestion),
@@ -227,14 +229,15 @@ struct RemoteTask {
 }
 
 impl RemoteTask {
-    /// Waits until it is over, and asks here what it asks.
+    /// Waits until it is over, and asks its questions here.
     ///
     /// # Errors
     /// If it cannot be followed to its end.
     async fn follow(&self, cx: &CallContext) -> Result<CallEnd, ToolError> {
         let mut heard = Vec::new();
         for at in 0..MAX_PAUSES {
-            // It is in the log before anybody is asked: a call that is entered again asks the same, whatever the task is by then.
+            // It is in the log before it is asked: a call that is entered again asks the same, whatever the state of
+            // the task.
             let step = format!("question {at}");
             let question = match cx.backend.begin(&step).await? {
                 Noted::Done(question) => noted(question)?,
@@ -257,7 +260,7 @@ impl RemoteTask {
         )))
     }
 
-    /// Waits until it is over, or asks what was not heard so far.
+    /// Waits until it is over, or has new questions.
     async fn wait(&self, heard: &[String]) -> Result<Waited, ToolError> {
         let (name, mut pause, mut heard_at) = (&self.remote.name, LOOK, Instant::now());
         loop {
@@ -308,7 +311,7 @@ impl RemoteTask {
         Ok(task)
     }
 
-    /// Asks here what the task asks, and passes the answer on; its end, if that came first.
+    /// Asks a question of the task here, and sends the answer; returns its end, if that came first.
     async fn answer(
         &self,
         cx: &CallContext,
@@ -510,7 +513,7 @@ fn read<T: serde::de::DeserializeOwned>(told: Value) -> Result<T, String> {
     })
 }
 
-/// A step as it stands in the log.
+/// A step from the log.
 fn noted<T: serde::de::DeserializeOwned>(step: Value) -> Result<T, ToolError> {
     serde_json::from_value(step)
         .map_err(|error| ToolError::failed("the step cannot be read").with_source(error))

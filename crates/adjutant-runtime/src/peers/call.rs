@@ -1,4 +1,4 @@
-//! The tool `peer`: asks another agent once, however often its call is entered, and waits until that has answered.
+//! The tool `peer`: calls another agent once, however often its call is entered, and waits for its answer.
 
 use std::{fmt::Write, sync::Arc, time::Duration};
 
@@ -31,9 +31,9 @@ pub(super) const STOP: Duration = Duration::from_millis(1_500);
 /// The beginning of the names of the sessions that calls have.
 const SESSION: &str = "peer-";
 
-/// Asks other agents.
+/// Calls other agents.
 pub(super) struct PeerTool {
-    /// The name of the agent that asks.
+    /// The name of the calling agent.
     own: Arc<str>,
     peers: Vec<Arc<Peer>>,
     world: Arc<dyn World>,
@@ -49,7 +49,7 @@ pub(super) struct Args {
     session: Option<String>,
 }
 
-/// The answer of a peer, as it stands in the log of the one that asked.
+/// The answer of a peer, in the log of the caller.
 #[derive(Serialize, Deserialize)]
 struct Told {
     text: String,
@@ -166,7 +166,7 @@ impl Tool for PeerTool {
                 .await?
             }
         };
-        // Unknown is as good as new: whoever asks in the same session is given what came of it.
+        // Unknown is as good as new: the same session returns the same result.
         if let Noted::Done(told) = cx.backend.begin("answer").await? {
             let told = serde_json::from_value::<Told>(told);
             return told
@@ -187,7 +187,7 @@ impl Tool for PeerTool {
             .call(call);
         let reply = answer(peer, request, is_new, &cx.cancel).await?;
         let told = Told::of(&peer.name, &reply);
-        // One that waits is asked for again, and counted when it has ended.
+        // A waiting call is requested again, and counted when it has ended.
         if let Some(used) = reply
             .used
             .filter(|_| !matches!(reply.result.outcome, Outcome::Paused { .. }))
@@ -226,7 +226,8 @@ fn admit(peer: &Peer, path: &[Arc<str>], left: &Caps) -> Result<(), ToolError> {
     }
 }
 
-/// Returns the caps of an agent one level below; how many agents work at a time is counted in each process by itself.
+/// Returns the caps of an agent one level below; the number of concurrent agents is counted in each process
+/// separately.
 fn below(left: Caps) -> Caps {
     let depth = left.depth.map(|depth| depth.saturating_sub(1));
     Caps {
@@ -237,7 +238,7 @@ fn below(left: Caps) -> Caps {
     }
 }
 
-/// Asks until there is an answer; a call that is cancelled stops the run of the peer.
+/// Sends the request until there is an answer; cancelling the call stops the peer's run.
 async fn answer(
     peer: &Arc<Peer>,
     request: PromptRequest,
@@ -267,8 +268,8 @@ async fn answer(
     reply
 }
 
-/// A call that is given up stops the run of the peer. What drops a call and does not mean to cancel it leaves the run as it is: the
-/// call is entered again, here or elsewhere.
+/// A cancelled call stops the peer's run. Dropping a call for another reason leaves the run active: the call is
+/// entered again, here or elsewhere.
 struct LeftCall {
     peer: Arc<Peer>,
     request: Option<PromptRequest>,
@@ -276,7 +277,7 @@ struct LeftCall {
 }
 
 impl LeftCall {
-    /// Stops the run, and waits for its end: once, and until that was heard.
+    /// Stops the run, and waits for its end: once, until that was received.
     fn stop(&mut self) -> Option<impl Future<Output = PromptReply> + Send + 'static> {
         let (peer, request) = (Arc::clone(&self.peer), again(self.request.take()?));
         Some(async move {
@@ -316,7 +317,7 @@ impl Drop for LeftCall {
     }
 }
 
-/// The same request, of which it is not known whether it was heard.
+/// The same request, which may have been received before.
 fn again(mut request: PromptRequest) -> PromptRequest {
     request.call = request.call.map(|call| PeerCall {
         again: true,
@@ -325,7 +326,8 @@ fn again(mut request: PromptRequest) -> PromptRequest {
     request
 }
 
-/// Asks, and again if the peer was lost meanwhile: it may be begun again, and has noted what it came to.
+/// Sends the request, and again if the peer was lost in the meantime: it may be restarted, and has recorded its
+/// result.
 async fn insist(
     peer: &Peer,
     mut request: PromptRequest,
@@ -382,7 +384,7 @@ fn unknown(peer: &Peer, request: &PromptRequest, why: &str) -> ToolError {
     ToolError::new(ToolErrorKind::OutcomeUnknown, message)
 }
 
-/// An answer that is none.
+/// An invalid answer.
 fn told(peer: &Peer, request: &PromptRequest, error: Error) -> ToolError {
     let (name, why) = (&peer.name, error.message());
     let (kind, message) = match error.kind() {
@@ -462,7 +464,7 @@ impl Told {
     }
 }
 
-/// Without HTTP, nobody far away is asked.
+/// Without HTTP, there are no remote peers.
 #[cfg(not(feature = "http"))]
 mod far {
     use super::*;

@@ -1,4 +1,4 @@
-//! The door of a peer: looked for anew at each attempt, because an agent that begins again may listen elsewhere.
+//! The address of a peer: looked up at each attempt, because a restarted agent may listen elsewhere.
 
 use std::{
     collections::BTreeMap,
@@ -11,10 +11,10 @@ use serde::Deserialize;
 
 use crate::{Error, ErrorKind, Home, Prompter, Workspace, files::read_json, prompt::LocalPrompter};
 
-/// The agents at work in this process, by their folders: each holds the lock of its own, so there is one.
+/// The running agents of this process, by their folders: each holds its own lock, so there is one.
 static PRESENT: LazyLock<Mutex<BTreeMap<PathBuf, LocalPrompter>>> = LazyLock::new(Mutex::default);
 
-/// An agent at work in this process, until this is dropped.
+/// A running agent of this process, until this is dropped.
 pub(crate) struct Present(PathBuf);
 
 /// An agent that may be called.
@@ -56,7 +56,7 @@ impl Present {
 
 impl Drop for Present {
     fn drop(&mut self) {
-        // Whoever it holds is dropped without the lock.
+        // Its value is dropped without the lock.
         let _gone = present().remove(&self.0);
     }
 }
@@ -66,10 +66,10 @@ fn present() -> MutexGuard<'static, BTreeMap<PathBuf, LocalPrompter>> {
 }
 
 impl Peer {
-    /// Finds it; `first` looks whether it answers, so that a failure means that nothing was asked.
+    /// Finds it; `first` also checks that it answers, so that a failure means that nothing was sent.
     ///
     /// # Errors
-    /// `Missing` if there is none, `Connection` if it does not run.
+    /// `Missing` if it does not exist, `Connection` if it does not run.
     pub(super) async fn find(&self, first: bool) -> Result<Arc<dyn Prompter>, Error> {
         let (address, token) = match &self.door {
             Door::At { address, token } => (*address, Arc::clone(token)),

@@ -1,4 +1,4 @@
-//! The endpoint of an agent that speaks A2A: found by its card, asked by JSON-RPC, read no further than a limit.
+//! The endpoint of an A2A agent: found by its card, called by JSON-RPC, with limits.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 /// The place of cards.
 const CARD: &str = "/.well-known/agent-card.json";
 const VERSION: &str = "1.0";
-/// The id of a request: each has an exchange of its own.
+/// The id of a request: each has a separate exchange.
 const ID: u64 = 1;
 /// The time for a card, and for a look at a task.
 pub(super) const QUICK: Duration = Duration::from_secs(30);
 /// The most bytes of an answer that are read.
 const MAX_ANSWER: usize = 16 << 20;
-/// The most characters of what it says about a refusal that are told.
+/// The largest number of characters of a refusal's reason.
 const MAX_REASON: usize = 1_000;
 
-/// An agent that is asked.
+/// A remote agent.
 #[derive(Clone)]
 pub(super) struct Remote {
     pub(super) name: Arc<str>,
@@ -37,7 +37,7 @@ pub(super) enum Lost {
     Refused(ToolError),
     /// It was not sent, or not taken.
     Unsent(ToolError),
-    /// It may have been heard: why nothing can be read of that.
+    /// It may have been received: the reason why the answer is unreadable.
     Unheard(String),
 }
 
@@ -45,7 +45,7 @@ impl Remote {
     /// Finds the agent by its card: at the address itself if that names a file, else at the well-known place of its host.
     ///
     /// # Errors
-    /// `Failed` if there is no card, or it names no endpoint that is spoken with: nothing was asked.
+    /// `Failed` if there is no card, or it has no supported endpoint: nothing was sent.
     pub(super) async fn find(
         name: &str,
         url: &str,
@@ -103,7 +103,8 @@ impl Remote {
             .join(found)
             .map_err(|error| wrong(error.to_string()))?;
         if endpoint.origin() != given.origin() {
-            // Whoever writes a card does not say where else a token goes, nor which address of a network is asked.
+            // The author of a card must not decide where else a token is sent, nor which address of a network is
+            // called.
             return Err(wrong(format!(
                 "its card names another host, {:?}",
                 endpoint.host_str().unwrap_or_default()
@@ -130,7 +131,7 @@ impl Remote {
         })
     }
 
-    /// Asks for something; an error of the agent is a refusal.
+    /// Sends a request; an error of the agent is a refusal.
     pub(super) async fn ask(
         &self,
         method: &str,
@@ -204,7 +205,7 @@ impl Remote {
 /// The JSON of an answer, in which no key appears twice.
 async fn whole(mut answer: Response) -> Result<Value, String> {
     let mut bytes = Vec::new();
-    // What is too long by its own word is not waited for.
+    // A body with a declared excessive size is not read.
     if answer
         .content_length()
         .is_some_and(|long| long > MAX_ANSWER as u64)

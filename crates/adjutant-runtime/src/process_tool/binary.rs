@@ -1,4 +1,4 @@
-//! The program of a tool: where it is, that it can be executed, and that it is still the one that was pinned.
+//! The program of a tool: its path, that it can be executed, and that it matches its recorded digest.
 
 use std::{
     fs::{self, File, Metadata},
@@ -45,7 +45,7 @@ impl Binary {
     /// Finds it: at its place, or by its bare name in `PATH`.
     ///
     /// # Errors
-    /// `Config` if it is missing, cannot be executed, or is not what was pinned.
+    /// `Config` if it is missing, cannot be executed, or does not match its recorded digest.
     pub(super) fn find(binary: &Path, sha256: Option<&str>) -> Result<Self, Error> {
         let path = if is_bare(binary) {
             in_path(binary)?
@@ -117,7 +117,7 @@ impl FileStamp {
     }
 }
 
-/// A regular file that somebody may execute.
+/// A regular, executable file.
 fn look(path: &Path) -> Result<Metadata, String> {
     let shown = path.display();
     let about = fs::metadata(path).map_err(|error| match error.kind() {

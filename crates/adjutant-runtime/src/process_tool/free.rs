@@ -1,4 +1,4 @@
-//! In the place of `held.rs` where there is no sandbox: a program runs only where the manifest says that it needs none.
+//! Replaces `held.rs` on systems without a sandbox: a program only runs if the manifest permits that.
 //!
 //! A call is a group of processes that is fed, read, and gone when the call is.
 
@@ -22,16 +22,16 @@ use crate::{
     processes::{Mark, kill_group_now, kill_marked},
 };
 
-/// The time that a group has to end when it is asked to; shorter than a cancelled call has.
+/// The time for a group to end after a request; shorter than a cancelled call's.
 const GRACE: Duration = Duration::from_millis(500);
 /// The time that the remaining processes have to finish their output, when the program itself has ended.
 const DRAIN: Duration = Duration::from_millis(200);
 /// The number of bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
-/// The number of times that a program is started again while somebody is about to write it, and the wait before each.
+/// The number of retries for a program that is being written, and the delay before each.
 const BUSY: (u32, Duration) = (50, Duration::from_millis(4));
 
-/// What holds programs: nothing.
+/// The container of programs: none.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProgramHolder(());
 
@@ -42,7 +42,7 @@ pub(super) struct Hold {
 }
 
 impl ProgramHolder {
-    /// What holds servers.
+    /// The sandbox of servers.
     #[cfg(feature = "mcp")]
     pub(crate) fn sandbox(&self) -> adjutant_toolkit::Sandbox {
         adjutant_toolkit::Sandbox::new()
@@ -89,7 +89,7 @@ struct Started {
     group: Group,
 }
 
-/// The processes of a call: whoever drops this kills them all.
+/// The processes of a call: dropping this kills them all.
 #[derive(Debug)]
 struct Group {
     id: u32,
@@ -127,7 +127,7 @@ impl Started {
         })
     }
 
-    /// Feeds it, reads it to its end, and kills what it leaves behind.
+    /// Writes its input, reads its output to the end, and kills its remaining processes.
     ///
     /// Cancel: everything is killed at once.
     async fn finish(
@@ -237,7 +237,7 @@ fn cannot_start(plan: &ProgramPlan, error: &io::Error) -> ToolError {
     })
 }
 
-/// Reads to the end. What cannot be read any more ends it.
+/// Reads to the end. An error ends it.
 async fn read_all(output: &mut TrimmedOutput, mut from: impl AsyncRead + Unpin) {
     let mut chunk = vec![0; CHUNK];
     while let Ok(read) = from.read(&mut chunk).await {

@@ -1,4 +1,4 @@
-//! How a program ended, and its output: kept in part, and told how much was dropped.
+//! The end of a program, and its output: partly kept, with the number of dropped bytes.
 
 use std::{collections::VecDeque, os::unix::process::ExitStatusExt, process::ExitStatus};
 
@@ -25,7 +25,7 @@ pub(super) enum ProgramEnd {
 /// Returns in words how a program ended.
 pub(super) fn told(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
-        // It is what a shell says in the place of a program that it cannot begin.
+        // This is the exit code of a shell that cannot start a program.
         (Some(126), _) => "the program ended with exit code 126: it may not be executed, or what it calls".to_owned(),
         (Some(127), _) => {
             "the program ended with exit code 127: it was not found, or the interpreter that it names, or what it calls"
@@ -38,7 +38,7 @@ pub(super) fn told(status: ExitStatus) -> String {
 }
 
 impl Done {
-    /// Returns how it failed, with what it wrote.
+    /// Returns its failure, with its output.
     pub(super) fn failure(&self, how: &str) -> String {
         let mut text = how.to_owned();
         for (name, kept) in [("output", &self.output), ("standard error", &self.errors)] {
@@ -99,7 +99,7 @@ impl TrimmedOutput {
         self.total == 0
     }
 
-    /// Returns the kept part as text; it tells what was dropped and what was no UTF-8.
+    /// Returns the kept part as text, with notes about dropped parts and invalid UTF-8.
     pub(super) fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         let dropped = self.total - self.head.len() as u64 - tail.len() as u64;

@@ -1,4 +1,4 @@
-//! The sandbox of a program, as wide as its manifest says.
+//! The sandbox of a program, with the permissions of its manifest.
 
 use std::{
     env,

@@ -9,7 +9,7 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(super) struct Words {
     words: Vec<Arc<str>>,
-    /// The arguments that the schema names: what else stands in braces is no place.
+    /// The arguments in the schema: other text in braces is literal.
     known: BTreeSet<String>,
 }
 
@@ -45,7 +45,7 @@ impl Words {
         }
     }
 
-    /// One word; what was put in is not looked at again.
+    /// One argument; inserted text is not expanded again.
     fn word(&self, word: &str, args: &Value) -> Option<String> {
         let (mut made, mut rest) = (String::new(), word);
         while let Some(open) = rest.find('{') {

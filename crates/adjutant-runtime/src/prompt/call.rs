@@ -1,4 +1,4 @@
-//! A call of another agent: performed once however often it is asked for, and whether or not somebody waits for it.
+//! A call of another agent: performed once however often it is requested, with or without a waiting caller.
 
 use std::{
     collections::BTreeMap,
@@ -17,19 +17,19 @@ use super::{
 };
 use crate::error::{Error, ErrorKind};
 
-/// The largest number of calls that are at work at a time.
+/// The largest number of active calls.
 const MAX_CALLS: usize = 192;
 
-/// The calls that are at work, by their sessions, and what they came to.
+/// The active calls, by their sessions, and their results.
 #[derive(Default)]
 pub(crate) struct Calls(Mutex<BTreeMap<Arc<str>, Ended>>);
 
 type Ended = watch::Receiver<Option<Result<PromptReply, Error>>>;
 
 impl LocalPrompter {
-    /// Performs a call, or waits for the one of this session that is at work or has ended.
+    /// Performs a call, or waits for the active or ended one of this session.
     ///
-    /// Cancel: the call goes on.
+    /// Cancel: the call continues.
     pub(super) async fn answer(
         &self,
         request: PromptRequest,
@@ -78,7 +78,7 @@ impl LocalPrompter {
         Ok(())
     }
 
-    /// The call at work in a session, which begins if there is none.
+    /// The active call in a session, which is started if there is none.
     fn live(
         &self,
         session: &Arc<str>,
@@ -106,7 +106,7 @@ impl LocalPrompter {
         tokio::spawn(async move {
             let done = CallPlace { prompter, session };
             let ended = done.prompter.perform(&done.session, &request, &call).await;
-            // Whoever asks from now on reads the log.
+            // Later requests read the log.
             drop(done);
             sender.send_replace(Some(ended));
         });
@@ -132,7 +132,7 @@ impl LocalPrompter {
                 return Ok(reply);
             }
             match self.sit(session) {
-                // Somebody else goes on with it: who answered what it waited for, or this program after a crash.
+                // It is continued elsewhere: by the client that answered its pause, or by this program after a crash.
                 Err(error) if error.kind() == ErrorKind::Conflict => {
                     // The sender is held by the prompter.
                     let _changed = runs.changed().await;
@@ -153,7 +153,7 @@ impl LocalPrompter {
             }
             None => lead.called(&request.prompt, call, time)?,
             Some(_) => match lead.resume(Vec::new(), None).await {
-                // Whoever went on with it had ended before its session was taken here.
+                // Its other driver had ended before its session was taken here.
                 Err(error) if error.kind() == ErrorKind::Conflict => {
                     return self.ended(&log, session).await?.ok_or(error);
                 }
@@ -165,7 +165,7 @@ impl LocalPrompter {
         self.ended(&log, session).await?.ok_or_else(lost)
     }
 
-    /// Returns what a call has come to by now.
+    /// Returns the result of a call so far.
     async fn ended(&self, log: &LogId, session: &Arc<str>) -> Result<Option<PromptReply>, Error> {
         Ok(self
             .read(log)
@@ -182,7 +182,7 @@ impl LocalPrompter {
         }
     }
 
-    /// Returns what a run came to, or what it waits for; nothing if it is to go on. The conversation stays here.
+    /// Returns the result of a run, or its pauses; `None` if it must continue. The conversation stays here.
     fn reply(&self, session: &Arc<str>, run: &Run) -> Option<PromptReply> {
         let name = &self.asked().name;
         let who = Identity::root("".into(), "", Arc::clone(name));
@@ -200,13 +200,13 @@ impl LocalPrompter {
     }
 }
 
-/// True if a conversation began with what another agent asked.
+/// True if a conversation began with a call of another agent.
 fn is_call(run: &Run) -> bool {
     let first = run.history().iter().next().map(|stored| &stored.entry);
     matches!(first, Some(Entry::User(message)) if matches!(message.origin, Origin::Peer { .. }))
 }
 
-/// A call at work, until this is dropped.
+/// An active call, until this is dropped.
 struct CallPlace {
     prompter: LocalPrompter,
     session: Arc<str>,

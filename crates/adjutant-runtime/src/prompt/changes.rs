@@ -1,4 +1,4 @@
-//! The changes of files that a session tells of, and where its runs begin: what an undo goes by.
+//! The file changes in a session, and where its runs begin, for undo.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use adjutant_llm::{CallId, ThreadId};
 use adjutant_toolkit::FileChange;
 use futures_util::StreamExt;
 
-/// The tool whose changes of files nobody keeps.
+/// The tool whose file changes are not recorded.
 const COMMAND: &str = "run_command";
 
-/// The changes of files that a session tells of, and where its runs begin.
+/// The file changes in a session, and where its runs begin.
 #[derive(Debug, Default)]
 pub struct FileHistory {
     changes: Vec<(Seq, FileChange)>,
@@ -22,7 +22,7 @@ pub struct FileHistory {
 }
 
 impl FileHistory {
-    /// Reads what a session tells of.
+    /// Reads the changes of a session.
     ///
     /// # Errors
     /// `Missing`, `Corrupt`, `Version`, `Io`.
@@ -55,7 +55,7 @@ impl FileHistory {
         Ok(history)
     }
 
-    /// Returns the record before the newest run that changed files and began before this one; none if there is none.
+    /// Returns the record before the newest run that changed files and began before this one; `None` without one.
     pub fn before(&self, earlier: Option<Seq>) -> Option<Seq> {
         let end = earlier.unwrap_or(Seq(u64::MAX));
         let (newest, _) = self.changes.iter().rfind(|(seq, _)| *seq <= end)?;
@@ -78,7 +78,7 @@ impl FileHistory {
         self.commands.iter().filter(|seq| **seq > at).count()
     }
 
-    /// Returns a line that says what an undo back to a record does not cover, if commands ran since.
+    /// Returns a note about the changes that an undo back to a record does not cover, if commands ran since.
     pub fn uncovered(&self, at: Seq) -> Option<String> {
         match self.commands_since(at) {
             0 => None,

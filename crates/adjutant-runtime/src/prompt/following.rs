@@ -1,4 +1,4 @@
-//! A session that is followed for ever: over its runs, and while none is at work.
+//! A session that is followed permanently: across its runs, and while none is active.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,20 +10,20 @@ use tokio::time::sleep;
 
 use super::{EventStream, Prompter};
 
-/// The time between two looks at a session in which no run is at work.
+/// The interval between two reads of a session without an active run.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// A session that is followed.
 struct Following {
     prompter: Arc<dyn Prompter>,
     session: Option<Arc<str>>,
-    /// The events up to the end of a run; none while no run is at work.
+    /// The events up to the end of a run; `None` without an active run.
     events: Option<EventStream>,
-    /// The newest record that was told of.
+    /// The newest reported record.
     after: u64,
 }
 
-/// Goes on with the events of a session, which are those after this record, when its run has ended or waits.
+/// Continues the events of a session after this record, when its run has ended or waits.
 ///
 /// It ends with an error alone. Cancel: nothing is lost.
 pub(crate) fn follow(
@@ -81,7 +81,8 @@ pub(crate) fn until_end(events: EventStream) -> EventStream {
     }))
 }
 
-/// The end that the events of a run have which waits for a word whether it goes on: its log holds none. `newest` is their last.
+/// The final events of a run that waits for an approval to continue: its log contains none. `newest` is the last
+/// event.
 #[cfg(feature = "http")]
 pub(crate) fn asks(newest: &Event, pauses: Vec<Arc<Pause>>) -> Vec<Event> {
     let asked: Vec<_> = pauses
@@ -104,7 +105,7 @@ pub(crate) fn asks(newest: &Event, pauses: Vec<Arc<Pause>>) -> Vec<Event> {
     .collect()
 }
 
-/// The end that the events of a run have which nobody goes on with: as its log would tell if it was closed. `newest` is their last.
+/// The final event of a run without a driver, as for a closed log. `newest` is the last event.
 #[cfg(feature = "http")]
 pub(crate) fn cut(newest: &Event) -> Event {
     let result = RunResult {

@@ -1,4 +1,4 @@
-//! Forks of sessions: as they were, or with another result in the place of one that a call had.
+//! Forks of sessions: unchanged, or with a replaced result of a call.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use super::{EditedResult, ForkRequest, session, told};
 use crate::{Error, ErrorKind};
 
-/// Makes a session that begins as another one was. Its run is not gone on with.
+/// Creates a session that begins like another one. Its run is not continued.
 pub(super) async fn fork(
     sessions: &Sessions,
     from: &str,
@@ -56,14 +56,14 @@ pub(super) async fn fork(
     match appended.await {
         Ok(made) => Ok(made),
         Err(error) => {
-            // Without the result it is not what was wanted. What cannot be deleted is a plain fork.
+            // Without the result it is not the requested fork. If it cannot be deleted, it is a plain fork.
             let _ = sessions.delete(&to).await;
             Err(told::of_journal(error))
         }
     }
 }
 
-/// The record of a call's result, the newest up to a place, with another text: that of a call that ended in this way.
+/// The record of a call's result, the newest up to a position, with another text: for a call that ended this way.
 async fn edit(
     sessions: &Sessions,
     from: &LogId,

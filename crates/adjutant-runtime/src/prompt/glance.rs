@@ -1,4 +1,4 @@
-//! A glance at sessions: how each stands and what it used. Of a log that has grown, only what is new is read.
+//! A summary of sessions: the state and usage of each. Of a log that has grown, only the new part is read.
 
 use std::{
     collections::BTreeMap,
@@ -13,42 +13,43 @@ use serde::{Deserialize, Serialize};
 use super::{SessionInfo, SessionTable, told};
 use crate::Error;
 
-/// The largest number of records that are read for a page of sessions: what a longer log used is known some pages later.
+/// The largest number of records that are read for a page of sessions: the usage of a longer log is known some pages
+/// later.
 pub(super) const MAX_READ: u64 = 20_000;
 /// The largest number of sessions of which something is kept.
 const MAX_KEPT: usize = 10_000;
 
-/// How a session stands.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SessionState {
-    /// Nothing was said in it yet.
+    /// It has no messages yet.
     #[default]
     New,
-    /// A run is at work.
+    /// A run is active.
     Working,
     /// A run waits for an answer.
     Waiting,
-    /// A run has not ended, and nobody drives it.
+    /// A run has not ended, and has no driver.
     Open,
     /// Its newest run has ended.
     Done,
-    /// Its newest run failed, as far as its log was read.
+    /// Its newest run failed, in the part of its log that was read.
     Failed,
-    /// A run has not ended, and nobody drives it any more until somebody says so.
+    /// A run has not ended, and has no driver until that is requested.
     Aside,
 }
 
-/// What is kept of sessions.
+/// The cache of summaries.
 #[derive(Debug, Default)]
 pub(crate) struct Glances {
     kept: Mutex<BTreeMap<LogId, Glance>>,
-    /// Who works in them, where that is this program.
+    /// The active sessions of this program, if they are in it.
     table: Option<Arc<SessionTable>>,
 }
 
-/// What the first records of a log tell.
+/// The data from the first records of a log.
 #[derive(Debug, Clone, Default)]
 struct Glance {
     created_ms: u64,
@@ -57,12 +58,12 @@ struct Glance {
     usage: Usage,
     cost: Option<NanoUsd>,
     has_failed: bool,
-    /// True if a run of the first agent has not ended: journals say nothing of that in a copy.
+    /// True if a run of the first agent has not ended: journals do not report that for a copy.
     is_open: bool,
 }
 
 impl Glances {
-    /// Of sessions in which those of this table work.
+    /// For the sessions of this table.
     pub(crate) fn of(table: &Arc<SessionTable>) -> Self {
         Self {
             table: Some(Arc::clone(table)),
@@ -101,7 +102,7 @@ impl Glances {
         }
         let is_known = glance.at >= info.head;
         let state = match &self.table {
-            // Whoever is asked whether it goes on has its log, and performs nothing.
+            // An approval for an interrupted run holds its log, and performs nothing.
             Some(table) if table.is_left(&info.log.0) => SessionState::Waiting,
             _ => state(sessions, &info, &glance).await?,
         };
@@ -122,7 +123,7 @@ impl Glance {
     fn take(&mut self, stamped: &Stamped) {
         self.at = stamped.seq;
         let is_first = *self.first.get_or_insert_with(|| stamped.thread.clone()) == stamped.thread;
-        // What agents under the first one used stands in their own records.
+        // The usage of subagents is in their own records.
         let (usage, cost) = match &stamped.record {
             Record::Replied {
                 reply,
@@ -181,7 +182,7 @@ async fn state(
     })
 }
 
-/// True if more may be written to a log by whoever performs its run.
+/// True if the driver of its run can still write to a log.
 pub(super) fn is_driven(info: &LogInfo) -> bool {
     match &info.work {
         Some(work) => *work == Work::Open,
@@ -190,7 +191,7 @@ pub(super) fn is_driven(info: &LogInfo) -> bool {
 }
 
 impl SessionInfo {
-    /// What is known of a session without its log.
+    /// The data of a session without its log.
     pub(super) fn of(info: LogInfo) -> Self {
         Self {
             name: info.log.0,

@@ -23,13 +23,13 @@ use crate::{Error, ErrorKind};
 const RECORDS: u64 = 8;
 /// The number of sessions that are looked at for a page of a choice of them.
 pub(super) const MAX_LOOKED: usize = 2_000;
-/// The number of messages that one record may hold so that each has a mark of its own.
+/// The number of messages in one record with separate marks.
 const WITHIN: u64 = 1 << 20;
 
 /// The newest messages of a session, or those before a mark.
 ///
-/// The end of the log is read, and more of it only if that has too few messages: a page costs what it holds, however long
-/// the log is.
+/// The end of the log is read, and more of it only if that has too few messages: the cost of a page does not depend
+/// on the length of the log.
 pub(super) async fn messages(
     journal: &dyn Journal,
     log: &LogId,
@@ -46,7 +46,7 @@ pub(super) async fn messages(
     let Some(first) = first else {
         return Ok(MessagePage::default());
     };
-    // A mark is the number of a record, and that of a message in it.
+    // A mark is the number of a record, and of a message in it.
     let until = request.before.unwrap_or(u64::MAX);
     let last = head.min(until / WITHIN);
     let mut span = RECORDS.saturating_mul(limit as u64);
@@ -73,8 +73,8 @@ pub(super) async fn messages(
     }
 }
 
-/// The messages of the records of a stretch, each with its mark, from the first turn on that begins in it; none if what
-/// stands before the stretch would have to be known.
+/// The messages of the records of a range, each with its mark, from the first turn that begins in it; `None` if
+/// earlier records are needed.
 async fn read(
     journal: &dyn Journal,
     log: &LogId,
@@ -95,7 +95,7 @@ async fn read(
         has_begun |= matches!(stamped.record, Record::Began { .. } | Record::Opened { .. });
         match &stamped.record {
             Record::Queued { item, .. } => drop(queued.insert(*item)),
-            // What it says stands where it was queued.
+            // Its text is at the position where it was queued.
             Record::Placed { items, .. }
                 if after > 0 && has_begun && !items.iter().all(|it| queued.contains(it)) =>
             {
@@ -115,7 +115,7 @@ async fn read(
     Ok(has_begun.then_some(all))
 }
 
-/// The sessions, the one that changed last first.
+/// The sessions, the last changed one first.
 pub(super) async fn sessions(
     sessions: &Sessions,
     glances: &Glances,
@@ -161,7 +161,7 @@ pub(super) async fn sessions(
     }
 }
 
-/// True if a text without capitals stands in what is known of a session.
+/// True if the metadata of a session contains a lower-case text.
 fn is_about(info: &LogInfo, wanted: &str) -> bool {
     let about = &info.about;
     let mut texts = [
@@ -200,7 +200,7 @@ pub(super) fn mark(text: &str) -> Result<PageMark, Error> {
     }
 }
 
-/// Makes messages of the records of whoever leads; those of agents below are left out.
+/// Creates messages from the records of the lead; those of subagents are omitted.
 struct HistoryReader {
     thread: ThreadId,
     events: Events,
@@ -244,7 +244,7 @@ fn of_event(event: &Event, messages: &mut Vec<SessionMessage>) {
 
 fn of_entry(entry: &Entry, at_ms: u64, messages: &mut Vec<SessionMessage>) {
     match entry {
-        // A reminder is for the model: nobody said it.
+        // A reminder is for the model and has no author.
         Entry::User(message) if !matches!(message.origin, Origin::Reminder { .. }) => {
             let texts: Vec<&str> = message
                 .content

@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::{PeerCall, told};
 use crate::error::{Error, ErrorKind};
 
-/// Stands between the names of agents that called one another, in the path of an agent.
+/// Separates the names of agents that called one another, in the path of an agent.
 pub(crate) const CALLED: &str = ">";
 
 /// The agent or agents that answer prompts.
@@ -32,7 +32,7 @@ pub enum Lead {
     HandoffChain(HandoffChain),
 }
 
-/// One run of whoever leads: its events, each once the log holds its record, and what came of it.
+/// One run of the lead: its events, each after its record is in the log, and its result.
 pub(super) struct LeadRun {
     run: Kind,
     /// The result of the newest run of an agent; a handoff chain may have several.
@@ -64,7 +64,7 @@ impl Lead {
         }))
     }
 
-    /// Begins a run on what another agent asks, within its limits.
+    /// Starts a run for a call of another agent, within its limits.
     pub(super) fn called(
         &self,
         prompt: &str,
@@ -103,7 +103,7 @@ impl Lead {
         }
     }
 
-    /// Returns the path that led to the open run, if an agent asked for it: its first words tell.
+    /// Returns the path that led to the open run, if another agent called it, from its first entries.
     fn from(&self) -> Option<ThreadId> {
         let said = match self {
             Lead::Agent(agent) => agent.log().transcript(),
@@ -129,7 +129,7 @@ impl Lead {
         }
     }
 
-    /// Goes on with the run that waits, with this model if one is given.
+    /// Continues the waiting run, with this model if one is given.
     pub(super) async fn resume(
         &self,
         answers: Vec<Answered>,
@@ -195,7 +195,7 @@ impl Lead {
         })
     }
 
-    /// True if there is a run to go on with: one that waits, or one that a crash has cut off.
+    /// True if there is a run to continue: one that waits, or one that a crash interrupted.
     pub(super) async fn waits(&self, answers: &[Answered]) -> Result<bool, Error> {
         match self {
             Lead::Agent(agent) => opened(agent).await,
@@ -234,7 +234,7 @@ impl LeadRun {
         }
     }
 
-    /// Wishes to stop it; the events tell.
+    /// Requests it to stop; the events report the end.
     pub(super) fn stop(&self, by: CancelBy) {
         match &self.run {
             Kind::Agent(running) => running.stopper().stop(by),
@@ -258,7 +258,7 @@ impl LeadRun {
         }
     }
 
-    /// Wishes to stop one call.
+    /// Requests one call to stop.
     pub(super) fn stop_call(&self, call: CallId) {
         match &self.run {
             Kind::Agent(running) => running.stopper().stop_call(call),
@@ -313,8 +313,8 @@ impl LeadRun {
         }
     }
 
-    /// Ends the run. Its last event tells how it failed; an error here means that it never began, or that its log is
-    /// lost.
+    /// Ends the run. Its last event contains the failure; an error here means that it never started, or that its log
+    /// is lost.
     fn end(&mut self) {
         self.failure = match std::mem::replace(&mut self.run, Kind::Ended) {
             Kind::Agent(running) => running

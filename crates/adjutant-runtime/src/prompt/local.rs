@@ -1,4 +1,4 @@
-//! The prompt surface in this process, over an agent that somebody made or an engine: it checks, takes the session, runs.
+//! The prompt API in this process, over a given agent or an engine: it validates, takes the session, and runs.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -31,43 +31,43 @@ use crate::{
 
 /// The session of prompts that name none, for an agent that is not from a manifest.
 const DEFAULT_SESSION: &str = "main";
-/// The number of times that a run goes on by itself after crashes of its program.
+/// The number of automatic continuations of a run after crashes of its program.
 const MAX_RESUMED: u32 = 3;
 
 /// A prompter for agents in this process. Cheap to clone; clones share the sessions.
 ///
-/// One run of a session is at work at a time, and a second prompt is refused at once; runs of different sessions do not
-/// wait for one another.
+/// A session has one active run at a time, and a second prompt is refused immediately; runs of different sessions do
+/// not wait for one another.
 #[derive(Clone)]
 pub struct LocalPrompter(Arc<Asked>);
 
-/// The receivers of requests: the lead of each session, and the model that is asked for objects.
+/// The receivers of requests: the lead of each session, and the model for objects.
 pub(crate) struct Asked {
-    /// The lead of a session, which is made if there is none. Its name has been checked.
+    /// The lead of a session, which is created if it does not exist. Its name has been checked.
     pub(crate) lead: Box<LeadOf>,
     /// Lets go of the lead of a session, wherever else it is kept.
     pub(crate) forget: Box<dyn Fn(&str) + Send + Sync>,
     pub(crate) model: Arc<dyn Model>,
-    /// Finds the model of a name, for a fork that goes on with another one.
+    /// Finds the model with a name, for a fork that continues with another one.
     pub(crate) models: Box<ModelOf>,
     /// The options for asking the model for objects.
     pub(crate) options: Options,
     pub(crate) sessions: Sessions,
-    /// Set if its store knows what is due.
+    /// Set if its store supports due work.
     pub(crate) due: Option<Arc<dyn DueWork>>,
-    /// What is known of how sessions stand.
+    /// The known states of sessions.
     pub(crate) glances: Glances,
     /// The session of prompts that name none.
     pub(crate) default_session: Arc<str>,
     /// The rules of the agents that have some.
     pub(crate) rules: BTreeMap<Arc<str>, Rules>,
-    /// Where rules are kept that a person adds, if the agent lasts.
+    /// The storage of rules that a person adds, if the agent is kept.
     pub(crate) kept_rules: Option<KeptRules>,
     /// The name by which other agents call it.
     pub(crate) name: Arc<str>,
-    /// True if what it keeps outlives the program.
+    /// True if its data outlives the program.
     pub(crate) lasts: bool,
-    /// The calls of other agents that are at work.
+    /// The active calls of other agents.
     pub(crate) calls: Calls,
     /// The table of who works in which session now.
     pub(crate) table: Arc<SessionTable>,
@@ -77,7 +77,8 @@ type LeadOf = dyn Fn(&str) -> Result<Lead, Error> + Send + Sync;
 type ModelOf = dyn Fn(&str) -> Result<Arc<dyn Model>, Error> + Send + Sync;
 
 impl LocalPrompter {
-    /// Returns a prompter for one agent: each session is a log of this journal, and objects are asked of this model.
+    /// Returns a prompter for one agent: each session is a log of this journal, and objects are requested from this
+    /// model.
     pub fn new(agent: Agent, model: Arc<dyn Model>, journal: Arc<dyn Journal>) -> Self {
         let agent = agent
             .model(Arc::clone(&model))
@@ -120,21 +121,21 @@ impl LocalPrompter {
         &self.0
     }
 
-    /// Returns the number of runs that are at work, now and at each change.
+    /// Returns the number of active runs, now and at each change.
     pub(crate) fn runs(&self) -> watch::Receiver<usize> {
         self.0.table.runs()
     }
 
-    /// Sets who hears of runs that begin and end.
+    /// Sets the observer of runs that start and end.
     pub(crate) fn observe(&self, observer: Observer) {
         self.0.table.observe(observer);
     }
 
-    /// Writes down beside an agent from now on which runs have not ended, and does with those that a crash has cut off as
-    /// its manifest says. Nothing is asked of it before.
+    /// From now on, records the open runs next to an agent, and continues the interrupted ones according to its
+    /// manifest. It must be called before any request.
     ///
     /// # Errors
-    /// `Storage` if what was written down cannot be read.
+    /// `Storage` if the record cannot be read.
     pub(crate) fn go_on(&self, workspace: &Workspace, on_restart: OnRestart) -> Result<(), Error> {
         let left = self.0.table.open().keep(workspace)?;
         for (session, resumed) in left {
@@ -152,7 +153,7 @@ impl LocalPrompter {
                 }
                 OnRestart::Cancel => true,
             };
-            // Its place is taken before anybody can prompt.
+            // Its place is taken before any prompt.
             let sat = self.sit(&session);
             if sat.is_ok() {
                 self.0.table.open().take_up(&session);
@@ -179,7 +180,7 @@ impl LocalPrompter {
         Ok(())
     }
 
-    /// Nobody is asked about a run that had ended, where that was not noted before the crash.
+    /// No approval is needed for a run that had ended, if that was not recorded before the crash.
     async fn look_again(&self, session: &Arc<str>) -> Result<(), Error> {
         let table = &self.0.table;
         let _looking = table.looking.lock().await;
@@ -194,7 +195,7 @@ impl LocalPrompter {
         Ok(())
     }
 
-    /// Goes on with a run that a crash has cut off, to its end; or ends it.
+    /// Continues an interrupted run to its end; or ends it.
     async fn again(
         &self,
         session: &Arc<str>,
@@ -226,15 +227,15 @@ impl LocalPrompter {
             .map(drop)
     }
 
-    /// True if a crash has cut off the run of a session, and nobody has said whether it goes on.
+    /// True if a crash interrupted the run of a session, and its continuation is undecided.
     pub(super) fn is_left(&self, session: &str) -> bool {
         self.0.table.is_left(session)
     }
 
-    /// Takes no more prompts, wishes every run to stop, and waits until they have; those that still run after this time
-    /// are left: their streams end with `Closed`. Calling it again waits again.
+    /// Accepts no more prompts, requests every run to stop, and waits until they have; runs that are still active
+    /// after this time are abandoned: their streams end with `Closed`. Calling it again waits again.
     ///
-    /// Cancel: prompts are refused from the first moment on; what still runs goes on to stop.
+    /// Cancel: prompts are refused immediately; active runs continue to stop.
     pub async fn close(&self, grace: Duration) {
         self.0.table.close(grace).await;
     }
@@ -301,7 +302,7 @@ impl LocalPrompter {
         }
     }
 
-    /// Returns what a session waits for.
+    /// Returns the pauses of a session.
     async fn waiting(&self, session: &Arc<str>) -> Result<Vec<WaitingPause>, Error> {
         let table = &self.0.table;
         let _looking = table.looking.lock().await;
@@ -318,7 +319,7 @@ impl LocalPrompter {
         }
         let lead = table.lead(session, |name| (self.0.lead)(name))?;
         let pauses = match lead.pauses().await {
-            // What cannot be written, as on a full disk, can be read.
+            // With a full disk, reading is still possible.
             Err(error) if error.kind() == ErrorKind::Storage => {
                 let run = self
                     .0
@@ -379,7 +380,7 @@ impl LocalPrompter {
         })
     }
 
-    /// A run that was answered goes on whoever follows it: who answers from elsewhere need not stay.
+    /// An answered run continues without its client.
     fn resumed(&self, request: ResumeRequest) -> BoxFuture<'_, Result<EventStream, Error>> {
         let prompter = self.clone();
         let begun =
@@ -399,7 +400,7 @@ impl LocalPrompter {
     ) -> BoxFuture<'_, Result<RunStream, Error>> {
         Box::pin(async move {
             let session = self.session_of(request.session.as_ref());
-            // One that is not there is not made by an answer.
+            // An answer does not create a missing session.
             self.0
                 .sessions
                 .journal()
@@ -493,7 +494,7 @@ impl Prompter for LocalPrompter {
         for (session, _) in &sessions {
             match self.waiting(session).await {
                 Ok(waiting) => page.pauses.extend(waiting),
-                // It goes on meanwhile.
+                // It continues in the meantime.
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
                 Err(error) => return Err(error),
             }
@@ -561,7 +562,7 @@ impl Prompter for LocalPrompter {
     }
 }
 
-/// What is asked about a run that a crash has cut off.
+/// The question about an interrupted run.
 pub(super) fn left(session: &str) -> Pause {
     let ask = Ask::approval("a crash has cut off the run; may it go on?");
     Pause::of_run(
@@ -571,7 +572,7 @@ pub(super) fn left(session: &str) -> Pause {
     )
 }
 
-/// Reads the answer to that: whether it goes on, or is cancelled.
+/// Reads the answer: whether it continues, or is cancelled.
 fn goes_on(session: &str, answers: &[Answered]) -> Result<bool, Error> {
     let pause = left(session);
     resuming::fit(&[Arc::new(pause.clone())], &[], answers)?;
@@ -595,7 +596,7 @@ fn goes_on(session: &str, answers: &[Answered]) -> Result<bool, Error> {
     }
 }
 
-/// Nothing happens in a session before somebody has said what becomes of its run.
+/// The session is blocked until the continuation of its run is decided.
 pub(super) fn left_behind(session: &str) -> Error {
     let message = format!(
         "a crash has cut off the run of the session {session:?}; hint: approve or deny first that it goes on"

@@ -1,4 +1,4 @@
-//! Looks into sessions: what their logs tell, no matter who works in them.
+//! Looks into sessions: the data in their logs, independent of their drivers.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Glances, MAX_HEARD, glance::is_driven, session, shown_request, told};
 use crate::{Error, ErrorKind};
 
-/// The largest number of sessions of workers that are told, and of those that are looked at for them.
+/// The largest number of sessions in the list of workers, and of those examined for it.
 const MAX_TOLD: usize = 100;
 const MAX_LOOKED: usize = 10_000;
 /// The number of records at the end of a log in which the beginning of a run is looked for first.
@@ -22,35 +22,35 @@ const TAIL: u64 = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Look {
-    /// The sessions that it was forked from, and those that were forked from it.
+    /// Its ancestors and its forks.
     Tree,
-    /// Where it parts from another session.
+    /// The difference to another session.
     Diff {
         /// The other session.
         with: Arc<str>,
     },
-    /// What would be done again if it went on, and what today's requests would be made with otherwise.
+    /// The calls that a resume would repeat, and the changed inputs of today's requests.
     Explain,
     /// The request of the turn that a record belongs to.
     Request {
         /// The record.
         seq: u64,
     },
-    /// What its requests are made of, in tokens.
+    /// The composition of its requests, in tokens.
     Context {
         /// Only requests behind this record.
         after: u64,
         /// The number of requests, 1 to 1,000; 50 without it.
         limit: Option<u32>,
     },
-    /// Where it stands, and where its newest run began.
+    /// Its state, and the start of its newest run.
     Run,
-    /// The same, and which messages of pages it has heard.
+    /// The same, and the processed messages of clients.
     Heard {
-        /// What their pages call them, at most [`MAX_HEARD`](super::MAX_HEARD).
+        /// The clients' ids, at most [`MAX_HEARD`](super::MAX_HEARD).
         messages: Vec<Arc<str>>,
     },
-    /// What is due among all sessions, and who works; no session is named.
+    /// The due sessions of the store, and the workers; without a session.
     Fleet,
 }
 
@@ -111,7 +111,7 @@ pub(super) async fn look(
             };
             let is_due = match &info.work {
                 Some(_) => info.due_ms == Some(0),
-                // What is posted to a session without a record waits for somebody who begins it.
+                // A post to a session without records waits for a run.
                 None if info.head == Seq(0) => !sessions
                     .journal()
                     .posted(&log, PostNo::default())
@@ -120,7 +120,7 @@ pub(super) async fn look(
                     .is_empty(),
                 None => is_driven(&info),
             };
-            // Whether a run has ended in a copy is known from its records alone.
+            // Only the records of a copy show if its run has ended.
             let stands = glances.at(sessions, info, &mut u64::MAX.clone()).await?;
             let mut told = json!({"state": stands.state, "head": stands.records});
             if is_due {
@@ -183,7 +183,7 @@ async fn began(sessions: &Sessions, info: &LogInfo) -> Result<Option<Seq>, Error
     }
 }
 
-/// The messages of these that the log names as heard, each with the record that its run began with.
+/// The messages of these that the log contains as processed, each with the record at the start of its run.
 async fn heard(
     sessions: &Sessions,
     info: &LogInfo,
@@ -195,7 +195,7 @@ async fn heard(
             format!("{MAX_HEARD} messages at most are looked for"),
         ));
     }
-    // Of the first agent: the run that is open, or the newest, and what was said before it began.
+    // For the first agent: the open run, or the newest, and the messages before its start.
     let (mut heard, mut first, mut began, mut is_open) = (BTreeMap::new(), None, Seq(0), false);
     let mut early = Vec::new();
     let mut records = sessions.journal().read(&info.log, Seq(0));
@@ -224,7 +224,7 @@ async fn heard(
     Ok(heard)
 }
 
-/// What a page calls a message.
+/// The client's id of a message.
 fn named(entry: &Entry) -> impl Iterator<Item = Arc<str>> {
     let ids = match entry {
         Entry::User(message) => message.ids.clone(),
@@ -233,7 +233,7 @@ fn named(entry: &Entry) -> impl Iterator<Item = Arc<str>> {
     ids.into_iter()
 }
 
-/// Adds to the tools of a request what they are, as far as they are the same today.
+/// Adds their declarations to the tools of a request, if they are unchanged today.
 pub(super) fn declare(told: &mut Value, request: &Request, now: &Config) {
     for tool in told
         .get_mut("tools")
@@ -269,7 +269,7 @@ async fn again(sessions: &Sessions, log: &LogId) -> Result<Vec<Value>, Error> {
     Ok(again.iter().map(one).collect())
 }
 
-/// The work of a journal in numbers, and the sessions that somebody works in, that wait, or that nobody drives.
+/// The work of a journal in numbers, and the sessions that are active, waiting, or without a driver.
 async fn fleet(due: &dyn DueWork) -> Result<Value, Error> {
     let told = due.backlog().await.map_err(told::of_journal)?;
     let (mut shown, mut query, mut looked) = (

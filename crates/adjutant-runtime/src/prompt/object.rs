@@ -1,4 +1,4 @@
-//! An object that fits a schema: what an agent comes to in a session, or one question to the model by itself.
+//! An object that matches a schema: the result of an agent in a session, or a single model request.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{Error, ErrorKind};
 /// The name of an object, unless a request sets another.
 const NAME: &str = "answer";
 
-/// Asks the model.
+/// Calls the model.
 pub(super) async fn object(
     model: &dyn Model,
     options: Options,

@@ -1,4 +1,4 @@
-//! The runs that have not ended: at work, or waiting for an answer. They are kept in a file, and so outlive the program.
+//! The open runs: active, or waiting for an answer. They are stored in a file, which outlives the program.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -23,10 +23,10 @@ pub(super) struct OpenRuns {
 /// A run that has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OpenRun {
-    /// Since when it stands so, in milliseconds since 1970-01-01 UTC.
+    /// The time of its last change, in milliseconds since 1970-01-01 UTC.
     pub(super) since_ms: u64,
     pub(super) state: OpenState,
-    /// How often it went on after a crash.
+    /// The number of continuations after crashes.
     #[serde(default)]
     pub(super) resumed: u32,
 }
@@ -38,13 +38,13 @@ pub(super) enum OpenState {
     Working,
     /// It waits for an answer.
     Waiting,
-    /// A crash has cut it off, and somebody is to say whether it goes on.
+    /// A crash interrupted it, and its continuation is undecided.
     Left,
 }
 
 impl OpenRuns {
-    /// Keeps them in a file from now on, and gives those that were cut off when the program
-    /// before this one ended, with how often that happened to each before.
+    /// From now on, stores them in a file, and returns those that were interrupted when the previous program ended,
+    /// with the number of earlier interruptions.
     pub(super) fn keep(&mut self, workspace: &Workspace) -> Result<Vec<(Arc<str>, u32)>, Error> {
         let kept = read(workspace)?;
         let mut left = Vec::new();
@@ -79,7 +79,7 @@ impl OpenRuns {
         waits.map(|(session, run)| (Arc::clone(session), run.since_ms))
     }
 
-    /// A run of the session is at work, for the first time or again.
+    /// A run of the session is active, for the first time or again.
     pub(super) fn work(&mut self, session: &Arc<str>, since_ms: u64) {
         let resumed = self.get(session).map_or(0, |run| {
             run.resumed + u32::from(run.state == OpenState::Left)
@@ -94,7 +94,7 @@ impl OpenRuns {
         );
     }
 
-    /// The run of the session, which a crash has cut off, is dealt with: nobody is asked about it.
+    /// The interrupted run of the session is handled: no approval is needed.
     pub(super) fn take_up(&mut self, session: &Arc<str>) {
         let run = self.get(session).filter(|run| run.state == OpenState::Left);
         if let Some(run) = run {
@@ -110,7 +110,7 @@ impl OpenRuns {
         }
     }
 
-    /// The run of the session was not dealt with: somebody is to say whether it goes on.
+    /// The run of the session was not handled: its continuation is undecided.
     pub(super) fn leave(&mut self, session: &Arc<str>) {
         if let Some(run) = self.get(session) {
             self.set(
@@ -135,7 +135,7 @@ impl OpenRuns {
         );
     }
 
-    /// The run of the session stands so, or has ended.
+    /// The state of the session's run, or its end.
     pub(super) fn set(&mut self, session: &Arc<str>, run: Option<OpenRun>) {
         let before = match run {
             Some(run) => self.runs.insert(Arc::clone(session), run),
@@ -147,7 +147,7 @@ impl OpenRuns {
         let Some(file) = self.workspace.as_ref().map(|it| it.file(FILE)) else {
             return;
         };
-        // A run goes on if that cannot be written: after a crash it is closed by the next prompt.
+        // A run continues if the write fails: after a crash it is closed by the next prompt.
         if let Err(error) = files::write_json(&file, &self.runs, Sync::Program) {
             tracing::warn!(%error, "the runs that are open were not written");
         }
@@ -155,7 +155,7 @@ impl OpenRuns {
 }
 
 impl OpenRun {
-    /// True if it goes on only when somebody says so.
+    /// True if it only continues after an approval.
     pub(super) fn waits(self) -> bool {
         self.state != OpenState::Working
     }

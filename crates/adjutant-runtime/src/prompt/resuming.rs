@@ -1,5 +1,5 @@
-//! Answers of somebody outside: the forms that they may have, and whether they are for what waits. A misspelt field may be
-//! the one that says what was shown.
+//! Answers of clients: their formats, and whether they match open pauses. A misspelled field could be the one with
+//! the digest.
 
 use adjutant_agent::{Answered, Digest, Pause, PauseId};
 use adjutant_tool::Answer;
@@ -51,7 +51,7 @@ struct GivenAnswer {
 #[serde(try_from = "Value")]
 struct GivenValue(Answer);
 
-/// Looks whether these are answers to what a run waits for; `posted` are those that nobody has heard yet.
+/// Checks that these are answers to a run's pauses; `posted` are the unprocessed ones.
 ///
 /// # Errors
 /// `Invalid` if one has not the form that its question wants, or if one pause is answered twice; `Conflict` if it is for
@@ -93,7 +93,7 @@ pub(super) fn fit(
     Ok(())
 }
 
-/// The posted answer that will be heard of a pause: the first one that is for it as it is.
+/// The posted answer that will be processed for a pause: the first one that matches its current state.
 pub(super) fn heard<'a>(posted: &'a [Answered], pause: &Pause) -> Option<&'a Answered> {
     posted.iter().find(|it| {
         it.pause == pause.id

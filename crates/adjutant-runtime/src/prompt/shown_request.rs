@@ -1,4 +1,4 @@
-//! The requests of a session as its log tells them, and what each is made of in tokens.
+//! The requests of a session from its log, and the composition of each in tokens.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,7 +21,7 @@ pub(super) struct ContextRow {
     turn: TurnNo,
     model: ModelId,
     tokens: RequestTokens,
-    /// The sum of what is estimated; tools are not in a log, and so not in it.
+    /// The sum of the estimates; tools are not in a log, and so not included.
     estimated: u64,
     /// The number of tokens that the provider counted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ struct RequestTokens {
 /// The requests of a session behind a record, at most so many; and where the next ones begin.
 ///
 /// # Errors
-/// Those of a journal, and `Storage` if the log does not fold.
+/// The errors of a journal, and `Storage` if the log cannot be folded.
 pub(super) async fn context(
     sessions: &Sessions,
     log: &LogId,
@@ -88,7 +88,8 @@ pub(super) async fn context(
 /// The request of the turn that a record belongs to, whole; of a record before the request of its turn, that one.
 ///
 /// # Errors
-/// Those of a journal; `Missing` if there is no such record, or no request for it; `Storage` if the log does not fold.
+/// The errors of a journal; `Missing` if there is no such record, or no request for it; `Storage` if the log cannot
+/// be folded.
 pub(super) async fn request(sessions: &Sessions, log: &LogId, seq: Seq) -> Result<Value, Error> {
     let journal = sessions.journal();
     let missing = |what: &str| {
@@ -259,7 +260,7 @@ impl RequestTokens {
         }
     }
 
-    /// The tokens of texts; those of pictures and the like are added where they belong.
+    /// The tokens of texts; those of images and other media are added separately.
     fn contents(&mut self, contents: &[Content]) -> u64 {
         let (texts, media): (Vec<_>, Vec<_>) =
             contents.iter().partition(|it| it.as_text().is_some());

@@ -1,4 +1,5 @@
-//! The prompt surface of a journal alone: nothing runs here. What is said is posted, and whoever drives a session hears it.
+//! The prompt API of a journal alone: nothing runs here. Messages are posted, and processed by the driver of a
+//! session.
 
 use std::{
     fmt, mem,
@@ -26,15 +27,15 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// The time between two looks at a log that somebody else writes.
+/// The interval between two reads of a log that another process writes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The largest number of folds of logs that are kept for whoever attaches again.
+/// The largest number of cached folds of logs.
 const MAX_FOLDS: usize = 4;
 
-/// A prompter over the sessions of a journal, whoever drives them, or nobody. Cheap to clone.
+/// A prompter over the sessions of a journal, with or without drivers. Cheap to clone.
 ///
-/// It owns no log. A prompt, a message, an answer and the wish to stop are posted; they are durable then, and heard by who
-/// drives the session, or will. Events are read from the log once a second: there are no deltas.
+/// It owns no log. Prompts, messages, answers and stop requests are posted; they are durable then, and processed by
+/// the current or next driver. Events are read from the log once a second: there are no deltas.
 #[derive(Clone)]
 pub struct StoredPrompter(Arc<Stored>);
 
@@ -47,7 +48,7 @@ struct Stored {
     glances: Glances,
     /// Answers are looked at and posted one after the other.
     answering: tokio::sync::Mutex<()>,
-    /// The folds of logs that were told, the newest last.
+    /// The folds of reported logs, the newest last.
     folds: Mutex<Vec<(LogId, u64, EventFold)>>,
 }
 
@@ -110,7 +111,7 @@ impl StoredPrompter {
             .map_err(told::of_journal)
     }
 
-    /// Posts a prompt, to a session that is made if there is none; returns its newest record before that.
+    /// Posts a prompt, to a session that is created if it does not exist; returns its newest record before that.
     async fn say(&self, name: &str, text: &str, messages: &[Arc<str>]) -> Result<Seq, Error> {
         let log = session::check(name)?;
         // Its names come with it: it is one post.
@@ -134,7 +135,7 @@ impl StoredPrompter {
             Ok(info) => info.head,
             Err(error) if error.kind == JournalErrorKind::Missing => {
                 match self.0.sessions.create(&log, SessionMeta::default()).await {
-                    // Somebody else may make it at the same time.
+                    // Another process may create it at the same time.
                     Err(error) if error.kind != JournalErrorKind::Exists => {
                         return Err(told::of_journal(error));
                     }
@@ -189,13 +190,13 @@ impl StoredPrompter {
             let before = self
                 .answered(&info.log, Some(posted.map_err(told::of_journal)?))
                 .await?;
-            // Another program may have been faster: of two, the first is heard.
+            // Another program may have been faster: the first of two answers counts.
             resuming::fit(&pauses, &before, std::slice::from_ref(given))?;
         }
         Ok(())
     }
 
-    /// The answers that nobody has heard yet, up to a post.
+    /// The unprocessed answers, up to a post.
     async fn answered(&self, log: &LogId, before: Option<PostNo>) -> Result<Vec<Answered>, Error> {
         let posted = self
             .journal()
@@ -220,7 +221,7 @@ impl StoredPrompter {
         Ok(answers.collect())
     }
 
-    /// What comes after a record, up to the next end or wait of a run, whoever performs it and whenever.
+    /// The events after a record, up to the next end or wait of a run, on any driver.
     async fn until_end(&self, name: &Arc<str>, after: Seq) -> Result<EventStream, Error> {
         let events = self.attach(Some(name), Some(after.0)).await?;
         let me: Arc<dyn Prompter> = Arc::new(self.clone());
@@ -451,7 +452,7 @@ impl Prompter for StoredPrompter {
         if let Some(said) = said {
             self.post(&made.log, said).await?;
         }
-        // Whether its run has ended is known from its records alone.
+        // Only its records show if its run has ended.
         self.0
             .glances
             .at(&self.0.sessions, made, &mut u64::MAX.clone())
@@ -521,7 +522,7 @@ impl Prompter for StoredPrompter {
 }
 
 impl Stored {
-    /// A fold of a log whose events are told after a record: one that was told up to there, or none.
+    /// A fold of a log whose events are reported after a record: a cached one, or none.
     fn taken(&self, info: &LogInfo, after: Seq) -> Option<EventFold> {
         let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |(log, created_ms, fold): &(LogId, u64, EventFold)| {
@@ -543,14 +544,14 @@ impl Stored {
     }
 }
 
-/// A log that is told, and followed until its run has ended or waits.
+/// A reported log, followed until its run has ended or waits.
 struct LogFollower {
     stored: Arc<Stored>,
     info: LogInfo,
     /// None until the first record was read.
     fold: Option<EventFold>,
     records: Option<RecordStream>,
-    /// True if the end of a run was waited with once: whoever performs it may judge it otherwise.
+    /// True if the end of a run was delayed once: its driver may replace the outcome.
     was_fresh: bool,
 }
 
@@ -603,14 +604,14 @@ impl LogFollower {
             let is_fresh = fold.ended.is_some()
                 && self.info.is_owned
                 && !mem::replace(&mut self.was_fresh, true);
-            // A run that nobody drives, as in a copy of its log, is told as far as it came.
+            // A run without a driver, as in a copy of its log, is reported as far as it went.
             if (fold.is_at_work() && is_driven(&self.info)) || is_fresh {
                 sleep(LOOK_EVERY).await;
                 continue;
             }
             let last = fold.take_last();
             if last.is_some() {
-                // It waits, or has ended: that is told once.
+                // It waits, or has ended: that is reported once.
                 fold.after = fold.at;
                 return Ok(last);
             }

@@ -101,9 +101,9 @@ impl LocalPrompter {
             )
         };
         let ends = match newest {
-            // Whoever follows the task is asked too whether it goes on.
+            // The follower of the task is also asked for its continuation.
             Some(event) if is_left => following::asks(event, vec![Arc::new(left(session))]),
-            // As in a fork: nobody goes on with it, unless somebody has begun meanwhile.
+            // As in a fork: it has no driver, unless it was continued in the meantime.
             Some(event) if !is_end(event) && !asked.table.is_at_work(session) => {
                 let open = asked
                     .sessions
@@ -125,9 +125,9 @@ impl LocalPrompter {
         Ok(Box::pin(stream::iter(events)))
     }
 
-    /// The events after a record, until nobody works in the session: where agents hand the conversation over, each has a run.
+    /// The events after a record, until the session is idle: after a handoff, each agent has a run.
     async fn followed(&self, session: Arc<str>, after: Seq) -> Result<EventStream, Error> {
-        // Asked before the events are: what the last one at work has said is read once it has ended.
+        // Checked before the events: the output of the last active run is read when it has ended.
         let at_work = self.asked().table.is_at_work(&session);
         let events = self.attached(&session, Some(after.0)).await?;
         let state = (self.clone(), session, events, after, at_work);
@@ -155,7 +155,8 @@ impl LocalPrompter {
         })))
     }
 
-    /// Waits until a session is free whose run has ended, as its log says: its end is told a moment before that.
+    /// Waits until a session is free whose run has ended according to its log: its end is reported a moment before
+    /// that.
     async fn freed(&self, session: &str) {
         let mut runs = self.runs();
         let freed = async {
@@ -163,7 +164,7 @@ impl LocalPrompter {
             // The sender is held by the prompter.
             while self.asked().table.is_at_work(session) && runs.changed().await.is_ok() {}
         };
-        // One that goes on refuses what is wished.
+        // If it continues, it refuses the request.
         let _is_free = timeout(LET_GO, freed).await;
     }
 
@@ -193,7 +194,7 @@ impl LocalPrompter {
                     .detach(place);
             }
             DeskWish::Stop => self.hear(session, Control::Stop {}).await?,
-            // The manifest says what becomes of a run that a crash has cut off.
+            // The manifest decides about an interrupted run.
             _ => {}
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Errors of the crates below, as those who prompt are told of them.
+//! Errors of the crates below, in the form for clients.
 
 use adjutant_agent::{CancelBy, JournalError, JournalErrorKind, Outcome};
 
@@ -27,7 +27,7 @@ pub(super) fn of_chain(error: adjutant_orchestration::Error) -> Error {
     }
 }
 
-/// The same, unless a run of one of its agents failed, as its last event has told.
+/// The same, unless a run of one of its agents failed, as its last event has reported.
 pub(super) fn of_unfinished(error: adjutant_orchestration::Error) -> Option<Error> {
     let is_told = error
         .agent_error()
@@ -40,7 +40,7 @@ pub(super) fn of_journal(error: JournalError) -> Error {
     Error::new(of_journal_kind(&error), error.to_string()).behind(error)
 }
 
-/// An error of a model that was asked for an object.
+/// An error of a model that was called for an object.
 pub(super) fn of_object(error: adjutant_llm::Error) -> Error {
     Error::new(ErrorKind::Agent, format!("no object: {error}")).behind(error)
 }
@@ -75,7 +75,7 @@ pub(super) fn updated() -> Error {
     )
 }
 
-/// Nobody keeps what agents change in files.
+/// File changes of agents are not recorded.
 pub(super) fn unkept() -> Error {
     Error::new(
         ErrorKind::Invalid,

@@ -1,4 +1,4 @@
-//! One run at work: a stream of its events that counts as work until it is dropped.
+//! One active run: a stream of its events that counts as work until it is dropped.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -30,12 +30,12 @@ use super::{
 };
 use crate::error::{Error, ErrorKind};
 
-/// The largest number of sessions that are kept open while nobody works in them.
+/// The largest number of idle sessions that stay open.
 const MAX_IDLE: usize = 16;
-/// The largest number of runs that go on without anybody who waits for them.
+/// The largest number of runs without a waiting client.
 const MAX_DETACHED: usize = 192;
 
-/// The news that an observer of the work is told. Texts of prompts and answers are never part of it.
+/// News for an observer of the work, never with texts of prompts and answers.
 #[derive(Debug)]
 pub(crate) enum Work<'a> {
     /// A run began.
@@ -54,7 +54,7 @@ pub(crate) enum Work<'a> {
     },
 }
 
-/// Hears of the work.
+/// Observes the work.
 pub(crate) type Observer = Arc<dyn Fn(&Work<'_>) + Send + Sync>;
 
 /// The table of who works in which session, and of how many do.
@@ -62,16 +62,16 @@ pub(crate) struct SessionTable {
     sessions: Mutex<Sessions>,
     runs: watch::Sender<usize>,
     open: Mutex<OpenRuns>,
-    /// Held while somebody looks at what a session waits for: whoever answers waits for that, and is not refused.
+    /// Held while the pauses of a session are read: a concurrent answer waits for that, and is not refused.
     pub(super) looking: tokio::sync::Mutex<()>,
     observer: Mutex<Option<Observer>>,
-    /// The places of runs that nobody waits for.
+    /// The places of runs without a client.
     detached: Arc<Semaphore>,
-    /// Everything that works is wished to stop, and nothing new begins.
+    /// Cancelled when everything must stop, and nothing new starts.
     pub(super) stopping: CancellationToken,
     /// Everything that still works is left.
     pub(super) leaving: CancellationToken,
-    /// True if what is left goes on at the next start.
+    /// True if the remaining runs continue at the next start.
     goes_on: AtomicBool,
 }
 
@@ -87,22 +87,22 @@ struct OpenWork {
     lead: Option<Lead>,
     at_work: bool,
     used: u64,
-    /// Where wishes about the run at work go.
+    /// The channel for requests about the active run.
     wishes: Option<mpsc::UnboundedSender<Wish>>,
 }
 
-/// A wish about a run at work.
+/// A request about an active run.
 #[derive(Debug)]
 pub(super) enum Wish {
     Stop,
     StopCall(CallId),
 }
 
-/// Somebody works: in a session of which nobody else works meanwhile, or on an object.
+/// Active work: exclusively in a session, or on an object.
 pub(super) struct SessionSlot {
     table: Arc<SessionTable>,
     session: Option<Arc<str>>,
-    /// How its run stood before it was answered, until that is heard.
+    /// The state of its run before it was answered, until the answer is processed.
     former: Option<OpenRun>,
     /// The pauses that it had then.
     waited: Vec<Arc<Pause>>,
@@ -110,7 +110,7 @@ pub(super) struct SessionSlot {
     ended: Option<Result<Arc<RunResult>, Error>>,
 }
 
-/// The events of one run, the last one telling how it ended.
+/// The events of one run; the last one contains its outcome.
 pub(super) struct RunStream {
     run: Option<LeadRun>,
     /// The first events, which were waited for.
@@ -137,13 +137,13 @@ impl SessionTable {
         })
     }
 
-    /// Returns the number of runs that are at work, now and at each change.
+    /// Returns the number of active runs, now and at each change.
     pub(super) fn runs(&self) -> watch::Receiver<usize> {
         self.runs.subscribe()
     }
 
-    /// Takes nobody any more, wishes everybody to stop, and waits until they have; then leaves those that work on. For an update
-    /// all are left at once, and go on after it.
+    /// Accepts no more work, requests everything to stop, and waits until it has; then abandons the rest. For an
+    /// update all runs are abandoned immediately, and continue after it.
     pub(super) async fn close(&self, grace: Duration) {
         if self.open().is_updated() {
             self.goes_on.store(true, Ordering::Release);
@@ -165,7 +165,7 @@ impl SessionTable {
     /// Takes a session, or a slot without one.
     ///
     /// # Errors
-    /// `Conflict` if a run of the session is at work, `Closed` if the agent was stopped.
+    /// `Conflict` if a run of the session is active, `Closed` if the agent was stopped.
     pub(super) fn sit(self: &Arc<Self>, session: Option<&Arc<str>>) -> Result<SessionSlot, Error> {
         if self.stopping.is_cancelled() {
             return Err(told::stopped());
@@ -197,7 +197,7 @@ impl SessionTable {
         })
     }
 
-    /// Closes the sessions that nobody works in, but for those that were used last.
+    /// Closes idle sessions, except for the recently used ones.
     fn tidy(sessions: &mut Sessions) {
         let idle = sessions.open.iter().filter(|(_, open)| !open.at_work);
         let mut idle: Vec<(u64, Arc<str>)> = idle
@@ -219,7 +219,7 @@ impl SessionTable {
         observer.iter().for_each(|observer| observer(work));
     }
 
-    /// Returns the lead of a session: as it was kept, or made anew.
+    /// Returns the lead of a session: the open one, or a new one.
     pub(super) fn lead(
         &self,
         name: &Arc<str>,
@@ -239,7 +239,7 @@ impl SessionTable {
         Ok(open.lead.get_or_insert(lead).clone())
     }
 
-    /// Wishes something of the run that is at work in a session; false if none is.
+    /// Sends a request to the active run of a session; false without one.
     pub(super) fn wish(&self, session: &str, wish: Wish) -> bool {
         let sessions = self.sessions();
         let open = sessions.open.get(session).filter(|open| open.at_work);
@@ -247,7 +247,7 @@ impl SessionTable {
             .is_some_and(|wishes| wishes.send(wish).is_ok())
     }
 
-    /// A place among the runs that nobody waits for.
+    /// A place for a run without a client.
     pub(super) fn place(&self) -> Result<OwnedSemaphorePermit, Error> {
         Arc::clone(&self.detached).try_acquire_owned().map_err(|_| {
             Error::new(
@@ -257,7 +257,7 @@ impl SessionTable {
         })
     }
 
-    /// True if a run is at work in a session.
+    /// True if a run is active in a session.
     pub(super) fn is_at_work(&self, session: &str) -> bool {
         self.sessions()
             .open
@@ -265,7 +265,7 @@ impl SessionTable {
             .is_some_and(|open| open.at_work)
     }
 
-    /// True if a crash has cut off the run of a session, and nobody has said whether it goes on.
+    /// True if a crash interrupted the run of a session, and its continuation is undecided.
     pub(super) fn is_left(&self, session: &str) -> bool {
         self.open()
             .get(session)
@@ -288,7 +288,7 @@ impl SessionTable {
 }
 
 impl SessionSlot {
-    /// Returns the lead of the session: as it was kept, or made anew.
+    /// Returns the lead of the session: the open one, or a new one.
     pub(super) fn lead(
         &self,
         make: impl FnOnce(&str) -> Result<Lead, Error>,
@@ -299,7 +299,7 @@ impl SessionSlot {
         }
     }
 
-    /// Takes wishes about the run from now on.
+    /// Receives requests about the run from now on.
     fn listen(&self) -> mpsc::UnboundedReceiver<Wish> {
         let (wishes, heard) = mpsc::unbounded_channel();
         let open = self
@@ -323,15 +323,15 @@ impl SessionSlot {
         }
     }
 
-    /// Notes where the run stands.
+    /// Records the state of the run.
     fn note(&self, note: impl FnOnce(&mut OpenRuns, &Arc<str>)) {
         if let Some(session) = &self.session {
             note(&mut self.table.open(), session);
         }
     }
 
-    /// A run that waits is about to be answered: it counts as at work before the log holds the answer, so that it goes on if a
-    /// crash comes between. If the answer is not heard, it waits again.
+    /// A waiting run is about to be answered: it counts as active before the answer is in the log, so that it
+    /// continues after a crash in between. If the answer is not processed, it waits again.
     pub(super) fn answers(&mut self, waited: Vec<Arc<Pause>>) {
         let Some(session) = &self.session else { return };
         let mut open = self.table.open();
@@ -350,7 +350,7 @@ impl SessionSlot {
         }
     }
 
-    /// Since when it waits, if for nothing but what it waited for before.
+    /// The time since when it waits, if only for earlier pauses.
     fn waits_since(&self, result: &RunResult) -> Option<u64> {
         let Outcome::Paused { pauses } = &result.outcome else {
             return None;
@@ -361,7 +361,7 @@ impl SessionSlot {
         self.former.filter(|_| is_old).map(|run| run.since_ms)
     }
 
-    /// Says what came of the work.
+    /// Reports the result of the work.
     pub(super) fn end(&mut self, ended: Result<Arc<RunResult>, Error>) {
         self.ended = Some(ended);
     }
@@ -380,7 +380,7 @@ impl Drop for SessionSlot {
             Some(Ok(result)) => (Some(&**result), None),
             Some(Err(error)) => (None, Some(error)),
             None => {
-                // Nobody wants it any more: it is cancelled, and not begun again after a crash.
+                // It is no longer needed: it is cancelled, and not started again after a crash.
                 if self.has_begun {
                     self.note(|open, session| open.set(session, None));
                 }
@@ -427,7 +427,7 @@ impl RunStream {
             deadline: timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout))),
         };
         let first = stream.next().await.transpose()?;
-        // A run that cannot begin says so by its end, and then why.
+        // A run that cannot start ends immediately, and then returns the reason.
         let is_over = first.as_ref().is_some_and(is_end);
         let second = if is_over {
             stream.next().await.transpose()?
@@ -450,11 +450,11 @@ impl RunStream {
         Ok(stream)
     }
 
-    /// Performs the run to its end, without anybody who waits for it.
+    /// Performs the run to its end, without a waiting client.
     pub(super) fn detach(self, place: OwnedSemaphorePermit) {
         tokio::spawn(async move {
             let _place = place;
-            // Its log tells how it ended, and an observer hears of it.
+            // Its log contains its end, and an observer is notified.
             let _ended = self.finish().await;
         });
     }
@@ -473,14 +473,14 @@ impl RunStream {
         }
     }
 
-    /// Performs the run on a task of its own, to its end, whether its events are read or not.
+    /// Performs the run on a separate task, to its end, with or without a reader of its events.
     pub(super) fn on_its_own(
         mut self,
     ) -> impl Stream<Item = Result<Event, Error>> + Send + 'static {
         let (sender, mut heard) = mpsc::channel(1);
         tokio::spawn(async move {
             while let Some(item) = self.next().await {
-                // Nobody need be there.
+                // There may be no receiver.
                 let _ = sender.send(item).await;
             }
         });
@@ -546,7 +546,7 @@ impl RunStream {
         if !self.slot.table.goes_on.load(Ordering::Acquire) {
             return self.fail(told::stopped());
         }
-        // It counts as at work, whether it has begun or its answer was heard.
+        // It counts as active, whether it has started or its answer was processed.
         self.slot.former = None;
         self.run.take().into_iter().for_each(LeadRun::leave);
         self.fail(told::updated())

@@ -1,4 +1,4 @@
-//! Digests of files, read in pieces; those of programs are remembered for as long as the file stays as it is.
+//! Digests of files, read in pieces; those of programs are cached while the file is unchanged.
 
 use std::{
     collections::HashMap,
@@ -56,10 +56,10 @@ fn digest(mut file: File, path: &Path) -> Result<(String, u64), Error> {
     Ok((hex(&hash.finalize()), bytes))
 }
 
-/// Pins a program. A bare name is looked for in `PATH`; links are followed, as whoever starts it does.
+/// Records the digest of a program. A bare name is looked up in `PATH`; links are followed, as at a start.
 ///
 /// # Errors
-/// `Pull` if there is none, `Config` if it cannot be executed, `Full` if it is longer than 1 GiB.
+/// `Pull` if it does not exist, `Config` if it cannot be executed, `Full` if it is longer than 1 GiB.
 pub(crate) fn pin_program(kind: FileKind, path: &Path) -> Result<PinnedFile, Error> {
     let path = find_program(path);
     let gone = |error: Error| Error::new(ErrorKind::Pull, error.message()).with_source(error);
@@ -91,7 +91,7 @@ fn find_program(path: &Path) -> PathBuf {
     found.unwrap_or_else(|| path.to_owned())
 }
 
-/// The version of a file's bytes, as far as the system tells: it changes with each write.
+/// The version of a file's bytes from its metadata: it changes with each write.
 #[derive(PartialEq, Eq, Clone, Copy)]
 struct FileVersion {
     device: u64,
@@ -104,8 +104,8 @@ struct FileVersion {
 static REMEMBERED: LazyLock<Mutex<HashMap<PathBuf, (FileVersion, String)>>> =
     LazyLock::new(Mutex::default);
 
-/// The digest of a program. It is remembered if the file was last touched long enough ago for its stamp to tell of each write
-/// since: hosts are large, and many agents start with the same one.
+/// The digest of a program. It is cached if the last write was long enough ago for the timestamp to distinguish later
+/// writes: hosts are large, and many agents start with the same one.
 fn remembered(file: File, path: &Path) -> Result<(String, u64), Error> {
     let stamp = stamp(&file);
     let held = || REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Holds where an agent stands, and tells those who watch: the newest status is never lost, those between may be.
+//! Holds the status of an agent, and notifies watchers: the newest status is never lost, intermediate ones can be.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -7,17 +7,17 @@ use tokio::sync::watch;
 use super::Status;
 use crate::{Error, ErrorKind};
 
-/// Holds where an agent stands.
+/// Holds the status of an agent.
 ///
-/// Invariant: what it holds changes by [`Status::may_become`] alone, and each change is told in the order it happened.
+/// Invariant: its value changes only according to [`Status::may_become`], and changes are reported in order.
 #[derive(Debug)]
 pub struct StatusTracker {
     sender: watch::Sender<TrackedStatus>,
 }
 
-/// Sees where an agent stands.
+/// Watches the status of an agent.
 ///
-/// A slow watcher misses what was between, never the newest. It costs nothing to drop one.
+/// A slow watcher misses intermediate statuses, never the newest. Dropping one is free.
 #[derive(Debug, Clone)]
 pub struct StatusWatch {
     receiver: watch::Receiver<TrackedStatus>,
@@ -51,10 +51,10 @@ impl StatusTracker {
         self.sender.borrow().address
     }
 
-    /// Moves on, and tells all who watch. The status that it has already is no change.
+    /// Changes the status, and notifies all watchers. Setting the current status is not a change.
     ///
     /// # Errors
-    /// `Conflict` if the status may not follow the one that it has, which stays.
+    /// `Conflict` if the transition is not permitted; the status stays.
     pub fn set(&self, status: Status) -> Result<(), Error> {
         let mut refused = None;
         self.sender.send_if_modified(|held| {
@@ -77,7 +77,8 @@ impl StatusTracker {
         }
     }
 
-    /// Moves on unless the guard holds for where it stands or the table forbids it; tells whether it stands there now.
+    /// Changes the status unless the guard is true for the current one or the transition is not permitted; returns
+    /// whether it has this status now.
     ///
     /// Guard and change are one step, so nothing comes between.
     pub fn set_unless(&self, status: Status, guard: impl FnOnce(&Status) -> bool) -> bool {
@@ -94,7 +95,7 @@ impl StatusTracker {
         stands
     }
 
-    /// Tells where it listens. Those who watch see it as a change with the status that it has.
+    /// Sets the address. Watchers see it as a change with the same status.
     pub fn set_address(&self, address: Option<SocketAddr>) {
         self.sender.send_if_modified(|held| {
             let changed = held.address != address;
@@ -103,7 +104,7 @@ impl StatusTracker {
         });
     }
 
-    /// Watches: the first change that it tells of is one after this call.
+    /// Starts to watch: the first reported change is after this call.
     pub fn subscribe(&self) -> StatusWatch {
         StatusWatch {
             receiver: self.sender.subscribe(),
@@ -128,8 +129,8 @@ impl StatusWatch {
         self.receiver.borrow().address
     }
 
-    /// The newest status after the one that was told last, when there is one; none once `removed` was told or nobody holds the
-    /// agent any more. The same status again means that its address changed.
+    /// The newest status after the last reported one, when there is one; `None` after `removed`, or when the agent
+    /// has no more handles. The same status again means that its address changed.
     ///
     /// Cancel: nothing is lost.
     pub async fn changed(&mut self) -> Option<Status> {
@@ -142,12 +143,12 @@ impl StatusWatch {
         Some(status)
     }
 
-    /// Waits until the status fits; the one that it has now is looked at first.
+    /// Waits until the status matches; the current one is checked first.
     ///
     /// Cancel: nothing is lost.
     ///
     /// # Errors
-    /// `Closed` if it never will: it was removed, or nobody holds the agent any more.
+    /// `Closed` if it never will: it was removed, or the agent has no more handles.
     pub async fn wait_for(&mut self, fits: impl Fn(&Status) -> bool) -> Result<Status, Error> {
         loop {
             let status = self.receiver.borrow_and_update().status.clone();

@@ -1,5 +1,4 @@
-//! The decisions on what is to be done for one agent: pure, over where it should stand, where it stands, and what
-//! happened before.
+//! The decisions about one agent: a pure function of its desired state, its status, and its history.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -16,7 +15,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The number of crashes that is too many, and the time within which they count.
 const CRASHES: usize = 5;
 const CRASHES_WITHIN: Duration = Duration::from_secs(5 * 60);
-/// The time that an agent must have been ready for, so that what was before is forgotten.
+/// The time that an agent must have been ready, before earlier failures are forgotten.
 const SETTLED: Duration = Duration::from_secs(60);
 
 /// The work that is under way for an agent.
@@ -52,7 +51,7 @@ pub(super) enum DownReason {
     Heals,
     /// The same, but it counts towards the limit of crashes.
     Crash,
-    /// Only whoever wrote its configuration can heal it.
+    /// Only a change of its configuration can fix it.
     Stays,
 }
 
@@ -72,7 +71,7 @@ impl Course {
         true
     }
 
-    /// Sees where the agent stands, while nothing is under way for it. Whether that is a failure that was not known.
+    /// Processes the agent's status while no operation is running for it. Returns whether it is a new failure.
     ///
     /// `unit` gives a number from 0.0 up to but without 1.0.
     pub(super) fn see(&mut self, status: &Status, now_ms: u64, unit: impl FnOnce() -> f64) -> bool {
@@ -101,7 +100,7 @@ impl Course {
         }
     }
 
-    /// It could not be started, or came to an end that nobody had asked for.
+    /// It could not be started, or ended without a request.
     pub(super) fn fail(&mut self, fault: DownReason, message: &str, now_ms: u64, unit: f64) {
         if self
             .up_since
@@ -117,7 +116,7 @@ impl Course {
             DownReason::Stays => self.give_up(message.to_owned()),
             DownReason::Crash => {
                 self.crashes.push_back(now_ms);
-                // One that lies ahead was before the clock was set back: when, nobody knows.
+                // A crash in the future was before the clock was set back: its time is unknown.
                 self.crashes
                     .retain(|at| *at <= now_ms && !is_over(*at, now_ms, CRASHES_WITHIN));
                 self.crashes
@@ -141,7 +140,7 @@ impl Course {
         (self.next_ms, self.is_waiting, self.restart) = (None, false, false);
     }
 
-    /// It was stopped, as was asked for.
+    /// It was stopped on request.
     pub(super) fn stopped(&mut self) {
         (self.up_since, self.restart) = (None, false);
     }
@@ -165,11 +164,11 @@ impl Course {
             return SupervisorStep::Rest;
         }
         let is_up = flight.starting || is_up(status);
-        // One that begins while nobody waits for it is waited for: a start that finds it so does that.
+        // A start that is already in progress is waited for: starting it again does that.
         let is_begun = flight.starting || matches!(status, Status::Ready | Status::Working);
         let wanted = match goal {
             _ if matches!(status, Status::Removed) => SupervisorStep::Rest,
-            // A removal that was begun is finished, whatever is asked for now.
+            // A started removal is finished, whatever the order.
             _ if matches!(status, Status::Removing) => SupervisorStep::Remove,
             Goal::Removed => SupervisorStep::Remove,
             Goal::Stopped if is_up => SupervisorStep::Stop,
@@ -192,7 +191,7 @@ impl Course {
 }
 
 impl DownReason {
-    /// Returns the reason that a failure of this kind stands for.
+    /// Returns the reason for a failure of this kind.
     pub(super) fn of(reason: Reason) -> Self {
         match reason {
             Reason::Init | Reason::Pull | Reason::Model | Reason::Readiness => DownReason::Heals,
@@ -201,7 +200,7 @@ impl DownReason {
         }
     }
 
-    /// Returns the reason that an error at a start stands for.
+    /// Returns the reason for an error at a start.
     pub(super) fn of_kind(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::Crashed | ErrorKind::Killed | ErrorKind::Frozen => DownReason::Crash,

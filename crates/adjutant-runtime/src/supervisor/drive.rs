@@ -1,4 +1,4 @@
-//! The driver: looks at every agent, asks its course what is to be done, and does it. All state is in this one task.
+//! The driver: checks every agent, asks its course for the next step, and performs it. All state is in this task.
 
 use std::{
     collections::BTreeMap,
@@ -18,16 +18,17 @@ use super::{
 };
 use crate::{Desired, Error, ErrorKind, Goal, Instance, Loaded, Logs, Status};
 
-/// The time between two looks at the agents, and at whether something was asked for.
+/// The interval of the checks of agents and orders.
 const LOOK: Duration = Duration::from_millis(100);
 /// The number of such looks between two looks at the logs.
 const LOGS_EVERY: u64 = 10;
-/// The number of such looks between two tries to read where an agent should stand, and to take in one that somebody else held.
+/// The number of checks between two attempts to read a desired state, and to adopt an agent that another process
+/// held.
 const UNREAD_EVERY: u64 = 10;
 /// The number of probes that an agent may leave without an answer.
 const MISSES: u32 = 3;
 
-/// A supervisor at work.
+/// A running supervisor.
 pub(super) struct Drive {
     by: Supervisor,
     agents: BTreeMap<Uuid, Cared>,
@@ -36,12 +37,12 @@ pub(super) struct Drive {
     mark: Option<Vec<u8>>,
     looks: u64,
     is_loading: bool,
-    /// True if somebody else held an agent when they were found last.
+    /// True if another process held an agent at the last search.
     is_held: bool,
     is_rotating: bool,
     queue: u64,
     problems: Vec<String>,
-    /// What is told once the table shows it.
+    /// Notices to send when the table contains their changes.
     untold: Mutex<Vec<Notice>>,
 }
 
@@ -59,9 +60,9 @@ struct Cared {
     status: Option<Status>,
     /// When it was begun last, in milliseconds since 1970-01-01 UTC.
     begun_ms: u64,
-    /// Its number among those that wait for a place.
+    /// Its number in the queue for a place.
     queued: Option<u64>,
-    /// The time when it is asked next whether it answers, and the number of times it did not.
+    /// The time of its next probe, and the number of failed ones.
     probe_at: time::Instant,
     is_probed: bool,
     misses: u32,
@@ -71,7 +72,7 @@ impl Drive {
     /// Finds the agents.
     pub(super) async fn begin(by: Supervisor) -> Result<Self, Error> {
         let (told, done) = mpsc::unbounded_channel();
-        // Before anything is read: what is asked for meanwhile is seen later.
+        // Before anything is read: orders in the meantime are seen later.
         let mark = by.operator.home().mark();
         let loaded = by.backend.load().await?;
         let (looks, queue, agents, problems) = (0, 0, BTreeMap::new(), Vec::new());
@@ -94,7 +95,7 @@ impl Drive {
         Ok(drive)
     }
 
-    /// Works until it is asked to end.
+    /// Works until it is requested to end.
     pub(super) async fn work(&mut self, end: &Cancel) {
         let mut tick = time::interval(LOOK);
         tick.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
@@ -139,7 +140,7 @@ impl Drive {
             .problems
             .iter()
             .any(|problem| problem.kind() == ErrorKind::Busy);
-        // One that is wrong is told once, not at every look.
+        // An error is reported once, not at every check.
         let new = loaded
             .problems
             .iter()
@@ -159,8 +160,8 @@ impl Drive {
                 }
             }
             Err(error) => {
-                // The value that was read before holds; for an agent whose value was never read, nobody knows whether
-                // it should run. Told once.
+                // The previous value stays; for an agent whose value was never read, the desired state is unknown.
+                // Reported once.
                 if !cared.is_unread {
                     self.problem(Some(cared.instance.name()), &chain(&error));
                 }
@@ -169,7 +170,7 @@ impl Drive {
         }
     }
 
-    /// Looks whether something was asked for, whether agents answer, and whether logs have grown.
+    /// Checks for new orders, unresponsive agents, and grown logs.
     fn look(&mut self) {
         self.looks += 1;
         let mark = self.by.operator.home().mark();
@@ -369,7 +370,7 @@ impl Drive {
         }
     }
 
-    /// Does for every agent what is to be done now. Those that wait for a place come first, the longest first.
+    /// Performs the next step of every agent. Agents that wait for a place come first, the longest first.
     fn advance(&mut self) {
         let mut order: Vec<(u64, Arc<str>, Uuid)> = Vec::with_capacity(self.agents.len());
         order.extend(
@@ -520,7 +521,8 @@ impl Drive {
             .push(notice);
     }
 
-    /// Shows where all agents stand, if that has changed, and tells what happened: whoever hears of it may look.
+    /// Publishes the statuses of all agents, if they have changed, and then the notices, so that receivers see the
+    /// new table.
     fn publish(&self) {
         let mut rows: Vec<AgentRow> = self
             .agents
@@ -550,12 +552,12 @@ impl Drive {
         for notice in
             std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner))
         {
-            // There need not be anybody who listens.
+            // There may be no receivers.
             let _ = self.by.notices.send(notice);
         }
     }
 
-    /// Stops every agent that runs, and tells what became of each.
+    /// Stops every running agent, and reports each outcome.
     pub(super) async fn end(mut self, at_once: &Cancel) -> SupervisorReport {
         let mut report = SupervisorReport::default();
         let mut ending: BTreeMap<Uuid, Arc<str>> = BTreeMap::new();
@@ -600,7 +602,7 @@ impl Drive {
         report
     }
 
-    /// Tells where agents stand while they end.
+    /// Publishes the statuses of agents while they end.
     fn show(&mut self) {
         let mut told = Vec::new();
         for (id, cared) in &mut self.agents {

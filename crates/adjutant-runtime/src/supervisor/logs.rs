@@ -9,8 +9,8 @@ const LOG: &str = "output.log";
 
 /// Puts the log of a folder aside, if it is longer than that.
 ///
-/// Its process keeps the file open, and always writes at its end: so it is copied and emptied, not renamed. What is written
-/// between the two is lost.
+/// Its process keeps the file open, and always appends: so it is copied and emptied, not renamed. Output between the
+/// two is lost.
 pub(super) fn rotate(folder: &Path, max: u64, kept: usize) -> io::Result<()> {
     let log = folder.join(LOG);
     match fs::symlink_metadata(&log) {

@@ -1,4 +1,4 @@
-//! The news that a supervisor tells: events, and a table of all agents.
+//! The news of a supervisor: events, and a table of all agents.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -71,7 +71,7 @@ pub enum Notice {
     },
 }
 
-/// Reads what a supervisor tells.
+/// Receives the events of a supervisor.
 #[derive(Debug)]
 pub struct Notices {
     from: broadcast::Receiver<Notice>,
@@ -100,7 +100,7 @@ pub struct AgentRow {
     pub status: Status,
     /// The goal: where it should stand.
     pub goal: Goal,
-    /// The number of times that it was started again by itself, since it was ordered to run.
+    /// The number of automatic restarts since it was ordered to run.
     pub restarts: u64,
     /// True if it waits for a place, since so many agents run already.
     pub is_waiting: bool,

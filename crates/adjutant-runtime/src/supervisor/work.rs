@@ -1,5 +1,4 @@
-//! The work that is done for agents beside the supervisor: each piece in a task of its own, which tells how it came
-//! out.
+//! Operations on agents for the supervisor: each in a separate task that reports its result.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The outcome of a piece of work.
 pub(super) enum Done {
     Started(Uuid, Result<(), Error>),
-    /// With why, if it was not asked for.
+    /// With the reason, if it was not requested.
     Stopped(Uuid, Result<(), Error>, Option<Arc<str>>),
     Removed(Uuid, Result<(), Error>),
     /// A probe ended; true if the agent answered.
@@ -23,13 +22,13 @@ pub(super) enum Done {
     Rotated(Vec<(Uuid, Error)>),
 }
 
-/// The channel that outcomes are told on.
+/// The channel for results.
 pub(super) type DoneSender = mpsc::UnboundedSender<Done>;
 
 pub(super) fn start(instance: Arc<dyn Instance>, within: Duration, told: DoneSender) {
     tokio::spawn(async move {
         let id = instance.id();
-        // Nobody is told when the supervisor has ended.
+        // After the end of the supervisor there is no receiver.
         let _ = told.send(Done::Started(id, started(instance, within).await));
     });
 }
@@ -41,7 +40,7 @@ async fn started(instance: Arc<dyn Instance>, within: Duration) -> Result<(), Er
         Ok(ended) => ended.unwrap_or_else(|error| Err(broken(&error))),
         Err(_) => {
             instance.stop().await?;
-            // It returns, since what it waited for was stopped; if it does not, it is of no interest any more.
+            // It returns, since its operation was stopped; otherwise it is no longer relevant.
             starting.abort();
             let text = format!("it did not become ready within {} s", within.as_secs_f32());
             Err(Error::new(ErrorKind::Readiness, text))
@@ -83,7 +82,7 @@ pub(super) fn remove(instance: Arc<dyn Instance>, told: DoneSender) {
     });
 }
 
-/// Asks it something that costs nothing. Any answer is one; silence and a lost connection are none.
+/// Sends a cheap request. Any answer counts; silence and a lost connection do not.
 pub(super) fn probe(instance: Arc<dyn Instance>, within: Duration, told: DoneSender) {
     tokio::spawn(async move {
         let asked = async {

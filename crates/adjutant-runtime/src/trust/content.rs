@@ -1,4 +1,4 @@
-//! The digest of a manifest's content; that of an agent is the same before and after its workspace was made.
+//! The digest of a manifest's content; for an agent it is the same before and after its workspace was created.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ const MAX_BYTES: u64 = 4 << 30;
 /// The most bytes of a file in a command line that is hashed.
 const MAX_SCRIPT: u64 = 32 << 20;
 
-/// The subject of a digest. One that was trusted says nothing about the other.
+/// The subject of a digest. Trust in one does not extend to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) enum Of {
     /// A manifest.
@@ -34,8 +34,8 @@ pub(super) enum Of {
     Agent,
 }
 
-/// The digest of a manifest with everything that its agents are told, its programs and its data: `pinned` tells what
-/// held the files that the agent may have changed since.
+/// The digest of a manifest with its agents' context, programs and data: `pinned` has the original digests of files
+/// that the agent may have changed since.
 ///
 /// # Errors
 /// `Full` if that is more than is hashed.
@@ -84,7 +84,7 @@ pub(super) fn digest(
     Ok(hex(&Sha256::digest(text)))
 }
 
-/// Where a program lies in the folder of its agent, if it was carried along with it.
+/// The path of a program in the folder of its agent, if it was included in a bundle.
 pub(super) fn carried<'a>(binary: &'a Path, own: &Path) -> Option<&'a Path> {
     binary
         .strip_prefix(own)
@@ -104,7 +104,7 @@ struct Hashed {
 }
 
 impl Hashed {
-    /// The digest of a file; what cannot be read is told by a word, but for what is too long.
+    /// The digest of a file; an unreadable one is represented by a word, except for one that is too long.
     fn count(&mut self, found: Result<(String, u64), Error>) -> Result<String, Error> {
         let (sha256, bytes) = match found {
             Err(error) if error.kind() == ErrorKind::Full => return Err(error),
@@ -138,7 +138,7 @@ impl Hashed {
             .find_map(|path| Some((path, fs::metadata(path).ok().filter(fs::Metadata::is_file)?)));
         Ok(match found {
             None => None,
-            // Nobody waits for a model or a database to be hashed: their stamp changes with each write.
+            // Large files such as models or databases are not hashed: their timestamp changes with each write.
             Some((_, found)) if found.len() > MAX_SCRIPT => {
                 Some(format!("{} {:?}", found.len(), found.modified().ok()))
             }
@@ -146,7 +146,7 @@ impl Hashed {
         })
     }
 
-    /// A file that agents are told; a workspace is made without one that need not be there.
+    /// A file in the context of agents; a missing optional one is omitted.
     fn told(&mut self, context: ContextSpec) -> Result<Option<ContextSpec>, Error> {
         let (file, name, optional) = match context {
             ContextSpec::File(file) => (file, None, false),
@@ -166,7 +166,7 @@ impl Hashed {
         })))
     }
 
-    /// The name of a file or a folder, and the digest of what it holds, in the place of its path.
+    /// The name of a file or a folder with the digest of its content, instead of its path.
     fn content(&mut self, path: &Path) -> Result<PathBuf, Error> {
         let mut files = Vec::new();
         self.walk(path, Path::new(""), 0, &mut files)?;

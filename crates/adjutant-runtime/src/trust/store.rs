@@ -20,7 +20,7 @@ use crate::{
 /// |---|---|
 /// | `<digest>` | what was wanted when that content was trusted, for people; deleting it takes the trust back |
 ///
-/// The folder and its files are their owner's alone. Clones share what was trusted in this process.
+/// The folder and its files are private to their owner. Clones share the trust of this process.
 #[derive(Debug, Clone, Default)]
 pub struct TrustStore {
     folder: Option<PathBuf>,
@@ -38,7 +38,7 @@ impl TrustStore {
 
     /// The user's own: `adjutant/trust` in `XDG_STATE_HOME`, else in `~/.local/state`.
     ///
-    /// Without either variable, it holds what is trusted for as long as the process lives.
+    /// Without either variable, trust lasts as long as the process.
     pub fn of_user() -> Self {
         let of = |variable: &str| {
             env::var_os(variable)
@@ -53,7 +53,7 @@ impl TrustStore {
         }
     }
 
-    /// The folder, if what is trusted outlives the process.
+    /// The folder, if trust outlives the process.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
@@ -61,7 +61,7 @@ impl TrustStore {
     /// True if a content of this digest was trusted.
     ///
     /// # Errors
-    /// `Storage` if that cannot be told.
+    /// `Storage` if that cannot be determined.
     pub fn holds(&self, digest: &str) -> Result<bool, Error> {
         if self
             .held
@@ -81,7 +81,7 @@ impl TrustStore {
         }
     }
 
-    /// Trusts what has this content.
+    /// Trusts this content.
     ///
     /// # Errors
     /// `Storage` if that cannot be written down; it holds in this process all the same.

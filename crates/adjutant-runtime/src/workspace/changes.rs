@@ -1,4 +1,4 @@
-//! What an update of an agent changes: fields of its manifest, bytes that it runs, tools.
+//! The changes of an agent's update: fields of its manifest, files that it runs, tools.
 
 use std::{collections::BTreeSet, fmt, path::PathBuf, sync::Arc};
 
@@ -11,18 +11,18 @@ use crate::{
     provenance::{FileKind, PinnedFile},
 };
 
-/// The largest number of characters of a value that are told.
+/// The largest number of characters of a value.
 const MAX_VALUE: usize = 200;
 
-/// What an update changes. Shown, it has one line for each thing.
+/// The changes of an update. Its text has one line for each change.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Changes {
-    /// The fields of the manifest, by their dotted paths, with the value before and after; none where there is none.
+    /// The fields of the manifest, by dotted path, with the value before and after; `None` for a missing one.
     pub fields: Vec<(String, Option<Value>, Option<Value>)>,
-    /// The files, with their numbers of bytes before and after; none where there is none.
+    /// The files, with their sizes before and after; `None` for a missing one.
     pub files: Vec<(FileKind, PathBuf, Option<u64>, Option<u64>)>,
-    /// The tools and toolboxes that an agent has from now on, and those that it has no longer: agent and name.
+    /// The added and the removed tools and toolboxes: agent and name.
     pub tools: [Vec<(Arc<str>, Arc<str>)>; 2],
 }
 
@@ -42,7 +42,7 @@ impl Changes {
             &mut changes.fields,
         );
         let named = |file: &PinnedFile| (file.kind, file.path.clone());
-        // The program that an agent runs in is that of whoever starts it.
+        // The program that an agent runs in is chosen at its start.
         let told = before
             .iter()
             .chain(after)
@@ -93,7 +93,8 @@ fn tools(manifest: &Manifest) -> BTreeSet<(Arc<str>, Arc<str>)> {
     tools
 }
 
-/// Compares two values field by field; what is no mapping is compared as a whole, but for lists of things with names.
+/// Compares two values field by field; other values than mappings are compared as a whole, except for lists of named
+/// elements.
 fn compare(
     path: String,
     old: Option<&Value>,

@@ -1,4 +1,4 @@
-//! Copies of files that an agent is told: regular files within a folder, up to a size, with the digest of what was copied.
+//! Copies of files in the context: regular files within a folder, up to a size, with the digest of the copy.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -29,7 +29,7 @@ pub(crate) const MAX_SKILL_DEPTH: usize = 16;
 /// The number of bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// Copies files while nobody asks to stop.
+/// Copies files until a stop request.
 pub(super) struct Copier<'a> {
     /// The folders that files must lie in, without links in their paths. None: anywhere.
     pub(super) within: &'a [PathBuf],
@@ -44,8 +44,8 @@ pub(super) struct Copied {
 }
 
 impl Copier<'_> {
-    /// Copies a regular file. Its path is freed of links, must then lie in a folder that is allowed, and is opened without
-    /// following one that was laid meanwhile.
+    /// Copies a regular file. Its path is resolved without links, must then be in a permitted folder, and is opened
+    /// without following a link that was created in the meantime.
     pub(super) fn file(&self, from: &Path, to: &Path, cap: u64) -> Result<Copied, Error> {
         let real = self.real(from)?;
         let source = files::open_regular(&real).map_err(pull)?;
@@ -74,7 +74,7 @@ impl Copier<'_> {
         found.into_iter().map(copy).collect()
     }
 
-    /// Fails if somebody asked to stop.
+    /// Fails after a stop request.
     pub(super) fn go_on(&self) -> Result<(), Error> {
         if self.cancel.is_cancelled() {
             return Err(Error::new(
@@ -199,7 +199,7 @@ fn list(root: &Path, below: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Re
     Ok(())
 }
 
-/// A source that is missing, or is not what it should be, could not be pulled.
+/// A missing or invalid source is an error of kind `Pull`.
 pub(super) fn pull(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Missing | ErrorKind::Invalid => {

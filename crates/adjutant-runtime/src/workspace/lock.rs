@@ -1,4 +1,4 @@
-//! Locks of the kernel: who dies lets go of them, so they always tell the truth.
+//! Kernel locks: a dying process releases them, so they are always accurate.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -22,10 +22,10 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes a lock. Blocks for some milliseconds if somebody holds it.
+    /// Takes a lock. Blocks for some milliseconds if it is held.
     ///
     /// # Errors
-    /// `Busy` if somebody else holds it, `Storage` if the file cannot be made.
+    /// `Busy` if another process holds it, `Storage` if the file cannot be created.
     pub fn take(path: &Path) -> Result<Self, Error> {
         let file = open(path)?;
         for _ in 0..TRIES {
@@ -49,12 +49,12 @@ impl Lock {
         Ok(Self { file })
     }
 
-    /// True if somebody holds it.
+    /// True if it is held.
     ///
     /// # Errors
     /// `Storage` if that cannot be found out.
     pub fn is_held(path: &Path) -> Result<bool, Error> {
-        // Looking makes no file: a shared lock is tried on the one that is there.
+        // The check creates no file: a shared lock is tried on the existing one.
         let file = match private(OpenOptions::new().read(true)).open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),

@@ -1,4 +1,4 @@
-//! Makes a workspace: copies of all that its agents are told, and the digest of every byte that will run.
+//! Creates a workspace: copies of its agents' context, and the digest of every file that will run.
 
 use std::{
     collections::BTreeMap,
@@ -26,8 +26,8 @@ const MADE: [&str; 3] = ["context", "skills", "work"];
 
 /// Makes a workspace. Blocks.
 ///
-/// All is made in a folder of its own and moved to its place; `prepared.json`, written last, tells that it is whole. What an
-/// attempt before it left is deleted first.
+/// Everything is created in a temporary folder and moved to its place; `prepared.json`, written last, marks it as
+/// complete. Remainders of an earlier attempt are deleted first.
 pub(crate) fn prepare(
     workspace: &Workspace,
     resolved: &Resolved,
@@ -43,7 +43,7 @@ pub(crate) fn prepare(
     made
 }
 
-/// Deletes what an attempt that did not succeed left.
+/// Deletes the remainders of a failed attempt.
 pub(crate) fn clear(workspace: &Workspace) -> Result<(), Error> {
     files::remove_folder(&workspace.file(MAKING))?;
     if workspace.is_prepared() {
@@ -53,7 +53,7 @@ pub(crate) fn clear(workspace: &Workspace) -> Result<(), Error> {
         .try_for_each(|name| files::remove_folder(&workspace.file(name)))
 }
 
-/// Makes everything in a folder of its own, in which nothing is written yet of what it is.
+/// Creates everything in a new folder without a marker.
 pub(super) fn make(
     workspace: &Workspace,
     resolved: &Resolved,
@@ -102,7 +102,7 @@ pub(super) fn make(
     ))
 }
 
-/// Moves what was made to its place.
+/// Moves the result to its place.
 fn put(
     workspace: &Workspace,
     making: &Workspace,
@@ -155,7 +155,7 @@ pub(crate) fn for_each_copy(manifest: &mut Manifest, mut change: impl FnMut(&mut
         .data
         .iter_mut()
         .for_each(|data| change(&mut data.file));
-    // Programs stay where they are, but for those that were carried along in a file.
+    // Programs stay where they are, except for those that were included in a bundle.
     let programs = manifest
         .programs_mut()
         .filter(|program| is_carried(program.path));
@@ -189,7 +189,7 @@ struct Making<'a> {
     copier: Copier<'a>,
     into: Workspace,
     files: Vec<PinnedFile>,
-    /// The paths that files were copied to: one that several agents are told is copied once.
+    /// The paths of copied files: a file of several agents is copied once.
     copies: BTreeMap<PathBuf, PathBuf>,
 }
 
@@ -209,7 +209,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// Copies what the agents are told. A context file that may be missing and is, is no longer part of what runs.
+    /// Copies the context of agents. A missing optional file is no longer part of the manifest that runs.
     fn told(&mut self, manifest: &mut Manifest) -> Result<(), Error> {
         for agent in &mut manifest.agents {
             if let Some(Instructions::File { file }) = &mut agent.instructions {
@@ -329,7 +329,7 @@ impl Making<'_> {
                 );
                 return Err(Error::new(ErrorKind::Pull, message));
             }
-            // So whoever calls it holds it to the same bytes.
+            // So that every start checks the same bytes.
             *program.sha256 = Some(pinned.sha256.as_str().into());
             if !self.files.contains(&pinned) {
                 self.files.push(pinned);

@@ -25,16 +25,16 @@ use crate::{
 
 /// The folder of an update that is made and not yet in its place.
 const STAGED: &str = ".update";
-/// What such a folder is called while it is deleted.
+/// The name of such a folder while it is deleted.
 const DROPPED: &str = ".dropped";
-/// The folder of what an update has taken the place of, until a start with it has succeeded.
+/// The folder of the previous version, until a start of the update has succeeded.
 const FORMER: &str = ".former";
-/// The file in it that tells that it is put back.
+/// The file in it that marks its restoration.
 const BACK: &str = "back";
-/// The file that tells how the last update ended.
+/// The file with the outcome of the last update.
 const TOLD: &str = "updated.json";
 
-/// How the last update ended: `updated.json`.
+/// The outcome of the last update: `updated.json`.
 ///
 /// Shape: `{"at_ms":1767225600000}`, `{"at_ms":1767225600000,"failed":"…"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,27 +47,28 @@ pub struct UpdateFile {
     pub failed: Option<Arc<str>>,
 }
 
-/// An update that is made and not kept yet: dropped, nothing has changed. Nobody prepares or starts the agent meanwhile.
+/// A prepared update that is not kept yet: dropping it changes nothing. The agent cannot be prepared or started in
+/// the meantime.
 #[derive(Debug)]
 pub struct MadeUpdate {
     workspace: Workspace,
     agent: AgentFile,
     changes: Changes,
-    /// Where it was made; none if what it changes was not made yet either.
+    /// Where it was created; `None` if the agent was not prepared yet either.
     making: Option<Workspace>,
     _life: Lock,
 }
 
 impl MadeUpdate {
-    /// What it changes.
+    /// Its changes.
     pub fn changes(&self) -> &Changes {
         &self.changes
     }
 
-    /// Has the next start put it in its place; one that was kept before is dropped. It is on the disk when this returns.
+    /// Lets the next start apply it, replacing an earlier one. It is durable when this returns.
     ///
     /// # Errors
-    /// `Storage` if it cannot be written: the one that was kept before holds.
+    /// `Storage` if it cannot be written: the earlier one stays.
     pub fn keep(&self) -> Result<(), Error> {
         match &self.making {
             None => files::write_json(&self.workspace.file("agent.json"), &self.agent, Sync::Disk),
@@ -81,7 +82,7 @@ impl MadeUpdate {
 
 impl Drop for MadeUpdate {
     fn drop(&mut self) {
-        // What is left is deleted by whoever makes the next one.
+        // A remainder is deleted by the next update.
         let _left = clear(&self.workspace);
     }
 }
@@ -89,11 +90,11 @@ impl Drop for MadeUpdate {
 impl Workspace {
     /// Makes an update of an agent beside what runs, which does not know of it before it is kept.
     ///
-    /// Blocks. What a crash has interrupted of another update is finished first.
+    /// Blocks. An interrupted update is finished first.
     ///
     /// # Errors
-    /// `Invalid` if it has another name, `Busy` if somebody prepares or starts the agent now, and as a workspace is made:
-    /// nothing has changed then.
+    /// `Invalid` if it has another name, `Busy` if the agent is being prepared or started, and the errors of
+    /// preparing: nothing has changed then.
     pub fn make_update(
         &self,
         resolved: &Resolved,
@@ -176,9 +177,9 @@ impl Workspace {
         files::read_json_if_any(&self.file(TOLD))
     }
 
-    /// Puts an update in its place; what was there is kept until it is proven. True if something has changed.
+    /// Applies an update; the previous version is kept until it is confirmed. True if something has changed.
     ///
-    /// Blocks. What a crash has interrupted is finished.
+    /// Blocks. An interrupted operation is finished.
     pub(crate) fn put_update(&self) -> Result<bool, Error> {
         let former = Workspace::at(self.file(FORMER));
         if former.file(BACK).exists() {
@@ -194,9 +195,9 @@ impl Workspace {
                 self.file("").join(&item),
                 former.file("").join(&item),
             );
-            // Programs that came along in a file have no place in an update: it names those that lie elsewhere.
+            // Programs from a bundle are not part of an update, which names others.
             let goes = there(&new) || item == Path::new(TOOLS);
-            // What is proven is kept, not what was put over it and never started.
+            // The confirmed version is kept, not one that replaced it and never started.
             if there(&now) && goes && !there(&old) {
                 kept(&now, &old)?;
             }
@@ -227,7 +228,7 @@ impl Workspace {
         files::remove_folder(&self.file(FORMER))
     }
 
-    /// An update has failed: what was there before is put back.
+    /// An update has failed: the previous version is restored.
     pub(crate) fn take_back(&self, why: &str, now_ms: u64) -> Result<(), Error> {
         let told = UpdateFile {
             at_ms: now_ms,
@@ -279,7 +280,8 @@ fn there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Puts what is there aside. A file has both names until another one takes its own, so that it is there at any time.
+/// Moves the current files aside. A file has both names until another one takes its own, so that it exists at any
+/// time.
 fn kept(now: &Path, old: &Path) -> Result<(), Error> {
     if let Some(folder) = old.parent() {
         files::make_folder(folder)?;

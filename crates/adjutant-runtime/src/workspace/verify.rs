@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Provenance {
-    /// Reads the record of what a workspace was made of.
+    /// Reads the record of a workspace.
     ///
     /// # Errors
     /// `Missing` if it is not made, `Storage` if it cannot be read.
@@ -22,8 +22,8 @@ impl Provenance {
             .map(|prepared: Prepared| prepared.provenance)
     }
 
-    /// Returns everything that is not as it was pinned, in the order of the files; nothing if all is. What runs is compared with
-    /// the manifest that it was made of. It reads every file, and blocks.
+    /// Returns every difference from the record, in the order of the files; empty without any. The running manifest
+    /// is compared with its source. It reads every file, and blocks.
     pub fn verify(&self, workspace: &Workspace) -> Vec<Finding> {
         let mut findings: Vec<Finding> = self
             .files

@@ -1,4 +1,4 @@
-//! The process of an agent, ours or one that was found: begun, asked whether it lives, ended with all that it started.
+//! The process of an agent, ours or a found one: started, checked, ended with all its descendants.
 
 use std::{
     ffi::OsString,
@@ -35,27 +35,27 @@ const GONE: Duration = Duration::from_secs(5);
 
 /// The process of an agent.
 pub(super) struct Child {
-    /// Ours; none if somebody else began it.
+    /// Our child; `None` if another process started it.
     own: Option<tokio::process::Child>,
     pub(super) pid: u32,
     pub(super) start: Uuid,
     workspace: Workspace,
     launcher: Arc<dyn Launcher>,
-    /// True if the process has shown that this id is its own: it told the id, and holds the token that it told.
+    /// True if the process has confirmed this id: it reported the id, and accepts the token that it reported.
     is_known: bool,
 }
 
 /// The way in which a process ended.
 pub(super) enum Exit {
     Known(ExitStatus),
-    /// It was not our child: nobody told us.
+    /// It was not our child: its exit is unknown.
     Unknown,
 }
 
 impl Child {
     /// Begins the host of a workspace by this command.
     ///
-    /// Its environment is empty but for what it needs; credentials are nowhere else. It leads a group of its own.
+    /// Its environment only contains the necessary variables; credentials are nowhere else. It leads its own group.
     pub(super) fn spawn(
         host: &Path,
         (workspace, launcher): (&Workspace, Arc<dyn Launcher>),
@@ -134,7 +134,7 @@ impl Child {
         Ok(child)
     }
 
-    /// One that somebody else began.
+    /// A process that another program started.
     pub(super) fn found(
         workspace: &Workspace,
         launcher: Arc<dyn Launcher>,
@@ -151,13 +151,13 @@ impl Child {
         }
     }
 
-    /// It has answered with the token that stands beside this id.
+    /// It has answered with the token stored next to this id.
     pub(super) fn is_at(&mut self, pid: u32) {
         (self.pid, self.is_known) = (pid, true);
     }
 
-    /// It has answered, and the id that it told may be one of a namespace of its own, and another's here: that of its command
-    /// is taken if it is still that of its host, and none otherwise.
+    /// It has answered, but its reported id may belong to a namespace, and to another process here: the id of its
+    /// command is used if it is still that of its host, and none otherwise.
     pub(super) fn is_elsewhere(&mut self) {
         let pid = if self.is_host() { self.pid } else { 0 };
         self.is_at(pid);
@@ -177,12 +177,12 @@ impl Child {
         }
     }
 
-    /// Asks it to end.
+    /// Requests it to end.
     pub(super) fn ask(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Waits for its end for a time; tells whether it came.
+    /// Waits for its end with a timeout; returns whether it ended.
     pub(super) async fn ends_within(&mut self, time: Duration) -> bool {
         tokio::time::timeout(time, self.wait()).await.is_ok()
     }
@@ -192,11 +192,11 @@ impl Child {
     /// # Errors
     /// `TimedOut` if it does not go, `Busy` if another program than it holds its lock: that one is left alone.
     pub(super) async fn kill(&mut self) -> Result<(), Error> {
-        // Before anybody waits for it, its id cannot be another's.
+        // Before it is waited for, its id cannot be reused.
         let is_ours = self.lives();
         if is_ours {
             processes::kill_group_now(self.pid);
-            // What no signal reaches holds the lock until then.
+            // Parts that signals cannot reach hold the lock until then.
             self.kill_rest().await?;
         }
         let begun = Instant::now();
@@ -219,7 +219,7 @@ impl Child {
         Ok(())
     }
 
-    /// Kills what it left after its end: members of its group, and all that carries its mark.
+    /// Kills the remainders after its end: members of its group, and all processes with its marker.
     pub(super) async fn sweep(&self) -> Result<(), Error> {
         let (pid, start) = (self.own.is_some().then_some(self.pid), self.start);
         let (launcher, workspace) = (Arc::clone(&self.launcher), self.workspace.clone());
@@ -250,12 +250,12 @@ impl Child {
             .filter(|pid| *pid > 1)
             .and_then(Pid::from_raw);
         if let Some(pid) = pid.filter(|_| self.lives()) {
-            // A process that is gone already is what was wanted.
+            // The process may already be gone.
             let _gone = kill_process(pid, signal);
         }
     }
 
-    /// True if its id is still its own: nobody has waited for our child, or its lock is held and it is its host.
+    /// True if its id is still valid: our child was not waited for, or its lock is held and it is its host.
     fn lives(&self) -> bool {
         match &self.own {
             Some(own) => own.id().is_some(),
@@ -302,11 +302,12 @@ fn spawned(command: &mut Command) -> io::Result<tokio::process::Child> {
     command.spawn()
 }
 
-/// Kills what a process left that has ended: all that carries the mark of its start, and members of the group of a child that
-/// was just waited for. Blocks.
+/// Kills the remainders of an ended process: all with the marker of its start, and members of the group of a child
+/// that was just waited for. Blocks.
 pub(super) fn sweep(child: Option<u32>, start: Uuid) {
     processes::kill_marked(&Mark::start(start));
-    // The group of one that was only written down may be anybody's by now, also without a leader: marks find its members.
+    // The group of a recorded process can belong to others by now, also without a leader: its members are found by
+    // markers.
     if let Some(pid) = child.filter(|pid| !is_there(*pid)) {
         processes::kill_group_now(pid);
     }

@@ -1,4 +1,4 @@
-//! Begins processes of agents, finds those that live, and follows them over HTTP.
+//! Starts processes of agents, finds living ones, and follows them over HTTP.
 
 use std::{
     net::SocketAddr,
@@ -32,12 +32,12 @@ use crate::{
 
 /// The interval at which the size of logs is looked at.
 const ROTATION: Duration = Duration::from_secs(1);
-/// The pause before a status that nobody told is asked for again.
+/// The delay before an unreported status is requested again.
 const AGAIN: Duration = Duration::from_millis(50);
 /// The time between two questions whether a process answers, and the longest time that its answer may take.
 const BEAT: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(2);
-/// The number of answers that a process may miss; one that was stopped by a signal is not waited for so long.
+/// The number of missed answers before a process counts as frozen; a process stopped by a signal gets less time.
 const MISSES: u32 = 5;
 /// The largest number of log lines that the message of a failure holds.
 const TOLD_LINES: usize = 10;
@@ -129,8 +129,8 @@ impl Starter for Processes {
                 ),
             )
         })?;
-        // The program that began it may have been killed before it wrote down the id: then the process told its id
-        // itself.
+        // The program that started it may have been killed before it recorded the id: then the process has recorded
+        // its id itself.
         let path = workspace.file("host.json");
         let told: Option<HostFile> = blocking(move || files::read_json_if_any(&path))
             .await
@@ -139,7 +139,7 @@ impl Starter for Processes {
         let told = told
             .filter(|host| host.start == last.start)
             .map(|host| host.pid);
-        // In a namespace of its own, a process knows another id than this one.
+        // In a namespace, a process has another id than here.
         let told = told.filter(|_| self.options.launcher.is_none());
         let mut child = Child::found(
             &workspace,
@@ -229,7 +229,7 @@ impl Processes {
         }
     }
 
-    /// Returns the error of a process that ended before it was ready: the one that it told itself, or the way it went.
+    /// Returns the error of a process that ended before it was ready: its recorded error, or its exit.
     fn not_begun(&self, workspace: &Workspace, child: &Child, exit: &Exit) -> Error {
         match workspace.end_of(child.start) {
             Some(Status::Failed { reason, message }) => Error::new(reason.kind(), message),
@@ -244,7 +244,7 @@ impl Processes {
         }
     }
 
-    /// An error with the last lines of the log, unless it is what the process told itself, or that it was stopped.
+    /// Adds the last lines of the log to an error, unless the process recorded it itself, or was stopped.
     async fn explain(&self, error: Error, logs: &Logs) -> Error {
         if !matches!(
             error.kind(),
@@ -285,8 +285,8 @@ impl Processes {
     }
 }
 
-/// Returns the host file of the process of this start, with the address where it is asked, and a client for it, if that
-/// process is ready; an error if the launcher cannot reach it.
+/// Returns the host file of the process of this start, its reachable address, and a client, if that process is ready;
+/// an error if the launcher cannot reach it.
 async fn probe(
     workspace: &Workspace,
     start: Uuid,
@@ -304,12 +304,13 @@ async fn probe(
     let Ok(client) = Client::new(host.address, host.token.as_str()) else {
         return Ok(None);
     };
-    // Readiness needs no token: the status does, so it shows that it is the one that wrote the file.
+    // Readiness needs no token, but the status does, so this shows that the process wrote the file.
     let is_ready = client.ready().await.unwrap_or(false) && client.status().await.is_ok();
     Ok(is_ready.then_some((host, client)))
 }
 
-/// Asks a process to end, over HTTP if it listens and then by a signal, gives it the grace, and kills what is left.
+/// Requests a process to end, over HTTP if it listens and then by a signal, waits for the grace period, and kills the
+/// rest.
 async fn end(
     workspace: &Workspace,
     child: &mut Child,
@@ -324,7 +325,7 @@ async fn end(
             Ok(Ok(()))
         ),
     };
-    // A process that has heard has half of the time before it is asked once more.
+    // A process that was notified has half of the time before the second request.
     let ended = heard && child.ends_within(grace / 2).await;
     if !ended {
         child.ask();
@@ -366,7 +367,7 @@ struct Host {
     address: SocketAddr,
     statuses: Option<StatusStream>,
     rotation: Interval,
-    /// Tells why the process is frozen, once it is.
+    /// Returns the reason when the process is frozen.
     frozen: Pin<Box<dyn Future<Output = String> + Send>>,
     logs: Logs,
     grace: Duration,
@@ -418,7 +419,7 @@ impl Host {
         Err(Error::new(ErrorKind::Frozen, why))
     }
 
-    /// Returns the outcome of the process: the one that it told itself, or a crash.
+    /// Returns the outcome of the process: the recorded one, or a crash.
     async fn ended(&mut self, exit: &Exit) -> Result<(), Error> {
         self.child.sweep().await?;
         let (workspace, start) = (self.workspace.clone(), self.child.start);
@@ -429,7 +430,7 @@ impl Host {
             _ if exit.is_success() => Ok(()),
             _ => {
                 let words = exit.words();
-                // Its last words first: what is noted now is no word of its own.
+                // Its last output first, without notes that are added now.
                 let message = with_log(&words, self.logs.clone()).await;
                 self.logs.note(&format!("adjutant: {words}"));
                 Err(Error::new(ErrorKind::Crashed, message))
@@ -438,13 +439,13 @@ impl Host {
     }
 }
 
-/// Asks a process whether it answers until it does not, and tells why it counts as frozen. A process that is busy answers
-/// late; one that has ended is not its business.
+/// Probes a process until it does not answer, and returns the reason why it counts as frozen. A busy process answers
+/// late; an ended one is handled elsewhere.
 async fn frozen(client: Client, pid: u32) -> String {
     let mut misses = 0;
     loop {
         tokio::time::sleep(BEAT).await;
-        // A connection that is refused is an answer: somebody else sees the end of the process.
+        // A refused connection counts as an answer: the end of the process is detected elsewhere.
         misses = if tokio::time::timeout(ANSWER, client.ready()).await.is_ok() {
             0
         } else {
@@ -459,7 +460,7 @@ async fn frozen(client: Client, pid: u32) -> String {
     }
 }
 
-/// The next status that a process tells; a connection that was lost is made again. Cancel: nothing is lost.
+/// The next status from a process; a lost connection is opened again. Cancel: nothing is lost.
 async fn told(client: &Client, statuses: &mut Option<StatusStream>) -> Status {
     loop {
         match statuses {

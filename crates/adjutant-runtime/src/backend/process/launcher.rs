@@ -1,4 +1,4 @@
-//! How the process of an agent begins: by itself, or within something that holds it.
+//! How the process of an agent is started: directly, or within a container or sandbox.
 
 use std::{ffi::OsString, net::SocketAddr};
 
@@ -6,11 +6,12 @@ use async_trait::async_trait;
 
 use crate::{error::Error, workspace::Workspace};
 
-/// How the process of an agent begins, is asked, and is killed.
+/// How the process of an agent is started, reached, and killed.
 ///
-/// [`Process`](super::Process) does all else: folder, locks, adoption, status, logs, credentials. Every method can be left
-/// out. What a launcher begins must keep this:
-/// - the workspace is there under its own path, can be written, and its locks are those of this machine: a bind mount, no copy;
+/// [`Process`](super::Process) does everything else: folder, locks, adoption, status, logs, credentials. Every method
+/// is optional. A launcher must guarantee:
+/// - the workspace exists under its own path, is writable, and its locks are those of this machine: a bind mount, not
+///   a copy;
 /// - the environment comes to the host as it is, and what the host starts inherits it;
 /// - the process of the command lives until the host has ended, ends with its exit code, and outlives the operator;
 /// - the signal to end, sent to the group of the command, ends the host, and the command no sooner.
@@ -48,20 +49,21 @@ pub trait Launcher: Send + Sync {
         Ok(host)
     }
 
-    /// Returns where a host is asked from here: by default, at the address on which it told that it listens.
+    /// Returns the address of a host as reachable from here: by default, the address that it reported.
     ///
-    /// The port must be the same: a host refuses requests for another one. Where a host has a network of its own, the command sets
-    /// [`PORT_VARIABLE`](crate::host::PORT_VARIABLE) to a port that is free here too. It is called again until the host is ready,
-    /// and by the next operator for a host that lives on.
+    /// The port must be the same: a host refuses requests for another one. If a host has its own network, the command
+    /// sets [`PORT_VARIABLE`](crate::host::PORT_VARIABLE) to a port that is also free here. It is called repeatedly
+    /// until the host is ready, and by the next operator for a host that lives on.
     ///
     /// # Errors
-    /// Any: the host is not ready yet. The last one is told if it never is.
+    /// Any error: the host is not ready yet. The last one is reported if it never becomes ready.
     async fn reach(&self, workspace: &Workspace, listens: SocketAddr) -> Result<SocketAddr, Error> {
         let _ = workspace;
         Ok(listens)
     }
 
-    /// Kills what is left of a start that no signal reaches, as a container of a daemon: by default, nothing is.
+    /// Kills the remainders of a start that signals cannot reach, such as a container of a daemon: nothing by
+    /// default.
     ///
     /// The group of the command is killed by then, and on Linux every process that has the environment of the start. It is called
     /// after every end, and often with nothing to do. It blocks.
